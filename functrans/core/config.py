@@ -1,0 +1,82 @@
+"""Settings that hold inside a scope: a frozen `Config`, the current one, and context managers."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+__all__ = ["Config", "current", "debug_internal_frames", "disable_jit", "scope"]
+
+DEBUG_VARIABLE: Final = "FUNCTRANS_DEBUG"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All settings of one scope; frozen and hashable, so that a compilation cache can key on it.
+
+    `float_dtype` and `int_dtype` are the dtypes that Python scalars and dtype-less creation
+    functions get; `disable_jit` runs the target of `jit` eagerly; `internal_frames` keeps the
+    package's own frames in tracebacks.
+    """
+
+    float_dtype: np.dtype[Any] = np.dtype(np.float32)
+    int_dtype: np.dtype[Any] = np.dtype(np.int32)
+    disable_jit: bool = False
+    internal_frames: bool = False
+
+
+def debug_from_environment() -> bool:
+    """Whether the one debug variable, FUNCTRANS_DEBUG, asks for debugging ('' and '0' do not)."""
+    return os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
+
+
+_current: Final[ContextVar[Config]] = ContextVar(
+    "functrans_config", default=Config(internal_frames=debug_from_environment())
+)
+
+current = _current.get
+"""The Config of the running thread or task."""
+
+
+@contextmanager
+def scope(**changes: Any) -> Iterator[Config]:
+    """Change fields of `Config` inside a `with` block, or inside a function that it decorates.
+
+    Raises TypeError for a name that is no field.
+
+    >>> with scope(disable_jit=True) as config:
+    ...     config.disable_jit, current().disable_jit
+    (True, True)
+    >>> current().disable_jit
+    False
+    """
+    config = replace(_current.get(), **changes)
+    token = _current.set(config)
+    try:
+        yield config
+    finally:
+        _current.reset(token)
+
+
+def disable_jit(disable: bool = True) -> Any:
+    """Context manager: `jit` calls its target as plain Python, so that a debugger can step in.
+
+    >>> with disable_jit():
+    ...     current().disable_jit
+    True
+    """
+    return scope(disable_jit=disable)
+
+
+def debug_internal_frames(show: bool = True) -> Any:
+    """Context manager: tracebacks keep the frames inside the package.
+
+    >>> with debug_internal_frames():
+    ...     current().internal_frames
+    True
+    """
+    return scope(internal_frames=show)

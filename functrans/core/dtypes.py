@@ -1,0 +1,520 @@
+"""Dtypes: names, kinds, defaults in scope, and promotion on a lattice with weak Python scalars.
+
+Dtypes are NumPy's, with bfloat16 and the 8-bit floats of ml_dtypes. A *weak* value comes from a
+Python scalar: it takes part in promotion by its kind only, so that `x * 2.0` keeps the dtype of a
+floating x. All 64-bit dtypes are legal everywhere.
+"""
+
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from typing import Any, Final, Literal, TypeAlias, overload
+
+import ml_dtypes
+import numpy as np
+
+from functrans.core import config
+from functrans.core.errors import (
+    ArgumentError,
+    DTypeError,
+    FunctransError,
+    IntegerOverflowError,
+    PromotionError,
+)
+
+__all__ = [
+    "DType",
+    "as_dtype",
+    "bfloat16",
+    "canonical_scalar",
+    "check_int",
+    "complex_dtype",
+    "default_complex",
+    "default_dtypes",
+    "default_float",
+    "default_int",
+    "dtype_and_weak",
+    "dtype_of",
+    "finfo",
+    "float0",
+    "iinfo",
+    "inexact_result_type",
+    "is_half",
+    "is_weak",
+    "issubdtype",
+    "kind",
+    "promote_types",
+    "real_dtype",
+    "result_type",
+    "scalar_dtype",
+    "short_name",
+    "to_inexact_dtype",
+]
+
+DType: TypeAlias = np.dtype[Any]
+
+float0: Final[DType] = np.dtype([("float0", np.void, 0)])
+"""The dtype of the tangent of an integer or boolean value: it holds nothing."""
+
+bool_: Final[DType] = np.dtype(np.bool_)
+float16: Final[DType] = np.dtype(np.float16)
+bfloat16: Final[DType] = np.dtype(ml_dtypes.bfloat16)
+float32: Final[DType] = np.dtype(np.float32)
+float64: Final[DType] = np.dtype(np.float64)
+complex64: Final[DType] = np.dtype(np.complex64)
+complex128: Final[DType] = np.dtype(np.complex128)
+
+_NARROW_FLOATS: Final = tuple(
+    np.dtype(getattr(ml_dtypes, name))
+    for name in (
+        "float4_e2m1fn",
+        "float8_e3m4",
+        "float8_e4m3",
+        "float8_e4m3b11fnuz",
+        "float8_e4m3fn",
+        "float8_e4m3fnuz",
+        "float8_e5m2",
+        "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+    )
+)
+_NARROW_INTS: Final = tuple(np.dtype(getattr(ml_dtypes, n)) for n in ("int2", "int4"))
+_NARROW_UINTS: Final = tuple(np.dtype(getattr(ml_dtypes, n)) for n in ("uint2", "uint4"))
+_INTS: Final = tuple(np.dtype(f"int{bits}") for bits in (8, 16, 32, 64))
+_UINTS: Final = tuple(np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64))
+_FLOATS: Final = (float16, bfloat16, float32, float64)
+_COMPLEXES: Final = (complex64, complex128)
+
+_KINDS: Final[dict[DType, str]] = {
+    bool_: "b",
+    float0: "0",
+    **dict.fromkeys(_NARROW_INTS + _INTS, "i"),
+    **dict.fromkeys(_NARROW_UINTS + _UINTS, "u"),
+    **dict.fromkeys(_NARROW_FLOATS + _FLOATS, "f"),
+    **dict.fromkeys(_COMPLEXES, "c"),
+}
+
+
+def kind(dtype: DType) -> str:
+    """The kind of a dtype as one letter: b, i, u, f, c, or 0 for float0; ml_dtypes included.
+
+    >>> kind(bfloat16), kind(np.dtype("uint8"))
+    ('f', 'u')
+    """
+    return _KINDS[dtype]
+
+
+# ------------------------------------------------------------------------------- defaults in scope
+
+
+def default_float() -> DType:
+    """The dtype of a Python float in this scope, float32 unless `default_dtypes` says otherwise."""
+    return config.current().float_dtype
+
+
+def default_int() -> DType:
+    """The dtype of a Python int in this scope, int32 unless `default_dtypes` says otherwise."""
+    return config.current().int_dtype
+
+
+def default_complex() -> DType:
+    """The dtype of a Python complex in this scope: complex128 beside float64, else complex64."""
+    return complex128 if config.current().float_dtype == float64 else complex64
+
+
+def default_dtypes(
+    float_dtype: Any = None, int_dtype: Any = None
+) -> AbstractContextManager[config.Config]:
+    """Context manager: the dtypes of Python scalars and dtype-less creation, in this thread.
+
+    Raises ArgumentError if `float_dtype` is not floating or `int_dtype` not a signed integer.
+
+    >>> with default_dtypes("float64", "int64"):
+    ...     result_type(1), result_type(1.0), result_type(1j)
+    (dtype('int64'), dtype('float64'), dtype('complex128'))
+    """
+    changes: dict[str, DType] = {}
+    for field, given, wanted in (("float_dtype", float_dtype, "f"), ("int_dtype", int_dtype, "i")):
+        if given is not None:
+            dtype = np.dtype(given)
+            if _KINDS.get(dtype) != wanted:
+                needed = "a floating dtype" if wanted == "f" else "a signed integer dtype"
+                raise ArgumentError(
+                    f"default_dtypes: {field} is {dtype}, and must be {needed}.",
+                    fix='with default_dtypes("float64", "int64"): ...',
+                )
+            changes[field] = dtype
+    return config.scope(**changes)
+
+
+# --------------------------------------------------------------------------- from values to dtypes
+
+_SCALAR_KINDS: Final[dict[type, str]] = {bool: "b", int: "i", float: "f", complex: "c"}
+
+
+def _default_of_kind(letter: str) -> DType:
+    """The default dtype of a kind letter (unsigned counts as integer)."""
+    if letter == "f":
+        return config.current().float_dtype
+    if letter in "iu":
+        return config.current().int_dtype
+    return bool_ if letter == "b" else default_complex()
+
+
+def scalar_dtype(pytype: type) -> DType:
+    """The dtype that Python's bool, int, float or complex gets in this scope."""
+    return _default_of_kind(_SCALAR_KINDS[pytype])
+
+
+def canonical_scalar(value: bool | int | float | complex) -> DType:
+    """The dtype that a Python scalar gets where nothing else decides.
+
+    Raises IntegerOverflowError if an int does not fit the default integer dtype.
+
+    >>> canonical_scalar(True), canonical_scalar(3), canonical_scalar(3.0)
+    (dtype('bool'), dtype('int32'), dtype('float32'))
+    """
+    for pytype, letter in _SCALAR_KINDS.items():
+        if isinstance(value, pytype):
+            dtype = _default_of_kind(letter)
+            if letter == "i":
+                check_int(value, dtype)
+            return dtype
+    raise _no_dtype(value)
+
+
+def check_int(value: Any, dtype: DType, *, where: object = None) -> None:
+    """Raise IntegerOverflowError unless the Python int `value` fits the integer dtype."""
+    info = ml_dtypes.iinfo(dtype)
+    if not info.min <= value <= info.max:
+        raise IntegerOverflowError(
+            f"the Python int {value} does not fit {dtype}, "
+            f"which holds {info.min} to {info.max}.",
+            where=where,
+            why="a Python int takes the integer dtype of the array beside it, "
+            f"or the default integer dtype, which is {default_int()} here.",
+            fix=_overflow_fix(value),
+        )
+
+
+def _overflow_fix(value: int) -> str:
+    """The code that holds `value`: a wider integer dtype, or a float if there is none."""
+    for dtype in (*_INTS[2:], np.dtype(np.uint64)):
+        if np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+            scope = f', or: with ft.default_dtypes(int_dtype="{dtype}"): ...'
+            return f"np.{dtype}({value})" + (scope if dtype.kind == "i" else "")
+    return f"float({value})"
+
+
+def as_dtype(dtype_like: Any) -> DType:
+    """The NumPy dtype that a dtype-like means; Python's int, float, complex are the defaults.
+
+    Raises DTypeError for what is no dtype and for dtypes that arrays cannot have (object, str).
+
+    >>> as_dtype("bfloat16"), as_dtype(float), as_dtype(np.float64)
+    (dtype(bfloat16), dtype('float32'), dtype('float64'))
+    """
+    if isinstance(dtype_like, np.dtype) and dtype_like in _KINDS:
+        return dtype_like
+    if isinstance(dtype_like, type) and dtype_like in _SCALAR_KINDS:
+        return scalar_dtype(dtype_like)
+    own = getattr(dtype_like, "dtype", None)
+    if isinstance(own, np.dtype):
+        dtype_like = own
+    if dtype_like is None:
+        raise _no_dtype(dtype_like)
+    try:
+        dtype = np.dtype(dtype_like)
+    except (TypeError, ValueError):
+        raise _no_dtype(dtype_like) from None
+    if dtype.byteorder not in "=|":
+        dtype = dtype.newbyteorder("=")
+    if dtype not in _KINDS:
+        raise DTypeError(
+            f"arrays of dtype {dtype} are not supported.",
+            why="arrays hold booleans, integers, floating and complex numbers of fixed width.",
+            fix='x = x.astype("float32")',
+        )
+    return _NATIVE[dtype]
+
+
+_NATIVE: Final[dict[DType, DType]] = {dtype: dtype for dtype in _KINDS}
+
+
+def _no_dtype(value: object) -> FunctransError:
+    return DTypeError(
+        f"no dtype can be told from {value!r}, of type {type(value).__name__}.",
+        why="a dtype is told by an array, a dtype or its name, or a Python number.",
+        fix='dtype="float32"',
+    )
+
+
+def dtype_and_weak(x: Any) -> tuple[DType, bool]:
+    """Dtype and weakness of an array, tracer, aval, dtype-like, Python scalar or its type."""
+    letter = _SCALAR_KINDS.get(type(x))
+    if letter is None:
+        dtype = getattr(x, "dtype", None)
+        if isinstance(dtype, np.dtype):
+            if dtype not in _KINDS:
+                dtype = as_dtype(dtype)
+            return dtype, getattr(x, "weak_type", False)
+        if isinstance(x, type):
+            letter = _SCALAR_KINDS.get(x)
+        else:
+            letter = next((k for t, k in _SCALAR_KINDS.items() if isinstance(x, t)), None)
+        if letter is None:
+            return as_dtype(x), False
+    return _default_of_kind(letter), letter != "b"
+
+
+def dtype_of(x: Any) -> DType:
+    """The dtype of an array, tracer, aval, dtype-like or Python scalar."""
+    return dtype_and_weak(x)[0]
+
+
+def is_weak(x: Any) -> bool:
+    """Whether a value is weakly typed: a Python number other than bool, or made from such alone.
+
+    >>> is_weak(1.0), is_weak(True), is_weak(np.float32(1))
+    (True, False, False)
+    """
+    return dtype_and_weak(x)[1]
+
+
+# -------------------------------------------------------------------------------------- promotion
+
+# An edge leads to a dtype one step up. "i*", "f*", "c*" are the weak kinds. Narrow types (4 and 8
+# bit floats, 2 and 4 bit ints) promote to nothing but themselves, only weak values join them.
+_UP: Final[dict[DType | str, tuple[DType | str, ...]]] = {
+    bool_: ("i*",),
+    "i*": (_UINTS[0], _INTS[0], *_NARROW_INTS, *_NARROW_UINTS),
+    **{dtype: () for dtype in (*_NARROW_INTS, *_NARROW_UINTS, *_NARROW_FLOATS)},
+    **{_UINTS[n]: (_INTS[n + 1], _UINTS[n + 1]) for n in range(3)},
+    **{_INTS[n]: (_INTS[n + 1],) for n in range(3)},
+    _UINTS[3]: ("f*",),
+    _INTS[3]: ("f*",),
+    "f*": (*_NARROW_FLOATS, float16, bfloat16, "c*"),
+    float16: (float32,),
+    bfloat16: (float32,),
+    float32: (float64, complex64),
+    float64: (complex128,),
+    "c*": (complex64,),
+    complex64: (complex128,),
+    complex128: (),
+}
+
+
+@lru_cache(maxsize=None)
+def _above(node: DType | str) -> frozenset[DType | str]:
+    """All nodes that can be reached from `node`, itself included."""
+    return frozenset((node,)).union(*(_above(up) for up in _UP[node]))
+
+
+def _least_upper_bound(nodes: frozenset[DType | str]) -> DType | str:
+    """The lowest node above all of `nodes`; raises PromotionError where there is none."""
+    common = frozenset.intersection(*map(_above, nodes))
+    for node in common:
+        if _above(node) == common:
+            return node
+    names = sorted(node if isinstance(node, str) else node.name for node in nodes)
+    raise PromotionError(
+        f"the dtypes {', '.join(names)} have no common dtype.",
+        why="narrow integers and floats never convert implicitly.",
+        fix=f'x.astype("{names[-1]}")',
+    )
+
+
+def _node(dtype: DType, weak: bool) -> DType | str:
+    """The lattice node of a dtype."""
+    letter = _KINDS[dtype]
+    if letter == "0":
+        raise PromotionError(
+            "float0 does not promote.",
+            why="float0 is the tangent type of integers and holds nothing.",
+            fix="use allow_int=True only to ignore these gradients",
+        )
+    return f"{'i' if letter == 'u' else letter}*" if weak and letter != "b" else dtype
+
+
+@lru_cache(maxsize=4096)
+def _join(a: DType, a_weak: bool, b: DType, b_weak: bool) -> tuple[DType, bool]:
+    """Promotion of two dtypes with weakness; two weak ones join as if strong, and stay weak."""
+    if a == b and not (a_weak and b_weak):
+        return a, False
+    all_weak = a_weak and b_weak
+    top = _least_upper_bound(
+        frozenset((_node(a, a_weak and not all_weak), _node(b, b_weak and not all_weak)))
+    )
+    if isinstance(top, str):  # the strong side is below the kind of the weak side: it is weak
+        return (a if a_weak else b), True
+    return top, all_weak and top != bool_
+
+
+def promote_types(a: Any, b: Any) -> DType:
+    """The lowest dtype to which both convert implicitly; Python's int, float, complex are weak.
+
+    Raises PromotionError where there is none (8-bit floats among each other).
+
+    >>> promote_types("int64", "float16"), promote_types("bfloat16", "float16")
+    (dtype('float16'), dtype('float32'))
+    """
+    return result_type(_type_or_dtype(a), _type_or_dtype(b))
+
+
+def _type_or_dtype(dtype_like: Any) -> Any:
+    """Python scalar types as they are (they are weak), everything else as its dtype."""
+    is_scalar_type = isinstance(dtype_like, type) and dtype_like in _SCALAR_KINDS
+    return dtype_like if is_scalar_type else as_dtype(dtype_like)
+
+
+@overload
+def result_type(*args: Any, return_weak_type: Literal[False] = False) -> DType: ...
+@overload
+def result_type(*args: Any, return_weak_type: Literal[True]) -> tuple[DType, bool]: ...
+def result_type(*args: Any, return_weak_type: bool = False) -> DType | tuple[DType, bool]:
+    """The dtype of an operation on `args`: arrays, tracers, avals, dtypes, Python scalars.
+
+    A weak result has the default dtype of its kind, or its own where that is wider. With
+    `return_weak_type` the answer is the pair (dtype, weak_type).
+
+    >>> result_type(np.float16(1), 2.0), result_type(np.int8(1), 2.0), result_type(1, 2.0)
+    (dtype('float16'), dtype('float32'), dtype('float32'))
+    >>> result_type(np.int8(1), 2.0, return_weak_type=True)
+    (dtype('float32'), True)
+    """
+    pairs = [dtype_and_weak(arg) for arg in args]
+    if not pairs:
+        raise ArgumentError("result_type needs at least one argument.", fix="result_type(x, y)")
+    if len(pairs) == 2:
+        dtype, weak = _join(*pairs[0], *pairs[1])
+    else:
+        dtype, weak = _join_all(pairs)
+    if weak:
+        dtype = _settle_weak(dtype, _default_of_kind(_KINDS[dtype]))
+    return (dtype, weak) if return_weak_type else dtype
+
+
+@lru_cache(maxsize=256)
+def _settle_weak(dtype: DType, default: DType) -> DType:
+    """The dtype of a weak result: the default of its kind, its own where wider."""
+    if dtype == default or dtype.itemsize <= default.itemsize:
+        return default
+    return dtype
+
+
+def _join_all(pairs: list[tuple[DType, bool]]) -> tuple[DType, bool]:
+    """Promotion of any number of (dtype, weak) pairs at once: joining in turn would not do,
+    since the join of a strong int and a weak float is weak whatever comes after."""
+    dtypes = {dtype for dtype, _ in pairs}
+    all_weak = all(weak for _, weak in pairs)
+    if len(pairs) == 1:
+        return pairs[0][0], pairs[0][1] and pairs[0][0] != bool_
+    if len(dtypes) == 1 and not all_weak:
+        return pairs[0][0], False
+    nodes = frozenset(_node(dtype, weak and not all_weak) for dtype, weak in pairs)
+    top = _least_upper_bound(nodes)
+    if not isinstance(top, str):
+        return top, all_weak and top != bool_
+    letter = top[0]
+    widest = max(
+        (dtype for dtype, weak in pairs if weak and _node(dtype, True) == top),
+        key=lambda dtype: dtype.itemsize,
+        default=_default_of_kind(letter),
+    )
+    return widest, True
+
+
+def inexact_result_type(*args: Any) -> tuple[DType, bool]:
+    """The (dtype, weak_type) of a function that is never integer-valued (sin, division, mean).
+
+    >>> inexact_result_type(1), inexact_result_type(np.int8(1)), inexact_result_type(np.float16(1))
+    ((dtype('float32'), True), (dtype('float32'), False), (dtype('float16'), False))
+    """
+    dtype, weak = result_type(*args, return_weak_type=True)
+    return to_inexact_dtype(dtype), weak
+
+
+def to_inexact_dtype(dtype: DType) -> DType:
+    """The dtype itself if floating or complex, else its promotion with the default float."""
+    if _KINDS[dtype] in "fc":
+        return dtype
+    return _join(dtype, False, config.current().float_dtype, False)[0]
+
+
+def real_dtype(dtype: DType) -> DType:
+    """The dtype of the real part: float32 for complex64, float64 for complex128, else itself."""
+    if dtype == complex64:
+        return float32
+    return float64 if dtype == complex128 else dtype
+
+
+def complex_dtype(dtype: DType) -> DType:
+    """The complex dtype whose parts hold `dtype`: complex128 for float64, else complex64."""
+    if _KINDS[dtype] == "c":
+        return dtype
+    return complex128 if to_inexact_dtype(dtype) == float64 else complex64
+
+
+def is_half(dtype: DType) -> bool:
+    """Whether a dtype is stored narrow and computed in float32: float16, bfloat16, float8."""
+    return dtype.itemsize <= 2 and _KINDS.get(dtype) == "f"
+
+
+# ------------------------------------------------------------------------------- names and limits
+
+_ABSTRACT: Final[dict[str, type]] = {
+    "i": np.signedinteger,
+    "u": np.unsignedinteger,
+    "f": np.floating,
+    "c": np.complexfloating,
+}
+
+
+def issubdtype(dtype: Any, of: Any) -> bool:
+    """Whether `dtype` is `of` or below it in NumPy's tree of scalar types; ml_dtypes included.
+
+    >>> issubdtype("bfloat16", np.floating), issubdtype(np.int8, np.floating)
+    (True, False)
+    """
+    if isinstance(dtype, type) and issubclass(dtype, np.generic) and dtype not in _CONCRETE:
+        return bool(np.issubdtype(dtype, of)) if isinstance(of, type) else False
+    dtype = as_dtype(dtype)
+    if isinstance(of, type) and issubclass(of, np.generic) and of not in _CONCRETE:
+        below = _ABSTRACT.get(_KINDS[dtype], dtype.type)
+        return issubclass(below, of)
+    return dtype == as_dtype(of)
+
+
+_CONCRETE: Final = frozenset(dtype.type for dtype in _KINDS if dtype != float0)
+
+
+@lru_cache(maxsize=256)
+def short_name(dtype: DType) -> str:
+    """The name of a dtype in printed jaxprs.
+
+    >>> [short_name(np.dtype(n)) for n in ("float32", "bfloat16", "int8", "bool", "complex64")]
+    ['f32', 'bf16', 'i8', 'bool', 'c64']
+    """
+    if dtype == float0:
+        return "float0"
+    name: str = dtype.name
+    for long, short in (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
+        name = name.replace(long, short)
+    return name
+
+
+def finfo(dtype: Any) -> Any:
+    """Limits of a floating or complex dtype, as numpy.finfo; bfloat16 and float8 included.
+
+    >>> float(finfo("bfloat16").eps)
+    0.0078125
+    """
+    return ml_dtypes.finfo(as_dtype(dtype))
+
+
+def iinfo(dtype: Any) -> Any:
+    """Limits of an integer dtype, as numpy.iinfo; int2 and int4 included.
+
+    >>> iinfo("int8").max
+    127
+    """
+    return ml_dtypes.iinfo(as_dtype(dtype))

@@ -1,0 +1,249 @@
+"""Every error that functrans raises: one class per cause, each also the built-in a user catches.
+
+A message has up to four parts, each on lines of its own: what happened; where in the user's code;
+why it is an error; how to fix it, as code.
+"""
+
+from types import TracebackType
+from typing import Any, TypeVar
+
+from functrans.core import config
+
+__all__ = [
+    "ArgumentError",
+    "AxisNameError",
+    "AxisSizeError",
+    "BackendError",
+    "BranchTypeError",
+    "CallbackError",
+    "CarryTypeError",
+    "ConcretizationError",
+    "CustomRuleError",
+    "DTypeError",
+    "DonatedArrayError",
+    "FunctransError",
+    "ImmutableArrayError",
+    "IndexingError",
+    "IntegerGradError",
+    "IntegerOverflowError",
+    "JaxprError",
+    "KeyTypeError",
+    "LeakedTracerError",
+    "MissingRuleError",
+    "NonArrayError",
+    "NonScalarGradError",
+    "NotCoveredError",
+    "NotDifferentiableError",
+    "OutOfMemoryError",
+    "PromotionError",
+    "RegistrationError",
+    "ShapeError",
+    "StaticArgumentError",
+    "TreeMismatchError",
+    "hide_internal_frames",
+]
+
+
+_E = TypeVar("_E", bound=BaseException)
+
+
+class FunctransError(Exception):
+    """Base class of all errors of functrans; its text says what, where, why, and the fix.
+
+    `where` is anything whose `str()` names the user's line, best with its source text on a second
+    line; it is formatted only when the message is read. Empty parts are left out.
+
+    >>> print(FunctransError("x is odd.", where="train.py:3, in step", why="w", fix="x = 2"))
+    x is odd.
+      Where: train.py:3, in step
+      Why: w
+      Fix: x = 2
+    """
+
+    def __init__(self, what: str, *, where: object = None, why: str = "", fix: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.why = why
+        self.fix = fix
+
+    def __str__(self) -> str:
+        where = "" if self.where is None else str(self.where)
+        parts = (("Where", where), ("Why", self.why), ("Fix", self.fix))
+        return "\n".join([self.what, *(_part(label, text) for label, text in parts if text)])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        where = None if self.where is None else str(self.where)
+        state = {**self.__dict__, "where": where}
+        return _rebuild, (type(self), self.args, state)
+
+
+def _part(label: str, text: str) -> str:
+    """One labelled part of a message; further lines are indented under the first."""
+    first, *rest = text.rstrip().splitlines()
+    return "\n".join([f"  {label}: {first}", *(f"    {line}" for line in rest)])
+
+
+def _rebuild(
+    cls: type[FunctransError], args: tuple[Any, ...], state: dict[str, Any]
+) -> FunctransError:
+    """Make an error from its pickled parts without calling its constructor."""
+    error = cls.__new__(cls, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class ArgumentError(FunctransError, TypeError, ValueError):
+    """An argument of a functrans function is of the wrong kind or out of range."""
+
+
+class NonArrayError(ArgumentError):
+    """An array (or number) is needed and something else was given."""
+
+
+class KeyTypeError(ArgumentError):
+    """A random function got something that is no key, or a batch of keys where one is needed."""
+
+
+class ConcretizationError(FunctransError, TypeError):
+    """Python asked for the value of a traced array: bool(), int(), float(), an index, an `if`."""
+
+
+class LeakedTracerError(FunctransError, RuntimeError):
+    """A traced value was used after the transformation that made it had ended."""
+
+
+class TreeMismatchError(FunctransError, ValueError, TypeError):
+    """Two pytrees that must have one structure, or one be a prefix of the other, do not."""
+
+
+class RegistrationError(FunctransError, ValueError, TypeError):
+    """A pytree node, primitive or backend cannot be registered as asked."""
+
+
+class AxisSizeError(FunctransError, ValueError):
+    """The arguments mapped by `vmap` or `scan` disagree in size, or there is no size."""
+
+
+class AxisNameError(FunctransError, NameError):
+    """A collective names an axis that no enclosing `vmap` binds."""
+
+
+class ShapeError(FunctransError, ValueError, TypeError):
+    """Shapes do not fit together (ValueError as in NumPy, TypeError as in jax.lax)."""
+
+
+class DTypeError(FunctransError, TypeError):
+    """A dtype that does not exist here, or that the operation does not take."""
+
+
+class PromotionError(DTypeError):
+    """Dtypes that have no common dtype to which both promote without a cast."""
+
+
+class IntegerOverflowError(FunctransError, OverflowError):
+    """A Python int does not fit the integer dtype it would get."""
+
+
+class NonScalarGradError(FunctransError, TypeError):
+    """The gradient of a function whose result is not one real scalar."""
+
+
+class IntegerGradError(FunctransError, TypeError):
+    """A derivative with respect to an integer or boolean input."""
+
+
+class NotDifferentiableError(FunctransError, TypeError):
+    """An operation has no derivative in the operand or in the mode that is asked for."""
+
+
+class MissingRuleError(FunctransError, TypeError):
+    """A primitive was declared without a rule that it needs."""
+
+
+class CustomRuleError(FunctransError, TypeError):
+    """A custom_jvp or custom_vjp rule is missing, or returns the wrong structure or types."""
+
+
+class StaticArgumentError(FunctransError, ValueError, TypeError):
+    """A static argument of `jit` is unhashable, or is named but not there."""
+
+
+class CarryTypeError(FunctransError, TypeError):
+    """The body of scan, while_loop or fori_loop changes the type of a carried value."""
+
+
+class BranchTypeError(FunctransError, TypeError):
+    """The branches of cond or switch return different types."""
+
+
+class IndexingError(FunctransError, IndexError, TypeError):
+    """An index that arrays do not take, or a static index out of bounds."""
+
+
+class ImmutableArrayError(FunctransError, TypeError):
+    """An attempt to write into an array."""
+
+
+class DonatedArrayError(FunctransError, RuntimeError):
+    """An array was used after its memory had been donated to a jitted call."""
+
+
+class NotCoveredError(FunctransError, TypeError):
+    """A NumPy function, or an argument of one, that functrans.numpy does not cover."""
+
+
+class CallbackError(FunctransError, RuntimeError):
+    """A host callback returned something else than it declared."""
+
+
+class JaxprError(FunctransError, ValueError, TypeError):
+    """A jaxpr that is not well formed."""
+
+
+class BackendError(FunctransError, RuntimeError):
+    """A backend or a device that is not there or cannot run the program."""
+
+
+class OutOfMemoryError(FunctransError, MemoryError):
+    """Memory could not be allocated; the message says how much was asked."""
+
+
+def hide_internal_frames(exc: _E) -> _E:
+    """Drop the frames inside the package from the tracebacks of `exc` and of what it chains to.
+
+    A public function that calls user code wraps its body in
+    `try: ... except Exception as exc: hide_internal_frames(exc); raise`. Frames are kept where
+    the config says `internal_frames` (environment variable FUNCTRANS_DEBUG=1).
+    """
+    if config.current().internal_frames:
+        return exc
+    todo: list[BaseException] = [exc]
+    seen: set[int] = set()
+    while todo:
+        error = todo.pop()
+        if id(error) in seen:
+            continue
+        seen.add(id(error))
+        error.__traceback__ = _user_traceback(error.__traceback__)
+        todo += [e for e in (error.__cause__, error.__context__) if e is not None]
+    return exc
+
+
+def is_internal_module(name: str) -> bool:
+    """Whether a module (by its dotted name) is part of the package, by whatever path it lies."""
+    return name == "functrans" or name.startswith("functrans.")
+
+
+def _user_traceback(traceback: TracebackType | None) -> TracebackType | None:
+    """The same chain of frames less those of the package; None where nothing is left."""
+    kept: list[TracebackType] = []
+    while traceback is not None:
+        if not is_internal_module(traceback.tb_frame.f_globals.get("__name__", "")):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    chain: TracebackType | None = None
+    for entry in reversed(kept):
+        chain = TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return chain
