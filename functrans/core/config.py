@@ -11,6 +11,8 @@ import numpy as np
 
 __all__ = ["Config", "current", "debug_internal_frames", "disable_jit", "scope"]
 
+_FLOAT32: Final = np.dtype(np.float32)
+_INT32: Final = np.dtype(np.int32)
 DEBUG_VARIABLE: Final = "FUNCTRANS_DEBUG"
 
 
@@ -23,8 +25,8 @@ class Config:
     package's own frames in tracebacks.
     """
 
-    float_dtype: np.dtype[Any] = np.dtype(np.float32)
-    int_dtype: np.dtype[Any] = np.dtype(np.int32)
+    float_dtype: np.dtype[Any] = _FLOAT32
+    int_dtype: np.dtype[Any] = _INT32
     disable_jit: bool = False
     internal_frames: bool = False
 
@@ -34,9 +36,8 @@ def debug_from_environment() -> bool:
     return os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
 
 
-_current: Final[ContextVar[Config]] = ContextVar(
-    "functrans_config", default=Config(internal_frames=debug_from_environment())
-)
+_base: Final = Config(internal_frames=debug_from_environment())
+_current: Final[ContextVar[Config]] = ContextVar("functrans_config", default=_base)
 
 current = _current.get
 """The Config of the running thread or task."""

@@ -6,7 +6,7 @@ floating x. All 64-bit dtypes are legal everywhere.
 """
 
 from contextlib import AbstractContextManager
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final, Literal, TypeAlias, overload
 
 import ml_dtypes
@@ -136,7 +136,7 @@ def default_dtypes(
     for field, given, wanted in (("float_dtype", float_dtype, "f"), ("int_dtype", int_dtype, "i")):
         if given is not None:
             dtype = np.dtype(given)
-            if _KINDS.get(dtype) != wanted:
+            if _KINDS.get(dtype) != wanted or dtype in _NARROW_INTS:
                 needed = "a floating dtype" if wanted == "f" else "a signed integer dtype"
                 raise ArgumentError(
                     f"default_dtypes: {field} is {dtype}, and must be {needed}.",
@@ -148,15 +148,18 @@ def default_dtypes(
 
 # --------------------------------------------------------------------------- from values to dtypes
 
+_UNSIGNED: Final[dict[DType, DType]] = dict(zip(_INTS, _UINTS, strict=True))
 _SCALAR_KINDS: Final[dict[type, str]] = {bool: "b", int: "i", float: "f", complex: "c"}
 
 
 def _default_of_kind(letter: str) -> DType:
-    """The default dtype of a kind letter (unsigned counts as integer)."""
+    """The default dtype of a kind letter; the unsigned one is as wide as the signed one."""
     if letter == "f":
         return config.current().float_dtype
-    if letter in "iu":
+    if letter == "i":
         return config.current().int_dtype
+    if letter == "u":
+        return _UNSIGNED[config.current().int_dtype]
     return bool_ if letter == "b" else default_complex()
 
 
@@ -165,7 +168,7 @@ def scalar_dtype(pytype: type) -> DType:
     return _default_of_kind(_SCALAR_KINDS[pytype])
 
 
-def canonical_scalar(value: bool | int | float | complex) -> DType:
+def canonical_scalar(value: complex) -> DType:
     """The dtype that a Python scalar gets where nothing else decides.
 
     Raises IntegerOverflowError if an int does not fit the default integer dtype.
@@ -184,7 +187,7 @@ def canonical_scalar(value: bool | int | float | complex) -> DType:
 
 def check_int(value: Any, dtype: DType, *, where: object = None) -> None:
     """Raise IntegerOverflowError unless the Python int `value` fits the integer dtype."""
-    info = ml_dtypes.iinfo(dtype)
+    info = iinfo(dtype)
     if not info.min <= value <= info.max:
         raise IntegerOverflowError(
             f"the Python int {value} does not fit {dtype}, "
@@ -254,8 +257,6 @@ def dtype_and_weak(x: Any) -> tuple[DType, bool]:
     if letter is None:
         dtype = getattr(x, "dtype", None)
         if isinstance(dtype, np.dtype):
-            if dtype not in _KINDS:
-                dtype = as_dtype(dtype)
             return dtype, getattr(x, "weak_type", False)
         if isinstance(x, type):
             letter = _SCALAR_KINDS.get(x)
@@ -287,7 +288,7 @@ def is_weak(x: Any) -> bool:
 _UP: Final[dict[DType | str, tuple[DType | str, ...]]] = {
     bool_: ("i*",),
     "i*": (_UINTS[0], _INTS[0], *_NARROW_INTS, *_NARROW_UINTS),
-    **{dtype: () for dtype in (*_NARROW_INTS, *_NARROW_UINTS, *_NARROW_FLOATS)},
+    **dict.fromkeys((*_NARROW_INTS, *_NARROW_UINTS, *_NARROW_FLOATS), ()),
     **{_UINTS[n]: (_INTS[n + 1], _UINTS[n + 1]) for n in range(3)},
     **{_INTS[n]: (_INTS[n + 1],) for n in range(3)},
     _UINTS[3]: ("f*",),
@@ -303,7 +304,7 @@ _UP: Final[dict[DType | str, tuple[DType | str, ...]]] = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def _above(node: DType | str) -> frozenset[DType | str]:
     """All nodes that can be reached from `node`, itself included."""
     return frozenset((node,)).union(*(_above(up) for up in _UP[node]))
@@ -336,17 +337,23 @@ def _node(dtype: DType, weak: bool) -> DType | str:
 
 
 @lru_cache(maxsize=4096)
-def _join(a: DType, a_weak: bool, b: DType, b_weak: bool) -> tuple[DType, bool]:
-    """Promotion of two dtypes with weakness; two weak ones join as if strong, and stay weak."""
-    if a == b and not (a_weak and b_weak):
-        return a, False
-    all_weak = a_weak and b_weak
-    top = _least_upper_bound(
-        frozenset((_node(a, a_weak and not all_weak), _node(b, b_weak and not all_weak)))
-    )
-    if isinstance(top, str):  # the strong side is below the kind of the weak side: it is weak
-        return (a if a_weak else b), True
-    return top, all_weak and top != bool_
+def _join(*pairs: tuple[DType, bool]) -> tuple[DType, bool]:
+    """The join of (dtype, weak) pairs, all at once: it is not associative. Weak ones alone join as
+    if strong, and stay weak; their dtype is still to be settled by the defaults."""
+    dtypes = [as_dtype(dtype) for dtype, _ in pairs]
+    all_weak = all(weak for _, weak in pairs)
+    if len(set(dtypes)) == 1:
+        return dtypes[0], all_weak and dtypes[0] != bool_
+    flags = [weak and not all_weak for _, weak in pairs]
+    top = _least_upper_bound(frozenset(map(_node, dtypes, flags)))
+    if not isinstance(top, str):
+        return top, all_weak and top != bool_
+    weak_ones = [dtype for dtype, weak in zip(dtypes, flags, strict=True) if weak]
+    at_top = [dtype for dtype in weak_ones if _KINDS[dtype] == top[0]]
+    return max(at_top, key=lambda dtype: dtype.itemsize, default=_NARROWEST[top]), True
+
+
+_NARROWEST: Final[dict[str, DType]] = {"i*": _INTS[0], "f*": float16, "c*": complex64}
 
 
 def promote_types(a: Any, b: Any) -> DType:
@@ -384,10 +391,7 @@ def result_type(*args: Any, return_weak_type: bool = False) -> DType | tuple[DTy
     pairs = [dtype_and_weak(arg) for arg in args]
     if not pairs:
         raise ArgumentError("result_type needs at least one argument.", fix="result_type(x, y)")
-    if len(pairs) == 2:
-        dtype, weak = _join(*pairs[0], *pairs[1])
-    else:
-        dtype, weak = _join_all(pairs)
+    dtype, weak = _join(*pairs)
     if weak:
         dtype = _settle_weak(dtype, _default_of_kind(_KINDS[dtype]))
     return (dtype, weak) if return_weak_type else dtype
@@ -399,28 +403,6 @@ def _settle_weak(dtype: DType, default: DType) -> DType:
     if dtype == default or dtype.itemsize <= default.itemsize:
         return default
     return dtype
-
-
-def _join_all(pairs: list[tuple[DType, bool]]) -> tuple[DType, bool]:
-    """Promotion of any number of (dtype, weak) pairs at once: joining in turn would not do,
-    since the join of a strong int and a weak float is weak whatever comes after."""
-    dtypes = {dtype for dtype, _ in pairs}
-    all_weak = all(weak for _, weak in pairs)
-    if len(pairs) == 1:
-        return pairs[0][0], pairs[0][1] and pairs[0][0] != bool_
-    if len(dtypes) == 1 and not all_weak:
-        return pairs[0][0], False
-    nodes = frozenset(_node(dtype, weak and not all_weak) for dtype, weak in pairs)
-    top = _least_upper_bound(nodes)
-    if not isinstance(top, str):
-        return top, all_weak and top != bool_
-    letter = top[0]
-    widest = max(
-        (dtype for dtype, weak in pairs if weak and _node(dtype, True) == top),
-        key=lambda dtype: dtype.itemsize,
-        default=_default_of_kind(letter),
-    )
-    return widest, True
 
 
 def inexact_result_type(*args: Any) -> tuple[DType, bool]:
@@ -437,7 +419,7 @@ def to_inexact_dtype(dtype: DType) -> DType:
     """The dtype itself if floating or complex, else its promotion with the default float."""
     if _KINDS[dtype] in "fc":
         return dtype
-    return _join(dtype, False, config.current().float_dtype, False)[0]
+    return _join((dtype, False), (config.current().float_dtype, False))[0]
 
 
 def real_dtype(dtype: DType) -> DType:
@@ -481,7 +463,7 @@ def issubdtype(dtype: Any, of: Any) -> bool:
     if isinstance(of, type) and issubclass(of, np.generic) and of not in _CONCRETE:
         below = _ABSTRACT.get(_KINDS[dtype], dtype.type)
         return issubclass(below, of)
-    return dtype == as_dtype(of)
+    return bool(dtype == as_dtype(of))
 
 
 _CONCRETE: Final = frozenset(dtype.type for dtype in _KINDS if dtype != float0)
@@ -508,7 +490,7 @@ def finfo(dtype: Any) -> Any:
     >>> float(finfo("bfloat16").eps)
     0.0078125
     """
-    return ml_dtypes.finfo(as_dtype(dtype))
+    return ml_dtypes.finfo(as_dtype(dtype))  # type: ignore[no-untyped-call]
 
 
 def iinfo(dtype: Any) -> Any:
@@ -517,4 +499,4 @@ def iinfo(dtype: Any) -> Any:
     >>> iinfo("int8").max
     127
     """
-    return ml_dtypes.iinfo(as_dtype(dtype))
+    return ml_dtypes.iinfo(as_dtype(dtype))  # type: ignore[no-untyped-call]
