@@ -87,9 +87,8 @@ def _part(label: str, text: str) -> str:
 def _rebuild(
     cls: type[FunctransError], args: tuple[Any, ...], state: dict[str, Any]
 ) -> FunctransError:
-    """Make an error from its pickled parts without calling its constructor."""
-    error = cls.__new__(cls, *args)
-    error.args = args
+    """Make an error from its pickled parts."""
+    error = cls(*args)
     error.__dict__.update(state)
     return error
 
