@@ -5,7 +5,7 @@ why it is an error; how to fix it, as code.
 """
 
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from functrans.core import config
 
@@ -47,6 +47,14 @@ __all__ = [
 _E = TypeVar("_E", bound=BaseException)
 
 
+@runtime_checkable
+class Place(Protocol):
+    """A place in the user's code: `str()` names it, `text` is its source line (core.source)."""
+
+    @property
+    def text(self) -> str: ...
+
+
 class FunctransError(Exception):
     """Base class of all errors of functrans; its text says what, where, why, and the fix.
 
@@ -68,14 +76,20 @@ class FunctransError(Exception):
         self.fix = fix
 
     def __str__(self) -> str:
-        where = "" if self.where is None else str(self.where)
+        where = _place(self.where)
         parts = (("Where", where), ("Why", self.why), ("Fix", self.fix))
         return "\n".join([self.what, *(_part(label, text) for label, text in parts if text)])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        where = None if self.where is None else str(self.where)
-        state = {**self.__dict__, "where": where}
+        state = {**self.__dict__, "where": _place(self.where) or None}
         return _rebuild, (type(self), self.args, state)
+
+
+def _place(where: object) -> str:
+    """A place as text, with its source line where that is known; empty for None."""
+    if where is None:
+        return ""
+    return f"{where}\n{where.text}" if isinstance(where, Place) else str(where)
 
 
 def _part(label: str, text: str) -> str:

@@ -145,3 +145,17 @@ def test_config_scopes_nest_and_refuse_unknown_names() -> None:
         assert hash(config.current()) != hash(config.Config())
     with pytest.raises(TypeError), config.scope(no_such_field=1):
         pass
+
+
+def test_the_source_line_of_a_place_is_shown() -> None:
+    class Here:
+        text = "y = x @ w"
+
+        def __str__(self) -> str:
+            return "train.py:12 (loss)"
+
+    expected = "x\n  Where: train.py:12 (loss)\n    y = x @ w"
+    assert str(FunctransError("x", where=Here())) == expected
+    assert str(pickle.loads(pickle.dumps(FunctransError("x", where=LazyPlace())))) == (
+        "x\n  Where: train.py:12, in loss\n        y = x @ w"
+    )
