@@ -1,0 +1,276 @@
+#include "array.h"
+
+#include <structmember.h>
+
+namespace functrans {
+
+PyTypeObject* array_base_type = nullptr;
+PyTypeObject* array_type = nullptr;
+
+namespace {
+
+// Types whose inner loops NumPy exposes and that mean the same in functrans; the halves compute in
+// float32 and never run here. `long long` is an alias of `long` that NumPy keeps apart.
+bool has_native_loops(int type_num) {
+  switch (type_num) {
+    case NPY_BOOL: case NPY_BYTE: case NPY_UBYTE: case NPY_SHORT: case NPY_USHORT: case NPY_INT:
+    case NPY_UINT: case NPY_LONG: case NPY_ULONG: case NPY_FLOAT: case NPY_DOUBLE: case NPY_CFLOAT:
+    case NPY_CDOUBLE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Instances alive whose type is garbage collected, that is, of subclasses that are not registered.
+Py_ssize_t collected_instances = 0;
+
+PyObject* array_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyErr_Format(PyExc_TypeError, "%s cannot be called; make an array with functrans.numpy.array(...) "
+               "or functrans.numpy.asarray(...)", type->tp_name);
+  return nullptr;
+}
+
+void array_dealloc(PyObject* self) {
+  ArrayObject* array = as_array(self);
+  PyTypeObject* type = Py_TYPE(self);
+  if (array->weakrefs != nullptr) PyObject_ClearWeakRefs(self);
+  Py_XDECREF(array->np);
+  Py_XDECREF(array->aval);
+  if (PyType_IS_GC(type)) --collected_instances;
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* get_np(PyObject* self, void*) {
+  return Py_NewRef(reinterpret_cast<PyObject*>(as_array(self)->np));
+}
+
+PyObject* get_shape(PyObject* self, void*) {
+  PyArrayObject* np = as_array(self)->np;
+  return PyArray_IntTupleFromIntp(PyArray_NDIM(np), PyArray_DIMS(np));
+}
+
+PyObject* get_dtype(PyObject* self, void*) {
+  return Py_NewRef(reinterpret_cast<PyObject*>(PyArray_DESCR(as_array(self)->np)));
+}
+
+PyObject* get_ndim(PyObject* self, void*) {
+  return PyLong_FromLong(PyArray_NDIM(as_array(self)->np));
+}
+
+PyObject* get_size(PyObject* self, void*) {
+  return PyLong_FromSsize_t(PyArray_SIZE(as_array(self)->np));
+}
+
+PyObject* get_nbytes(PyObject* self, void*) {
+  return PyLong_FromSsize_t(PyArray_NBYTES(as_array(self)->np));
+}
+
+PyObject* get_itemsize(PyObject* self, void*) {
+  return PyLong_FromSsize_t(PyArray_ITEMSIZE(as_array(self)->np));
+}
+
+PyObject* get_weak_type(PyObject* self, void*) {
+  return PyBool_FromLong(as_array(self)->weak_type);
+}
+
+PyObject* get_aval(PyObject* self, void*) {
+  ArrayObject* array = as_array(self);
+  if (array->aval == nullptr) {
+    Ref shape(get_shape(self, nullptr));
+    if (!shape) return nullptr;
+    PyObject* args[] = {shape.get(), reinterpret_cast<PyObject*>(PyArray_DESCR(array->np)),
+                        array->weak_type ? Py_True : Py_False};
+    PyObject* aval = call_hook(Hook::aval, args, 3);
+    if (aval == nullptr) return nullptr;
+    Py_XSETREF(array->aval, aval);
+  }
+  return Py_NewRef(array->aval);
+}
+
+PyGetSetDef array_getset[] = {
+    {"_np", get_np, nullptr, "The read-only ndarray that holds the data.", nullptr},
+    {"shape", get_shape, nullptr, "Extents, a tuple of ints.", nullptr},
+    {"dtype", get_dtype, nullptr, "NumPy dtype of the elements.", nullptr},
+    {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
+    {"size", get_size, nullptr, "Number of elements.", nullptr},
+    {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
+    {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
+    {"weak_type", get_weak_type, nullptr, "Whether the dtype gives way as a Python scalar's does.",
+     nullptr},
+    {"aval", get_aval, nullptr, "Abstract value: shape, dtype and weak type.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyMemberDef array_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(ArrayObject, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+// Parses (object, weak_type=False) for wrap and _wrap.
+bool parse_wrap(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, int& weak_type) {
+  weak_type = 0;
+  const Py_ssize_t keywords = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
+  PyObject* weak = nargs == 2 ? args[1] : nullptr;
+  bool valid = nargs + keywords <= 2 && nargs >= 1;
+  if (valid && keywords == 1) {
+    valid = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "weak_type") == 0;
+    weak = args[nargs];
+  }
+  if (!valid) {
+    PyErr_SetString(PyExc_TypeError, "expected (array, weak_type=False)");
+    return false;
+  }
+  if (weak != nullptr) weak_type = PyObject_IsTrue(weak);
+  return weak_type >= 0;
+}
+
+PyObject* array_wrap(PyObject* cls, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  int weak_type = 0;
+  if (!parse_wrap(args, nargs, kwnames, weak_type)) return nullptr;
+  return wrap_object(args[0], weak_type != 0, reinterpret_cast<PyTypeObject*>(cls));
+}
+
+PyObject* array_return_self(PyObject* self, PyObject*) { return Py_NewRef(self); }
+
+PyObject* array_format(PyObject* self, PyObject* spec) {
+  PyObject* args[] = {self, spec};
+  return call_hook(Hook::format, args, 2);
+}
+
+PyObject* array_repr(PyObject* self) { return call_hook(Hook::repr, &self, 1); }
+PyObject* array_str(PyObject* self) { return call_hook(Hook::str, &self, 1); }
+
+template <typename Function>
+PyCFunction as_cfunction(Function function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+PyMethodDef array_methods[] = {
+    {"_wrap", as_cfunction(array_wrap), METH_CLASS | METH_FASTCALL | METH_KEYWORDS,
+     "_wrap(ndarray, weak_type=False): wrap without copying; the caller gives the data up."},
+    {"__array__", as_cfunction(array_array), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"__dlpack__", as_cfunction(array_dlpack), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"__dlpack_device__", array_dlpack_device, METH_NOARGS, nullptr},
+    {"__reduce__", array_reduce, METH_NOARGS, nullptr},
+    {"__copy__", array_return_self, METH_NOARGS, nullptr},
+    {"__deepcopy__", array_return_self, METH_O, nullptr},
+    {"__complex__", array_complex, METH_NOARGS, nullptr},
+    {"__format__", array_format, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+template <typename Function>
+void* slot(Function function) {
+  return reinterpret_cast<void*>(function);
+}
+
+}  // namespace
+
+PyObject* wrap_ndarray(PyArrayObject* np, bool weak_type, PyTypeObject* type) {
+  ArrayObject* array;
+  if (type == array_type) {  // known to be neither garbage collected nor larger than ArrayObject
+    array = PyObject_New(ArrayObject, type);
+    if (array != nullptr) array->aval = array->weakrefs = nullptr;
+  } else {
+    array = reinterpret_cast<ArrayObject*>(type->tp_alloc(type, 0));
+    if (array != nullptr && PyType_IS_GC(type)) ++collected_instances;
+  }
+  if (array == nullptr) {
+    Py_DECREF(np);
+    return PyErr_Occurred() ? nullptr : PyErr_NoMemory();
+  }
+  PyArray_CLEARFLAGS(np, NPY_ARRAY_WRITEABLE);
+  array->np = np;
+  array->weak_type = weak_type;
+  array->c_contiguous = PyArray_IS_C_CONTIGUOUS(np);
+  const int type_num = PyArray_TYPE(np);
+  const bool direct = has_native_loops(type_num) && PyArray_ISBEHAVED_RO(np);
+  array->loop_type = static_cast<std::int16_t>(direct ? type_num : -1);
+  return reinterpret_cast<PyObject*>(array);
+}
+
+PyObject* wrap_object(PyObject* object, bool weak_type, PyTypeObject* type) {
+  PyArrayObject* np = nullptr;
+  if (PyArray_CheckExact(object)) {
+    np = reinterpret_cast<PyArrayObject*>(Py_NewRef(object));
+  } else if (PyArray_Check(object)) {
+    np = reinterpret_cast<PyArrayObject*>(
+        PyArray_View(reinterpret_cast<PyArrayObject*>(object), nullptr, &PyArray_Type));
+  } else if (PyArray_CheckScalar(object)) {
+    np = reinterpret_cast<PyArrayObject*>(PyArray_FromScalar(object, nullptr));
+  } else {
+    PyErr_Format(PyExc_TypeError, "expected a numpy.ndarray or NumPy scalar to wrap, got %.200s",
+                 Py_TYPE(object)->tp_name);
+  }
+  return np == nullptr ? nullptr : wrap_ndarray(np, weak_type, type);
+}
+
+PyObject* wrap(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  int weak_type = 0;
+  if (!parse_wrap(args, nargs, kwnames, weak_type)) return nullptr;
+  return wrap_object(args[0], weak_type != 0, array_type);
+}
+
+PyObject* set_array_type(PyObject*, PyObject* type) {
+  if (!PyType_Check(type) ||
+      !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), array_base_type)) {
+    PyErr_SetString(PyExc_TypeError, "set_array_type expects a subclass of ArrayBase");
+    return nullptr;
+  }
+  auto* t = reinterpret_cast<PyTypeObject*>(type);
+  if (t->tp_basicsize != sizeof(ArrayObject) || t->tp_dictoffset != 0 || t->tp_itemsize != 0) {
+    PyErr_SetString(PyExc_TypeError, "the array type must have __slots__ = () and no other base");
+    return nullptr;
+  }
+  if (PyType_IS_GC(t)) {
+    // Every Python class is garbage collected, but an array holds nothing that could close a cycle:
+    // without the collector's header and its passes an array costs 40 ns less.
+    if (collected_instances != 0) {
+      PyErr_SetString(PyExc_RuntimeError, "the array type must be registered before it has instances");
+      return nullptr;
+    }
+    t->tp_flags &= ~Py_TPFLAGS_HAVE_GC;
+    t->tp_traverse = nullptr;
+    t->tp_clear = nullptr;
+    t->tp_free = PyObject_Free;
+    t->tp_dealloc = array_dealloc;
+    PyType_Modified(t);
+  }
+  Py_INCREF(type);
+  Py_SETREF(array_type, t);
+  Py_RETURN_NONE;
+}
+
+bool init_array(PyObject* module) {
+  // The number slots live in their own file; both lists become one specification.
+  PyType_Slot own[] = {
+      {Py_tp_doc, const_cast<char*>("Immutable n-dimensional array; see functrans.Array.")},
+      {Py_tp_new, slot(array_new)},
+      {Py_tp_dealloc, slot(array_dealloc)},
+      {Py_tp_getset, array_getset},
+      {Py_tp_members, array_members},
+      {Py_tp_methods, array_methods},
+      {Py_tp_repr, slot(array_repr)},
+      {Py_tp_str, slot(array_str)},
+      {Py_tp_hash, slot(PyObject_HashNotImplemented)},
+      {Py_tp_richcompare, slot(array_richcompare)},
+      {Py_tp_iter, slot(array_iter)},
+      {Py_mp_length, slot(array_length)},
+      {Py_mp_subscript, slot(array_subscript)},
+      {Py_mp_ass_subscript, slot(array_ass_subscript)},
+      {Py_bf_getbuffer, slot(array_getbuffer)},
+  };
+  PyType_Slot slots[64] = {};
+  int count = 0;
+  for (const PyType_Slot& s : own) slots[count++] = s;
+  for (const PyType_Slot* s = array_number_slots; s->slot != 0; ++s) slots[count++] = *s;
+  PyType_Spec spec = {"functrans._runtime.ArrayBase", sizeof(ArrayObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  PyObject* type = PyType_FromSpec(&spec);
+  if (type == nullptr) return false;
+  array_base_type = reinterpret_cast<PyTypeObject*>(type);
+  array_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
+  return init_array_number() && init_array_index() &&
+         PyModule_AddObjectRef(module, "ArrayBase", type) == 0;
+}
+
+}  // namespace functrans

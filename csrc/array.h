@@ -1,0 +1,61 @@
+// ArrayBase: the immutable array, a typed shell around a read-only ndarray.
+#pragma once
+
+#include "common.h"
+#include "hooks.h"
+
+#include <cstdint>
+
+namespace functrans {
+
+struct ArrayObject {
+  PyObject_HEAD
+  PyArrayObject* np;     // exact ndarray, WRITEABLE cleared
+  PyObject* aval;        // made on first use
+  PyObject* weakrefs;
+  std::int16_t loop_type;  // NumPy type number when inner loops may run on the data directly, or -1
+  bool weak_type;
+  bool c_contiguous;
+};
+
+extern PyTypeObject* array_base_type;  // ArrayBase
+extern PyTypeObject* array_type;       // what results are instances of; ArrayBase until registered
+
+inline bool is_array(PyObject* object) { return PyObject_TypeCheck(object, array_base_type); }
+inline bool is_exact_array(PyObject* object) { return Py_TYPE(object) == array_type; }
+inline ArrayObject* as_array(PyObject* object) { return reinterpret_cast<ArrayObject*>(object); }
+
+// Wraps without copying; steals the reference to `np` (also on failure) and clears WRITEABLE.
+PyObject* wrap_ndarray(PyArrayObject* np, bool weak_type, PyTypeObject* type);
+inline PyObject* wrap_ndarray(PyArrayObject* np, bool weak_type = false) {
+  return wrap_ndarray(np, weak_type, array_type);
+}
+// Accepts an ndarray of any subclass or a NumPy scalar; TypeError otherwise.
+PyObject* wrap_object(PyObject* object, bool weak_type, PyTypeObject* type);
+
+bool init_array(PyObject* module);
+PyObject* set_array_type(PyObject*, PyObject* type);
+PyObject* wrap(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+PyObject* rebuild_array(PyObject*, PyObject* const* args, Py_ssize_t nargs);
+
+// array_number.cpp
+extern PyType_Slot array_number_slots[];
+PyObject* array_richcompare(PyObject* a, PyObject* b, int op);
+PyObject* array_complex(PyObject* self, PyObject*);
+bool init_array_number();
+
+// array_index.cpp
+PyObject* array_subscript(PyObject* self, PyObject* key);
+int array_ass_subscript(PyObject* self, PyObject* key, PyObject* value);
+PyObject* array_iter(PyObject* self);
+Py_ssize_t array_length(PyObject* self);
+bool init_array_index();
+
+// array_export.cpp
+int array_getbuffer(PyObject* self, Py_buffer* view, int flags);
+PyObject* array_array(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+PyObject* array_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+PyObject* array_dlpack_device(PyObject* self, PyObject*);
+PyObject* array_reduce(PyObject* self, PyObject*);
+
+}  // namespace functrans

@@ -1,0 +1,113 @@
+// functrans._runtime: registration of everything that csrc/ offers.
+#define FUNCTRANS_IMPORT_NUMPY
+#include <pybind11/pybind11.h>
+
+#include "allocator.h"
+#include "array.h"
+#include "common.h"
+#include "eager_op.h"
+#include "frames.h"
+#include "hooks.h"
+#include "trace_state.h"
+
+namespace py = pybind11;
+
+namespace functrans {
+namespace {
+
+// empty(shape, dtype): the shape is checked before anything is allocated.
+PyObject* empty(PyObject*, PyObject* args) {
+  PyObject* shape = nullptr;
+  PyObject* dtype = nullptr;
+  if (!PyArg_ParseTuple(args, "OO:empty", &shape, &dtype)) return nullptr;
+  PyArray_Descr* descr = nullptr;
+  if (PyArray_DescrConverter2(dtype, &descr) == 0) return nullptr;
+  Ref owned(reinterpret_cast<PyObject*>(descr));
+  if (PyDataType_REFCHK(descr) || PyDataType_ELSIZE(descr) == 0 ||
+      PyDataType_HASSUBARRAY(descr)) {
+    PyErr_Format(PyExc_TypeError, "an array cannot hold the dtype %S", descr);
+    return nullptr;
+  }
+  npy_intp dims[NPY_MAXDIMS];
+  int ndim = 0;
+  if (PyLong_Check(shape)) {
+    ndim = 1;
+    dims[0] = PyLong_AsSsize_t(shape);
+    if (dims[0] == -1 && PyErr_Occurred()) return nullptr;
+  } else {
+    Ref items(PySequence_Tuple(shape));
+    if (!items) return nullptr;
+    if (PyTuple_GET_SIZE(items.get()) > NPY_MAXDIMS) {
+      PyErr_Format(PyExc_ValueError, "an array has at most %d axes, got %zd", NPY_MAXDIMS,
+                   PyTuple_GET_SIZE(items.get()));
+      return nullptr;
+    }
+    ndim = static_cast<int>(PyTuple_GET_SIZE(items.get()));
+    for (int i = 0; i < ndim; ++i) {
+      dims[i] = PyNumber_AsSsize_t(PyTuple_GET_ITEM(items.get(), i), PyExc_OverflowError);
+      if (dims[i] == -1 && PyErr_Occurred()) return nullptr;
+    }
+  }
+  for (int i = 0; i < ndim; ++i) {
+    if (dims[i] < 0) {
+      PyErr_Format(PyExc_ValueError, "negative extent in shape %S", shape);
+      return nullptr;
+    }
+  }
+  owned.release();
+  return reinterpret_cast<PyObject*>(new_ndarray(descr, ndim, dims, true));
+}
+
+template <typename Function>
+PyCFunction as_cfunction(Function function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+PyMethodDef functions[] = {
+    {"get_trace", get_trace, METH_NOARGS, "get_trace(): this thread's current trace, or None."},
+    {"set_trace", set_trace, METH_O, "set_trace(trace): make it current; returns the previous one."},
+    {"set_array_type", set_array_type, METH_O, "set_array_type(cls): what results are instances of."},
+    {"set_operator_fallbacks", set_operator_fallbacks, METH_O,
+     "set_operator_fallbacks({name: callable}): what ArrayBase calls beyond its fast paths."},
+    {"wrap", as_cfunction(wrap), METH_FASTCALL | METH_KEYWORDS,
+     "wrap(ndarray, weak_type=False): an Array on that memory, which the caller gives up."},
+    {"_rebuild_array", as_cfunction(rebuild_array), METH_FASTCALL, "For pickle."},
+    {"empty", empty, METH_VARARGS, "empty(shape, dtype): an ndarray on the caching allocator."},
+    {"user_frames", as_cfunction(functrans_user_frames), METH_FASTCALL | METH_KEYWORDS,
+     "user_frames(limit=1): (code, lasti) of the innermost frames outside the package."},
+    {"set_internal_prefixes", functrans_set_internal_prefixes, METH_O,
+     "set_internal_prefixes(paths): files below them are not the user's."},
+    {nullptr, nullptr, 0, nullptr}};
+
+bool import_numpy() {
+  import_array1(false);
+  import_umath1(false);
+  return true;
+}
+
+py::dict stats_dict() {
+  const MemoryStats stats = memory_stats();
+  py::dict result;
+  result["in_use"] = stats.in_use;
+  result["peak"] = stats.peak;
+  result["cached"] = stats.cached;
+  result["limit"] = stats.limit;
+  result["allocations"] = stats.allocations;
+  result["hits"] = stats.hits;
+  return result;
+}
+
+}  // namespace
+}  // namespace functrans
+
+PYBIND11_MODULE(_runtime, m) {
+  using namespace functrans;
+  m.doc() = "C++ runtime of functrans: arrays, allocator, trace state, call fast paths.";
+  if (!import_numpy() || !init_allocator() || !init_array(m.ptr()) || !init_eager_op(m.ptr()) ||
+      PyModule_AddFunctions(m.ptr(), functions) != 0) {
+    throw py::error_already_set();
+  }
+  m.def("memory_stats", stats_dict, "Bytes in use, peak, cached and their bound; counts of allocations.");
+  m.def("clear_memory_cache", clear_memory_cache, py::call_guard<py::gil_scoped_release>(),
+        "Give every cached block back to the system.");
+}
