@@ -1,0 +1,1 @@
+"""functrans: composable function transformations for Python and NumPy."""

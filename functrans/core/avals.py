@@ -1,0 +1,91 @@
+"""Abstract values: what is known of a value without having it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from functrans.core import dtypes
+from functrans.core.dims import Dim, Shape, Size, is_static, substitute_shape
+
+__all__ = ["ShapedArray", "get_aval", "shape_text"]
+
+
+class ShapedArray:
+    """The type of an array: shape, dtype, and whether the dtype yields to others (weak type).
+
+    Written by hand rather than as a dataclass because one is made for every traced operation.
+    """
+
+    __slots__ = ("dtype", "shape", "weak_type")
+
+    def __init__(self, shape: Shape, dtype: np.dtype[Any], weak_type: bool = False) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.weak_type = weak_type
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> Size:
+        return math.prod(self.shape)  # type: ignore[arg-type]
+
+    @property
+    def nbytes(self) -> Size:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def is_static(self) -> bool:
+        return is_static(self.shape)
+
+    def strong(self) -> ShapedArray:
+        """The same type without weakness."""
+        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+
+    def with_shape(self, shape: Shape) -> ShapedArray:
+        return ShapedArray(shape, self.dtype, self.weak_type)
+
+    def with_dtype(self, dtype: np.dtype[Any]) -> ShapedArray:
+        return ShapedArray(self.shape, dtype)
+
+    def substitute(self, sizes: Mapping[str, int]) -> ShapedArray:
+        return ShapedArray(substitute_shape(self.shape, sizes), self.dtype, self.weak_type)
+
+    def matches(self, other: ShapedArray) -> bool:
+        """True when shape and dtype agree; weakness does not count."""
+        return self.shape == other.shape and self.dtype == other.dtype
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, ShapedArray) and self.shape == other.shape
+                and self.dtype == other.dtype and self.weak_type == other.weak_type)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.weak_type))
+
+    def __str__(self) -> str:
+        return f"{dtypes.short_name(self.dtype)}[{shape_text(self.shape)}]"
+
+    def __repr__(self) -> str:
+        return f"ShapedArray({self}{', weak_type=True' if self.weak_type else ''})"
+
+
+def shape_text(shape: Shape) -> str:
+    return ",".join(map(str, shape))
+
+
+def get_aval(x: Any) -> ShapedArray:
+    """The type of an array, a tracer, a NumPy array or scalar, or a Python scalar."""
+    try:
+        return x.aval  # type: ignore[no-any-return]
+    except AttributeError:
+        pass
+    if isinstance(x, (np.ndarray, np.generic)):
+        return ShapedArray(x.shape, x.dtype)
+    if isinstance(x, Dim):
+        return ShapedArray((), dtypes.default_int(), True)
+    return ShapedArray((), dtypes.canonical_scalar(x), True)

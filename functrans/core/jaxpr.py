@@ -1,0 +1,218 @@
+"""The intermediate representation: a jaxpr is a typed, first-order list of equations."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Union
+
+from functrans.core.avals import ShapedArray
+from functrans.core.source import Source
+
+if TYPE_CHECKING:
+    from functrans.core.primitive import Primitive
+
+__all__ = ["Atom", "ClosedJaxpr", "Equation", "Jaxpr", "Literal", "Var"]
+
+
+class Var:
+    """A value in a jaxpr; its identity is its name, and printers choose letters."""
+
+    __slots__ = ("__weakref__", "aval")
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var({self.aval})"
+
+
+class Literal:
+    """A scalar constant written into an equation."""
+
+    __slots__ = ("aval", "value")
+
+    def __init__(self, value: Any, aval: ShapedArray) -> None:
+        self.value = value
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Literal({self.value}:{self.aval})"
+
+
+Atom = Union[Var, Literal]
+
+
+class Equation:
+    """`outvars = primitive[params] invars`, with the user's line that asked for it."""
+
+    __slots__ = ("invars", "outvars", "params", "primitive", "source")
+
+    def __init__(self, primitive: Primitive, invars: tuple[Atom, ...], outvars: tuple[Var, ...],
+                 params: Mapping[str, Any], source: Source | None = None) -> None:
+        self.primitive = primitive
+        self.invars = invars
+        self.outvars = outvars
+        self.params = params
+        self.source = source
+
+    def replace(self, **changes: Any) -> Equation:
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return Equation(**{**fields, **changes})
+
+    def __repr__(self) -> str:
+        return f"Equation({self.primitive.name})"
+
+
+@dataclass(frozen=True, eq=False)
+class Jaxpr:
+    """`{ lambda constvars ; invars. let eqns in outvars }`; compared by identity."""
+
+    constvars: tuple[Var, ...]
+    invars: tuple[Var, ...]
+    eqns: tuple[Equation, ...]
+    outvars: tuple[Atom, ...]
+    name: str = field(default="fn", kw_only=True)
+
+    @property
+    def in_avals(self) -> tuple[ShapedArray, ...]:
+        return tuple(v.aval for v in self.invars)
+
+    @property
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        return tuple(v.aval for v in self.outvars)
+
+    def hoist_consts(self) -> Jaxpr:
+        """The same program with its constants as leading inputs."""
+        if not self.constvars:
+            return self
+        return Jaxpr((), self.constvars + self.invars, self.eqns, self.outvars, name=self.name)
+
+    def __str__(self) -> str:
+        return jaxpr_text(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return jaxpr_html(self)
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedJaxpr:
+    """A jaxpr together with the values of its constants."""
+
+    jaxpr: Jaxpr
+    consts: tuple[Any, ...]
+
+    @property
+    def in_avals(self) -> tuple[ShapedArray, ...]:
+        return self.jaxpr.in_avals
+
+    @property
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        return self.jaxpr.out_avals
+
+    @property
+    def eqns(self) -> tuple[Equation, ...]:
+        return self.jaxpr.eqns
+
+    def __str__(self) -> str:
+        return jaxpr_text(self.jaxpr)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return jaxpr_html(self.jaxpr)
+
+
+def subjaxprs(eqn: Equation) -> Iterator[Jaxpr]:
+    """The jaxprs among an equation's parameters (the bodies of higher-order primitives)."""
+    for value in eqn.params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, ClosedJaxpr):
+                yield item.jaxpr
+            elif isinstance(item, Jaxpr):
+                yield item
+
+
+
+class _Names:
+    """Letters for variables in the order in which they are met: a, b, ..., z, ba, bb, ..."""
+
+    def __init__(self) -> None:
+        self._names: dict[Var, str] = {}
+
+    def __call__(self, atom: Atom) -> str:
+        if isinstance(atom, Literal):
+            return f"{literal_text(atom.value)}:{atom.aval}"
+        name = self._names.get(atom)
+        if name is None:
+            name = self._names[atom] = _letters(len(self._names))
+        return name
+
+    def typed(self, atom: Atom) -> str:
+        return f"{self(atom)}:{atom.aval}"
+
+
+def _letters(n: int) -> str:
+    n, last = divmod(n, 26)
+    return (_letters(n) if n else "") + chr(ord("a") + last)
+
+
+def literal_text(value: Any) -> str:
+    return repr(value.item()) if hasattr(value, "item") else repr(value)
+
+
+def jaxpr_text(jaxpr: Jaxpr, indent: int = 0) -> str:
+    """The program as text, `{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }`."""
+    names = _Names()
+    pad = "\n" + " " * (indent + 4)
+    head = (f"{{ lambda {' '.join(map(names.typed, jaxpr.constvars))}; "
+            f"{' '.join(map(names.typed, jaxpr.invars))}. let")
+    lines = [_equation_text(eqn, names, indent + 4) for eqn in jaxpr.eqns]
+    outs = ", ".join(map(names, jaxpr.outvars)) + ("," if len(jaxpr.outvars) == 1 else "")
+    body = "".join(pad + line for line in lines)
+    flat = f"{head}{' ' if lines else ''}{'; '.join(lines)} in ({outs}) }}"
+    if len(lines) <= 1 and len(flat) + indent <= 100 and "\n" not in flat:
+        return flat
+    return f"{head}{body}\n{' ' * (indent + 2)}in ({outs}) }}"
+
+
+def _equation_text(eqn: Equation, names: _Names, indent: int) -> str:
+    ins = " ".join(map(names, eqn.invars))
+    outs = " ".join(map(names.typed, eqn.outvars))
+    params = _params_text(eqn.params, indent + 2)
+    return f"{outs} = {eqn.primitive.name}{params} {ins}".rstrip()
+
+
+def _params_text(params: Mapping[str, Any], indent: int) -> str:
+    if not params:
+        return ""
+    items = [f"{key}={_param_text(value, indent + 2)}" for key, value in sorted(params.items())]
+    flat = f"[{' '.join(items)}]"
+    if len(flat) <= 72 and "\n" not in flat:
+        return flat
+    pad = "\n" + " " * (indent + 2)
+    return "[" + "".join(pad + item for item in items) + "\n" + " " * indent + "]"
+
+
+def _param_text(value: Any, indent: int) -> str:
+    if isinstance(value, ClosedJaxpr):
+        value = value.jaxpr
+    if isinstance(value, Jaxpr):
+        return jaxpr_text(value, indent)
+    if isinstance(value, tuple) and any(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value):
+        pad = "\n" + " " * indent
+        return "(" + "".join(pad + _param_text(v, indent) for v in value) + ")"
+    if callable(value) and hasattr(value, "__name__"):
+        return str(value.__name__)
+    return str(value)
+
+
+def jaxpr_html(jaxpr: Jaxpr) -> str:
+    """The program for a notebook: its text in a block that scrolls."""
+    text = html.escape(jaxpr_text(jaxpr))
+    return f'<pre style="overflow-x:auto;line-height:1.3">{text}</pre>'

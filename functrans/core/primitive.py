@@ -1,0 +1,181 @@
+"""What a primitive is: one class with all its rules.
+
+`bind` is the hot path of every traced operation; it knows tracing and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from functrans._runtime import ArrayBase, wrap
+from functrans.core import dtypes
+from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.dims import Size
+from functrans.core.trace import Tracer, get_trace, leaked
+
+__all__ = ["Cost", "HigherOrder", "Linear", "Primitive", "Sample"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Floating-point operations and bytes moved by one application; may be symbolic."""
+
+    flops: Size
+    bytes: Size
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Arguments on which the tests check every law of a primitive."""
+
+    args: tuple[Any, ...]
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Linear:
+    """The place of an operand in which an operation is transposed: a type without a value."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+
+class Primitive:
+    """An operation of the language with all its rules; subclasses are abstract or final.
+
+    See `docs/architecture.md` for the rules. A class is final when it is not declared with
+    `abstract=True`, and then has every rule: a missing one is an error when the class is made.
+    """
+
+    name: ClassVar[str]
+    multiple_results: ClassVar[bool] = False
+    higher_order: ClassVar[bool] = False
+    # float16 and bfloat16 operands are widened to float32 for evaluation, and results narrowed
+    widens_halves: ClassVar[bool] = True
+    # reads or writes something outside the program: never removed, never reordered
+    has_effect: ClassVar[bool] = False
+    # over a named axis: the vmap that owns `axis_name` interprets it
+    collective: ClassVar[bool] = False
+    required_rules: ClassVar[tuple[str, ...]] = ("type", "evaluate", "jvp", "batch", "samples")
+
+    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if abstract:
+            return
+        if "name" not in cls.__dict__:
+            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        for rule in cls.required_rules:
+            if getattr(cls, rule, None) is getattr(Primitive, rule, None):
+                raise TypeError(f"primitive {cls.__name__} has no rule {rule!r}: define it in the "
+                                f"class body (see docs/architecture.md, 'Adding a primitive')")
+
+    # The rules. Signatures are loose on purpose: each primitive names its own operands and params.
+    type: Any = None
+    evaluate: Any = None
+    jvp: Any = None
+    transpose: Any = None
+    batch: Any = None
+    samples: Any = None
+
+    def cost(self, *avals: ShapedArray, **params: Any) -> Cost:
+        """One operation per element of the output and every operand read once, unless refined."""
+        outs = self.type(*avals, **params)
+        outs = outs if self.multiple_results else [outs]
+        moved = sum((a.nbytes for a in (*avals, *outs)), start=0)  # type: ignore[misc]
+        return Cost(sum((a.size for a in outs), start=0), moved)  # type: ignore[misc]
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply the primitive to arrays, tracers or Python scalars in the current trace."""
+        trace = get_trace()
+        if trace is None:
+            return self.evaluate_eagerly(args, params)
+        return trace.process(self, args, params)
+
+    def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Evaluate on concrete values and wrap the results as arrays."""
+        weak = True
+        arrays = []
+        for x in args:
+            if isinstance(x, ArrayBase):
+                weak = weak and x.weak_type
+                arrays.append(x._np)
+            elif isinstance(x, Tracer):
+                raise leaked(x, self.name)
+            elif isinstance(x, (np.ndarray, np.generic)):
+                weak = False
+                arrays.append(np.asarray(x))
+            else:
+                arrays.append(x)
+        if weak:  # rare: only Python scalars, weak arrays or nothing at all
+            arrays = [x if isinstance(x, np.ndarray) else self._scalar_array(x) for x in arrays]
+            outs = self.type(*map(get_aval, args), **params)
+            weak_flags = [a.weak_type for a in (outs if self.multiple_results else [outs])]
+        try:
+            result = self.run(*arrays, **params)
+        except (ValueError, TypeError, IndexError):
+            self.type(*map(get_aval, args), **params)  # says what is wrong in the user's terms
+            raise
+        if self.multiple_results:
+            flags = weak_flags if weak else [False] * len(result)
+            return [wrap(np.asarray(r), flag) for r, flag in zip(result, flags, strict=True)]
+        return wrap(np.asarray(result), weak_flags[0] if weak else False)
+
+    def run(self, *arrays: Any, **params: Any) -> Any:
+        """Evaluate on NumPy arrays, silently, with float16 and bfloat16 computed in float32."""
+        with np.errstate(all="ignore"):
+            if self.widens_halves:
+                half = next((x.dtype for x in arrays
+                             if isinstance(x, np.ndarray) and dtypes.is_half(x.dtype)), None)
+                if half is not None:
+                    return self._run_widened(half, arrays, params)
+            return self.evaluate(*arrays, **params)
+
+    def _run_widened(self, half: np.dtype[Any], arrays: Sequence[Any],
+                     params: Mapping[str, Any]) -> Any:
+        wide = [x.astype(np.float32) if isinstance(x, np.ndarray) and x.dtype == half else x
+                for x in arrays]
+        result = self.evaluate(*wide, **params)
+        if self.multiple_results:
+            return [_narrow(r, half) for r in result]
+        return _narrow(result, half)
+
+    @staticmethod
+    def _scalar_array(x: Any) -> np.ndarray[Any, Any]:
+        return np.asarray(x, dtypes.canonical_scalar(x))
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _narrow(x: Any, half: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    x = np.asarray(x)
+    return x.astype(half) if x.dtype == np.float32 else x
+
+
+class HigherOrder(Primitive, abstract=True):
+    """A primitive whose parameters hold jaxprs.
+
+    Its rules `jvp`, `linearize`, `transpose` and `batch` take a keyword `transforms`, the
+    jaxpr-to-jaxpr interpreters, so that this layer need not know the transforms.
+    """
+
+    higher_order = True
+    multiple_results = True
+    widens_halves = False
+    linearize: Any = None
+    required_rules = (*Primitive.required_rules, "linearize")
+
+    def samples(self) -> Iterator[Sample]:
+        """None: bodies are programs, and the tests of control flow and composition draw them."""
+        return iter(())
+
+
+def size_of(shape: Sequence[Size]) -> Size:
+    return math.prod(shape)  # type: ignore[arg-type]

@@ -1,0 +1,37 @@
+"""Dead-code elimination: the equations that the outputs do not need are dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from functrans.core.jaxpr import Equation, Jaxpr, Var, subjaxprs
+
+__all__ = ["has_effects", "prune_jaxpr", "used_inputs"]
+
+
+def has_effects(eqn: Equation) -> bool:
+    """True when the equation, or one in its bodies, acts on the world outside the program."""
+    if eqn.primitive.has_effect:
+        return True
+    return any(has_effects(inner) for body in subjaxprs(eqn) for inner in body.eqns)
+
+
+def prune_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
+    """`jaxpr` without the equations that neither an output nor an effect needs."""
+    live: set[Var] = {v for v in jaxpr.outvars if isinstance(v, Var)}
+    kept: list[Equation] = []
+    for eqn in reversed(jaxpr.eqns):
+        if any(v in live for v in eqn.outvars) or has_effects(eqn):
+            kept.append(eqn)
+            live.update(v for v in eqn.invars if isinstance(v, Var))
+    if len(kept) == len(jaxpr.eqns):
+        return jaxpr
+    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(reversed(kept)), jaxpr.outvars,
+                 name=jaxpr.name)
+
+
+def used_inputs(jaxpr: Jaxpr, extra: Sequence[Var] = ()) -> list[bool]:
+    """For each input, whether an equation or an output reads it."""
+    used = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
+    used.update(v for v in (*jaxpr.outvars, *extra) if isinstance(v, Var))
+    return [v in used for v in jaxpr.invars]

@@ -1,0 +1,167 @@
+"""Staging: running a Python function on typed stand-ins to get its jaxpr.
+
+Values that the function closes over, arrays and tracers of enclosing transforms alike, become
+constants of the jaxpr; whoever binds it passes them as operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans._runtime import ArrayBase
+from functrans.core import dtypes
+from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.custom import CustomCall
+from functrans.core.dims import Dim
+from functrans.core.errors import DTypeError
+from functrans.core.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var
+from functrans.core.primitive import Primitive
+from functrans.core.scope import current_scope
+from functrans.core.source import Source, user_source
+from functrans.core.trace import Params, Trace, Tracer, get_trace, leaked
+
+__all__ = ["StageTrace", "StageTracer", "stage"]
+
+
+class StageTracer(Tracer):
+    """A variable of the jaxpr being built."""
+
+    __slots__ = ("_aval", "eqn", "var")
+
+    def __init__(self, trace: StageTrace, var: Var, eqn: Equation | None = None) -> None:
+        self.trace = trace
+        self.var = var
+        self._aval = var.aval
+        self.eqn = eqn
+
+    @property
+    def aval(self) -> ShapedArray:
+        return self._aval
+
+    @property
+    def origin(self) -> Source | None:
+        return self.eqn.source if self.eqn is not None else None
+
+
+class StageTrace(Trace):
+    """Writes every operation down as an equation."""
+
+    __slots__ = ("_const_vars", "_consts", "eqns", "name")
+    kind = "staging (jit, scan, cond, make_jaxpr, ...)"
+
+    def __init__(self, parent: Trace | None, name: str) -> None:
+        super().__init__(parent)
+        self.name = name
+        self.eqns: list[Equation] = []
+        self._const_vars: dict[int, Var] = {}
+        self._consts: list[Any] = []
+
+    def new_arg(self, aval: ShapedArray) -> StageTracer:
+        return StageTracer(self, Var(aval))
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
+        atoms = [a.var if type(a) is StageTracer and a.trace is self else self._lift(a, primitive)
+                 for a in args]
+        if None in atoms:
+            _fill_scalars(atoms, args, primitive)
+        avals = primitive.type(*[a.aval for a in atoms], **params)
+        source = user_source(current_scope())
+        if primitive.multiple_results:
+            outvars = tuple([Var(a) for a in avals])
+            eqn = Equation(primitive, tuple(atoms), outvars, params, source)
+            self.eqns.append(eqn)
+            return [StageTracer(self, v, eqn) for v in outvars]
+        outvar = Var(avals)
+        eqn = Equation(primitive, tuple(atoms), (outvar,), params, source)
+        self.eqns.append(eqn)
+        return StageTracer(self, outvar, eqn)
+
+    def process_custom(self, call: CustomCall, args: Sequence[Any]) -> list[Any]:
+        return call.stage(self, args)
+
+    def _lift(self, x: Any, primitive: Primitive) -> Any:
+        """The atom of a value from outside; None for a Python scalar, typed by its neighbours."""
+        if isinstance(x, Tracer):
+            if not x.trace.alive:
+                raise leaked(x, primitive.name)
+            return self.const_var(x)
+        if isinstance(x, (ArrayBase, np.ndarray, np.generic)):
+            aval = get_aval(x)
+            if not aval.shape:
+                return Literal(np.asarray(x)[()], aval)
+            return self.const_var(x)
+        if isinstance(x, Dim):
+            raise DTypeError(f"{primitive.name} received the symbolic size {x} as an operand.",
+                             fix=f"functrans.numpy.asarray({x})")
+        return None
+
+    def const_var(self, x: Any) -> Var:
+        var = self._const_vars.get(id(x))
+        if var is None:
+            var = self._const_vars[id(x)] = Var(get_aval(x))
+            self._consts.append(x)
+        return var
+
+    def atom(self, x: Any) -> Atom:
+        """The atom of an output of the function."""
+        if type(x) is StageTracer and x.trace is self:
+            return x.var
+        lifted = self._lift(x, _RETURN)
+        if lifted is None:
+            aval = get_aval(x)
+            return Literal(aval.dtype.type(x), aval)
+        return lifted  # type: ignore[no-any-return]
+
+    def close(self, args: Sequence[StageTracer], outs: Sequence[Any]) -> ClosedJaxpr:
+        outvars = tuple(self.atom(x) for x in outs)
+        self.alive = False
+        invars = tuple(a.var for a in args)
+        constvars = tuple(self._const_vars[id(c)] for c in self._consts)
+        jaxpr = Jaxpr(constvars, invars, tuple(self.eqns), outvars, name=self.name)
+        return ClosedJaxpr(jaxpr, tuple(self._consts))
+
+
+_KIND_ORDER = "buifc"
+
+
+class _Return(Primitive, abstract=True):
+    name = "return"
+
+
+_RETURN = _Return()
+
+
+def _fill_scalars(atoms: list[Any], args: Sequence[Any], primitive: Primitive) -> None:
+    """Type Python scalars by the last array operand, as every backend does."""
+    dtype = next((a.aval.dtype for a in reversed(atoms) if a is not None), None)
+    for i, atom in enumerate(atoms):
+        if atom is None:
+            x = args[i]
+            weak = dtypes.canonical_scalar(x)
+            if dtype is None:
+                atoms[i] = Literal(weak.type(x), ShapedArray((), weak, True))
+            elif _KIND_ORDER.index(dtypes.kind(weak)) > _KIND_ORDER.index(dtypes.kind(dtype)):
+                raise DTypeError(
+                    f"{primitive.name}: the Python scalar {x!r} does not convert to {dtype}.",
+                    why="operands of a primitive have one dtype; a scalar takes the array's.",
+                    fix=f"x.astype({weak.name!r}), or the function of functrans.numpy")
+            else:
+                atoms[i] = Literal(dtype.type(x), ShapedArray((), dtype, True))
+
+
+def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], *,
+          name: str = "fn") -> ClosedJaxpr:
+    """The jaxpr of `fun`, which takes and returns flat sequences of arrays.
+
+    Its constants are the arrays and outer tracers that `fun` closes over.
+    """
+    trace = StageTrace(get_trace(), name)
+    args = [trace.new_arg(aval) for aval in in_avals]
+    try:
+        outs = trace.run(fun, *args)
+        return trace.close(args, outs)
+    finally:
+        trace.alive = False

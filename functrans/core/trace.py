@@ -1,0 +1,134 @@
+"""Tracing: one current trace per thread, no levels and no stack.
+
+A transform makes a `Trace` whose parent is the trace that was current, wraps its inputs in its own
+`Tracer`s and makes itself current while the user's function runs. `Primitive.bind` hands every
+operation to the current trace. A trace whose tracers do not take part passes the operation to its
+parent; otherwise it runs the primitive's rule with the parent as the current trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from functrans._runtime import ArrayBase, get_trace, set_trace
+from functrans.core.avals import ShapedArray
+from functrans.core.errors import LeakedTracerError
+from functrans.core.source import Source, describe_source, user_source
+
+if TYPE_CHECKING:
+    from functrans.core.custom import CustomCall
+    from functrans.core.primitive import Primitive
+
+__all__ = ["Trace", "Tracer", "get_trace", "is_array", "process_in", "run_in", "set_trace"]
+
+Params = Mapping[str, Any]
+
+
+class Trace:
+    """One run of one interpreter; `parent` interprets what its rules do (None evaluates)."""
+
+    __slots__ = ("__weakref__", "alive", "parent")
+    kind: ClassVar[str] = "a transform"
+
+    def __init__(self, parent: Trace | None) -> None:
+        self.parent = parent
+        self.alive = True
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
+        """Interpret `primitive` on `args`, whatever traces these belong to."""
+        raise TypeError(f"{type(self).__name__} does not interpret operations")
+
+    def process_custom(self, call: CustomCall, args: Sequence[Any]) -> list[Any]:
+        """Interpret a call of a function with custom rules; by default, run the function."""
+        return list(self.run(call.fun, *args))
+
+    def run(self, fun: Callable[..., Any], *args: Any) -> Any:
+        """Call `fun` with this trace current."""
+        previous = set_trace(self)
+        try:
+            return fun(*args)
+        finally:
+            set_trace(previous)
+
+
+class Tracer:
+    """A stand-in for an array inside a transform.
+
+    Its operators and array methods are installed by `functrans.array`, which knows NumPy's rules;
+    here are only the facts that every tracer has.
+    """
+
+    __slots__ = ("__weakref__", "trace")
+    __array_priority__ = 1000
+
+    trace: Trace
+
+    @property
+    def aval(self) -> ShapedArray:
+        raise TypeError("a tracer class must give an aval")
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> Any:
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak_type
+
+    @property
+    def origin(self) -> Source | None:
+        """Where in the user's code this tracer was made, when that is known."""
+        return None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}<{self.aval}>"
+
+
+def is_array(x: Any) -> bool:
+    """True of what an operation takes besides Python scalars."""
+    return isinstance(x, (ArrayBase, Tracer, np.ndarray, np.generic))
+
+
+def process_in(trace: Trace | None, primitive: Primitive, args: tuple[Any, ...],
+               params: Params) -> Any:
+    """Interpret an operation in `trace`, or evaluate it when there is none."""
+    if trace is None:
+        return primitive.evaluate_eagerly(args, params)
+    return trace.process(primitive, args, params)
+
+
+def run_in(trace: Trace | None, fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call `fun` with `trace` (None to evaluate) current."""
+    previous = set_trace(trace)
+    try:
+        return fun(*args, **kwargs)
+    finally:
+        set_trace(previous)
+
+
+def leaked(tracer: Tracer, primitive_name: str) -> LeakedTracerError:
+    """The error for a tracer met outside the function call it belongs to."""
+    state = "is over" if not tracer.trace.alive else "does not enclose this operation"
+    origin = describe_source(tracer.origin)
+    return LeakedTracerError(
+        f"{primitive_name} received a traced value that escaped: a {tracer.aval} made under "
+        f"{tracer.trace.kind}{origin and ', '}{origin}, which {state}.",
+        where=user_source(),
+        why="a traced value means something only inside the function that is being transformed.",
+        fix="return the value from that function instead of storing it in a global, an attribute "
+            "or a closure")

@@ -1,0 +1,194 @@
+"""Recording what derivative rules do to tangents, and running it backwards.
+
+A derivative rule is linear in its tangents. With tangents that are tracers of a `LinearTrace`,
+operations on them are written on a tape, while everything else is computed by the parent trace at
+once: the split into a primal and a linear part needs no partial evaluation. The tape then runs
+forwards on tangents, or backwards, by transposition, on cotangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from functrans._runtime import get_trace
+from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.errors import NotDifferentiableError
+from functrans.core.evaluate import eval_jaxpr
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.primitive import Linear, Primitive
+from functrans.core.trace import Params, Trace, Tracer, process_in
+from functrans.primitives.differentiable import add_any
+from functrans.transforms.closed import stage_closed
+from functrans.transforms.tangents import instantiate_aval
+
+__all__ = ["LinearTrace", "LinearTracer", "transpose_flat", "transpose_jaxpr"]
+
+
+class LinearTracer(Tracer):
+    """A value that depends linearly on the inputs of its trace; `index` is its place on the tape."""
+
+    __slots__ = ("_aval", "index")
+
+    def __init__(self, trace: LinearTrace, aval: ShapedArray, index: int) -> None:
+        self.trace = trace
+        self._aval = aval
+        self.index = index
+
+    @property
+    def aval(self) -> ShapedArray:
+        return self._aval
+
+
+class LinearEquation(NamedTuple):
+    """One operation on the tape; `args` mixes linear tracers and values of the parent trace."""
+
+    primitive: Primitive
+    args: tuple[Any, ...]
+    outs: tuple[LinearTracer, ...]
+    params: Params
+
+
+class LinearTrace(Trace):
+    """Writes operations on linear values on a tape and leaves all others to its parent."""
+
+    __slots__ = ("count", "tape")
+    kind = "the linear part of grad"
+
+    def __init__(self, parent: Trace | None) -> None:
+        super().__init__(parent)
+        self.tape: list[LinearEquation] = []
+        self.count = 0
+
+    def new(self, aval: ShapedArray) -> LinearTracer:
+        index = self.count
+        self.count = index + 1
+        return LinearTracer(self, aval, index)
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
+        for a in args:
+            if type(a) is LinearTracer and a.trace is self:
+                break
+        else:
+            return process_in(self.parent, primitive, args, params)
+        avals = primitive.type(*[get_aval(a) for a in args], **params)
+        if primitive.multiple_results:
+            outs = [self.new(a) for a in avals]
+            self.tape.append(LinearEquation(primitive, args, tuple(outs), params))
+            return outs
+        out = self.new(avals)
+        self.tape.append(LinearEquation(primitive, args, (out,), params))
+        return out
+
+    def is_mine(self, x: Any) -> bool:
+        return type(x) is LinearTracer and x.trace is self
+
+    def forwards(self, inputs: Sequence[Any], values: Sequence[Any],
+                 outs: Sequence[Any]) -> list[Any]:
+        """The values of `outs` when `inputs` are `values`, in the current trace; None is zero."""
+        env: list[Any] = [None] * self.count
+        for x, value in zip(inputs, values, strict=True):
+            env[x.index] = value
+        for primitive, args, results, params in self.tape:
+            values_in = [env[a.index] if self.is_mine(a) else a for a in args]
+            result = primitive.bind(*values_in, **params)
+            for r, value in zip(results, result if primitive.multiple_results else (result,),
+                                strict=True):
+                env[r.index] = value
+        return [env[o.index] if self.is_mine(o) else o for o in outs]
+
+    def backwards(self, inputs: Sequence[Any], outs: Sequence[Any],
+                  cotangents: Sequence[Any]) -> list[Any]:
+        """Cotangents of `inputs` for cotangents of `outs`, in the current trace; None is zero."""
+        cts: list[Any] = [None] * self.count
+
+        def accumulate(index: int, ct: Any) -> None:
+            have = cts[index]
+            cts[index] = ct if have is None else add_any(have, ct)
+
+        for out, ct in zip(outs, cotangents, strict=True):
+            if ct is not None and self.is_mine(out):
+                accumulate(out.index, ct)
+        for primitive, args, results, params in reversed(self.tape):
+            if primitive.multiple_results:
+                ct = [cts[r.index] for r in results]
+                if all(c is None for c in ct):
+                    continue
+                for r in results:
+                    cts[r.index] = None
+            else:
+                ct = cts[results[0].index]
+                if ct is None:
+                    continue
+                cts[results[0].index] = None
+            operands = [Linear(a._aval) if type(a) is LinearTracer and a.trace is self else a
+                        for a in args]
+            for a, c in zip(args, transpose_operation(primitive, ct, operands, params),
+                            strict=True):
+                if c is not None and type(a) is LinearTracer and a.trace is self:
+                    accumulate(a.index, c)
+        return [cts[x.index] for x in inputs]
+
+
+def transpose_operation(primitive: Primitive, ct: Any, operands: Sequence[Any],
+                        params: Params) -> Sequence[Any]:
+    """Cotangents of the linear operands of one operation."""
+    if primitive.transpose is None:
+        raise NotDifferentiableError(
+            f"{primitive.name} is applied to a linear value but is not linear.",
+            why="a derivative rule must be linear in its tangents, so that it can be transposed.",
+            fix="check the jvp rule that uses it, or write a custom_vjp")
+    if primitive.higher_order:
+        return primitive.transpose(  # type: ignore[no-any-return]
+            ct, *operands, transpose_jaxpr=transpose_jaxpr, **params)
+    return primitive.transpose(ct, *operands, **params)  # type: ignore[no-any-return]
+
+
+def transpose_flat(fun: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray],
+                   cotangents: Sequence[Any]) -> list[Any]:
+    """Cotangents of the inputs (types `avals`) of a linear flat function; None is zero."""
+    trace = LinearTrace(get_trace())
+    try:
+        inputs = [trace.new(a) for a in avals]
+        outs = trace.run(fun, *inputs)
+        return trace.backwards(inputs, outs, cotangents)
+    finally:
+        trace.alive = False
+
+
+_cache: WeakKeyDictionary[Jaxpr, dict[Any, Jaxpr]] = WeakKeyDictionary()
+
+
+def transpose_jaxpr(jaxpr: Jaxpr, linear: Sequence[bool],
+                    nonzero: Sequence[bool] | None = None) -> Jaxpr:
+    """The jaxpr (non-linear inputs, cotangents of outputs) -> cotangents of linear inputs.
+
+    All results are arrays. `nonzero` says which output cotangents are given (default: all).
+    """
+    nonzero = (True,) * len(jaxpr.outvars) if nonzero is None else tuple(nonzero)
+    key = (tuple(linear), nonzero)
+    known = _cache.setdefault(jaxpr, {})
+    if key not in known:
+        known[key] = _transpose_jaxpr(jaxpr, *key)
+    return known[key]
+
+
+def _transpose_jaxpr(jaxpr: Jaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...]) -> Jaxpr:
+    linear_avals = [a for a, is_lin in zip(jaxpr.in_avals, linear, strict=True) if is_lin]
+    other_avals = [a for a, is_lin in zip(jaxpr.in_avals, linear, strict=True) if not is_lin]
+    ct_avals = [a.strong() for a, nz in zip(jaxpr.out_avals, nonzero, strict=True) if nz]
+
+    def fun(*args: Any) -> list[Any]:
+        others = args[:len(other_avals)]
+        given = iter(args[len(other_avals):])
+        cts = [next(given) if nz else None for nz in nonzero]
+
+        def apply(*tangents: Any) -> list[Any]:
+            lin, rest = iter(tangents), iter(others)
+            return eval_jaxpr(jaxpr, (), *[next(lin) if is_lin else next(rest) for is_lin in linear])
+
+        results = transpose_flat(apply, linear_avals, cts)
+        return [instantiate_aval(c, a) for c, a in zip(results, linear_avals, strict=True)]
+
+    return stage_closed(fun, [*other_avals, *ct_avals], name=f"transpose_{jaxpr.name}")

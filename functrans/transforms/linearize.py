@@ -1,0 +1,151 @@
+"""Reverse mode: linearize (primal values and a linear map), then transpose the map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from functrans._runtime import get_trace
+from functrans.core.avals import get_aval
+from functrans.core.evaluate import eval_jaxpr
+from functrans.core.jaxpr import ClosedJaxpr, Jaxpr
+from functrans.core.primitive import Primitive
+from functrans.core.staging import StageTracer, stage
+from functrans.core.trace import Params, Trace
+from functrans.transforms.closed import stage_closed
+from functrans.transforms.jvp import JVPTrace
+from functrans.transforms.linear import LinearTrace, LinearTracer
+from functrans.transforms.tangents import instantiate, tangent_aval
+
+__all__ = ["LinearMap", "Linearized", "linearize_flat", "linearize_jaxpr"]
+
+
+class LinearizeTrace(JVPTrace):
+    """Forward mode whose tangents are recorded instead of computed."""
+
+    __slots__ = ("linear",)
+    kind = "grad, vjp or linearize"
+
+    def __init__(self, parent: Trace | None) -> None:
+        super().__init__(parent)
+        self.linear = LinearTrace(parent)
+        self.rules = self.linear
+
+    def higher_order(self, primitive: Primitive, primals: list[Any], tangents: list[Any],
+                     params: Params) -> Any:
+        return primitive.linearize(  # type: ignore[attr-defined]
+            primals, tangents, linearize_jaxpr=linearize_jaxpr, **params)
+
+
+@dataclass(frozen=True)
+class LinearMap:
+    """The derivative of a function at a point: from input tangents to output tangents.
+
+    `inputs[i]` is None where input i was not differentiated, `outs[i]` None where output i does
+    not depend on the others.
+    """
+
+    trace: LinearTrace
+    inputs: list[LinearTracer | None]
+    outs: list[Any]
+
+    def forwards(self, tangents: Sequence[Any]) -> list[Any]:
+        """Output tangents (None for zero) of the tangents of the differentiated inputs."""
+        return self.trace.forwards([x for x in self.inputs if x is not None], tangents, self.outs)
+
+    def backwards(self, cotangents: Sequence[Any]) -> list[Any]:
+        """Cotangents of the differentiated inputs; None for zero."""
+        return self.trace.backwards([x for x in self.inputs if x is not None], self.outs,
+                                    cotangents)
+
+    def stage(self, name: str) -> ClosedJaxpr:
+        """The map as a jaxpr from tangents to the outputs that are not None; constants: residuals."""
+        avals = [x.aval for x in self.inputs if x is not None]
+        return stage(lambda *ts: [t for t in self.forwards(ts) if t is not None], avals, name=name)
+
+
+def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any],
+                   active: Sequence[bool]) -> tuple[list[Any], LinearMap]:
+    """Outputs of a flat function and its derivative in the `active` inputs."""
+    trace = LinearizeTrace(get_trace())
+    try:
+        inputs = [trace.linear.new(get_aval(p).strong()) if a else None
+                  for p, a in zip(primals, active, strict=True)]
+        args = [trace.join(p, t) for p, t in zip(primals, inputs, strict=True)]
+        outs, tangents, _ = trace.split(trace.run(fun, *args))
+    finally:
+        trace.alive = False
+        trace.linear.alive = False
+    return outs, LinearMap(trace.linear, inputs, tangents)
+
+
+@dataclass(frozen=True)
+class Linearized:
+    """A jaxpr split into its primal and its linear part.
+
+    `primal`: inputs -> outputs and then the saved residuals. `linear`: residuals and the tangents
+    of the active inputs -> the tangents of the outputs with `nonzero`. Residual i is input
+    `forwarded[i]` of the primal where that is not None, else the next saved one.
+    """
+
+    primal: Jaxpr
+    linear: Jaxpr
+    nonzero: tuple[bool, ...]
+    forwarded: tuple[int | None, ...]
+
+    @property
+    def num_saved(self) -> int:
+        return sum(f is None for f in self.forwarded)
+
+    def residuals(self, inputs: Sequence[Any], saved: Sequence[Any]) -> list[Any]:
+        """All residuals, from the primal's inputs and what it saved."""
+        rest = iter(saved)
+        return [next(rest) if f is None else inputs[f] for f in self.forwarded]
+
+
+_cache: WeakKeyDictionary[Jaxpr, dict[Any, Linearized]] = WeakKeyDictionary()
+
+
+def linearize_jaxpr(jaxpr: Jaxpr, active: Sequence[bool],
+                    force: Sequence[bool] | None = None) -> Linearized:
+    """Split `jaxpr`, differentiated in the `active` inputs, into a primal and a linear jaxpr.
+
+    `force[i]` gives output i a tangent even where it is zero.
+    """
+    key = (tuple(active), None if force is None else tuple(force))
+    known = _cache.setdefault(jaxpr, {})
+    if key not in known:
+        known[key] = _linearize_jaxpr(jaxpr, *key)
+    return known[key]
+
+
+def _linearize_jaxpr(jaxpr: Jaxpr, active: tuple[bool, ...],
+                     force: tuple[bool, ...] | None) -> Linearized:
+    linear: list[Jaxpr] = []
+    nonzero: list[bool] = []
+    forwarded: list[int | None] = []
+
+    def fun(*args: Any) -> list[Any]:
+        outs, derivative = linearize_flat(lambda *xs: eval_jaxpr(jaxpr, (), *xs), args, active)
+        if force is not None:
+            tangents = [instantiate(t, o) if f else t
+                        for t, o, f in zip(derivative.outs, outs, force, strict=True)]
+            derivative = LinearMap(derivative.trace, derivative.inputs, tangents)
+        nonzero.extend(t is not None for t in derivative.outs)
+        closed = derivative.stage(f"linear_{jaxpr.name}")
+        linear.append(closed.jaxpr.hoist_consts())
+        positions = {id(a.var): i for i, a in enumerate(args)}
+        forwarded.extend(positions.get(id(c.var)) if isinstance(c, StageTracer) else None
+                         for c in closed.consts)
+        return outs + [c for c, f in zip(closed.consts, forwarded, strict=True) if f is None]
+
+    primal = stage_closed(fun, jaxpr.in_avals, name=jaxpr.name)
+    return Linearized(primal, linear[0], tuple(nonzero), tuple(forwarded))
+
+
+def tangent_avals(jaxpr: Jaxpr, active: Sequence[bool]) -> list[Any]:
+    """The types of the tangents of the active inputs."""
+    return [tangent_aval(a) for a, is_active in zip(jaxpr.in_avals, active, strict=True)
+            if is_active]

@@ -1,0 +1,334 @@
+"""Arithmetic: the four operations, remainders, powers, signs, rounding, complex parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from functrans.core import dtypes
+from functrans.core.avals import get_aval
+from functrans.core.primitive import Linear, Sample
+from functrans.primitives.base import sample_array
+from functrans.primitives.compare import eq, where
+from functrans.primitives.convert import convert_element_type
+from functrans.primitives.elementwise import Elementwise, bilinear, fit, unary_linear
+
+
+class Neg(Elementwise):
+    """-x, elementwise."""
+
+    kinds = "iufc"
+    evaluate = np.negative
+    derivatives = (lambda t, out, x: neg(t),)
+    transpose = unary_linear
+
+
+class Add(Elementwise):
+    """x + y, elementwise."""
+
+    kinds = "iufc"
+    evaluate = np.add
+    derivatives = (lambda t, out, x, y: t, lambda t, out, x, y: t)
+    transpose = bilinear(lambda ct, y: ct, lambda ct, x: ct)
+
+
+class Sub(Elementwise):
+    """x - y, elementwise."""
+
+    kinds = "iufc"
+    evaluate = np.subtract
+    derivatives = (lambda t, out, x, y: t, lambda t, out, x, y: neg(t))
+    transpose = bilinear(lambda ct, y: ct, lambda ct, x: neg(ct))
+
+
+class Mul(Elementwise):
+    """x * y, elementwise."""
+
+    kinds = "biufc"
+    evaluate = np.multiply
+    derivatives = (lambda t, out, x, y: mul(t, y), lambda t, out, x, y: mul(x, t))
+    transpose = bilinear(lambda ct, y: mul(ct, y), lambda ct, x: mul(x, ct))
+    sample_dtype = np.dtype(np.float32)
+
+
+class Div(Elementwise):
+    """x / y, elementwise; integers divide towards zero, by zero giving -1 (as in XLA)."""
+
+    kinds = "iufc"
+    domain = ((-2.0, 2.0), (0.5, 2.0))
+    derivatives = (lambda t, out, x, y: div(t, y),
+                   lambda t, out, x, y: neg(mul(t, div(out, y))))
+    ufunc = np.true_divide
+    arity = 2
+
+    def evaluate(self, x: Any, y: Any) -> Any:
+        dtype = np.result_type(x, y)
+        if dtype.kind not in "iu":
+            return np.true_divide(x, y)
+        safe = np.where(y == 0, 1, y)
+        # two's complement: the smallest number divided by -1 is itself
+        quotient = np.where(safe == -1, np.negative(x), np.floor_divide(x, safe)) \
+            if dtype.kind == "i" else np.floor_divide(x, safe)
+        if dtype.kind == "i":
+            inexact = (np.remainder(x, safe) != 0) & ((x < 0) != (safe < 0)) & (safe != -1)
+            quotient = quotient + inexact
+        minus_one = np.array(-1).astype(dtype)
+        return np.where(y == 0, minus_one, quotient).astype(dtype)
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, None]:
+        return fit(div(ct, y), x), None
+
+    def samples(self) -> Iterator[Sample]:
+        yield from super().samples()
+        yield Sample((np.array([7, -7, 7, -7, 5], np.int32), np.array([2, 2, -2, -2, 0], np.int32)))
+
+
+class Rem(Elementwise):
+    """Remainder of x / y with the sign of x, elementwise; x itself for integers where y is 0."""
+
+    kinds = "iuf"
+    domain = ((-2.0, 2.0), (0.7, 0.9))
+    derivatives = (lambda t, out, x, y: t, lambda t, out, x, y: neg(mul(t, trunc(div(x, y)))))
+    arity = 2
+
+    def evaluate(self, x: Any, y: Any) -> Any:
+        if np.result_type(x, y).kind == "f":
+            return np.fmod(x, y)
+        zero = y == 0
+        return np.where(zero, x, np.fmod(x, np.where(zero, 1, y)))
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, None]:
+        return fit(ct, x), None
+
+
+class Pow(Elementwise):
+    """x ** y for floating or complex x and y, elementwise."""
+
+    evaluate = np.power
+    domain = ((0.3, 2.0), (-2.0, 2.0))
+    derivatives = (
+        lambda t, out, x, y: mul(t, where(eq(y, 0.0), 0.0, mul(y, pow(x, sub(y, 1.0))), like=out)),
+        lambda t, out, x, y: mul(t, mul(out, _log_nonzero(x))))
+
+
+class IntegerPow(Elementwise):
+    """x ** y for a Python int y, elementwise."""
+
+    kinds = "iufc"
+    domain = ((0.5, 2.0),)
+    derivatives = (lambda t, out, x, *, y: _integer_pow_derivative(t, x, y),)
+
+    def evaluate(self, x: Any, *, y: int) -> Any:
+        if y == 2:
+            return np.multiply(x, x)
+        if y < 0 or x.dtype.kind in "fc":
+            return np.power(x, np.asarray(y).astype(x.dtype))
+        return np.power(x, y)
+
+    def samples(self) -> Iterator[Sample]:
+        for y in (2, 3, -1, 0, 1):
+            yield Sample((sample_array(3, low=0.5, high=2.0),), {"y": y})
+
+
+class Log(Elementwise):
+    """The natural logarithm of x."""
+
+    evaluate = np.log
+    domain = ((0.2, 3.0),)
+    derivatives = (lambda t, out, x: div(t, x),)
+
+
+class Max(Elementwise):
+    """The larger of x and y, elementwise; NaN if either is. Ties share the derivative."""
+
+    kinds = "biuf"
+    evaluate = np.maximum
+    derivatives = (lambda t, out, x, y: mul(t, _chosen(x, out, y)),
+                   lambda t, out, x, y: mul(t, _chosen(y, out, x)))
+    sample_dtype = np.dtype(np.float32)
+
+
+class Min(Elementwise):
+    """The smaller of x and y, elementwise; NaN if either is. Ties share the derivative."""
+
+    kinds = "biuf"
+    evaluate = np.minimum
+    derivatives = (lambda t, out, x, y: mul(t, _chosen(x, out, y)),
+                   lambda t, out, x, y: mul(t, _chosen(y, out, x)))
+    sample_dtype = np.dtype(np.float32)
+
+
+class Sign(Elementwise):
+    """-1, 0 or 1 by the sign of x; x / |x| for complex x; NaN stays."""
+
+    kinds = "iufc"
+    evaluate = np.sign
+    derivatives = (None,)
+
+
+class Floor(Elementwise):
+    """The largest integer not above x, as a floating number."""
+
+    kinds = "f"
+    evaluate = np.floor
+    derivatives = (None,)
+
+
+class Ceil(Elementwise):
+    """The smallest integer not below x, as a floating number."""
+
+    kinds = "f"
+    evaluate = np.ceil
+    derivatives = (None,)
+
+
+class Trunc(Elementwise):
+    """x without its fraction, as a floating number."""
+
+    kinds = "f"
+    evaluate = np.trunc
+    derivatives = (None,)
+
+
+class Round(Elementwise):
+    """The nearest integer, ties to even, as a floating number."""
+
+    kinds = "f"
+    evaluate = np.rint
+    derivatives = (None,)
+
+
+class Abs(Elementwise):
+    """|x|, elementwise; real for complex x."""
+
+    kinds = "iufc"
+    evaluate = np.absolute
+    derivatives = (lambda t, out, x: _abs_derivative(t, out, x),)
+
+    def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        return dtypes.real_dtype(dtype)
+
+
+class Nextafter(Elementwise):
+    """The next representable number after x towards y."""
+
+    kinds = "f"
+    evaluate = np.nextafter
+    widens_halves = False
+    derivatives = (None, None)
+
+
+class Real(Elementwise):
+    """The real part of complex x."""
+
+    kinds = "c"
+    derivatives = (lambda t, out, x: real(t),)
+
+    def evaluate(self, x: Any) -> Any:
+        return np.real(x)
+
+    def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        return dtypes.real_dtype(dtype)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        return (convert_element_type(ct, x.aval.dtype),)
+
+
+class Imag(Elementwise):
+    """The imaginary part of complex x."""
+
+    kinds = "c"
+    derivatives = (lambda t, out, x: imag(t),)
+
+    def evaluate(self, x: Any) -> Any:
+        return np.imag(x)
+
+    def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        return dtypes.real_dtype(dtype)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        # linear transposition without conjugation: the transpose of z -> Im z is c -> -i c
+        return (mul(convert_element_type(ct, x.aval.dtype), -1j),)
+
+
+class Complex(Elementwise):
+    """x + i y of real floating x and y."""
+
+    kinds = "f"
+    derivatives = (lambda t, out, x, y: complex(t, mul(t, 0.0)),
+                   lambda t, out, x, y: complex(mul(t, 0.0), t))
+    arity = 2
+
+    def evaluate(self, x: Any, y: Any) -> Any:
+        dtype = dtypes.complex_dtype(np.result_type(x, y))
+        return np.asarray(x).astype(dtype) + dtype.type(1j) * np.asarray(y).astype(dtype)
+
+    def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        return dtypes.complex_dtype(dtype)
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        return (fit(real(ct), x) if isinstance(x, Linear) else None,
+                fit(neg(imag(ct)), y) if isinstance(y, Linear) else None)
+
+
+class Conj(Elementwise):
+    """The complex conjugate of x."""
+
+    kinds = "c"
+    evaluate = np.conjugate
+    derivatives = (lambda t, out, x: conj(t),)
+    # as a real-linear map, the transpose of conjugation under <a, b> = Re(a b) is itself
+    transpose = unary_linear
+
+
+neg_p, add_p, sub_p, mul_p, div_p, rem_p = Neg(), Add(), Sub(), Mul(), Div(), Rem()
+pow_p, integer_pow_p, max_p, min_p = Pow(), IntegerPow(), Max(), Min()
+sign_p, floor_p, ceil_p, trunc_p, round_p = Sign(), Floor(), Ceil(), Trunc(), Round()
+log_p = Log()
+abs_p, nextafter_p = Abs(), Nextafter()
+real_p, imag_p, complex_p, conj_p = Real(), Imag(), Complex(), Conj()
+
+neg, add, sub, mul, div, rem = (p.eager for p in (neg_p, add_p, sub_p, mul_p, div_p, rem_p))
+pow, max, min, sign = pow_p.eager, max_p.eager, min_p.eager, sign_p.eager
+floor, ceil, trunc, rint = floor_p.eager, ceil_p.eager, trunc_p.eager, round_p.eager
+log = log_p.eager
+abs, nextafter = abs_p.eager, nextafter_p.eager
+real, imag, complex, conj = real_p.eager, imag_p.eager, complex_p.eager, conj_p.eager
+
+
+def integer_pow(x: Any, y: int) -> Any:
+    """x ** y for a Python int y.
+
+    >>> import functrans as ft
+    >>> float(ft.lax.integer_pow(ft.numpy.float32(2.0), 3))
+    8.0
+    """
+    return integer_pow_p.bind(x, y=y)
+
+
+def _integer_pow_derivative(t: Any, x: Any, y: int) -> Any:
+    if y == 0:
+        return None
+    if y == 1:
+        return t
+    factor = x if y == 2 else integer_pow(x, y - 1)
+    return mul(t, mul(factor, float(y)))
+
+
+def _log_nonzero(x: Any) -> Any:
+    """log x, and 0 where x is 0, so that 0 ** y has no NaN derivative in y."""
+    return log(where(eq(x, 0.0), 1.0, x))
+
+
+def _chosen(x: Any, out: Any, y: Any) -> Any:
+    """How much of the derivative goes to x where `out` was chosen from x and y."""
+    return where(eq(x, out), where(eq(y, out), 0.5, 1.0, like=out), 0.0, like=out)
+
+
+def _abs_derivative(t: Any, out: Any, x: Any) -> Any:
+    if dtypes.kind(get_aval(x).dtype) != "c":
+        return mul(t, sign(x))
+    safe = where(eq(out, 0.0), 1.0, out)
+    return div(add(mul(real(t), real(x)), mul(imag(t), imag(x))), safe)

@@ -1,0 +1,114 @@
+"""What all families share: errors, samples, and the primitives that make arrays of nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.core.avals import ShapedArray
+from functrans.core.errors import ShapeError
+from functrans.core.primitive import Cost, Primitive, Sample
+from functrans.core.source import user_source
+
+__all__ = ["Constant", "LinearPrimitive", "constant_p", "full", "full_p", "sample_array",
+           "shapes_differ", "zeros"]
+
+class LinearPrimitive(Primitive, abstract=True):
+    """A primitive of one operand that is linear in it: its own derivative."""
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        (x,), (t,) = primals, tangents
+        return self.bind(x, **params), self.bind(t, **params)
+
+
+def shapes_differ(name: str, avals: Sequence[ShapedArray], why: str) -> ShapeError:
+    """The error for operands that do not fit together."""
+    shapes = " and ".join(str(a) for a in avals)
+    return ShapeError(f"{name} cannot combine operands of types {shapes}.", where=user_source(),
+                      why=why, fix="reshape or broadcast one of them: x.reshape(...), "
+                                   "functrans.numpy.broadcast_to(x, shape)")
+
+
+class Constant:
+    """An array as a static parameter: compared by identity, printed by its type."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"<{self.value.dtype}{list(self.value.shape)}>"
+
+
+class ConstantPrimitive(Primitive):
+    """An array that a rule closed over."""
+
+    name = "constant"
+    widens_halves = False
+
+    def type(self, *, value: Constant) -> ShapedArray:
+        return ShapedArray(tuple(value.value.shape), value.value.dtype)
+
+    def evaluate(self, *, value: Constant) -> np.ndarray[Any, Any]:
+        return np.asarray(value.value)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        return self.bind(**params), None
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], **params: Any) -> Any:
+        return self.bind(**params), None
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((), {"value": Constant(sample_array(3))})
+
+
+class Full(Primitive):
+    """An array of one repeated value."""
+
+    widens_halves = False
+
+    def type(self, *, shape: tuple[Any, ...], dtype: np.dtype[Any], value: Any) -> ShapedArray:
+        return ShapedArray(shape, dtype)
+
+    def evaluate(self, *, shape: tuple[Any, ...], dtype: np.dtype[Any],
+                 value: Any) -> np.ndarray[Any, Any]:
+        return np.full(shape, value, dtype)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        return self.bind(**params), None
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], **params: Any) -> Any:
+        return self.bind(**params), None
+
+    def cost(self, *avals: ShapedArray, **params: Any) -> Cost:
+        return Cost(0, self.type(**params).nbytes)
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((), {"shape": (2, 3), "dtype": np.dtype(np.float32), "value": 1.5})
+
+
+constant_p = ConstantPrimitive()
+full_p = Full()
+
+
+def full(shape: Sequence[Any], value: Any, dtype: Any) -> Any:
+    """An array of `shape` and `dtype` filled with a Python scalar."""
+    return full_p.bind(shape=tuple(shape), dtype=np.dtype(dtype), value=value)
+
+
+def zeros(aval: ShapedArray) -> Any:
+    """Zeros of a type."""
+    return full_p.bind(shape=aval.shape, dtype=aval.dtype, value=0)
+
+
+def sample_array(*shape: int, seed: int = 0, low: float = -2.0, high: float = 2.0,
+                 dtype: Any = np.float32) -> np.ndarray[Any, Any]:
+    """Reproducible numbers for samples, uniform in [low, high)."""
+    rng = np.random.default_rng(seed)
+    values = rng.uniform(low, high, shape)
+    if np.dtype(dtype).kind == "c":
+        values = values + 1j * rng.uniform(low, high, shape)
+    return np.asarray(values).astype(dtype)

@@ -1,0 +1,179 @@
+"""dot_general: the one contraction, of which every product of arrays is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.core import dtypes
+from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.dims import Size
+from functrans.core.errors import DTypeError, ShapeError
+from functrans.core.primitive import Cost, Linear, Sample
+from functrans.core.source import user_source
+from functrans.primitives.base import sample_array
+from functrans.primitives.broadcast import prod, transpose
+from functrans.primitives.convert import convert_element_type
+from functrans.primitives.differentiable import Differentiable, linear
+
+__all__ = ["dot_general", "dot_general_p"]
+
+Axes = tuple[int, ...]
+DimensionNumbers = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]
+
+
+class DotGeneral(Differentiable):
+    """Sum of products of x and y over contracting axes, for each index of the batch axes.
+
+    The result has the batch axes, then the other axes of x, then those of y.
+    """
+
+    derivatives = (linear, linear)
+
+    def type(self, x: ShapedArray, y: ShapedArray, *, dimension_numbers: DimensionNumbers,
+             preferred_element_type: np.dtype[Any] | None = None) -> ShapedArray:
+        (cx, cy), (bx, by) = dimension_numbers
+        if len(cx) != len(cy) or len(bx) != len(by):
+            raise ShapeError(f"dot_general: {dimension_numbers} pairs different numbers of axes.",
+                             where=user_source())
+        for name, axes, aval in (("first", cx + bx, x), ("second", cy + by, y)):
+            if len(set(axes)) != len(axes) or any(not 0 <= a < aval.ndim for a in axes):
+                raise ShapeError(f"dot_general: {axes} are not distinct axes of the {name} operand "
+                                 f"{aval}.", where=user_source())
+        for i, j, role in (*((i, j, "contracted") for i, j in zip(cx, cy, strict=True)),
+                           *((i, j, "batch") for i, j in zip(bx, by, strict=True))):
+            if x.shape[i] != y.shape[j]:
+                raise ShapeError(
+                    f"the product of {x} and {y} does not fit: {role} axis {i} of the first has "
+                    f"size {x.shape[i]}, axis {j} of the second {y.shape[j]}.",
+                    where=user_source(), fix="transpose or reshape one of them, for example x @ y.T")
+        if x.dtype != y.dtype:
+            raise DTypeError(f"dot_general needs operands of one dtype, got {x} and {y}.",
+                             where=user_source(), fix=f"y.astype({x.dtype.name!r})")
+        free_x = [s for d, s in enumerate(x.shape) if d not in cx + bx]
+        free_y = [s for d, s in enumerate(y.shape) if d not in cy + by]
+        shape = (*(x.shape[i] for i in bx), *free_x, *free_y)
+        dtype = x.dtype if preferred_element_type is None else preferred_element_type
+        return ShapedArray(shape, dtype, x.weak_type and y.weak_type)
+
+    def evaluate(self, x: Any, y: Any, *, dimension_numbers: DimensionNumbers,
+                 preferred_element_type: np.dtype[Any] | None = None) -> np.ndarray[Any, Any]:
+        x, y = np.asarray(x), np.asarray(y)
+        if preferred_element_type is not None and preferred_element_type != x.dtype \
+                and not dtypes.is_half(preferred_element_type):
+            x, y = x.astype(preferred_element_type), y.astype(preferred_element_type)
+        (cx, cy), (bx, by) = dimension_numbers
+        if not bx and x.ndim == y.ndim == 2 and len(cx) == 1:  # the common case, kept short
+            return np.matmul(x.T if cx[0] == 0 else x, y.T if cy[0] == 1 else y)
+        fx = tuple(d for d in range(x.ndim) if d not in cx + bx)
+        fy = tuple(d for d in range(y.ndim) if d not in cy + by)
+        batch = tuple(x.shape[i] for i in bx)
+        rows, cols = tuple(x.shape[d] for d in fx), tuple(y.shape[d] for d in fy)
+        inner = int(np.prod([x.shape[d] for d in cx], dtype=np.int64))
+        a = x.transpose(bx + fx + cx).reshape((*batch, int(np.prod(rows, dtype=np.int64)), inner))
+        b = y.transpose(by + cy + fy).reshape((*batch, inner, int(np.prod(cols, dtype=np.int64))))
+        if not cx:
+            out = a * b
+        else:
+            out = np.matmul(a, b)
+        return out.reshape(batch + rows + cols)
+
+    def transpose(self, ct: Any, x: Any, y: Any, *, dimension_numbers: DimensionNumbers,
+                  preferred_element_type: np.dtype[Any] | None = None) -> tuple[Any, Any]:
+        (cx, cy), (bx, by) = dimension_numbers
+        if isinstance(x, Linear):
+            return _transpose_left(ct, x.aval, y, dimension_numbers), None
+        # with the operands exchanged, ct has the free axes of y before those of x
+        nb, nx = len(bx), get_aval(x).ndim - len(bx) - len(cx)
+        order = (*range(nb), *range(nb + nx, ct.ndim), *range(nb, nb + nx))
+        return None, _transpose_left(transpose(ct, order), y.aval, x, ((cy, cx), (by, bx)))
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *,
+              dimension_numbers: DimensionNumbers,
+              preferred_element_type: np.dtype[Any] | None = None) -> tuple[Any, int]:
+        (x, y), (ax, ay) = operands, axes
+        (cx, cy), (bx, by) = dimension_numbers
+        if ax is not None and ay is not None:
+            dims = ((_shift(cx, ax), _shift(cy, ay)),
+                    ((ax, *_shift(bx, ax)), (ay, *_shift(by, ay))))
+            return self._bind(x, y, dims, preferred_element_type), 0
+        nb = len(bx)
+        if ax is not None:
+            dims = ((_shift(cx, ax), cy), (_shift(bx, ax), by))
+            free = [d for d in range(x.ndim) if d not in dims[0][0] + dims[1][0]]
+            return self._bind(x, y, dims, preferred_element_type), nb + free.index(ax)
+        assert ay is not None
+        dims = ((cx, _shift(cy, ay)), (bx, _shift(by, ay)))
+        free = [d for d in range(y.ndim) if d not in dims[0][1] + dims[1][1]]
+        free_x = get_aval(x).ndim - len(cx) - nb
+        return self._bind(x, y, dims, preferred_element_type), nb + free_x + free.index(ay)
+
+    def _bind(self, x: Any, y: Any, dims: DimensionNumbers,
+              preferred: np.dtype[Any] | None) -> Any:
+        return self.bind(x, y, dimension_numbers=dims, preferred_element_type=preferred)
+
+    def cost(self, x: ShapedArray, y: ShapedArray, *, dimension_numbers: DimensionNumbers,
+             preferred_element_type: np.dtype[Any] | None = None) -> Cost:
+        out = self.type(x, y, dimension_numbers=dimension_numbers,
+                        preferred_element_type=preferred_element_type)
+        inner: Size = prod([x.shape[d] for d in dimension_numbers[0][0]])
+        return Cost(2 * out.size * inner, x.nbytes + y.nbytes + out.nbytes)
+
+    def samples(self) -> Iterator[Sample]:
+        x, y = sample_array(3, 4), sample_array(4, 2, seed=1)
+        yield Sample((x, y), {"dimension_numbers": (((1,), (0,)), ((), ()))})
+        yield Sample((x, y.T.copy()), {"dimension_numbers": (((1,), (1,)), ((), ()))})
+        yield Sample((sample_array(2, 3, 4), sample_array(5, 2, 4, seed=1)),
+                     {"dimension_numbers": (((2,), (2,)), ((0,), (1,)))})
+        yield Sample((sample_array(2), sample_array(3, seed=1)),
+                     {"dimension_numbers": (((), ()), ((), ()))})
+        yield Sample((sample_array(4, 2, 3), sample_array(3, 4, seed=1)),
+                     {"dimension_numbers": (((0, 2), (1, 0)), ((), ()))})
+
+
+def _shift(axes: Axes, mapped: int) -> Axes:
+    return tuple(a + (a >= mapped) for a in axes)
+
+
+def _transpose_left(ct: Any, x: ShapedArray, y: Any, dimension_numbers: DimensionNumbers) -> Any:
+    """The cotangent of the first operand, of type `x`: a contraction over the free axes of y."""
+    (cx, cy), (bx, by) = dimension_numbers
+    y_ndim = get_aval(y).ndim
+    free_x = tuple(d for d in range(x.ndim) if d not in cx + bx)
+    free_y = tuple(d for d in range(y_ndim) if d not in cy + by)
+    nb = len(bx)
+    over = tuple(range(nb + len(free_x), nb + len(free_x) + len(free_y)))
+    out = dot_general(ct, y, ((over, free_y), (tuple(range(nb)), by)))
+    # axes of out: batch, free of x, contracted of y in the order in which they stand in y
+    contracted = [cx[cy.index(d)] for d in sorted(cy)]
+    places = (*bx, *free_x, *contracted)
+    out = transpose(out, tuple(places.index(d) for d in range(x.ndim)))
+    return convert_element_type(out, x.dtype)
+
+
+dot_general_p = DotGeneral()
+
+
+def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None,
+                preferred_element_type: Any = None) -> Any:
+    """Sum of products over contracting axes: ((lhs, rhs contracting), (lhs, rhs batch)).
+
+    The result has the batch axes, the free axes of lhs, then those of rhs. `precision` is accepted
+    as in JAX; on CPUs products are always computed at the precision of the dtype.
+    Raises ShapeError when paired axes differ in size.
+
+    >>> import functrans as ft
+    >>> x, y = ft.numpy.ones((2, 3)), ft.numpy.ones((3, 4))
+    >>> ft.lax.dot_general(x, y, (((1,), (0,)), ((), ()))).shape
+    (2, 4)
+    """
+    (cx, cy), (bx, by) = dimension_numbers
+    dims = ((tuple(cx), tuple(cy)), (tuple(bx), tuple(by)))
+    if preferred_element_type is None:
+        return dot_general_p.bind(lhs, rhs, dimension_numbers=dims)
+    return dot_general_p.bind(lhs, rhs, dimension_numbers=dims,
+                              preferred_element_type=dtypes.as_dtype(preferred_element_type))
+
+

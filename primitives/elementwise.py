@@ -1,0 +1,169 @@
+"""The base of elementwise primitives: everything but the value and the derivative is derived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from functrans._runtime import EagerOp
+from functrans.core import dtypes
+from functrans.core.avals import ShapedArray
+from functrans.core.errors import DTypeError
+from functrans.core.primitive import Linear, Sample
+from functrans.core.source import user_source
+from functrans.primitives.base import sample_array, shapes_differ
+from functrans.primitives.broadcast import (
+    align_batch,
+    broadcast_in_dim,
+    move_axis,
+    reduce_sum,
+)
+from functrans.primitives.differentiable import Differentiable, Rule, linear
+
+__all__ = ["Elementwise", "bilinear", "fit", "linear", "unary_linear"]
+
+
+class Elementwise(Differentiable, abstract=True):
+    """Applies a scalar function to operands of one shape and dtype; scalars stand for any shape.
+
+    A final subclass needs `evaluate` and `derivatives`; `kinds` are the dtype kinds it takes
+    (b, i, u, f, c), `domain` the interval from which the samples of each operand are drawn.
+    """
+
+    kinds: ClassVar[str] = "fc"
+    domain: ClassVar[tuple[tuple[float, float], ...]] = ((-2.0, 2.0),)
+    arity: ClassVar[int] = 1
+    # what evaluates floating operands fastest, where `evaluate` is not a NumPy function itself
+    ufunc: ClassVar[np.ufunc | None] = None
+
+    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+        if "derivatives" in cls.__dict__ and "arity" not in cls.__dict__:
+            cls.arity = max(cls.arity, len(cls.derivatives))
+        super().__init_subclass__(abstract=abstract, **kwargs)
+
+    def __init__(self) -> None:
+        ufunc = self.ufunc or self.evaluate
+        self.eager: Any = self.bind
+        if isinstance(ufunc, np.ufunc):
+            self.eager = EagerOp(
+                ufunc, self.bind, self.name, self.__doc__,
+                "fc" if self.ufunc is not None else self.kinds, False)
+
+    def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """The dtype of the result for operands of `dtype`."""
+        return dtype
+
+    def type(self, *avals: ShapedArray, **params: Any) -> ShapedArray:
+        if len(avals) == 1:
+            x = avals[0]
+            if dtypes.kind(x.dtype) not in self.kinds:
+                raise self.bad_dtype(x.dtype)
+            return ShapedArray(x.shape, self.result_dtype(x.dtype), x.weak_type)
+        shape, dtype = self.common(avals)
+        weak = all(a.weak_type for a in avals)
+        return ShapedArray(shape, self.result_dtype(dtype), weak)
+
+    def common(self, avals: Sequence[ShapedArray]) -> tuple[tuple[Any, ...], np.dtype[Any]]:
+        """The one shape and dtype of the operands."""
+        shape: tuple[Any, ...] = ()
+        dtype = avals[0].dtype
+        for a in avals:
+            if a.shape:
+                if shape and a.shape != shape:
+                    raise shapes_differ(self.name, avals, "elementwise operands have one shape, "
+                                                          "or are scalars.")
+                shape = a.shape
+            if a.dtype != dtype:
+                names = " and ".join(str(a) for a in avals)
+                raise DTypeError(f"{self.name} needs operands of one dtype, got {names}.",
+                                 where=user_source(),
+                                 why="primitives do not convert; functrans.numpy does.",
+                                 fix=f"lax.convert_element_type(x, {dtype.name!r})")
+        if dtypes.kind(dtype) not in self.kinds:
+            raise self.bad_dtype(dtype)
+        return shape, dtype
+
+    def bad_dtype(self, dtype: np.dtype[Any]) -> DTypeError:
+        names = {"b": "boolean", "i": "signed", "u": "unsigned", "f": "floating", "c": "complex"}
+        wanted = ", ".join(names[k] for k in self.kinds)
+        return DTypeError(f"{self.name} does not take {dtype}.", where=user_source(),
+                          why=f"it is defined for {wanted} arrays.",
+                          fix='x.astype("float32")' if "f" in self.kinds else "")
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        out, tangent = super().jvp(primals, tangents, **params)
+        if tangent is not None and len(primals) > 1 and tangent.ndim != out.ndim:
+            tangent = broadcast_in_dim(tangent, out.shape, ())
+        return out, tangent
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None],
+              **params: Any) -> tuple[Any, int]:
+        if len(operands) == 1:
+            assert axes[0] is not None
+            return self.bind(operands[0], **params), axes[0]
+        first = next(i for i, a in enumerate(axes) if a is not None)
+        axis, ndim = axes[first], operands[first].ndim
+        if all((a == axis and x.ndim == ndim) or (a is None and np.ndim(x) == 0)
+               for x, a in zip(operands, axes, strict=True)):
+            return self.bind(*operands, **params), axis  # type: ignore[return-value]
+        scalar = [(np.ndim(x) if a is None else x.ndim - 1) == 0
+                  for x, a in zip(operands, axes, strict=True)]
+        if all(scalar):
+            return self.bind(*align_batch(operands, axes), **params), 0
+        size = operands[first].shape[axis]
+        inner = next(x.shape if a is None else tuple(s for d, s in enumerate(x.shape) if d != a)
+                     for x, a, s in zip(operands, axes, scalar, strict=True) if not s)
+        full = (size, *inner)
+        aligned = []
+        for x, a in zip(operands, axes, strict=True):
+            if a is None:
+                aligned.append(x if np.ndim(x) == 0 else
+                               broadcast_in_dim(x, full, tuple(range(1, len(full)))))
+            elif x.ndim == 1 and inner:
+                aligned.append(broadcast_in_dim(x, full, (0,)))
+            else:
+                aligned.append(move_axis(x, a, 0))
+        return self.bind(*aligned, **params), 0
+
+    def samples(self) -> Iterator[Sample]:
+        """Arrays of one shape; with several operands also scalars among them."""
+        dtype = self.sample_dtype
+        domains = [self.domain[min(i, len(self.domain) - 1)] for i in range(self.arity)]
+        arrays = [sample_array(3, 2, seed=i, low=low, high=high, dtype=dtype)
+                  for i, (low, high) in enumerate(domains)]
+        yield Sample(tuple(arrays))
+        yield Sample(tuple(a[0, 0] for a in arrays))
+        for i in range(self.arity if self.arity > 1 else 0):
+            yield Sample(tuple(np.asarray(a[0, 0]) if i == j else a for j, a in enumerate(arrays)))
+
+    @property
+    def sample_dtype(self) -> np.dtype[Any]:
+        first = "f" if "f" in self.kinds else self.kinds[0]
+        return np.dtype({"f": "float32", "c": "complex64", "i": "int32", "u": "uint32",
+                         "b": "bool"}[first])
+
+
+def fit(ct: Any, operand: Linear) -> Any:
+    """The cotangent of an operand that was a scalar beside arrays: the sum over the array."""
+    if ct.ndim != operand.aval.ndim:
+        return reduce_sum(ct, tuple(range(ct.ndim)))
+    return ct
+
+
+def unary_linear(self: Elementwise, ct: Any, x: Any, **params: Any) -> tuple[Any]:
+    """Transposition of an operation that is its own transpose: scaling by a constant."""
+    return (self.bind(ct, **params),)
+
+
+def bilinear(rule_x: Rule, rule_y: Rule) -> Rule:
+    """Transposition of an operation of two operands that is linear in each.
+
+    The rules give the cotangents `rule_x(ct, y)` and `rule_y(ct, x)`.
+    """
+    def transpose(self: Elementwise, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        return (fit(rule_x(ct, y), x) if isinstance(x, Linear) else None,
+                fit(rule_y(ct, x), y) if isinstance(y, Linear) else None)
+    return transpose
+
