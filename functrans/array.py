@@ -1,0 +1,104 @@
+"""The immutable array: the class, how it prints, and how it meets Python and NumPy.
+
+Storage, fast paths of operators and the buffer protocol are in `functrans._runtime`; operators
+and methods are installed by `functrans.operators` and `functrans.methods`, on tracers too.
+"""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from functrans import _runtime
+from functrans.core import dtypes
+from functrans.core.avals import ShapedArray
+from functrans.device import CPU, Device
+
+__all__ = ["Array"]
+
+_HTML_ROWS, _HTML_COLUMNS = 12, 12
+
+
+@final
+class Array(_runtime.ArrayBase):
+    """An immutable n-dimensional array of numbers; made by `functrans.numpy`, not by a call.
+
+    It has NumPy's operators, indexing and methods. Nothing can write into it: `x.at[i].set(v)`
+    returns a changed copy.
+
+    >>> import functrans.numpy as fnp
+    >>> x = fnp.array([1.0, 2.0])
+    >>> x + 1
+    Array([2., 3.], dtype=float32)
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000  # NumPy's operators leave the operation to this class
+
+    if TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any: ...  # installed by functrans.methods
+
+    @property
+    def device(self) -> Device:
+        """Where the data lies."""
+        return CPU
+
+    def devices(self) -> set[Device]:
+        """The devices that hold the data: one."""
+        return {CPU}
+
+    def block_until_ready(self) -> Array:
+        """The array itself, once it is computed; on the CPU that is at once."""
+        return self
+
+    def _repr_html_(self) -> str:
+        return array_html(self)
+
+
+def _number_format(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """x as NumPy prints it: dtypes of ml_dtypes are printed as the numbers they hold."""
+    if x.dtype.kind == "V":
+        return x.astype(np.float32 if dtypes.kind(x.dtype) == "f" else np.int32)
+    return x
+
+
+def array_repr(x: Any) -> str:
+    """`Array([1., 2.], dtype=float32)`."""
+    dtype = f"dtype={x.dtype.name}{', weak_type=True' if x.weak_type else ''})"
+    if x.size == 0:
+        return f"Array([], {'' if x.shape == (0,) else f'shape={x.shape}, '}{dtype}"
+    text = np.array2string(_number_format(x._np), separator=", ", prefix="Array(",
+                           suffix=", " + dtype)
+    last = len(text) - (text.rfind("\n") + 1)
+    width = np.get_printoptions()["linewidth"]
+    fits = last + len(dtype) + 2 <= width or "\n" not in text and last + len(dtype) + 8 <= width
+    return f"Array({text},{' ' if fits else chr(10) + ' ' * 6}{dtype}"
+
+
+def array_str(x: Any) -> str:
+    """The numbers alone, as NumPy prints them."""
+    return str(_number_format(x._np))
+
+
+def array_format(x: Any, spec: str) -> str:
+    """A format specification applies to the number in an array of one element of rank 0."""
+    return format(x._np.item(), spec) if spec and x.ndim == 0 else format(str(x), spec)
+
+
+def array_html(x: Any) -> str:
+    """A small matrix or vector as a table, anything else as text."""
+    text = f"{dtypes.short_name(x.dtype)}[{','.join(map(str, x.shape))}]"
+    if x.ndim not in (1, 2) or x.shape[-1] > _HTML_COLUMNS or x.shape[0] > _HTML_ROWS or not x.size:
+        return f"<pre>{html.escape(repr(x))}</pre>"
+    values = _number_format(np.atleast_2d(x._np))
+    cell = '<td style="text-align:right;font-variant-numeric:tabular-nums">'
+    rows = "".join("<tr>" + "".join(f"{cell}{v:.5g}</td>" if values.dtype.kind == "f" else
+                                    f"{cell}{v}</td>" for v in row) + "</tr>" for row in values)
+    return f'<table title="{text}"><caption>{text}</caption>{rows}</table>'
+
+
+_runtime.set_array_type(Array)
+_runtime.set_operator_fallbacks(
+    {"aval": ShapedArray, "repr": array_repr, "str": array_str, "format": array_format})
