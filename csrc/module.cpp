@@ -8,6 +8,7 @@
 #include "eager_op.h"
 #include "frames.h"
 #include "hooks.h"
+#include "special_ufuncs.h"
 #include "trace_state.h"
 
 namespace py = pybind11;
@@ -103,7 +104,7 @@ py::dict stats_dict() {
 PYBIND11_MODULE(_runtime, m) {
   using namespace functrans;
   m.doc() = "C++ runtime of functrans: arrays, allocator, trace state, call fast paths.";
-  if (!import_numpy() || !init_allocator() || !init_array(m.ptr()) || !init_eager_op(m.ptr()) ||
+  if (!import_numpy() || !init_allocator() || !init_array(m.ptr()) || !init_eager_op(m.ptr()) || !init_special(m.ptr()) ||
       PyModule_AddFunctions(m.ptr(), functions) != 0) {
     throw py::error_already_set();
   }

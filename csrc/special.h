@@ -1,0 +1,18 @@
+// Special functions of one element in double precision; special.cpp makes ufuncs of them.
+#pragma once
+
+namespace functrans {
+
+double erf_inverse(double x);
+double log_gamma(double x);  // log |Gamma(x)|
+double digamma(double x);
+double bessel_i0e(double x);
+double bessel_i1e(double x);
+double hurwitz_zeta(double x, double q);
+
+// incomplete_gamma.cpp
+double igamma(double a, double x);    // regularised lower, P(a, x)
+double igammac(double a, double x);   // regularised upper, Q(a, x)
+double random_gamma_grad(double a, double sample);
+
+}  // namespace functrans
