@@ -73,7 +73,7 @@ def array_repr(x: Any) -> str:
                            suffix=", " + dtype)
     last = len(text) - (text.rfind("\n") + 1)
     width = np.get_printoptions()["linewidth"]
-    fits = last + len(dtype) + 2 <= width or "\n" not in text and last + len(dtype) + 8 <= width
+    fits = last + len(dtype) + 2 <= width or ("\n" not in text and last + len(dtype) + 8 <= width)
     return f"Array({text},{' ' if fits else chr(10) + ' ' * 6}{dtype}"
 
 
