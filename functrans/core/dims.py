@@ -56,7 +56,7 @@ class Dim:
         """This size with the known names replaced; an int when all of them are known."""
         if self.is_name:
             return sizes.get(self.name, self)
-        known = {s: sizes[str(s)] for s in self.expr.free_symbols if str(s) in sizes}
+        known = {s: _expr(sizes[str(s)]) for s in self.expr.free_symbols if str(s) in sizes}
         return _simplify(self.expr.subs(known))
 
     def __eq__(self, other: object) -> bool:

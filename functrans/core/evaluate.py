@@ -14,9 +14,10 @@ import numpy as np
 
 from functrans._runtime import ArrayBase
 from functrans.core import dtypes
-from functrans.core.dims import Dim, substitute_shape
+from functrans.core.avals import get_aval
 from functrans.core.jaxpr import Atom, Jaxpr, Literal, Var
 from functrans.core.prune import prune_jaxpr
+from functrans.core.sizes import learn_sizes, learned_names, substitute
 
 __all__ = ["Program", "eval_jaxpr", "interpret", "program_of"]
 
@@ -25,6 +26,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     """Apply the equations of `jaxpr` in the current trace; values are arrays or tracers."""
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
+    if jaxpr.size_names:
+        return _eval_symbolic(jaxpr, env)
     for eqn in jaxpr.eqns:
         ins = [a.value if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore[index]
         outs = eqn.primitive.bind(*ins, **eqn.params)
@@ -32,6 +35,22 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
             env.update(zip(eqn.outvars, outs, strict=True))
         else:
             env[eqn.outvars[0]] = outs
+    return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]  # type: ignore[index]
+
+
+def _eval_symbolic(jaxpr: Jaxpr, env: dict[Var, Any]) -> list[Any]:
+    """`eval_jaxpr` where sizes have names: these stand for what the values at hand have."""
+    sizes: dict[str, Any] = {}
+    for var, x in env.items():
+        learn_sizes(sizes, var.aval.shape, get_aval(x).shape)
+    for eqn in jaxpr.eqns:
+        ins = [a.value if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore[index]
+        params = {k: substitute(v, sizes) for k, v in eqn.params.items()} if sizes else eqn.params
+        outs = eqn.primitive.bind(*ins, **params)
+        for var, x in zip(eqn.outvars, outs if eqn.primitive.multiple_results else (outs,),
+                          strict=True):
+            env[var] = x
+            learn_sizes(sizes, var.aval.shape, get_aval(x).shape)
     return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]  # type: ignore[index]
 
 
@@ -54,12 +73,9 @@ class Program:
             return slots[atom]
 
         self._in_slots = [slot(v) for v in (*jaxpr.constvars, *jaxpr.invars)]
-        symbolic = any(isinstance(s, Dim) for eqn in jaxpr.eqns for v in eqn.outvars
-                       for s in v.aval.shape)
-        symbolic = symbolic or any(isinstance(s, Dim) for v in jaxpr.invars for s in v.aval.shape)
-        self._shapes = {} if symbolic else None
+        self._shapes: dict[int, Any] | None = {} if jaxpr.size_names else None
         if self._shapes is not None:
-            for v in (*jaxpr.invars, *(v for e in jaxpr.eqns for v in e.outvars)):
+            for v in (*jaxpr.constvars, *jaxpr.invars, *(v for e in jaxpr.eqns for v in e.outvars)):
                 self._shapes[slot(v)] = v.aval.shape
         last_use: dict[int, int] = {}
         ins_of = []
@@ -82,15 +98,16 @@ class Program:
     def __call__(self, args: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
         """Evaluate on constants followed by inputs; all are NumPy arrays."""
         with np.errstate(all="ignore"):
-            return self._run(args)
+            return self.run(args)
 
-    def _run(self, args: Sequence[Any]) -> list[Any]:
+    def run(self, args: Sequence[Any]) -> list[Any]:
+        """`__call__` for callers who have silenced NumPy's warnings already."""
         env: list[Any] = [None] * self._size
         for s, value in self._literals:
             env[s] = value
         for s, value in zip(self._in_slots, args, strict=True):
             env[s] = value
-        sizes: dict[str, int] = {}
+        sizes: dict[str, Any] = {}
         if self._shapes is not None:
             for s in self._in_slots:
                 self._learn(sizes, s, env[s])
@@ -110,19 +127,19 @@ class Program:
                 env[s] = None
         return [np.asarray(env[s]) for s in self._out_slots]
 
-    def _learn(self, sizes: dict[str, int], slot: int, value: Any) -> None:
+    def _learn(self, sizes: dict[str, Any], slot: int, value: Any) -> None:
         assert self._shapes is not None
-        for dim, actual in zip(self._shapes.get(slot, ()), np.shape(value), strict=False):
-            if isinstance(dim, Dim) and dim.is_name:
-                sizes.setdefault(dim.name, actual)
+        learn_sizes(sizes, self._shapes.get(slot, ()), np.shape(value))
 
 
-def _resolve(value: Any, sizes: dict[str, int]) -> Any:
-    if isinstance(value, Dim):
-        return value.substitute(sizes)
-    if isinstance(value, tuple):
-        return substitute_shape(value, sizes)
-    return value
+def _resolve(value: Any, sizes: dict[str, Any]) -> Any:
+    """A parameter with the known sizes put in; a body learns what it can from its own inputs."""
+    if isinstance(value, Jaxpr):
+        missing = value.size_names - learned_names(value.in_avals)
+        return substitute(value, {k: v for k, v in sizes.items() if k in missing})
+    if type(value) is tuple:
+        return tuple([_resolve(v, sizes) for v in value])
+    return substitute(value, sizes)
 
 
 def _runner(primitive: Any, invars: Sequence[Atom]) -> Any:

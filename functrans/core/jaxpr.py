@@ -5,9 +5,11 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Union
 
 from functrans.core.avals import ShapedArray
+from functrans.core.dims import Dim
 from functrans.core.source import Source
 
 if TYPE_CHECKING:
@@ -89,6 +91,28 @@ class Jaxpr:
             return self
         return Jaxpr((), self.constvars + self.invars, self.eqns, self.outvars, name=self.name)
 
+    @cached_property
+    def size_names(self) -> frozenset[str]:
+        """The names of the symbolic sizes in its types and parameters, bodies included."""
+        names: set[str] = set()
+        for var in (*self.constvars, *self.invars):
+            names |= _size_names(var.aval.shape)
+        for eqn in self.eqns:
+            for var in eqn.outvars:
+                names |= _size_names(var.aval.shape)
+            names |= _size_names(tuple(eqn.params.values()))
+        return frozenset(names)
+
+    @cached_property
+    def decided_names(self) -> frozenset[str]:
+        """The names of the sizes that its operations decide as they run, bodies included."""
+        names: set[str] = set()
+        for eqn in self.eqns:
+            names |= eqn.primitive.decided_sizes(eqn.params)
+            for body in subjaxprs(eqn):
+                names |= body.decided_names
+        return frozenset(names)
+
     def __str__(self) -> str:
         return jaxpr_text(self)
 
@@ -126,6 +150,19 @@ class ClosedJaxpr:
 
     def _repr_html_(self) -> str:
         return jaxpr_html(self.jaxpr)
+
+
+def _size_names(value: Any) -> frozenset[str]:
+    """The names of the symbolic sizes in a shape or a parameter."""
+    if isinstance(value, Dim):
+        return value.names()
+    if isinstance(value, ShapedArray):
+        return _size_names(value.shape)
+    if isinstance(value, Jaxpr):
+        return value.size_names
+    if type(value) is tuple:
+        return frozenset().union(*map(_size_names, value))
+    return frozenset()
 
 
 def subjaxprs(eqn: Equation) -> Iterator[Jaxpr]:

@@ -91,6 +91,10 @@ class Primitive:
         moved = sum((a.nbytes for a in (*avals, *outs)), start=0)  # type: ignore[misc]
         return Cost(sum((a.size for a in outs), start=0), moved)  # type: ignore[misc]
 
+    def decided_sizes(self, params: Mapping[str, Any]) -> frozenset[str]:
+        """Names of the symbolic sizes of the results that running the operation decides."""
+        return frozenset()
+
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive to arrays, tracers or Python scalars in the current trace."""
         trace = get_trace()

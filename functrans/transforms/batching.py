@@ -19,7 +19,7 @@ from functrans.core.trace import Params, Trace, Tracer, process_in
 from functrans.primitives.broadcast import broadcast_batch, move_axis
 from functrans.transforms.closed import stage_closed
 
-__all__ = ["BatchTrace", "BatchTracer", "batch_flat", "batch_jaxpr"]
+__all__ = ["BatchTrace", "BatchTracer", "batch_flat", "batch_jaxpr", "front"]
 
 
 class BatchTracer(Tracer):
@@ -155,3 +155,8 @@ def _batch_jaxpr(jaxpr: Jaxpr, axis: MappedAxis, batched: tuple[bool, ...],
 def with_axis(aval: ShapedArray, size: Size) -> ShapedArray:
     """The type with a leading axis of `size`."""
     return aval.with_shape((size, *aval.shape))
+
+
+def front(operands: Sequence[Any], axes: Sequence[int | None]) -> list[Any]:
+    """Operands with their mapped axis, where there is one, in front."""
+    return [x if a is None else move_axis(x, a, 0) for x, a in zip(operands, axes, strict=True)]

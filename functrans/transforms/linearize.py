@@ -12,6 +12,7 @@ from functrans.core.avals import get_aval
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import ClosedJaxpr, Jaxpr
 from functrans.core.primitive import Primitive
+from functrans.core.prune import prune_jaxpr
 from functrans.core.staging import StageTracer, stage
 from functrans.core.trace import Params, Trace
 from functrans.transforms.closed import stage_closed
@@ -134,7 +135,7 @@ def _linearize_jaxpr(jaxpr: Jaxpr, active: tuple[bool, ...],
                         for t, o, f in zip(derivative.outs, outs, force, strict=True)]
             derivative = LinearMap(derivative.trace, derivative.inputs, tangents)
         nonzero.extend(t is not None for t in derivative.outs)
-        closed = derivative.stage(f"linear_{jaxpr.name}")
+        closed = _without_unused(derivative.stage(f"linear_{jaxpr.name}"))
         linear.append(closed.jaxpr.hoist_consts())
         positions = {id(a.var): i for i, a in enumerate(args)}
         forwarded.extend(positions.get(id(c.var)) if isinstance(c, StageTracer) else None
@@ -143,6 +144,16 @@ def _linearize_jaxpr(jaxpr: Jaxpr, active: tuple[bool, ...],
 
     primal = stage_closed(fun, jaxpr.in_avals, name=jaxpr.name)
     return Linearized(primal, linear[0], tuple(nonzero), tuple(forwarded))
+
+
+def _without_unused(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Without residuals that only derivatives of unused results need: they would be saved."""
+    jaxpr = prune_jaxpr(closed.jaxpr)
+    used = {a for eqn in jaxpr.eqns for a in eqn.invars} | set(jaxpr.outvars)
+    kept = [(v, c) for v, c in zip(jaxpr.constvars, closed.consts, strict=True) if v in used]
+    constvars = tuple([v for v, _ in kept])
+    return ClosedJaxpr(Jaxpr(constvars, jaxpr.invars, jaxpr.eqns, jaxpr.outvars, name=jaxpr.name),
+                       tuple([c for _, c in kept]))
 
 
 def tangent_avals(jaxpr: Jaxpr, active: Sequence[bool]) -> list[Any]:

@@ -1,0 +1,53 @@
+"""From what users pass to what operations take: arrays, tracers, NumPy values, Python scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans._runtime import ArrayBase, wrap
+from functrans.core import dtypes
+from functrans.core.errors import NonArrayError
+from functrans.core.keypath import KeyPath, keystr
+from functrans.core.source import user_source
+from functrans.core.trace import Tracer
+
+__all__ = ["to_array", "to_arrays"]
+
+_SCALARS = (bool, int, float, complex)
+
+
+def to_array(x: Any, what: str = "an argument") -> Any:
+    """x as an immutable array; arrays and tracers pass, NumPy arrays are copied.
+
+    Raises NonArrayError naming `what` when x is no array or number.
+    """
+    if isinstance(x, (ArrayBase, Tracer)):
+        return x
+    if isinstance(x, (np.ndarray, np.generic)):
+        dtype = dtypes.as_dtype(x.dtype)
+        return wrap(np.array(x, dtype))
+    if isinstance(x, _SCALARS):
+        dtype = dtypes.canonical_scalar(x)
+        return wrap(np.asarray(x, dtype), dtypes.kind(dtype) != "b")
+    for_array = getattr(x, "__array__", None)
+    if for_array is not None:
+        return to_array(np.asarray(x), what)
+    raise NonArrayError(f"{what} is {x!r}, of type {type(x).__name__}.", where=user_source(),
+                        why="arrays and numbers are needed here.",
+                        fix="pass it as a static argument of jit, or close over it: "
+                            "lambda x: fun(x, other)")
+
+
+def to_arrays(leaves: Sequence[Any], what: str, paths: Sequence[KeyPath] | None = None) -> list[Any]:
+    """All leaves of a tree as arrays; `what` and the key path name the one that is not."""
+    result = []
+    for i, x in enumerate(leaves):
+        if isinstance(x, (ArrayBase, Tracer)):
+            result.append(x)
+        else:
+            where = what if paths is None else f"{what}{keystr(paths[i])}"
+            result.append(to_array(x, where))
+    return result

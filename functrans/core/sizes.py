@@ -1,0 +1,94 @@
+"""Symbolic sizes in programs: learning them from values, and putting them in.
+
+A size is either given with the inputs of a program or decided by one of its operations (a loop that
+records every iteration). Whoever runs a program learns both from the values it meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from functrans.core.avals import ShapedArray
+from functrans.core.dims import Dim, Shape, Size
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+
+__all__ = ["known_sizes", "learn_sizes", "learned_names", "shape_names", "substitute",
+           "substitute_jaxpr"]
+
+
+def shape_names(shapes: Sequence[Shape]) -> frozenset[str]:
+    """The names of all sizes in some shapes."""
+    return frozenset(name for shape in shapes for size in shape if isinstance(size, Dim)
+                     for name in size.names())
+
+
+def learned_names(avals: Sequence[ShapedArray]) -> frozenset[str]:
+    """The names of sizes that the shapes of values of these types tell."""
+    return frozenset(size.name for a in avals for size in a.shape
+                     if isinstance(size, Dim) and size.is_name)
+
+
+def learn_sizes(sizes: dict[str, Any], shape: Shape, actual: Sequence[Size]) -> None:
+    """Note the actual size of every named one that is new or has another name there."""
+    for size, value in zip(shape, actual, strict=False):
+        if isinstance(size, Dim) and size.is_name and size != value:
+            sizes.setdefault(size.name, value)
+
+
+def known_sizes(avals: Sequence[ShapedArray], shapes: Sequence[Sequence[Size]]) -> dict[str, Any]:
+    """The sizes that values of `shapes` give to the names in their types."""
+    sizes: dict[str, Any] = {}
+    for aval, shape in zip(avals, shapes, strict=True):
+        learn_sizes(sizes, aval.shape, shape)
+    return sizes
+
+
+def substitute(value: Any, sizes: Mapping[str, Any]) -> Any:
+    """A parameter of an operation with the known sizes put in, bodies included."""
+    if isinstance(value, (Dim, ShapedArray)):
+        return value.substitute(sizes)
+    if isinstance(value, Jaxpr):
+        return substitute_jaxpr(value, sizes)
+    if type(value) is tuple:
+        return tuple([substitute(v, sizes) for v in value])
+    return value
+
+
+_cache: WeakKeyDictionary[Jaxpr, dict[Any, Jaxpr]] = WeakKeyDictionary()
+
+
+def substitute_jaxpr(jaxpr: Jaxpr, sizes: Mapping[str, Any]) -> Jaxpr:
+    """The same program for the known sizes; sizes that it decides itself keep their names."""
+    names = jaxpr.size_names - jaxpr.decided_names
+    relevant = {name: sizes[name] for name in names if name in sizes}
+    if not relevant:
+        return jaxpr
+    known = _cache.setdefault(jaxpr, {})
+    key = frozenset(relevant.items())
+    if key not in known:
+        known[key] = _substitute_jaxpr(jaxpr, relevant)
+    return known[key]
+
+
+def _substitute_jaxpr(jaxpr: Jaxpr, sizes: Mapping[str, Any]) -> Jaxpr:
+    env: dict[Var, Var] = {}
+
+    def read(atom: Atom) -> Atom:
+        return atom if isinstance(atom, Literal) else env[atom]
+
+    def write(var: Var) -> Var:
+        env[var] = Var(var.aval.substitute(sizes))
+        return env[var]
+
+    constvars = tuple([write(v) for v in jaxpr.constvars])
+    invars = tuple([write(v) for v in jaxpr.invars])
+    eqns = []
+    for eqn in jaxpr.eqns:
+        params = {key: substitute(value, sizes) for key, value in eqn.params.items()}
+        ins = tuple([read(a) for a in eqn.invars])
+        eqns.append(Equation(eqn.primitive, ins, tuple([write(v) for v in eqn.outvars]), params,
+                             eqn.source))
+    return Jaxpr(constvars, invars, tuple(eqns), tuple([read(a) for a in jaxpr.outvars]),
+                 name=jaxpr.name)

@@ -1,0 +1,186 @@
+"""`checkpoint`: recompute the values of a function in the backward pass instead of keeping them.
+
+The derivative of a checkpointed jaxpr is its jvp, again checkpointed, and linear in the tangents;
+transposing that evaluates the jaxpr anew and runs the recorded linear part backwards.
+Source: Griewank and Walther, Algorithm 799: revolve, ACM TOMS 26 (2000), one level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from functrans._runtime import get_trace
+from functrans.core.avals import ShapedArray
+from functrans.core.axes import MappedAxis
+from functrans.core.evaluate import eval_jaxpr, interpret
+from functrans.core.jaxpr import Atom, Jaxpr, Literal, Var
+from functrans.core.primitive import HigherOrder, Linear
+from functrans.core.prune import prune_jaxpr
+from functrans.core.staging import stage
+from functrans.core.tree import tree_unflatten
+from functrans.primitives.barrier import optimization_barrier
+from functrans.transforms.batching import front
+from functrans.transforms.closed import stage_closed
+from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of, wraps
+from functrans.transforms.jvp import JVPTrace
+from functrans.transforms.linear import transpose_flat
+from functrans.transforms.tangents import tangent_aval
+
+__all__ = ["checkpoint", "checkpoint_p"]
+
+Policy = Callable[..., bool]
+
+
+class Checkpoint(HigherOrder):
+    """A jaxpr whose inner values are not kept for the backward pass, but those `policy` names."""
+
+    def type(self, *avals: ShapedArray, jaxpr: Jaxpr, **params: Any) -> list[ShapedArray]:
+        return list(jaxpr.out_avals)
+
+    def evaluate(self, *arrays: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
+        return interpret(jaxpr, arrays)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, jvp_jaxpr: Any,
+            jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[Any]]:
+        pushed, nonzero = jvp_jaxpr(jaxpr, [t is not None for t in tangents])
+        outs = self.bind(*primals, *[t for t in tangents if t is not None], jaxpr=pushed, **params)
+        n = len(jaxpr.outvars)
+        rest = iter(outs[n:])
+        return outs[:n], [next(rest) if nz else None for nz in nonzero]
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any], *, linearize_jaxpr: Any,
+                  jaxpr: Jaxpr, policy: Policy | None = None,
+                  **params: Any) -> tuple[list[Any], list[Any]]:
+        n = len(jaxpr.outvars)
+        kept = _saveable(jaxpr, policy)
+        forward = jaxpr
+        if kept:
+            forward = Jaxpr((), jaxpr.invars, jaxpr.eqns, jaxpr.outvars + kept, name=jaxpr.name)
+        outs = self.bind(*primals, jaxpr=forward, policy=policy, **params)
+        active = tuple(t is not None for t in tangents)
+        push, nonzero = _tangent_jaxpr(jaxpr, active, kept)
+        results = iter(self.bind(*primals, *outs[n:], *[t for t in tangents if t is not None],
+                                 jaxpr=push, policy=policy, **params))
+        return outs[:n], [next(results) if nz else None for nz in nonzero]
+
+    def transpose(self, cts: Sequence[Any], *operands: Any, transpose_jaxpr: Any, jaxpr: Jaxpr,
+                  prevent_cse: bool = True, **params: Any) -> list[Any]:
+        linear = [isinstance(x, Linear) for x in operands]
+        values = [x for x in operands if not isinstance(x, Linear)]
+        if prevent_cse and values:
+            values = optimization_barrier(values)
+        avals = [x.aval for x in operands if isinstance(x, Linear)]
+
+        def apply(*tangents: Any) -> list[Any]:
+            given, rest = iter(tangents), iter(values)
+            return eval_jaxpr(jaxpr, (), *[next(given) if lin else next(rest) for lin in linear])
+
+        results = iter(transpose_flat(apply, avals, cts))
+        return [next(results) if lin else None for lin in linear]
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, axis: MappedAxis,
+              batch_jaxpr: Any, jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[int | None]]:
+        moved = front(operands, axes)
+        mapped, out_batched = batch_jaxpr(jaxpr, axis, [a is not None for a in axes])
+        outs = self.bind(*moved, jaxpr=mapped, **params)
+        return outs, [0 if b else None for b in out_batched]
+
+
+checkpoint_p = Checkpoint()
+
+_push_cache: WeakKeyDictionary[Jaxpr, dict[Any, tuple[Jaxpr, tuple[bool, ...]]]] = \
+    WeakKeyDictionary()
+
+
+def _saveable(jaxpr: Jaxpr, policy: Policy | None) -> tuple[Var, ...]:
+    """The results that the policy says to keep."""
+    if policy is None:
+        return ()
+    return tuple(v for eqn in jaxpr.eqns
+                 if policy(eqn.primitive, *(a.aval for a in eqn.invars), **eqn.params)
+                 for v in eqn.outvars)
+
+
+def _tangent_jaxpr(jaxpr: Jaxpr, active: tuple[bool, ...],
+                   kept: tuple[Var, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
+    """(inputs, kept values, tangents of the active inputs) -> nonzero tangents of the outputs."""
+    known = _push_cache.setdefault(jaxpr, {})
+    key = (active, kept)
+    if key not in known:
+        known[key] = _make_tangent_jaxpr(jaxpr, active, kept)
+    return known[key]
+
+
+def _make_tangent_jaxpr(jaxpr: Jaxpr, active: tuple[bool, ...],
+                        kept: tuple[Var, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
+    n, m = len(jaxpr.invars), len(kept)
+    nonzero: list[bool] = []
+
+    def fun(*args: Any) -> list[Any]:
+        saved = dict(zip(kept, args[n:n + m], strict=True))
+        given = iter(args[n + m:])
+        trace = JVPTrace(get_trace())
+        inputs = [trace.join(p, next(given) if a else None)
+                  for p, a in zip(args[:n], active, strict=True)]
+        outs = trace.run(_replay, jaxpr, inputs, saved, trace)
+        _, tangents, _ = trace.split(outs)
+        trace.alive = False
+        nonzero.extend(t is not None for t in tangents)
+        return [t for t in tangents if t is not None]
+
+    avals = [*jaxpr.in_avals, *(v.aval for v in kept),
+             *(tangent_aval(x) for x, a in zip(jaxpr.in_avals, active, strict=True) if a)]
+    return prune_jaxpr(stage_closed(fun, avals, name=f"tangent_{jaxpr.name}")), tuple(nonzero)
+
+
+def _replay(jaxpr: Jaxpr, inputs: Sequence[Any], saved: dict[Var, Any],
+            trace: JVPTrace) -> list[Any]:
+    """Evaluate `jaxpr`, with the kept values in place of those that would be recomputed."""
+    env: dict[Var, Any] = dict(zip(jaxpr.invars, inputs, strict=True))
+
+    def read(atom: Atom) -> Any:
+        return atom.value if isinstance(atom, Literal) else env[atom]
+
+    for eqn in jaxpr.eqns:
+        outs = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+        for v, out in zip(eqn.outvars, outs if eqn.primitive.multiple_results else (outs,),
+                          strict=True):
+            _, (tangent,), _ = trace.split((out,))
+            env[v] = trace.join(saved[v], tangent) if v in saved else out
+    return [read(v) for v in jaxpr.outvars]
+
+
+def checkpoint(fun: Callable[..., Any], *, prevent_cse: bool = True,
+               policy: Policy | None = None, static_argnums: Any = ()) -> Callable[..., Any]:
+    """`fun`, but its inner values are recomputed in the backward pass instead of being kept.
+
+    `policy(primitive, *avals, **params) -> bool` says of which operations the results are kept all
+    the same (see `functrans.checkpoint_policies`); `prevent_cse` keeps compilers from merging the
+    recomputation with the first computation.
+
+    >>> import functrans as ft
+    >>> float(ft.grad(ft.checkpoint(lambda x: ft.numpy.sin(ft.numpy.sin(x))))(0.0))
+    1.0
+    """
+    check_callable(fun, "checkpoint")
+
+    @wraps(fun, "checkpoint")
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        static = {i % len(args) for i in
+                  ((static_argnums,) if isinstance(static_argnums, int) else static_argnums)}
+        dynamic = tuple(a for i, a in enumerate(args) if i not in static)
+
+        def call(given: Any, keywords: Any) -> Any:
+            rest = iter(given)
+            return fun(*[a if i in static else next(rest) for i, a in enumerate(args)], **keywords)
+
+        leaves, tree = flatten_args((dynamic, kwargs), "checkpoint")
+        flat = FlatFunction(call, tree, {}, "checkpoint")
+        closed = stage(flat, [x.aval for x in leaves], name=name_of(fun))
+        outs = checkpoint_p.bind(*closed.consts, *leaves, jaxpr=closed.jaxpr.hoist_consts(),
+                                 prevent_cse=prevent_cse, policy=policy)
+        return tree_unflatten(flat.out_tree, outs)
+
+    return checkpointed  # type: ignore[no-any-return]

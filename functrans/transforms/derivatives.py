@@ -1,0 +1,326 @@
+"""Gradients, Jacobians, Hessians: each a few lines over jvp, linearize and vmap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.core import dtypes
+from functrans.core.avals import get_aval
+from functrans.core.errors import (
+    IntegerGradError,
+    NonScalarGradError,
+    hide_internal_frames,
+)
+from functrans.core.source import user_source
+from functrans.core.tree import tree_flatten, tree_map, tree_structure, tree_unflatten
+from functrans.primitives.base import full, zeros
+from functrans.transforms.flat import (
+    FlatFunction,
+    check_callable,
+    flatten_args,
+    name_of,
+    normalize_argnums,
+    wraps,
+)
+from functrans.transforms.forward import jvp
+from functrans.transforms.jvp import JVPTracer
+from functrans.transforms.linearize import linearize_flat
+from functrans.transforms.reverse import float0_zeros, vjp
+from functrans.transforms.vmap import vmap
+
+__all__ = ["grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
+
+ArgNums = int | Sequence[int]
+
+
+def value_and_grad(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
+                   holomorphic: bool = False, allow_int: bool = False) -> Callable[..., Any]:
+    """The function that returns `fun`'s value and its gradient in the arguments `argnums`.
+
+    `fun` returns one real scalar (or a pair of it and anything, with `has_aux`). The gradient has
+    the structure, shapes and dtypes of the argument, or is a tuple of such for a tuple `argnums`.
+    For complex arguments it is the conjugate of the steepest-ascent direction, as in JAX;
+    `holomorphic` asks for the complex derivative. With `allow_int` integer leaves get float0 zeros.
+    Raises NonScalarGradError, IntegerGradError or NonArrayError.
+
+    >>> import functrans as ft
+    >>> value, gradient = ft.value_and_grad(lambda x: (x ** 2).sum())(ft.numpy.array([1.0, 3.0]))
+    >>> float(value), gradient.tolist()
+    (10.0, [2.0, 6.0])
+    """
+    check_callable(fun, "value_and_grad")
+
+    @wraps(fun, "value_and_grad")
+    def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
+        try:
+            value, aux, gradient = _value_and_grad(
+                fun, args, kwargs, argnums, has_aux, holomorphic, allow_int)
+        except Exception as error:
+            raise hide_internal_frames(error) from error.__cause__
+        return ((value, aux) if has_aux else value), gradient
+
+    return value_and_grad_fun  # type: ignore[no-any-return]
+
+
+def grad(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
+         holomorphic: bool = False, allow_int: bool = False) -> Callable[..., Any]:
+    """The function that returns the gradient of `fun` in the arguments `argnums`.
+
+    Arguments and errors as in `value_and_grad`; with `has_aux` it returns (gradient, aux).
+
+    >>> import functrans as ft
+    >>> float(ft.grad(ft.grad(ft.numpy.sin))(0.0))
+    -0.0
+    """
+    check_callable(fun, "grad")
+
+    @wraps(fun, "grad")
+    def grad_fun(*args: Any, **kwargs: Any) -> Any:
+        try:
+            _, aux, gradient = _value_and_grad(
+                fun, args, kwargs, argnums, has_aux, holomorphic, allow_int)
+        except Exception as error:
+            raise hide_internal_frames(error) from error.__cause__
+        return (gradient, aux) if has_aux else gradient
+
+    return grad_fun  # type: ignore[no-any-return]
+
+
+def _value_and_grad(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+                    argnums: ArgNums, has_aux: bool, holomorphic: bool,
+                    allow_int: bool) -> tuple[Any, Any, Any]:
+    positions = normalize_argnums(argnums, len(args), "grad")
+    given = tuple([args[i] for i in positions])
+    leaves, tree = flatten_args(given, "grad")
+    active = [_is_active(x, holomorphic, allow_int) for x in leaves]
+
+    def call(*selected: Any) -> Any:
+        if len(positions) == len(args) == 1:
+            return fun(*selected, **kwargs)
+        full_args = list(args)
+        for i, x in zip(positions, selected, strict=True):
+            full_args[i] = x
+        return fun(*full_args, **kwargs)
+
+    flat = FlatFunction(call, tree, {}, "grad", has_aux)
+    outs, derivative = linearize_flat(flat, leaves, active)
+    _check_scalar(fun, outs, flat.out_tree, holomorphic)
+    value = outs[0]
+    aux = flat.aux
+    if has_aux:
+        aux = tree_map(strip_tangents, aux)
+    cotangents = iter(derivative.backwards([full((), 1, value.dtype)]))
+    gradients = [_gradient(x, next(cotangents)) if a else float0_zeros(x)
+                 for x, a in zip(leaves, active, strict=True)]
+    result = tree_unflatten(tree, gradients)
+    return value, aux, result if isinstance(argnums, (tuple, list)) else result[0]
+
+
+def _primal_of(derivative: Any) -> Callable[[Any], Any]:
+    """Auxiliary outputs leave the transform without their tangents."""
+    def strip(x: Any) -> Any:
+        return x.primal if type(x) is JVPTracer and not x.trace.alive else x
+    return strip
+
+
+def _gradient(x: Any, cotangent: Any) -> Any:
+    return zeros(get_aval(x).strong()) if cotangent is None else cotangent
+
+
+def _is_active(x: Any, holomorphic: bool, allow_int: bool) -> bool:
+    dtype = get_aval(x).dtype
+    letter = dtypes.kind(dtype)
+    if holomorphic and letter != "c":
+        raise IntegerGradError(f"grad(holomorphic=True) needs complex arguments, got {dtype}.",
+                               where=user_source(), fix='x.astype("complex64")')
+    if letter in "fc":
+        return True
+    if allow_int:
+        return False
+    raise IntegerGradError(f"grad of an argument of dtype {dtype}.", where=user_source(),
+                           why="derivatives are defined for floating and complex arguments.",
+                           fix="pass a float (1.0 instead of 1, x.astype('float32')), choose "
+                               "another argument by argnums, or set allow_int=True")
+
+
+def _check_scalar(fun: Any, outs: Sequence[Any], tree: Any, holomorphic: bool) -> None:
+    if len(outs) != 1 or tree != tree_structure(0):
+        raise NonScalarGradError(
+            f"grad needs a function that returns one scalar; {name_of(fun)} returned "
+            f"{_tree_text(tree)}.", where=user_source(),
+            fix="use has_aux=True for further outputs, jacrev for several, or vjp")
+    aval = get_aval(outs[0])
+    if aval.shape != ():
+        raise NonScalarGradError(
+            f"grad needs a function that returns one scalar; {name_of(fun)} returned {aval}.",
+            where=user_source(), why="the gradient of an array is a Jacobian.",
+            fix="reduce it, fun(x).sum() or .mean(), or use jacrev, jacfwd or vmap(grad(fun))")
+    letter = dtypes.kind(aval.dtype)
+    if letter == "c" and not holomorphic:
+        raise NonScalarGradError(f"grad needs a real scalar; {name_of(fun)} returned {aval}.",
+                                 where=user_source(),
+                                 fix="return its real part or absolute value, or set "
+                                     "holomorphic=True")
+    if letter not in "fc":
+        raise NonScalarGradError(f"grad needs a floating scalar; {name_of(fun)} returned {aval}.",
+                                 where=user_source(), why="integers and booleans are piecewise "
+                                                          "constant.",
+                                 fix="compute the value in floating point")
+
+
+def _tree_text(tree: Any) -> str:
+    text = str(tree).removeprefix("PyTreeSpec(").split(", namespace=")[0]
+    return text.removesuffix(")") if text.count(")") > text.count("(") else text
+
+
+def jacfwd(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
+           holomorphic: bool = False) -> Callable[..., Any]:
+    """The Jacobian of `fun` by forward mode, one pass per input element, all at once by vmap.
+
+    The result has the structure of the output; each leaf holds the structure of the argument with
+    shapes output.shape + argument.shape. Use it for fewer inputs than outputs.
+
+    >>> import functrans as ft
+    >>> ft.jacfwd(lambda x: x ** 2)(ft.numpy.array([1.0, 2.0])).tolist()
+    [[2.0, 0.0], [0.0, 4.0]]
+    """
+    check_callable(fun, "jacfwd")
+
+    @wraps(fun, "jacfwd")
+    def jacfwd_fun(*args: Any, **kwargs: Any) -> Any:
+        positions, selected, call, single = _select(fun, args, kwargs, argnums, "jacfwd")
+        leaves, tree = flatten_args(selected, "jacfwd")
+        for x in leaves:
+            _is_active(x, holomorphic, False)
+        primals = tree_unflatten(tree, leaves)
+        basis = _basis(leaves, tree)
+
+        def push(tangents: Any) -> Any:
+            if has_aux:
+                out, out_tangents, aux = jvp(call, primals, tangents, has_aux=True)
+                return out_tangents, aux
+            return jvp(call, primals, tangents)[1], None
+
+        columns, aux = vmap(push, out_axes=(-1, None))(basis)
+        jacobian = tree_map(lambda y: _split_last(y, leaves, tree, single), columns)
+        return (jacobian, aux) if has_aux else jacobian
+
+    return jacfwd_fun  # type: ignore[no-any-return]
+
+
+def jacrev(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
+           holomorphic: bool = False, allow_int: bool = False) -> Callable[..., Any]:
+    """The Jacobian of `fun` by reverse mode, one pass per output element, all at once by vmap.
+
+    Structure and shapes as in `jacfwd`. Use it for fewer outputs than inputs.
+
+    >>> import functrans as ft
+    >>> ft.jacrev(lambda x: x[0] * x)(ft.numpy.array([1.0, 2.0])).tolist()
+    [[2.0, 0.0], [2.0, 1.0]]
+    """
+    check_callable(fun, "jacrev")
+
+    @wraps(fun, "jacrev")
+    def jacrev_fun(*args: Any, **kwargs: Any) -> Any:
+        positions, selected, call, single = _select(fun, args, kwargs, argnums, "jacrev")
+        leaves, _ = flatten_args(selected, "jacrev")
+        for x in leaves:
+            _is_active(x, holomorphic, allow_int)
+        aux = None
+        if has_aux:
+            out, pull, aux = vjp(call, *selected, has_aux=True)
+        else:
+            out, pull = vjp(call, *selected)
+        out_leaves, out_tree = tree_flatten(out)
+        rows = vmap(pull)(_basis(out_leaves, out_tree))
+        rows = rows[0] if single else rows
+        row_leaves, row_tree = tree_flatten(rows)
+        parts = [_split_first(r, out_leaves) for r in row_leaves]
+        jacobian = tree_unflatten(out_tree, [
+            tree_unflatten(row_tree, [p[i] for p in parts]) for i in range(len(out_leaves))])
+        return (jacobian, aux) if has_aux else jacobian
+
+    return jacrev_fun  # type: ignore[no-any-return]
+
+
+jacobian = jacrev
+
+
+def hessian(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
+            holomorphic: bool = False) -> Callable[..., Any]:
+    """The matrix of second derivatives of `fun`: forward over reverse mode.
+
+    >>> import functrans as ft
+    >>> ft.hessian(lambda x: x[0] ** 2 * x[1])(ft.numpy.array([1.0, 2.0])).tolist()
+    [[4.0, 2.0], [2.0, 0.0]]
+    """
+    return jacfwd(jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic), argnums,
+                  has_aux=has_aux, holomorphic=holomorphic)
+
+
+def hvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """The Hessian of a scalar function times a vector, without the matrix: a jvp of the gradient.
+
+    `primals` and `tangents` are tuples of one length; the result has the structure of the first
+    primal, or is a tuple when there are several.
+
+    >>> import functrans as ft
+    >>> x, v = ft.numpy.array([1.0, 2.0]), ft.numpy.array([1.0, 0.0])
+    >>> ft.hvp(lambda x: (x ** 3).sum(), (x,), (v,)).tolist()
+    [6.0, 0.0]
+    """
+    argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
+    return jvp(grad(fun, argnums), tuple(primals), tuple(tangents))[1]
+
+
+def _select(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+            argnums: ArgNums, what: str) -> tuple[tuple[int, ...], tuple[Any, ...], Any, bool]:
+    """Positions, the arguments there, the function of these alone, and whether it is one."""
+    positions = normalize_argnums(argnums, len(args), what)
+
+    def call(*selected: Any) -> Any:
+        full_args = list(args)
+        for i, x in zip(positions, selected, strict=True):
+            full_args[i] = x
+        return fun(*full_args, **kwargs)
+
+    selected = tuple(args[i] for i in positions)
+    return positions, selected, call, not isinstance(argnums, (tuple, list))
+
+
+def _basis(leaves: Sequence[Any], tree: Any) -> Any:
+    """The unit vectors of a tree of arrays, stacked along a new leading axis of each leaf."""
+    sizes = [int(x.size) for x in leaves]
+    total = sum(sizes)
+    start = 0
+    units = []
+    for x, n in zip(leaves, sizes, strict=True):
+        unit = np.zeros((total, n), x.dtype if dtypes.kind(x.dtype) in "fc" else np.float32)
+        unit[start:start + n] = np.eye(n)
+        units.append(unit.reshape(total, *x.shape))
+        start += n
+    return tree_unflatten(tree, units)
+
+
+def _split_last(y: Any, leaves: Sequence[Any], tree: Any, single: bool) -> Any:
+    start = 0
+    parts = []
+    for x in leaves:
+        n = int(x.size)
+        parts.append(y[..., start:start + n].reshape(y.shape[:-1] + x.shape))
+        start += n
+    result = tree_unflatten(tree, parts)
+    return result[0] if single else result
+
+
+def _split_first(y: Any, outs: Sequence[Any]) -> list[Any]:
+    start = 0
+    parts = []
+    for x in outs:
+        n = int(x.size)
+        parts.append(y[start:start + n].reshape(x.shape + y.shape[1:]))
+        start += n
+    return parts

@@ -1,0 +1,114 @@
+"""Between user functions on pytrees and the flat functions that interpreters run."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from functrans.core.convert import to_array
+from functrans.core.errors import ArgumentError
+from functrans.core.tree import (
+    PyTreeDef,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_unflatten,
+)
+
+__all__ = ["FlatFunction", "check_callable", "flatten_args", "name_of", "normalize_argnums",
+           "wraps"]
+
+
+class FlatFunction:
+    """A function on pytrees as one on lists of leaves; `out_tree` is known once it has run.
+
+    With `has_aux` the function returns a pair, and the second part goes to `aux`.
+    """
+
+    __slots__ = ("_fun", "_has_aux", "_in_tree", "_kwargs", "_what", "aux", "out_tree")
+
+    def __init__(self, fun: Callable[..., Any], in_tree: PyTreeDef, kwargs: dict[str, Any],
+                 what: str, has_aux: bool = False) -> None:
+        self._fun = fun
+        self._in_tree = in_tree
+        self._kwargs = kwargs
+        self._what = what
+        self._has_aux = has_aux
+        self.out_tree: Any = None
+        self.aux: Any = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        args = tree_unflatten(self._in_tree, leaves)
+        out = self._fun(*args, **self._kwargs)
+        if self._has_aux:
+            out, self.aux = split_aux(out, self._what)
+        outs, self.out_tree = tree_flatten(out)
+        return [to_array(x, f"an output of {name_of(self._fun)}") for x in outs]
+
+
+def split_aux(out: Any, what: str) -> tuple[Any, Any]:
+    """The pair that a function with has_aux=True must return."""
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise ArgumentError(f"{what}(..., has_aux=True) needs a function that returns a pair "
+                            f"(output, auxiliary), got {type(out).__name__}.",
+                            fix="return loss, aux")
+    return out
+
+
+def flatten_args(args: Sequence[Any], what: str) -> tuple[list[Any], PyTreeDef]:
+    """The leaves of a tuple of arguments, as arrays, and its structure."""
+    leaves, tree = tree_flatten(tuple(args))
+    try:
+        return [to_array(x) for x in leaves], tree
+    except TypeError:
+        pass
+    paths, _ = tree_flatten_with_path(tuple(args))
+    return [to_array(x, f"{what}: argument {_path_text(path)}") for path, x in paths], tree
+
+
+def _path_text(path: Any) -> str:
+    from_keys = "".join(map(str, path[1:]))
+    return f"{str(path[0]).strip('[]')}{from_keys and ' at '}{from_keys}"
+
+
+def check_callable(fun: Any, what: str) -> None:
+    if not callable(fun):
+        raise ArgumentError(f"{what} takes a function, got {fun!r} of type {type(fun).__name__}.",
+                            fix=f"{what}(fun)(x), not {what}(fun(x))")
+
+
+def name_of(fun: Any) -> str:
+    """What to call a function in messages and printed programs."""
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    return getattr(fun, "__name__", type(fun).__name__)
+
+
+def wraps(fun: Callable[..., Any], what: str) -> Callable[[Callable[..., Any]], Any]:
+    """functools.wraps for any callable, with the transform's name in front of the function's."""
+    def decorate(wrapper: Callable[..., Any]) -> Any:
+        functools.update_wrapper(wrapper, fun, updated=())
+        wrapper.__name__ = f"{what}_{name_of(fun)}"
+        return wrapper
+    return decorate
+
+
+def normalize_argnums(argnums: Any, count: int, what: str) -> tuple[int, ...]:
+    """Positions of positional arguments as non-negative ints."""
+    given = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    result = []
+    for i in given:
+        if not isinstance(i, int):
+            raise ArgumentError(f"{what}: argnums must be an int or a tuple of ints, got "
+                                f"{argnums!r}.")
+        if not -count <= i < count:
+            raise ArgumentError(
+                f"{what}: argnums={argnums} names argument {i}, but the call has {count} "
+                "positional arguments.", why="keyword arguments are not differentiated.",
+                fix="pass the argument by position")
+        result.append(i % count)
+    if len(set(result)) != len(result):
+        raise ArgumentError(f"{what}: argnums={argnums} names one argument twice.")
+    return tuple(result)
+
+

@@ -1,0 +1,106 @@
+"""`jvp` for users: pytrees in, pytrees out, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.core import dtypes
+from functrans.core.avals import get_aval
+from functrans.core.convert import to_array
+from functrans.core.errors import (
+    ArgumentError,
+    DTypeError,
+    ShapeError,
+    TreeMismatchError,
+    hide_internal_frames,
+)
+from functrans.core.keypath import keystr
+from functrans.core.source import user_source
+from functrans.core.tree import check_same_structure, tree_flatten, tree_paths, tree_unflatten
+from functrans.transforms.flat import FlatFunction, check_callable, flatten_args
+from functrans.transforms.jvp import jvp_flat
+from functrans.transforms.tangents import instantiate, tangent_aval
+
+__all__ = ["check_tangents", "jvp", "public_tangent"]
+
+
+def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
+        has_aux: bool = False) -> Any:
+    """The value of `fun` at `primals` and its derivative in the direction `tangents`.
+
+    `primals` and `tangents` are sequences of one structure, shapes and dtypes; tangents of integer
+    and boolean values have dtype float0. Returns (out, tangent of out), and the auxiliary output
+    when `fun` returns a pair and `has_aux` is set.
+    Raises TreeMismatchError, ShapeError or DTypeError where tangents do not fit.
+
+    >>> import functrans as ft
+    >>> out, tangent = ft.jvp(lambda x: x ** 2, (3.0,), (1.0,))
+    >>> float(out), float(tangent)
+    (9.0, 6.0)
+    """
+    check_callable(fun, "jvp")
+    for name, value in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(value, (tuple, list)):
+            raise ArgumentError(f"jvp: {name} must be a tuple of arguments, got "
+                                f"{type(value).__name__}.", fix=f"jvp(fun, (x,), (t,))")
+    leaves, tree = flatten_args(primals, "jvp")
+    given, given_tree = tree_flatten(tuple(tangents))
+    if tree != given_tree:
+        check_same_structure(tree, given_tree, "jvp: the tangents (compared with the primals)")
+        raise TreeMismatchError("jvp: primals and tangents differ in structure.")
+    flat_tangents = check_tangents(leaves, given, tree, "jvp: the tangent")
+    flat = FlatFunction(fun, tree, {}, "jvp", has_aux)
+    try:
+        outs, out_tangents = jvp_flat(flat, leaves, flat_tangents)
+    except Exception as error:
+        raise hide_internal_frames(error) from error.__cause__
+    out = tree_unflatten(flat.out_tree, outs)
+    tangent = tree_unflatten(flat.out_tree, [public_tangent(t, o) for t, o in
+                                             zip(out_tangents, outs, strict=True)])
+    return (out, tangent, flat.aux) if has_aux else (out, tangent)
+
+
+def check_tangents(primals: Sequence[Any], tangents: Sequence[Any], tree: Any,
+                   what: str) -> list[Any]:
+    """Tangents as arrays of the types that the primals ask for; None for those of integers."""
+    result: list[Any] = []
+    for i, (p, t) in enumerate(zip(primals, tangents, strict=True)):
+        expected = tangent_aval(get_aval(p))
+        if expected.dtype == dtypes.float0:
+            if getattr(t, "dtype", None) != dtypes.float0:
+                raise DTypeError(f"{what}{_at(tree, i)} belongs to a value of dtype {p.dtype}.",
+                                 where=user_source(),
+                                 why="integers and booleans have tangents of dtype float0.",
+                                 fix="numpy.zeros(x.shape, functrans.float0)")
+            result.append(None)
+            continue
+        t = to_array(t, f"{what}{_at(tree, i)}")
+        aval = get_aval(t)
+        if aval.shape != expected.shape:
+            raise ShapeError(f"{what}{_at(tree, i)} is {aval}, the value {expected}.",
+                             where=user_source(), why="a tangent has the shape of its value.")
+        if aval.dtype != expected.dtype:
+            if not aval.weak_type:
+                raise DTypeError(f"{what}{_at(tree, i)} is {aval}, the value {expected}.",
+                                 where=user_source(), why="a tangent has the dtype of its value.",
+                                 fix=f"tangent.astype({expected.dtype.name!r})")
+            t = t.astype(expected.dtype)
+        result.append(t)
+    return result
+
+
+def _at(tree: Any, index: int) -> str:
+    return f" at {keystr(tree_paths(tree)[index])}"
+
+
+def public_tangent(tangent: Any, like: Any) -> Any:
+    """A tangent as users see it: zeros where symbolic, float0 for integers."""
+    if tangent is not None:
+        return tangent
+    aval = tangent_aval(get_aval(like))
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
+    return instantiate(None, like)

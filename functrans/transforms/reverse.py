@@ -1,0 +1,182 @@
+"""`vjp`, `linearize` and `linear_transpose` for users: pytrees in, pytrees out, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans.core import dtypes
+from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.convert import to_array
+from functrans.core.errors import DTypeError, ShapeError, hide_internal_frames
+from functrans.core.keypath import keystr
+from functrans.core.source import user_source
+from functrans.core.tree import (
+    PyTreeDef,
+    check_same_structure,
+    tree_flatten,
+    tree_paths,
+    tree_unflatten,
+)
+from functrans.primitives.base import zeros
+from functrans.transforms.flat import FlatFunction, check_callable, flatten_args
+from functrans.transforms.forward import check_tangents, public_tangent
+from functrans.transforms.linear import transpose_flat
+from functrans.transforms.linearize import LinearMap, linearize_flat
+from functrans.transforms.tangents import is_differentiable
+
+__all__ = ["VJP", "float0_zeros", "linear_transpose", "linearize", "vjp"]
+
+
+def float0_zeros(x: Any) -> Any:
+    """The gradient of an integer: an array of dtype float0, which holds nothing."""
+    return np.zeros(get_aval(x).shape, dtypes.float0)
+
+
+class VJP:
+    """The pullback of a function at a point: cotangents of the output to those of the inputs.
+
+    It holds the residuals of the forward pass and may be called any number of times.
+    """
+
+    __slots__ = ("_active", "_derivative", "_in_tree", "_out_avals", "_out_tree", "_primals")
+
+    def __init__(self, derivative: LinearMap, active: list[bool], primals: list[Any],
+                 in_tree: PyTreeDef, out_tree: PyTreeDef, outs: list[Any]) -> None:
+        self._derivative = derivative
+        self._active = active
+        self._primals = [get_aval(p) for p in primals]
+        self._in_tree = in_tree
+        self._out_tree = out_tree
+        self._out_avals = [get_aval(o) for o in outs]
+
+    def __call__(self, cotangent: Any) -> Any:
+        cts, tree = tree_flatten(cotangent)
+        if tree != self._out_tree:
+            check_same_structure(self._out_tree, tree, "the cotangent (compared with the output)")
+        cts = [check_cotangent(ct, aval, self._out_tree, i)
+               for i, (ct, aval) in enumerate(zip(cts, self._out_avals, strict=True))]
+        results = iter(self._derivative.backwards(cts))
+        full = []
+        for aval, active in zip(self._primals, self._active, strict=True):
+            ct = next(results) if active else np.zeros(aval.shape, dtypes.float0)
+            full.append(zeros(aval.strong()) if ct is None else ct)
+        return tree_unflatten(self._in_tree, full)
+
+    def __repr__(self) -> str:
+        return f"VJP({', '.join(map(str, self._out_avals))})"
+
+
+def check_cotangent(ct: Any, aval: ShapedArray, tree: PyTreeDef, index: int) -> Any:
+    """A cotangent as an array of the output's type; None for one of dtype float0."""
+    where = f"the cotangent at {keystr(tree_paths(tree)[index]) or 'the output'}"
+    if not is_differentiable(aval):
+        return None
+    ct = to_array(ct, where)
+    got = get_aval(ct)
+    if got.shape != aval.shape:
+        raise ShapeError(f"{where} is {got}, the output {aval}.", where=user_source(),
+                         why="a cotangent has the shape of its output.")
+    if got.dtype != aval.dtype:
+        if not got.weak_type:
+            raise DTypeError(f"{where} is {got}, the output {aval}.", where=user_source(),
+                             why="a cotangent has the dtype of its output.",
+                             fix=f"cotangent.astype({aval.dtype.name!r})")
+        ct = ct.astype(aval.dtype)
+    return ct
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of `fun` at `primals` and the function that pulls cotangents back.
+
+    Returns (out, vjp_fun), and the auxiliary output with `has_aux`. `vjp_fun` takes one cotangent
+    with the structure, shapes and dtypes of out and returns a tuple, one entry per primal.
+    Raises TreeMismatchError, ShapeError or DTypeError where a cotangent does not fit.
+
+    >>> import functrans as ft
+    >>> out, pull = ft.vjp(lambda x, y: x * y, 2.0, 3.0)
+    >>> [float(g) for g in pull(1.0)]
+    [3.0, 2.0]
+    """
+    check_callable(fun, "vjp")
+    leaves, tree = flatten_args(primals, "vjp")
+    active = [is_differentiable(get_aval(x)) for x in leaves]
+    flat = FlatFunction(fun, tree, {}, "vjp", has_aux)
+    try:
+        outs, derivative = linearize_flat(flat, leaves, active)
+    except Exception as error:
+        raise hide_internal_frames(error) from error.__cause__
+    pull = VJP(derivative, active, leaves, tree, flat.out_tree, outs)
+    out = tree_unflatten(flat.out_tree, outs)
+    return (out, pull, flat.aux) if has_aux else (out, pull)
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of `fun` at `primals` and its derivative there as a linear function of tangents.
+
+    Returns (out, jvp_fun), and the auxiliary output with `has_aux`; `jvp_fun(*tangents)` repeats
+    none of the work of the value.
+
+    >>> import functrans as ft
+    >>> out, push = ft.linearize(lambda x: x ** 3, 2.0)
+    >>> float(out), float(push(1.0)), float(push(2.0))
+    (8.0, 12.0, 24.0)
+    """
+    check_callable(fun, "linearize")
+    leaves, tree = flatten_args(primals, "linearize")
+    active = [is_differentiable(get_aval(x)) for x in leaves]
+    flat = FlatFunction(fun, tree, {}, "linearize", has_aux)
+    try:
+        outs, derivative = linearize_flat(flat, leaves, active)
+    except Exception as error:
+        raise hide_internal_frames(error) from error.__cause__
+
+    def push(*tangents: Any) -> Any:
+        given, given_tree = tree_flatten(tangents)
+        if given_tree != tree:
+            check_same_structure(tree, given_tree, "the tangents (compared with the primals)")
+        checked = check_tangents(leaves, given, tree, "linearize: the tangent")
+        out_tangents = derivative.forwards([t for t in checked if t is not None])
+        return tree_unflatten(flat.out_tree, [public_tangent(t, o) for t, o in
+                                              zip(out_tangents, outs, strict=True)])
+
+    out = tree_unflatten(flat.out_tree, outs)
+    return (out, push, flat.aux) if has_aux else (out, push)
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
+    """The transpose of a linear function; `primals` give only shapes and dtypes.
+
+    Raises NotDifferentiableError when an operation of `fun` is not linear in them.
+
+    >>> import functrans as ft
+    >>> transposed = ft.linear_transpose(lambda x: 3.0 * x, ft.ShapeDtypeStruct((), "float32"))
+    >>> float(transposed(1.0)[0])
+    3.0
+    """
+    check_callable(fun, "linear_transpose")
+    specs, tree = tree_flatten(primals)
+    avals = [ShapedArray(tuple(x.shape), dtypes.as_dtype(x.dtype)) if hasattr(x, "shape")
+             else get_aval(to_array(x)).strong() for x in specs]
+
+    def transposed(cotangent: Any) -> tuple[Any, ...]:
+        flat = FlatFunction(fun, tree, {}, "linear_transpose")
+        cts, ct_tree = tree_flatten(cotangent)
+        arrays = [to_array(ct, "the cotangent") for ct in cts]
+
+        def checked(*leaves: Any) -> list[Any]:
+            outs = flat(*leaves)
+            if ct_tree != flat.out_tree:
+                check_same_structure(flat.out_tree, ct_tree,
+                                     "the cotangent (compared with the output)")
+            for i, (ct, out) in enumerate(zip(arrays, outs, strict=True)):
+                arrays[i] = check_cotangent(ct, get_aval(out), ct_tree, i)
+            return outs
+
+        results = transpose_flat(checked, avals, arrays)
+        return tree_unflatten(tree, [zeros(a) if r is None else r for r, a in
+                                     zip(results, avals, strict=True)])  # type: ignore[no-any-return]
+
+    return transposed

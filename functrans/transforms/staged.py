@@ -1,0 +1,158 @@
+"""Functions as programs: `make_jaxpr`, `eval_shape`, `ShapeDtypeStruct`, `closure_convert`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from functrans.core import dtypes
+from functrans.core.avals import ShapedArray, get_aval, shape_text
+from functrans.core.convert import to_array
+from functrans.core.dims import Dim
+from functrans.core.errors import hide_internal_frames
+from functrans.core.evaluate import eval_jaxpr
+from functrans.core.jaxpr import ClosedJaxpr
+from functrans.core.staging import stage
+from functrans.core.trace import Tracer
+from functrans.core.tree import known_leaf, tree_flatten, tree_map, tree_unflatten
+from functrans.transforms.flat import FlatFunction, check_callable, name_of, wraps
+
+__all__ = ["ShapeDtypeStruct", "aval_of", "closure_convert", "eval_shape", "make_jaxpr"]
+
+
+@known_leaf
+class ShapeDtypeStruct:
+    """Shape and dtype of an array that need not exist.
+
+    Raises DTypeError when `dtype` names no dtype.
+
+    >>> import functrans as ft
+    >>> ft.ShapeDtypeStruct((2, 3), "float32")
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
+
+    __slots__ = ("dtype", "shape", "weak_type")
+
+    def __init__(self, shape: Any, dtype: Any, *, weak_type: bool = False) -> None:
+        self.shape = tuple(s if isinstance(s, Dim) else int(s) for s in shape)
+        self.dtype = dtypes.as_dtype(dtype)
+        self.weak_type = weak_type
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> Any:
+        return self.aval.size
+
+    @property
+    def aval(self) -> ShapedArray:
+        return ShapedArray(self.shape, self.dtype, self.weak_type)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self.aval == other.aval
+
+    def __hash__(self) -> int:
+        return hash(self.aval)
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        shape = f"({shape_text(self.shape).replace(',', ', ')}{',' if self.ndim == 1 else ''})"
+        return f"ShapeDtypeStruct(shape={shape}, dtype={self.dtype.name}{weak})"
+
+
+def aval_of(x: Any) -> ShapedArray:
+    """The type of an argument that is given as a value, or only by shape and dtype."""
+    if isinstance(x, (ShapeDtypeStruct, Tracer)):
+        return x.aval
+    return get_aval(to_array(x))
+
+
+def make_jaxpr(fun: Callable[..., Any], static_argnums: Any = (),
+               return_shape: bool = False) -> Callable[..., Any]:
+    """The function that returns the jaxpr of `fun` on arguments of given types.
+
+    Arguments are arrays, numbers or ShapeDtypeStructs; with `return_shape` the output's structure
+    of ShapeDtypeStructs is returned too.
+
+    >>> import functrans as ft
+    >>> ft.make_jaxpr(ft.numpy.sin)(ft.ShapeDtypeStruct((3,), "float32"))
+    { lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }
+    """
+    check_callable(fun, "make_jaxpr")
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+
+    @wraps(fun, "make_jaxpr")
+    def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
+        fixed = {i % len(args): args[i] for i in static}
+        dynamic = tuple(a for i, a in enumerate(args) if i not in fixed)
+
+        def call(given: Any, keywords: Any) -> Any:
+            rest = iter(given)
+            return fun(*[fixed[i] if i in fixed else next(rest) for i in range(len(args))],
+                       **keywords)
+
+        closed, out_tree = stage_call(call, (dynamic, kwargs), name_of(fun))
+        if not return_shape:
+            return closed
+        shapes = [_struct(a) for a in closed.out_avals]
+        return closed, tree_unflatten(out_tree, shapes)
+
+    return jaxpr_of  # type: ignore[no-any-return]
+
+
+def stage_call(fun: Callable[..., Any], args: Any, name: str) -> tuple[ClosedJaxpr, Any]:
+    """The jaxpr of a function of pytrees, and the structure of its output."""
+    leaves, tree = tree_flatten(args)
+    flat = FlatFunction(fun, tree, {}, name)
+    try:
+        return stage(flat, [aval_of(x) for x in leaves], name=name), flat.out_tree
+    except Exception as error:
+        raise hide_internal_frames(error) from error.__cause__
+
+
+def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The structure of ShapeDtypeStructs that `fun` would return, without computing it.
+
+    >>> import functrans as ft
+    >>> ft.eval_shape(lambda x: x @ x.T, ft.ShapeDtypeStruct((2, 3), "float32"))
+    ShapeDtypeStruct(shape=(2, 2), dtype=float32)
+    """
+    check_callable(fun, "eval_shape")
+    closed, out_tree = stage_call(lambda a, k: fun(*a, **k), (args, kwargs), name_of(fun))
+    return tree_unflatten(out_tree, [_struct(a) for a in closed.out_avals])
+
+
+def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Any, list[Any]]:
+    """`fun` with what it closes over as explicit arguments: (converted, values).
+
+    `converted(*args, *values)` equals `fun(*args)`; the values are the floating arrays and tracers
+    that `fun` closes over.
+
+    >>> import functrans as ft
+    >>> y = ft.numpy.float32(2.0)
+    >>> converted, values = ft.closure_convert(lambda x: x * y, 1.0)
+    >>> float(converted(3.0, *values))
+    6.0
+    """
+    check_callable(fun, "closure_convert")
+    _, in_tree = tree_flatten(example_args)
+    closed, out_tree = stage_call(fun, example_args, name_of(fun))
+    hoisted = [dtypes.kind(get_aval(c).dtype) in "fc" for c in closed.consts]
+    values = [c for c, h in zip(closed.consts, hoisted, strict=True) if h]
+
+    def converted(*args_and_values: Any) -> Any:
+        count = len(args_and_values) - len(values)
+        args, given = args_and_values[:count], iter(args_and_values[count:])
+        leaves, tree = tree_flatten(tree_map(to_array, args))
+        if tree != in_tree:
+            raise TypeError(f"closure_convert: called with {tree}, made for {in_tree}")
+        consts = [next(given) if h else c for c, h in zip(closed.consts, hoisted, strict=True)]
+        return tree_unflatten(out_tree, eval_jaxpr(closed.jaxpr, consts, *leaves))
+
+    return converted, values

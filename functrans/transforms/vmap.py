@@ -1,0 +1,183 @@
+"""`vmap` for users: axes given as pytree prefixes, names, and chunks that bound memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from functrans.core.avals import get_aval
+from functrans.core.axes import MappedAxis
+from functrans.core.dims import Dim, Size
+from functrans.core.errors import (
+    ArgumentError,
+    AxisSizeError,
+    ShapeError,
+    hide_internal_frames,
+)
+from functrans.core.keypath import keystr
+from functrans.core.source import user_source
+from functrans.core.tree import (
+    PyTreeDef,
+    broadcast_prefix,
+    tree_flatten,
+    tree_paths,
+    tree_unflatten,
+)
+from functrans.primitives.broadcast import broadcast_batch, move_axis
+from functrans.primitives.shape import slice_in_dim
+from functrans.transforms.batching import batch_flat
+from functrans.transforms.chunks import map_chunks
+from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of, wraps
+
+__all__ = ["vmap"]
+
+
+def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None,
+         axis_size: int | None = None, chunk_size: int | None = None) -> Callable[..., Any]:
+    """The function that applies `fun` to every element along an axis of its arguments, at once.
+
+    `in_axes` and `out_axes` are ints, None (not mapped), or pytrees of these that are prefixes of
+    the tuple of arguments and of the output; keyword arguments are mapped along axis 0. `axis_name`
+    names the axis for collectives. `axis_size` is needed only when nothing is mapped. `chunk_size`
+    maps that many elements at a time, which bounds memory, also of a gradient through the result.
+    Raises AxisSizeError where sizes differ, TreeMismatchError where `in_axes` does not fit.
+
+    >>> import functrans as ft
+    >>> ft.vmap(lambda x, y: x @ y, in_axes=(0, None))(ft.numpy.eye(2), ft.numpy.ones(2)).tolist()
+    [1.0, 1.0]
+    """
+    check_callable(fun, "vmap")
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
+        raise ArgumentError(f"vmap: chunk_size must be a positive int, got {chunk_size!r}.")
+
+    @wraps(fun, "vmap")
+    def vmap_fun(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = flatten_args((args, kwargs), "vmap")
+        axes = _input_axes(in_axes, args, kwargs, leaves, tree, name_of(fun))
+        size = _axis_size(leaves, axes, tree, axis_size, name_of(fun))
+        axes = [None if a is None else a % x.ndim for a, x in zip(axes, leaves, strict=True)]
+        flat = FlatFunction(lambda a, k: fun(*a, **k), tree, {}, "vmap")
+        try:
+            if chunk_size is not None and not isinstance(size, Dim) and size > chunk_size:
+                return _map_in_chunks(flat, leaves, axes, size, chunk_size, axis_name, out_axes)
+            outs, mapped = batch_flat(flat, MappedAxis(size, axis_name), leaves, axes)
+        except Exception as error:
+            raise hide_internal_frames(error) from error.__cause__
+        wanted = _output_axes(out_axes, flat.out_tree)
+        placed = [_place(x, a, w, size, flat.out_tree, i)
+                  for i, (x, a, w) in enumerate(zip(outs, mapped, wanted, strict=True))]
+        return tree_unflatten(flat.out_tree, placed)
+
+    return vmap_fun  # type: ignore[no-any-return]
+
+
+def _input_axes(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
+                leaves: Sequence[Any], tree: PyTreeDef, name: str) -> list[int | None]:
+    if type(in_axes) is int:
+        axes: list[Any] = [in_axes] * len(leaves)
+    else:
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ArgumentError(
+                f"vmap: in_axes has {len(in_axes)} entries, but {name} was called with "
+                f"{len(args)} positional arguments.", where=user_source(),
+                fix=f"in_axes=({', '.join(['0'] * len(args))}{',' if len(args) == 1 else ''})")
+        axes = broadcast_prefix(in_axes, args, what="vmap: in_axes", is_leaf=_is_none)
+        axes = list(axes) + [0] * (len(leaves) - len(axes))
+    for i, (axis, x) in enumerate(zip(axes, leaves, strict=True)):
+        if axis is None:
+            continue
+        if not isinstance(axis, int) or isinstance(axis, bool):
+            raise ArgumentError(f"vmap: in_axes holds {axis!r}; its leaves must be ints or None.",
+                                fix="in_axes=0, in_axes=(0, None), in_axes=({'w': 0},)")
+        if not -x.ndim <= axis < x.ndim:
+            raise ShapeError(
+                f"vmap: in_axes asks for axis {axis} of {_leaf_name(tree, i)}, which is "
+                f"{get_aval(x)}.", where=user_source(),
+                fix="use None for arguments that are not mapped: in_axes=(0, None)")
+    return axes
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _leaf_name(tree: PyTreeDef, index: int) -> str:
+    """`argument 0`, `argument 1['w']` or `keyword argument x`, for a leaf of (args, kwargs)."""
+    path = tree_paths(tree)[index]
+    keyword = str(path[0]) == "[1]"
+    first = str(path[1]).strip("[]'")
+    rest = keystr(path[2:])
+    return f"{'keyword argument' if keyword else 'argument'} {first}{rest}"
+
+
+def _axis_size(leaves: Sequence[Any], axes: Sequence[int | None], tree: PyTreeDef,
+               axis_size: int | None, name: str) -> Size:
+    sizes = [(i, x.shape[a]) for i, (x, a) in enumerate(zip(leaves, axes, strict=True))
+             if a is not None]
+    if not sizes and axis_size is None:
+        raise AxisSizeError(f"vmap of {name}: no argument is mapped.", where=user_source(),
+                            why="in_axes is None for all of them, so the size is not known.",
+                            fix="vmap(fun, in_axes=None, axis_size=n)")
+    size = sizes[0][1] if axis_size is None else axis_size
+    if any(s != size for _, s in sizes):
+        table = "; ".join(f"{_leaf_name(tree, i)} is {get_aval(leaves[i])} with size {s} along "
+                          f"axis {axes[i]}" for i, s in sizes)
+        stated = "" if axis_size is None else f"; axis_size={axis_size}"
+        raise AxisSizeError(f"vmap of {name}: the mapped axes differ in size: {table}{stated}.",
+                            where=user_source(), why="all arguments are mapped in step.",
+                            fix="use None in in_axes for what is not mapped")
+    return size
+
+
+def _output_axes(out_axes: Any, out_tree: PyTreeDef) -> list[int | None]:
+    if type(out_axes) is int:
+        return [out_axes] * out_tree.num_leaves
+    dummy = tree_unflatten(out_tree, [0] * out_tree.num_leaves)
+    return list(broadcast_prefix(out_axes, dummy, what="vmap: out_axes", is_leaf=_is_none))
+
+
+def _place(x: Any, mapped: int | None, wanted: int | None, size: Size, tree: PyTreeDef,
+           index: int) -> Any:
+    if wanted is None:
+        if mapped is not None:
+            raise ArgumentError(
+                f"vmap: out_axes is None for output {keystr(tree_paths(tree)[index])}, which "
+                "depends on a mapped argument.", where=user_source(),
+                why="an output without a mapped axis must be the same for all elements.",
+                fix="out_axes=0, or reduce it inside by lax.psum(x, axis_name)")
+        return x
+    ndim = get_aval(x).ndim + (mapped is None)
+    if not -ndim <= wanted < ndim:
+        raise ShapeError(f"vmap: out_axes asks for axis {wanted} of an output that has {ndim} "
+                         "dimensions with its mapped axis.", where=user_source())
+    if mapped is None:
+        x, mapped = broadcast_batch(x, size), 0
+    return move_axis(x, mapped, wanted % ndim)
+
+
+def _map_in_chunks(flat: FlatFunction, leaves: Sequence[Any], axes: Sequence[int | None],
+                   size: int, chunk_size: int, axis_name: Any, out_axes: Any) -> Any:
+    """Whole chunks in a loop, the rest once; the mapped axis is in front until the end."""
+    if axis_name is not None:
+        raise ArgumentError("vmap: axis_name and chunk_size exclude each other.",
+                            why="a collective needs all elements of the axis at once.")
+    mapped = [move_axis(x, a, 0) for x, a in zip(leaves, axes, strict=True) if a is not None]
+
+    def run(count: int, parts: Sequence[Any]) -> list[Any]:
+        rest = iter(parts)
+        values = [x if a is None else next(rest) for x, a in zip(leaves, axes, strict=True)]
+        outs, at = batch_flat(flat, MappedAxis(count), values,
+                              [None if a is None else 0 for a in axes])
+        return [broadcast_batch(x, count) if a is None else move_axis(x, a, 0)
+                for x, a in zip(outs, at, strict=True)]
+
+    outs = map_chunks(run, mapped, size, chunk_size)
+    wanted = _output_axes(out_axes, flat.out_tree)
+    return tree_unflatten(flat.out_tree, [
+        _place(x if w is not None else slice_in_dim(x, 0, 1).reshape(x.shape[1:]),
+               0 if w is not None else None, w, size, flat.out_tree, i)
+        for i, (x, w) in enumerate(zip(outs, wanted, strict=True))])
+
+

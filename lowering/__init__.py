@@ -1,0 +1,1 @@
+"""From jaxprs to something that runs; `backend` is the protocol, `reference` the NumPy backend."""

@@ -1,0 +1,57 @@
+"""What a jaxpr costs, from the cost rules of its primitives and the lifetimes of its values."""
+
+from __future__ import annotations
+
+from functrans.core.dims import Size
+from functrans.core.jaxpr import Jaxpr, Var, subjaxprs
+
+__all__ = ["cost_of", "memory_of"]
+
+
+def cost_of(jaxpr: Jaxpr) -> dict[str, Size]:
+    """`flops` and `bytes accessed` of all equations; bodies of loops count for each iteration."""
+    flops: Size = 0
+    moved: Size = 0
+    for eqn in jaxpr.eqns:
+        bodies = list(subjaxprs(eqn))
+        if bodies:
+            costs = [cost_of(body) for body in bodies]
+            length = eqn.params.get("length", 1)
+            if length != 1 or len(bodies) == 1:
+                flops = flops + length * sum((c["flops"] for c in costs), start=0)
+                moved = moved + length * sum((c["bytes accessed"] for c in costs), start=0)
+            else:  # branches: the dearest one
+                flops = flops + max(c["flops"] for c in costs)  # type: ignore[type-var]
+                moved = moved + max(c["bytes accessed"] for c in costs)  # type: ignore[type-var]
+            continue
+        cost = eqn.primitive.cost(*(a.aval for a in eqn.invars), **eqn.params)
+        flops = flops + cost.flops
+        moved = moved + cost.bytes
+    return {"flops": flops, "bytes accessed": moved}
+
+
+def memory_of(jaxpr: Jaxpr) -> dict[str, Size]:
+    """Bytes of arguments, outputs, temporaries, and of all that lives at once at the peak."""
+    args = sum((v.aval.nbytes for v in jaxpr.invars), start=0)
+    outs = sum((v.aval.nbytes for v in jaxpr.outvars), start=0)
+    last: dict[Var, int] = {}
+    for i, eqn in enumerate(jaxpr.eqns):
+        for v in (*eqn.invars, *eqn.outvars):
+            if isinstance(v, Var):
+                last[v] = i
+    kept = {v for v in jaxpr.outvars if isinstance(v, Var)}
+    inputs = set(jaxpr.invars)
+    live: Size = 0
+    peak: Size = 0
+    for i, eqn in enumerate(jaxpr.eqns):
+        inner = max((memory_of(body)["temporaries"] for body in subjaxprs(eqn)),
+                    default=0)  # type: ignore[type-var]
+        live = live + sum((v.aval.nbytes for v in eqn.outvars), start=0)
+        if not isinstance(live + inner, int) or not isinstance(peak, int):
+            peak = live + inner
+        else:
+            peak = max(peak, live + inner)
+        done = {v for v in (*eqn.invars, *eqn.outvars)
+                if isinstance(v, Var) and last[v] == i and v not in kept and v not in inputs}
+        live = live - sum((v.aval.nbytes for v in done), start=0)
+    return {"arguments": args, "outputs": outs, "temporaries": peak, "peak": args + peak}

@@ -1,0 +1,49 @@
+"""The reference backend: every equation is one call of its primitive's NumPy evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.core.dims import Size
+from functrans.core.evaluate import Program
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.prune import prune_jaxpr
+from functrans.lowering.analysis import cost_of, memory_of
+from functrans.lowering.backend import register_backend
+
+__all__ = ["ReferenceBackend", "ReferenceExecutable"]
+
+
+class ReferenceExecutable:
+    """A jaxpr that NumPy evaluates, one equation after the other."""
+
+    def __init__(self, jaxpr: Jaxpr) -> None:
+        self._jaxpr = prune_jaxpr(jaxpr)
+        self._program = Program(self._jaxpr)
+
+    def __call__(self, args: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        return self._program(args)
+
+    def as_text(self) -> str:
+        return str(self._jaxpr)
+
+    def cost_analysis(self) -> dict[str, Size]:
+        return cost_of(self._jaxpr)
+
+    def memory_analysis(self) -> dict[str, Size]:
+        return memory_of(self._jaxpr)
+
+
+class ReferenceBackend:
+    """Evaluates on NumPy: slow, always there, and what other backends are compared with."""
+
+    name = "reference"
+
+    def compile(self, jaxpr: Jaxpr) -> ReferenceExecutable:
+        return ReferenceExecutable(jaxpr)
+
+
+register_backend(ReferenceBackend())

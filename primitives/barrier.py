@@ -1,0 +1,83 @@
+"""optimization_barrier and checkpoint_name: identities that say something to the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from functrans.core.avals import ShapedArray
+from functrans.core.primitive import Primitive, Sample
+from functrans.primitives.base import LinearPrimitive, sample_array
+
+__all__ = ["checkpoint_name", "checkpoint_name_p", "optimization_barrier",
+           "optimization_barrier_p"]
+
+
+class OptimizationBarrier(Primitive):
+    """The operands themselves; equations are not merged or moved across."""
+
+    multiple_results = True
+    widens_halves = False
+
+    def type(self, *avals: ShapedArray) -> list[ShapedArray]:
+        return list(avals)
+
+    def evaluate(self, *arrays: Any) -> list[Any]:
+        return list(arrays)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        outs = self.bind(*primals)
+        given = [t for t in tangents if t is not None]
+        passed = iter(self.bind(*given))
+        return outs, [None if t is None else next(passed) for t in tangents]
+
+    def transpose(self, cts: Sequence[Any], *operands: Any) -> list[Any]:
+        passed = iter(self.bind(*[ct for ct in cts if ct is not None]))
+        return [None if ct is None else next(passed) for ct in cts]
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        return self.bind(*operands), list(axes)
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((sample_array(3, 2), sample_array(2, seed=1)))
+
+
+class CheckpointName(LinearPrimitive):
+    """x itself, with a name that checkpoint policies can refer to."""
+
+    name = "name"
+    widens_halves = False
+
+    def type(self, x: ShapedArray, *, name: str) -> ShapedArray:
+        return x
+
+    def evaluate(self, x: Any, *, name: str) -> Any:
+        return x
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> Any:
+        return self.bind(primals[0], name=name), tangents[0]
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, name: str) -> Any:
+        return self.bind(operands[0], name=name), axes[0]
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((sample_array(3, 2),), {"name": "hidden"})
+
+
+optimization_barrier_p = OptimizationBarrier()
+checkpoint_name_p = CheckpointName()
+
+
+def optimization_barrier(operands: Sequence[Any]) -> list[Any]:
+    """The operands; a compiler merges and moves nothing across."""
+    return list(optimization_barrier_p.bind(*operands))
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """x, named for the policies of `checkpoint`.
+
+    >>> import functrans as ft
+    >>> float(ft.checkpoint_name(ft.numpy.float32(2.0), "hidden"))
+    2.0
+    """
+    return checkpoint_name_p.bind(x, name=name)
