@@ -8,6 +8,8 @@
 #include "eager_op.h"
 #include "frames.h"
 #include "hooks.h"
+#include "jit_function.h"
+#include "signature.h"
 #include "special_ufuncs.h"
 #include "trace_state.h"
 
@@ -74,6 +76,12 @@ PyMethodDef functions[] = {
      "wrap(ndarray, weak_type=False): an Array on that memory, which the caller gives up."},
     {"_rebuild_array", as_cfunction(rebuild_array), METH_FASTCALL, "For pickle."},
     {"empty", empty, METH_VARARGS, "empty(shape, dtype): an ndarray on the caching allocator."},
+    {"bump_epoch", bump_epoch, METH_NOARGS, "bump_epoch(): no jit entry made before is used again."},
+    {"set_context_token", set_context_token, METH_O,
+     "set_context_token(int): this thread's part of every jit key; returns the previous one."},
+    {"get_context_token", get_context_token, METH_NOARGS, "get_context_token(): this thread's."},
+    {"register_node", register_node, METH_VARARGS,
+     "register_node(cls, flatten): how JitFunction flattens instances of cls."},
     {"user_frames", as_cfunction(functrans_user_frames), METH_FASTCALL | METH_KEYWORDS,
      "user_frames(limit=1): (code, lasti) of the innermost frames outside the package."},
     {"set_internal_prefixes", functrans_set_internal_prefixes, METH_O,
@@ -105,6 +113,7 @@ PYBIND11_MODULE(_runtime, m) {
   using namespace functrans;
   m.doc() = "C++ runtime of functrans: arrays, allocator, trace state, call fast paths.";
   if (!import_numpy() || !init_allocator() || !init_array(m.ptr()) || !init_eager_op(m.ptr()) || !init_special(m.ptr()) ||
+      !init_jit_function(m.ptr()) ||
       PyModule_AddFunctions(m.ptr(), functions) != 0) {
     throw py::error_already_set();
   }
