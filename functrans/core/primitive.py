@@ -83,6 +83,8 @@ class Primitive:
     transpose: Any = None
     batch: Any = None
     samples: Any = None
+    # (equation, which results are used) -> an equation that may leave out the others
+    prune: Any = None
 
     def cost(self, *avals: ShapedArray, **params: Any) -> Cost:
         """One operation per element of the output and every operand read once, unless refined."""

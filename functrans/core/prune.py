@@ -17,14 +17,26 @@ def has_effects(eqn: Equation) -> bool:
 
 
 def prune_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
-    """`jaxpr` without the equations that neither an output nor an effect needs."""
+    """`jaxpr` without the equations that neither an output nor an effect needs.
+
+    An equation of which some results are not needed becomes, by its primitive's rule `prune`, one
+    that does not compute them.
+    """
     live: set[Var] = {v for v in jaxpr.outvars if isinstance(v, Var)}
     kept: list[Equation] = []
+    changed = False
     for eqn in reversed(jaxpr.eqns):
-        if any(v in live for v in eqn.outvars) or has_effects(eqn):
-            kept.append(eqn)
-            live.update(v for v in eqn.invars if isinstance(v, Var))
-    if len(kept) == len(jaxpr.eqns):
+        used = [v in live for v in eqn.outvars]
+        if not any(used) and not has_effects(eqn):
+            changed = True
+            continue
+        if not all(used) and eqn.primitive.prune is not None:
+            smaller = eqn.primitive.prune(eqn, used)
+            changed = changed or smaller is not eqn
+            eqn = smaller
+        kept.append(eqn)
+        live.update(v for v in eqn.invars if isinstance(v, Var))
+    if not changed:
         return jaxpr
     return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(reversed(kept)), jaxpr.outvars,
                  name=jaxpr.name)
