@@ -100,7 +100,8 @@ class ReduceSum(LinearPrimitive):
         kept = tuple(d for d in range(x.aval.ndim) if d not in axes)
         return (broadcast_in_dim(ct, x.aval.shape, kept),)
 
-    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], **params: Any) -> Any:
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], /,
+              **params: Any) -> Any:
         return batch_reduction(self, operands[0], axes[0], **params)
 
     def cost(self, x: ShapedArray, **params: Any) -> Cost:

@@ -50,7 +50,8 @@ class Reduction(Primitive, abstract=True):
         """What the fold starts from, where NumPy has no value for an empty axis."""
         return {}
 
-    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], **params: Any) -> Any:
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], /,
+              **params: Any) -> Any:
         return batch_reduction(self, operands[0], axes[0], **params)
 
     def cost(self, x: ShapedArray, **params: Any) -> Cost:
@@ -164,7 +165,8 @@ class ArgExtremum(Primitive, abstract=True):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         return self.bind(*primals, **params), None
 
-    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], **params: Any) -> Any:
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], /,
+              **params: Any) -> Any:
         mapped = params.pop("axes")
         return batch_reduction(self, operands[0], axes[0], axes=mapped, **params)
 
