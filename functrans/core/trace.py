@@ -91,6 +91,11 @@ class Tracer:
         return self.aval.weak_type
 
     @property
+    def concrete(self) -> Any:
+        """The array that this tracer stands for where Python may know it, else None."""
+        return None
+
+    @property
     def origin(self) -> Source | None:
         """Where in the user's code this tracer was made, when that is known."""
         return None

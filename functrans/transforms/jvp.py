@@ -38,6 +38,10 @@ class JVPTracer(Tracer):
         return get_aval(self.primal)
 
     @property
+    def concrete(self) -> Any:
+        return self.primal.concrete if isinstance(self.primal, Tracer) else self.primal
+
+    @property
     def origin(self) -> Source | None:
         return self.primal.origin if isinstance(self.primal, Tracer) else None
 
