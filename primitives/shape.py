@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -85,7 +86,7 @@ class Slice(Movement):
 
     def evaluate(self, x: Any, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
                  strides: tuple[int, ...]) -> np.ndarray[Any, Any]:
-        index = tuple(map(slice, start_indices, limit_indices, strides))
+        index = tuple(map(builtins.slice, start_indices, limit_indices, strides))
         return np.asarray(x)[index]  # type: ignore[no-any-return]
 
     def transpose(self, ct: Any, x: Linear, *, start_indices: Shape, limit_indices: Shape,
@@ -140,8 +141,7 @@ class Pad(Primitive):
     def evaluate(self, x: Any, value: Any, *,
                  padding_config: tuple[tuple[int, int, int], ...]) -> np.ndarray[Any, Any]:
         x = np.asarray(x)
-        x = x[tuple(slice(max(-low, 0) if not i else None, None) if not i else slice(None)
-                    for low, _, i in padding_config)]
+        x = x[tuple(builtins.slice(None if i else max(-low, 0), None) for low, _, i in padding_config)]
         shape, where = [], []
         crop = []
         for size, (low, high, interior) in zip(x.shape, padding_config, strict=True):
@@ -150,8 +150,8 @@ class Pad(Primitive):
             spread = size + max(size - 1, 0) * interior
             first, last = max(low, 0), max(high, 0)
             shape.append(first + spread + last)
-            where.append(slice(first, first + spread, interior + 1) if size else slice(0, 0))
-            crop.append(slice(max(-low, 0), first + spread + last - max(-high, 0)))
+            where.append(builtins.slice(first, first + spread if size else first, interior + 1))
+            crop.append(builtins.slice(max(-low, 0), first + spread + last - max(-high, 0)))
         out = np.full(shape, value, x.dtype)
         out[tuple(where)] = x
         return out[tuple(crop)]
