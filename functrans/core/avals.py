@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.dims import Dim, Shape, Size, is_static, substitute_shape
 
-__all__ = ["ShapedArray", "get_aval", "shape_text"]
+__all__ = ["ShapedArray", "get_aval", "operand_avals", "shape_text"]
 
 
 class ShapedArray:
@@ -89,3 +89,18 @@ def get_aval(x: Any) -> ShapedArray:
     if isinstance(x, Dim):
         return ShapedArray((), dtypes.default_int(), True)
     return ShapedArray((), dtypes.canonical_scalar(x), True)
+
+
+def operand_avals(args: Sequence[Any]) -> list[ShapedArray]:
+    """The types of the operands of one operation: Python scalars take the dtype of the arrays."""
+    avals = [get_aval(a) for a in args]
+    scalars = [i for i, a in enumerate(args) if type(a) in _SCALARS]
+    if scalars and len(scalars) < len(args):
+        dtype = next(v.dtype for a, v in zip(reversed(args), reversed(avals), strict=True)
+                     if type(a) not in _SCALARS)
+        for i in scalars:
+            avals[i] = ShapedArray((), dtype, True)
+    return avals
+
+
+_SCALARS = (float, int, bool, complex)

@@ -86,7 +86,7 @@ class Primitive:
     # (equation, which results are used) -> an equation that may leave out the others
     prune: Any = None
 
-    def cost(self, *avals: ShapedArray, **params: Any) -> Cost:
+    def cost(self, *avals: Any, **params: Any) -> Cost:
         """One operation per element of the output and every operand read once, unless refined."""
         outs = self.type(*avals, **params)
         outs = outs if self.multiple_results else [outs]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from functrans._runtime import get_trace
-from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.avals import ShapedArray, operand_avals
 from functrans.core.errors import NotDifferentiableError
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Jaxpr
@@ -72,7 +72,7 @@ class LinearTrace(Trace):
                 break
         else:
             return process_in(self.parent, primitive, args, params)
-        avals = primitive.type(*[get_aval(a) for a in args], **params)
+        avals = primitive.type(*operand_avals(args), **params)
         if primitive.multiple_results:
             outs = [self.new(a) for a in avals]
             self.tape.append(LinearEquation(primitive, args, tuple(outs), params))

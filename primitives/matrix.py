@@ -1,0 +1,202 @@
+"""What the rules of linear algebra are written with: products, triangles and diagonals.
+
+Matrices are the last two axes; all operands of a function have the same leading axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from functrans.core import dtypes
+from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.dims import Size
+from functrans.core.errors import DTypeError, ShapeError
+from functrans.core.primitive import Primitive
+from functrans.core.source import user_source
+from functrans.primitives.arithmetic import add, conj, div, mul, neg, real, sub
+from functrans.primitives.base import zeros
+from functrans.primitives.broadcast import align_batch, broadcast_in_dim, reduce_sum, transpose
+from functrans.primitives.compare import eq, ge, le, select_n
+from functrans.primitives.convert import convert_element_type
+from functrans.primitives.dot import dot_general
+from functrans.primitives.index import GatherDimensionNumbers, gather
+from functrans.primitives.shape import (
+    broadcasted_iota,
+    concatenate,
+    expand_dims,
+    reshape,
+    slice,
+)
+
+__all__ = ["MatrixPrimitive", "adjoint", "antihermitian", "block", "columns", "conjugate",
+           "diagonal", "eye", "from_lower", "inverse_differences", "is_complex", "matmul",
+           "real_part", "rows", "scale_columns", "scale_rows", "swap_last", "take_rows",
+           "trace_of_product", "tril", "triu"]
+
+
+class MatrixPrimitive(Primitive, abstract=True):
+    """A function of stacks of matrices: axes before the last two are independent problems."""
+
+    square: ClassVar[bool] = True
+
+    def check(self, a: ShapedArray) -> None:
+        """Raise unless `a` holds floating or complex matrices, square where that is needed."""
+        if a.ndim < 2 or (self.square and a.shape[-1] != a.shape[-2]):
+            wanted = "square matrices" if self.square else "matrices"
+            raise ShapeError(f"{self.name} takes {wanted}, got {a}.", where=user_source(),
+                             why="the last two axes of the operand are rows and columns.")
+        if dtypes.kind(a.dtype) not in "fc":
+            raise DTypeError(f"{self.name} does not take {a.dtype}.", where=user_source(),
+                             why="it is defined for floating and complex matrices.",
+                             fix='x.astype("float32")')
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], **params: Any) -> Any:
+        out = self.bind(*align_batch(operands, axes), **params)
+        return (out, [0] * len(out)) if self.multiple_results else (out, 0)
+
+
+def is_complex(x: Any) -> bool:
+    """Whether x has a complex dtype."""
+    return dtypes.kind(get_aval(x).dtype) == "c"
+
+
+def conjugate(x: Any) -> Any:
+    """The complex conjugate; real x as it is."""
+    return conj(x) if is_complex(x) else x
+
+
+def real_part(x: Any) -> Any:
+    """The real part, in a real dtype; real x as it is."""
+    return real(x) if is_complex(x) else x
+
+
+def swap_last(x: Any) -> Any:
+    """x with rows and columns exchanged."""
+    n = x.ndim
+    return transpose(x, (*range(n - 2), n - 1, n - 2))
+
+
+def adjoint(x: Any) -> Any:
+    """x with rows and columns exchanged, conjugated."""
+    return swap_last(conjugate(x))
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """The matrix product x y."""
+    lead = tuple(range(x.ndim - 2))
+    return dot_general(x, y, (((x.ndim - 1,), (x.ndim - 2,)), (lead, lead)))
+
+
+def trace_of_product(x: Any, y: Any) -> Any:
+    """The trace of x y, in O(n^2)."""
+    n = x.ndim
+    return reduce_sum(mul(swap_last(x), y), (n - 2, n - 1))
+
+
+def _grid(shape: Sequence[Size], dimension: int) -> Any:
+    return broadcasted_iota(np.int32, shape, dimension)
+
+
+def _triangle(x: Any, k: int, lower: bool) -> Any:
+    """x, and zeros above (or below) diagonal k."""
+    shape, n = x.shape[-2:], x.ndim
+    row, column = _grid(shape, 0), _grid(shape, 1)
+    inside = (ge if lower else le)(add(row, k) if k else row, column)
+    if n > 2:
+        inside = broadcast_in_dim(inside, x.shape, (n - 2, n - 1))
+    return select_n(inside, zeros(get_aval(x).strong()), x)
+
+
+def tril(x: Any, k: int = 0) -> Any:
+    """x, and zeros above diagonal k."""
+    return _triangle(x, k, True)
+
+
+def triu(x: Any, k: int = 0) -> Any:
+    """x, and zeros below diagonal k."""
+    return _triangle(x, k, False)
+
+
+def eye(shape: Sequence[Size], dtype: Any) -> Any:
+    """Identity matrices (ones on the main diagonal) of `shape`, which has the leading axes too."""
+    core = convert_element_type(eq(_grid(shape[-2:], 0), _grid(shape[-2:], 1)), dtype)
+    n = len(shape)
+    return core if n == 2 else broadcast_in_dim(core, shape, (n - 2, n - 1))
+
+
+def diagonal(x: Any) -> Any:
+    """The main diagonals, as the last axis."""
+    *lead, m, n = x.shape
+    k = min(m, n)
+    flat = reshape(x, (*lead, m * n))
+    if not k:
+        return slice(flat, (0,) * flat.ndim, (*lead, 0))
+    ones = (1,) * len(lead)
+    return slice(flat, (0,) * flat.ndim, (*lead, (k - 1) * (n + 1) + 1), (*ones, n + 1))
+
+
+def scale_rows(s: Any, x: Any) -> Any:
+    """diag(s) x, for s of one number per row."""
+    return mul(broadcast_in_dim(s, x.shape, range(x.ndim - 1)), x)
+
+
+def scale_columns(x: Any, s: Any) -> Any:
+    """x diag(s), for s of one number per column."""
+    return mul(x, broadcast_in_dim(s, x.shape, (*range(x.ndim - 2), x.ndim - 1)))
+
+
+def rows(x: Any, start: Size, stop: Size) -> Any:
+    """The rows from start to before stop."""
+    return slice(x, (*(0,) * (x.ndim - 2), start, 0), (*x.shape[:-2], stop, x.shape[-1]))
+
+
+def columns(x: Any, start: Size, stop: Size) -> Any:
+    """The columns from start to before stop."""
+    return slice(x, (*(0,) * (x.ndim - 1), start), (*x.shape[:-1], stop))
+
+
+def block(a: Any, b: Any, c: Any, d: Any) -> Any:
+    """The matrix [[a, b], [c, d]]."""
+    n = a.ndim
+    return concatenate([concatenate([a, b], n - 1), concatenate([c, d], n - 1)], n - 2)
+
+
+def from_lower(x: Any) -> Any:
+    """The Hermitian matrix whose lower triangle is that of x; a diagonal counts by its real part.
+
+    Decompositions of Hermitian matrices read one triangle; a tangent is read the same way.
+    """
+    strict = tril(x, -1)
+    # real diagonal: (x + conj x) / 2
+    on_diagonal = sub(tril(x), strict)
+    if is_complex(x):
+        on_diagonal = mul(add(on_diagonal, conj(on_diagonal)), 0.5)
+    return add(add(strict, adjoint(strict)), on_diagonal)
+
+
+def inverse_differences(w: Any) -> Any:
+    """The matrix 1 / (w_j - w_i) with zeros on the diagonal; infinite where two are equal."""
+    n, size = w.ndim, w.shape[-1]
+    shape = (*w.shape, size)
+    of_column = broadcast_in_dim(w, shape, (*range(n - 1), n))
+    of_row = broadcast_in_dim(w, shape, range(n))
+    identity = eye(shape, w.dtype)
+    apart = add(sub(of_column, of_row), identity)
+    return sub(div(1.0, apart), identity)
+
+
+def antihermitian(x: Any) -> Any:
+    """(x - adjoint(x)) / 2."""
+    return mul(add(x, neg(adjoint(x))), 0.5)
+
+
+def take_rows(x: Any, order: Any) -> Any:
+    """The rows of each matrix in the order of the last axis of `order`."""
+    n = x.ndim
+    lead = tuple(range(n - 2))
+    numbers = GatherDimensionNumbers((n - 1,), (n - 2,), (n - 2,), lead, lead)
+    return gather(x, expand_dims(order, (order.ndim,)), numbers,
+                  (*(1,) * (n - 1), x.shape[-1]), mode="promise_in_bounds")
