@@ -7,7 +7,7 @@ padded (negative padding crops) and then covered by windows at a stride.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,8 @@ from functrans.core.dims import Size
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 
-__all__ = ["Padding", "Pads", "count_windows", "dilate", "embed", "padded_sizes", "positive_ints",
-           "resolve_padding", "sliding"]
+__all__ = ["Padding", "Pads", "count_windows", "dilate", "embed", "extract", "padded_sizes",
+           "positive_ints", "resolve_padding", "sliding", "taps"]
 
 Pads = tuple[tuple[int, int], ...]
 Padding = str | Sequence[tuple[int, int]]
@@ -114,18 +114,33 @@ def embed(x: np.ndarray[Any, Any], padding: Pads, dilation: Sequence[int],
     """
     if all(p == (0, 0) for p in padding) and all(d == 1 for d in dilation):
         return x
-    shape, source, target = [], [], []
-    for n, (low, high), d in zip(x.shape, padding, dilation, strict=True):
-        size = max(int(dilate(n, d)) + low + high, 0)
-        first = max(-(low // d), 0)  # of the elements whose place low + i * d is not cropped
-        last = min(n, (size - 1 - low) // d + 1) if size else 0
-        last = max(last, first)
-        shape.append(size)
-        source.append(slice(first, last))
-        target.append(slice(low + first * d, low + last * d, d) if last > first else slice(0, 0))
-    out = np.full_like(x, value, shape=tuple(shape))
-    out[tuple(target)] = x[tuple(source)]
+    spots = [_spots(*each) for each in zip(x.shape, padding, dilation, strict=True)]
+    out = np.full_like(x, value, shape=tuple(size for size, _, _ in spots))
+    out[tuple(to for _, _, to in spots)] = x[tuple(at for _, at, _ in spots)]
     return out
+
+
+def extract(x: np.ndarray[Any, Any], shape: Sequence[int], padding: Pads,
+            dilation: Sequence[int]) -> np.ndarray[Any, Any]:
+    """The transpose of `embed` of an array of `shape`; zeros for elements that were cropped."""
+    spots = [_spots(*each) for each in zip(shape, padding, dilation, strict=True)]
+    taken = x[tuple(to for _, _, to in spots)]
+    if taken.shape == tuple(shape):
+        return taken
+    out = np.zeros(tuple(shape), x.dtype)
+    out[tuple(at for _, at, _ in spots)] = taken
+    return out
+
+
+def _spots(n: int, pads: tuple[int, int], dilation: int) -> tuple[int, slice, slice]:
+    """The size of an axis after dilation and padding, which elements it keeps, and where."""
+    low, high = pads
+    size = max(int(dilate(n, dilation)) + low + high, 0)
+    first = max(-(low // dilation), 0)
+    last = min(n, (size - 1 - low) // dilation + 1) if size else 0
+    if last <= first:
+        return size, slice(0, 0), slice(0, 0)
+    return size, slice(first, last), slice(low + first * dilation, low + last * dilation, dilation)
 
 
 def sliding(x: np.ndarray[Any, Any], first: int, window: Sequence[int], strides: Sequence[int],
@@ -140,3 +155,13 @@ def sliding(x: np.ndarray[Any, Any], first: int, window: Sequence[int], strides:
     return as_strided(x, (*x.shape[:first], *places, *window),
                       (*x.strides[:first], *(b * s for b, s in zip(steps, strides, strict=True)),
                        *(b * d for b, d in zip(steps, dilation, strict=True))), writeable=False)
+
+
+def taps(x: np.ndarray[Any, Any], axis: int, window: int, stride: int,
+         dilation: int) -> Iterator[np.ndarray[Any, Any]]:
+    """For each place in a window along one axis, the elements that stand there in all windows."""
+    places = int(count_windows(x.shape[axis], int(dilate(window, dilation)), stride))
+    for tap in range(window):
+        start = tap * dilation
+        stop = start + (places - 1) * stride + 1 if places else start
+        yield x[(*(slice(None),) * axis, slice(start, stop, stride))]
