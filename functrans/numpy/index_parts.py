@@ -19,6 +19,7 @@ from functrans.core.trace import Tracer
 from functrans.primitives.arithmetic import add, rem
 from functrans.primitives.broadcast import broadcast_in_dim
 from functrans.primitives.compare import lt, select_n
+from functrans.primitives.convert import convert_element_type
 from functrans.primitives.index import join_components
 
 __all__ = ["IndexPart", "Indices", "index_text", "parse_index", "slice_text"]
@@ -260,27 +261,31 @@ def count_from_front(index: Any, size: Size, wrap: bool = False) -> Any:
     """Index values with negative ones counted from the end, or all taken modulo the size."""
     if dtypes.kind(index.dtype) == "u" and not wrap:
         return index
-    if is_known(index):
-        if isinstance(size, int):
-            wide = index.astype(np.int64, copy=False)
-            wide = (wide % size if size else wide) if wrap else np.where(wide < 0, wide + size, wide)
-            return wide.astype(np.int32) if size < 2**31 and (
-                not wide.size or (wide.min() >= -2**31 and wide.max() < 2**31)) else wide
-        if not index.size or index.min() >= 0:
+    if is_known(index) and isinstance(size, int):
+        wide = index.astype(np.int64, copy=False)
+        if wrap:
+            wide = wide % size if size else wide
+        else:
+            wide = np.where(wide < 0, wide + size, wide)
+        narrow = wide.astype(np.int32)
+        return narrow if np.array_equal(narrow, wide) else wide
+    if isinstance(size, Dim):
+        if is_known(index) and not wrap and (not index.size or index.min() >= 0):
             return index
-    n = np.asarray(size, index.dtype) if isinstance(size, int) else None
-    if n is None:
-        raise IndexingError(f"negative or traced indices on an axis of symbolic size {size}.",
-                            where=user_source(), fix="index with known values that are not negative")
+        raise IndexingError(f"traced or negative indices on an axis of symbolic size {size}.",
+                            where=user_source(), fix="known indices that are not negative")
+    if index.dtype.itemsize < 4 or size > dtypes.iinfo(index.dtype).max:
+        index = convert_element_type(index, np.int32 if size < 2**31 else np.int64)
+    n, zero = np.asarray(size, index.dtype), np.asarray(0, index.dtype)
     index = rem(index, n) if wrap else index
-    return select_n(lt(index, np.asarray(0, index.dtype)), index, add(index, n))
+    return select_n(lt(index, zero), index, add(index, n))
 
 
 def index_vectors(parts: Sequence[Any], shape: Shape, dims: Sequence[Sequence[int]]) -> Any:
     """Components broadcast to `shape`, component k along dims[k] of it, as index vectors."""
     if all(is_known(p) for p in parts):
-        dtype = np.result_type(*parts) if len({p.dtype for p in parts}) > 1 else parts[0].dtype
-        if dtype.kind == "f":  # uint64 beside int64
+        dtype = np.result_type(np.int32, *parts)
+        if dtype.kind == "f":  # uint64 beside a signed integer
             dtype = np.dtype(np.int64)
         out = np.empty((*shape, len(parts)), dtype)
         for k, (part, at) in enumerate(zip(parts, dims, strict=True)):

@@ -65,8 +65,8 @@ def _eager(x: ArrayBase, index: Any) -> Any:
             return None
     try:
         part = x._np[index]
-    except IndexError:
-        return None  # out of bounds, which may mean clamping, or a message of our own
+    except (IndexError, TypeError, ValueError):
+        return None  # out of bounds, which may mean clamping, or calls for our own message
     if type(part) is np.ndarray and part.nbytes <= _COPY_BYTES and part.base is not None:
         part = part.copy()
     return wrap(part, x.weak_type)

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from functrans.core.errors import ArgumentError, DTypeError, ShapeError
 from functrans.core.staging import stage
 
-from laws import cases, check_batching, check_derivatives, check_staging
+from index_laws import cases, check_batching, check_derivatives, check_staging
 
 PRIMITIVES = [index.gather_p, index.scatter_add_p, scatter.scatter_p, scatter.scatter_mul_p,
               scatter.scatter_min_p, scatter.scatter_max_p, ds.dynamic_slice_p,

@@ -1,0 +1,145 @@
+"""`x.at[index]`: arrays changed at an index, as new arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, final
+
+from functrans.core.errors import ImmutableArrayError
+from functrans.core.source import user_source
+from functrans.numpy.index_parts import index_text
+from functrans.numpy.indexing import index_array
+from functrans.numpy.updates import UPDATES, update, update_by_function
+
+__all__ = ["At", "IndexedAt", "refuse_delitem", "refuse_setitem"]
+
+
+@final
+class At:
+    """What `x.at` is: index it to choose the elements to change.
+
+    >>> import functrans.numpy as fnp
+    >>> x = fnp.arange(4)
+    >>> x.at[1:3].set(9).tolist()
+    [0, 9, 9, 3]
+    """
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __getitem__(self, index: Any) -> IndexedAt:
+        return IndexedAt(self._array, index)
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise ImmutableArrayError(
+            "x.at[...] is not assigned to.", where=user_source(),
+            fix=f"x = x.at[{index_text(index)}].set({_value_text(value)})")
+
+    def __repr__(self) -> str:
+        return f"At({self._array!r})"
+
+
+@final
+class IndexedAt:
+    """The elements `x[index]`, to be changed in a copy of x.
+
+    All methods return a new array of x's shape and dtype. `mode` says what an index array out of
+    bounds means: by default it is left out ("drop"; `get` clamps), else "clip", "fill", "wrap" or
+    "promise_in_bounds". Where an index repeats, `add`, `multiply`, `min` and `max` count every
+    update, and `set` keeps one of them.
+    """
+
+    __slots__ = ("_array", "_index")
+
+    def __init__(self, array: Any, index: Any) -> None:
+        self._array = array
+        self._index = index
+
+    def get(self, *, mode: Any = None, fill_value: Any = None, indices_are_sorted: bool = False,
+            unique_indices: bool = False, wrap_negative_indices: bool = True) -> Any:
+        """x[index], with `fill_value` for index arrays out of bounds.
+
+        >>> import functrans.numpy as fnp
+        >>> fnp.arange(3).at[fnp.array([1, 7])].get(mode="fill", fill_value=-1).tolist()
+        [1, -1]
+        """
+        return index_array(self._array, self._index, mode=mode, fill_value=fill_value,
+                           indices_are_sorted=indices_are_sorted, unique_indices=unique_indices,
+                           wrap_negative_indices=wrap_negative_indices)
+
+    def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
+        """func(x[index]) in place of x[index], for an elementwise func.
+
+        >>> import functrans.numpy as fnp
+        >>> fnp.arange(3.0).at[1:].apply(fnp.square).tolist()
+        [0.0, 1.0, 4.0]
+        """
+        return update_by_function(self._array, self._index, func, **options)
+
+    def set(self, values: Any, **options: Any) -> Any:
+        """values in place of x[index].
+
+        >>> import functrans.numpy as fnp
+        >>> fnp.zeros(3).at[0].set(1).tolist()
+        [1.0, 0.0, 0.0]
+        """
+        return update(self._array, self._index, values, UPDATES["set"], **options)
+
+    def add(self, values: Any, **options: Any) -> Any:
+        """x[index] + values; several at one place all count.
+
+        >>> import functrans.numpy as fnp
+        >>> fnp.zeros(3).at[fnp.array([0, 0, 2])].add(1).tolist()
+        [2.0, 0.0, 1.0]
+        """
+        return update(self._array, self._index, values, UPDATES["add"], **options)
+
+    def subtract(self, values: Any, **options: Any) -> Any:
+        """x[index] - values; several at one place all count."""
+        return update(self._array, self._index, values, UPDATES["subtract"], **options)
+
+    def multiply(self, values: Any, **options: Any) -> Any:
+        """x[index] * values; several at one place all count."""
+        return update(self._array, self._index, values, UPDATES["multiply"], **options)
+
+    mul = multiply
+
+    def divide(self, values: Any, **options: Any) -> Any:
+        """x[index] / values; several at one place all count."""
+        return update(self._array, self._index, values, UPDATES["divide"], **options)
+
+    def power(self, values: Any, **options: Any) -> Any:
+        """x[index] ** values; several at one place all count."""
+        return update(self._array, self._index, values, UPDATES["power"], **options)
+
+    def min(self, values: Any, **options: Any) -> Any:
+        """The smaller of x[index] and values."""
+        return update(self._array, self._index, values, UPDATES["min"], **options)
+
+    def max(self, values: Any, **options: Any) -> Any:
+        """The larger of x[index] and values."""
+        return update(self._array, self._index, values, UPDATES["max"], **options)
+
+    def __repr__(self) -> str:
+        return f"{self._array!r}.at[{index_text(self._index)}]"
+
+
+def _value_text(value: Any) -> str:
+    return repr(value) if isinstance(value, (bool, int, float, complex)) else "values"
+
+
+def refuse_setitem(x: Any, index: Any, value: Any) -> NoReturn:
+    """`x[index] = value`: an error that spells the same with `.at`."""
+    text = index_text(index)
+    raise ImmutableArrayError(
+        f"x[{text}] = ... cannot change an array in place.", where=user_source(),
+        why="arrays are immutable, so that programs can be transformed.",
+        fix=f"x = x.at[{text}].set({_value_text(value)})")
+
+
+def refuse_delitem(x: Any, index: Any) -> NoReturn:
+    """`del x[index]`: an error."""
+    raise ImmutableArrayError(f"del x[{index_text(index)}] cannot change an array in place.",
+                              where=user_source(), fix="x = functrans.numpy.delete(x, i, axis=0)")

@@ -1,0 +1,324 @@
+"""Changing what an index expression names: what `x.at[index].set(v)` and its kin compute.
+
+Ints and slices become a dynamic_update_slice with static starts, which a compiled program does in
+place; everything else one scatter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from functrans._runtime import ArrayBase
+from functrans.core import dtypes
+from functrans.core.avals import get_aval
+from functrans.core.dims import Dim
+from functrans.core.errors import DTypeError, ShapeError
+from functrans.core.source import user_source
+from functrans.core.trace import Tracer
+from functrans.numpy.index_parts import (
+    IndexPart,
+    Indices,
+    count_from_front,
+    index_text,
+    index_vectors,
+    is_known,
+    known_value,
+    parse_index,
+)
+from functrans.numpy.indexing import check_mode, scalar_masks_expanded
+from functrans.numpy.ufuncs import power
+from functrans.primitives import scatter as scatters
+from functrans.primitives.arithmetic import add, div, max, min, mul, neg, sub
+from functrans.primitives.base import full
+from functrans.primitives.broadcast import broadcast_in_dim
+from functrans.primitives.compare import select_n
+from functrans.primitives.convert import convert_element_type
+from functrans.primitives.dynamic_slice import dynamic_update_slice_p
+from functrans.primitives.index import scatter_add
+from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensionNumbers
+from functrans.primitives.shape import reshape, rev
+from functrans.primitives.shape import slice as static_slice
+
+__all__ = ["UPDATES", "update", "update_by_function"]
+
+Operation = Callable[[Any, Any], Any]
+# index arrays of known values are looked through for repetition up to this many
+_MAX_COMPARED = 4096
+
+
+@dataclass(frozen=True)
+class Update:
+    """One way to change elements: by `combine(old, new)`, or with index arrays by `scatter`."""
+
+    name: str
+    combine: Operation
+    scatter: Callable[..., Any]
+
+
+def _replace(old: Any, new: Any) -> Any:
+    return new
+
+
+def _scatter_sub(x: Any, i: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
+    return scatter_add(x, i, neg(v), *args, **kwargs)
+
+
+def _through_product(combine: Operation) -> Callable[..., Any]:
+    """Several divisors (or exponents) at one place act as their product."""
+    def scatter(x: Any, i: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
+        ones = full(x.shape, 1, x.dtype)
+        return combine(x, scatters.scatter_mul(ones, i, v, *args, **kwargs))
+
+    return scatter
+
+
+UPDATES = {u.name: u for u in (
+    Update("set", _replace, scatters.scatter),
+    Update("add", add, scatter_add),
+    Update("subtract", sub, _scatter_sub),
+    Update("multiply", mul, scatters.scatter_mul),
+    Update("divide", div, _through_product(div)),
+    Update("power", power, _through_product(power)),
+    Update("min", min, scatters.scatter_min),
+    Update("max", max, scatters.scatter_max),
+)}
+
+
+def update(x: Any, index: Any, values: Any, kind: Update, *, mode: Any = None,
+           indices_are_sorted: bool = False, unique_indices: bool = False,
+           wrap_negative_indices: bool = True) -> Any:
+    """x with `kind.combine(x[index], values)` at the index, in x's dtype.
+
+    Indices out of bounds are left out unless `mode` is "clip", "wrap" or "promise_in_bounds".
+    Raises IndexingError for what is no index, ShapeError for values that do not broadcast to
+    x[index], DTypeError for complex values in a real array.
+    """
+    dtype, weak = x.dtype, get_aval(x).weak_type
+    x, values = _common(x, values, kind)
+    out = _masked(x, index, values, kind)
+    if out is None:
+        whole, index = scalar_masks_expanded(x, index)
+        out = _update(whole, index, values, kind, check_mode(mode, "fill"), indices_are_sorted,
+                      unique_indices, wrap_negative_indices)
+        if out.shape != x.shape:
+            out = reshape(out, x.shape)
+    return convert_element_type(out, dtype, weak)
+
+
+def _common(x: Any, values: Any, kind: Update) -> tuple[Any, Any]:
+    """x and values in the dtype in which they are combined."""
+    if not isinstance(values, (ArrayBase, Tracer)):
+        values = np.asarray(values) if not isinstance(values, (bool, int, float, complex)) \
+            else values
+    result = dtypes.result_type(x, values)
+    if dtypes.kind(result) == "c" and dtypes.kind(x.dtype) != "c":
+        raise DTypeError(f"x.at[...].{kind.name}: complex values do not fit an array of {x.dtype}.",
+                         where=user_source(), why="their imaginary part would be lost.",
+                         fix="x.at[...]." + kind.name + "(values.real), or x.astype(complex)")
+    if kind.name == "set":
+        result = x.dtype
+        if type(values) is int and dtypes.kind(result) in "iu":
+            dtypes.check_int(values, result, where=user_source())
+    elif kind.name == "divide":
+        result = dtypes.to_inexact_dtype(result)
+    if not hasattr(values, "aval"):
+        values = np.asarray(values).astype(result)
+    return convert_element_type(x, result), convert_element_type(values, result)
+
+
+def _masked(x: Any, index: Any, values: Any, kind: Update) -> Any:
+    """One traced mask and values that do not depend on what it selects: a selection."""
+    if type(index) is tuple and len(index) == 1:
+        index = index[0]
+    if not isinstance(index, Tracer) or dtypes.kind(index.dtype) != "b" \
+            or values.ndim > x.ndim - index.ndim or is_known(known_value(index)) \
+            or index.shape != x.shape[:index.ndim]:
+        return None
+    mask = broadcast_in_dim(index, x.shape, range(index.ndim)) if index.ndim else index
+    new = kind.combine(x, _broadcast(values, x.shape, index, kind.name))
+    return select_n(mask, x, new)
+
+
+def _broadcast(values: Any, shape: Any, index: Any, name: str) -> Any:
+    """Values repeated to the shape of what is changed, leading axes of size 1 dropped."""
+    given = tuple(values.shape)
+    while len(given) > len(shape) and given[0] == 1:
+        given = given[1:]
+    if given != tuple(values.shape):
+        values = reshape(values, given)
+    if given == tuple(shape):
+        return values
+    fits = len(given) <= len(shape) and all(
+        g in (1, s) for g, s in zip(given[::-1], shape[::-1], strict=False))
+    if not fits:
+        raise ShapeError(
+            f"values of shape {given} do not fit x[{index_text(index)}] of shape {tuple(shape)}.",
+            where=user_source(), why="they must broadcast to what is changed.",
+            fix=f"x.at[{index_text(index)}].{name}(values.reshape(...))")
+    return broadcast_in_dim(values, shape, range(len(shape) - len(given), len(shape)))
+
+
+def _update(x: Any, index: Any, values: Any, kind: Update, named: str, indices_are_sorted: bool,
+            unique_indices: bool, wrap_negative: bool) -> Any:
+    at = parse_index(tuple(x.shape), index,
+                     clamp_scalars=named in ("clip", "promise_in_bounds") and wrap_negative)
+    values = _broadcast(values, at.result_shape, index, kind.name)
+    if any(isinstance(s, int) and s == 0 for s in at.result_shape):
+        return x
+    if not at.arrays and _is_one_window(at):
+        return _update_window(x, at, values, kind.combine)
+    plan = _scatter_plan(at, named, wrap_negative)
+    values = _windows_forward(values, at, plan)
+    return kind.scatter(x, plan.vectors, values, plan.numbers,
+                        indices_are_sorted=indices_are_sorted or plan.is_sorted,
+                        unique_indices=unique_indices or plan.is_unique, mode=plan.mode)
+
+
+def _update_window(x: Any, at: Indices, values: Any, combine: Operation) -> Any:
+    """Ints and slices without gaps: one window is read, combined and written back."""
+    starts, shape, reverse = [], [], []
+    for kind, axis, value in at.parts:
+        if kind == "int":
+            starts.append(value)
+            shape.append(1)
+        elif kind == "slice":
+            start, count, step = value
+            starts.append(start if step > 0 else start + (count - 1) * step)
+            shape.append(count)
+            if step < 0 and count != 1:
+                reverse.append(axis)
+    if values is not None:
+        values = values if tuple(values.shape) == tuple(shape) else reshape(values, shape)
+        values = rev(values, reverse)
+    if tuple(shape) == at.shape:
+        return combine(x, values)
+    if combine is not _replace:
+        limits = [s + n for s, n in zip(starts, shape, strict=True)]
+        values = combine(static_slice(x, starts, limits), values)
+    return dynamic_update_slice_p.bind(x, values, *[
+        convert_element_type(s, np.int32) if isinstance(s, Dim) else
+        np.asarray(s, np.int32 if s < 2**31 else np.int64) for s in starts])
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A scatter for an index: index vectors, dimension numbers, and what is known of them."""
+
+    vectors: Any
+    numbers: ScatterDimensionNumbers
+    mode: GatherScatterMode
+    is_unique: bool
+    is_sorted: bool
+    reverse: tuple[int, ...]  # axes of the updates that run backwards
+
+
+def _is_window(part: IndexPart) -> bool:
+    return part.kind == "slice" and (part.value[2] in (1, -1) or part.value[1] == 1)
+
+
+def _is_one_window(at: Indices) -> bool:
+    return all(_is_window(p) for p in at.parts if p.kind == "slice")
+
+
+def _scatter_plan(at: Indices, named: str, wrap_negative: bool) -> _Plan:
+    """Slices without gaps are windows, with a constant start; all other axes are indexed."""
+    order = [p for p in at.order if p is None or p.kind != "new"]
+    windows, reverse = [], []
+    batch_shape: list[Any] = []
+    place: dict[int, tuple[int, ...]] = {}  # operand axis -> its dimensions of the batch
+    block: tuple[int, ...] = ()
+    d = 0
+    for p in order:
+        if p is None:
+            block = tuple(range(len(batch_shape), len(batch_shape) + len(at.block)))
+            batch_shape += at.block
+            d += len(at.block)
+            continue
+        if _is_window(p):
+            windows.append(d)
+            if p.value[2] < 0 and p.value[1] != 1:
+                reverse.append(d)
+        else:
+            place[p.axis] = (len(batch_shape),)
+            batch_shape.append(p.value[1])
+        d += 1
+    components, dims, addressed, inserted = [], [], [], []
+    inside, given = True, []
+    for p in at.parts:
+        size: Any = at.shape[p.axis] if p.kind != "new" else 0
+        if p.kind == "new":
+            continue
+        if p.kind == "array":
+            value = count_from_front(p.value, size, named == "wrap") \
+                if wrap_negative or named == "wrap" else p.value
+            known = is_known(value) and isinstance(size, int)
+            inside = inside and (named == "wrap" or (known and bool(
+                not value.size or (value.min() >= 0 and value.max() < size))))
+            given.append(value)
+            along = block
+        elif p.kind == "int":
+            value, along = np.asarray(p.value, np.int32), ()
+        elif _is_window(p):
+            start, count, step = p.value
+            start = start if step > 0 else start + (count - 1) * step
+            if start == 0 and count == size:
+                continue
+            value, along = np.asarray(start, np.int32), ()
+        else:
+            start, count, step = p.value
+            value = np.arange(start, start + step * count, step).astype(np.int32)
+            along = place[p.axis]
+        components.append(value)
+        dims.append(along)
+        addressed.append(p.axis)
+        if not _is_window(p):
+            inserted.append(p.axis)
+    vectors = index_vectors(components, tuple(batch_shape), dims)
+    numbers = ScatterDimensionNumbers(tuple(windows), tuple(inserted), tuple(addressed))
+    unique = at.distinct or (inside and _is_distinct(given, at.block))
+    return _Plan(vectors, numbers, GatherScatterMode.PROMISE_IN_BOUNDS if inside else
+                 GatherScatterMode.from_any(named), unique, at.distinct and len(components) == 1,
+                 tuple(reverse))
+
+
+def _is_distinct(arrays: list[Any], block: Any) -> bool:
+    """Whether index arrays of known values name no place twice."""
+    count = math.prod(block)
+    if count <= 1:
+        return True
+    if count > _MAX_COMPARED or not all(is_known(a) for a in arrays):
+        return False
+    vectors = np.stack([np.broadcast_to(a, block).reshape(-1) for a in arrays], axis=-1)
+    return len(set(map(tuple, vectors.tolist()))) == count
+
+
+def _windows_forward(values: Any, at: Indices, plan: _Plan) -> Any:
+    shape = at.core_shape
+    values = values if tuple(values.shape) == shape else reshape(values, shape)
+    return rev(values, plan.reverse)
+
+
+def update_by_function(x: Any, index: Any, function: Callable[[Any], Any], *, mode: Any = None,
+                       indices_are_sorted: bool = False, unique_indices: bool = False,
+                       wrap_negative_indices: bool = True) -> Any:
+    """x with an elementwise function applied at the index, once also where an index repeats."""
+    whole, index = scalar_masks_expanded(x, index)
+    named = check_mode(mode, "fill")
+    at = parse_index(tuple(whole.shape), index,
+                     clamp_scalars=named in ("clip", "promise_in_bounds") and wrap_negative_indices)
+    if any(isinstance(s, int) and s == 0 for s in at.result_shape):
+        return x
+    if not at.arrays and _is_one_window(at):
+        return _update_window(x, at, None, lambda old, _: convert_element_type(function(old),
+                                                                              x.dtype))
+    plan = _scatter_plan(at, named, wrap_negative_indices)
+    out = scatters.scatter_apply(
+        whole, plan.vectors, lambda v: convert_element_type(function(v), x.dtype), plan.numbers,
+        update_shape=at.core_shape, indices_are_sorted=indices_are_sorted or plan.is_sorted,
+        unique_indices=unique_indices or plan.is_unique, mode=plan.mode)
+    return out if out.shape == x.shape else reshape(out, x.shape)
