@@ -126,7 +126,7 @@ double regularised(double a, double x, bool lower) {
   if (a > kHugeShape && std::fabs(x - a) < 0.3 * a) return uniform(a, x, lower);
   if (left_of_peak(a, x)) {
     const double front = prefactor(a, x);
-    if (lower) return front == 0 ? 0 : front * lower_series(a, x).value;
+    if (lower) return front == 0 ? 0 : std::fmin(front * lower_series(a, x).value, 1);
     if (a < 1 && x < 1) {
       // 1 - P loses digits when P is near one: 1 - x^a/Gamma(a+1) + x^a/Gamma(a+1) (1 - e^-x S)
       const double log_power = a * std::log(x) - log_gamma(a + 1);
@@ -138,7 +138,7 @@ double regularised(double a, double x, bool lower) {
       }
       return -std::expm1(log_power) - std::exp(log_power) * a * sum;
     }
-    return front == 0 ? 1 : 1 - front * lower_series(a, x).value;
+    return front == 0 ? 1 : std::fmax(1 - front * lower_series(a, x).value, 0);
   }
   const double front = prefactor(a, x);
   const double upper = front == 0 ? 0 : front * a * upper_fraction(a, x).value;

@@ -339,7 +339,8 @@ Outcome run_loops(LoopTable& table, PyObject* const* args, bool broadcast, PyObj
     if (!broadcast_shape(in, ndim, dims)) return Outcome::not_applicable;
     ok = run_strided(table, *loop, in, type_num, ndim, dims, outputs);
   }
-  if (!ok) return Outcome::error;
+  // A loop may raise, as integer powers do.
+  if (!ok || PyErr_Occurred()) return Outcome::error;
   *result = wrap_outputs(table, outputs);
   return *result == nullptr ? Outcome::error : Outcome::done;
 }

@@ -23,8 +23,12 @@ PyObject* empty(PyObject*, PyObject* args) {
   PyObject* shape = nullptr;
   PyObject* dtype = nullptr;
   if (!PyArg_ParseTuple(args, "OO:empty", &shape, &dtype)) return nullptr;
+  if (dtype == Py_None) {
+    PyErr_SetString(PyExc_TypeError, "empty needs a dtype, not None");
+    return nullptr;
+  }
   PyArray_Descr* descr = nullptr;
-  if (PyArray_DescrConverter2(dtype, &descr) == 0) return nullptr;
+  if (PyArray_DescrConverter(dtype, &descr) == 0) return nullptr;
   Ref owned(reinterpret_cast<PyObject*>(descr));
   if (PyDataType_REFCHK(descr) || PyDataType_ELSIZE(descr) == 0 ||
       PyDataType_HASSUBARRAY(descr)) {

@@ -1,0 +1,56 @@
+# make demo   trains on handwritten digits (examples/digits.py)
+# make test   style, types, tests and doctests
+# make bench  call overheads beside JAX and PyTorch (downloads both)
+# Each makes its own virtual environment once and installs what it needs; nothing else is required but
+# Python 3.11 or newer, a C++ compiler and make. At most two cores are used.
+
+PYTHON ?= $(firstword $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p; done))
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard csrc/*)
+export CMAKE_BUILD_PARALLEL_LEVEL := 2
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test bench lint typecheck clean
+.DELETE_ON_ERROR:
+
+demo: .venv/.installed
+	.venv/bin/python examples/digits.py
+
+test: lint typecheck
+	.venv-test/bin/python -m pytest -n 2
+
+lint: .venv-test/.installed
+	.venv-test/bin/ruff check .
+
+typecheck: .venv-test/.installed
+	rm -rf build/typing && mkdir -p build/typing/functrans
+	ln -s $(CURDIR)/functrans/* $(CURDIR)/primitives $(CURDIR)/lowering build/typing/functrans/
+	.venv-test/bin/mypy
+
+bench: .venv-bench/.installed
+	.venv-bench/bin/python benchmarks/overheads.py
+
+.venv/.installed: EXTRAS = [demo]
+.venv-test/.installed: EXTRAS = [test,demo]
+.venv-bench/.installed: EXTRAS =
+.venv-bench/.installed: PEERS = jax==0.10.2 torch==2.13.0
+
+# The extension is built inside the environment's folder, so that environments do not disturb each
+# other; it is built again when a source of it changes. Python files need no reinstall.
+%/.installed: $(SOURCES)
+	@test -n "$(PYTHON)" || { echo "functrans needs Python 3.11 or newer (make PYTHON=/path/to/python3)"; exit 1; }
+	@$(PYTHON) -c 'import os, sys, sysconfig; \
+	  sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' || \
+	  { echo "The headers of $(PYTHON) are missing. On Debian and Ubuntu: apt-get install python3-dev"; exit 1; }
+	@command -v $${CXX:-g++} >/dev/null || command -v c++ >/dev/null || \
+	  { echo "A C++ compiler is missing. On Debian and Ubuntu: apt-get install g++"; exit 1; }
+	@test -x $*/bin/pip || { rm -rf $* && $(PYTHON) -m venv $* >/dev/null 2>&1; } || \
+	  { rm -rf $* && $(PYTHON) -m venv --without-pip $* && \
+	    $(PYTHON) -m pip --python $*/bin/python install --quiet pip 2>/dev/null; } || \
+	  { rm -rf $*; echo "$(PYTHON) cannot make a virtual environment (ensurepip or pip is missing)." \
+	    "On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+	$*/bin/python -m pip install --quiet -C build-dir=$*/build -e '.$(EXTRAS)' $(PEERS)
+	@touch $@
+
+clean:
+	rm -rf .venv .venv-test .venv-bench build dist

@@ -1,0 +1,34 @@
+"""Every example in a docstring of the package runs, under the module's installed name."""
+
+import doctest
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+import pytest
+
+import functrans
+
+_FOLDERS = ("functrans.core", "functrans.transforms", "functrans.primitives", "functrans.lowering",
+            "functrans.numpy", "functrans.lax", "functrans.random", "functrans.nn",
+            "functrans.scipy", "functrans.inspect")
+
+
+def _modules() -> Iterator[str]:
+    yield "functrans"
+    # The editable install puts the repository's root on the package's path: only what belongs.
+    for info in pkgutil.iter_modules(functrans.__path__, "functrans."):
+        if info.name in _FOLDERS:
+            package = importlib.import_module(info.name)
+            yield info.name
+            for inner in pkgutil.walk_packages(package.__path__, info.name + "."):
+                yield inner.name
+        elif not info.ispkg and info.name != "functrans._runtime":
+            yield info.name
+
+
+@pytest.mark.parametrize("name", sorted(set(_modules())))
+def test_docstring_examples(name: str) -> None:
+    module = importlib.import_module(name)
+    result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    assert result.failed == 0
