@@ -7,6 +7,7 @@ one, and mapping both operands makes one of the mapped axes, without moving data
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Union
 
@@ -212,6 +213,12 @@ def _sizes(shape: Shape, spec: Axes) -> list[Size]:
     return [shape[d] for d in spec[2:]]
 
 
+def _extents(shape: Shape, spec: Axes, dilation: Axes) -> list[int]:
+    """The extents of a kernel's window after dilation; kernels have no symbolic window."""
+    return [dilate(operator.index(shape[d]), spread)
+            for d, spread in zip(spec[2:], dilation, strict=True)]
+
+
 def _swapped(spec: Axes) -> Axes:
     return (spec[1], spec[0], *spec[2:])
 
@@ -299,7 +306,7 @@ def conv_general_dilated(
                             why="it refers to the size of images without holes.",
                             fix="padding=[(low, high), ...], or conv_transpose")
     pads = resolve_padding(name, padding, _sizes(lhs.shape, xs),
-                           [dilate(k, d) for k, d in zip(_sizes(rhs.shape, ws), spread)], strides)
+                           _extents(rhs.shape, ws, spread), strides)
     groups = None
     if feature_group_count != 1 or batch_group_count != 1:
         axis = xs[1] if batch_group_count == 1 else xs[0]
@@ -438,7 +445,7 @@ def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Padding,
     dims = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     steps = positive_ints(name, "strides", strides, n)
     spread = positive_ints(name, "rhs_dilation", rhs_dilation, n)
-    windows = [dilate(k, d) for k, d in zip(_sizes(rhs.shape, dims.rhs_spec), spread)]
+    windows = _extents(rhs.shape, dims.rhs_spec, spread)
     if isinstance(padding, str) and padding.upper() in ("SAME", "VALID"):
         kind = padding.upper()
         pads: Padding = [_transposed_padding(kind, k, s) for k, s in zip(windows, steps)]

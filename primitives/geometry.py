@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -24,6 +24,10 @@ Pads = tuple[tuple[int, int], ...]
 Padding = str | Sequence[tuple[int, int]]
 
 
+@overload
+def dilate(size: int, dilation: int) -> int: ...
+@overload
+def dilate(size: Size, dilation: int) -> Size: ...
 def dilate(size: Size, dilation: int) -> Size:
     """The extent of `size` elements at a distance of `dilation`."""
     if dilation == 1 or (isinstance(size, int) and size == 0):
@@ -135,7 +139,7 @@ def extract(x: np.ndarray[Any, Any], shape: Sequence[int], padding: Pads,
 def _spots(n: int, pads: tuple[int, int], dilation: int) -> tuple[int, slice, slice]:
     """The size of an axis after dilation and padding, which elements it keeps, and where."""
     low, high = pads
-    size = max(int(dilate(n, dilation)) + low + high, 0)
+    size = max(dilate(n, dilation) + low + high, 0)
     first = max(-(low // dilation), 0)
     last = min(n, (size - 1 - low) // dilation + 1) if size else 0
     if last <= first:
@@ -150,7 +154,7 @@ def sliding(x: np.ndarray[Any, Any], first: int, window: Sequence[int], strides:
     The result has the axes before `first`, then the places of windows, then those in a window.
     """
     size, steps = x.shape[first:], x.strides[first:]
-    places = [int(count_windows(n, int(dilate(k, d)), s))
+    places = [int(count_windows(n, dilate(k, d), s))
               for n, k, s, d in zip(size, window, strides, dilation, strict=True)]
     return as_strided(x, (*x.shape[:first], *places, *window),
                       (*x.strides[:first], *(b * s for b, s in zip(steps, strides, strict=True)),
@@ -160,7 +164,7 @@ def sliding(x: np.ndarray[Any, Any], first: int, window: Sequence[int], strides:
 def taps(x: np.ndarray[Any, Any], axis: int, window: int, stride: int,
          dilation: int) -> Iterator[np.ndarray[Any, Any]]:
     """For each place in a window along one axis, the elements that stand there in all windows."""
-    places = int(count_windows(x.shape[axis], int(dilate(window, dilation)), stride))
+    places = int(count_windows(x.shape[axis], dilate(window, dilation), stride))
     for tap in range(window):
         start = tap * dilation
         stop = start + (places - 1) * stride + 1 if places else start

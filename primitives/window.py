@@ -7,6 +7,7 @@ cotangent there.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
@@ -88,8 +89,11 @@ class WindowReduction(Windowed, abstract=True):
     def evaluate(self, x: Any, *, window_dimensions: Axes, window_strides: Axes, padding: Pads,
                  base_dilation: Axes, window_dilation: Axes) -> NDArray:
         x = embed(x, padding, base_dilation, self.neutral(x))
-        for axis, (n, stride, spread) in enumerate(zip(window_dimensions, window_strides,
-                                                       window_dilation, strict=True)):
+        return self.fold(x, window_dimensions, window_strides, window_dilation)
+
+    def fold(self, x: NDArray, window: Axes, strides: Axes, dilation: Axes) -> NDArray:
+        """The reduction of each window, one axis after the other."""
+        for axis, (n, stride, spread) in enumerate(zip(window, strides, dilation, strict=True)):
             if n > _FEW:
                 windows = np.moveaxis(x, axis, -1)
                 windows = sliding(windows, x.ndim - 1, (n,), (stride,), (spread,))
@@ -129,8 +133,8 @@ class ReduceWindowSum(WindowReduction, LinearPrimitive):
                 x.aval.shape, ct.shape, window_dimensions, window_strides, padding, base_dilation,
                 window_dilation, strict=True):
             window = dilate(k, spread)
-            before = window - low - 1  # type: ignore[operator]
-            after = dilate(n, holes) + window - 1 - dilate(m, stride) - before  # type: ignore[operator]
+            before = window - low - 1
+            after = dilate(n, holes) + window - 1 - dilate(m, stride) - before
             pads.append((before, after))
         return (self.bind(ct, window_dimensions=window_dimensions, window_strides=base_dilation,
                           padding=tuple(pads), base_dilation=window_strides,
@@ -156,18 +160,20 @@ class WindowPlace(WindowReduction, abstract=True):
     def evaluate(self, x: Any, *, window_dimensions: Axes, window_strides: Axes, padding: Pads,
                  base_dilation: Axes, window_dilation: Axes) -> NDArray:
         x = embed(x, padding, base_dilation, self.neutral(x))
+        best = self.fold(x, window_dimensions, window_strides, window_dilation)
+        has_nan = x.dtype.kind == "f" and bool(np.isnan(best).any())
         windows = sliding(x, 0, window_dimensions, window_strides, window_dilation)
-        best: NDArray | None = None
-        for number, tap in enumerate(np.ndindex(*window_dimensions)):
+        # the number of places before the first that holds the best, without branches
+        count = math.prod(window_dimensions)
+        place = np.zeros(best.shape, np.uint8 if count <= 255 else np.int32)
+        pending = np.ones(best.shape, np.bool_)
+        for tap in itertools.islice(np.ndindex(*window_dimensions), count - 1):
             part = windows[(..., *tap)]
-            if best is None:
-                best, place = np.array(part), np.zeros(part.shape, np.int32)
-                continue
-            better = self.ufunc(best, part) != best  # true as well where best is NaN
-            better &= best == best
-            np.copyto(best, part, where=better)
-            np.copyto(place, number, where=better)
-        return place
+            pending &= part != best
+            if has_nan:
+                pending &= part == part
+            np.add(place, pending, out=place)
+        return place.astype(np.int32)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         return self.bind(*primals, **params), None
@@ -247,7 +253,7 @@ class WindowPut(Windowed, Differentiable):
                  window_strides: Axes, padding: Pads, base_dilation: Axes,
                  window_dilation: Axes) -> NDArray:
         padded = padded_sizes(self.name, shape, padding, base_dilation)
-        out = np.zeros(padded, x.dtype)  # type: ignore[arg-type]
+        out = np.zeros(padded, x.dtype)
         at = _flat_places(out.shape, place, window_dimensions, window_strides, window_dilation)
         apart = all(dilate(n, spread) <= stride for n, stride, spread
                     in zip(window_dimensions, window_strides, window_dilation, strict=True))
@@ -299,7 +305,7 @@ def _flat_places(shape: Sequence[int], place: NDArray, window: Axes, strides: Ax
     for d, step in enumerate(steps):
         within = np.add.outer(within, np.arange(window[d]) * (dilation[d] * step))
         start = np.add.outer(start, np.arange(place.shape[d]) * (strides[d] * step))
-    return start + within.reshape(-1)[place]  # type: ignore[no-any-return]
+    return start + within.reshape(-1)[place]
 
 
 def _samples(args: tuple[Any, ...]) -> Iterator[Sample]:
@@ -316,7 +322,7 @@ def _samples(args: tuple[Any, ...]) -> Iterator[Sample]:
 def _sample_places(sample: Sample) -> NDArray:
     shape = _places("sample", get_aval(sample.args[0]), **sample.params)
     number = math.prod(sample.params["window_dimensions"])
-    return np.random.default_rng(2).integers(0, number, shape, dtype=np.int32)  # type: ignore[arg-type]
+    return np.random.default_rng(2).integers(0, number, shape, dtype=np.int32)
 
 
 def reduce_window_sum(operand: Any, window_dimensions: Sequence[int],
@@ -382,7 +388,7 @@ def _parameters(name: str, shape: Shape, window: Sequence[int], strides: Sequenc
     spread = positive_ints(name, "window_dilation", window_dilation, n)
     extents = [dilate(k, d) for k, d in zip(sizes, spread, strict=True)]
     pads = resolve_padding(name, padding, [dilate(k, d) for k, d in zip(shape, holes, strict=True)],
-                           extents, steps)  # type: ignore[arg-type]
+                           extents, steps)
     padded_sizes(name, shape, pads, holes)
     return {"window_dimensions": sizes, "window_strides": steps, "padding": pads,
             "base_dilation": holes, "window_dilation": spread}
