@@ -1,0 +1,525 @@
+"""Making arrays: constants, ranges, grids, from data and from functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans import lax
+from functrans._runtime import get_trace
+from functrans.core import dtypes
+from functrans.core.dtypes import as_dtype, kind
+from functrans.core.errors import ArgumentError, NonArrayError
+from functrans.core.source import user_source
+from functrans.numpy.common import (
+    ARRAYS,
+    PYTHON_SCALARS,
+    Array,
+    ArrayLike,
+    DTypeLike,
+    axis_index,
+    broadcast,
+    broadcast_shapes,
+    filled,
+    operand,
+    promote_dtypes,
+    promote_dtypes_inexact,
+    shape_tuple,
+    static,
+    static_int,
+    wrap,
+)
+from functrans.numpy.ufuncs import astype, power
+from functrans.transforms.vmap import vmap
+
+
+def _float(dtype: DTypeLike) -> np.dtype:
+    return dtypes.default_float() if dtype is None else as_dtype(dtype)
+
+
+def _nested(x: Any) -> list[Any]:
+    """The leaves of nested sequences."""
+    if isinstance(x, (list, tuple)):
+        return [leaf for item in x for leaf in _nested(item)]
+    return [x]
+
+
+def _stack_nested(x: Any) -> Array:
+    """Nested sequences that contain arrays, joined on the device or in the trace."""
+    if not isinstance(x, (list, tuple)):
+        return operand("array", x)
+    if not x:
+        return filled((0,), 0, dtypes.default_float())
+    items = promote_dtypes("array", *(_stack_nested(item) for item in x))
+    return lax.concatenate([lax.expand_dims(operand("array", i), (0,)) for i in items], 0)
+
+
+def array(
+    object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | None = "K",
+    ndmin: int = 0,
+) -> Array:
+    """An array from numbers, nested sequences, NumPy arrays (whose dtype stays) or arrays.
+
+    Raises NonArrayError for what is no array, and a ragged nesting is refused.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.array([[1, 2], [3, 4]]).shape
+    (2, 2)
+    """
+    del copy, order
+    weak = False
+    if isinstance(object, range):
+        object = list(object)
+    if isinstance(object, ARRAYS):
+        x = object
+    elif type(object) in PYTHON_SCALARS:
+        x = operand("array", _checked(object, dtype))
+        weak = dtype is None and type(object) is not bool
+    elif isinstance(object, (np.ndarray, np.generic)):
+        x = operand("array", object)
+    elif isinstance(object, (list, tuple)):
+        x = _from_sequence(object, dtype)
+    elif hasattr(object, "__array__") or hasattr(object, "__dlpack__") or _is_buffer(object):
+        x = operand("array", np.asarray(object))
+    else:
+        x = operand("array", object)
+    if dtype is not None:
+        x = astype(x, dtype)
+    elif x.weak_type and not weak and not isinstance(object, ARRAYS):
+        x = lax.convert_element_type(x, x.dtype)
+    if x.ndim < ndmin:
+        x = lax.expand_dims(x, tuple(range(ndmin - x.ndim)))
+    return x
+
+
+def _checked(value: Any, dtype: DTypeLike) -> Any:
+    """A Python int that is to be stored in a wide integer goes there directly."""
+    if type(value) is int and dtype is not None and kind(as_dtype(dtype)) in "iu":
+        dtypes.check_int(value, as_dtype(dtype), where=user_source())
+        return np.asarray(value, as_dtype(dtype))
+    if type(value) is float and dtype is not None and kind(as_dtype(dtype)) in "fc":
+        return np.asarray(value, as_dtype(dtype))
+    return value
+
+
+def _is_buffer(x: Any) -> bool:
+    return isinstance(x, (bytes, bytearray, memoryview))
+
+
+def _from_sequence(x: list[Any] | tuple[Any, ...], dtype: DTypeLike) -> Array:
+    leaves = _nested(x)
+    if any(isinstance(leaf, ARRAYS) for leaf in leaves):
+        if all(isinstance(leaf, Array) for leaf in leaves) and get_trace() is None and all(
+            leaf.dtype == leaves[0].dtype for leaf in leaves
+        ):
+            x = _map_nested(np.asarray, x)
+        else:
+            return _stack_nested(x)
+    try:
+        value = np.asarray(x)
+    except ValueError as error:
+        raise ArgumentError(f"functrans.numpy.array: {error}.", where=user_source(),
+                            why="all items of a sequence must have one shape.") from None
+    if value.dtype.kind in "OSUMm":
+        raise NonArrayError(f"functrans.numpy.array takes numbers, and got items of type "
+                            f"{type(leaves[0]).__name__}.", where=user_source())
+    if leaves and all(type(leaf) in PYTHON_SCALARS for leaf in leaves):
+        wanted = dtypes.result_type(*{type(leaf) for leaf in leaves})
+        if dtype is not None:  # rounded once, from Python's double to the wanted dtype
+            wanted = value.dtype
+        if kind(wanted) in "iu" and dtype is None:
+            for bound in (value.min(), value.max()):
+                dtypes.check_int(int(bound), wanted, where=user_source())
+        value = value.astype(wanted)
+    elif not leaves:
+        value = value.astype(dtypes.default_float())
+    return wrap(np.array(value))
+
+
+def _map_nested(f: Callable[[Any], Any], x: Any) -> Any:
+    return [_map_nested(f, item) for item in x] if isinstance(x, (list, tuple)) else f(x)
+
+
+def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: bool | None = None
+            ) -> Array:
+    """An array from numbers, nested sequences or other arrays; an array passes as it is.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.asarray([1.5, 2]).dtype
+    dtype('float32')
+    """
+    del order, copy
+    if dtype is None and isinstance(a, ARRAYS):
+        return a
+    return array(a, dtype)
+
+
+def ascontiguousarray(a: Any, dtype: DTypeLike = None) -> Array:
+    """asarray with at least one dimension; every array here is contiguous to its users."""
+    return array(a, dtype, ndmin=1)
+
+
+def copy(a: Any, order: str | None = None) -> Array:
+    """The array again: arrays are immutable, so a copy cannot be told from it."""
+    return array(a, order=order)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """An array from any object that offers `__dlpack__` on the CPU."""
+    del device, copy
+    return wrap(np.array(np.from_dlpack(x)))
+
+
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
+    """A 1-d array of the bytes of a buffer."""
+    return wrap(np.frombuffer(buffer, as_dtype(dtype), count, offset).copy())
+
+
+def fromiter(iter: Any, dtype: DTypeLike, count: int = -1) -> Array:
+    """A 1-d array of the items of an iterable."""
+    return wrap(np.fromiter(iter, as_dtype(dtype), count))
+
+
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
+    """A 1-d array of the numbers in a text, separated by sep."""
+    return wrap(np.fromstring(string, as_dtype(dtype), count, sep=sep))
+
+
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: DTypeLike = float,
+                 **kwargs: Any) -> Any:
+    """function called on the coordinates of every element, one vmapped axis for each dimension."""
+    shape = shape_tuple(shape, "fromfunction")
+    for axis in range(len(shape)):
+        in_axes = tuple(0 if i == axis else None for i in range(len(shape)))
+        function = _mapped(function, in_axes, kwargs)
+        kwargs = {}
+    return function(*(arange(size, dtype=as_dtype(dtype)) for size in shape), **kwargs)
+
+
+def _mapped(function: Callable[..., Any], in_axes: tuple[Any, ...], kwargs: dict[str, Any]
+            ) -> Callable[..., Any]:
+    return vmap(lambda *coordinates: function(*coordinates, **kwargs), in_axes=in_axes,
+                out_axes=0 if len(in_axes) == 1 else in_axes.index(0))
+
+
+# constants -----------------------------------------------------------------------------------
+
+
+def zeros(shape: Any, dtype: DTypeLike = None) -> Array:
+    """Zeros of the given shape.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.zeros((2, 2)).tolist()
+    [[0.0, 0.0], [0.0, 0.0]]
+    """
+    return filled(shape_tuple(shape, "zeros"), 0, _float(dtype))
+
+
+def ones(shape: Any, dtype: DTypeLike = None) -> Array:
+    """Ones of the given shape."""
+    return filled(shape_tuple(shape, "ones"), 1, _float(dtype))
+
+
+def empty(shape: Any, dtype: DTypeLike = None) -> Array:
+    """Zeros of the given shape: an immutable array has no use for unset memory."""
+    return filled(shape_tuple(shape, "empty"), 0, _float(dtype))
+
+
+def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None) -> Array:
+    """fill_value broadcast to the given shape.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.full(3, 7).tolist()
+    [7, 7, 7]
+    """
+    shape = shape_tuple(shape, "full")
+    if type(fill_value) in PYTHON_SCALARS:
+        fill_dtype = dtypes.canonical_scalar(fill_value) if dtype is None else as_dtype(dtype)
+        if kind(fill_dtype) in "iu" and type(fill_value) is int:
+            dtypes.check_int(fill_value, fill_dtype, where=user_source())
+        return filled(shape, fill_value, fill_dtype)
+    value = asarray(fill_value)
+    return broadcast(astype(value, value.dtype if dtype is None else dtype), shape)
+
+
+def _like(a: Any, dtype: DTypeLike, shape: Any) -> tuple[Any, np.dtype]:
+    x = a if isinstance(a, ARRAYS) or hasattr(a, "dtype") else asarray(a)
+    return (tuple(x.shape) if shape is None else shape_tuple(shape),
+            as_dtype(x.dtype if dtype is None else dtype))
+
+
+def zeros_like(a: Any, dtype: DTypeLike = None, shape: Any = None) -> Array:
+    """Zeros of a's shape and dtype."""
+    shape, dtype = _like(a, dtype, shape)
+    return filled(shape, 0, dtype)
+
+
+def ones_like(a: Any, dtype: DTypeLike = None, shape: Any = None) -> Array:
+    """Ones of a's shape and dtype."""
+    shape, dtype = _like(a, dtype, shape)
+    return filled(shape, 1, dtype)
+
+
+def empty_like(prototype: Any, dtype: DTypeLike = None, shape: Any = None) -> Array:
+    """Zeros of prototype's shape and dtype."""
+    return zeros_like(prototype, dtype, shape)
+
+
+def full_like(a: Any, fill_value: ArrayLike, dtype: DTypeLike = None, shape: Any = None) -> Array:
+    """fill_value in a's shape and dtype."""
+    shape, dtype = _like(a, dtype, shape)
+    return full(shape, fill_value, dtype)
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None) -> Array:
+    """An N x M matrix of zeros with ones on diagonal k.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.eye(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    rows = shape_tuple(N, "eye")[0]
+    columns = rows if M is None else shape_tuple(M, "eye")[0]
+    return lax.convert_element_type(_band(rows, columns, static_int("eye", k, "k"), lax.eq),
+                                    _float(dtype))
+
+
+def identity(n: int, dtype: DTypeLike = None) -> Array:
+    """The identity matrix of size n."""
+    return eye(n, dtype=dtype)
+
+
+def _band(rows: Any, columns: Any, k: int, compare: Callable[..., Array]) -> Array:
+    """compare(i + k, j) for row i and column j, as booleans."""
+    integer = np.dtype(np.int32)
+    i = lax.broadcasted_iota(integer, (rows, columns), 0)
+    j = lax.broadcasted_iota(integer, (rows, columns), 1)
+    return compare(lax.add(i, lax.full_like(i, k)), j)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None) -> Array:
+    """An N x M matrix of ones at and below diagonal k, zeros above."""
+    rows = shape_tuple(N, "tri")[0]
+    columns = rows if M is None else shape_tuple(M, "tri")[0]
+    return lax.convert_element_type(_band(rows, columns, k, lax.ge), _float(dtype))
+
+
+def _triangle(name: str, m: ArrayLike, k: int, lower: bool) -> Array:
+    x = operand(name, m)
+    if x.ndim < 2:
+        raise ArgumentError(f"functrans.numpy.{name} takes matrices, and got shape {x.shape}.",
+                            where=user_source())
+    mask = _band(*x.shape[-2:], k, lax.ge) if lower else _band(*x.shape[-2:], k - 1, lax.lt)
+    return lax.select_n(broadcast(mask, x.shape), lax.full_like(x, 0), x)
+
+
+def tril(m: ArrayLike, k: int = 0) -> Array:
+    """The matrices m with zeros above diagonal k."""
+    return _triangle("tril", m, k, True)
+
+
+def triu(m: ArrayLike, k: int = 0) -> Array:
+    """The matrices m with zeros below diagonal k."""
+    return _triangle("triu", m, k, False)
+
+
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
+    """Powers of the vector x as columns, from the highest down unless increasing."""
+    x = operand("vander", x)
+    if x.ndim != 1:
+        raise ArgumentError(f"functrans.numpy.vander takes a vector, and got shape {x.shape}.",
+                            where=user_source())
+    n = x.shape[0] if N is None else N
+    exponents = range(n) if increasing else range(n - 1, -1, -1)
+    columns = [lax.expand_dims(power(x, e), (1,)) for e in exponents]
+    return lax.concatenate(columns, 1) if columns else filled((x.shape[0], 0), 0, x.dtype)
+
+
+# ranges --------------------------------------------------------------------------------------
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = None) -> Array:
+    """start, start + step, ... below stop; arange(n) counts from 0.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.arange(2, 8, 3).tolist()
+    [2, 5]
+    """
+    if stop is None:
+        start, stop = 0, start
+    step = 1 if step is None else step
+    given = (start, stop, step)
+    symbolic = [v for v in given if not isinstance(v, (*PYTHON_SCALARS, np.generic, np.ndarray,
+                                                       *ARRAYS))]
+    if symbolic:  # a symbolic size
+        if start != 0 or step != 1:
+            raise ArgumentError("functrans.numpy.arange of a symbolic size takes no start or step.",
+                                where=user_source(), fix="start + step * arange(n)")
+        return lax.iota(dtypes.default_int() if dtype is None else as_dtype(dtype), stop)
+    values = [v if type(v) in PYTHON_SCALARS else static("arange", v, "its arguments")[()]
+              for v in given]
+    wanted = dtypes.result_type(*values) if dtype is None else as_dtype(dtype)
+    whole = all(isinstance(v, (int, np.integer)) for v in values)
+    if whole and get_trace() is not None and kind(wanted) in "iu":
+        first, last, by = (int(v) for v in values)
+        size = len(range(first, last, by))
+        counted = lax.iota(wanted, size)
+        if by != 1:
+            counted = lax.mul(counted, lax.full_like(counted, by))
+        return counted if first == 0 else lax.add(counted, lax.full_like(counted, first))
+    return wrap(np.arange(*values).astype(wanted))
+
+
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
+    retstep: bool = False, dtype: DTypeLike = None, axis: int = 0,
+) -> Array | tuple[Array, Array]:
+    """num evenly spaced values from start to stop, which is included if endpoint.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.linspace(0, 1, 3).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    num = static_int("linspace", num, "num")
+    if num < 0:
+        raise ArgumentError(f"functrans.numpy.linspace: num={num} is negative.",
+                            where=user_source())
+    if type(start) in PYTHON_SCALARS and type(stop) in PYTHON_SCALARS:
+        wanted = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
+        value, step = np.linspace(start, stop, num, endpoint, retstep=True)
+        made = wrap(value.astype(wanted if dtype is None else as_dtype(dtype)))
+        return (made, wrap(np.asarray(step).astype(wanted))) if retstep else made
+    first, last = promote_dtypes_inexact("linspace", start, stop)
+    shape = broadcast_shapes(first.shape, last.shape, name="linspace")
+    first, last = (broadcast(operand("linspace", v), shape) for v in (first, last))
+    intervals = num - 1 if endpoint else num
+    step = (lax.div(lax.sub(last, first), lax.full_like(first, intervals)) if intervals > 0
+            else lax.full_like(first, np.nan))
+    fractions = np.arange(num) / max(intervals, 1)
+    whole = (num, *shape)
+    t = lax.broadcast_in_dim(wrap(fractions.astype(first.dtype)), whole, (0,))
+    first, last = broadcast(first, whole), broadcast(last, whole)
+    result = lax.add(lax.mul(first, lax.sub(lax.full_like(t, 1), t)), lax.mul(last, t))
+    if dtype is not None and kind(as_dtype(dtype)) in "iu":
+        result = lax.floor(result)
+    result = result if dtype is None else astype(result, dtype)
+    axis = axis_index(axis, result.ndim, "linspace")
+    if axis:
+        order = list(range(1, result.ndim))
+        order.insert(axis, 0)
+        result = lax.transpose(result, tuple(order))
+    return (result, step) if retstep else result
+
+
+def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
+             base: ArrayLike = 10.0, dtype: DTypeLike = None, axis: int = 0) -> Array:
+    """base to the power of num evenly spaced exponents from start to stop."""
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    result = power(base, exponents)
+    return result if dtype is None else astype(result, dtype)
+
+
+def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
+              dtype: DTypeLike = None, axis: int = 0) -> Array:
+    """num values from start to stop, each the same multiple of the one before."""
+    first, last = promote_dtypes_inexact("geomspace", start, stop)
+    first, last = operand("geomspace", first), operand("geomspace", last)
+    shape = broadcast_shapes(first.shape, last.shape, name="geomspace")
+    first, last = broadcast(first, shape), broadcast(last, shape)
+    ratio = lax.log(lax.div(last, first))
+    t = linspace(0.0, 1.0, num, endpoint, dtype=first.dtype)
+    axis = axis_index(axis, len(shape) + 1, "geomspace")
+    t = lax.expand_dims(t, tuple(a for a in range(len(shape) + 1) if a != axis))
+    result = (lax.expand_dims(first, (axis,))
+              * lax.exp(_outer(t, lax.expand_dims(ratio, (axis,)))))
+    return result if dtype is None else astype(result, dtype)
+
+
+def _outer(x: Array, y: Array) -> Array:
+    shape = broadcast_shapes(x.shape, y.shape)
+    return lax.mul(broadcast(x, shape), broadcast(y, shape))
+
+
+# grids ---------------------------------------------------------------------------------------
+
+
+def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+             ) -> list[Array]:
+    """Coordinate arrays from coordinate vectors; "xy" swaps the first two axes, "ij" does not."""
+    del copy
+    if indexing not in ("xy", "ij"):
+        raise ArgumentError(f"functrans.numpy.meshgrid: indexing is 'xy' or 'ij', and not "
+                            f"{indexing!r}.", where=user_source())
+    vectors = [asarray(x) for x in xi]
+    vectors = [lax.reshape(x, (1,)) if not x.ndim else x for x in vectors]
+    axes = list(range(len(vectors)))
+    if indexing == "xy" and len(axes) >= 2:
+        axes[0], axes[1] = 1, 0
+    shape: list[Any] = [0] * len(vectors)
+    for axis, x in zip(axes, vectors, strict=True):
+        if x.ndim != 1:
+            raise ArgumentError(f"functrans.numpy.meshgrid takes vectors, and got shape {x.shape}.",
+                                where=user_source())
+        shape[axis] = x.shape[0]
+    result = []
+    for axis, x in zip(axes, vectors, strict=True):
+        sizes = tuple(s if i == axis or not sparse else 1 for i, s in enumerate(shape))
+        result.append(lax.broadcast_in_dim(x, sizes, (axis,)))
+    return result
+
+
+def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = False
+            ) -> Array | tuple[Array, ...]:
+    """The index of every element along every axis, stacked; a tuple of open grids if sparse."""
+    dtype = dtypes.default_int() if dtype is None else as_dtype(dtype)
+    shape = shape_tuple(dimensions, "indices")
+    if sparse:
+        return tuple(
+            lax.broadcast_in_dim(lax.iota(dtype, s), tuple(
+                s if i == axis else 1 for i in range(len(shape))), (axis,))
+            for axis, s in enumerate(shape))
+    if not shape:
+        return filled((0,), 0, dtype)
+    grids = [lax.expand_dims(lax.broadcasted_iota(dtype, shape, axis), (0,))
+             for axis in range(len(shape))]
+    return lax.concatenate(grids, 0)
+
+
+class _Grid:
+    """The objects mgrid and ogrid: grids written as slices, with a complex step as a count."""
+
+    def __init__(self, name: str, open_grid: bool) -> None:
+        self._name, self._open = name, open_grid
+
+    def _axis(self, key: Any) -> Array:
+        if not isinstance(key, slice):
+            raise ArgumentError(f"functrans.numpy.{self._name} takes slices, and got {key!r}.",
+                                where=user_source(), fix=f"{self._name}[0:3, 0:1:5j]")
+        start = 0 if key.start is None else key.start
+        if isinstance(key.step, complex):
+            return linspace(start, key.stop, math.floor(np.abs(key.step)))
+        return arange(start, key.stop, 1 if key.step is None else key.step)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return self._axis(key)
+        vectors = promote_dtypes(self._name, *(self._axis(k) for k in key))
+        grids = meshgrid(*vectors, sparse=self._open, indexing="ij")
+        if self._open:
+            return tuple(grids)
+        return lax.concatenate([lax.expand_dims(g, (0,)) for g in grids], 0)
+
+    def __repr__(self) -> str:
+        return f"<functrans.numpy.{self._name}>"
+
+
+mgrid = _Grid("mgrid", False)
+ogrid = _Grid("ogrid", True)
+
+
+def as_arrays(xs: Any) -> list[Array]:
+    """The arrays of a sequence, lists among them included."""
+    return [x if isinstance(x, ARRAYS) else asarray(x) for x in xs]

@@ -1,0 +1,554 @@
+"""Elementwise functions composed of others: clip, where, hypot, sinc, logaddexp, rounding, ..."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans import lax
+from functrans.core import dtypes
+from functrans.core.dtypes import kind
+from functrans.core.errors import ArgumentError, DTypeError
+from functrans.core.source import user_source
+from functrans.numpy.common import (
+    ARRAYS,
+    Array,
+    ArrayLike,
+    broadcast,
+    broadcast_all,
+    broadcast_shapes,
+    cast,
+    concrete,
+    converted,
+    filled,
+    operand,
+    promote,
+    promote_dtypes,
+    promote_inexact,
+    refuse_out,
+    scalar_like,
+)
+from functrans.numpy.reductions import all as _all
+from functrans.numpy.ufuncs import (
+    absolute,
+    binary,
+    divide,
+    floor,
+    isfinite,
+    isinf,
+    isnan,
+    rint,
+    trunc,
+    truth,
+    unary,
+)
+
+_full_like = lax.full_like
+
+
+# choosing ------------------------------------------------------------------------------------
+
+
+def select_where(condition: Array, x: ArrayLike, y: ArrayLike, name: str = "where") -> Array:
+    """x where condition holds, else y, promoted and broadcast."""
+    if (isinstance(x, ARRAYS) and isinstance(y, ARRAYS) and x.dtype is y.dtype
+            and x.shape == y.shape == condition.shape and condition.dtype.kind == "b"):
+        return lax.select_n(condition, y, x)
+    condition = truth(operand(name, condition))
+    x, y = promote_dtypes(name, x, y)
+    shape = broadcast_shapes(condition.shape, x.shape, y.shape, name=name)
+    x, y = broadcast(x, shape), broadcast(y, shape)
+    return lax.select_n(condition if not condition.ndim else broadcast(condition, shape), y, x)
+
+
+def clip(
+    arr: ArrayLike, /, min: ArrayLike = None, max: ArrayLike = None, *,
+    a_min: ArrayLike = None, a_max: ArrayLike = None, out: None = None,
+) -> Array:
+    """arr limited to [min, max]; where min exceeds max, max.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.clip(jnp.asarray([-2, 0, 9]), 0, 5).tolist()
+    [0, 0, 5]
+    """
+    refuse_out("clip", out)
+    x = operand("clip", arr)
+    low = a_min if min is None else min
+    high = a_max if max is None else max
+    if x.dtype.kind == "c":
+        raise DTypeError("functrans.numpy.clip does not take complex numbers, which have no "
+                         "order.", where=user_source(), fix="clip(x.real, ...)")
+    if low is not None:
+        low, x = promote("clip", low, x)
+        x = lax.max(low, x)
+    if high is not None:
+        high, x = promote("clip", high, x)
+        x = lax.min(high, x)
+    return x
+
+
+# predicates ----------------------------------------------------------------------------------
+
+
+def isclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08,
+            equal_nan: bool = False) -> Array:
+    """Whether |a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves."""
+    x, y = broadcast_all("isclose", *promote_dtypes("isclose", a, b))
+    if kind(x.dtype) not in "fc":
+        if kind(x.dtype) == "b":
+            return lax.eq(x, y)
+        x, y = promote_inexact("isclose", x, y)
+    magnitude = lax.abs(y)
+    dtype = magnitude.dtype
+    tolerance = converted("isclose", atol, dtype) + converted("isclose", rtol, dtype) * magnitude
+    close = lax.le(lax.abs(lax.sub(x, y)), tolerance)
+    close = lax.bitwise_and(close, lax.bitwise_and(isfinite(x), isfinite(y)))
+    close = lax.bitwise_or(close, lax.eq(x, y))
+    if equal_nan:
+        close = lax.bitwise_or(close, lax.bitwise_and(isnan(x), isnan(y)))
+    return close
+
+
+def allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08,
+             equal_nan: bool = False) -> Array:
+    """Whether all elements are close, as isclose tells.
+
+    >>> import functrans.numpy as jnp
+    >>> bool(jnp.allclose(jnp.ones(3), 1.0))
+    True
+    """
+    return _all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
+    """Whether two arrays have one shape and equal elements."""
+    x, y = (operand("array_equal", np.asarray(v) if isinstance(v, (list, tuple)) else v)
+            for v in (a1, a2))
+    if x.shape != y.shape:
+        return filled((), False, bool)
+    x, y = promote("array_equal", x, y)
+    same = lax.eq(x, y)
+    if equal_nan and kind(x.dtype) in "fc":
+        same = lax.bitwise_or(same, lax.bitwise_and(isnan(x), isnan(y)))
+    return _all(same)
+
+
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """Whether two arrays broadcast to one shape and have equal elements."""
+    x, y = (operand("array_equiv", v) for v in (a1, a2))
+    try:
+        broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        return filled((), False, bool)
+    return _all(lax.eq(*broadcast_all("array_equiv", *promote_dtypes("array_equiv", x, y))))
+
+
+def iscomplex(x: ArrayLike) -> Array:
+    """Whether the imaginary part is not zero, elementwise."""
+    x = operand("iscomplex", x)
+    if x.dtype.kind != "c":
+        return filled(x.shape, False, bool)
+    imaginary = lax.imag(x)
+    return lax.ne(imaginary, _full_like(imaginary, 0))
+
+
+def isreal(x: ArrayLike) -> Array:
+    """Whether the imaginary part is zero, elementwise."""
+    return lax.bitwise_not(iscomplex(x))
+
+
+def _signbit(x: Array) -> Array:
+    """The sign bit itself, so that -0.0 and -nan count as negative."""
+    k = kind(x.dtype)
+    if k in "bu":
+        return lax.full(x.shape, False, np.dtype(bool))
+    if k == "f":
+        x = lax.bitcast_convert_type(x, np.dtype(f"i{x.dtype.itemsize}"))
+    return lax.lt(x, _full_like(x, 0))
+
+
+signbit = unary("signbit", _signbit, "Whether the sign bit is set; true for -0.0.", np.signbit,
+                "biuf")
+
+
+# numbers -------------------------------------------------------------------------------------
+
+
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
+    """a rounded to so many decimals, halves to even; in a's dtype.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.round(jnp.asarray([0.5, 1.5])).tolist()
+    [0.0, 2.0]
+    """
+    refuse_out("round", out)
+    x = operand("round", a)
+    if kind(x.dtype) in "biu":
+        if decimals >= 0:
+            return x
+        factor = 10 ** -decimals
+        scaled = rint(divide(cast(x, np.dtype(np.float64)), float(factor)))
+        return lax.convert_element_type(lax.mul(scaled, scalar_like(scaled, factor)), x.dtype)
+    if decimals == 0:
+        return rint(x)
+    wide = cast(x, np.dtype(np.float32)) if dtypes.is_half(x.dtype) else x
+    factor = scalar_like(wide, 10.0 ** abs_int(decimals))
+    up, down = (lax.mul, lax.div) if decimals > 0 else (lax.div, lax.mul)
+    return cast(down(rint(up(wide, factor)), factor), x.dtype)
+
+
+def abs_int(n: int) -> int:
+    """|n| of a Python int, where abs means the array function."""
+    return n if n >= 0 else -n
+
+
+around = round
+
+
+def fix(x: ArrayLike, out: None = None) -> Array:
+    """x rounded towards zero."""
+    refuse_out("fix", out)
+    return trunc(x)
+
+
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
+    """Fractional and integral parts, both with the sign of x."""
+    refuse_out("modf", out)
+    (x,) = promote_inexact("modf", x)
+    whole = trunc(x)
+    part = lax.select_n(isinf(x), lax.sub(x, whole), _full_like(x, 0))
+    return _copysign(part, x), whole
+
+
+def _float_bits(dtype: np.dtype) -> tuple[np.dtype, int, int]:
+    """The integer dtype of a float's bits, its mantissa bits and its exponent bias."""
+    info = dtypes.finfo(dtype)
+    return np.dtype(f"i{dtype.itemsize}"), info.nmant, 1 - int(info.minexp)
+
+
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
+    """Mantissa in [0.5, 1) and int32 exponent, so that x = mantissa * 2**exponent."""
+    (x,) = promote_inexact("frexp", x)
+    bits_dtype, mantissa_bits, bias = _float_bits(x.dtype)
+    tiny = lax.lt(lax.abs(x), _full_like(x, float(dtypes.finfo(x.dtype).tiny)))
+    shift = mantissa_bits + 1  # denormals are scaled into the normal range first
+    scaled = lax.select_n(tiny, x, lax.mul(x, _full_like(x, 2.0 ** shift)))
+    bits = lax.bitcast_convert_type(scaled, bits_dtype)
+    field = (1 << (x.dtype.itemsize * 8 - 1 - mantissa_bits)) - 1
+    exponent = lax.bitwise_and(lax.shift_right_logical(bits, _full_like(bits, mantissa_bits)),
+                               _full_like(bits, field))
+    cleared = lax.bitwise_and(bits, _full_like(bits, ~(field << mantissa_bits)))
+    mantissa = lax.bitcast_convert_type(
+        lax.bitwise_or(cleared, _full_like(bits, (bias - 1) << mantissa_bits)), x.dtype)
+    power = lax.convert_element_type(exponent, np.dtype(np.int32))
+    power = lax.sub(power, _full_like(power, bias - 1))
+    power = lax.sub(power, lax.select_n(tiny, _full_like(power, 0), _full_like(power, shift)))
+    special = lax.bitwise_or(lax.eq(x, _full_like(x, 0)), lax.bitwise_not(lax.is_finite(x)))
+    return (lax.select_n(special, mantissa, x),
+            lax.select_n(special, power, _full_like(power, 0)))
+
+
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 * 2**x2, exact also where 2**x2 alone would overflow."""
+    exponent = operand("ldexp", x2)
+    if kind(exponent.dtype) not in "biu":
+        raise DTypeError(f"functrans.numpy.ldexp: the exponent is an integer, and not "
+                         f"{exponent.dtype}.", where=user_source())
+    (x,) = promote_inexact("ldexp", x1)
+    shape = broadcast_shapes(x.shape, exponent.shape, name="ldexp")
+    x = broadcast(x, shape)
+    exponent = broadcast(cast(exponent, np.dtype(np.int32)), shape)
+    limit = int(dtypes.finfo(x.dtype).maxexp)
+    bits_dtype, mantissa_bits, bias = _float_bits(x.dtype)
+    # Four steps of bounded size keep every factor a normal number, made from its bits.
+    for _ in range(4):
+        step = lax.clamp(_full_like(exponent, 2 - limit), exponent,
+                         _full_like(exponent, limit - 1))
+        bits = lax.convert_element_type(lax.add(step, _full_like(step, bias)), bits_dtype)
+        bits = lax.shift_left(bits, _full_like(bits, mantissa_bits))
+        x = lax.mul(x, lax.bitcast_convert_type(bits, x.dtype))
+        exponent = lax.sub(exponent, step)
+    return x
+
+
+def _copysign(x: Array, y: Array) -> Array:
+    size = lax.abs(x)
+    return lax.select_n(_signbit(y), size, lax.neg(size))
+
+
+def _both_shaped(op: Callable[..., Array]) -> Callable[..., Array]:
+    """op with rank-0 operands and Python numbers broadcast to the shape of the other."""
+
+    def shaped(x: Array, y: Array) -> Array:
+        if type(x) is float:
+            x = scalar_like(y, x)
+        elif type(y) is float:
+            y = scalar_like(x, y)
+        return op(*broadcast_all("broadcast", x, y))
+
+    return shaped
+
+
+copysign = binary("copysign", _both_shaped(_copysign), "|x| with the sign of y.", np.copysign,
+                  kinds="fc", refused="c")
+
+
+def _heaviside(x: Array, y: Array) -> Array:
+    step = lax.select_n(lax.lt(x, _full_like(x, 0)), _full_like(x, 1), _full_like(x, 0))
+    result = lax.select_n(lax.eq(x, _full_like(x, 0)), step, y)
+    return lax.select_n(isnan(x), result, x)
+
+
+heaviside = binary("heaviside", _both_shaped(_heaviside),
+                   "0 where x < 0, y where x is 0, 1 where x > 0.", np.heaviside,
+                   kinds="fc", refused="c")
+
+
+def _hypot(x: Array, y: Array) -> Array:
+    """Scaled by the larger operand: no square overflows; the derivative at (0, 0) is 0."""
+    x, y = lax.abs(x), lax.abs(y)
+    large, small = lax.max(x, y), lax.min(x, y)
+    zero, one = _full_like(x, 0), _full_like(x, 1)
+    plain = lax.bitwise_or(lax.eq(large, zero), isinf(large))
+    ratio = lax.div(lax.select_n(plain, small, zero), lax.select_n(plain, large, one))
+    result = lax.mul(large, lax.sqrt(lax.add(one, lax.mul(ratio, ratio))))
+    infinite = lax.bitwise_or(isinf(x), isinf(y))
+    return lax.select_n(infinite, result, _full_like(x, np.inf))
+
+
+hypot = binary("hypot", _both_shaped(_hypot), "sqrt(x**2 + y**2) without overflow.", np.hypot,
+               kinds="fc", refused="c")
+
+
+def _logaddexp_base(x: Array, y: Array, exp: Callable[..., Array], log1p: Callable[..., Array]
+                    ) -> Array:
+    large = lax.max(x, y)
+    gap = lax.sub(x, y)
+    unknown = isnan(gap)  # NaN, or two equal infinities: their sum is right
+    gap = lax.select_n(unknown, gap, _full_like(gap, 0))
+    result = lax.add(large, log1p(exp(lax.neg(lax.abs(gap)))))
+    return lax.select_n(unknown, result, lax.add(x, y))
+
+
+def _logaddexp(x: Array, y: Array) -> Array:
+    if x.dtype.kind == "c":
+        first = lax.gt(lax.real(x), lax.real(y))
+        large, small = lax.select_n(first, y, x), lax.select_n(first, x, y)
+        return lax.add(large, lax.log1p(lax.exp(lax.sub(small, large))))
+    return _logaddexp_base(x, y, lax.exp, lax.log1p)
+
+
+def _logaddexp2(x: Array, y: Array) -> Array:
+    scale = _full_like(x, 1 / math.log(2))
+    return _logaddexp_base(x, y, lax.exp2, lambda v: lax.mul(lax.log1p(v), scale))
+
+
+logaddexp = binary("logaddexp", _both_shaped(_logaddexp), "log(exp(x) + exp(y)), elementwise.",
+                   np.logaddexp, kinds="fc")
+logaddexp2 = binary("logaddexp2", _both_shaped(_logaddexp2), "log2(2**x + 2**y), elementwise.",
+                    np.logaddexp2, kinds="fc", refused="c")
+
+
+def _fmax(x: Array, y: Array) -> Array:
+    return lax.select_n(isnan(x), lax.select_n(isnan(y), lax.max(x, y), x), y)
+
+
+def _fmin(x: Array, y: Array) -> Array:
+    return lax.select_n(isnan(x), lax.select_n(isnan(y), lax.min(x, y), x), y)
+
+
+fmax = binary("fmax", _both_shaped(_fmax), "The larger of x and y, the other one where one is NaN.",
+              np.fmax)
+fmin = binary("fmin", _both_shaped(_fmin),
+              "The smaller of x and y, the other one where one is NaN.", np.fmin)
+
+
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x to the power y in floating point."""
+    return lax.pow(*promote_inexact("float_power", x, y))
+
+
+def _scale(factor: float) -> Callable[..., Array]:
+    return lambda x: lax.mul(x, scalar_like(x, factor))
+
+
+deg2rad = radians = unary("deg2rad", _scale(math.pi / 180), "Degrees to radians.", np.deg2rad, "f")
+rad2deg = degrees = unary("rad2deg", _scale(180 / math.pi), "Radians to degrees.", np.rad2deg, "f")
+
+
+def _sinc(x: Array) -> Array:
+    """Around 0 a series, whose derivatives are right where sin(pi x) / (pi x) divides by 0."""
+    angle = lax.mul(x, scalar_like(x, math.pi))
+    zero = lax.eq(angle, _full_like(angle, 0))
+    square = lax.mul(angle, angle)
+    series = _full_like(x, 0)
+    for n in reversed(range(6)):
+        term = _full_like(x, (-1) ** n / math.factorial(2 * n + 1))
+        series = lax.add(lax.mul(series, square), term)
+    safe = lax.select_n(zero, angle, _full_like(angle, 1))
+    return lax.select_n(zero, lax.div(lax.sin(safe), safe), series)
+
+
+sinc = unary("sinc", _sinc, "sin(pi x) / (pi x), and 1 at 0.")
+
+
+def _i0(x: Array) -> Array:
+    size = lax.abs(x)
+    return lax.mul(lax.exp(size), lax.bessel_i0e(x))
+
+
+i0 = unary("i0", _i0, "Modified Bessel function of order 0.", None, "f")
+
+
+def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike = None,
+               neginf: ArrayLike = None) -> Array:
+    """x with NaN and infinities replaced by finite numbers (0 and the largest by default)."""
+    del copy
+    x = operand("nan_to_num", x)
+    if kind(x.dtype) not in "fc":
+        return x
+    if x.dtype.kind == "c":
+        parts = (nan_to_num(p, True, nan, posinf, neginf) for p in (lax.real(x), lax.imag(x)))
+        return lax.complex(*parts)
+    info = dtypes.finfo(x.dtype)
+    highest = float(info.max) if posinf is None else posinf
+    lowest = float(info.min) if neginf is None else neginf
+
+    def fill(value: ArrayLike) -> Array:
+        return broadcast(converted("nan_to_num", value, x.dtype), x.shape)
+
+    result = lax.select_n(isnan(x), x, fill(nan))
+    result = lax.select_n(lax.eq(x, _full_like(x, np.inf)), result, fill(highest))
+    return lax.select_n(lax.eq(x, _full_like(x, -np.inf)), result, fill(lowest))
+
+
+def real_if_close(a: ArrayLike, tol: float = 100) -> Array:
+    """The real part of a concrete complex array whose imaginary parts are below tol machine eps."""
+    x = operand("real_if_close", a)
+    if x.dtype.kind != "c":
+        return x
+    value = concrete("real_if_close", x, "a", "take the real part: real(a)")
+    limit = tol * np.finfo(value.dtype).eps if tol > 1 else tol
+    return lax.real(x) if np.all(np.abs(value.imag) < limit) else x
+
+
+# integers ------------------------------------------------------------------------------------
+
+
+def _integers(name: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
+    xs = broadcast_all(name, *promote_dtypes(name, x, y))
+    if kind(xs[0].dtype) not in "iu":
+        raise DTypeError(f"functrans.numpy.{name} takes integers, and got {xs[0].dtype}.",
+                         where=user_source())
+    return xs
+
+
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """Greatest common divisor, elementwise; gcd(0, 0) is 0."""
+    x, y = (absolute(v) for v in _integers("gcd", x1, x2))
+
+    def unfinished(pair: tuple[Array, Array]) -> Array:
+        rest = pair[1]
+        return lax.reduce_or(lax.ne(rest, _full_like(rest, 0)), tuple(range(rest.ndim)))
+
+    def step(pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        a, b = pair
+        done = lax.eq(b, _full_like(b, 0))
+        rest = lax.rem(a, lax.select_n(done, b, _full_like(b, 1)))
+        return lax.select_n(done, b, a), lax.select_n(done, rest, b)
+
+    return lax.while_loop(unfinished, step, (x, y))[0]
+
+
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """Least common multiple, elementwise; 0 if either is 0."""
+    x, y = (absolute(v) for v in _integers("lcm", x1, x2))
+    divisor = gcd(x, y)
+    zero = lax.eq(divisor, _full_like(divisor, 0))
+    safe = lax.select_n(zero, divisor, _full_like(divisor, 1))
+    return lax.mul(x, lax.div(y, safe))
+
+
+def unwrap(p: ArrayLike, discont: ArrayLike = None, axis: int = -1, period: ArrayLike = 2 * math.pi
+           ) -> Array:
+    """Phases along axis with jumps larger than half a period removed by whole periods."""
+    (x,) = promote_inexact("unwrap", p)
+    axis = axis % x.ndim
+    size = x.shape[axis]
+    starts = [0] * x.ndim
+    starts[axis] = 1
+    later = lax.slice(x, starts, x.shape)
+    stops = list(x.shape)
+    stops[axis] = size - 1
+    jump = lax.sub(later, lax.slice(x, [0] * x.ndim, stops))
+    period = converted("unwrap", period, x.dtype)
+    half = lax.div(period, _full_like(period, 2))
+    turns = floor(divide(jump + half, period))
+    wrapped = jump - turns * period
+    at_edge = lax.bitwise_and(lax.eq(wrapped, broadcast(lax.neg(half), wrapped.shape)),
+                              lax.gt(jump, _full_like(jump, 0)))
+    wrapped = lax.select_n(at_edge, wrapped, broadcast(half, wrapped.shape))
+    correction = lax.sub(wrapped, jump)
+    limit = half if discont is None else converted("unwrap", discont, x.dtype)
+    small = lax.lt(lax.abs(jump), broadcast(limit, jump.shape))
+    correction = lax.select_n(small, correction, _full_like(correction, 0))
+    config = [(0, 0, 0)] * x.ndim
+    config[axis] = (1, 0, 0)
+    return x + lax.pad(lax.cumsum(correction, axis=axis), scalar_like(x, 0), config)
+
+
+def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False,
+         invert: bool = False) -> Array:
+    """Whether each element is among test_elements."""
+    del assume_unique
+    x, tests = promote_dtypes("isin", element, test_elements)
+    tests = lax.reshape(tests, (tests.size,))
+    if tests.size == 0:
+        return filled(x.shape, invert, bool)
+    shape = (*x.shape, tests.shape[0])
+    found = lax.eq(lax.broadcast_in_dim(x, shape, tuple(range(x.ndim))),
+                   lax.broadcast_in_dim(tests, shape, (x.ndim,)))
+    found = lax.reduce_or(found, (x.ndim,))
+    return lax.bitwise_not(found) if invert else found
+
+
+def select(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Array:
+    """For each element the choice of the first condition that holds, else default."""
+    if len(condlist) != len(choicelist):
+        raise ArgumentError(f"functrans.numpy.select: {len(condlist)} conditions for "
+                            f"{len(choicelist)} choices.", where=user_source())
+    *choices, rest = promote_dtypes("select", *choicelist, default)
+    pairs = zip(reversed(condlist), reversed(choices), strict=True)
+    return functools.reduce(
+        lambda result, pair: select_where(operand("select", pair[0]), pair[1], result), pairs, rest)
+
+
+def piecewise(x: ArrayLike, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Array:
+    """funclist[i](x) where condlist[i] holds (the last one that does), else the extra function."""
+    x = operand("piecewise", x)
+    if isinstance(condlist, ARRAYS) or not isinstance(condlist, (list, tuple)):
+        conditions = operand("piecewise", np.asarray(condlist) if not isinstance(
+            condlist, ARRAYS) else condlist)
+        condlist = ([conditions] if conditions.ndim == x.ndim
+                    else [conditions[i] for i in range(conditions.shape[0])])
+    elif condlist and isinstance(condlist[0], (bool, np.bool_)) and len(condlist) == x.size:
+        condlist = [np.asarray(condlist)]
+    functions = list(funclist)
+    if len(functions) == len(condlist):
+        functions.append(0)
+    elif len(functions) != len(condlist) + 1:
+        raise ArgumentError(f"functrans.numpy.piecewise: {len(functions)} functions for "
+                            f"{len(condlist)} conditions; there may be one more.",
+                            where=user_source())
+
+    def value(f: Any) -> Array:
+        return converted("piecewise", f(x, *args, **kw) if callable(f) else f, x.dtype)
+
+    result = broadcast(value(functions[-1]), x.shape)
+    for condition, f in zip(condlist, functions[:-1], strict=True):
+        result = select_where(truth(operand("piecewise", condition)), value(f), result)
+    return result

@@ -1,0 +1,309 @@
+"""Changing the shape of arrays: reshape, reorder axes, flip, roll, and broadcast."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from functrans import lax
+from functrans.core.errors import ArgumentError, ShapeError
+from functrans.core.source import user_source
+from functrans.numpy.common import (
+    ARRAYS,
+    Array,
+    ArrayLike,
+    axis_index,
+    axis_tuple,
+    broadcast,
+    cast,
+    index_dtype,
+    is_traced,
+    operand,
+    operands,
+    shape_tuple,
+    size_of,
+    slice_axis,
+    static_int,
+    wrap,
+)
+from functrans.numpy.common import broadcast_shapes as _broadcast_shapes
+from functrans.numpy.creation import asarray
+from functrans.numpy.ufuncs import remainder
+
+
+def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
+    """The elements of a in another shape, one size of which may be -1.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.reshape(jnp.arange(4), (2, -1)).tolist()
+    [[0, 1], [2, 3]]
+    """
+    del copy
+    x = operand("reshape", a)
+    sizes = _resolve(x, shape)
+    if sizes == x.shape:
+        return x
+    if order == "F":
+        back = tuple(reversed(range(len(sizes))))
+        turned = lax.reshape(transpose(x), tuple(reversed(sizes)))
+        return lax.transpose(turned, back)
+    if order not in ("C", "K", "A"):
+        raise ArgumentError(f"functrans.numpy.reshape: order is 'C' or 'F', and not {order!r}.",
+                            where=user_source())
+    return lax.reshape(x, sizes)
+
+
+def _resolve(x: Array, shape: Any) -> tuple[Any, ...]:
+    """The new shape with -1 replaced; checks that the sizes agree."""
+    if isinstance(shape, int):
+        sizes: tuple[Any, ...] = (shape,)
+    elif isinstance(shape, (tuple, list)):
+        sizes = tuple(s if not isinstance(s, ARRAYS) else static_int("reshape", s, "shape")
+                      for s in shape)
+    else:
+        sizes = shape_tuple(shape, "reshape")
+    unknown = [i for i, s in enumerate(sizes) if isinstance(s, int) and s == -1]
+    if len(unknown) == 1:
+        known = math.prod(s for i, s in enumerate(sizes) if i != unknown[0])
+        if not (isinstance(known, int) and known == 0):
+            missing = x.size // known
+            sizes = tuple(missing if i == unknown[0] else s for i, s in enumerate(sizes))
+        elif x.size == 0:
+            sizes = tuple(0 if i == unknown[0] else s for i, s in enumerate(sizes))
+    if len(unknown) > 1 or math.prod(sizes) != x.size:
+        raise ShapeError(
+            f"functrans.numpy.reshape: an array of shape {x.shape} and {x.size} elements does "
+            f"not fit shape {tuple(shape) if isinstance(shape, (tuple, list)) else shape}.",
+            where=user_source())
+    return sizes
+
+
+def ravel(a: ArrayLike, order: str = "C") -> Array:
+    """The elements of a as a vector."""
+    return reshape(a, (-1,) if size_of(operand("ravel", a)) != 0 else (0,), order)
+
+
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """a with its axes in the given order, reversed by default.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.transpose(jnp.ones((2, 3))).shape
+    (3, 2)
+    """
+    x = operand("transpose", a)
+    if axes is None:
+        order = tuple(range(x.ndim))[::-1]
+    else:
+        order = axis_tuple(axes, x.ndim, "transpose")
+        if len(order) != x.ndim:
+            raise ArgumentError(f"functrans.numpy.transpose: axes {tuple(axes)} are not all axes "
+                                f"of shape {x.shape}.", where=user_source())
+    return lax.transpose(x, order) if x.ndim > 1 else x
+
+
+permute_dims = transpose
+
+
+def matrix_transpose(x: ArrayLike, /) -> Array:
+    """x with its last two axes exchanged."""
+    x = operand("matrix_transpose", x)
+    if x.ndim < 2:
+        raise ShapeError(f"functrans.numpy.matrix_transpose takes matrices, and got shape "
+                         f"{x.shape}.", where=user_source())
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
+    """a with two axes exchanged."""
+    x = operand("swapaxes", a)
+    i, j = axis_index(axis1, x.ndim, "swapaxes"), axis_index(axis2, x.ndim, "swapaxes")
+    order = list(range(x.ndim))
+    order[i], order[j] = j, i
+    return lax.transpose(x, tuple(order)) if i != j else x
+
+
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
+    """a with axes moved from source to destination, the others in their order."""
+    x = operand("moveaxis", a)
+    sources = axis_tuple(source, x.ndim, "moveaxis")
+    destinations = axis_tuple(destination, x.ndim, "moveaxis")
+    if len(sources) != len(destinations):
+        raise ArgumentError(f"functrans.numpy.moveaxis: {len(sources)} source axes for "
+                            f"{len(destinations)} destinations.", where=user_source())
+    order = [i for i in range(x.ndim) if i not in sources]
+    for to, axis in sorted(zip(destinations, sources, strict=True)):
+        order.insert(to, axis)
+    return lax.transpose(x, tuple(order)) if order != list(range(x.ndim)) else x
+
+
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
+    """a with axis moved to stand before the axis start."""
+    x = operand("rollaxis", a)
+    axis = axis_index(axis, x.ndim, "rollaxis")
+    start = start + x.ndim if start < 0 else start
+    if not 0 <= start <= x.ndim:
+        raise ArgumentError(f"functrans.numpy.rollaxis: start is out of bounds for {x.ndim} "
+                            "dimensions.", where=user_source())
+    return moveaxis(x, axis, start - 1 if axis < start else start)
+
+
+def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
+    """a without the given axes of size 1, or without all such axes."""
+    x = operand("squeeze", a)
+    if axis is None:
+        axes = tuple(i for i, s in enumerate(x.shape) if isinstance(s, int) and s == 1)
+    else:
+        axes = axis_tuple(axis, x.ndim, "squeeze")
+        for i in axes:
+            if x.shape[i] != 1:
+                raise ShapeError(f"functrans.numpy.squeeze: axis {i} of shape {x.shape} is not of "
+                                 "size 1.", where=user_source())
+    return lax.squeeze(x, axes) if axes else x
+
+
+def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
+    """a with new axes of size 1 at the given places of the result."""
+    x = operand("expand_dims", a)
+    count = len(axis) if isinstance(axis, Sequence) else 1
+    axes = axis_tuple(axis, x.ndim + count, "expand_dims")
+    return lax.expand_dims(x, axes) if axes else x
+
+
+def broadcast_to(array: ArrayLike, shape: Any) -> Array:
+    """array repeated along new or size-1 axes to fill shape.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.broadcast_to(jnp.arange(2), (2, 2)).tolist()
+    [[0, 1], [0, 1]]
+    """
+    x = operand("broadcast_to", array)
+    sizes = shape_tuple(shape, "broadcast_to")
+    if len(sizes) < x.ndim or _broadcast_shapes(x.shape, sizes, name="broadcast_to") != sizes:
+        raise ShapeError(f"functrans.numpy.broadcast_to: shape {x.shape} does not broadcast to "
+                         f"{sizes}.", where=user_source())
+    return broadcast(x, sizes)
+
+
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
+    """The arrays broadcast to one shape."""
+    xs = operands("broadcast_arrays", *args)
+    shape = _broadcast_shapes(*(x.shape for x in xs), name="broadcast_arrays")
+    return [broadcast(x, shape) for x in xs]
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
+    """The shape that arrays of the given shapes broadcast to."""
+    return _broadcast_shapes(*(shape_tuple(s) for s in shapes))
+
+
+def _at_least(n: int, name: str, arys: tuple[ArrayLike, ...]) -> Array | list[Array]:
+    result = []
+    for a in arys:
+        x = asarray(a)
+        if n == 1:
+            new: tuple[int, ...] = (0,) if x.ndim == 0 else ()
+        elif n == 2:
+            new = {0: (0, 1), 1: (0,)}.get(x.ndim, ())
+        else:
+            new = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}.get(x.ndim, ())
+        result.append(lax.expand_dims(x, new) if new else x)
+    return result[0] if len(result) == 1 else result
+
+
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
+    """Scalars as vectors of size 1, other arrays as they are."""
+    return _at_least(1, "atleast_1d", arys)
+
+
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
+    """Scalars and vectors as matrices of one row, other arrays as they are."""
+    return _at_least(2, "atleast_2d", arys)
+
+
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
+    """Arrays of fewer than three dimensions with axes of size 1 added."""
+    return _at_least(3, "atleast_3d", arys)
+
+
+# order along axes ----------------------------------------------------------------------------
+
+
+def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
+    """m in reversed order along axes, all by default."""
+    x = operand("flip", m)
+    return lax.rev(x, axis_tuple(axis, x.ndim, "flip"))
+
+
+def flipud(m: ArrayLike) -> Array:
+    """m with its first axis reversed."""
+    return flip(m, 0)
+
+
+def fliplr(m: ArrayLike) -> Array:
+    """m with its second axis reversed."""
+    return flip(m, 1)
+
+
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+    """m turned by k quarter turns in the plane of two axes, from the first towards the second."""
+    x = operand("rot90", m)
+    i, j = axis_tuple(axes, x.ndim, "rot90")
+    k %= 4
+    if k == 0:
+        return x
+    if k == 2:
+        return flip(x, (i, j))
+    return swapaxes(flip(x, j), i, j) if k == 1 else flip(swapaxes(x, i, j), j)
+
+
+def roll(a: ArrayLike, shift: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
+    """a shifted along axes, what leaves at one end entering at the other; shift may be traced.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.roll(jnp.arange(4), 1).tolist()
+    [3, 0, 1, 2]
+    """
+    x = operand("roll", a)
+    if axis is None:
+        return reshape(roll(ravel(x), shift, 0), x.shape)
+    axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)
+    if is_traced(shift):
+        steps: list[Any] = [shift] if not shift.ndim else [shift[i] for i in range(shift.shape[0])]
+    else:
+        steps = [static_int("roll", s, "shift")
+                 for s in (shift if isinstance(shift, (list, tuple)) else _flat(shift))]
+    if len(steps) == 1:
+        steps = steps * len(axes)
+    if len(axes) == 1:
+        axes = axes * len(steps)
+    if len(steps) != len(axes):
+        raise ArgumentError(f"functrans.numpy.roll: {len(steps)} shifts for {len(axes)} axes.",
+                            where=user_source())
+    for step, ax in zip(steps, axes, strict=True):
+        x = _roll_axis(x, step, axis_index(ax, x.ndim, "roll"))
+    return x
+
+
+def _flat(shift: Any) -> list[Any]:
+    if isinstance(shift, int):
+        return [shift]
+    x = operand("roll", shift)
+    return [int(s) for s in ravel(x).tolist()]
+
+
+def _roll_axis(x: Array, step: Any, axis: int) -> Array:
+    size = x.shape[axis]
+    if isinstance(size, int) and size == 0:
+        return x
+    if isinstance(step, int):
+        step = step % size
+        if isinstance(step, int) and step == 0:
+            return x
+        return lax.concatenate([slice_axis(x, size - step, size, axis),
+                                slice_axis(x, 0, size - step, axis)], axis)
+    start = cast(remainder(-step, size), index_dtype())
+    zero = wrap(start.dtype.type(0))
+    doubled = lax.concatenate([x, x], axis)
+    starts = [start if i == axis else zero for i in range(x.ndim)]
+    return lax.dynamic_slice(doubled, starts, x.shape)

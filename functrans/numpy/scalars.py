@@ -1,0 +1,197 @@
+"""Dtypes under their names, constants, and questions about types and shapes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from functrans.core import dtypes
+from functrans.core.dtypes import as_dtype, finfo, iinfo, issubdtype, kind
+from functrans.core.errors import ArgumentError
+from functrans.core.source import user_source
+from functrans.numpy.common import ARRAYS, PYTHON_SCALARS, Array, ArrayLike, Shape
+from functrans.numpy.creation import array, asarray
+
+__all__ = [
+    "bfloat16",
+    "bool_",
+    "can_cast",
+    "cdouble",
+    "complex64",
+    "complex128",
+    "complex_",
+    "complexfloating",
+    "csingle",
+    "double",
+    "dtype",
+    "e",
+    "euler_gamma",
+    "finfo",
+    "float16",
+    "float32",
+    "float64",
+    "float_",
+    "floating",
+    "generic",
+    "iinfo",
+    "inexact",
+    "inf",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "int_",
+    "integer",
+    "iscomplexobj",
+    "isdtype",
+    "isrealobj",
+    "isscalar",
+    "issubdtype",
+    "iterable",
+    "nan",
+    "ndim",
+    "newaxis",
+    "number",
+    "pi",
+    "promote_types",
+    "result_type",
+    "shape",
+    "signedinteger",
+    "single",
+    "size",
+    "uint",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "unsignedinteger",
+]
+
+
+class ScalarType:
+    """A dtype that converts when it is called: float32(x) is asarray(x, dtype=float32).
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.float32(1).dtype == jnp.float32
+    True
+    """
+
+    __slots__ = ("__name__", "dtype")
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = np.dtype(dtype)
+        self.__name__ = self.dtype.name
+
+    def __call__(self, x: ArrayLike = 0) -> Array:
+        return array(x, self.dtype)
+
+    def __eq__(self, other: object) -> bool:
+        return self.dtype == other
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"functrans.numpy.{self.__name__}"
+
+
+bool_ = ScalarType("bool")
+int8, int16, int32, int64 = (ScalarType(f"int{n}") for n in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (ScalarType(f"uint{n}") for n in (8, 16, 32, 64))
+float16, float32, float64 = (ScalarType(f"float{n}") for n in (16, 32, 64))
+bfloat16 = ScalarType(dtypes.bfloat16)
+complex64, complex128 = ScalarType("complex64"), ScalarType("complex128")
+single, double, csingle, cdouble = float32, float64, complex64, complex128
+# The defaults of their kind; inside default_dtypes write float and int.
+int_, uint, float_, complex_ = int32, uint32, float32, complex64
+
+dtype = np.dtype
+generic, number, inexact = np.generic, np.number, np.inexact
+integer, signedinteger, unsignedinteger = np.integer, np.signedinteger, np.unsignedinteger
+floating, complexfloating = np.floating, np.complexfloating
+
+pi, e, euler_gamma = math.pi, math.e, float(np.euler_gamma)
+inf, nan, newaxis = math.inf, math.nan, None
+
+
+def result_type(*args: Any) -> np.dtype:
+    """The dtype to which the arguments (arrays, dtypes, Python numbers) promote.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.result_type(jnp.float16, 2.0)
+    dtype('float16')
+    """
+    return dtypes.result_type(*args)
+
+
+def promote_types(a: Any, b: Any) -> np.dtype:
+    """The dtype to which two dtypes promote."""
+    return dtypes.promote_types(a, b)
+
+
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """Whether a dtype converts to another by NumPy's casting rule of that name."""
+    return bool(np.can_cast(from_.dtype if isinstance(from_, ARRAYS) else as_dtype(from_),
+                            as_dtype(to), casting))
+
+
+_KIND_NAMES = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu",
+               "real floating": "f", "complex floating": "c", "numeric": "iufc"}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind: a dtype, a name such as 'real floating', or a tuple of them."""
+    given = as_dtype(dtype)
+    for one in kind if isinstance(kind, tuple) else (kind,):
+        if isinstance(one, str) and one in _KIND_NAMES:
+            if dtypes.kind(given) in _KIND_NAMES[one]:
+                return True
+        elif isinstance(one, str):
+            raise ArgumentError(f"functrans.numpy.isdtype: unknown kind {one!r}; it is one of "
+                                f"{', '.join(_KIND_NAMES)}.", where=user_source())
+        elif given == as_dtype(one):
+            return True
+    return False
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether x has a complex dtype."""
+    if x is None:
+        return False
+    return kind(dtypes.dtype_of(x) if hasattr(x, "dtype") or type(x) in PYTHON_SCALARS
+                else asarray(x).dtype) == "c"
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether x does not have a complex dtype."""
+    return not iscomplexobj(x)
+
+
+def isscalar(element: Any) -> bool:
+    """Whether element is a number, or an array without dimensions."""
+    if isinstance(element, (*ARRAYS, np.ndarray)):
+        return element.ndim == 0
+    return isinstance(element, (*PYTHON_SCALARS, np.generic))
+
+
+def iterable(y: Any) -> bool:
+    """Whether y can be iterated over."""
+    return ndim(y) > 0 if isinstance(y, ARRAYS) else bool(np.iterable(y))
+
+
+def shape(a: Any) -> Shape:
+    """The shape of an array or of nested sequences."""
+    return tuple(a.shape) if hasattr(a, "shape") else asarray(a).shape
+
+
+def ndim(a: Any) -> int:
+    """The number of dimensions of an array or of nested sequences."""
+    return len(shape(a))
+
+
+def size(a: Any, axis: int | None = None) -> Any:
+    """The number of elements, or the size of one axis."""
+    whole = shape(a)
+    return whole[axis] if axis is not None else math.prod(whole)

@@ -1,0 +1,281 @@
+"""Sorting, partitioning and order statistics (median, quantile, percentile)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from functrans import lax
+from functrans.core import dtypes
+from functrans.core.errors import ArgumentError
+from functrans.core.source import user_source
+from functrans.numpy.common import (
+    Array,
+    ArrayLike,
+    Axis,
+    axis_index,
+    axis_tuple,
+    broadcast,
+    cast,
+    index_dtype,
+    operand,
+    promote_dtypes_inexact,
+    refuse_out,
+    static_int,
+    wrap,
+)
+from functrans.numpy.manipulation import ravel
+from functrans.numpy.reductions import any as _any
+from functrans.numpy.reductions import sum
+from functrans.numpy.ufuncs import isnan
+
+
+def _check_kind(name: str, kind: str | None, order: Any) -> None:
+    if kind not in (None, "stable", "quicksort", "mergesort", "heapsort"):
+        raise ArgumentError(f"functrans.numpy.{name}: unknown kind={kind!r}.", where=user_source())
+    if order is not None:
+        raise ArgumentError(f"functrans.numpy.{name} does not take order=: arrays have no fields.",
+                            where=user_source())
+
+
+def sort(a: ArrayLike, axis: int | None = -1, *, kind: str | None = None, order: None = None,
+         stable: bool = True, descending: bool = False) -> Array:
+    """a sorted along axis, or flattened and sorted if axis is None; NaN comes last.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.sort(jnp.asarray([3, 1, 2])).tolist()
+    [1, 2, 3]
+    """
+    _check_kind("sort", kind, order)
+    x = operand("sort", a)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = axis_index(axis, x.ndim, "sort")
+    result = lax.sort(x, dimension=axis, is_stable=stable)
+    return lax.rev(result, (axis,)) if descending else result
+
+
+def argsort(a: ArrayLike, axis: int | None = -1, *, kind: str | None = None, order: None = None,
+            stable: bool = True, descending: bool = False) -> Array:
+    """The indices that sort a along axis; equal elements keep their order.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.argsort(jnp.asarray([3, 1, 2])).tolist()
+    [1, 2, 0]
+    """
+    _check_kind("argsort", kind, order)
+    x = operand("argsort", a)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = axis_index(axis, x.ndim, "argsort")
+    places = lax.broadcasted_iota(index_dtype(), x.shape, axis)
+    if not descending:
+        return lax.sort((x, places), dimension=axis, is_stable=stable, num_keys=1)[1]
+    # Sorted backwards and read backwards: equal elements keep their order.
+    backwards = lax.sort((lax.rev(x, (axis,)), lax.rev(places, (axis,))), dimension=axis,
+                         is_stable=stable, num_keys=1)[1]
+    return lax.rev(backwards, (axis,))
+
+
+def lexsort(keys: Any, axis: int = -1) -> Array:
+    """The indices that sort by the last key, ties by the one before it, and so on."""
+    xs = [operand("lexsort", k) for k in keys]
+    if not xs:
+        raise ArgumentError("functrans.numpy.lexsort needs at least one key.", where=user_source())
+    if not xs[0].ndim:
+        return wrap(np.zeros((), index_dtype()))
+    axis = axis_index(axis, xs[0].ndim, "lexsort")
+    places = lax.broadcasted_iota(index_dtype(), xs[0].shape, axis)
+    return lax.sort((*reversed(xs), places), dimension=axis, is_stable=True, num_keys=len(xs))[-1]
+
+
+def sort_complex(a: ArrayLike) -> Array:
+    """a sorted along its last axis as complex numbers, by real and then by imaginary part."""
+    x = operand("sort_complex", a)
+    x = cast(x, dtypes.complex_dtype(dtypes.to_inexact_dtype(x.dtype)))
+    return sort(x)
+
+
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
+    """a with the kth element along axis where sorting would put it, smaller ones before it."""
+    x = operand("partition", a)
+    _check_kth("partition", kth, x, axis)
+    return sort(x, axis)
+
+
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
+    """The indices that partition a around its kth element along axis."""
+    x = operand("argpartition", a)
+    _check_kth("argpartition", kth, x, axis)
+    return argsort(x, axis)
+
+
+def _check_kth(name: str, kth: int, x: Array, axis: int) -> None:
+    size = x.shape[axis_index(axis, x.ndim, name)]
+    k = static_int(name, kth, "kth")
+    if not -size <= k < size:
+        raise ArgumentError(f"functrans.numpy.{name}: kth={k} is out of bounds for axis {axis} of "
+                            f"shape {x.shape}.", where=user_source())
+
+
+# order statistics ----------------------------------------------------------------------------
+
+
+def _quantile(
+    name: str, a: ArrayLike, q: ArrayLike, axis: Axis, method: str, keepdims: bool, skip_nan: bool
+) -> Array:
+    """Quantiles along axes: sort them as one, then read between two neighbours."""
+    if method not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise ArgumentError(f"functrans.numpy.{name}: unknown method={method!r}; it is linear, "
+                            "lower, higher, midpoint or nearest.", where=user_source())
+    x, q = promote_dtypes_inexact(name, a, q)
+    q = operand(name, q)
+    if x.dtype.kind == "c":
+        raise ArgumentError(f"functrans.numpy.{name} does not take complex numbers.",
+                            where=user_source())
+    dtype = x.dtype
+    if dtypes.is_half(dtype):
+        x, q = (lax.convert_element_type(v, np.dtype(np.float32)) for v in (x, q))
+    axes = axis_tuple(axis, x.ndim, name)
+    rest = tuple(i for i in range(x.ndim) if i not in axes)
+    lead = tuple(x.shape[i] for i in rest)
+    kept_shape = tuple(1 if i in axes else s for i, s in enumerate(x.shape))
+    flat_shape = (*lead, math.prod(x.shape[i] for i in axes))
+    x = lax.reshape(lax.transpose(x, (*rest, *axes)), flat_shape)
+    size = x.shape[-1]
+    nan = isnan(x)
+    x = lax.sort(x, dimension=x.ndim - 1, is_stable=False)
+    whole = (*q.shape, *lead)
+    if skip_nan:
+        count = sum(lax.bitwise_not(nan), -1, x.dtype)
+        count = lax.broadcast_in_dim(count, whole, tuple(range(q.ndim, len(whole))))
+    else:
+        count = lax.full(whole, size, x.dtype)
+    one = lax.full_like(count, 1)
+    place = lax.mul(lax.broadcast_in_dim(q, whole, tuple(range(q.ndim))), lax.sub(count, one))
+    last = lax.max(lax.sub(count, one), lax.full_like(count, 0))
+    low = lax.clamp(lax.full_like(place, 0), lax.floor(place), last)
+    high = lax.clamp(lax.full_like(place, 0), lax.ceil(place), last)
+    fraction = lax.sub(place, lax.floor(place))
+    below, above = _pick(x, low, q.ndim), _pick(x, high, q.ndim)
+    if method == "linear":
+        result = lax.add(lax.mul(below, lax.sub(one, fraction)), lax.mul(above, fraction))
+        result = lax.select_n(lax.eq(below, above), result, below)  # infinities too
+    elif method == "lower":
+        result = below
+    elif method == "higher":
+        result = above
+    elif method == "midpoint":
+        half = lax.mul(lax.add(below, above), lax.full_like(below, 0.5))
+        result = lax.select_n(lax.eq(low, high), half, below)
+    else:
+        nearest = lax.round(place, lax.RoundingMethod.TO_NEAREST_EVEN)
+        result = _pick(x, lax.clamp(lax.full_like(place, 0), nearest, last), q.ndim)
+    if not skip_nan:
+        spoilt = broadcast(_any(nan, -1), result.shape)
+    else:
+        spoilt = lax.le(count, lax.full_like(count, 0))
+    result = lax.select_n(spoilt, result, lax.full_like(result, np.nan))
+    result = cast(result, dtype)
+    return lax.reshape(result, (*q.shape, *kept_shape)) if keepdims else result
+
+
+def _pick(x: Array, index: Array, extra: int) -> Array:
+    """x[..., i] for i of shape (extra axes, leading axes of x)."""
+    lead = x.ndim - 1
+    index = cast(index, index_dtype())
+    coordinates = [lax.expand_dims(
+        lax.broadcasted_iota(index_dtype(), index.shape, extra + i), (index.ndim,))
+        for i in range(lead)]
+    coordinates.append(lax.expand_dims(index, (index.ndim,)))
+    starts = lax.concatenate(coordinates, index.ndim)
+    dims = lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=tuple(range(x.ndim)),
+                                      start_index_map=tuple(range(x.ndim)))
+    return lax.gather(x, starts, dims, (1,) * x.ndim, mode="clip")
+
+
+def _check_range(name: str, q: Any, top: float) -> Any:
+    if isinstance(q, (list, tuple)):
+        q = np.asarray(q)
+    if isinstance(q, (int, float, np.ndarray)) and not np.all((np.asarray(q) >= 0)
+                                                              & (np.asarray(q) <= top)):
+        raise ArgumentError(f"functrans.numpy.{name}: q must lie in [0, {top}].",
+                            where=user_source())
+    return _strong_or_scalar(q)
+
+
+def _strong_or_scalar(q: Any) -> Any:
+    """Given as NumPy's default float64, q is a number like any in Python: weak."""
+    if isinstance(q, np.ndarray) and q.dtype in (np.float64, np.int64):
+        return wrap(q.astype(dtypes.default_float()), True)
+    return q
+
+
+def quantile(
+    a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
+    overwrite_input: bool = False, method: str = "linear", keepdims: bool = False,
+) -> Array:
+    """The values below which a fraction q in [0, 1] lies along axes; NaN if there is one.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.quantile(jnp.asarray([1.0, 2.0, 4.0]), 0.5).tolist()
+    2.0
+    """
+    refuse_out("quantile", out)
+    q = _check_range("quantile", q, 1)
+    return _quantile("quantile", a, q, axis, method, keepdims, False)
+
+
+def nanquantile(
+    a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
+    overwrite_input: bool = False, method: str = "linear", keepdims: bool = False,
+) -> Array:
+    """As quantile, without NaN."""
+    refuse_out("nanquantile", out)
+    q = _check_range("nanquantile", q, 1)
+    return _quantile("nanquantile", a, q, axis, method, keepdims, True)
+
+
+def _hundredth(q: Any) -> Any:
+    if isinstance(q, (int, float, np.ndarray)):
+        return q / 100
+    q = operand("percentile", q)
+    q = cast(q, dtypes.to_inexact_dtype(q.dtype))
+    return lax.div(q, lax.full_like(q, 100))
+
+
+def percentile(
+    a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
+    overwrite_input: bool = False, method: str = "linear", keepdims: bool = False,
+) -> Array:
+    """As quantile, with q in percent."""
+    refuse_out("percentile", out)
+    q = _hundredth(_check_range("percentile", q, 100))
+    return _quantile("percentile", a, q, axis, method, keepdims, False)
+
+
+def nanpercentile(
+    a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
+    overwrite_input: bool = False, method: str = "linear", keepdims: bool = False,
+) -> Array:
+    """As percentile, without NaN."""
+    refuse_out("nanpercentile", out)
+    q = _hundredth(_check_range("nanpercentile", q, 100))
+    return _quantile("nanpercentile", a, q, axis, method, keepdims, True)
+
+
+def median(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+           keepdims: bool = False) -> Array:
+    """The middle value along axes, or the mean of the two middle ones; NaN if there is one."""
+    refuse_out("median", out)
+    return _quantile("median", a, 0.5, axis, "midpoint", keepdims, False)
+
+
+def nanmedian(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+              keepdims: bool = False) -> Array:
+    """The middle value along axes of the elements that are not NaN."""
+    refuse_out("nanmedian", out)
+    return _quantile("nanmedian", a, 0.5, axis, "midpoint", keepdims, True)
+

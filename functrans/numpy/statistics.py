@@ -1,0 +1,308 @@
+"""Histograms, covariance and linear interpolation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans import lax
+from functrans.core import dtypes
+from functrans.core.errors import ArgumentError, ShapeError
+from functrans.core.source import user_source
+from functrans.numpy.common import (
+    ARRAYS,
+    Array,
+    ArrayLike,
+    DTypeLike,
+    broadcast,
+    cast,
+    concrete,
+    converted,
+    operand,
+    promote_dtypes_inexact,
+    scalar_like,
+    slice_axis,
+    static_int,
+    wrap,
+)
+from functrans.numpy.creation import asarray, linspace
+from functrans.numpy.elementwise import select_where
+from functrans.numpy.joining import concatenate
+from functrans.numpy.manipulation import atleast_2d, ravel
+from functrans.numpy.products import diag, dot
+from functrans.numpy.reductions import average, mean, sum
+from functrans.numpy.reductions import max as _max
+from functrans.numpy.reductions import min as _min
+from functrans.numpy.searching import count_into, searchsorted, take
+from functrans.numpy.ufuncs import conj, divide, multiply, remainder, sqrt, subtract
+
+
+def _bounds(x: Array, given: Any) -> tuple[Array, Array]:
+    """The range of a histogram: given or that of the data, and wider where it is empty."""
+    if given is not None:
+        low, high = (operand("histogram", v) for v in promote_dtypes_inexact("histogram", *given))
+        low, high = cast(low, x.dtype), cast(high, x.dtype)
+    elif x.size == 0:
+        return scalar_like(x, 0), scalar_like(x, 1)
+    else:
+        low, high = _min(x), _max(x)
+    same = lax.eq(low, high)
+    half = scalar_like(low, 0.5)
+    return (lax.select_n(same, low, lax.sub(low, half)),
+            lax.select_n(same, high, lax.add(high, half)))
+
+
+def histogram_bin_edges(a: ArrayLike, bins: ArrayLike = 10, range: Any = None,
+                        weights: ArrayLike = None) -> Array:
+    """Edges of equal bins over the data or over range; a rule's name as bins needs a concrete a."""
+    x = asarray(a)
+    x = cast(x, dtypes.to_inexact_dtype(x.dtype))
+    if isinstance(bins, str):
+        value = concrete("histogram_bin_edges", x, "a", "bins=10")
+        edges = np.histogram_bin_edges(value, bins, range, weights)
+        return wrap(edges.astype(x.dtype))
+    if np.ndim(bins) == 1 or (isinstance(bins, ARRAYS) and bins.ndim == 1):
+        edges = asarray(bins)
+        return cast(edges, dtypes.to_inexact_dtype(edges.dtype))
+    count = static_int("histogram_bin_edges", bins, "bins")
+    low, high = _bounds(ravel(x), range)
+    return linspace(low, high, count + 1)
+
+
+def _bin_of(x: Array, edges: Array) -> Array:
+    """The bin of each value; outside of the edges the number of bins, which is then dropped."""
+    n = edges.shape[0] - 1
+    place = searchsorted(edges, x, side="right")
+    place = lax.sub(place, lax.full_like(place, 1))
+    last = slice_axis(edges, n, n + 1)
+    at_end = lax.eq(x, broadcast(cast(last, x.dtype), x.shape))
+    place = lax.select_n(at_end, place, lax.full_like(place, n - 1))
+    outside = lax.lt(place, lax.full_like(place, 0))
+    return lax.select_n(outside, place, lax.full_like(place, n))
+
+
+def histogram(
+    a: ArrayLike, bins: ArrayLike = 10, range: Any = None, weights: ArrayLike = None,
+    density: bool | None = None,
+) -> tuple[Array, Array]:
+    """Number (or weight, or density) of elements in each bin, and the edges of the bins.
+
+    >>> import functrans.numpy as jnp
+    >>> counts, edges = jnp.histogram(jnp.asarray([0.0, 1.0, 1.0]), bins=2)
+    >>> counts.tolist(), edges.tolist()
+    ([1.0, 2.0], [0.0, 0.5, 1.0])
+    """
+    x = ravel(asarray(a))
+    edges = histogram_bin_edges(x, bins, range, weights)
+    (x,) = promote_dtypes_inexact("histogram", x)
+    dtype = edges.dtype
+    w = None if weights is None else ravel(asarray(weights))
+    if w is not None and w.shape != x.shape:
+        raise ShapeError(f"functrans.numpy.histogram: weights of shape {w.shape} for values of "
+                         f"shape {x.shape}.", where=user_source())
+    count = edges.shape[0] - 1
+    counts = count_into(_bin_of(cast(x, dtype), edges), w, count,
+                        dtypes.default_float() if w is None else None)
+    counts = cast(counts, dtypes.to_inexact_dtype(counts.dtype))
+    if density:
+        widths = subtract(slice_axis(edges, 1, count + 1), slice_axis(edges, 0, count))
+        counts = divide(divide(counts, cast(widths, counts.dtype)), sum(counts))
+    return counts, edges
+
+
+def histogramdd(
+    sample: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike = None,
+    density: bool | None = None,
+) -> tuple[Array, list[Array]]:
+    """A histogram over several dimensions; sample has a row for each point."""
+    x = asarray(sample)
+    if x.ndim != 2:
+        raise ShapeError(f"functrans.numpy.histogramdd takes a matrix of points, and got shape "
+                         f"{x.shape}.", where=user_source())
+    (x,) = promote_dtypes_inexact("histogramdd", x)
+    rank = x.shape[1]
+    all_bins = list(bins) if isinstance(bins, Sequence) else [bins] * rank
+    if len(all_bins) != rank:
+        raise ArgumentError(f"functrans.numpy.histogramdd: {len(all_bins)} bins for {rank} "
+                            "dimensions.", where=user_source())
+    ranges = [None] * rank if range is None else list(range)
+    index: Any = None
+    edges, sizes = [], []
+    outside: Any = None
+    for d, (b, r) in enumerate(zip(all_bins, ranges, strict=True)):
+        column = lax.squeeze(slice_axis(x, d, d + 1, 1), (1,))
+        edge = histogram_bin_edges(column, b, r)
+        n = edge.shape[0] - 1
+        place = _bin_of(column, cast(edge, column.dtype))
+        out = lax.ge(place, lax.full_like(place, n))
+        index = place if index is None else index * n + place
+        outside = out if outside is None else lax.bitwise_or(outside, out)
+        edges.append(edge)
+        sizes.append(n)
+    total = int(np.prod(sizes))
+    index = lax.select_n(outside, index, lax.full_like(index, total))
+    w = None if weights is None else asarray(weights)
+    counts = count_into(index, w, total, dtypes.default_float() if w is None else None)
+    counts = lax.reshape(cast(counts, dtypes.to_inexact_dtype(counts.dtype)), tuple(sizes))
+    if density:
+        counts = divide(counts, sum(counts))
+        for d, edge in enumerate(edges):
+            n = edge.shape[0] - 1
+            widths = cast(subtract(slice_axis(edge, 1, n + 1), slice_axis(edge, 0, n)),
+                          counts.dtype)
+            counts = divide(counts, lax.broadcast_in_dim(widths, counts.shape, (d,)))
+    return counts, edges
+
+
+def histogram2d(
+    x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike = None,
+    density: bool | None = None,
+) -> tuple[Array, Array, Array]:
+    """A histogram over the points (x, y), and the edges along both axes."""
+    xs, ys = promote_dtypes_inexact("histogram2d", asarray(x), asarray(y))
+    points = lax.concatenate([lax.expand_dims(v, (1,)) for v in (xs, ys)], 1)
+    if isinstance(bins, (list, tuple)) and len(bins) == 2:
+        pair: Any = list(bins)
+    else:
+        pair = [bins, bins]
+    counts, edges = histogramdd(points, pair, range, weights, density)
+    return counts, edges[0], edges[1]
+
+
+# covariance ----------------------------------------------------------------------------------
+
+
+def cov(
+    m: ArrayLike, y: ArrayLike = None, rowvar: bool = True, bias: bool = False,
+    ddof: int | None = None, fweights: ArrayLike = None, aweights: ArrayLike = None,
+    dtype: DTypeLike = None,
+) -> Array:
+    """Covariance matrix of variables in rows (columns if not rowvar), over N - 1 (N if bias)."""
+    if y is None:
+        (x,) = promote_dtypes_inexact("cov", asarray(m))
+    else:
+        x, other = promote_dtypes_inexact("cov", asarray(m), asarray(y))
+    if dtype is not None:
+        x = cast(x, dtypes.as_dtype(dtype))
+    if x.ndim > 2:
+        raise ShapeError(f"functrans.numpy.cov takes a vector or matrix, and got shape {x.shape}.",
+                         where=user_source())
+    vector = x.ndim < 2
+    x = atleast_2d(x)
+    if not rowvar and not vector:
+        x = lax.transpose(x, (1, 0))
+    if y is not None:
+        other = atleast_2d(other)
+        if not rowvar and other.shape[0] != 1:
+            other = lax.transpose(other, (1, 0))
+        x = concatenate([x, cast(other, x.dtype)], 0)
+    if ddof is None:
+        ddof = 0 if bias else 1
+    w: Any = None
+    if fweights is not None:
+        w = cast(asarray(fweights), dtypes.real_dtype(x.dtype))
+    if aweights is not None:
+        a = cast(asarray(aweights), dtypes.real_dtype(x.dtype))
+        w = a if w is None else multiply(w, a)
+    if w is None:
+        centre = mean(x, 1)
+        factor: Any = max(x.shape[1] - ddof, 0)
+    else:
+        centre, total = average(x, 1, cast(w, x.dtype), returned=True)
+        total = slice_axis(total, 0, 1)
+        total = lax.reshape(total, ())
+        if ddof == 0:
+            factor = total
+        elif aweights is None:
+            factor = subtract(total, ddof)
+        else:
+            square = sum(multiply(cast(w, x.dtype), cast(asarray(aweights), x.dtype)))
+            factor = subtract(total, divide(multiply(square, ddof), total))
+    x = subtract(x, lax.expand_dims(centre, (1,)))
+    weighted = x if w is None else multiply(x, cast(w, x.dtype))
+    product = dot(x, lax.transpose(conj(weighted), (1, 0)))
+    factor = scalar_like(product, factor) if isinstance(factor, int) else cast(factor,
+                                                                               product.dtype)
+    result = divide(product, factor)
+    return lax.reshape(result, ()) if result.shape == (1, 1) else result
+
+
+def corrcoef(x: ArrayLike, y: ArrayLike = None, rowvar: bool = True, dtype: DTypeLike = None
+             ) -> Array:
+    """Correlation coefficients of variables in rows (columns if not rowvar)."""
+    c = cov(x, y, rowvar, dtype=dtype)
+    if not c.ndim:
+        return divide(c, c)
+    variance = diag(c)
+    spread = sqrt(lax.real(variance) if variance.dtype.kind == "c" else variance)
+    c = divide(c, lax.expand_dims(spread, (1,)))
+    c = divide(c, lax.expand_dims(spread, (0,)))
+    if c.dtype.kind == "c":
+        return lax.complex(_unit(lax.real(c)), _unit(lax.imag(c)))
+    return _unit(c)
+
+
+def _unit(x: Array) -> Array:
+    return lax.clamp(scalar_like(x, -1), x, scalar_like(x, 1))
+
+
+# interpolation -------------------------------------------------------------------------------
+
+
+def interp(
+    x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike = None, right: ArrayLike = None,
+    period: ArrayLike = None,
+) -> Array:
+    """Piecewise linear interpolation at x of the points (xp, fp), xp rising.
+
+    Outside of the points the value is left or right (by default that of the end point;
+    "extrapolate" continues the outer segments); with period, x and xp wrap around.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.interp(0.5, jnp.asarray([0.0, 1.0]), jnp.asarray([2.0, 4.0])).tolist()
+    3.0
+    """
+    at, knots = promote_dtypes_inexact("interp", asarray(x), asarray(xp))
+    (values,) = promote_dtypes_inexact("interp", asarray(fp))
+    if knots.ndim != 1 or values.shape != knots.shape:
+        raise ShapeError(f"functrans.numpy.interp: xp and fp are vectors of one size, and have "
+                         f"shapes {knots.shape} and {values.shape}.", where=user_source())
+    if period is not None:
+        cycle = converted("interp", period, knots.dtype)
+        at, knots = remainder(at, cycle), remainder(knots, cycle)
+        places = lax.iota(np.dtype(np.int32), knots.shape[0])
+        knots, places = lax.sort((knots, places), dimension=0, num_keys=1)
+        values = take(values, places, mode="clip")
+        n = knots.shape[0]
+        knots = concatenate([slice_axis(knots, n - 1, n) - cycle, knots,
+                             slice_axis(knots, 0, 1) + cycle])
+        values = concatenate([slice_axis(values, n - 1, n), values, slice_axis(values, 0, 1)])
+    n = knots.shape[0]
+    if n == 1:
+        result = broadcast(lax.reshape(values, ()), at.shape)
+    else:
+        index = searchsorted(knots, at, side="right")
+        index = lax.clamp(scalar_like(index, 1), index, scalar_like(index, n - 1))
+        before = lax.sub(index, lax.full_like(index, 1))
+        x0, x1 = take(knots, before, mode="clip"), take(knots, index, mode="clip")
+        y0, y1 = take(values, before, mode="clip"), take(values, index, mode="clip")
+        width = lax.sub(x1, x0)
+        empty = lax.eq(width, lax.full_like(width, 0))
+        safe = lax.select_n(empty, width, lax.full_like(width, 1))
+        part = cast(lax.div(lax.sub(at, x0), safe), values.dtype)
+        result = lax.add(y0, lax.mul(part, lax.sub(y1, y0)))
+        result = lax.select_n(empty, result, y0)
+    if period is None:
+        first, last = slice_axis(knots, 0, 1), slice_axis(knots, n - 1, n)
+        first, last = lax.reshape(first, ()), lax.reshape(last, ())
+        ends = (lax.reshape(slice_axis(values, 0, 1), ()),
+                lax.reshape(slice_axis(values, n - 1, n), ()))
+        if not (isinstance(left, str) and left == "extrapolate"):
+            value = ends[0] if left is None else converted("interp", left, result.dtype)
+            result = select_where(lax.lt(at, broadcast(first, at.shape)), value, result)
+        if not (isinstance(right, str) and right == "extrapolate"):
+            value = ends[1] if right is None else converted("interp", right, result.dtype)
+            result = select_where(lax.gt(at, broadcast(last, at.shape)), value, result)
+    return result

@@ -1,0 +1,547 @@
+"""The elementwise functions that are one operation of functrans.lax: a table of them.
+
+Every public function here is an `EagerOp`: outside a trace it runs NumPy's inner loop on arrays of
+one dtype without any Python; otherwise it calls the Python function made here, which first tries
+the cheap case (arrays of one dtype and shape) and then promotes and broadcasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans import lax
+from functrans._runtime import EagerOp
+from functrans.core.dtypes import as_dtype, kind
+from functrans.core.errors import ArgumentError, DTypeError
+from functrans.core.source import user_source
+from functrans.numpy.common import (
+    ARRAYS,
+    Array,
+    ArrayLike,
+    cast,
+    operand,
+    promote,
+    promote_inexact,
+    scalar_like,
+    wrap,
+)
+
+Operation = Callable[..., Any]
+NUMBERS = (float, int)
+
+
+def ufunc_like(
+    name: str, doc: str, fallback: Operation, fast: np.ufunc | None = None, kinds: str = "biufc"
+) -> Any:
+    """`fallback` under the public name, with NumPy's loop as fast path for dtypes of `kinds`."""
+    fallback.__name__ = fallback.__qualname__ = name
+    fallback.__module__ = __name__
+    fallback.__doc__ = doc
+    return fallback if fast is None else EagerOp(fast, fallback, name, doc, kinds)
+
+
+def unary(
+    name: str, op: Operation, doc: str, fast: np.ufunc | None = None, kinds: str = "fc",
+    integer: Operation | None = None,
+) -> Any:
+    """A function of one array: `kinds` go to op directly, others to `integer` or become floating.
+
+    `kinds` of "biufc" means that op takes every dtype.
+    """
+
+    def fallback(x: ArrayLike, /) -> Array:
+        if isinstance(x, ARRAYS) and x.dtype.kind in kinds:
+            return op(x)
+        x = operand(name, x)
+        if kind(x.dtype) in kinds:
+            return op(x)
+        return integer(x) if integer is not None else op(promote_inexact(name, x)[0])
+
+    return ufunc_like(name, doc, fallback, fast, kinds)
+
+
+def binary(
+    name: str, op: Operation, doc: str, fast: np.ufunc | None = None, kinds: str = "biufc",
+    refused: str = "", boolean: Operation | None = None,
+) -> Any:
+    """A function of two arrays, promoted to one dtype; to a floating one if not among `kinds`."""
+    promoted = promote if kinds != "fc" else promote_inexact
+    direct = "".join(k for k in kinds if k not in refused and (boolean is None or k != "b"))
+    floats, integers = "f" in direct, "i" in direct
+
+    def fallback(x: ArrayLike, y: ArrayLike, /) -> Array:
+        # The cheap cases: one dtype and shape, or an array and a Python number of no higher kind,
+        # which stays a number so that it prints as a literal.
+        if isinstance(x, ARRAYS):
+            dtype = x.dtype
+            if isinstance(y, ARRAYS):
+                if y.dtype is dtype and x.shape == y.shape and dtype.kind in direct:
+                    return op(x, y)
+            elif floats and dtype.kind == "f" and type(y) in NUMBERS:
+                return op(x, float(y))
+            elif integers and dtype.kind == "i" and type(y) is int and -128 <= y <= 127:
+                return op(x, y)
+        elif floats and isinstance(y, ARRAYS) and y.dtype.kind == "f" and type(x) in NUMBERS:
+            return op(float(x), y)
+        x, y = promoted(name, x, y)
+        dtype = x.dtype
+        k = kind(dtype)
+        if k in refused:
+            raise DTypeError(f"functrans.numpy.{name} does not take {dtype}.",
+                             where=user_source())
+        if k == "b" and boolean is not None:
+            return boolean(x, y)
+        return op(x, y)
+
+    return ufunc_like(name, doc, fallback, fast, direct)
+
+
+def predicate(name: str, op: Operation, doc: str, exact: bool, fast: np.ufunc | None = None) -> Any:
+    """A test of floating values; every integer and boolean answers `exact`."""
+
+    def constant(x: Array) -> Array:
+        return lax.full(x.shape, exact, np.dtype(bool))
+
+    return unary(name, op, doc, fast, integer=constant)
+
+
+# trigonometry --------------------------------------------------------------------------------
+
+sin = unary("sin", lax.sin, """Sine of x in radians, elementwise.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.sin(jnp.zeros(2)).tolist()
+    [0.0, 0.0]
+    """, np.sin)
+cos = unary("cos", lax.cos, "Cosine of x in radians, elementwise.", np.cos)
+tan = unary("tan", lax.tan, "Tangent of x in radians, elementwise.", np.tan)
+arcsin = unary("arcsin", lax.asin, "Angle in [-pi/2, pi/2] whose sine is x.", np.arcsin)
+arccos = unary("arccos", lax.acos, "Angle in [0, pi] whose cosine is x.", np.arccos)
+arctan = unary("arctan", lax.atan, "Angle in [-pi/2, pi/2] whose tangent is x.", np.arctan)
+sinh = unary("sinh", lax.sinh, "Hyperbolic sine, elementwise.", np.sinh)
+cosh = unary("cosh", lax.cosh, "Hyperbolic cosine, elementwise.", np.cosh)
+tanh = unary("tanh", lax.tanh, "Hyperbolic tangent, elementwise.", np.tanh)
+arcsinh = unary("arcsinh", lax.asinh, "Inverse hyperbolic sine, elementwise.", np.arcsinh)
+arccosh = unary("arccosh", lax.acosh, "Inverse hyperbolic cosine, elementwise.", np.arccosh)
+arctanh = unary("arctanh", lax.atanh, "Inverse hyperbolic tangent, elementwise.", np.arctanh)
+arctan2 = binary("arctan2", lax.atan2, "Angle of the point (y, x) in (-pi, pi]: arctan2(y, x).",
+                 np.arctan2, kinds="fc", refused="c")
+
+# exponentials and logarithms -----------------------------------------------------------------
+
+_LN2 = float(np.log(2.0))
+_LN10 = float(np.log(10.0))
+
+
+def _log2(x: Array) -> Array:
+    return lax.div(lax.log(x), wrap(np.asarray(_LN2).astype(x.dtype), x.weak_type))
+
+
+def _log10(x: Array) -> Array:
+    return lax.div(lax.log(x), wrap(np.asarray(_LN10).astype(x.dtype), x.weak_type))
+
+
+exp = unary("exp", lax.exp, """e to the power x, elementwise.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.exp(jnp.zeros(2)).tolist()
+    [1.0, 1.0]
+    """, np.exp)
+exp2 = unary("exp2", lax.exp2, "2 to the power x, elementwise.", np.exp2)
+expm1 = unary("expm1", lax.expm1, "exp(x) - 1 without cancellation near 0.", np.expm1)
+log = unary("log", lax.log, "Natural logarithm, elementwise.", np.log)
+log1p = unary("log1p", lax.log1p, "log(1 + x) without cancellation near 0.", np.log1p)
+log2 = unary("log2", _log2, "Logarithm to base 2, elementwise.", np.log2)
+log10 = unary("log10", _log10, "Logarithm to base 10, elementwise.", np.log10)
+sqrt = unary("sqrt", lax.sqrt, "Square root, elementwise; NaN for negative reals.", np.sqrt)
+cbrt = unary("cbrt", lax.cbrt, "Real cube root, elementwise.", np.cbrt, kinds="f")
+
+# rounding and signs --------------------------------------------------------------------------
+
+
+def _same(x: Array) -> Array:
+    return x
+
+
+def _rint(x: Array) -> Array:
+    rounded = lax.round(x.real if x.dtype.kind == "c" else x, lax.RoundingMethod.TO_NEAREST_EVEN)
+    if x.dtype.kind != "c":
+        return rounded
+    return lax.complex(rounded, lax.round(lax.imag(x), lax.RoundingMethod.TO_NEAREST_EVEN))
+
+
+def _trunc(x: Array) -> Array:
+    return lax.select_n(lax.lt(x, 0.0), lax.floor(x), lax.ceil(x))
+
+
+def _abs(x: Array) -> Array:
+    return lax.abs(x)
+
+
+def _square(x: Array) -> Array:
+    return lax.integer_pow(x, 2)
+
+
+def _reciprocal(x: Array) -> Array:
+    return lax.integer_pow(x, -1)
+
+
+def _boolean_reject(name: str) -> Operation:
+    def reject(x: Array, *_: Array) -> Array:
+        raise DTypeError(f"functrans.numpy.{name} does not take booleans.", where=user_source(),
+                         fix="logical_not(x), or logical_xor(x, y) for a difference")
+
+    return reject
+
+
+def _sign_of_natural(x: Array) -> Array:
+    if kind(x.dtype) == "b":
+        return _boolean_reject("sign")(x)
+    return lax.convert_element_type(truth(x), x.dtype)
+
+
+def _negative(x: Array) -> Array:
+    return lax.neg(x)
+
+
+def _conjugate(x: Array) -> Array:
+    return lax.conj(x) if x.dtype.kind == "c" else x
+
+
+floor = unary("floor", lax.floor, "Largest integer value <= x, in x's dtype.", np.floor, "f", _same)
+ceil = unary("ceil", lax.ceil, "Smallest integer value >= x, in x's dtype.", np.ceil, "f", _same)
+trunc = unary("trunc", _trunc, "x rounded towards zero, in x's dtype.", np.trunc, "f", _same)
+rint = unary("rint", _rint, "x rounded to the nearest integer value, halves to even.", np.rint)
+fabs = unary("fabs", _abs, "Absolute value as floating point.", np.fabs, "f")
+abs = absolute = unary("absolute", _abs, """Absolute value; the modulus of a complex number.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.abs(jnp.asarray([-1, 2])).tolist()
+    [1, 2]
+    """, np.absolute, "ifc", _same)
+sign = unary("sign", lax.sign, "-1, 0 or 1 by sign; x/|x| for complex numbers.", np.sign, "ifc",
+             _sign_of_natural)
+negative = unary("negative", _negative, "-x, elementwise.", np.negative, "iufc",
+                 _boolean_reject("negative"))
+positive = unary("positive", _same, "x itself.", None, "biufc")
+square = unary("square", _square, "x * x, elementwise.", np.square, "iufc",
+               lambda x: x)
+reciprocal = unary("reciprocal", _reciprocal, "1 / x, elementwise; floating.", None)
+conj = conjugate = unary("conjugate", _conjugate, "Complex conjugate; a real x itself.",
+                         None, "biufc")
+
+
+# arithmetic ----------------------------------------------------------------------------------
+
+
+def _add_scalar_docs(symbol: str, name: str, result: str) -> str:
+    return f"""x {symbol} y, elementwise, with promotion and broadcasting.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.{name}(jnp.asarray([1.0, 2.0]), 2).tolist()
+    {result}
+    """
+
+
+def _floor_divide(x: Array, y: Array) -> Array:
+    x, y = _both(x, y)
+    k = kind(x.dtype)
+    if k == "u" or k == "b":
+        return lax.div(x, y)
+    if k == "i":
+        quotient = lax.div(x, y)
+        inexact = lax.ne(lax.rem(x, y), _zero(x))
+        lower = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), inexact)
+        return lax.select_n(lower, quotient, lax.sub(quotient, _one(x)))
+    return _float_divmod(x, y)[0]
+
+
+def _remainder(x: Array, y: Array) -> Array:
+    x, y = _both(x, y)
+    if kind(x.dtype) in "ub":
+        return lax.rem(x, y)
+    if kind(x.dtype) == "f":
+        return _float_divmod(x, y)[1]
+    rest = lax.rem(x, y)
+    off = lax.bitwise_and(lax.ne(rest, _zero(x)), lax.ne(lax.lt(rest, _zero(x)),
+                                                         lax.lt(y, _zero(y))))
+    return lax.select_n(off, rest, lax.add(rest, y))
+
+
+def _float_divmod(x: Array, y: Array) -> tuple[Array, Array]:
+    """Floored quotient and a remainder with the sign of y, as Python's divmod."""
+    zero = _zero(x)
+    rest = lax.rem(x, y)
+    quotient = lax.round(lax.div(lax.sub(x, rest), y))
+    off = lax.bitwise_and(lax.ne(rest, zero), lax.ne(lax.lt(rest, zero), lax.lt(y, zero)))
+    rest = lax.select_n(off, rest, lax.add(rest, y))
+    quotient = lax.select_n(off, quotient, lax.sub(quotient, _one(x)))
+    infinite = lax.eq(y, zero)
+    return lax.select_n(infinite, quotient, lax.div(x, y)), rest
+
+
+def _both(x: Array, y: Array) -> tuple[Array, Array]:
+    """Both operands as arrays of one shape, for functions that combine them more than once."""
+    if type(x) in (int, float):
+        x = scalar_like(y, x)
+    elif type(y) in (int, float):
+        y = scalar_like(x, y)
+    if x.shape != y.shape:
+        shape = x.shape or y.shape
+        x, y = (v if v.ndim else lax.broadcast_in_dim(v, shape, ()) for v in (x, y))
+    return x, y
+
+
+def _zero(x: Array) -> Array:
+    return lax.full_like(x, 0)
+
+
+def _one(x: Array) -> Array:
+    return lax.full_like(x, 1)
+
+
+def _divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
+    x, y = _both(*promote("divmod", x, y))
+    if kind(x.dtype) == "f":
+        return _float_divmod(x, y)
+    return _floor_divide(x, y), _remainder(x, y)
+
+
+def _lexicographic(real_op: Operation) -> Operation:
+    """An order for complex numbers too: by real part, ties by imaginary part."""
+
+    def op(x: Array, y: Array) -> Array:
+        if type(x) is float or x.dtype.kind != "c":
+            return real_op(x, y)
+        x, y = _both(x, y)
+        xr, yr = lax.real(x), lax.real(y)
+        tie = lax.eq(xr, yr)
+        return lax.select_n(tie, real_op(xr, yr), real_op(lax.imag(x), lax.imag(y)))
+
+    return op
+
+
+def _extremum(real_op: Operation, first: bool) -> Operation:
+    """The larger or smaller value; complex numbers by real and then imaginary part."""
+
+    def op(x: Array, y: Array) -> Array:
+        if type(x) is float or x.dtype.kind != "c":
+            return real_op(x, y)
+        x, y = _both(x, y)
+        swap = _lexicographic(lax.lt)(x, y) if first else _lexicographic(lax.gt)(x, y)
+        swap = lax.bitwise_and(lax.bitwise_or(swap, lax.ne(y, y)), lax.eq(x, x))
+        return lax.select_n(swap, x, y)
+
+    return op
+
+
+def _power(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """An int exponent becomes repeated multiplication: exact, and differentiable at 0."""
+    if type(y) is int and isinstance(x, ARRAYS) and x.dtype.kind in "iufc":
+        if y < 0 and x.dtype.kind in "iu":
+            raise ArgumentError(
+                f"functrans.numpy.power: integers have no integer power {y}.",
+                where=user_source(),
+                fix=f"power(x.astype(float), {y})",
+            )
+        return lax.integer_pow(x, y)
+    x, y = promote("power", x, y)
+    if kind(x.dtype) in "iub":
+        x, y = _both(x, y)
+        return _integer_power(x, y)
+    return lax.pow(x, y)
+
+
+def _integer_power(x: Array, y: Array) -> Array:
+    """x**y by squaring over the bits of y; a negative y gives 0 (1 or -1 for such bases)."""
+    if kind(x.dtype) == "b":
+        x, y = (lax.convert_element_type(v, np.dtype(np.int8)) for v in (x, y))
+    bits = x.dtype.itemsize * 8 - (kind(x.dtype) == "i")
+    result, one, zero = _one(x), _one(x), _zero(x)
+    remaining = y
+    for bit in range(bits):
+        odd = lax.ne(lax.bitwise_and(remaining, one), zero)
+        result = lax.select_n(odd, result, lax.mul(result, x))
+        if bit + 1 < bits:
+            remaining = lax.shift_right_logical(remaining, one)
+            x = lax.mul(x, x)
+    return result
+
+
+add = binary("add", lax.add, _add_scalar_docs("+", "add", "[3.0, 4.0]"), np.add,
+             boolean=lax.bitwise_or)
+subtract = binary("subtract", lax.sub, _add_scalar_docs("-", "subtract", "[-1.0, 0.0]"),
+                  np.subtract, boolean=_boolean_reject("subtract"))
+multiply = binary("multiply", lax.mul, _add_scalar_docs("*", "multiply", "[2.0, 4.0]"),
+                  np.multiply, boolean=lax.bitwise_and)
+divide = true_divide = binary(
+    "divide", lax.div, _add_scalar_docs("/", "divide", "[0.5, 1.0]"), np.divide, kinds="fc")
+floor_divide = binary("floor_divide", _floor_divide, "Largest integer value <= x / y.",
+                      None, refused="c")
+remainder = mod = binary("remainder", _remainder, "Rest of floor division, with the sign of y.",
+                         None, refused="c")
+fmod = binary("fmod", lax.rem, "Rest of truncating division, with the sign of x.", None,
+              refused="c")
+divmod = ufunc_like("divmod", "floor_divide(x, y) and remainder(x, y).", _divmod)
+power = pow = ufunc_like("power", """x to the power y, elementwise.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.power(jnp.asarray([1.0, 3.0]), 2).tolist()
+    [1.0, 9.0]
+    """, _power, np.power, "fc")
+maximum = binary("maximum", _extremum(lax.max, True), """The larger of x and y; NaN if either is.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.maximum(jnp.asarray([-1.0, 2.0]), 0).tolist()
+    [0.0, 2.0]
+    """, np.maximum)
+minimum = binary("minimum", _extremum(lax.min, False),
+                 "The smaller of x and y, elementwise; NaN if either is.", np.minimum)
+nextafter = binary("nextafter", lax.nextafter, "The next representable value after x towards y.",
+                   np.nextafter, kinds="fc", refused="c")
+
+# comparisons ---------------------------------------------------------------------------------
+
+
+equal = binary("equal", lax.eq, "x == y, elementwise.", np.equal)
+not_equal = binary("not_equal", lax.ne, "x != y, elementwise.", np.not_equal)
+less = binary("less", _lexicographic(lax.lt), "x < y, elementwise.", np.less)
+less_equal = binary("less_equal", _lexicographic(lax.le), "x <= y, elementwise.", np.less_equal)
+greater = binary("greater", _lexicographic(lax.gt), "x > y, elementwise.", np.greater)
+greater_equal = binary("greater_equal", _lexicographic(lax.ge), "x >= y, elementwise.",
+                       np.greater_equal)
+
+
+def _is_inf(x: Array) -> Array:
+    if x.dtype.kind == "c":
+        return lax.bitwise_or(_is_inf(lax.real(x)), _is_inf(lax.imag(x)))
+    return lax.eq(lax.abs(x), lax.full_like(x, np.inf))
+
+
+def _is_finite(x: Array) -> Array:
+    if x.dtype.kind == "c":
+        return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
+    return lax.is_finite(x)
+
+
+def _is_signed_inf(x: Array, value: float) -> Array:
+    if x.dtype.kind == "c":
+        raise DTypeError("functrans.numpy.isposinf and isneginf do not take complex numbers.",
+                         where=user_source())
+    return lax.eq(x, lax.full_like(x, value))
+
+
+isnan = predicate("isnan", lambda x: lax.ne(x, x), "Whether x is NaN.", False, np.isnan)
+isinf = predicate("isinf", _is_inf, "Whether x is infinite.", False, np.isinf)
+isfinite = predicate("isfinite", _is_finite, "Whether x is neither infinite nor NaN.", True,
+                     np.isfinite)
+isposinf = predicate("isposinf", lambda x: _is_signed_inf(x, np.inf), "Whether x is +inf.", False)
+isneginf = predicate("isneginf", lambda x: _is_signed_inf(x, -np.inf), "Whether x is -inf.", False)
+
+# logic and bits ------------------------------------------------------------------------------
+
+
+def truth(x: Array) -> Array:
+    """x != 0 as booleans."""
+    return x if x.dtype.kind == "b" else lax.ne(x, _zero(x))
+
+
+def logical(name: str, op: Operation, doc: str, fast: np.ufunc) -> Any:
+    """A function of truth values."""
+
+    def fallback(x: ArrayLike, y: ArrayLike, /) -> Array:
+        x, y = promote(name, truth(operand(name, x)), truth(operand(name, y)))
+        return op(x, y)
+
+    return ufunc_like(name, doc, fallback, fast)
+
+
+def bitwise(name: str, op: Operation, doc: str, fast: np.ufunc, refused: str = "fc") -> Any:
+    """A function of integers."""
+    return binary(name, op, doc, fast, "biu", refused)
+
+
+logical_and = logical("logical_and", lax.bitwise_and, "x and y as truth values.", np.logical_and)
+logical_or = logical("logical_or", lax.bitwise_or, "x or y as truth values.", np.logical_or)
+logical_xor = logical("logical_xor", lax.bitwise_xor, "Whether one of x and y is true.",
+                      np.logical_xor)
+logical_not = unary("logical_not", lambda x: lax.bitwise_not(truth(x)), "not x as truth values.",
+                    np.logical_not, "biufc")
+bitwise_and = bitwise("bitwise_and", lax.bitwise_and, "Bits set in both x and y.", np.bitwise_and)
+bitwise_or = bitwise("bitwise_or", lax.bitwise_or, "Bits set in x or y.", np.bitwise_or)
+bitwise_xor = bitwise("bitwise_xor", lax.bitwise_xor, "Bits set in one of x and y.",
+                      np.bitwise_xor)
+left_shift = bitwise_left_shift = bitwise("left_shift", lax.shift_left, "x * 2**y on the bits.",
+                                          np.left_shift, "bfc")
+
+
+def _right_shift(x: Array, y: Array) -> Array:
+    op = lax.shift_right_logical if kind(x.dtype) == "u" else lax.shift_right_arithmetic
+    return op(x, y)
+
+
+def _invert(x: ArrayLike, /) -> Array:
+    x = operand("invert", x)
+    if kind(x.dtype) in "fc":
+        raise DTypeError(f"functrans.numpy.invert takes integers and booleans, and got {x.dtype}.",
+                         where=user_source())
+    return lax.bitwise_not(x)
+
+
+right_shift = bitwise_right_shift = bitwise("right_shift", _right_shift,
+                                            "x // 2**y on the bits, keeping the sign.",
+                                            np.right_shift, "bfc")
+invert = bitwise_not = bitwise_invert = ufunc_like("invert", "Every bit of x flipped.", _invert,
+                                                   np.invert)
+bitwise_count = unary(
+    "bitwise_count",
+    lambda x: lax.convert_element_type(lax.population_count(_abs_bits(x)), np.dtype(np.uint8)),
+    "Number of bits set in |x|, as uint8.", None, "iu")
+
+
+def _abs_bits(x: Array) -> Array:
+    return lax.abs(x) if kind(x.dtype) == "i" else x
+
+
+# complex parts -------------------------------------------------------------------------------
+
+
+def _real(val: ArrayLike, /) -> Array:
+    val = operand("real", val)
+    return lax.real(val) if val.dtype.kind == "c" else val
+
+
+def _imag(val: ArrayLike, /) -> Array:
+    val = operand("imag", val)
+    return lax.imag(val) if val.dtype.kind == "c" else _zero(val)
+
+
+real = ufunc_like("real", "Real part; a real x itself.", _real)
+imag = ufunc_like("imag", "Imaginary part; zeros for a real x.", _imag)
+
+
+def angle(z: ArrayLike, deg: bool = False) -> Array:
+    """Angle of complex numbers to the positive real axis, in radians, or degrees if deg."""
+    z = promote_inexact("angle", z)[0]
+    result = lax.atan2(_imag(z), _real(z))
+    return multiply(result, float(180 / np.pi)) if deg else result
+
+
+def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False) -> Array:
+    """x converted to dtype; complex to real drops the imaginary part."""
+    del copy  # arrays are immutable: a copy cannot be told from the original
+    x = operand("astype", x)
+    dtype = x.dtype if dtype is None else as_dtype(dtype)
+    if x.dtype.kind == "c" and kind(dtype) != "c":
+        x = lax.real(x) if kind(dtype) != "b" else truth(x)
+    if kind(dtype) == "b":
+        return truth(x)
+    converted = cast(x, dtype)
+    return lax.convert_element_type(x, dtype) if converted.weak_type else converted
+
+
+asin, acos, atan, atan2 = arcsin, arccos, arctan, arctan2
+asinh, acosh, atanh = arcsinh, arccosh, arctanh
