@@ -1,1 +1,74 @@
 """functrans: composable function transformations for Python and NumPy."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from functrans import array as array
+from functrans import debug, lax, numpy, tree, tree_util
+from functrans.array import Array
+from functrans.callbacks import io_callback, pure_callback
+from functrans.core import config as _config
+from functrans.core.config import disable_jit
+from functrans.core.dims import Dim
+from functrans.core.dtypes import default_dtypes, float0
+from functrans.core.scope import named_scope
+from functrans.device import Device, devices
+from functrans.lax import stop_gradient
+from functrans.lowering import reference as _reference
+from functrans.primitives.barrier import checkpoint_name
+from functrans.transforms.checkpoint import checkpoint
+from functrans.transforms.custom_jvp import custom_jvp
+from functrans.transforms.custom_vjp import custom_vjp
+from functrans.transforms.derivatives import (
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacobian,
+    jacrev,
+    value_and_grad,
+)
+from functrans.transforms.forward import jvp
+from functrans.transforms.jit import clear_caches, jit
+from functrans.transforms.reverse import linear_transpose, linearize, vjp
+from functrans.transforms.staged import (
+    ShapeDtypeStruct,
+    closure_convert,
+    eval_shape,
+    make_jaxpr,
+)
+from functrans.transforms.vmap import vmap
+
+if TYPE_CHECKING:
+    from functrans import checkpoint_policies, nn, random, scipy, test_util
+
+__version__ = "0.1.0"
+
+remat = checkpoint
+config = _config
+_reference_backend = _reference.ReferenceBackend.name
+
+__all__ = [
+    "Array", "Device", "Dim", "ShapeDtypeStruct", "block_until_ready", "checkpoint",
+    "checkpoint_name", "checkpoint_policies", "clear_caches", "closure_convert", "config",
+    "custom_jvp", "custom_vjp", "debug", "default_dtypes", "device_get", "device_put", "devices",
+    "disable_jit", "dlpack", "eval_shape", "float0", "grad", "hessian", "hvp", "io_callback",
+    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize",
+    "make_jaxpr", "named_scope", "nn", "numpy", "pure_callback", "random", "remat", "scipy",
+    "stop_gradient", "test_util", "tree", "tree_util", "value_and_grad", "vjp", "vmap",
+]
+
+_LAZY = ("checkpoint_policies", "nn", "random", "scipy", "test_util")
+
+
+def __getattr__(name: str) -> Any:
+    """Submodules that are not needed by everybody are imported when they are first used."""
+    if name in _LAZY:
+        return importlib.import_module(f"functrans.{name}")
+    raise AttributeError(f"module 'functrans' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,4 +1,4 @@
-"""optimization_barrier and checkpoint_name: identities that say something to the compiler."""
+"""optimization_barrier and others: identities that say something to transforms and compilers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functrans.core.primitive import Primitive, Sample
 from functrans.primitives.base import LinearPrimitive, sample_array
 
 __all__ = ["checkpoint_name", "checkpoint_name_p", "optimization_barrier",
-           "optimization_barrier_p"]
+           "optimization_barrier_p", "stop_gradient_p"]
 
 
 class OptimizationBarrier(Primitive):
@@ -64,7 +64,29 @@ class CheckpointName(LinearPrimitive):
         yield Sample((sample_array(3, 2),), {"name": "hidden"})
 
 
+class StopGradient(Primitive):
+    """x itself, with a derivative of zero."""
+
+    widens_halves = False
+
+    def type(self, x: ShapedArray) -> ShapedArray:
+        return x
+
+    def evaluate(self, x: Any) -> Any:
+        return x
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return self.bind(*primals), None
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        return self.bind(operands[0]), axes[0]
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((sample_array(3, 2),))
+
+
 optimization_barrier_p = OptimizationBarrier()
+stop_gradient_p = StopGradient()
 checkpoint_name_p = CheckpointName()
 
 

@@ -44,7 +44,7 @@ class Source(NamedTuple):
         return linecache.getline(self.filename, self.line).strip()
 
     def __str__(self) -> str:
-        return f"{self.filename}:{self.line}, in {self.function}\n{self.text}"
+        return f"{self.filename}:{self.line}, in {self.function}"
 
 
 def user_source(scope: str = "") -> Source | None:

@@ -80,7 +80,7 @@ class StageTrace(Trace):
         return StageTracer(self, outvar, eqn)
 
     def process_custom(self, call: CustomCall, args: Sequence[Any]) -> list[Any]:
-        return call.stage(self, args)
+        return list(self.run(call.stage, self, args))
 
     def _lift(self, x: Any, primitive: Primitive) -> Any:
         """The atom of a value from outside; None for a Python scalar, typed by its neighbours."""

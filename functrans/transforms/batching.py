@@ -49,12 +49,17 @@ class BatchTracer(Tracer):
 class BatchTrace(Trace):
     """Runs each primitive's batching rule on the values with their mapped axes."""
 
-    __slots__ = ("axis",)
+    __slots__ = ("axis", "tag")
     kind = "vmap"
 
-    def __init__(self, parent: Trace | None, axis: MappedAxis) -> None:
+    def __init__(self, parent: Trace | None, axis: MappedAxis, tag: object = None) -> None:
         super().__init__(parent)
         self.axis = axis
+        self.tag = self if tag is None else tag
+
+    def over(self, parent: Trace | None) -> BatchTrace:
+        """The same mapping over another parent: for rules that are run elsewhere, as in staging."""
+        return BatchTrace(parent, self.axis, self.tag)
 
     def split(self, args: Sequence[Any]) -> tuple[list[Any], list[int | None], bool]:
         """Whole values, their mapped axes (None where there is none), and whether there is any."""
@@ -62,7 +67,7 @@ class BatchTrace(Trace):
         axes: list[int | None] = [None] * len(values)
         batched = False
         for i, a in enumerate(values):
-            if type(a) is BatchTracer and a.trace is self:
+            if type(a) is BatchTracer and a.trace.tag is self.tag:  # type: ignore[attr-defined]
                 values[i] = a.value
                 axes[i] = a.axis
                 batched = True
@@ -94,7 +99,8 @@ class BatchTrace(Trace):
 
     def process_custom(self, call: CustomCall, args: Sequence[Any]) -> list[Any]:
         values, axes, batched = self.split(args)
-        if not batched:
+        if not batched and not call.closes_over(
+                lambda x: type(x) is BatchTracer and x.trace.tag is self.tag):  # type: ignore[attr-defined]
             return call.apply(self.parent, values)
         return call.batch(self, values, axes)
 

@@ -6,9 +6,11 @@ from typing import Any
 
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.tree import known_leaf
 from functrans.primitives.base import zeros
 
-__all__ = ["instantiate", "instantiate_aval", "is_differentiable", "tangent_aval"]
+__all__ = ["SymbolicZero", "instantiate", "instantiate_aval", "is_differentiable",
+           "symbolic_zero", "tangent_aval"]
 
 
 def is_differentiable(aval: ShapedArray) -> bool:
@@ -31,3 +33,29 @@ def instantiate(tangent: Any, like: Any) -> Any:
 def instantiate_aval(tangent: Any, aval: ShapedArray) -> Any:
     """The tangent itself, or zeros of type `aval`."""
     return zeros(aval) if tangent is None else tangent
+
+
+@known_leaf
+class SymbolicZero:
+    """A (co)tangent known to be zero, as custom rules with `symbolic_zeros=True` see it."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    @property
+    def shape(self) -> Any:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({self.aval})"
+
+
+def symbolic_zero(like: Any) -> SymbolicZero:
+    """The symbolic zero tangent of a value."""
+    return SymbolicZero(tangent_aval(get_aval(like)))

@@ -1,0 +1,96 @@
+"""jax.lax's names that are small compositions of primitives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from functrans.core import dtypes
+from functrans.core.avals import get_aval
+from functrans.core.convert import to_array
+from functrans.core.tree import tree_map
+from functrans.primitives import base
+from functrans.primitives.arithmetic import abs as abs_
+from functrans.primitives.arithmetic import add, div, floor, integer_pow, mul, rint, sign, sub
+from functrans.primitives.barrier import stop_gradient_p
+from functrans.primitives.broadcast import broadcast_in_dim
+from functrans.primitives.compare import ge, lt, select_n
+from functrans.primitives.dot import dot_general
+
+__all__ = ["batch_matmul", "broadcast", "dot", "full", "full_like",
+           "reciprocal", "round", "square", "stop_gradient", "zeros_like_array"]
+
+
+def full(shape: Sequence[Any], fill_value: Any, dtype: Any = None) -> Any:
+    """An array of `shape` filled with one value.
+
+    >>> import functrans as ft
+    >>> ft.lax.full((2,), 7.0).tolist()
+    [7.0, 7.0]
+    """
+    if isinstance(fill_value, (bool, int, float, complex)):
+        resolved = dtypes.canonical_scalar(fill_value) if dtype is None else dtypes.as_dtype(dtype)
+        return base.full(shape, fill_value, resolved)
+    value = to_array(fill_value)
+    value = value if dtype is None else value.astype(dtype)
+    return broadcast_in_dim(value, tuple(shape), ())
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """An array of the shape and dtype of x, unless given, filled with one value."""
+    aval = get_aval(x)
+    return full(aval.shape if shape is None else shape, fill_value,
+                aval.dtype if dtype is None else dtype)
+
+
+def zeros_like_array(x: Any) -> Any:
+    """Zeros of the shape and dtype of x."""
+    return base.zeros(get_aval(x))
+
+
+def stop_gradient(x: Any) -> Any:
+    """A pytree of the same values whose derivative is zero.
+
+    >>> import functrans as ft
+    >>> float(ft.grad(lambda x: x * ft.lax.stop_gradient(x))(3.0))
+    3.0
+    """
+    return tree_map(lambda leaf: stop_gradient_p.bind(to_array(leaf)), x)
+
+
+def square(x: Any) -> Any:
+    """x * x, elementwise."""
+    return integer_pow(x, 2)
+
+
+def reciprocal(x: Any) -> Any:
+    """1 / x, elementwise."""
+    return div(1.0, x)
+
+
+def round(x: Any, rounding_method: int = 0) -> Any:
+    """The nearest integer: ties away from zero (method 0) or to even (method 1)."""
+    if rounding_method == 1:
+        return rint(x)
+    size = abs_(x)
+    whole = floor(size)
+    up = select_n(ge(sub(size, whole), 0.5), whole, add(whole, 1.0))
+    return select_n(lt(size, 4503599627370496.0), x, mul(sign(x), up))
+
+
+def broadcast(x: Any, sizes: Sequence[Any]) -> Any:
+    """x repeated along new leading axes of `sizes`."""
+    return broadcast_in_dim(x, (*sizes, *x.shape), range(len(sizes), len(sizes) + x.ndim))
+
+
+def dot(lhs: Any, rhs: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The product over the last axis of lhs and the first of rhs."""
+    return dot_general(lhs, rhs, (((lhs.ndim - 1,), (0,)), ((), ())), precision,
+                       preferred_element_type)
+
+
+def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+    """Matrix products over the last two axes, for each index of the leading ones."""
+    batch = tuple(range(lhs.ndim - 2))
+    return dot_general(lhs, rhs, (((lhs.ndim - 1,), (rhs.ndim - 2,)), (batch, batch)), precision)
+

@@ -1,0 +1,164 @@
+"""Collectives over the named axes of vmap, on pytrees, with jax.lax's names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from functrans.core.axes import axis_names, bound_axis_size
+from functrans.core.convert import to_array
+from functrans.core.dims import Size
+from functrans.core.errors import ArgumentError
+from functrans.core.source import user_source
+from functrans.core.tree import tree_map
+from functrans.primitives.arithmetic import div
+from functrans.primitives.collective import (
+    all_gather_p,
+    axis_index_p,
+    join_first,
+    ppermute_p,
+    psum_p,
+    psum_scatter_p,
+)
+from functrans.primitives.convert import convert_element_type
+from functrans.primitives.reduce import reduce_max, reduce_min
+
+__all__ = ["all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute",
+           "pshuffle", "psum", "psum_scatter"]
+
+
+def axis_size(axis_name: Any) -> Size:
+    """The size of a named axis, or the product of several.
+
+    Raises AxisNameError when no enclosing vmap binds it.
+
+    >>> import functrans as ft
+    >>> ft.vmap(lambda x: x * ft.lax.axis_size("i"), axis_name="i")(ft.numpy.ones(3)).tolist()
+    [3.0, 3.0, 3.0]
+    """
+    size: Size = 1
+    for name in axis_names(axis_name):
+        size = size * bound_axis_size(name)
+    return size
+
+
+def psum(x: Any, axis_name: Any) -> Any:
+    """The sum of a pytree over a named axis (or several); of a Python number, times its size.
+
+    Raises AxisNameError when no enclosing vmap binds the name.
+
+    >>> import functrans as ft
+    >>> ft.vmap(lambda x: x / ft.lax.psum(x, "i"), axis_name="i")(ft.numpy.ones(4)).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    size = axis_size(axis_name)
+    return tree_map(lambda leaf: leaf * size if isinstance(leaf, (int, float, complex)) else
+                    psum_p.bind(to_array(leaf), axis_name=axis_name), x)
+
+
+def pmean(x: Any, axis_name: Any) -> Any:
+    """The mean of a pytree over a named axis.
+
+    >>> import functrans as ft
+    >>> ft.vmap(lambda x: ft.lax.pmean(x, "i"), axis_name="i")(ft.numpy.arange(3.0)).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    size = axis_size(axis_name)
+
+    def mean(leaf: Any) -> Any:
+        total = psum_p.bind(to_array(leaf), axis_name=axis_name)
+        if total.dtype.kind in "biu":
+            total = convert_element_type(total, "float32")
+        return div(total, float(size))
+
+    return tree_map(mean, x)
+
+
+def pmax(x: Any, axis_name: Any) -> Any:
+    """The largest element of a pytree over a named axis, elementwise."""
+    return tree_map(lambda leaf: reduce_max(_gather(to_array(leaf), axis_name), (0,)), x)
+
+
+def pmin(x: Any, axis_name: Any) -> Any:
+    """The smallest element of a pytree over a named axis, elementwise."""
+    return tree_map(lambda leaf: reduce_min(_gather(to_array(leaf), axis_name), (0,)), x)
+
+
+def _gather(x: Any, axis_name: Any) -> Any:
+    for i, name in enumerate(axis_names(axis_name)):
+        x = all_gather_p.bind(x, axis_name=name, axis_size=bound_axis_size(name), dimension=0)
+        if i:
+            x = join_first(x, 0)
+    return x
+
+
+def all_gather(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Any:
+    """The values of a pytree at all positions of a named axis, stacked along `axis`.
+
+    With `tiled` they are joined along the existing axis instead.
+
+    >>> import functrans as ft
+    >>> ft.vmap(lambda x: ft.lax.all_gather(x, "i"), axis_name="i")(ft.numpy.arange(2)).tolist()
+    [[0, 1], [0, 1]]
+    """
+    size = bound_axis_size(axis_name)
+
+    def gather(leaf: Any) -> Any:
+        leaf = to_array(leaf)
+        at = axis % (leaf.ndim + (not tiled))
+        out = all_gather_p.bind(leaf, axis_name=axis_name, axis_size=size, dimension=at)
+        return join_first(out, at) if tiled else out
+
+    return tree_map(gather, x)
+
+
+def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0) -> Any:
+    """The sum over a named axis, of which position i gets part i along `scatter_dimension`."""
+    size = bound_axis_size(axis_name)
+
+    def scatter(leaf: Any) -> Any:
+        leaf = to_array(leaf)
+        if leaf.shape[scatter_dimension] != size:
+            raise ArgumentError(f"psum_scatter: dimension {scatter_dimension} of {leaf.aval} must "
+                                f"have the size {size} of the axis {axis_name!r}.",
+                                where=user_source())
+        return psum_scatter_p.bind(leaf, axis_name=axis_name, axis_size=size,
+                                   dimension=scatter_dimension)
+
+    return tree_map(scatter, x)
+
+
+def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    """A pytree sent along a named axis by (source, destination) pairs; others receive zeros.
+
+    Raises ArgumentError when a source or destination appears twice or is out of range.
+
+    >>> import functrans as ft
+    >>> shift = lambda x: ft.lax.ppermute(x, "i", [(0, 1), (1, 2)])
+    >>> ft.vmap(shift, axis_name="i")(ft.numpy.array([1, 2, 3])).tolist()
+    [0, 1, 2]
+    """
+    size = bound_axis_size(axis_name)
+    pairs = tuple((int(s), int(d)) for s, d in perm)
+    for label, ends in (("source", [s for s, _ in pairs]), ("destination", [d for _, d in pairs])):
+        if len(set(ends)) != len(ends) or any(not 0 <= e < size for e in ends):
+            raise ArgumentError(f"ppermute: the {label}s {ends} are not distinct positions of the "
+                                f"axis {axis_name!r} of size {size}.", where=user_source())
+    return tree_map(lambda leaf: ppermute_p.bind(to_array(leaf), axis_name=axis_name, perm=pairs),
+                    x)
+
+
+def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+    """A pytree permuted along a named axis: position i gets the value at perm[i]."""
+    return ppermute(x, axis_name, [(s, d) for d, s in enumerate(perm)])
+
+
+def axis_index(axis_name: Any) -> Any:
+    """The position along a named axis, int32.
+
+    >>> import functrans as ft
+    >>> ft.vmap(lambda x: ft.lax.axis_index("i"), axis_name="i")(ft.numpy.zeros(3)).tolist()
+    [0, 1, 2]
+    """
+    bound_axis_size(axis_name)
+    return axis_index_p.bind(axis_name=axis_name)

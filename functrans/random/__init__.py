@@ -1,0 +1,80 @@
+"""Random numbers from explicit keys: threefry-2x32, the same under jit, vmap and on any device.
+
+Equal to jax.random, bit for bit, for the same key (partitionable layout).
+"""
+
+from functrans.random.continuous import (
+    bits,
+    cauchy,
+    exponential,
+    gumbel,
+    laplace,
+    logistic,
+    multivariate_normal,
+    normal,
+    pareto,
+    rayleigh,
+    truncated_normal,
+    uniform,
+    weibull_min,
+)
+from functrans.random.discrete import (
+    bernoulli,
+    categorical,
+    choice,
+    geometric,
+    permutation,
+    rademacher,
+    randint,
+)
+from functrans.random.gamma import beta, chisquare, dirichlet, gamma, loggamma, poisson, t
+from functrans.random.keys import (
+    Key,
+    PRNGKey,
+    clone,
+    fold_in,
+    key,
+    key_data,
+    key_impl,
+    split,
+    wrap_key_data,
+)
+
+__all__ = [
+    "Key",
+    "PRNGKey",
+    "bernoulli",
+    "beta",
+    "bits",
+    "categorical",
+    "cauchy",
+    "chisquare",
+    "choice",
+    "clone",
+    "dirichlet",
+    "exponential",
+    "fold_in",
+    "gamma",
+    "geometric",
+    "gumbel",
+    "key",
+    "key_data",
+    "key_impl",
+    "laplace",
+    "loggamma",
+    "logistic",
+    "multivariate_normal",
+    "normal",
+    "pareto",
+    "permutation",
+    "poisson",
+    "rademacher",
+    "randint",
+    "rayleigh",
+    "split",
+    "t",
+    "truncated_normal",
+    "uniform",
+    "weibull_min",
+    "wrap_key_data",
+]

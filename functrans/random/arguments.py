@@ -1,0 +1,128 @@
+"""What samplers share: dtypes, shapes, and the way from random bits to uniform floats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from functrans import lax
+from functrans import numpy as ftnp
+from functrans.core import dtypes
+from functrans.core.errors import DTypeError, ShapeError
+from functrans.core.source import user_source
+from functrans.primitives.random import threefry2x32
+from functrans.random.keys import Pair, counters
+
+ArrayLike: TypeAlias = Any
+Shape: TypeAlias = int | Sequence[Any]
+DTypeLike: TypeAlias = Any
+Bound: TypeAlias = Any
+"""A Python float or an array."""
+
+_KIND_NAMES = {"f": "floating", "fc": "floating or complex", "iu": "integer", "u": "unsigned"}
+
+
+def sample_dtype(name: str, dtype: DTypeLike, kinds: str, default: dtypes.DType) -> dtypes.DType:
+    """The dtype asked for, or the default; raises DTypeError if it is of another kind."""
+    dtype = default if dtype is None else dtypes.as_dtype(dtype)
+    if dtypes.kind(dtype) not in kinds:
+        raise DTypeError(
+            f"ft.random.{name} samples {_KIND_NAMES[kinds]} dtypes, not {dtype}.",
+            where=user_source(),
+            fix=f"ft.random.{name}(..., dtype=None)",
+        )
+    return dtype
+
+
+def float_dtype(name: str, dtype: DTypeLike) -> dtypes.DType:
+    """The floating dtype asked for, or the default one."""
+    return sample_dtype(name, dtype, "f", dtypes.default_float())
+
+
+def int_dtype(name: str, dtype: DTypeLike) -> dtypes.DType:
+    """The integer dtype asked for, or the default one."""
+    return sample_dtype(name, dtype, "iu", dtypes.default_int())
+
+
+def sample_shape(name: str, shape: Shape | None, *params: Any) -> tuple[Any, ...]:
+    """The shape asked for, to which the parameters must broadcast; None means their own shape.
+
+    Raises ShapeError where they do not.
+    """
+    given = [tuple(p.shape) for p in params if not isinstance(p, (int, float)) and p.shape]
+    if shape is not None:
+        shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    if not given:
+        return shape or ()
+    try:
+        common = tuple(ftnp.broadcast_shapes(*given, *([] if shape is None else [shape])))
+    except ValueError:
+        common = None
+    if common is None or (shape is not None and common != shape):
+        wanted = "each other" if shape is None else f"the sample shape {shape}"
+        raise ShapeError(
+            f"ft.random.{name}: parameters of shape {', '.join(map(str, given))} do not "
+            f"broadcast to {wanted}.",
+            where=user_source(),
+            why="every sample has its own element of each parameter.",
+            fix=f"ft.random.{name}(..., shape=(10, *parameter.shape))",
+        )
+    return common
+
+
+def parameter(x: ArrayLike, dtype: dtypes.DType, shape: tuple[Any, ...] | None = None) -> Any:
+    """A parameter of a distribution in the dtype of the samples, and broadcast to `shape`."""
+    x = lax.convert_element_type(ftnp.asarray(x), dtype)
+    return x if shape is None or tuple(x.shape) == shape else ftnp.broadcast_to(x, shape)
+
+
+def rounded(x: Any, dtype: dtypes.DType) -> float:
+    """A number as the Python float that is its value in `dtype`."""
+    return float(np.asarray(x).astype(dtype))
+
+
+def random_bits(key: Pair, bits: int, shape: tuple[Any, ...]) -> Any:
+    """Random unsigned integers of 8 to 64 bits; words that are arrays give a sample each."""
+    first, second = threefry2x32(*key, *counters(shape))
+    if bits == 64:
+        wide = np.dtype(np.uint64)
+        high = lax.convert_element_type(first, wide) << 32
+        return high | lax.convert_element_type(second, wide)
+    word = first ^ second
+    return word if bits == 32 else lax.convert_element_type(word, np.dtype(f"uint{bits}"))
+
+
+def unit_uniform(key: Pair, shape: tuple[Any, ...], dtype: dtypes.DType) -> Any:
+    """Uniform floats in [0, 1): random mantissa bits under the exponent of 1, less 1."""
+    info = dtypes.finfo(dtype)
+    drawn = 8 if info.nmant < 8 else info.bits
+    unsigned = np.dtype(f"uint{info.bits}")
+    bits = lax.convert_element_type(random_bits(key, drawn, shape), unsigned)
+    exponent_of_one = int(np.ones((), dtype).view(unsigned))
+    bits = (bits >> int(drawn - info.nmant)) | exponent_of_one
+    return lax.bitcast_convert_type(bits, dtype) - 1.0
+
+
+def scaled_uniform(key: Pair, shape: tuple[Any, ...], dtype: dtypes.DType, low: Bound,
+                   high: Bound) -> Any:
+    """Uniform floats in [low, high): floats that are exact in `dtype`, or arrays of it."""
+    unit = unit_uniform(key, shape, dtype)
+    if not (isinstance(low, float) and isinstance(high, float)):
+        span: Any = high - low
+        exact = False
+    else:
+        if low == 0.0 and high == 1.0:
+            return unit
+        span = rounded(np.asarray(high).astype(dtype) - np.asarray(low).astype(dtype), dtype)
+        exact = low == 0.0 or math.frexp(span)[0] == 0.5
+    if exact or dtype != np.float32:
+        return ftnp.maximum(unit * span + low, low)
+    # One rounding, as a fused multiply-add makes it (and jax.random, which is compiled to one).
+    wide = np.dtype(np.float64)
+    unit, span, offset = (
+        x if isinstance(x, float) else lax.convert_element_type(x, wide) for x in (unit, span, low)
+    )
+    return ftnp.maximum(lax.convert_element_type(unit * span + offset, dtype), low)

@@ -1,0 +1,140 @@
+"""What custom_jvp and custom_vjp share: signatures, checks, and their functions under vmap."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from functrans._runtime import get_trace
+from functrans.core import dtypes
+from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.errors import CustomRuleError, TreeMismatchError
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.source import user_source
+from functrans.core.tree import PyTreeDef, check_same_structure
+from functrans.primitives.broadcast import broadcast_batch, move_axis
+from functrans.primitives.differentiable import add_any
+from functrans.transforms.batching import BatchTrace
+from functrans.transforms.tangents import is_differentiable, tangent_aval
+
+__all__ = ["LazyJaxpr", "batched_function", "bind_arguments", "check_rule_leaf", "check_rule_tree",
+           "differentiable_flags", "known_jaxpr", "plus", "rule_is_being_staged", "staging_rule_of"]
+
+
+class LazyJaxpr:
+    """A rule's jaxpr that is made when a derivative asks for it.
+
+    Rules call their own function, whose staged call has rules again: inside the staging of a rule
+    these are left lazy. They close over arrays at most.
+    """
+
+    __slots__ = ("_jaxpr", "_make")
+
+    def __init__(self, make: Callable[[], Jaxpr]) -> None:
+        self._make = make
+        self._jaxpr: Jaxpr | None = None
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        if self._jaxpr is None:
+            self._jaxpr = self._make()
+        return self._jaxpr
+
+    def map(self, change: Callable[[Jaxpr], Jaxpr]) -> LazyJaxpr:
+        return LazyJaxpr(lambda: change(self.jaxpr))
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+def known_jaxpr(rule: Jaxpr | LazyJaxpr) -> Jaxpr:
+    """The jaxpr of a rule, made now if it was left lazy."""
+    return rule.jaxpr if isinstance(rule, LazyJaxpr) else rule
+
+
+_staging: ContextVar[frozenset[int]] = ContextVar("functrans_rules", default=frozenset())
+
+
+def rule_is_being_staged(owner: object) -> bool:
+    """Whether this is inside the staging of a rule of the custom function `owner`."""
+    return id(owner) in _staging.get()
+
+
+@contextmanager
+def staging_rule_of(owner: object) -> Iterator[None]:
+    """Mark the staging of a rule of `owner`."""
+    token = _staging.set(_staging.get() | {id(owner)})
+    try:
+        yield
+    finally:
+        _staging.reset(token)
+
+
+def bind_arguments(fun: Callable[..., Any], args: tuple[Any, ...],
+                   kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Positional arguments with keywords and defaults put in their places."""
+    try:
+        signature = inspect.signature(fun)
+    except (ValueError, TypeError):
+        return args
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        names = ", ".join(bound.kwargs)
+        raise CustomRuleError(f"{fun!r} has keyword-only parameters ({names}).",
+                              why="rules take arguments by position.",
+                              fix="make them positional, or close over them")
+    return bound.args
+
+
+def differentiable_flags(avals: Sequence[ShapedArray]) -> tuple[bool, ...]:
+    return tuple(is_differentiable(a) for a in avals)
+
+
+def check_rule_tree(expected: PyTreeDef, actual: PyTreeDef, what: str, like: str) -> None:
+    """Raise CustomRuleError unless a rule's result has the structure of `like`."""
+    if expected == actual:
+        return
+    try:
+        check_same_structure(expected, actual, what)
+    except TreeMismatchError as error:
+        raise CustomRuleError(f"{what} has another structure than {like}: {error}",
+                              where=user_source()) from None
+    raise CustomRuleError(f"{what} has structure {actual}, {like} {expected}.",
+                          where=user_source())
+
+
+def check_rule_leaf(value: Any, like: ShapedArray, what: str, like_text: str) -> Any:
+    """A rule's (co)tangent as an array of the type of the value it belongs to; None for float0."""
+    expected = tangent_aval(like)
+    if expected.dtype == dtypes.float0:
+        return None
+    got = get_aval(value)
+    if got.shape != expected.shape or (got.dtype != expected.dtype and not got.weak_type):
+        raise CustomRuleError(f"{what} is {got}, {like_text} {expected}.", where=user_source(),
+                              why="tangents and cotangents have the type of their value.",
+                              fix=f"reshape it, or .astype({expected.dtype.name!r})")
+    return value if got.dtype == expected.dtype else value.astype(expected.dtype)
+
+
+def plus(x: Any, y: Any) -> Any:
+    """Sum of two tangents, where None is zero."""
+    if x is None or y is None:
+        return y if x is None else x
+    return add_any(x, y)
+
+
+def batched_function(trace: BatchTrace, fun: Callable[..., Sequence[Any]],
+                     axes: Sequence[int | None]) -> Callable[..., list[Any]]:
+    """`fun` run under a batching trace: whole values in, outputs with the mapped axis in front."""
+    def run(*values: Any) -> list[Any]:
+        here = trace.over(get_trace())
+        args = [here.join(v, a) for v, a in zip(values, axes, strict=True)]
+        outs, mapped, _ = here.split(here.run(fun, *args))
+        here.alive = False
+        return [broadcast_batch(o, trace.axis.size) if a is None else move_axis(o, a, 0)
+                for o, a in zip(outs, mapped, strict=True)]
+    return run

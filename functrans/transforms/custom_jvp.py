@@ -1,0 +1,323 @@
+"""`custom_jvp`: functions with a derivative rule of their own.
+
+The rule runs under the differentiating trace itself, on arguments without their tangents. What the
+function closes over keeps its tangents there, so closures are differentiated by ordinary rules.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from functrans.core import dtypes
+from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.axes import MappedAxis
+from functrans.core.convert import to_array
+from functrans.core.custom import CustomCall
+from functrans.core.errors import CustomRuleError, hide_internal_frames
+from functrans.core.evaluate import eval_jaxpr, interpret
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.primitive import HigherOrder
+from functrans.core.source import user_source
+from functrans.core.staging import StageTrace, stage
+from functrans.core.trace import get_trace
+from functrans.core.tree import tree_flatten, tree_unflatten
+from functrans.transforms.batching import BatchTrace, front
+from functrans.transforms.closed import stage_closed
+from functrans.transforms.custom_call import (
+    LazyJaxpr,
+    batched_function,
+    bind_arguments,
+    check_rule_leaf,
+    check_rule_tree,
+    differentiable_flags,
+    known_jaxpr,
+    plus,
+    rule_is_being_staged,
+    staging_rule_of,
+)
+from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of
+from functrans.transforms.jvp import JVPTrace
+from functrans.transforms.tangents import SymbolicZero, instantiate, symbolic_zero, tangent_aval
+
+__all__ = ["custom_jvp"]
+
+
+class CustomJVPCall(CustomCall):
+    """A flat function, and its rule from primals and tangents (of differentiable inputs) to both.
+
+    `rule(*primals, *tangents)` returns the outputs and the tangents of differentiable outputs.
+    """
+
+    __slots__ = ("name", "owner", "rule", "symbolic_zeros")
+
+    def __init__(self, fun: Callable[..., Sequence[Any]], rule: Callable[..., Sequence[Any]],
+                 name: str, owner: custom_jvp, symbolic_zeros: bool = False) -> None:
+        super().__init__(fun, owner.user_functions)
+        self.owner = owner
+        self.rule = rule
+        self.name = name
+        self.symbolic_zeros = symbolic_zeros
+
+    def differentiate(self, trace: JVPTrace, primals: list[Any],
+                      tangents: list[Any]) -> list[Any]:
+        flags = differentiable_flags([get_aval(p) for p in primals])
+
+        def run(*args: Any) -> Sequence[Any]:
+            zero = symbolic_zero if self.symbolic_zeros else partial(instantiate, None)
+            filled = [zero(p) if t is None else t
+                      for p, t, f in zip(args, tangents, flags, strict=True) if f]
+            return self.rule(*args, *filled)
+
+        results = list(trace.run(run, *primals))
+        values, closure, _ = trace.split(results)
+        n = _count_outputs([get_aval(v) for v in values])
+        given = iter(values[n:])
+        outs = []
+        for p, t in zip(values[:n], closure[:n], strict=True):
+            own = next(given) if differentiable_flags([get_aval(p)])[0] else None
+            outs.append(trace.join(p, trace_add(trace, own, t)))
+        return outs
+
+    def batch(self, trace: BatchTrace, values: list[Any], axes: list[int | None]) -> list[Any]:
+        flags = differentiable_flags([get_aval(v) for v in values])
+        tangent_axes = [a for a, f in zip(axes, flags, strict=True) if f]
+        call = CustomJVPCall(batched_function(trace, self.fun, axes),
+                             batched_function(trace, self.rule, [*axes, *tangent_axes]), self.name,
+                             self.owner)
+        return [trace.join(o, 0) for o in call.apply(trace.parent, values)]
+
+    def stage(self, trace: StageTrace, args: Sequence[Any]) -> list[Any]:  # type: ignore[override]
+        avals = [get_aval(x) for x in args]
+        tangents = [tangent_aval(a) for a in avals if differentiable_flags([a])[0]]
+        call = stage(self.fun, avals, name=self.name)
+        consts, rule_jaxpr = self._stage_rule([*avals, *tangents])
+        return custom_jvp_call_p.bind(  # type: ignore[no-any-return]
+            *call.consts, *consts, *args, call_jaxpr=call.jaxpr.hoist_consts(),
+            rule_jaxpr=rule_jaxpr, num_consts=(len(call.consts), len(consts)))
+
+    def _stage_rule(self, avals: list[ShapedArray]) -> tuple[Sequence[Any], Jaxpr | LazyJaxpr]:
+        name = f"jvp_{self.name}"
+        if rule_is_being_staged(self.owner):
+            def make() -> Jaxpr:
+                with staging_rule_of(self.owner):
+                    return stage_closed(self.rule, avals, name=name)
+            return (), LazyJaxpr(make)
+        with staging_rule_of(self.owner):
+            rule = stage(self.rule, avals, name=name)
+        return rule.consts, rule.jaxpr.hoist_consts()
+
+
+def trace_add(trace: JVPTrace, x: Any, y: Any) -> Any:
+    """Sum of two tangents of a trace."""
+    return trace.run(plus, x, y)
+
+
+def _count_outputs(avals: Sequence[ShapedArray]) -> int:
+    """How many of outputs-then-tangents are outputs: tangents follow for the differentiable ones."""
+    for n in range(len(avals), -1, -1):
+        if n + sum(differentiable_flags(avals[:n])) == len(avals):
+            return n
+    raise CustomRuleError("a custom_jvp rule returned outputs and tangents that do not pair up.",
+                          where=user_source())
+
+
+class CustomJvpCall(HigherOrder):
+    """A staged call of a function with a custom_jvp rule."""
+
+    def type(self, *avals: ShapedArray, call_jaxpr: Jaxpr, **params: Any) -> list[ShapedArray]:
+        return list(call_jaxpr.out_avals)
+
+    def evaluate(self, *arrays: Any, call_jaxpr: Jaxpr, num_consts: tuple[int, int],
+                 **params: Any) -> list[Any]:
+        own, _, args = _groups(arrays, num_consts)
+        return interpret(call_jaxpr, [*own, *args])
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, jvp_jaxpr: Any,
+            call_jaxpr: Jaxpr, rule_jaxpr: Jaxpr | LazyJaxpr, num_consts: tuple[int, int]) -> Any:
+        outs, out_tangents = _apply_rule(primals, tangents, rule_jaxpr, num_consts, call_jaxpr)
+        own, _, args = _groups(primals, num_consts)
+        closure, _, _ = _groups(tangents, num_consts)
+        if any(t is not None for t in closure):
+            pushed, nonzero = jvp_jaxpr(call_jaxpr,
+                                        [t is not None for t in closure] + [False] * len(args))
+            results = eval_jaxpr(pushed, (), *own, *args, *[t for t in closure if t is not None])
+            rest = iter(results[len(outs):])
+            extra = [next(rest) if nz else None for nz in nonzero]
+            out_tangents = list(map(plus, out_tangents, extra))
+        return outs, out_tangents
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any], *, linearize_jaxpr: Any,
+                  call_jaxpr: Jaxpr, rule_jaxpr: Jaxpr | LazyJaxpr, num_consts: tuple[int, int]) -> Any:
+        outs, out_tangents = _apply_rule(primals, tangents, rule_jaxpr, num_consts, call_jaxpr)
+        own, _, args = _groups(primals, num_consts)
+        closure, _, _ = _groups(tangents, num_consts)
+        extra = closure_tangents(call_jaxpr, [*own, *args], closure, linearize_jaxpr)
+        return outs, list(map(plus, out_tangents, extra))
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, axis: MappedAxis,
+              batch_jaxpr: Any, call_jaxpr: Jaxpr, rule_jaxpr: Jaxpr | LazyJaxpr,
+              num_consts: tuple[int, int]) -> tuple[list[Any], list[int | None]]:
+        batched = [a is not None for a in axes]
+        own, of_rule, args = _groups(batched, num_consts)
+        flags = differentiable_flags(call_jaxpr.in_avals[num_consts[0]:])
+        tangents = [b for b, f in zip(args, flags, strict=True) if f]
+        call, _ = batch_jaxpr(call_jaxpr, axis, [*own, *args], True)
+        flags = [*of_rule, *args, *tangents]
+        rule = LazyJaxpr(lambda: batch_jaxpr(known_jaxpr(rule_jaxpr), axis, flags, True)[0])
+        outs = self.bind(*front(operands, axes), call_jaxpr=call, rule_jaxpr=rule,
+                         num_consts=num_consts)
+        return outs, [0] * len(outs)
+
+
+def _groups(items: Sequence[Any], num_consts: tuple[int, int]) -> tuple[Any, Any, Any]:
+    a, b = num_consts
+    return items[:a], items[a:a + b], items[a + b:]
+
+
+def _apply_rule(primals: Sequence[Any], tangents: Sequence[Any], rule_jaxpr: Jaxpr | LazyJaxpr,
+                num_consts: tuple[int, int], call_jaxpr: Jaxpr) -> tuple[list[Any], list[Any]]:
+    _, consts, args = _groups(primals, num_consts)
+    _, _, arg_tangents = _groups(tangents, num_consts)
+    flags = differentiable_flags([get_aval(a) for a in args])
+    filled = [instantiate(t, p) for p, t, f in zip(args, arg_tangents, flags, strict=True) if f]
+    results = eval_jaxpr(known_jaxpr(rule_jaxpr), (), *consts, *args, *filled)
+    out_flags = differentiable_flags(call_jaxpr.out_avals)
+    rest = iter(results[len(out_flags):])
+    return results[:len(out_flags)], [next(rest) if f else None for f in out_flags]
+
+
+def closure_tangents(jaxpr: Jaxpr, operands: Sequence[Any], closure: Sequence[Any],
+                     linearize_jaxpr: Any) -> list[Any]:
+    """Output tangents due to the leading operands, which a function closed over."""
+    if all(t is None for t in closure):
+        return [None] * len(jaxpr.outvars)
+    active = [t is not None for t in closure] + [False] * (len(operands) - len(closure))
+    split = linearize_jaxpr(jaxpr, active)
+    results = eval_jaxpr(split.primal, (), *operands)
+    residuals = split.residuals(operands, results[len(jaxpr.outvars):])
+    linear = iter(eval_jaxpr(split.linear, (), *residuals, *[t for t in closure if t is not None]))
+    return [next(linear) if nz else None for nz in split.nonzero]
+
+
+custom_jvp_call_p = CustomJvpCall()
+
+
+class custom_jvp:  # noqa: N801  a decorator, named as in JAX
+    """A function whose derivative is given by `defjvp` or `defjvps` instead of being derived.
+
+    Arguments at `nondiff_argnums` are passed to the rule first, and need not be arrays.
+    Raises CustomRuleError where there is no rule or it returns other structures, shapes or dtypes
+    than the function.
+
+    >>> import functrans as ft
+    >>> @ft.custom_jvp
+    ... def log1pexp(x):
+    ...     return ft.numpy.log(1.0 + ft.numpy.exp(x))
+    >>> @log1pexp.defjvp
+    ... def log1pexp_jvp(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     return log1pexp(x), t / (1.0 + ft.numpy.exp(-x))
+    >>> float(ft.grad(log1pexp)(100.0))
+    1.0
+    """
+
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
+        check_callable(fun, "custom_jvp")
+        functools.update_wrapper(self, fun, updated=())
+        self.fun = fun
+        self.nondiff_argnums = tuple(nondiff_argnums)
+        self.jvp: Callable[..., Any] | None = None
+        self.symbolic_zeros = False
+
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+        """Set the rule: `jvp(*nondiff, primals, tangents) -> (out, tangent of out)`."""
+        check_callable(jvp, "defjvp")
+        self.jvp = jvp
+        self.symbolic_zeros = symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Set one rule per argument, `jvp(t, out, *args)`; None for an argument without one."""
+        if self.nondiff_argnums:
+            raise CustomRuleError("defjvps does not work with nondiff_argnums.", fix="use defjvp")
+
+        def jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+            out = self(*primals)
+            terms = [rule(t, out, *primals) for rule, t in zip(jvps, tangents, strict=True)
+                     if rule is not None]
+            total = functools.reduce(plus, terms) if terms else instantiate(None, out)
+            return out, total
+
+        self.jvp = jvp
+
+    @property
+    def user_functions(self) -> tuple[Callable[..., Any], ...]:
+        return (self.fun,) if self.jvp is None else (self.fun, self.jvp)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.jvp is None:
+            raise CustomRuleError(f"the custom_jvp function {name_of(self.fun)} has no rule.",
+                                  fix=f"@{name_of(self.fun)}.defjvp")
+        args = bind_arguments(self.fun, args, kwargs)
+        fixed = {i % len(args): args[i % len(args)] for i in self.nondiff_argnums}
+        leaves, tree = flatten_args([a for i, a in enumerate(args) if i not in fixed],
+                                    name_of(self.fun))
+        rule_args = [fixed[i] for i in sorted(fixed)]
+        flat = FlatFunction(_filled_in(self.fun, fixed, len(args)), tree, {}, "custom_jvp")
+        rule = _FlatRule(self.jvp, rule_args, tree, flat, name_of(self.jvp), len(leaves))
+        try:
+            outs = CustomJVPCall(flat, rule, name_of(self.fun), self,
+                                 self.symbolic_zeros).apply(get_trace(), leaves)
+        except Exception as error:
+            raise hide_internal_frames(error) from error.__cause__
+        return tree_unflatten(flat.out_tree, outs)
+
+
+def _filled_in(fun: Callable[..., Any], fixed: dict[int, Any], count: int) -> Callable[..., Any]:
+    def call(*dynamic: Any) -> Any:
+        rest = iter(dynamic)
+        return fun(*[fixed[i] if i in fixed else next(rest) for i in range(count)])
+    return call
+
+
+class _FlatRule:
+    """A user's jvp rule on lists of leaves, with its results checked."""
+
+    def __init__(self, jvp: Callable[..., Any], rule_args: list[Any], tree: Any,
+                 flat: FlatFunction, name: str, count: int) -> None:
+        self.jvp, self.rule_args, self.tree, self.flat = jvp, rule_args, tree, flat
+        self.name, self.count = name, count
+
+    def __call__(self, *args: Any) -> list[Any]:
+        primals, given = args[:self.count], iter(args[self.count:])
+        tangents = [next(given) if f else np.zeros(p.shape, dtypes.float0) for p, f in
+                    zip(primals, differentiable_flags([get_aval(p) for p in primals]), strict=True)]
+        result = self.jvp(*self.rule_args, tuple(tree_unflatten(self.tree, primals)),
+                          tuple(tree_unflatten(self.tree, tangents)))
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise CustomRuleError(
+                f"the jvp rule {self.name} returned {type(result).__name__}, not a pair.",
+                where=user_source(), fix="return out, tangent_out")
+        outs, out_tree = tree_flatten(result[0])
+        out_tangents, tangent_tree = tree_flatten(result[1])
+        if self.flat.out_tree is None:
+            self.flat.out_tree = out_tree
+        check_rule_tree(self.flat.out_tree, out_tree, f"the output of the jvp rule {self.name}",
+                        "the function's output")
+        check_rule_tree(out_tree, tangent_tree, f"the tangent from the jvp rule {self.name}",
+                        "its output")
+        outs = [to_array(o, f"an output of the jvp rule {self.name}") for o in outs]
+        checked = [check_rule_leaf(
+            t if getattr(t, "dtype", None) == dtypes.float0 else
+            instantiate(None, o) if isinstance(t, SymbolicZero) else to_array(t, f"a tangent from the jvp rule {self.name}"), get_aval(o),
+            f"a tangent from the jvp rule {self.name}", "its output")
+            for o, t in zip(outs, out_tangents, strict=True)]
+        return outs + [t for t in checked if t is not None]

@@ -1,0 +1,529 @@
+"""`custom_vjp`: functions with a reverse-mode rule of their own.
+
+The forward rule runs under the differentiating trace, on arguments without their tangents (see
+custom_jvp); the backward rule is the transpose of an opaque linear operation on the tape.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from functrans._runtime import get_trace, set_trace
+from functrans.core import dtypes
+from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.axes import MappedAxis
+from functrans.core.convert import to_array
+from functrans.core.custom import CustomCall
+from functrans.core.errors import CustomRuleError, hide_internal_frames
+from functrans.core.evaluate import eval_jaxpr, interpret
+from functrans.core.jaxpr import ClosedJaxpr, Jaxpr
+from functrans.core.primitive import HigherOrder, Linear, Primitive, Sample
+from functrans.core.source import user_source
+from functrans.core.staging import StageTrace, stage
+from functrans.core.tree import known_leaf, tree_flatten, tree_unflatten
+from functrans.primitives.arithmetic import mul
+from functrans.primitives.broadcast import align_batch, broadcast_batch, move_axis, reduce_sum
+from functrans.transforms.batching import BatchTrace, batch_flat, front
+from functrans.transforms.closed import without_consts
+from functrans.transforms.custom_call import (
+    LazyJaxpr,
+    batched_function,
+    bind_arguments,
+    check_rule_leaf,
+    check_rule_tree,
+    differentiable_flags,
+    known_jaxpr,
+    plus,
+    rule_is_being_staged,
+    staging_rule_of,
+)
+from functrans.transforms.custom_jvp import closure_tangents
+from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of
+from functrans.transforms.jvp import JVPTrace
+from functrans.transforms.tangents import SymbolicZero, instantiate_aval
+
+__all__ = ["CustomVJPPrimal", "custom_vjp"]
+
+
+@known_leaf
+@dataclass(frozen=True)
+class CustomVJPPrimal:
+    """An argument of a forward rule with `symbolic_zeros=True`: its value, and whether the
+    derivative in it is asked for."""
+
+    value: Any
+    perturbed: bool
+
+
+class CustomVjpLinear(Primitive):
+    """The derivative of a custom_vjp function: known only by its transpose, the backward rule.
+
+    Operands are residuals and the tangents of the `perturbed` inputs; `backward(residuals, cts)`
+    gives a cotangent or None for every input, with None among `cts` for zeros.
+    """
+
+    multiple_results = True
+    widens_halves = False
+
+    def type(self, *avals: ShapedArray, out_avals: tuple[ShapedArray, ...],
+             **params: Any) -> list[ShapedArray]:
+        return list(out_avals)
+
+    def evaluate(self, *arrays: Any, name: str, **params: Any) -> Any:
+        raise _no_forward_mode(name)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, name: str,
+            **params: Any) -> Any:
+        raise _no_forward_mode(name)
+
+    def transpose(self, cts: Sequence[Any], *operands: Any, backward: Any,
+                  perturbed: tuple[bool, ...], **params: Any) -> list[Any]:
+        residuals = [x for x in operands if not isinstance(x, Linear)]
+        results = backward(residuals, list(cts))
+        wanted = [ct for ct, p in zip(results, perturbed, strict=True) if p]
+        return [None] * len(residuals) + wanted
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, backward: Any,
+              perturbed: tuple[bool, ...], out_avals: tuple[ShapedArray, ...],
+              name: str) -> Any:
+        size = next(x.shape[a] for x, a in zip(operands, axes, strict=True) if a is not None)
+        residual_axes = axes[:len(axes) - sum(perturbed)]
+
+        def mapped(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+            given = [ct for ct in cts if ct is not None]
+
+            def run(*flat: Any) -> list[Any]:
+                rest = iter(flat[len(residuals):])
+                return list(backward(list(flat[:len(residuals)]),
+                                     [None if ct is None else next(rest) for ct in cts]))
+
+            outs, _ = batch_flat(run, MappedAxis(size), [*residuals, *given],
+                                 [0 if a is not None else None for a in residual_axes]
+                                 + [0] * len(given))
+            return outs
+
+        outs = self.bind(*front(operands, axes), backward=mapped, perturbed=perturbed, name=name,
+                         out_avals=tuple(a.with_shape((size, *a.shape)) for a in out_avals))
+        return outs, [0] * len(outs)
+
+    def samples(self) -> Iterator[Sample]:
+        return iter(())  # it has no value: only its transpose is ever evaluated
+
+
+def _no_forward_mode(name: str) -> CustomRuleError:
+    return CustomRuleError(f"forward-mode differentiation of the custom_vjp function {name}.",
+                           where=user_source(), why="a backward rule says nothing of tangents.",
+                           fix="use grad, vjp or jacrev, or define it by custom_jvp")
+
+
+custom_vjp_linear_p = CustomVjpLinear()
+
+
+class CustomVJPCall(CustomCall):
+    """A flat function with its rules.
+
+    `forward(*args, perturbed=flags)` returns outputs and then residuals;
+    `backward(residuals, cts)` returns a cotangent, or None, for every argument.
+    """
+
+    __slots__ = ("backward", "forward", "name", "owner")
+
+    def __init__(self, fun: Callable[..., Sequence[Any]], forward: Callable[..., Sequence[Any]],
+                 backward: Callable[..., Sequence[Any]], name: str, owner: custom_vjp) -> None:
+        super().__init__(fun, owner.user_functions)
+        self.owner = owner
+        self.forward = forward
+        self.backward = backward
+        self.name = name
+
+    def differentiate(self, trace: JVPTrace, primals: list[Any],
+                      tangents: list[Any]) -> list[Any]:
+        perturbed = tuple(t is not None for t in tangents)
+        results, num_outs = trace.run(partial(self.forward, perturbed=perturbed), *primals)
+        values, closure, _ = trace.split(results)
+        outs, residuals = values[:num_outs], values[num_outs:]
+        own = linear_outputs(trace, outs, residuals, tangents, self.backward, self.name)
+        return [trace.join(o, trace.run(plus, t, c))
+                for o, t, c in zip(outs, own, closure[:num_outs], strict=True)]
+
+    def batch(self, trace: BatchTrace, values: list[Any], axes: list[int | None]) -> list[Any]:
+        counts: list[int] = []
+
+        def forward(*args: Any, perturbed: tuple[bool, ...]) -> tuple[list[Any], int]:
+            def run(*inner: Any) -> list[Any]:
+                results, num_outs = self.forward(*inner, perturbed=perturbed)
+                counts[:] = [num_outs, len(results) - num_outs]
+                return list(results)
+            results = batched_function(trace, run, axes)(*args)
+            return results, counts[0]
+
+        def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+            return _batched_backward(trace.axis, self.backward, axes, residuals, cts)
+
+        call = CustomVJPCall(batched_function(trace, self.fun, axes), forward, backward, self.name,
+                             self.owner)
+        return [trace.join(o, 0) for o in call.apply(trace.parent, values)]
+
+    def stage(self, trace: StageTrace, args: Sequence[Any]) -> list[Any]:  # type: ignore[override]
+        avals = [get_aval(x) for x in args]
+        call = stage(self.fun, avals, name=self.name)
+        consts: tuple[Sequence[Any], Sequence[Any]] = ((), ())
+        fwd: Jaxpr | LazyJaxpr
+        bwd: Jaxpr | LazyJaxpr
+        if rule_is_being_staged(self.owner):
+            rules = StagedRules(self, avals)
+            fwd, bwd = LazyJaxpr(lambda: rules.closed()[0]), LazyJaxpr(lambda: rules.closed()[1])
+        else:
+            staged = StagedRules(self, avals).stage()
+            consts = (staged[0].consts, staged[1].consts)
+            fwd, bwd = (s.jaxpr.hoist_consts() for s in staged)
+        return custom_vjp_call_p.bind(  # type: ignore[no-any-return]
+            *call.consts, *consts[0], *consts[1], *args, call_jaxpr=call.jaxpr.hoist_consts(),
+            fwd_jaxpr=fwd, bwd_jaxpr=bwd,
+            num_consts=(len(call.consts), len(consts[0]), len(consts[1])))
+
+
+class StagedRules:
+    """The rules of a call as jaxprs: args -> outputs and residuals, and back.
+
+    The backward one takes residuals and the cotangents of differentiable outputs, and returns
+    those of differentiable arguments.
+    """
+
+    def __init__(self, call: CustomVJPCall, avals: list[ShapedArray]) -> None:
+        self.call = call
+        self.avals = avals
+        self.pair: tuple[Jaxpr, Jaxpr] | None = None
+
+    def stage(self) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+        call, avals = self.call, self.avals
+        flags = differentiable_flags(avals)
+        num_outs = 0
+
+        def forward(*leaves: Any) -> list[Any]:
+            nonlocal num_outs
+            results, num_outs = call.forward(*leaves, perturbed=flags)
+            return list(results)
+
+        with staging_rule_of(call.owner):
+            fwd = stage(forward, avals, name=f"fwd_{call.name}")
+            outs, residuals = fwd.out_avals[:num_outs], fwd.out_avals[num_outs:]
+            out_flags = differentiable_flags(outs)
+
+            def backward(*flat: Any) -> list[Any]:
+                given = iter(flat[len(residuals):])
+                results = call.backward(list(flat[:len(residuals)]),
+                                        [next(given) if f else None for f in out_flags])
+                return [instantiate_aval(ct, a.strong())
+                        for ct, a, f in zip(results, avals, flags, strict=True) if f]
+
+            ct_avals = [a.strong() for a, f in zip(outs, out_flags, strict=True) if f]
+            bwd = stage(backward, [*residuals, *ct_avals], name=f"bwd_{call.name}")
+        return fwd, bwd
+
+    def closed(self) -> tuple[Jaxpr, Jaxpr]:
+        """Both without constants: what the rules close over becomes equations."""
+        if self.pair is None:
+            fwd, bwd = self.stage()
+            self.pair = without_consts(fwd), without_consts(bwd)
+        return self.pair
+
+
+def linear_outputs(trace: JVPTrace, outs: Sequence[Any], residuals: Sequence[Any],
+                   tangents: Sequence[Any], backward: Any, name: str) -> list[Any]:
+    """The tangents of the outputs, as results of the opaque linear operation."""
+    previous = set_trace(trace.rules)
+    try:
+        return opaque_tangents(outs, residuals, tangents, backward, name)
+    finally:
+        set_trace(previous)
+
+
+def opaque_tangents(outs: Sequence[Any], residuals: Sequence[Any], tangents: Sequence[Any],
+                    backward: Any, name: str) -> list[Any]:
+    """The same, in the current trace."""
+    avals = [get_aval(o).strong() for o in outs]
+    flags = differentiable_flags(avals)
+
+    def with_zeros(saved: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
+        given = iter(cts)
+        return backward(saved, [next(given) if f else None  # type: ignore[no-any-return]
+                                for f in flags])
+
+    results = iter(custom_vjp_linear_p.bind(
+        *residuals, *[t for t in tangents if t is not None], backward=with_zeros, name=name,
+        perturbed=tuple(t is not None for t in tangents),
+        out_avals=tuple(a for a, f in zip(avals, flags, strict=True) if f)))
+    return [next(results) if f else None for f in flags]
+
+
+def _batched_backward(axis: MappedAxis, backward: Any, axes: Sequence[int | None],
+                      residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    """The backward rule mapped; the cotangent of an argument that was not mapped is summed."""
+    given = [ct for ct in cts if ct is not None]
+    kept: list[bool] = []
+
+    def run(*flat: Any) -> list[Any]:
+        rest = iter(flat[len(residuals):])
+        results = backward(list(flat[:len(residuals)]),
+                           [None if ct is None else next(rest) for ct in cts])
+        kept[:] = [r is not None for r in results]
+        return [r for r in results if r is not None]
+
+    outs, mapped = batch_flat(run, axis, [*residuals, *given],
+                              [0] * (len(residuals) + len(given)))
+    results = iter(zip(outs, mapped, strict=True))
+    placed = []
+    for keep, wanted in zip(kept, axes, strict=True):
+        if not keep:
+            placed.append(None)
+            continue
+        out, at = next(results)
+        placed.append(_match_axis(out, at, wanted, axis))
+    return placed
+
+
+def _match_axis(ct: Any, at: int | None, wanted: int | None, axis: MappedAxis) -> Any:
+    if wanted is None:
+        return reduce_sum(ct, (at,)) if at is not None else mul(ct, float(axis.size))
+    if at is None:
+        ct, at = broadcast_batch(ct, axis.size), 0
+    return move_axis(ct, at, wanted)
+
+
+class CustomVjpCall(HigherOrder):
+    """A staged call of a function with a custom_vjp rule."""
+
+    def type(self, *avals: ShapedArray, call_jaxpr: Jaxpr, **params: Any) -> list[ShapedArray]:
+        return list(call_jaxpr.out_avals)
+
+    def evaluate(self, *arrays: Any, call_jaxpr: Jaxpr, num_consts: tuple[int, int, int],
+                 **params: Any) -> list[Any]:
+        own, _, _, args = _groups(arrays, num_consts)
+        return interpret(call_jaxpr, [*own, *args])
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, jvp_jaxpr: Any,
+            call_jaxpr: Jaxpr, fwd_jaxpr: Jaxpr | LazyJaxpr,
+            bwd_jaxpr: Jaxpr | LazyJaxpr,
+            num_consts: tuple[int, int, int]) -> Any:
+        outs, out_tangents = _apply_rules(primals, tangents, call_jaxpr, fwd_jaxpr, bwd_jaxpr,
+                                          num_consts)
+        own, _, _, args = _groups(primals, num_consts)
+        closure = _groups(tangents, num_consts)[0]
+        if any(t is not None for t in closure):
+            pushed, nonzero = jvp_jaxpr(call_jaxpr,
+                                        [t is not None for t in closure] + [False] * len(args))
+            results = eval_jaxpr(pushed, (), *own, *args, *[t for t in closure if t is not None])
+            rest = iter(results[len(outs):])
+            extra = [next(rest) if nz else None for nz in nonzero]
+            out_tangents = list(map(plus, out_tangents, extra))
+        return outs, out_tangents
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any], *, linearize_jaxpr: Any,
+                  call_jaxpr: Jaxpr, fwd_jaxpr: Jaxpr | LazyJaxpr,
+            bwd_jaxpr: Jaxpr | LazyJaxpr,
+                  num_consts: tuple[int, int, int]) -> Any:
+        outs, out_tangents = _apply_rules(primals, tangents, call_jaxpr, fwd_jaxpr, bwd_jaxpr,
+                                          num_consts)
+        own, _, _, args = _groups(primals, num_consts)
+        closure = _groups(tangents, num_consts)[0]
+        extra = closure_tangents(call_jaxpr, [*own, *args], closure, linearize_jaxpr)
+        return outs, list(map(plus, out_tangents, extra))
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, axis: MappedAxis,
+              batch_jaxpr: Any, call_jaxpr: Jaxpr, fwd_jaxpr: Jaxpr | LazyJaxpr,
+            bwd_jaxpr: Jaxpr | LazyJaxpr,
+              num_consts: tuple[int, int, int]) -> tuple[list[Any], list[int | None]]:
+        # all operands get the axis, so that the rules agree on which residuals have it
+        moved = align_batch(operands, axes)
+        call, _ = batch_jaxpr(call_jaxpr, axis, [True] * len(call_jaxpr.invars), True)
+
+        def map_all(jaxpr: Jaxpr) -> Jaxpr:
+            return batch_jaxpr(jaxpr, axis, [True] * len(jaxpr.invars), True)[0]  # type: ignore[no-any-return]
+
+        fwd = LazyJaxpr(lambda: map_all(known_jaxpr(fwd_jaxpr)))
+        bwd = LazyJaxpr(lambda: map_all(known_jaxpr(bwd_jaxpr)))
+        outs = self.bind(*moved, call_jaxpr=call, fwd_jaxpr=fwd, bwd_jaxpr=bwd,
+                         num_consts=num_consts)
+        return outs, [0] * len(outs)
+
+
+def _groups(items: Sequence[Any], num_consts: tuple[int, int, int]) -> tuple[Any, Any, Any, Any]:
+    a, b, c = num_consts
+    return items[:a], items[a:a + b], items[a + b:a + b + c], items[a + b + c:]
+
+
+def _apply_rules(primals: Sequence[Any], tangents: Sequence[Any], call_jaxpr: Jaxpr,
+                 fwd_jaxpr: Jaxpr | LazyJaxpr,
+            bwd_jaxpr: Jaxpr | LazyJaxpr,
+                 num_consts: tuple[int, int, int]) -> tuple[list[Any], list[Any]]:
+    _, of_fwd, of_bwd, args = _groups(primals, num_consts)
+    arg_tangents = _groups(tangents, num_consts)[3]
+    n = len(call_jaxpr.outvars)
+    results = eval_jaxpr(known_jaxpr(fwd_jaxpr), (), *of_fwd, *args)
+    outs, residuals = results[:n], results[n:]
+    if all(t is None for t in arg_tangents):
+        return outs, [None] * n
+    flags = differentiable_flags([get_aval(a) for a in args])
+
+    def backward(saved: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        avals = call_jaxpr.out_avals
+        filled = [instantiate_aval(ct, a.strong()) for ct, a in zip(cts, avals, strict=True)
+                  if differentiable_flags([a])[0]]
+        given = iter(eval_jaxpr(known_jaxpr(bwd_jaxpr), (), *saved, *filled))
+        return [next(given) if f else None for f in flags]
+
+    return outs, opaque_tangents(outs, [*of_bwd, *residuals], arg_tangents, backward,
+                                 call_jaxpr.name)
+
+
+custom_vjp_call_p = CustomVjpCall()
+
+
+class custom_vjp:  # noqa: N801  a decorator, named as in JAX
+    """A function whose reverse-mode derivative is given by `defvjp` instead of being derived.
+
+    `fwd(*args) -> (out, residuals)` and `bwd(*nondiff, residuals, ct) -> cotangents`, a tuple with
+    one entry (or None for zero) per differentiable argument; arguments at `nondiff_argnums` need
+    not be arrays. Raises CustomRuleError where rules are missing or return other structures,
+    shapes or dtypes than the function and its arguments, and under forward mode.
+
+    >>> import functrans as ft
+    >>> @ft.custom_vjp
+    ... def clip_gradient(x):
+    ...     return x
+    >>> clip_gradient.defvjp(lambda x: (x, None), lambda _, ct: (ft.numpy.clip(ct, -1.0, 1.0),))
+    >>> float(ft.grad(lambda x: 5.0 * clip_gradient(x))(2.0))
+    1.0
+    """
+
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
+        check_callable(fun, "custom_vjp")
+        functools.update_wrapper(self, fun, updated=())
+        self.fun = fun
+        self.nondiff_argnums = tuple(nondiff_argnums)
+        self.fwd: Callable[..., Any] | None = None
+        self.bwd: Callable[..., Any] | None = None
+        self.symbolic_zeros = False
+
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any],
+               symbolic_zeros: bool = False) -> None:
+        """Set the rules; with `symbolic_zeros` fwd gets CustomVJPPrimal and bwd SymbolicZero."""
+        check_callable(fwd, "defvjp")
+        check_callable(bwd, "defvjp")
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+
+    @property
+    def user_functions(self) -> tuple[Callable[..., Any], ...]:
+        return tuple(f for f in (self.fun, self.fwd, self.bwd) if f is not None)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.fwd is None or self.bwd is None:
+            raise CustomRuleError(f"the custom_vjp function {name_of(self.fun)} has no rules.",
+                                  fix=f"{name_of(self.fun)}.defvjp(fwd, bwd)")
+        args = bind_arguments(self.fun, args, kwargs)
+        fixed = {i % len(args): args[i % len(args)] for i in self.nondiff_argnums}
+        leaves, tree = flatten_args([a for i, a in enumerate(args) if i not in fixed],
+                                    name_of(self.fun))
+        rules = _FlatRules(self, fixed, len(args), tree, [get_aval(x) for x in leaves])
+        call = CustomVJPCall(rules.flat, rules.forward, rules.backward, name_of(self.fun), self)
+        try:
+            outs = call.apply(get_trace(), leaves)
+        except Exception as error:
+            raise hide_internal_frames(error) from error.__cause__
+        return tree_unflatten(rules.flat.out_tree, outs)
+
+
+class _FlatRules:
+    """A user's forward and backward rules on lists of leaves, with their results checked."""
+
+    def __init__(self, owner: custom_vjp, fixed: dict[int, Any], count: int, tree: Any,
+                 avals: list[ShapedArray]) -> None:
+        self.owner, self.fixed, self.count, self.tree = owner, fixed, count, tree
+        self.avals = avals
+        self.flat = FlatFunction(self.fill(owner.fun), tree, {}, "custom_vjp")
+        self.residual_tree: Any = None
+        self.out_avals: list[ShapedArray] = []
+
+    def fill(self, fun: Any) -> Callable[..., Any]:
+        def call(*dynamic: Any) -> Any:
+            rest = iter(dynamic)
+            return fun(*[self.fixed[i] if i in self.fixed else next(rest)
+                         for i in range(self.count)])
+        return call
+
+    def forward(self, *leaves: Any, perturbed: tuple[bool, ...]) -> tuple[list[Any], int]:
+        name = name_of(self.owner.fwd)
+        given = ([CustomVJPPrimal(x, p) for x, p in zip(leaves, perturbed, strict=True)]
+                 if self.owner.symbolic_zeros else leaves)
+        result = self.fill(self.owner.fwd)(*tree_unflatten(self.tree, given))
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise CustomRuleError(f"the forward rule {name} returned {type(result).__name__}, not "
+                                  "a pair.", where=user_source(), fix="return out, residuals")
+        outs, out_tree = tree_flatten(result[0])
+        if self.flat.out_tree is None:
+            self.flat.out_tree = out_tree
+        check_rule_tree(self.flat.out_tree, out_tree, f"the output of the forward rule {name}",
+                        "the function's output")
+        residuals, self.residual_tree = tree_flatten(result[1])
+        outs = [to_array(o, f"an output of the forward rule {name}") for o in outs]
+        self.out_avals = [get_aval(o) for o in outs]
+        saved = [to_array(r, f"a residual of the forward rule {name}") for r in residuals]
+        return [*outs, *saved], len(outs)
+
+    def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        name = name_of(self.owner.bwd)
+        filled = [self.cotangent(ct, a) for ct, a in zip(cts, self.out_avals, strict=True)]
+        result = self.owner.bwd(  # type: ignore[misc]
+            *[self.fixed[i] for i in sorted(self.fixed)],
+            tree_unflatten(self.residual_tree, residuals),
+            tree_unflatten(self.flat.out_tree, filled))
+        return self.check(result, name)
+
+    def cotangent(self, ct: Any, aval: ShapedArray) -> Any:
+        if ct is not None:
+            return ct
+        if not differentiable_flags([aval])[0]:
+            return np.zeros(aval.shape, dtypes.float0)
+        if self.owner.symbolic_zeros:
+            return SymbolicZero(aval)
+        return instantiate_aval(None, aval.strong())
+
+    def check(self, result: Any, name: str) -> list[Any]:
+        what = f"the backward rule {name}"
+        count = len(tree_unflatten(self.tree, self.avals))
+        if not isinstance(result, (tuple, list)) or len(result) != count:
+            got = f"{len(result)} entries" if isinstance(result, (tuple, list)) else \
+                type(result).__name__
+            raise CustomRuleError(
+                f"{what} returned {got}; the function has {count} differentiable arguments.",
+                where=user_source(), why="it returns a tuple with one cotangent per argument.",
+                fix="return (ct_x,) for one argument; None stands for zero")
+        checked: list[Any] = []
+        arguments = tree_unflatten(self.tree, self.avals)
+        for i, (ct, argument) in enumerate(zip(result, arguments, strict=True)):
+            avals, tree = tree_flatten(argument)
+            if ct is None:
+                checked += [None] * len(avals)
+                continue
+            leaves, ct_tree = tree_flatten(ct)
+            check_rule_tree(tree, ct_tree, f"the cotangent of argument {i} from {what}",
+                            "the argument")
+            for leaf, aval in zip(leaves, avals, strict=True):
+                if isinstance(leaf, SymbolicZero) or getattr(leaf, "dtype", None) == dtypes.float0:
+                    checked.append(None)
+                else:
+                    checked.append(check_rule_leaf(
+                        to_array(leaf, f"a cotangent from {what}"), aval,
+                        f"the cotangent of argument {i} from {what}", "the argument"))
+        return checked
+

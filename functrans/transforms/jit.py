@@ -1,0 +1,312 @@
+"""`jit`: trace a function once per type of its arguments, compile the jaxpr, and run that.
+
+A call goes through the runtime's `JitFunction`: it flattens the arguments and looks the program up
+without entering Python. `JitState.miss` below handles what it does not know: first calls, calls
+under a trace, and arguments that are not plain containers of arrays.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+import numpy as np
+
+from functrans import _runtime
+from functrans._runtime import ArrayBase, get_trace, wrap
+from functrans.core import config
+from functrans.core.avals import ShapedArray
+from functrans.core.axes import MappedAxis, bound_axes
+from functrans.core.dims import Size
+from functrans.core.errors import ArgumentError, hide_internal_frames
+from functrans.core.evaluate import eval_jaxpr
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.primitive import HigherOrder, Linear
+from functrans.core.source import user_source
+from functrans.core.staging import stage
+from functrans.core.trace import Tracer
+from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
+from functrans.lowering.backend import Executable, get_backend
+from functrans.transforms.batching import front
+from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of
+from functrans.transforms.static import StaticArguments
+from functrans.transforms.staged import aval_of
+
+__all__ = ["Compiled", "Lowered", "clear_caches", "executable_of", "jit", "jit_p"]
+
+
+class Jit(HigherOrder):
+    """A program compiled as a unit."""
+
+    def type(self, *avals: ShapedArray, jaxpr: Jaxpr, **params: Any) -> list[ShapedArray]:
+        return list(jaxpr.out_avals)
+
+    def evaluate(self, *arrays: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
+        return executable_of(jaxpr)([np.asarray(a) for a in arrays])
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, jvp_jaxpr: Any,
+            jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[Any]]:
+        pushed, nonzero = jvp_jaxpr(jaxpr, [t is not None for t in tangents])
+        outs = self.bind(*primals, *[t for t in tangents if t is not None], jaxpr=pushed, **params)
+        n = len(jaxpr.outvars)
+        rest = iter(outs[n:])
+        return outs[:n], [next(rest) if nz else None for nz in nonzero]
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any], *, linearize_jaxpr: Any,
+                  jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[Any]]:
+        split = linearize_jaxpr(jaxpr, [t is not None for t in tangents])
+        n = len(jaxpr.outvars)
+        outs = self.bind(*primals, jaxpr=split.primal, **params)
+        residuals = split.residuals(primals, outs[n:])
+        results = iter(self.bind(*residuals, *[t for t in tangents if t is not None],
+                                 jaxpr=split.linear, **params))
+        return outs[:n], [next(results) if nz else None for nz in split.nonzero]
+
+    def transpose(self, cts: Sequence[Any], *operands: Any, transpose_jaxpr: Any, jaxpr: Jaxpr,
+                  **params: Any) -> list[Any]:
+        linear = [isinstance(x, Linear) for x in operands]
+        back = transpose_jaxpr(jaxpr, linear, [ct is not None for ct in cts])
+        results = iter(self.bind(*[x for x in operands if not isinstance(x, Linear)],
+                                 *[ct for ct in cts if ct is not None], jaxpr=back, **params))
+        return [next(results) if lin else None for lin in linear]
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, axis: MappedAxis,
+              batch_jaxpr: Any, jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[int | None]]:
+        mapped, out_batched = batch_jaxpr(jaxpr, axis, [a is not None for a in axes])
+        outs = self.bind(*front(operands, axes), jaxpr=mapped, **params)
+        return outs, [0 if b else None for b in out_batched]
+
+
+jit_p = Jit()
+
+_executables: WeakKeyDictionary[Jaxpr, Executable] = WeakKeyDictionary()
+
+
+def executable_of(jaxpr: Jaxpr) -> Executable:
+    """The compiled form of a jaxpr, made once."""
+    executable = _executables.get(jaxpr)
+    if executable is None:
+        executable = _executables[jaxpr] = get_backend().compile(jaxpr)
+    return executable
+
+
+class Traced:
+    """What one trace of a function gave."""
+
+    __slots__ = ("closed_over_tracers", "consts", "jaxpr", "out_tree")
+
+    def __init__(self, fun: Callable[..., Any], tree: PyTreeDef, avals: Sequence[ShapedArray],
+                 name: str) -> None:
+        flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), tree, {}, "jit")
+        closed = stage(flat, avals, name=name)
+        self.consts = closed.consts
+        self.jaxpr = closed.jaxpr.hoist_consts()
+        self.out_tree: PyTreeDef = flat.out_tree
+        self.closed_over_tracers = any(isinstance(c, Tracer) for c in closed.consts)
+
+
+class JitState:
+    """A jitted function's traces and what to do on calls that the runtime does not know."""
+
+    def __init__(self, fun: Callable[..., Any], static: StaticArguments, donate: tuple[int, ...],
+                 inline: bool) -> None:
+        self.fun = fun
+        self.static = static
+        self.donate = donate
+        self.inline = inline
+        self.name = name_of(fun)
+        self.traces: dict[Any, Traced] = {}
+
+    def trace(self, leaves: Sequence[Any], tree: PyTreeDef, fixed: Any) -> Traced:
+        avals = tuple([aval_of(x) for x in leaves])
+        key = (tree, avals, fixed, bound_axes(), config.current())
+        known = self.traces.get(key)
+        if known is None:
+            known = Traced(self.static.restore(self.fun, fixed), tree, avals, self.name)
+            if not known.closed_over_tracers:
+                self.traces[key] = known
+        return known
+
+    def miss(self, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any) -> Any:
+        if config.current().disable_jit:
+            return self.fun(*args, **kwargs)
+        try:
+            (dynamic, keywords), fixed = self.static.split(args, kwargs)
+            leaves, tree = self.flatten(dynamic, keywords)
+            traced = self.trace(leaves, tree, fixed)
+            if get_trace() is None and not any(isinstance(x, Tracer) for x in leaves) \
+                    and not traced.closed_over_tracers:
+                return self.run(call, traced, leaves, key)
+            if self.inline:
+                outs = eval_jaxpr(traced.jaxpr, (), *traced.consts, *leaves)
+            else:
+                outs = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.jaxpr, name=self.name)
+        except Exception as error:
+            raise hide_internal_frames(error) from error.__cause__
+        return tree_unflatten(traced.out_tree, outs)
+
+    def flatten(self, dynamic: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        return flatten_args((dynamic, keywords), f"jit of {self.name}")
+
+    def run(self, call: Any, traced: Traced, leaves: Sequence[Any], key: Any) -> Any:
+        executable = executable_of(traced.jaxpr)
+        consts = [x._np if isinstance(x, ArrayBase) else np.asarray(x) for x in traced.consts]
+        weak = [a.weak_type for a in traced.jaxpr.out_avals]
+        dtypes_in = [a.dtype for a in traced.jaxpr.in_avals[len(consts):]]
+
+        def program(arrays: Sequence[Any]) -> list[Any]:
+            return executable([*consts, *[x._np if isinstance(x, ArrayBase) else np.array(x, d) for x, d in
+                                          zip(arrays, dtypes_in, strict=True)]])
+
+        outs = program([x._np for x in leaves])
+        if key is not None:
+            template = tree_unflatten(traced.out_tree, [...] * len(weak))
+            call.insert(key, program, template if is_plain(template) else
+                        functools.partial(tree_unflatten, traced.out_tree), weak)
+        return tree_unflatten(traced.out_tree,
+                              [wrap(o, w) for o, w in zip(outs, weak, strict=True)])
+
+
+def is_plain(tree: Any) -> bool:
+    """True of trees of exact tuples, lists, dicts and None, which the runtime rebuilds itself."""
+    if type(tree) in (tuple, list):
+        return all(map(is_plain, tree))
+    if type(tree) is dict:
+        return all(map(is_plain, tree.values()))
+    return tree is None or tree is ...
+
+
+_functions: WeakSet[Any] = WeakSet()
+
+
+def jit(fun: Callable[..., Any] | None = None, *, static_argnums: Any = None,
+        static_argnames: Any = None, donate_argnums: Any = None, donate_argnames: Any = None,
+        inline: bool = False, keep_unused: bool = False) -> Any:
+    """`fun` compiled for each combination of structure, shapes and dtypes of its arguments.
+
+    Arguments are pytrees of arrays; those named by `static_argnums` or `static_argnames` are
+    hashable Python values, and the function is traced anew for each. `donate_argnums` lets the
+    program reuse the memory of arguments. `inline` puts the equations of a call inside another
+    traced function into that function's program. Without `fun`, returns a decorator. The result has
+    `lower(*args)`, `clear_cache()` and the original as `__wrapped__`.
+    Raises StaticArgumentError for an unhashable static argument, and whatever tracing raises.
+
+    >>> import functrans as ft
+    >>> @ft.jit
+    ... def norm(x):
+    ...     return ft.numpy.sqrt((x * x).sum())
+    >>> float(norm(ft.numpy.array([3.0, 4.0])))
+    5.0
+    """
+    if fun is None:
+        return functools.partial(
+            jit, static_argnums=static_argnums, static_argnames=static_argnames,
+            donate_argnums=donate_argnums, donate_argnames=donate_argnames, inline=inline,
+            keep_unused=keep_unused)
+    check_callable(fun, "jit")
+    static = StaticArguments.of(fun, static_argnums, static_argnames)
+    donate = static.positions(donate_argnums, donate_argnames, "donate_argnums")
+    state = JitState(fun, static, donate, inline)
+    call = _runtime.JitFunction(state.miss, static.argnums, static.argnames)
+    functools.update_wrapper(call, fun, updated=())
+    call.__name__ = state.name
+    call.lower = functools.partial(_lower, state)
+    call.clear_cache = functools.partial(_clear, state, call)
+    call.eval_shape = functools.partial(_eval_shape, state)
+    _functions.add(call)
+    return call
+
+
+def _clear(state: JitState, call: Any) -> None:
+    state.traces.clear()
+    call.cache_clear()
+
+
+def clear_caches() -> None:
+    """Forget all traces and compiled programs of all jitted functions."""
+    for call in list(_functions):
+        call.clear_cache()
+    _executables.clear()
+
+
+class Lowered:
+    """A traced function before compilation."""
+
+    def __init__(self, traced: Traced, in_tree: PyTreeDef, fixed: Any,
+                 static: StaticArguments) -> None:
+        self._traced = traced
+        self._in_tree = in_tree
+        self._fixed = fixed
+        self._static = static
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        return self._traced.jaxpr
+
+    @property
+    def out_tree(self) -> PyTreeDef:
+        return self._traced.out_tree
+
+    def as_text(self) -> str:
+        """The jaxpr as text."""
+        return str(self._traced.jaxpr)
+
+    def compile(self) -> Compiled:
+        """Make the program ready to run."""
+        return Compiled(self._traced, self._in_tree, self._fixed, self._static)
+
+
+class Compiled:
+    """A program for arguments of one structure, shapes and dtypes."""
+
+    def __init__(self, traced: Traced, in_tree: PyTreeDef, fixed: Any,
+                 static: StaticArguments) -> None:
+        self._traced = traced
+        self._in_tree = in_tree
+        self._fixed = fixed
+        self._static = static
+        self._executable = executable_of(traced.jaxpr)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        (dynamic, keywords), fixed = self._static.split(args, kwargs)
+        leaves, tree = flatten_args((dynamic, keywords), "compiled function")
+        if tree != self._in_tree or fixed != self._fixed:
+            raise ArgumentError(f"compiled for arguments of structure {self._in_tree}, called with "
+                                f"{tree}.", where=user_source(), fix="call the jitted function")
+        avals = self._traced.jaxpr.in_avals[len(self._traced.consts):]
+        for i, (x, a) in enumerate(zip(leaves, avals, strict=True)):
+            if not x.aval.matches(a):
+                raise ArgumentError(f"compiled for a {a} as leaf {i} of the arguments, called with "
+                                    f"a {x.aval}.", where=user_source(),
+                                    fix="call the jitted function, which compiles again")
+        outs = jit_p.bind(*self._traced.consts, *leaves, jaxpr=self._traced.jaxpr,
+                          name=self._traced.jaxpr.name)
+        return tree_unflatten(self._traced.out_tree, outs)
+
+    def as_text(self) -> str:
+        """The program in the backend's own terms."""
+        return self._executable.as_text()
+
+    def cost_analysis(self) -> dict[str, Size]:
+        """`flops` and `bytes accessed` of one run."""
+        return self._executable.cost_analysis()
+
+    def memory_analysis(self) -> dict[str, Size]:
+        """Bytes of arguments, outputs, temporaries, and at the peak."""
+        return self._executable.memory_analysis()
+
+
+def _lower(state: JitState, *args: Any, **kwargs: Any) -> Lowered:
+    """Trace for arguments given as arrays or ShapeDtypeStructs."""
+    (dynamic, keywords), fixed = state.static.split(args, kwargs)
+    leaves, tree = tree_flatten((dynamic, keywords))
+    return Lowered(state.trace(leaves, tree, fixed), tree, fixed, state.static)
+
+
+def _eval_shape(state: JitState, *args: Any, **kwargs: Any) -> Any:
+    lowered = _lower(state, *args, **kwargs)
+    return tree_unflatten(lowered.out_tree, list(lowered.jaxpr.out_avals))
+
+

@@ -1,0 +1,155 @@
+"""Calls of Python functions on concrete values from inside programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans._runtime import set_trace
+from functrans.core.avals import ShapedArray
+from functrans.core.errors import CallbackError, NotDifferentiableError
+from functrans.core.primitive import Primitive, Sample
+from functrans.core.source import user_source
+from functrans.primitives.base import sample_array
+from functrans.primitives.broadcast import align_batch, move_axis
+from functrans.primitives.shape import expand_dims
+
+__all__ = ["debug_callback_p", "io_callback_p", "pure_callback_p"]
+
+
+class Callback(Primitive, abstract=True):
+    """Calls `callback(*arrays)`, which returns arrays of the types `out_avals`."""
+
+    multiple_results = True
+    widens_halves = False
+
+    def type(self, *avals: ShapedArray, callback: Any, out_avals: tuple[ShapedArray, ...],
+             **params: Any) -> list[ShapedArray]:
+        return list(out_avals)
+
+    def evaluate(self, *arrays: Any, callback: Any, out_avals: tuple[ShapedArray, ...],
+                 **params: Any) -> list[Any]:
+        previous = set_trace(None)
+        try:
+            with np.errstate(all="warn"):
+                results = callback(*[np.asarray(a) for a in arrays])
+        finally:
+            set_trace(previous)
+        return [_checked(r, a) for r, a in zip(results, out_avals, strict=True)]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        raise NotDifferentiableError(
+            f"{self.name} has no derivative.", where=user_source(),
+            why="what a Python callback computes cannot be traced.",
+            fix="wrap it in a custom_jvp or custom_vjp function, or stop_gradient its arguments")
+
+
+def _checked(result: Any, aval: ShapedArray) -> Any:
+    array = np.asarray(result)
+    if array.dtype != aval.dtype and np.can_cast(array.dtype, aval.dtype, "same_kind"):
+        array = array.astype(aval.dtype)
+    if array.shape != aval.shape or array.dtype != aval.dtype:
+        raise CallbackError(f"a callback returned {array.dtype}{list(array.shape)}; it was "
+                            f"declared to return {aval}.", fix="correct result_shape_dtypes")
+    return array
+
+
+class PureCallback(Callback):
+    """A Python function without side effects: it may be called any number of times, or not."""
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, callback: Any,
+              out_avals: tuple[ShapedArray, ...], vmap_method: str | None) -> Any:
+        size = next(x.shape[a] for x, a in zip(operands, axes, strict=True) if a is not None)
+        outs = tuple(a.with_shape((size, *a.shape)) for a in out_avals)
+        if vmap_method is None:
+            raise NotDifferentiableError(
+                "pure_callback under vmap needs to know how to call the function.",
+                where=user_source(),
+                fix='pure_callback(..., vmap_method="sequential"), or "expand_dims" or '
+                    '"broadcast_all" for a function that takes a leading axis')
+        if vmap_method == "sequential":
+            moved = [x if a is None else move_axis(x, a, 0)
+                     for x, a in zip(operands, axes, strict=True)]
+            callback = one_by_one(callback, [a is not None for a in axes], out_avals, int(size))
+        elif vmap_method == "broadcast_all":
+            moved = align_batch(operands, axes)
+        else:
+            moved = [expand_dims(x, (0,)) if a is None else move_axis(x, a, 0)
+                     for x, a in zip(operands, axes, strict=True)]
+        results = self.bind(*moved, callback=callback, out_avals=outs, vmap_method=vmap_method)
+        return results, [0] * len(results)
+
+    def samples(self) -> Iterator[Sample]:
+        aval = ShapedArray((3,), np.dtype(np.float32))
+        yield Sample((sample_array(3),), {"callback": _double, "out_avals": (aval,),
+                                          "vmap_method": "sequential"})
+
+
+def _double(x: Any) -> list[Any]:
+    return [x * 2]
+
+
+def one_by_one(callback: Any, mapped: Sequence[bool], out_avals: Sequence[ShapedArray],
+               size: int) -> Any:
+    """The callback called for each element along axis 0 of the mapped arguments."""
+    def call(*arrays: Any) -> list[Any]:
+        rows = [callback(*[a[i] if m else a for a, m in zip(arrays, mapped, strict=True)])
+                for i in range(size)]
+        return [np.stack([np.asarray(r[k], a.dtype) for r in rows]) if rows else
+                np.zeros((0, *a.shape), a.dtype) for k, a in enumerate(out_avals)]
+    return call
+
+
+class IoCallback(Callback):
+    """A Python function with side effects: it is called once for each time the program gets there."""
+
+    has_effect = True
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        outs = self.bind(*primals, **params)
+        return outs, [None] * len(outs)
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, callback: Any,
+              out_avals: tuple[ShapedArray, ...], ordered: bool) -> Any:
+        if ordered:
+            raise NotDifferentiableError("an ordered io_callback cannot be mapped.",
+                                         where=user_source(),
+                                         why="vmap does not say in which order elements come.",
+                                         fix="ordered=False")
+        size = next(x.shape[a] for x, a in zip(operands, axes, strict=True) if a is not None)
+        moved = [x if a is None else move_axis(x, a, 0)
+                 for x, a in zip(operands, axes, strict=True)]
+        outs = tuple(a.with_shape((size, *a.shape)) for a in out_avals)
+        call = one_by_one(callback, [a is not None for a in axes], out_avals, int(size))
+        results = self.bind(*moved, callback=call, out_avals=outs, ordered=ordered)
+        return results, [0] * len(results)
+
+    def samples(self) -> Iterator[Sample]:
+        return iter(())  # effects: tested with callbacks that record their calls
+
+
+class DebugCallback(Callback):
+    """A Python function that looks at values and returns nothing; transforms keep it in place."""
+
+    has_effect = True
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        self.bind(*primals, **params)
+        return [], []
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, callback: Any,
+              out_avals: tuple[ShapedArray, ...], ordered: bool) -> Any:
+        size = next(x.shape[a] for x, a in zip(operands, axes, strict=True) if a is not None)
+        moved = [x if a is None else move_axis(x, a, 0)
+                 for x, a in zip(operands, axes, strict=True)]
+        call = one_by_one(callback, [a is not None for a in axes], (), int(size))
+        self.bind(*moved, callback=call, out_avals=(), ordered=ordered)
+        return [], []
+
+    def samples(self) -> Iterator[Sample]:
+        return iter(())  # effects: tested with callbacks that record their calls
+
+
+pure_callback_p, io_callback_p, debug_callback_p = PureCallback(), IoCallback(), DebugCallback()
