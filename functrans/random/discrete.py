@@ -213,7 +213,7 @@ def _shuffle(key: Pair, x: Any, axis: int) -> Any:
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
         draw, key = child(key, 1), child(key, 0)
-        x = lax.sort_key_val(random_bits(draw, 32, tuple(x.shape)), x, axis)[1]
+        _, x = lax.sort((random_bits(draw, 32, tuple(x.shape)), x), axis)
     return x
 
 

@@ -22,7 +22,7 @@ from functrans.random.arguments import (
 from functrans.random.continuous import normal_from_key
 from functrans.random.gamma_derivative import gamma_derivative
 from functrans.random.keys import Pair, child, children, pair
-from functrans.transforms.custom_rules import custom_jvp
+from functrans.transforms.custom_jvp import custom_jvp
 
 
 def gamma(key: Any, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike = None) -> Any:

@@ -13,9 +13,9 @@ from functrans import lax
 from functrans import numpy as ftnp
 from functrans.core.dtypes import check_int, kind
 from functrans.core.errors import ArgumentError, IntegerOverflowError, KeyTypeError
+from functrans.core.keypath import GetAttrKey
 from functrans.core.source import user_source
 from functrans.core.tree_registry import register_pytree_with_keys
-from functrans.core.keypath import GetAttrKey
 from functrans.primitives.random import threefry2x32
 
 ArrayLike: TypeAlias = Any
@@ -145,7 +145,7 @@ def key(seed: ArrayLike, *, impl: str | None = None) -> Key:
     return Key(_seed_data(seed, impl))
 
 
-def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Any:  # noqa: N802
+def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Any:
     """One key as a plain uint32 array of shape (2,), for code written for such; see `key`.
 
     >>> PRNGKey(42).tolist()
