@@ -29,11 +29,11 @@ __all__ = ["StageTrace", "StageTracer", "stage"]
 class StageTracer(Tracer):
     """A variable of the jaxpr being built."""
 
-    __slots__ = ("_aval", "eqn", "var")
+    __slots__ = ("_aval", "_var", "eqn")
 
     def __init__(self, trace: StageTrace, var: Var, eqn: Equation | None = None) -> None:
-        self.trace = trace
-        self.var = var
+        self._trace = trace
+        self._var = var
         self._aval = var.aval
         self.eqn = eqn
 
@@ -63,7 +63,7 @@ class StageTrace(Trace):
         return StageTracer(self, Var(aval))
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
-        atoms = [a.var if type(a) is StageTracer and a.trace is self else self._lift(a, primitive)
+        atoms = [a._var if type(a) is StageTracer and a._trace is self else self._lift(a, primitive)
                  for a in args]
         if None in atoms:
             _fill_scalars(atoms, args, primitive)
@@ -85,7 +85,7 @@ class StageTrace(Trace):
     def _lift(self, x: Any, primitive: Primitive) -> Any:
         """The atom of a value from outside; None for a Python scalar, typed by its neighbours."""
         if isinstance(x, Tracer):
-            if not x.trace.alive:
+            if not x._trace.alive:
                 raise leaked(x, primitive.name)
             return self.const_var(x)
         if isinstance(x, (ArrayBase, np.ndarray, np.generic)):
@@ -107,8 +107,8 @@ class StageTrace(Trace):
 
     def atom(self, x: Any) -> Atom:
         """The atom of an output of the function."""
-        if type(x) is StageTracer and x.trace is self:
-            return x.var
+        if type(x) is StageTracer and x._trace is self:
+            return x._var
         lifted = self._lift(x, _RETURN)
         if lifted is None:
             aval = get_aval(x)
@@ -118,7 +118,7 @@ class StageTrace(Trace):
     def close(self, args: Sequence[StageTracer], outs: Sequence[Any]) -> ClosedJaxpr:
         outvars = tuple(self.atom(x) for x in outs)
         self.alive = False
-        invars = tuple(a.var for a in args)
+        invars = tuple(a._var for a in args)
         constvars = tuple(self._const_vars[id(c)] for c in self._consts)
         jaxpr = Jaxpr(constvars, invars, tuple(self.eqns), outvars, name=self.name)
         return ClosedJaxpr(jaxpr, tuple(self._consts))

@@ -61,10 +61,10 @@ class Tracer:
     here are only the facts that every tracer has.
     """
 
-    __slots__ = ("__weakref__", "trace")
+    __slots__ = ("__weakref__", "_trace")
     __array_priority__ = 1000
 
-    trace: Trace
+    _trace: Trace
 
     @property
     def aval(self) -> ShapedArray:
@@ -128,11 +128,11 @@ def run_in(trace: Trace | None, fun: Callable[..., Any], *args: Any, **kwargs: A
 
 def leaked(tracer: Tracer, primitive_name: str) -> LeakedTracerError:
     """The error for a tracer met outside the function call it belongs to."""
-    state = "is over" if not tracer.trace.alive else "does not enclose this operation"
+    state = "is over" if not tracer._trace.alive else "does not enclose this operation"
     origin = describe_source(tracer.origin)
     return LeakedTracerError(
         f"{primitive_name} received a traced value that escaped: a {tracer.aval} made under "
-        f"{tracer.trace.kind}{origin and ', '}{origin}, which {state}.",
+        f"{tracer._trace.kind}{origin and ', '}{origin}, which {state}.",
         where=user_source(),
         why="a traced value means something only inside the function that is being transformed.",
         fix="return the value from that function instead of storing it in a global, an attribute "

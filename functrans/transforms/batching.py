@@ -28,7 +28,7 @@ class BatchTracer(Tracer):
     __slots__ = ("_aval", "axis", "value")
 
     def __init__(self, trace: BatchTrace, value: Any, axis: int) -> None:
-        self.trace = trace
+        self._trace = trace
         self.value = value
         self.axis = axis
         self._aval: ShapedArray | None = None
@@ -67,7 +67,7 @@ class BatchTrace(Trace):
         axes: list[int | None] = [None] * len(values)
         batched = False
         for i, a in enumerate(values):
-            if type(a) is BatchTracer and a.trace.tag is self.tag:  # type: ignore[attr-defined]
+            if type(a) is BatchTracer and a._trace.tag is self.tag:  # type: ignore[attr-defined]
                 values[i] = a.value
                 axes[i] = a.axis
                 batched = True
@@ -100,7 +100,7 @@ class BatchTrace(Trace):
     def process_custom(self, call: CustomCall, args: Sequence[Any]) -> list[Any]:
         values, axes, batched = self.split(args)
         if not batched and not call.closes_over(
-                lambda x: type(x) is BatchTracer and x.trace.tag is self.tag):  # type: ignore[attr-defined]
+                lambda x: type(x) is BatchTracer and x._trace.tag is self.tag):  # type: ignore[attr-defined]
             return call.apply(self.parent, values)
         return call.batch(self, values, axes)
 

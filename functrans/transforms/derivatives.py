@@ -122,7 +122,7 @@ def _value_and_grad(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
 def _primal_of(derivative: Any) -> Callable[[Any], Any]:
     """Auxiliary outputs leave the transform without their tangents."""
     def strip(x: Any) -> Any:
-        return x.primal if type(x) is JVPTracer and not x.trace.alive else x
+        return x.primal if type(x) is JVPTracer and not x._trace.alive else x
     return strip
 
 

@@ -29,7 +29,7 @@ class JVPTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
-        self.trace = trace
+        self._trace = trace
         self.primal = primal
         self.tangent = tangent
 
@@ -62,7 +62,7 @@ class JVPTrace(Trace):
         tangents: list[Any] = [None] * len(primals)
         active = False
         for i, a in enumerate(primals):
-            if type(a) is JVPTracer and a.trace is self:
+            if type(a) is JVPTracer and a._trace is self:
                 primals[i] = a.primal
                 tangents[i] = a.tangent
                 active = True
@@ -95,7 +95,7 @@ class JVPTrace(Trace):
     def process_custom(self, call: CustomCall, args: Sequence[Any]) -> list[Any]:
         primals, tangents, active = self.split(args)
         if not active:
-            if call.closes_over(lambda x: type(x) is JVPTracer and x.trace is self):
+            if call.closes_over(lambda x: type(x) is JVPTracer and x._trace is self):
                 return list(self.run(call.fun, *primals))
             return call.apply(self.rules, primals)
         return call.differentiate(self, primals, tangents)

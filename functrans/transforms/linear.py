@@ -32,7 +32,7 @@ class LinearTracer(Tracer):
     __slots__ = ("_aval", "index")
 
     def __init__(self, trace: LinearTrace, aval: ShapedArray, index: int) -> None:
-        self.trace = trace
+        self._trace = trace
         self._aval = aval
         self.index = index
 
@@ -68,7 +68,7 @@ class LinearTrace(Trace):
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
         for a in args:
-            if type(a) is LinearTracer and a.trace is self:
+            if type(a) is LinearTracer and a._trace is self:
                 break
         else:
             return process_in(self.parent, primitive, args, params)
@@ -82,7 +82,7 @@ class LinearTrace(Trace):
         return out
 
     def is_mine(self, x: Any) -> bool:
-        return type(x) is LinearTracer and x.trace is self
+        return type(x) is LinearTracer and x._trace is self
 
     def forwards(self, inputs: Sequence[Any], values: Sequence[Any],
                  outs: Sequence[Any]) -> list[Any]:
@@ -122,11 +122,11 @@ class LinearTrace(Trace):
                 if ct is None:
                     continue
                 cts[results[0].index] = None
-            operands = [Linear(a._aval) if type(a) is LinearTracer and a.trace is self else a
+            operands = [Linear(a._aval) if type(a) is LinearTracer and a._trace is self else a
                         for a in args]
             for a, c in zip(args, transpose_operation(primitive, ct, operands, params),
                             strict=True):
-                if c is not None and type(a) is LinearTracer and a.trace is self:
+                if c is not None and type(a) is LinearTracer and a._trace is self:
                     accumulate(a.index, c)
         return [cts[x.index] for x in inputs]
 

@@ -137,8 +137,8 @@ def _linearize_jaxpr(jaxpr: Jaxpr, active: tuple[bool, ...],
         nonzero.extend(t is not None for t in derivative.outs)
         closed = _without_unused(derivative.stage(f"linear_{jaxpr.name}"))
         linear.append(closed.jaxpr.hoist_consts())
-        positions = {id(a.var): i for i, a in enumerate(args)}
-        forwarded.extend(positions.get(id(c.var)) if isinstance(c, StageTracer) else None
+        positions = {id(a._var): i for i, a in enumerate(args)}
+        forwarded.extend(positions.get(id(c._var)) if isinstance(c, StageTracer) else None
                          for c in closed.consts)
         return outs + [c for c, f in zip(closed.consts, forwarded, strict=True) if f is None]
 
