@@ -6,7 +6,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from functrans import array as array
-from functrans import debug, lax, numpy, tree, tree_util
+from functrans import debug, dlpack, lax, numpy, tree, tree_util
+from functrans import methods as _methods
 from functrans.array import Array
 from functrans.callbacks import io_callback, pure_callback
 from functrans.core import config as _config
@@ -17,6 +18,7 @@ from functrans.core.scope import named_scope
 from functrans.device import Device, devices
 from functrans.lax import stop_gradient
 from functrans.lowering import reference as _reference
+from functrans.placement import block_until_ready, device_get, device_put
 from functrans.primitives.barrier import checkpoint_name
 from functrans.transforms.checkpoint import checkpoint
 from functrans.transforms.custom_jvp import custom_jvp
@@ -48,6 +50,7 @@ __version__ = "0.1.0"
 
 remat = checkpoint
 config = _config
+_methods.install()
 _reference_backend = _reference.ReferenceBackend.name
 
 __all__ = [

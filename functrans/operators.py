@@ -1,8 +1,8 @@
 """Python's operators, one table for `Array` and every tracer.
 
-An operator first tries the case that is almost always there under a trace: two arrays of one
-dtype and shape, or a floating array and a Python number. That goes to the primitive at once;
-everything else to the function of `functrans.numpy`, which promotes and broadcasts.
+An operator first tries what it almost always meets under a trace: two arrays of one dtype and
+shape, or a floating array and a Python number. That goes to the primitive at once; everything
+else to the function of `functrans.numpy`, which promotes and broadcasts.
 """
 
 from __future__ import annotations
@@ -13,47 +13,40 @@ from typing import Any
 import numpy as np
 
 from functrans import _runtime
+from functrans import numpy as fnp
 from functrans._runtime import ArrayBase
-from functrans.array import Array
+from functrans.at import refuse_delitem, refuse_setitem
 from functrans.core import dtypes
 from functrans.core.dims import Dim
 from functrans.core.trace import Tracer
-from functrans.primitives import arithmetic, broadcast, compare, convert
+from functrans.numpy.indexing import getitem
+from functrans.primitives import arithmetic, compare
 
-__all__ = ["install_operators"]
+__all__ = ["install_operators", "operator_table"]
 
 Operator = Callable[..., Any]
+ARRAYS = (ArrayBase, Tracer)
 OPERANDS = (ArrayBase, Tracer, np.ndarray, np.generic, bool, int, float, complex, Dim)
-_NATIVE_FLOATS = frozenset(map(np.dtype, ("float16", "float32", "float64", dtypes.bfloat16)))
+_FLOATS = frozenset(map(np.dtype, ("float16", "float32", "float64", dtypes.bfloat16)))
 
 
-def promoted(op: Operator, kinds: str) -> Operator:
-    def function(x: Any, y: Any) -> Any:
-        dtype = dtypes.result_type(x, y)
-        if dtypes.kind(dtype) not in kinds:
-            dtype = dtypes.to_inexact_dtype(dtype)
-        x, y = (convert.convert_element_type(v, dtype) for v in (x, y))
-        shape = np.broadcast_shapes(x.shape, y.shape)
-        x, y = (v if v.shape in (shape, ()) else broadcast.broadcast_in_dim(
-            v, shape, range(len(shape) - v.ndim, len(shape))) for v in (x, y))
-        return op(x, y)
-    return function
-
-
-def binary(primitive: Any, function: Operator, kinds: str) -> tuple[Operator, Operator]:
-    """An operator and its reflection; `kinds` are the dtype kinds the primitive takes."""
+def _binary(primitive: Any, function: Operator, kinds: str) -> tuple[Operator, Operator]:
+    """An operator and its reflection; `kinds` are the dtype kinds that go to the primitive."""
     bind = primitive.bind
+    direct = frozenset(d for d in map(np.dtype, (
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+        "float16", "float32", "float64", dtypes.bfloat16, "complex64", "complex128"))
+        if dtypes.kind(d) in kinds)
 
     def forward(self: Any, other: Any) -> Any:
         cls = type(other)
-        aval = self.aval
         if cls is float or cls is int:
-            if aval.dtype in _NATIVE_FLOATS:
+            if self.dtype in _FLOATS:
                 return bind(self, float(other))
-        elif isinstance(other, (ArrayBase, Tracer)):
-            theirs = other.aval
-            if (aval.dtype == theirs.dtype and dtypes.kind(aval.dtype) in kinds
-                    and (aval.shape == theirs.shape or not aval.shape or not theirs.shape)):
+        elif isinstance(other, ARRAYS):
+            mine, theirs = self.aval, other.aval
+            if mine.dtype == theirs.dtype and mine.dtype in direct and (
+                    mine.shape == theirs.shape or not mine.shape or not theirs.shape):
                 return bind(self, other)
         elif not isinstance(other, OPERANDS):
             return NotImplemented
@@ -61,15 +54,15 @@ def binary(primitive: Any, function: Operator, kinds: str) -> tuple[Operator, Op
 
     def reflected(self: Any, other: Any) -> Any:
         cls = type(other)
-        if (cls is float or cls is int) and self.aval.dtype in _NATIVE_FLOATS:
+        if (cls is float or cls is int) and self.dtype in _FLOATS:
             return bind(float(other), self)
         return function(other, self) if isinstance(other, OPERANDS) else NotImplemented
 
     return forward, reflected
 
 
-def composed(function: Operator) -> tuple[Operator, Operator]:
-    """An operator without a primitive of its own, and its reflection."""
+def _composed(function: Operator) -> tuple[Operator, Operator]:
+    """An operator that is no primitive, and its reflection."""
     def forward(self: Any, other: Any) -> Any:
         return function(self, other) if isinstance(other, OPERANDS) else NotImplemented
 
@@ -79,60 +72,60 @@ def composed(function: Operator) -> tuple[Operator, Operator]:
     return forward, reflected
 
 
-def _power(x: Any, y: Any) -> Any:
-    if type(y) is int and not isinstance(x, (int, float, complex)):
-        return arithmetic.integer_pow(x, y)
-    return promoted(arithmetic.pow, "fc")(x, y)
+def _unary(primitive: Any, function: Operator) -> Operator:
+    bind = primitive.bind
+
+    def operator(self: Any) -> Any:
+        return bind(self) if self.dtype in _FLOATS else function(self)
+
+    return operator
 
 
 _BINARY: dict[str, tuple[Operator, Operator]] = {
-    "add": binary(arithmetic.add_p, promoted(arithmetic.add, "iufc"), "iufc"),
-    "sub": binary(arithmetic.sub_p, promoted(arithmetic.sub, "iufc"), "iufc"),
-    "mul": binary(arithmetic.mul_p, promoted(arithmetic.mul, "biufc"), "biufc"),
-    "truediv": binary(arithmetic.div_p, promoted(arithmetic.div, "fc"), "fc"),
-    "and": composed(promoted(compare.bitwise_and, "biu")),
-    "or": composed(promoted(compare.bitwise_or, "biu")),
-    "xor": composed(promoted(compare.bitwise_xor, "biu")),
-    "pow": composed(_power),
+    "add": _binary(arithmetic.add_p, fnp.add, "iufc"),
+    "sub": _binary(arithmetic.sub_p, fnp.subtract, "iufc"),
+    "mul": _binary(arithmetic.mul_p, fnp.multiply, "iufc"),
+    "truediv": _binary(arithmetic.div_p, fnp.true_divide, "fc"),
+    "floordiv": _composed(fnp.floor_divide),
+    "mod": _composed(fnp.remainder),
+    "divmod": _composed(fnp.divmod),
+    "pow": _composed(fnp.power),
+    "matmul": _composed(fnp.matmul),
+    "and": _composed(fnp.bitwise_and),
+    "or": _composed(fnp.bitwise_or),
+    "xor": _composed(fnp.bitwise_xor),
+    "lshift": _composed(fnp.left_shift),
+    "rshift": _composed(fnp.right_shift),
 }
 _COMPARISONS: dict[str, Operator] = {
-    name: binary(getattr(compare, f"{name}_p"), promoted(getattr(compare, name), "biufc"),
-                 "biufc")[0]
-    for name in ("lt", "le", "eq", "ne", "gt", "ge")}
+    "lt": _binary(compare.lt_p, fnp.less, "biuf")[0],
+    "le": _binary(compare.le_p, fnp.less_equal, "biuf")[0],
+    "eq": _binary(compare.eq_p, fnp.equal, "biufc")[0],
+    "ne": _binary(compare.ne_p, fnp.not_equal, "biufc")[0],
+    "gt": _binary(compare.gt_p, fnp.greater, "biuf")[0],
+    "ge": _binary(compare.ge_p, fnp.greater_equal, "biuf")[0],
+}
 _UNARY: dict[str, Operator] = {
-    "neg": arithmetic.neg_p.bind,
-    "pos": lambda x: x,
-    "abs": arithmetic.abs_p.bind,
-    "invert": compare.not_p.bind,
+    "neg": _unary(arithmetic.neg_p, fnp.negative),
+    "pos": lambda self: fnp.positive(self),
+    "abs": _unary(arithmetic.abs_p, fnp.absolute),
+    "invert": lambda self: fnp.invert(self),
 }
 
 
 def operator_table() -> dict[str, Operator]:
-    """Every operator by its name without underscores: add, radd, neg, lt, ..."""
-    table = {**_COMPARISONS, **_UNARY}
+    """Every operator by its name without underscores: add, radd, neg, lt, getitem, ..."""
+    table = {**_COMPARISONS, **_UNARY, "getitem": getitem, "setitem": refuse_setitem,
+             "delitem": refuse_delitem}
     for name, (forward, reflected) in _BINARY.items():
         table[name], table[f"r{name}"] = forward, reflected
     return table
 
 
 def install_operators() -> None:
-    """Give `Array` (behind its fast paths) and `Tracer` their operators."""
+    """Give arrays, behind their fast paths in the runtime, and tracers their operators."""
     table = operator_table()
     _runtime.set_operator_fallbacks(table)
     for name, operator in table.items():
-        setattr(Tracer, f"__{name}__", _method(operator, f"__{name}__"))
+        setattr(Tracer, f"__{name}__", operator)
     Tracer.__hash__ = None  # type: ignore[assignment]
-
-
-def _method(operator: Operator, name: str) -> Operator:
-    def method(*args: Any) -> Any:
-        return operator(*args)
-
-    if hasattr(operator, "__code__"):
-        return operator
-    method.__name__ = name
-    return method
-
-
-install_operators()
-assert Array

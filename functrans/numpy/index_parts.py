@@ -263,10 +263,7 @@ def count_from_front(index: Any, size: Size, wrap: bool = False) -> Any:
         return index
     if is_known(index) and isinstance(size, int):
         wide = index.astype(np.int64, copy=False)
-        if wrap:
-            wide = wide % size if size else wide
-        else:
-            wide = np.where(wide < 0, wide + size, wide)
+        wide = wide % max(size, 1) if wrap else np.where(wide < 0, wide + size, wide)
         narrow = wide.astype(np.int32)
         return narrow if np.array_equal(narrow, wide) else wide
     if isinstance(size, Dim):

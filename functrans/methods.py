@@ -1,0 +1,167 @@
+"""The methods of `Array`, and of every tracer, by one table: functions of functrans.numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans import lax
+from functrans import numpy as fnp
+from functrans.array import Array
+from functrans.at import At
+from functrans.concretize import install_refusals
+from functrans.core import dtypes
+from functrans.core.errors import ShapeError
+from functrans.core.source import user_source
+from functrans.core.trace import Tracer
+from functrans.device import CPU, find_device
+from functrans.numpy.protocol import array_function, array_ufunc
+from functrans.operators import install_operators
+
+__all__ = ["install"]
+
+# Functions of functrans.numpy that take the array first, as they are.
+_FUNCTIONS = (
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "cumprod",
+    "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ptp", "ravel", "repeat",
+    "round", "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var")
+
+
+def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """The array converted to a dtype; itself when it has it."""
+    find_device(device)
+    return fnp.astype(self, dtype)
+
+
+def _reshape(self: Any, *shape: Any, order: str = "C") -> Any:
+    """The elements in another shape, given as one tuple or as sizes; one may be -1."""
+    return fnp.reshape(self, shape[0] if len(shape) == 1 else shape, order)
+
+
+def _transpose(self: Any, *axes: Any) -> Any:
+    """The axes in the given order, as one tuple or as numbers; reversed by default."""
+    if not axes or (len(axes) == 1 and axes[0] is None):
+        return fnp.transpose(self)
+    return fnp.transpose(self, axes if isinstance(axes[0], int) else axes[0])
+
+
+def _flatten(self: Any, order: str = "C") -> Any:
+    """The elements as a vector."""
+    return fnp.ravel(self, order)
+
+
+def _compress(self: Any, condition: Any, axis: int | None = None, **options: Any) -> Any:
+    """The parts along an axis for which a condition holds."""
+    return fnp.compress(condition, self, axis, **options)
+
+
+def _conj(self: Any) -> Any:
+    """The complex conjugate."""
+    return fnp.conj(self)
+
+
+def _copy(self: Any) -> Any:
+    """The array itself: arrays are immutable, so that a copy cannot be told from it."""
+    return self
+
+
+def _view(self: Any, dtype: Any = None) -> Any:
+    """The bytes read as another dtype; the last axis grows or shrinks with its width.
+
+    Raises ShapeError when the last axis does not divide into the wider elements.
+    """
+    if dtype is None:
+        return self
+    new = dtypes.as_dtype(dtype)
+    if new == self.dtype:
+        return self
+    if new == np.bool_:
+        return fnp.not_equal(_view(self, np.uint8), 0)
+    x = fnp.astype(self, np.uint8) if self.dtype == np.bool_ else self
+    old_width, new_width = x.dtype.itemsize, new.itemsize
+    if old_width == new_width:
+        return lax.bitcast_convert_type(x, new)
+    if not x.ndim or (new_width > old_width and x.shape[-1] * old_width % new_width):
+        raise ShapeError(f"view: {x.aval} cannot be read as {new}.", where=user_source(),
+                         why=f"the last axis must hold whole elements of {new_width} bytes.")
+    if new_width > old_width:
+        ratio = new_width // old_width
+        x = lax.reshape(x, (*x.shape[:-1], x.shape[-1] // ratio, ratio))
+        return lax.bitcast_convert_type(x, new)
+    parts = lax.bitcast_convert_type(x, new)
+    return lax.reshape(parts, (*parts.shape[:-2], parts.shape[-2] * parts.shape[-1]))
+
+
+def _contains(self: Any, value: Any) -> bool:
+    return bool(fnp.any(fnp.equal(self, value)))
+
+
+def _namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """The module of array functions (Python array API)."""
+    return fnp
+
+
+def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+    """The array on a device."""
+    find_device(device)
+    return self
+
+
+_METHODS: dict[str, Any] = {
+    **{name: getattr(fnp, name) for name in _FUNCTIONS},
+    "astype": _astype, "reshape": _reshape, "transpose": _transpose, "flatten": _flatten,
+    "compress": _compress, "conj": _conj, "conjugate": _conj, "copy": _copy, "view": _view,
+    "to_device": _to_device, "__contains__": _contains, "__array_namespace__": _namespace,
+    "__array_ufunc__": array_ufunc, "__array_function__": array_function,
+}
+
+_PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "T": (lambda self: fnp.transpose(self), "The array with its axes reversed."),
+    "mT": (lambda self: fnp.matrix_transpose(self), "The array with its last two axes exchanged."),
+    "real": (lambda self: fnp.real(self), "The real part."),
+    "imag": (lambda self: fnp.imag(self), "The imaginary part."),
+    "flat": (lambda self: fnp.ravel(self), "The elements in row-major order, as a vector."),
+    "at": (At, "Changed copies: `x.at[index].set(values)`, `add`, `multiply`, `get`, ..."),
+}
+
+
+def _install(cls: type) -> None:
+    for name, method in _METHODS.items():
+        setattr(cls, name, method)
+    for name, (getter, doc) in _PROPERTIES.items():
+        setattr(cls, name, property(getter, doc=doc))
+
+
+def _item(self: Array, *args: Any) -> Any:
+    """The only element, or the one at an index, as a Python number."""
+    return self._np.item(*args)
+
+
+def _tolist(self: Array) -> Any:
+    """The elements as nested lists of Python numbers."""
+    return self._np.tolist()
+
+
+def _tobytes(self: Array, order: Any = "C") -> bytes:
+    """The bytes of the elements in row-major order."""
+    return self._np.tobytes(order)
+
+
+def install() -> None:
+    """Give `Array` and `Tracer` their operators, methods and conversions; done once at import."""
+    install_operators()
+    install_refusals()
+    for cls in (Array, Tracer):
+        _install(cls)
+    for name, method in (("item", _item), ("tolist", _tolist), ("tobytes", _tobytes)):
+        setattr(Array, name, method)
+    facts: dict[str, Any] = {
+        "nbytes": property(lambda self: self.aval.nbytes, doc="Bytes of all elements."),
+        "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes of one element."),
+        "device": property(lambda self: CPU, doc="Where the data will lie."),
+        "block_until_ready": _copy,
+    }
+    for name, fact in facts.items():
+        setattr(Tracer, name, fact)
