@@ -72,7 +72,7 @@ def operands(name: str, *xs: ArrayLike) -> list[Array]:
 
 def concrete_value(x: Tracer) -> Any:
     """What a tracer stands for if Python may know it, else None."""
-    return getattr(x, "concrete", None)
+    return x.concrete
 
 
 def is_traced(x: Any) -> bool:

@@ -396,9 +396,36 @@ def _sinc(x: Array) -> Array:
 sinc = unary("sinc", _sinc, "sin(pi x) / (pi x), and 1 at 0.")
 
 
+_I0_SPLIT = 30.0
+
+
+def _horner(t: Array, ratios: list[float]) -> Array:
+    """1 + r1 t (1 + r2 t (1 + ...)): a series by the ratios of its terms, which never overflow."""
+    one = _full_like(t, 1)
+    total = one
+    for ratio in reversed(ratios):
+        total = lax.add(one, lax.mul(lax.mul(t, _full_like(t, ratio)), total))
+    return total
+
+
 def _i0(x: Array) -> Array:
+    """The power series up to 30, all of whose terms are positive, the asymptotic one beyond.
+
+    Source: Abramowitz and Stegun, 9.6.12 and 9.7.1.
+    """
     size = lax.abs(x)
-    return lax.mul(lax.exp(size), lax.bessel_i0e(x))
+    split = _full_like(x, _I0_SPLIT)
+    low = lax.min(size, split)
+    small = _horner(lax.mul(low, low), [0.25 / k**2 for k in range(1, 61)])
+    high = lax.clamp(split, size, _full_like(x, 1e4))
+    tail = _horner(lax.div(_full_like(x, 1), high),
+                   [(2 * k - 1) ** 2 / (8 * k) for k in range(1, 21)])
+    half = lax.exp(lax.mul(high, _full_like(x, 0.5)))  # exp(x) alone would overflow earlier
+    scale = lax.mul(half, lax.div(half, lax.sqrt(lax.mul(high, _full_like(x, 2 * math.pi)))))
+    infinite = lax.ge(size, _full_like(x, 1e4))
+    large = lax.select_n(infinite, lax.mul(scale, tail), _full_like(x, np.inf))
+    result = lax.select_n(lax.le(size, split), large, small)
+    return lax.select_n(isnan(x), result, x)
 
 
 i0 = unary("i0", _i0, "Modified Bessel function of order 0.", None, "f")

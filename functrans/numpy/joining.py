@@ -133,7 +133,7 @@ def dstack(tup: Any, dtype: DTypeLike = None) -> Array:
 
 def column_stack(tup: Any) -> Array:
     """Vectors as columns, and matrices, joined along the second axis."""
-    xs = [x if x.ndim >= 2 else atleast_2d(x).T for x in _items("column_stack", tup)]
+    xs = [x if x.ndim >= 2 else lax.reshape(x, (x.size, 1)) for x in _items("column_stack", tup)]
     return concatenate(xs, 1)
 
 

@@ -74,10 +74,8 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
         if any(o is not None for o in _as_tuple(kwargs.pop("out", None))):
             raise _out(name if method == "__call__" else f"{name}.{method}")
         _drop_defaults(name, kwargs, {"casting": "same_kind", "order": "K", "subok": True})
-    for x in inputs:
-        if not isinstance(x, _KNOWN) and type(x).__array_ufunc__ is not type(
-                self).__array_ufunc__ if hasattr(type(x), "__array_ufunc__") else False:
-            return NotImplemented
+    if not all(isinstance(x, _KNOWN) for x in inputs):
+        return NotImplemented  # another library's array, which may know what to do
     target = getattr(namespace, ufunc.__name__, None)
     if target is None or ufunc.__name__ not in namespace.__all__:
         raise _not_covered(name)
@@ -314,3 +312,10 @@ def _value(x: Any) -> Any:
     if isinstance(x, (list, tuple)):
         return type(x)(_value(item) for item in x)
     return x
+
+
+def install() -> None:
+    """Give arrays and tracers NumPy's two protocols."""
+    for cls in ARRAYS:
+        cls.__array_ufunc__ = array_ufunc  # type: ignore[attr-defined]
+        cls.__array_function__ = array_function  # type: ignore[attr-defined]

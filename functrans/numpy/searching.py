@@ -76,6 +76,8 @@ def _positions(mask: Array, size: int, fill: Any) -> Array:
 
 def scatter_rows(scatter: Callable[..., Array], x: Array, index: Array, updates: Array) -> Array:
     """x with updates[i] put (or added, ...) into row index[i]; rows out of bounds are dropped."""
+    if isinstance(x.shape[0], int) and x.shape[0] == 0:
+        return x
     dims = lax.ScatterDimensionNumbers(
         update_window_dims=tuple(range(1, updates.ndim)), inserted_window_dims=(0,),
         scatter_dims_to_operand_dims=(0,))

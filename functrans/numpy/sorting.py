@@ -171,7 +171,7 @@ def _quantile(
         half = lax.mul(lax.add(below, above), lax.full_like(below, 0.5))
         result = lax.select_n(lax.eq(low, high), half, below)
     else:
-        nearest = lax.round(place, lax.RoundingMethod.TO_NEAREST_EVEN)
+        nearest = lax.round(place, 1)  # ties to even
         result = _pick(x, lax.clamp(lax.full_like(place, 0), nearest, last), q.ndim)
     if not skip_nan:
         spoilt = broadcast(_any(nan, -1), result.shape)

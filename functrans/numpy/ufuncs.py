@@ -166,11 +166,14 @@ def _same(x: Array) -> Array:
     return x
 
 
+_TO_EVEN = 1
+
+
 def _rint(x: Array) -> Array:
-    rounded = lax.round(x.real if x.dtype.kind == "c" else x, lax.RoundingMethod.TO_NEAREST_EVEN)
+    rounded = lax.round(x.real if x.dtype.kind == "c" else x, _TO_EVEN)
     if x.dtype.kind != "c":
         return rounded
-    return lax.complex(rounded, lax.round(lax.imag(x), lax.RoundingMethod.TO_NEAREST_EVEN))
+    return lax.complex(rounded, lax.round(lax.imag(x), _TO_EVEN))
 
 
 def _trunc(x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Runs a function of functrans.numpy and NumPy's function of the same name on the same arguments."""
+"""Runs a function of functrans.numpy and NumPy's of the same name on the same arguments."""
 
 from typing import Any
 

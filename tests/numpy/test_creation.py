@@ -24,7 +24,8 @@ def test_array_of_arrays():
     check(fnp.array([x, x]), np.array([[1, 2], [1, 2]], np.float32))
     check(fnp.array([x, [3, 4]]), np.array([[1, 2], [3, 4]], np.float32))
     check(fnp.array([x[0], 2]), np.array([1, 2], np.float32))
-    check(ft.jit(lambda v: fnp.array([[v, 1], [2, v]]))(np.float32(3)), np.array([[3, 1], [2, 3]], np.float32))
+    check(ft.jit(lambda v: fnp.array([[v, 1], [2, v]]))(np.float32(3)),
+          np.array([[3, 1], [2, 3]], np.float32))
     assert fnp.array(x, ndmin=3).shape == (1, 1, 2)
 
 
@@ -65,7 +66,7 @@ def test_full_and_empty():
     compare("full_like", integers(2, 3), 7)
     compare("full_like", normal(2), 7, dtype=np.int32)
     assert fnp.empty((2, 3)).shape == (2, 3) and fnp.empty_like(fnp.ones(3)).shape == (3,)
-    with pytest.raises(TypeError, match="the float 3.0 is|3.0 is not"):
+    with pytest.raises(TypeError, match=r"3\.0 is not"):
         fnp.zeros(3.0)
     with pytest.raises(ValueError, match="negative"):
         fnp.zeros(-1)

@@ -7,7 +7,9 @@ from reference import check, compare, integers, normal, with_nan
 import functrans.numpy as fnp
 
 AXES = [None, 0, -1, (0, 2), (), (2, 1)]
-REDUCTIONS = ["sum", "prod", "max", "min", "amax", "amin", "all", "any", "mean", "var", "std", "count_nonzero", "ptp", "median"]
+REDUCTIONS = [
+    "sum", "prod", "max", "min", "amax", "amin", "all", "any", "mean", "var", "std",
+    "count_nonzero", "ptp", "median"]
 NAN = ["nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd", "nanmedian"]
 
 

@@ -12,7 +12,8 @@ X = normal(2, 3, 4)
 
 @pytest.mark.parametrize("call", [
     ("reshape", (6, 4)), ("reshape", (-1,)), ("reshape", (2, -1, 2)), ("reshape", 24),
-    ("transpose",), ("transpose", (1, 0, 2)), ("transpose", (-1, 0, 1)), ("permute_dims", (2, 0, 1)),
+    ("transpose",), ("transpose", (1, 0, 2)), ("transpose", (-1, 0, 1)),
+    ("permute_dims", (2, 0, 1)),
     ("matrix_transpose",), ("swapaxes", 0, -1), ("moveaxis", 0, -1), ("moveaxis", (0, 1), (-1, 0)),
     ("rollaxis", 2), ("rollaxis", 0, 3), ("rollaxis", -1, 1), ("expand_dims", 0),
     ("expand_dims", (0, -1)), ("ravel",), ("ravel", "F"), ("flip",), ("flip", 1), ("flip", (0, -1)),

@@ -12,8 +12,8 @@ MODES = ["constant", "edge", "linear_ramp", "maximum", "mean", "median", "minimu
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("width", [0, 2, (1, 2), ((1, 2), (3, 0)), ((9, 8), (0, 7)), {0: 1, -1: (2, 0)}],
-                         ids=str)
+@pytest.mark.parametrize("width", [0, 2, (1, 2), ((1, 2), (3, 0)), ((9, 8), (0, 7)),
+                                   {0: 1, -1: (2, 0)}], ids=str)
 def test_pad(mode, width):
     x = normal(3, 4)
     compare("pad", x, width, mode)
