@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Union
 
 from functrans.core.avals import ShapedArray
+from functrans.core.axes import axis_names
 from functrans.core.dims import Dim
 from functrans.core.source import Source
 
@@ -104,6 +105,17 @@ class Jaxpr:
         return frozenset(names)
 
     @cached_property
+    def axis_names(self) -> frozenset[Any]:
+        """The named axes that its collectives refer to, bodies included."""
+        names: set[Any] = set()
+        for eqn in self.eqns:
+            if eqn.primitive.collective:
+                names.update(axis_names(eqn.params["axis_name"]))
+            for body in subjaxprs(eqn):
+                names |= body.axis_names
+        return frozenset(names)
+
+    @cached_property
     def decided_names(self) -> frozenset[str]:
         """The names of the sizes that its operations decide as they run, bodies included."""
         names: set[str] = set()
@@ -167,7 +179,12 @@ def _size_names(value: Any) -> frozenset[str]:
 
 def subjaxprs(eqn: Equation) -> Iterator[Jaxpr]:
     """The jaxprs among an equation's parameters (the bodies of higher-order primitives)."""
-    for value in eqn.params.values():
+    return jaxprs_in(eqn.params)
+
+
+def jaxprs_in(params: Mapping[str, Any]) -> Iterator[Jaxpr]:
+    """The jaxprs among the parameters of an operation."""
+    for value in params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, ClosedJaxpr):
                 yield item.jaxpr

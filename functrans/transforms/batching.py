@@ -12,7 +12,7 @@ from functrans.core.axes import MappedAxis, axis_names
 from functrans.core.custom import CustomCall
 from functrans.core.dims import Size
 from functrans.core.evaluate import eval_jaxpr
-from functrans.core.jaxpr import Jaxpr
+from functrans.core.jaxpr import Jaxpr, jaxprs_in
 from functrans.core.primitive import Primitive
 from functrans.core.source import Source
 from functrans.core.trace import Params, Trace, Tracer, process_in
@@ -81,7 +81,7 @@ class BatchTrace(Trace):
         if primitive.collective and self.axis.name is not None \
                 and self.axis.name in axis_names(params["axis_name"]):
             rule, extra = primitive.batch_collective, {"axis": self.axis}  # type: ignore[attr-defined]
-        elif not batched:
+        elif not batched and not self.is_named_in(primitive, params):
             return process_in(self.parent, primitive, args, params)
         elif primitive.higher_order:
             rule, extra = primitive.batch, {"axis": self.axis, "batch_jaxpr": batch_jaxpr}
@@ -96,6 +96,11 @@ class BatchTrace(Trace):
             return [o if a is None else BatchTracer(self, o, a)
                     for o, a in zip(outs, out_axes, strict=True)]
         return outs if out_axes is None else BatchTracer(self, outs, out_axes)
+
+    def is_named_in(self, primitive: Primitive, params: Params) -> bool:
+        """Whether a body refers to the axis, which matters even where no operand is mapped."""
+        return (self.axis.name is not None and primitive.higher_order
+                and any(self.axis.name in jaxpr.axis_names for jaxpr in jaxprs_in(params)))
 
     def process_custom(self, call: CustomCall, args: Sequence[Any]) -> list[Any]:
         values, axes, batched = self.split(args)
