@@ -46,6 +46,10 @@ int compare_strings(PyObject* a, PyObject* b) {
 
 }  // namespace
 
+void raise_too_deep() {
+  PyErr_Format(PyExc_RecursionError, "containers are nested more than %d deep", kMaxDepth);
+}
+
 Signature::~Signature() {
   for (PyObject* object : objects) Py_DECREF(object);
   for (PyObject* leaf : leaves) Py_DECREF(leaf);
@@ -209,7 +213,8 @@ Flattened Signature::flatten(PyObject* tree) {
     if (node == nodes().end()) return Flattened::unsupported;
     flatten_function = node->second;
   }
-  if (Py_EnterRecursiveCall(" while flattening the arguments of a jit function")) {
+  if (++depth_ > kMaxDepth) {
+    raise_too_deep();
     return Flattened::error;
   }
   Flattened status;
@@ -224,7 +229,7 @@ Flattened Signature::flatten(PyObject* tree) {
     status = add_children(tree);
     if (size != PySequence_Fast_GET_SIZE(tree)) status = Flattened::unsupported;
   }
-  Py_LeaveRecursiveCall();
+  --depth_;
   return status;
 }
 

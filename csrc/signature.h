@@ -15,6 +15,11 @@ struct StaticArguments {
   PyObject* names = nullptr;  // a frozenset, or null for none
 };
 
+// Containers may nest this deep. Python's own limit is no guard: it counts to 10000 C calls in some
+// versions, which is more stack than there is.
+constexpr int kMaxDepth = 1000;
+void raise_too_deep();
+
 enum class Flattened {
   ok,
   unsupported,  // something only Python can flatten: no exception is set
@@ -46,6 +51,7 @@ class Signature {
   Flattened add_static(PyObject* value);
   Flattened add_key(PyObject* key);
   bool add_leaf(PyObject* leaf);
+  int depth_ = 0;
   void add_object(PyObject* object) { objects.push_back(Py_NewRef(object)); }
 };
 
@@ -74,7 +80,7 @@ struct DictItem {
   PyObject* key;  // both borrowed from the dict
   PyObject* value;
 };
-using DictItems = InlineVector<DictItem, 64>;
+using DictItems = InlineVector<DictItem, 16>;
 
 // Items of an exact dict in the order in which they are flattened, or unsupported.
 Flattened sorted_items(PyObject* dict, DictItems& items);

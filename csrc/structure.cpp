@@ -10,7 +10,7 @@ Structure::~Structure() {
   for (PyObject* key : keys_) Py_DECREF(key);
 }
 
-std::unique_ptr<Structure> Structure::parse(PyObject* tree) {
+std::unique_ptr<Structure> Structure::parse(PyObject* tree, int depth) {
   std::unique_ptr<Structure> node(new Structure());
   if (tree == Py_Ellipsis) {
     node->leaf_count_ = 1;
@@ -20,7 +20,7 @@ std::unique_ptr<Structure> Structure::parse(PyObject* tree) {
     node->kind_ = Kind::none;
     return node;
   }
-  InlineVector<PyObject*, 64> children;
+  InlineVector<PyObject*, 16> children;
   if (PyDict_CheckExact(tree)) {
     node->kind_ = Kind::dict;
     DictItems items;
@@ -53,17 +53,16 @@ std::unique_ptr<Structure> Structure::parse(PyObject* tree) {
                  Py_TYPE(tree)->tp_name);
     return nullptr;
   }
-  if (Py_EnterRecursiveCall(" while reading an out structure")) return nullptr;
+  if (depth == kMaxDepth) {
+    raise_too_deep();
+    return nullptr;
+  }
   for (PyObject* child : children) {
-    std::unique_ptr<Structure> parsed = parse(child);
-    if (parsed == nullptr) {
-      Py_LeaveRecursiveCall();
-      return nullptr;
-    }
+    std::unique_ptr<Structure> parsed = parse(child, depth + 1);
+    if (parsed == nullptr) return nullptr;
     node->leaf_count_ += parsed->leaf_count_;
     node->children_.push_back(std::move(parsed));
   }
-  Py_LeaveRecursiveCall();
   return node;
 }
 

@@ -12,7 +12,7 @@ class Structure {
  public:
   // From a tree whose leaves are `...`: tuples, lists, dicts, None, registered named tuples. Null
   // with an exception set when it holds anything else.
-  static std::unique_ptr<Structure> parse(PyObject* tree);
+  static std::unique_ptr<Structure> parse(PyObject* tree, int depth = 0);
   ~Structure();
 
   std::size_t leaf_count() const { return leaf_count_; }
