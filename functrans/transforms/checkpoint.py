@@ -12,20 +12,21 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from functrans._runtime import get_trace
-from functrans.core.avals import ShapedArray
+from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis
 from functrans.core.evaluate import eval_jaxpr, interpret
 from functrans.core.jaxpr import Atom, Jaxpr, Literal, Var
 from functrans.core.primitive import HigherOrder, Linear
 from functrans.core.prune import prune_jaxpr
+from functrans.core.sizes import known_sizes, learn_sizes, substitute
 from functrans.core.staging import stage
 from functrans.core.tree import tree_unflatten
 from functrans.primitives.barrier import optimization_barrier
 from functrans.transforms.batching import front
 from functrans.transforms.closed import stage_closed
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of, wraps
-from functrans.transforms.jvp import JVPTrace
 from functrans.transforms.linear import transpose_flat
+from functrans.transforms.linearize import LinearizeTrace, LinearMap
 from functrans.transforms.tangents import tangent_aval
 
 __all__ = ["checkpoint", "checkpoint_p"]
@@ -120,15 +121,16 @@ def _make_tangent_jaxpr(jaxpr: Jaxpr, active: tuple[bool, ...],
 
     def fun(*args: Any) -> list[Any]:
         saved = dict(zip(kept, args[n:n + m], strict=True))
-        given = iter(args[n + m:])
-        trace = JVPTrace(get_trace())
-        inputs = [trace.join(p, next(given) if a else None)
+        # linearized, since a loop that computes values and tangents alike could not be transposed
+        trace = LinearizeTrace(get_trace())
+        inputs = [trace.linear.new(tangent_aval(get_aval(p))) if a else None
                   for p, a in zip(args[:n], active, strict=True)]
-        outs = trace.run(_replay, jaxpr, inputs, saved, trace)
-        _, tangents, _ = trace.split(outs)
-        trace.alive = False
+        primals = [trace.join(p, t) for p, t in zip(args[:n], inputs, strict=True)]
+        _, tangents, _ = trace.split(trace.run(_replay, jaxpr, primals, saved, trace))
+        trace.alive = trace.linear.alive = False
         nonzero.extend(t is not None for t in tangents)
-        return [t for t in tangents if t is not None]
+        derivative = LinearMap(trace.linear, inputs, tangents)
+        return [t for t in derivative.forwards(args[n + m:]) if t is not None]
 
     avals = [*jaxpr.in_avals, *(v.aval for v in kept),
              *(tangent_aval(x) for x, a in zip(jaxpr.in_avals, active, strict=True) if a)]
@@ -136,17 +138,20 @@ def _make_tangent_jaxpr(jaxpr: Jaxpr, active: tuple[bool, ...],
 
 
 def _replay(jaxpr: Jaxpr, inputs: Sequence[Any], saved: dict[Var, Any],
-            trace: JVPTrace) -> list[Any]:
+            trace: LinearizeTrace) -> list[Any]:
     """Evaluate `jaxpr`, with the kept values in place of those that would be recomputed."""
     env: dict[Var, Any] = dict(zip(jaxpr.invars, inputs, strict=True))
+    sizes = known_sizes(jaxpr.in_avals, [get_aval(x).shape for x in inputs])
 
     def read(atom: Atom) -> Any:
         return atom.value if isinstance(atom, Literal) else env[atom]
 
     for eqn in jaxpr.eqns:
-        outs = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+        params = {k: substitute(p, sizes) for k, p in eqn.params.items()} if sizes else eqn.params
+        outs = eqn.primitive.bind(*map(read, eqn.invars), **params)
         for v, out in zip(eqn.outvars, outs if eqn.primitive.multiple_results else (outs,),
                           strict=True):
+            learn_sizes(sizes, v.aval.shape, get_aval(out).shape)
             _, (tangent,), _ = trace.split((out,))
             env[v] = trace.join(saved[v], tangent) if v in saved else out
     return [read(v) for v in jaxpr.outvars]
