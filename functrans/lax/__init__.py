@@ -1,5 +1,6 @@
 """The operations below functrans.numpy, with jax.lax's names: no promotion, no broadcasting."""
 
+from functrans.lax import linalg
 from functrans.lax.associative import associative_scan
 from functrans.lax.branches import cond, switch
 from functrans.lax.loops import fori_loop, map, scan, while_loop
@@ -251,6 +252,7 @@ __all__ = [
     "is_finite",
     "le",
     "lgamma",
+    "linalg",
     "log",
     "log1p",
     "logistic",

@@ -414,6 +414,8 @@ from functrans.numpy.windows import (
     hanning,
     kaiser,
 )
+from functrans.numpy import fft as fft
+from functrans.numpy import linalg as linalg
 from functrans.numpy import protocol
 
 __all__ = [
