@@ -68,6 +68,7 @@ class StopGradient(Primitive):
     """x itself, with a derivative of zero."""
 
     widens_halves = False
+    stops_derivatives = True
 
     def type(self, x: ShapedArray) -> ShapedArray:
         return x

@@ -76,6 +76,7 @@ class BitcastConvertType(Primitive):
     """The bits of x read as `new_dtype`; a width ratio adds or takes away a last axis."""
 
     widens_halves = False
+    stops_derivatives = True
 
     def type(self, x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
         old, new = x.dtype.itemsize, new_dtype.itemsize

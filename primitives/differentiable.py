@@ -86,5 +86,10 @@ class Differentiable(Primitive, abstract=True):
             else:
                 term = rule(t, out, *primals, **params)
             if term is not None:
+                term = self.shaped(term, out)
                 total = term if total is None else add_any(total, term)
         return out, total
+
+    def shaped(self, term: Any, out: Any) -> Any:
+        """A term of the derivative in the shape of the result."""
+        return term

@@ -40,7 +40,7 @@ class Elementwise(Differentiable, abstract=True):
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         if "derivatives" in cls.__dict__ and "arity" not in cls.__dict__:
-            cls.arity = max(cls.arity, len(cls.derivatives))
+            cls.arity = len(cls.derivatives)
         super().__init_subclass__(abstract=abstract, **kwargs)
 
     def __init__(self) -> None:
@@ -92,11 +92,10 @@ class Elementwise(Differentiable, abstract=True):
                           why=f"it is defined for {wanted} arrays.",
                           fix='x.astype("float32")' if "f" in self.kinds else "")
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-        out, tangent = super().jvp(primals, tangents, **params)
-        if tangent is not None and len(primals) > 1 and tangent.ndim != out.ndim:
-            tangent = broadcast_in_dim(tangent, out.shape, ())
-        return out, tangent
+    def shaped(self, term: Any, out: Any) -> Any:
+        if self.arity > 1 and term.ndim != out.ndim:
+            return broadcast_in_dim(term, out.shape, ())
+        return term
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None],
               **params: Any) -> tuple[Any, int]:

@@ -63,6 +63,8 @@ class Primitive:
     has_effect: ClassVar[bool] = False
     # over a named axis: the vmap that owns `axis_name` interprets it
     collective: ClassVar[bool] = False
+    # the derivative is zero because the operation says so, whatever its values do
+    stops_derivatives: ClassVar[bool] = False
     required_rules: ClassVar[tuple[str, ...]] = ("type", "evaluate", "jvp", "batch", "samples")
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:

@@ -1,0 +1,74 @@
+"""All primitives with their samples, found by importing every module of functrans.primitives."""
+
+import importlib
+import pkgutil
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import functrans.primitives
+from functrans.core import dtypes
+from functrans.core.primitive import Primitive
+
+
+@dataclass(frozen=True)
+class Case:
+    """One primitive on one sample."""
+
+    primitive: Primitive
+    args: tuple[Any, ...]
+    params: dict[str, Any]
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.primitive.name}-{self.index}"
+
+    def apply(self, *args):
+        return self.primitive.bind(*args, **self.params)
+
+    def outs(self, *args):
+        """The results as a list."""
+        result = self.apply(*args)
+        return list(result) if self.primitive.multiple_results else [result]
+
+    @property
+    def floating(self) -> list[int]:
+        """The operands with derivatives."""
+        return [i for i, a in enumerate(self.args) if dtypes.kind(a.dtype) in "fc"]
+
+    def wide(self) -> "Case":
+        """The same in float64 and complex128."""
+        args = tuple(a.astype({"f": np.float64, "c": np.complex128}[dtypes.kind(a.dtype)])
+                     if dtypes.kind(a.dtype) in "fc" else a for a in self.args)
+        return Case(self.primitive, args, self.params, self.index)
+
+
+def all_primitives() -> list[Primitive]:
+    found = {}
+    for module in pkgutil.walk_packages(functrans.primitives.__path__, "functrans.primitives."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, Primitive):
+                found[id(value)] = value
+    return sorted(found.values(), key=lambda p: p.name)
+
+
+def all_cases() -> list[Case]:
+    return [Case(p, tuple(np.asarray(a) for a in s.args), dict(s.params), i)
+            for p in all_primitives() for i, s in enumerate(p.samples())]
+
+
+def wide_outs(case: Case) -> list[np.ndarray]:
+    return [np.asarray(o) for o in case.wide().outs(*case.wide().args)]
+
+
+def differentiable_cases() -> list[Case]:
+    """Cases whose floating results keep float64, so that finite differences mean something."""
+    cases = []
+    for case in all_cases():
+        if not case.floating or case.primitive.stops_derivatives:
+            continue
+        floating = [o.dtype for o in wide_outs(case) if dtypes.kind(o.dtype) in "fc"]
+        if floating and all(dtype in (np.float64, np.complex128) for dtype in floating):
+            cases.append(case.wide())
+    return cases
