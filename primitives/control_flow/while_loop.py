@@ -19,10 +19,10 @@ from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis
 from functrans.core.dims import Dim
-from functrans.core.errors import JaxprError
+from functrans.core.errors import JaxprError, NotDifferentiableError
 from functrans.core.evaluate import eval_jaxpr, program_of
 from functrans.core.jaxpr import Equation, Jaxpr, Var
-from functrans.core.primitive import Cost, HigherOrder
+from functrans.core.primitive import Cost, HigherOrder, Linear
 from functrans.core.prune import prune_jaxpr, used_inputs
 from functrans.core.sizes import known_sizes
 from functrans.primitives.broadcast import broadcast_batch, broadcast_in_dim, move_axis
@@ -33,6 +33,7 @@ from functrans.primitives.control_flow.bodies import (
     body_cost,
     check_operands,
     counted,
+    depends,
     filled,
     invariant_carry,
     ones_like,
@@ -159,6 +160,49 @@ class While(HigherOrder):
                                    length=happened.shape[0], reverse=False, unroll=1,
                                    num_consts=len(shared) + len(tconsts), num_carry=len(tcarry)))
         return outs, [next(results) if nz else None for nz in split.nonzero]
+
+    def transpose(self, cts: Sequence[Any], *operands: Any, transpose_jaxpr: Any,
+                  cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, cond_nconsts: int, body_nconsts: int,
+                  record: Dim | None = None, num_active: int = 0) -> list[Any]:
+        """Of a loop that is linear in some carries: the others run first and are recorded."""
+        tests, consts, init = counted(operands, cond_nconsts, body_nconsts)
+        linear = [isinstance(x, Linear) for x in (*consts, *init)]
+        while True:
+            becomes = depends(body_jaxpr, linear)[:len(init)]
+            becomes = [a or b for a, b in zip(linear[body_nconsts:], becomes, strict=True)]
+            if becomes == linear[body_nconsts:]:
+                break
+            linear[body_nconsts:] = becomes
+        carried = linear[body_nconsts:]
+        others = [not is_linear for is_linear in carried]
+        reads = used_inputs(cond_jaxpr)[cond_nconsts:]
+        if record is not None or any(a and b for a, b in zip(reads, carried, strict=True)):
+            raise NotDifferentiableError(
+                "a while loop whose number of iterations depends on a linear value was transposed.",
+                why="it is not linear in that value.", fix="use vjp or grad instead")
+        in_consts, in_carry = counted(body_jaxpr.invars, body_nconsts)
+        plain = [not is_linear for is_linear in linear[:body_nconsts]]
+        forward = prune_jaxpr(rearranged(
+            body_jaxpr, [*pick(in_consts, plain), *pick(in_carry, others)],
+            [*pick(body_jaxpr.outvars, others), TRUE, *pick(in_carry, others)]))
+        test_consts, test_carry = counted(cond_jaxpr.invars, cond_nconsts)
+        outs = while_p.bind(
+            *tests, *pick(consts, plain), *pick(init, others), body_jaxpr=forward,
+            cond_jaxpr=rearranged(cond_jaxpr, [*test_consts, *pick(test_carry, others)],
+                                  cond_jaxpr.outvars),
+            cond_nconsts=cond_nconsts, body_nconsts=sum(plain), record=Dim.fresh("n"), num_active=1)
+        happened, *history = outs[sum(others):]
+        once = rearranged(body_jaxpr, [*in_consts, *pick(in_carry, carried),
+                                       *pick(in_carry, others)],
+                          pick(body_jaxpr.outvars, carried))
+        grads = scan_p.transpose(
+            pick(cts, carried), *consts, *pick(init, carried), happened, *history,
+            transpose_jaxpr=transpose_jaxpr, jaxpr=_masked(once, body_nconsts, sum(carried)),
+            num_consts=body_nconsts, num_carry=sum(carried), length=happened.shape[0],
+            reverse=False, unroll=1)
+        given = iter(grads[body_nconsts:])
+        return [*(None for _ in tests), *grads[:body_nconsts],
+                *(next(given) if is_linear else None for is_linear in carried)]
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, axis: MappedAxis,
               batch_jaxpr: Any, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, cond_nconsts: int,
