@@ -109,7 +109,8 @@ class Pow(Elementwise):
     evaluate = np.power
     domain = ((0.3, 2.0), (-2.0, 2.0))
     derivatives = (
-        lambda t, out, x, y: mul(t, where(eq(y, 0.0), 0.0, mul(y, pow(x, sub(y, 1.0))), like=out)),
+        lambda t, out, x, y: mul(t, where(eq(y, 0.0), 0.0, mul(y, pow(x, _minus_one(y))),
+                                          like=out)),
         lambda t, out, x, y: mul(t, mul(out, _log_nonzero(x))))
 
 
@@ -315,6 +316,11 @@ def _integer_pow_derivative(t: Any, x: Any, y: int) -> Any:
         return t
     factor = x if y == 2 else integer_pow(x, y - 1)
     return mul(t, mul(factor, float(y)))
+
+
+def _minus_one(y: Any) -> Any:
+    """y - 1; a Python number stays one, so that it takes the dtype of the base."""
+    return y - 1 if isinstance(y, (int, float)) else sub(y, 1.0)
 
 
 def _log_nonzero(x: Any) -> Any:

@@ -6,6 +6,7 @@ by a zero pivot infinities, as in LAPACK's own results.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -102,7 +103,7 @@ def lu_factor(a: Matrix) -> tuple[Matrix, Matrix]:
     """
     *lead, m, n = a.shape
     k = min(m, n)
-    x = np.array(a, order="C").reshape(-1, m, n)
+    x = np.array(a, order="C").reshape(math.prod(lead), m, n)
     pivots = np.zeros((x.shape[0], k), np.int32)
     every = np.arange(x.shape[0])
     for start in range(0, k, PANEL):
@@ -137,7 +138,7 @@ def _exchange(x: Matrix, every: Matrix, j: int, chosen: Matrix) -> None:
 def pivots_to_permutation(pivots: Matrix, size: int) -> Matrix:
     """The permutation of `size` rows that the exchanges, one after the other, amount to."""
     lead, k = pivots.shape[:-1], pivots.shape[-1]
-    flat = pivots.reshape(-1, k)
+    flat = pivots.reshape(math.prod(lead), k)
     order = np.broadcast_to(np.arange(size, dtype=np.int32), (flat.shape[0], size)).copy()
     every = np.arange(flat.shape[0])
     for j in range(k):
