@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans._runtime import empty
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.dims import Dim, Shape, Size
@@ -45,8 +46,7 @@ class DynamicSlice(Primitive):
         _check_window(self.name, operand, starts, slice_sizes)
         return operand.with_shape(slice_sizes)
 
-    def evaluate(self, operand: Any, *starts: Any,
-                 slice_sizes: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    def evaluate(self, operand: Any, *starts: Any, slice_sizes: tuple[int, ...]) -> Any:
         operand = np.asarray(operand)
         return operand[_window(operand.shape, starts, slice_sizes)]
 
@@ -102,8 +102,9 @@ class DynamicUpdateSlice(Primitive):
         return ShapedArray(operand.shape, operand.dtype, operand.weak_type and update.weak_type)
 
     def evaluate(self, operand: Any, update: Any, *starts: Any) -> np.ndarray[Any, Any]:
-        out = np.array(operand)
-        update = np.asarray(update)
+        operand, update = np.asarray(operand), np.asarray(update)
+        out = empty(operand.shape, operand.dtype)
+        np.copyto(out, operand)
         out[_window(out.shape, starts, update.shape)] = update
         return out
 
@@ -211,8 +212,15 @@ def _from_front(start: Any, size: Size) -> Any:
     return select_n(lt(start, 0), start, add(start, convert_element_type(size, start.dtype)))
 
 
-def _is_static(starts: Sequence[Any], *sizes: Sequence[Size]) -> bool:
-    return all(type(v) is int for group in (starts, *sizes) for v in group)
+def _static_window(shape: Sequence[Any], starts: Sequence[Any],
+                   sizes: Sequence[Any]) -> tuple[slice, ...] | None:
+    """The window if all is known and fits, else None."""
+    if not len(shape) == len(starts) == len(sizes) or any(
+            type(v) is not int for v in (*shape, *starts, *sizes)):
+        return None
+    if any(width > size for width, size in zip(sizes, shape, strict=True)):
+        return None
+    return _window(shape, starts, sizes)
 
 
 def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[Size]) -> Any:
@@ -226,9 +234,8 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[Size])
     [3, 4]
     """
     starts, sizes = _starts("dynamic_slice", operand, start_indices), as_sizes(slice_sizes)
-    if _is_static(starts, sizes, operand.shape) and len(starts) == len(sizes) == operand.ndim \
-            and all(map(int.__le__, sizes, operand.shape)):
-        window = _window(operand.shape, starts, sizes)
+    window = _static_window(operand.shape, starts, sizes)
+    if window is not None:
         return static_slice(operand, [w.start for w in window], [w.stop for w in window])
     return dynamic_slice_p.bind(operand, *map(_scalar, starts), slice_sizes=sizes)
 

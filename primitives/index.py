@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from functrans._runtime import empty
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.dims import Shape, Size
@@ -22,7 +23,7 @@ from functrans.primitives.index_layout import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     as_sizes,
-    check_numbers,
+    checked_shape,
     default_fill,
     layout_of,
     map_both,
@@ -44,18 +45,17 @@ class Gather(Differentiable):
 
     widens_halves = False
     derivatives = (lambda t, out, operand, indices, **params:
-                   gather_p.bind(t, indices, **{**params, "fill_value": 0}), None)
+                   _gather_tangent(t, indices, params), None)
 
     def type(self, operand: ShapedArray, indices: ShapedArray, *,
              dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
              **params: Any) -> ShapedArray:
-        shape = result_shape(dimension_numbers, indices.shape, slice_sizes)
-        check_numbers(self.name, dimension_numbers, operand, indices, slice_sizes, len(shape))
-        return operand.with_shape(shape)
+        return operand.with_shape(
+            checked_shape(self.name, dimension_numbers, operand, indices, slice_sizes))
 
     def evaluate(self, operand: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers,
                  slice_sizes: tuple[int, ...], mode: GatherScatterMode, fill_value: Any = None,
-                 **params: Any) -> np.ndarray[Any, Any]:
+                 **params: Any) -> Any:
         operand, indices = np.asarray(operand), np.asarray(indices)
         layout = layout_of(dimension_numbers, operand.shape, indices.shape, slice_sizes)
         rows, inside = layout.rows(indices, mode)
@@ -123,9 +123,7 @@ class Scatter(Primitive, abstract=True):
     def type(self, operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, *,
              dimension_numbers: ScatterDimensionNumbers, **params: Any) -> ShapedArray:
         windows = window_sizes(dimension_numbers, updates, operand.ndim)
-        numbers = dimension_numbers.gather
-        check_numbers(self.name, numbers, operand, indices, windows, updates.ndim)
-        wanted = result_shape(numbers, indices.shape, windows)
+        wanted = checked_shape(self.name, dimension_numbers.gather, operand, indices, windows)
         if updates.shape != wanted or updates.dtype != operand.dtype:
             like = ShapedArray(wanted, operand.dtype)
             raise ShapeError(f"{self.name}: the updates are {updates} and must be {like}.",
@@ -143,8 +141,10 @@ class Scatter(Primitive, abstract=True):
         if updates.shape != layout.result_shape or updates.dtype != operand.dtype:
             raise ValueError("updates do not fit")
         rows, inside = layout.rows(indices, mode)
-        # an own copy with the rows first, in C order
-        out = np.array(operand.transpose(layout.order), order="C")
+        # an own copy with the rows first, in C order, on pages that the allocator keeps
+        ordered = operand.transpose(layout.order)
+        out = empty(ordered.shape, ordered.dtype)
+        np.copyto(out, ordered)
         target = out.reshape(layout.num_rows, *out.shape[len(layout.row_shape):])
         if not layout.is_result_ordered:
             updates = updates.transpose(layout.result_order)
@@ -194,7 +194,7 @@ class Scatter(Primitive, abstract=True):
     def samples(self) -> Iterator[Sample]:
         for operand, indices, numbers, sizes in _gather_samples():
             shape = result_shape(numbers, indices.shape, sizes)
-            updates = sample_array(*shape, seed=1, low=0.5)
+            updates = sample_array(*map(int, shape), seed=1, low=0.5)
             for mode in (GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP):
                 yield Sample((operand, indices, updates),
                              {"dimension_numbers": scatter_numbers(numbers), "mode": mode,
@@ -244,8 +244,12 @@ def _gather_samples() -> Iterator[tuple[Any, Any, GatherDimensionNumbers, tuple[
     yield x, np.array([2], np.int32), numbers((0,), (0,), (0,)), (1, 3)
 
 
-gather_p = Gather()
-scatter_add_p = ScatterAdd()
+def _gather_tangent(t: Any, indices: Any, params: dict[str, Any]) -> Any:
+    return gather_p.bind(t, indices, **{**params, "fill_value": 0})
+
+
+gather_p: Gather = Gather()
+scatter_add_p: ScatterAdd = ScatterAdd()
 
 
 def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionNumbers,

@@ -76,6 +76,9 @@ class GatherDimensionNumbers:
     def __post_init__(self) -> None:
         _tuples(self)
 
+    def __str__(self) -> str:
+        return _numbers_text(self)
+
 
 @dataclass(frozen=True)
 class ScatterDimensionNumbers:
@@ -89,6 +92,9 @@ class ScatterDimensionNumbers:
 
     def __post_init__(self) -> None:
         _tuples(self)
+
+    def __str__(self) -> str:
+        return _numbers_text(self)
 
     @property
     def gather(self) -> GatherDimensionNumbers:
@@ -107,6 +113,13 @@ def scatter_numbers(d: GatherDimensionNumbers) -> ScatterDimensionNumbers:
 def _tuples(numbers: Any) -> None:
     for name in numbers.__dataclass_fields__:
         object.__setattr__(numbers, name, tuple(int(d) for d in getattr(numbers, name)))
+
+
+def _numbers_text(numbers: Any) -> str:
+    """Dimension numbers in printed programs: those that are not empty."""
+    given = [f"{name}={getattr(numbers, name)}" for name in numbers.__dataclass_fields__
+             if getattr(numbers, name)]
+    return f"{{{', '.join(given)}}}"
 
 
 def shifted(dims: Dims) -> Dims:
@@ -134,45 +147,55 @@ def map_both(d: GatherDimensionNumbers) -> GatherDimensionNumbers:
         (0, *shifted(d.operand_batching_dims)), (0, *shifted(d.start_indices_batching_dims)))
 
 
-def check_numbers(name: str, d: GatherDimensionNumbers, operand: ShapedArray, indices: ShapedArray,
-                  windows: Shape, result_ndim: int) -> None:
-    """Raise unless the dimension numbers describe a gather (or the mirrored scatter)."""
+def checked_shape(name: str, d: GatherDimensionNumbers, operand: ShapedArray,
+                  indices: ShapedArray, windows: Shape) -> Shape:
+    """The shape of a gather's result, or of a scatter's updates.
+
+    Raises DTypeError for indices that are no integers, ShapeError when the numbers do not fit.
+    """
     if dtypes.kind(indices.dtype) not in "iu":
         raise DTypeError(f"{name}: indices are integers, got {indices}.", where=user_source(),
                          fix='indices.astype("int32")')
+    return _checked_shape(name, d, operand.shape, indices.shape, windows)
 
+
+@lru_cache(maxsize=4096)
+def _checked_shape(name: str, d: GatherDimensionNumbers, shape: Shape, indices_shape: Shape,
+                   windows: Shape) -> Shape:
     def refuse(what: str) -> None:
         raise ShapeError(f"{name}: {what}.", where=user_source(),
-                         why=f"the operand is {operand}, the indices are {indices}, and {d}.")
+                         why=f"the operand has shape {shape}, the indices {indices_shape}; {d}.")
 
+    ndim = len(shape)
     unwindowed = d.collapsed_slice_dims + d.operand_batching_dims
-    if indices.ndim == 0 or indices.shape[-1] != len(d.start_index_map):
+    if not indices_shape or indices_shape[-1] != len(d.start_index_map):
         refuse(f"the last dimension of the indices must have size {len(d.start_index_map)}, one "
                f"component for each indexed dimension")
-    if len(windows) != operand.ndim:
-        refuse(f"{len(windows)} window sizes for {operand.ndim} dimensions")
-    addressed = d.start_index_map + d.operand_batching_dims
-    for dims, bound, what in ((unwindowed, operand.ndim, "dimensions without a window"),
-                              (addressed, operand.ndim, "indexed dimensions"),
-                              (d.start_indices_batching_dims, indices.ndim - 1,
-                               "batching dimensions of the indices"),
-                              (d.offset_dims, result_ndim, "window dimensions of the result")):
+    if len(windows) != ndim:
+        refuse(f"{len(windows)} window sizes for {ndim} dimensions")
+    batch_ndim = len(indices_shape) - 1
+    for dims, bound, what in (
+            (unwindowed, ndim, "dimensions without a window"),
+            (d.start_index_map + d.operand_batching_dims, ndim, "indexed dimensions"),
+            (d.start_indices_batching_dims, batch_ndim, "batching dimensions of the indices"),
+            (d.offset_dims, batch_ndim + len(d.offset_dims), "window dimensions of the result")):
         if len(set(dims)) != len(dims) or any(not 0 <= x < bound for x in dims):
             refuse(f"the {what} {dims} are not distinct and between 0 and {bound - 1}")
-    if len(d.offset_dims) != operand.ndim - len(unwindowed):
+    if len(d.offset_dims) != ndim - len(unwindowed):
         refuse(f"{len(d.offset_dims)} window dimensions of the result for "
-               f"{operand.ndim - len(unwindowed)} of the operand")
+               f"{ndim - len(unwindowed)} of the operand")
     if list(d.offset_dims) != sorted(d.offset_dims):
         refuse(f"the window dimensions of the result {d.offset_dims} are not increasing")
-    if [operand.shape[i] for i in d.operand_batching_dims] != [
-            indices.shape[i] for i in d.start_indices_batching_dims]:
+    if [shape[i] for i in d.operand_batching_dims] != [
+            indices_shape[i] for i in d.start_indices_batching_dims]:
         refuse("paired batching dimensions differ in size")
-    for i, (size, window) in enumerate(zip(operand.shape, windows, strict=True)):
+    for i, (size, window) in enumerate(zip(shape, windows, strict=True)):
         if i in unwindowed and not (isinstance(window, int) and window == 1):
             refuse(f"dimension {i} has no window dimension, but its window has size {window}")
         if (isinstance(size, int) and isinstance(window, int) and not 0 <= window <= size
                 and i not in d.operand_batching_dims):
             refuse(f"the window of size {window} does not fit dimension {i} of size {size}")
+    return result_shape(d, indices_shape, windows)
 
 
 def result_shape(d: GatherDimensionNumbers, indices_shape: Shape, windows: Shape) -> Shape:
@@ -237,18 +260,16 @@ class Layout:
         vectors = np.asarray(indices)
         if vectors.dtype.kind not in "iu":
             raise TypeError("indices are integers")
-        # uint64 beyond int64 is out of bounds like any other large number
-        if vectors.dtype == np.uint64:
-            vectors = np.minimum(vectors, np.uint64(np.iinfo(np.int64).max))
-        vectors = vectors.astype(np.int64, copy=False)
         inside = None
-        if vectors.size:
-            clipped = np.minimum(np.maximum(vectors, 0), self.limits)
+        if mode is not GatherScatterMode.PROMISE_IN_BOUNDS and not self.all_inside(vectors):
+            # uint64 beyond int64 is out of bounds like any other large number
+            if vectors.dtype == np.uint64:
+                vectors = np.minimum(vectors, np.uint64(np.iinfo(np.int64).max))
+            clipped = np.minimum(np.maximum(vectors.astype(np.int64), 0), self.limits)
             if mode is GatherScatterMode.FILL_OR_DROP:
-                same = clipped == vectors
-                if not same.all():
-                    inside = same.all(axis=-1)
+                inside = (clipped == vectors).all(axis=-1)
             vectors = clipped
+        vectors = vectors.astype(np.int64, copy=False)
         if len(self.strides) == 1:
             rows = vectors[..., 0] if self.strides[0] == 1 else vectors[..., 0] * self.strides[0]
         else:
@@ -259,14 +280,19 @@ class Layout:
         return rows, inside
 
 
+    def all_inside(self, vectors: np.ndarray[Any, Any]) -> bool:
+        """Whether no index is out of bounds: two reductions, cheaper than clipping."""
+        if not vectors.size:
+            return True
+        return all(vectors[..., k].min() >= 0 and vectors[..., k].max() <= limit
+                   for k, limit in enumerate(self.limits))
+
+
 @lru_cache(maxsize=1024)
 def layout_of(d: GatherDimensionNumbers, shape: Dims, indices_shape: Dims,
               windows: Dims) -> Layout:
     """The layout for these shapes, made (and the numbers checked) once."""
-    some = np.dtype(np.int32)  # dtypes are not part of a layout
-    result = result_shape(d, indices_shape, windows)
-    check_numbers("gather or scatter", d, ShapedArray(shape, some),
-                  ShapedArray(indices_shape, some), windows, len(result))
+    _checked_shape("gather or scatter", d, shape, indices_shape, windows)
     return Layout(d, shape, indices_shape, windows)
 
 

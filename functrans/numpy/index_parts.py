@@ -262,6 +262,8 @@ def count_from_front(index: Any, size: Size, wrap: bool = False) -> Any:
     if dtypes.kind(index.dtype) == "u" and not wrap:
         return index
     if is_known(index) and isinstance(size, int):
+        if not index.size or (index.min() >= 0 and (not wrap or index.max() < size)):
+            return index
         wide = index.astype(np.int64, copy=False)
         wide = wide % max(size, 1) if wrap else np.where(wide < 0, wide + size, wide)
         narrow = wide.astype(np.int32)
@@ -271,7 +273,7 @@ def count_from_front(index: Any, size: Size, wrap: bool = False) -> Any:
             return index
         raise IndexingError(f"traced or negative indices on an axis of symbolic size {size}.",
                             where=user_source(), fix="known indices that are not negative")
-    if index.dtype.itemsize < 4 or size > dtypes.iinfo(index.dtype).max:
+    if index.dtype.itemsize < 4 or (size >= 2**31 and index.dtype.itemsize == 4):
         index = convert_element_type(index, np.int32 if size < 2**31 else np.int64)
     n, zero = np.asarray(size, index.dtype), np.asarray(0, index.dtype)
     index = rem(index, n) if wrap else index

@@ -34,7 +34,7 @@ from functrans.primitives.index_layout import (
 )
 from functrans.primitives.shape import reshape, rev, slice_p
 
-__all__ = ["getitem", "index_array", "scalar_masks_expanded"]
+__all__ = ["check_mode", "getitem", "index_array", "numpy_index", "scalar_masks_expanded"]
 
 # a smaller result is copied, so that it does not keep the whole array alive
 _COPY_BYTES = 1024
@@ -53,16 +53,9 @@ def getitem(x: Any, index: Any) -> Any:
 
 def _eager(x: ArrayBase, index: Any) -> Any:
     """x[index] by NumPy, None where it is not NumPy's to say (or to refuse)."""
-    cls = type(index)
-    if cls is tuple:
-        if any(type(i) not in _STATIC for i in index):
-            index = tuple([_as_numpy(i) for i in index])
-            if any(i is NotImplemented for i in index):
-                return None
-    elif cls not in _STATIC:
-        index = _as_numpy(index)
-        if index is NotImplemented:
-            return None
+    index = numpy_index(index)
+    if index is NotImplemented:
+        return None
     try:
         part = x._np[index]
     except (IndexError, TypeError, ValueError):
@@ -72,8 +65,19 @@ def _eager(x: ArrayBase, index: Any) -> Any:
     return wrap(part, x.weak_type)
 
 
+def numpy_index(index: Any) -> Any:
+    """An index as NumPy takes it; NotImplemented where NumPy means something else by it."""
+    cls = type(index)
+    if cls is tuple:
+        if all(type(i) in _STATIC for i in index):
+            return index
+        items = tuple([_as_numpy(i) for i in index])
+        return NotImplemented if any(i is NotImplemented for i in items) else items
+    return index if cls in _STATIC else _as_numpy(index)
+
+
 def _as_numpy(i: Any) -> Any:
-    """An item of an index as NumPy takes it; NotImplemented where NumPy means something else."""
+    """One item of an index as NumPy takes it, or NotImplemented."""
     if type(i) in _STATIC:
         return i
     if isinstance(i, ArrayBase):

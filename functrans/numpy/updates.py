@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans._runtime import ArrayBase
+from functrans._runtime import ArrayBase, empty, get_trace, wrap
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.dims import Dim
@@ -30,7 +30,7 @@ from functrans.numpy.index_parts import (
     known_value,
     parse_index,
 )
-from functrans.numpy.indexing import check_mode, scalar_masks_expanded
+from functrans.numpy.indexing import check_mode, numpy_index, scalar_masks_expanded
 from functrans.numpy.ufuncs import power
 from functrans.primitives import scatter as scatters
 from functrans.primitives.arithmetic import add, div, max, min, mul, neg, sub
@@ -53,11 +53,16 @@ _MAX_COMPARED = 4096
 
 @dataclass(frozen=True)
 class Update:
-    """One way to change elements: by `combine(old, new)`, or with index arrays by `scatter`."""
+    """One way to change elements: by `combine(old, new)`, or with index arrays by `scatter`.
+
+    `ufunc` does the same on NumPy arrays of one dtype; `repeats` where an index repeats too.
+    """
 
     name: str
     combine: Operation
     scatter: Callable[..., Any]
+    ufunc: np.ufunc | None = None
+    repeats: bool = True
 
 
 def _replace(old: Any, new: Any) -> Any:
@@ -79,14 +84,53 @@ def _through_product(combine: Operation) -> Callable[..., Any]:
 
 UPDATES = {u.name: u for u in (
     Update("set", _replace, scatters.scatter),
-    Update("add", add, scatter_add),
-    Update("subtract", sub, _scatter_sub),
-    Update("multiply", mul, scatters.scatter_mul),
-    Update("divide", div, _through_product(div)),
-    Update("power", power, _through_product(power)),
-    Update("min", min, scatters.scatter_min),
-    Update("max", max, scatters.scatter_max),
+    Update("add", add, scatter_add, np.add),
+    Update("subtract", sub, _scatter_sub, np.subtract),
+    Update("multiply", mul, scatters.scatter_mul, np.multiply),
+    Update("divide", div, _through_product(div), np.true_divide, repeats=False),
+    Update("power", power, _through_product(power), np.power, repeats=False),
+    Update("min", min, scatters.scatter_min, np.minimum),
+    Update("max", max, scatters.scatter_max, np.maximum),
 )}
+_NATIVE_FLOATS = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
+
+
+def _eager(x: ArrayBase, index: Any, values: Any, kind: Update) -> Any:
+    """The update by NumPy on a copy, None where it is not NumPy's to say (or to refuse).
+
+    Values have x's dtype, or are Python numbers that it holds; all index arrays are in bounds.
+    """
+    dtype = x.dtype
+    if isinstance(values, (ArrayBase, np.ndarray)):
+        if values.dtype != dtype:
+            return None
+        values = values._np if isinstance(values, ArrayBase) else values
+    elif type(values) not in (int, float) or dtype not in _NATIVE_FLOATS:
+        return None
+    index = numpy_index(index)
+    if index is NotImplemented or (kind.ufunc is not None and dtype not in _NATIVE_FLOATS):
+        return None
+    out = empty(x.shape, dtype)
+    np.copyto(out, x._np)
+    try:
+        if kind.ufunc is None:
+            out[index] = values
+        elif not _has_array(index):
+            with np.errstate(all="ignore"):
+                out[index] = kind.ufunc(out[index], values)
+        elif kind.repeats and out.ndim == 1:
+            with np.errstate(all="ignore"):
+                kind.ufunc.at(out, index, values)
+        else:
+            return None
+    except (IndexError, TypeError, ValueError, OverflowError):
+        return None  # out of bounds, which is left out, or calls for our own message
+    return wrap(out, x.weak_type)
+
+
+def _has_array(index: Any) -> bool:
+    return any(isinstance(i, np.ndarray) for i in index) if type(index) is tuple else \
+        isinstance(index, np.ndarray)
 
 
 def update(x: Any, index: Any, values: Any, kind: Update, *, mode: Any = None,
@@ -98,6 +142,10 @@ def update(x: Any, index: Any, values: Any, kind: Update, *, mode: Any = None,
     Raises IndexingError for what is no index, ShapeError for values that do not broadcast to
     x[index], DTypeError for complex values in a real array.
     """
+    if get_trace() is None and isinstance(x, ArrayBase) and mode is None and wrap_negative_indices:
+        out = _eager(x, index, values, kind)
+        if out is not None:
+            return out
     dtype, weak = x.dtype, get_aval(x).weak_type
     x, values = _common(x, values, kind)
     out = _masked(x, index, values, kind)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from functrans._runtime import wrap
 
+from functrans._runtime import wrap
 from functrans.core.avals import get_aval
 from functrans.core.axes import MappedAxis
 from functrans.core.evaluate import eval_jaxpr
@@ -55,7 +55,7 @@ def check_derivatives(fun: Any, args: list[np.ndarray], order: int = 2) -> None:
     """jvp against differences, and <ct, jvp t> = <vjp ct, t>, to the given order."""
     primals = [wrap(a) for a in args]
     tangents = [wrap(random_like(a, i)) for i, a in enumerate(args)]
-    outs, out_tangents = jvp_flat(fun, primals, tangents)
+    _, out_tangents = jvp_flat(fun, primals, tangents)
     high = fun(*[wrap(a + EPS * t._np) for a, t in zip(args, tangents, strict=True)])
     low = fun(*[wrap(a - EPS * t._np) for a, t in zip(args, tangents, strict=True)])
     for h, l, t in zip(high, low, out_tangents, strict=True):

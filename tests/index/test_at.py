@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import functrans.operators  # noqa: F401
 import numpy as np
 import pytest
-from functrans._runtime import wrap
-from functrans.at import At
-from functrans.numpy.indexing import getitem
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from index_strategies import indexed_arrays, is_integer_array
+from index_laws import check_batching, check_derivatives
+from index_strategies import indexed_arrays
+from test_getitem import integer_arrays, numpy_result, with_arrays
 
+from functrans._runtime import wrap
+from functrans.at import At
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.errors import ArgumentError, DTypeError, ImmutableArrayError, ShapeError
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.staging import stage
-from index_laws import check_batching, check_derivatives
-from test_getitem import integer_arrays, numpy_result, with_arrays
+from functrans.numpy.indexing import getitem
 
 F32 = np.dtype(np.float32)
 UFUNCS = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide,
@@ -42,7 +41,7 @@ def reference(x: np.ndarray, index: Any, values: np.ndarray, name: str) -> np.nd
 
 @st.composite
 def updates(draw: Any, **options: Any) -> Any:
-    """(x, index, values that broadcast, operation); where an index repeats, `set` gets one value."""
+    """(x, index, values that broadcast, operation); `set` gets one value if an index repeats."""
     x, index = draw(indexed_arrays(**options))
     target = numpy_result(x, index)
     name = draw(operations)

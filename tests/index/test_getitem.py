@@ -7,17 +7,18 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from functrans._runtime import wrap
-from functrans.numpy.indexing import getitem, index_array
 from hypothesis import assume, given, settings
+from index_laws import check_batching, check_derivatives
 from index_strategies import indexed_arrays, is_integer_array
 
+from functrans._runtime import wrap
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.dims import Dim
 from functrans.core.errors import ArgumentError, ConcretizationError, IndexingError
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.staging import stage
-from index_laws import check_batching, check_derivatives
+from functrans.numpy.indexing import getitem, index_array
+from functrans.transforms.jvp import jvp_flat
 
 F32 = np.dtype(np.float32)
 many = settings(max_examples=300, deadline=None)
@@ -207,7 +208,6 @@ class TestErrors:
         def select(x: Any) -> list[Any]:
             return [getitem(x, x > 0)]
 
-        import functrans.operators  # noqa: F401
         with pytest.raises(ConcretizationError, match=r"functrans.numpy.where\(mask, x"):
             stage(select, [ShapedArray((3,), F32)])
 
@@ -223,7 +223,6 @@ class TestErrors:
 
 def test_concrete_mask_under_grad() -> None:
     """Under jvp and grad values are known, so a computed mask is an index."""
-    from functrans.transforms.jvp import jvp_flat
     x = wrap(np.array([-1.0, 2.0, 3.0]))
     outs, tangents = jvp_flat(lambda v: [getitem(v, v > 0)], [x], [x])
     assert np.asarray(outs[0]).tolist() == np.asarray(tangents[0]).tolist() == [2.0, 3.0]
