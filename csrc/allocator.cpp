@@ -16,7 +16,8 @@ namespace functrans {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kLinearBytes = 1024;  // up to here one class per 64 bytes, then 8 per doubling
+constexpr std::size_t kLinearBytes =
+    1024;  // up to here one class per 64 bytes, then 8 per doubling
 constexpr int kLinearClasses = kLinearBytes / kAlignment;
 constexpr int kClasses = kLinearClasses + 8 * 54;
 constexpr std::size_t kLargest = std::size_t{1} << 62;
@@ -281,8 +282,10 @@ void raise_memory_error(PyArray_Descr* descr, int ndim, const npy_intp* dims) {
   if (gib == -1.0 && PyErr_Occurred()) PyErr_Clear();
   char readable[64];
   PyOS_snprintf(readable, sizeof readable, "%.3g GiB", gib);
-  PyErr_Format(PyExc_MemoryError, "out of memory: %S bytes (%s) were asked for an array of shape %S "
-               "and dtype %S", bytes.get(), readable, shape.get(), descr);
+  PyErr_Format(PyExc_MemoryError,
+               "out of memory: %S bytes (%s) were asked for an array of shape %S "
+               "and dtype %S",
+               bytes.get(), readable, shape.get(), descr);
 }
 
 }  // namespace
@@ -322,8 +325,8 @@ PyArrayObject* new_ndarray(PyArray_Descr* descr, int ndim, const npy_intp* dims,
   int flags = NPY_ARRAY_ALIGNED;
   if (writeable) flags |= NPY_ARRAY_WRITEABLE;
   if (fortran) flags |= NPY_ARRAY_F_CONTIGUOUS;
-  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, dims, nullptr, data, flags,
-                                         nullptr);
+  PyObject* array =
+      PyArray_NewFromDescr(&PyArray_Type, descr, ndim, dims, nullptr, data, flags, nullptr);
   if (array == nullptr) {
     deallocate(data);
     return nullptr;

@@ -9,12 +9,12 @@
 namespace functrans {
 
 struct MemoryStats {
-  std::size_t in_use = 0;       // bytes in blocks that are handed out
-  std::size_t peak = 0;         // highest in_use so far
-  std::size_t cached = 0;       // bytes in blocks that wait for reuse
-  std::size_t limit = 0;        // bound on cached
+  std::size_t in_use = 0;  // bytes in blocks that are handed out
+  std::size_t peak = 0;    // highest in_use so far
+  std::size_t cached = 0;  // bytes in blocks that wait for reuse
+  std::size_t limit = 0;   // bound on cached
   std::uint64_t allocations = 0;
-  std::uint64_t hits = 0;       // allocations served from the cache
+  std::uint64_t hits = 0;  // allocations served from the cache
 };
 
 // All of these are thread safe, need no GIL, and work in a forked child.
@@ -27,8 +27,8 @@ MemoryStats memory_stats() noexcept;
 // Makes the NumPy memory handler; called once at import. False with an exception set on failure.
 bool init_allocator();
 
-// A new C-ordered (or Fortran-ordered) ndarray on this allocator. Steals the reference to descr, also
-// on failure. MemoryError names the bytes asked for, the shape and the dtype.
+// A new C-ordered (or Fortran-ordered) ndarray on this allocator. Steals the reference to descr,
+// also on failure. MemoryError names the bytes asked for, the shape and the dtype.
 PyArrayObject* new_ndarray(PyArray_Descr* descr, int ndim, const npy_intp* dims, bool writeable,
                            bool fortran = false);
 

@@ -13,12 +13,20 @@ namespace {
 // float32 and never run here. `long long` is an alias of `long` that NumPy keeps apart.
 bool has_native_loops(int type_num) {
   switch (type_num) {
-    case NPY_BOOL: case NPY_BYTE: case NPY_UBYTE: case NPY_SHORT: case NPY_USHORT: case NPY_INT:
-    case NPY_UINT: case NPY_LONG: case NPY_ULONG: case NPY_FLOAT: case NPY_DOUBLE: case NPY_CFLOAT:
-    case NPY_CDOUBLE:
-      return true;
-    default:
-      return false;
+    case NPY_BOOL:
+    case NPY_BYTE:
+    case NPY_UBYTE:
+    case NPY_SHORT:
+    case NPY_USHORT:
+    case NPY_INT:
+    case NPY_UINT:
+    case NPY_LONG:
+    case NPY_ULONG:
+    case NPY_FLOAT:
+    case NPY_DOUBLE:
+    case NPY_CFLOAT:
+    case NPY_CDOUBLE: return true;
+    default: return false;
   }
 }
 
@@ -26,8 +34,10 @@ bool has_native_loops(int type_num) {
 Py_ssize_t collected_instances = 0;
 
 PyObject* array_new(PyTypeObject* type, PyObject*, PyObject*) {
-  PyErr_Format(PyExc_TypeError, "%s cannot be called; make an array with functrans.numpy.array(...) "
-               "or functrans.numpy.asarray(...)", type->tp_name);
+  PyErr_Format(PyExc_TypeError,
+               "%s cannot be called; make an array with functrans.numpy.array(...) "
+               "or functrans.numpy.asarray(...)",
+               type->tp_name);
   return nullptr;
 }
 
@@ -225,7 +235,8 @@ PyObject* set_array_type(PyObject*, PyObject* type) {
     // Every Python class is garbage collected, but an array holds nothing that could close a cycle:
     // without the collector's header and its passes an array costs 40 ns less.
     if (collected_instances != 0) {
-      PyErr_SetString(PyExc_RuntimeError, "the array type must be registered before it has instances");
+      PyErr_SetString(PyExc_RuntimeError,
+                      "the array type must be registered before it has instances");
       return nullptr;
     }
     t->tp_flags &= ~Py_TPFLAGS_HAVE_GC;

@@ -9,9 +9,8 @@
 namespace functrans {
 
 struct ArrayObject {
-  PyObject_HEAD
-  PyArrayObject* np;     // exact ndarray, WRITEABLE cleared
-  PyObject* aval;        // made on first use
+  PyObject_HEAD PyArrayObject* np;  // exact ndarray, WRITEABLE cleared
+  PyObject* aval;                   // made on first use
   PyObject* weakrefs;
   std::int16_t loop_type;  // NumPy type number when inner loops may run on the data directly, or -1
   bool weak_type;

@@ -55,8 +55,10 @@ PyObject* array_array(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
   const int wants_copy = copy == Py_None ? 0 : PyObject_IsTrue(copy);
   if (wants_copy < 0) return nullptr;
   if (convert && copy != Py_None && wants_copy == 0) {
-    PyErr_Format(PyExc_ValueError, "an array of dtype %S cannot become %S without a copy "
-                 "(copy=False)", PyArray_DESCR(np), descr);
+    PyErr_Format(PyExc_ValueError,
+                 "an array of dtype %S cannot become %S without a copy "
+                 "(copy=False)",
+                 PyArray_DESCR(np), descr);
     return nullptr;
   }
   if (convert) {
@@ -80,7 +82,8 @@ PyObject* array_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
     PyErr_SetString(PyExc_TypeError, "__dlpack__ takes keyword arguments only");
     return nullptr;
   }
-  // NumPy refuses to export read-only memory to consumers that cannot be told so (before DLPack 1.0).
+  // NumPy refuses to export read-only memory to consumers that cannot be told so (before
+  // DLPack 1.0).
   bool versioned = false;
   const Py_ssize_t keywords = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
   for (Py_ssize_t i = 0; i < keywords; ++i) {

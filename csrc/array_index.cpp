@@ -16,8 +16,7 @@ constexpr npy_intp kCopyBytes = 1024;
 PyTypeObject* iterator_type = nullptr;
 
 struct IteratorObject {
-  PyObject_HEAD
-  PyObject* array;
+  PyObject_HEAD PyObject* array;
   npy_intp index;
 };
 
@@ -42,14 +41,15 @@ PyObject* first_axis_part(ArrayObject* array, npy_intp offset, npy_intp extent, 
   PyArray_Descr* descr = PyArray_DESCR(np);
   Py_INCREF(descr);
   char* data = PyArray_BYTES(np) + offset;
-  if (bytes <= kCopyBytes && array->c_contiguous && (drop != 0 || stride == PyArray_STRIDE(np, 0)) &&
-      !PyDataType_REFCHK(descr)) {
+  if (bytes <= kCopyBytes && array->c_contiguous &&
+      (drop != 0 || stride == PyArray_STRIDE(np, 0)) && !PyDataType_REFCHK(descr)) {
     PyArrayObject* copy = new_ndarray(descr, ndim, dims, false);
     if (copy == nullptr) return nullptr;
     std::memcpy(PyArray_DATA(copy), data, static_cast<std::size_t>(bytes));
     return wrap_ndarray(copy, array->weak_type, Py_TYPE(array));
   }
-  PyObject* view = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, dims, strides, data, 0, nullptr);
+  PyObject* view =
+      PyArray_NewFromDescr(&PyArray_Type, descr, ndim, dims, strides, data, 0, nullptr);
   if (view == nullptr) return nullptr;
   auto* result = reinterpret_cast<PyArrayObject*>(view);
   Py_INCREF(np);
@@ -87,9 +87,8 @@ void iterator_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyMethodDef iterator_methods[] = {
-    {"__length_hint__", iterator_length_hint, METH_NOARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef iterator_methods[] = {{"__length_hint__", iterator_length_hint, METH_NOARGS, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
@@ -147,7 +146,8 @@ PyObject* array_subscript(PyObject* self, PyObject* key) {
 
 int array_ass_subscript(PyObject* self, PyObject* key, PyObject* value) {
   PyObject* args[] = {self, key, value};
-  Ref result(value == nullptr ? call_hook(Hook::delitem, args, 2) : call_hook(Hook::setitem, args, 3));
+  Ref result(value == nullptr ? call_hook(Hook::delitem, args, 2)
+                              : call_hook(Hook::setitem, args, 3));
   return result ? 0 : -1;
 }
 

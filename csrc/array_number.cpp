@@ -15,17 +15,40 @@ struct OperatorSpec {
 };
 
 enum Operator {
-  op_add, op_sub, op_mul, op_truediv, op_floordiv, op_mod, op_pow, op_square, op_and, op_or, op_xor,
-  op_lshift, op_rshift, op_neg, op_abs, op_invert, op_lt, op_le, op_eq, op_ne, op_gt, op_ge, op_count
+  op_add,
+  op_sub,
+  op_mul,
+  op_truediv,
+  op_floordiv,
+  op_mod,
+  op_pow,
+  op_square,
+  op_and,
+  op_or,
+  op_xor,
+  op_lshift,
+  op_rshift,
+  op_neg,
+  op_abs,
+  op_invert,
+  op_lt,
+  op_le,
+  op_eq,
+  op_ne,
+  op_gt,
+  op_ge,
+  op_count
 };
 
 constexpr OperatorSpec specs[op_count] = {
-    {"add", "biufc"}, {"subtract", "iufc"}, {"multiply", "biufc"}, {"true_divide", "fc"},
-    {"floor_divide", "iuf"}, {"remainder", "iuf"}, {"power", "f"}, {"square", "fc"},
-    {"bitwise_and", "biu"}, {"bitwise_or", "biu"}, {"bitwise_xor", "biu"}, {"left_shift", "iu"},
-    {"right_shift", "iu"}, {"negative", "iufc"}, {"absolute", "iufc"}, {"invert", "biu"},
-    {"less", "biuf"}, {"less_equal", "biuf"}, {"equal", "biufc"}, {"not_equal", "biufc"},
-    {"greater", "biuf"}, {"greater_equal", "biuf"}};
+    {"add", "biufc"},         {"subtract", "iufc"},    {"multiply", "biufc"},
+    {"true_divide", "fc"},    {"floor_divide", "iuf"}, {"remainder", "iuf"},
+    {"power", "f"},           {"square", "fc"},        {"bitwise_and", "biu"},
+    {"bitwise_or", "biu"},    {"bitwise_xor", "biu"},  {"left_shift", "iu"},
+    {"right_shift", "iu"},    {"negative", "iufc"},    {"absolute", "iufc"},
+    {"invert", "biu"},        {"less", "biuf"},        {"less_equal", "biuf"},
+    {"equal", "biufc"},       {"not_equal", "biufc"},  {"greater", "biuf"},
+    {"greater_equal", "biuf"}};
 
 LoopTable tables[op_count];
 
@@ -102,8 +125,10 @@ int array_bool(PyObject* self) {
   }
   Ref shape(PyArray_IntTupleFromIntp(PyArray_NDIM(np), PyArray_DIMS(np)));
   if (shape) {
-    PyErr_Format(PyExc_ValueError, "the truth value of an array of shape %S with %zd elements is "
-                 "ambiguous; use .any() or .all()", shape.get(), static_cast<Py_ssize_t>(size));
+    PyErr_Format(PyExc_ValueError,
+                 "the truth value of an array of shape %S with %zd elements is "
+                 "ambiguous; use .any() or .all()",
+                 shape.get(), static_cast<Py_ssize_t>(size));
   }
   return -1;
 }
@@ -114,8 +139,10 @@ PyObject* scalar_item(PyObject* self, const char* function) {
   if (PyArray_NDIM(np) == 0) return PyArray_GETITEM(np, PyArray_BYTES(np));
   Ref shape(PyArray_IntTupleFromIntp(PyArray_NDIM(np), PyArray_DIMS(np)));
   if (shape) {
-    PyErr_Format(PyExc_TypeError, "%s() takes an array of shape (), got one of shape %S; use .item() "
-                 "or index it first", function, shape.get());
+    PyErr_Format(PyExc_TypeError,
+                 "%s() takes an array of shape (), got one of shape %S; use .item() "
+                 "or index it first",
+                 function, shape.get());
   }
   return nullptr;
 }
@@ -135,8 +162,10 @@ PyObject* array_index(PyObject* self) {
   if (PyArray_NDIM(np) != 0 || !PyTypeNum_ISINTEGER(PyArray_TYPE(np))) {
     Ref shape(PyArray_IntTupleFromIntp(PyArray_NDIM(np), PyArray_DIMS(np)));
     if (shape) {
-      PyErr_Format(PyExc_TypeError, "an index must be an integer array of shape (), got shape %S and "
-                   "dtype %S", shape.get(), PyArray_DESCR(np));
+      PyErr_Format(PyExc_TypeError,
+                   "an index must be an integer array of shape (), got shape %S and "
+                   "dtype %S",
+                   shape.get(), PyArray_DESCR(np));
     }
     return nullptr;
   }

@@ -1,4 +1,5 @@
-// Includes shared by every file, and the smallest helpers: an owning reference and the NumPy headers.
+// Includes shared by every file, and the smallest helpers: an owning reference and the NumPy
+// headers.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN

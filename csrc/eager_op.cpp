@@ -12,8 +12,7 @@ namespace functrans {
 namespace {
 
 struct EagerOpObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* fallback;
   PyObject* dict;
   PyObject* weakrefs;
@@ -23,18 +22,21 @@ struct EagerOpObject {
 
 EagerOpObject* as_op(PyObject* object) { return reinterpret_cast<EagerOpObject*>(object); }
 
-PyObject* eager_op_call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
+PyObject* eager_op_call(PyObject* self, PyObject* const* args, std::size_t nargsf,
+                        PyObject* kwnames) {
   EagerOpObject* op = as_op(self);
   if (!tracing() && kwnames == nullptr && PyVectorcall_NARGS(nargsf) == op->table->nin()) {
     PyObject* result = nullptr;
-    if (run_loops(*op->table, args, op->broadcast, &result) != Outcome::not_applicable) return result;
+    if (run_loops(*op->table, args, op->broadcast, &result) != Outcome::not_applicable)
+      return result;
   }
   Ref fallback = Ref::borrow(op->fallback);  // the call may replace it
   return PyObject_Vectorcall(fallback.get(), args, nargsf, kwnames);
 }
 
 PyObject* eager_op_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* keywords[] = {"ufunc", "fallback", "name", "doc", "kinds", "broadcast", nullptr};
+  static const char* keywords[] = {"ufunc", "fallback",  "name", "doc",
+                                   "kinds", "broadcast", nullptr};
   PyObject *ufunc, *fallback, *name, *doc = Py_None;
   const char* kinds = "biufc";
   int broadcast = 1;
@@ -49,7 +51,8 @@ PyObject* eager_op_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   }
   for (const char* k = kinds; *k != 0; ++k) {
     if (std::string_view("biufc").find(*k) == std::string_view::npos) {
-      PyErr_Format(PyExc_ValueError, "EagerOp: kinds must be letters out of 'biufc', got '%s'", kinds);
+      PyErr_Format(PyExc_ValueError, "EagerOp: kinds must be letters out of 'biufc', got '%s'",
+                   kinds);
       return nullptr;
     }
   }
@@ -147,16 +150,12 @@ void* slot(Function function) {
 }  // namespace
 
 bool init_eager_op(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_new, slot(eager_op_new)},
-                         {Py_tp_dealloc, slot(eager_op_dealloc)},
-                         {Py_tp_traverse, slot(eager_op_traverse)},
-                         {Py_tp_clear, slot(eager_op_clear)},
-                         {Py_tp_call, slot(PyVectorcall_Call)},
-                         {Py_tp_repr, slot(eager_op_repr)},
-                         {Py_tp_getset, eager_op_getset},
-                         {Py_tp_members, eager_op_members},
-                         {Py_tp_methods, eager_op_methods},
-                         {0, nullptr}};
+  PyType_Slot slots[] = {
+      {Py_tp_new, slot(eager_op_new)},           {Py_tp_dealloc, slot(eager_op_dealloc)},
+      {Py_tp_traverse, slot(eager_op_traverse)}, {Py_tp_clear, slot(eager_op_clear)},
+      {Py_tp_call, slot(PyVectorcall_Call)},     {Py_tp_repr, slot(eager_op_repr)},
+      {Py_tp_getset, eager_op_getset},           {Py_tp_members, eager_op_members},
+      {Py_tp_methods, eager_op_methods},         {0, nullptr}};
   PyType_Spec spec = {"functrans._runtime.EagerOp", sizeof(EagerOpObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
   Ref type(PyType_FromSpec(&spec));

@@ -27,7 +27,8 @@ static bool is_internal(PyCodeObject* code) {
     return false;
   }
   for (int i = 0; i < prefix_count; ++i) {
-    if (length >= prefix_length[i] && memcmp(name, prefix_text[i], prefix_length[i]) == 0) return true;
+    if (length >= prefix_length[i] && memcmp(name, prefix_text[i], prefix_length[i]) == 0)
+      return true;
   }
   return false;
 }
@@ -56,7 +57,8 @@ static PyCodeObject* frame_code(struct _PyInterpreterFrame* frame) {
 #if PY_VERSION_HEX < 0x030C0000
   return _PyFrame_IsIncomplete(frame) ? NULL : frame->f_code;
 #elif PY_VERSION_HEX < 0x030D0000
-  return frame->owner == FRAME_OWNED_BY_CSTACK || _PyFrame_IsIncomplete(frame) ? NULL : frame->f_code;
+  return frame->owner == FRAME_OWNED_BY_CSTACK || _PyFrame_IsIncomplete(frame) ? NULL
+                                                                               : frame->f_code;
 #else
   if (frame->owner == FRAME_OWNED_BY_CSTACK || _PyFrame_IsIncomplete(frame)) return NULL;
   return PyCode_Check(frame->f_executable) ? (PyCodeObject*)frame->f_executable : NULL;
@@ -104,8 +106,8 @@ PyObject* functrans_user_frames(PyObject* module, PyObject* const* args, Py_ssiz
                                 PyObject* kwnames) {
   (void)module;
   const Py_ssize_t keywords = kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames);
-  if (nargs + keywords > 1 ||
-      (keywords == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "limit") != 0)) {
+  if (nargs + keywords > 1 || (keywords == 1 && PyUnicode_CompareWithASCIIString(
+                                                    PyTuple_GET_ITEM(kwnames, 0), "limit") != 0)) {
     PyErr_SetString(PyExc_TypeError, "user_frames takes (limit=1)");
     return NULL;
   }

@@ -7,7 +7,8 @@
 extern "C" {
 #endif
 
-PyObject* functrans_user_frames(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+PyObject* functrans_user_frames(PyObject*, PyObject* const* args, Py_ssize_t nargs,
+                                PyObject* kwnames);
 PyObject* functrans_set_internal_prefixes(PyObject*, PyObject* prefixes);
 
 #ifdef __cplusplus

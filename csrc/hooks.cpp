@@ -32,8 +32,10 @@ bool has_hook(Hook hook) { return hooks[static_cast<int>(hook)] != nullptr; }
 PyObject* call_hook(Hook hook, PyObject* const* args, Py_ssize_t nargs) {
   const int index = static_cast<int>(hook);
   if (hooks[index] == nullptr) {
-    PyErr_Format(PyExc_RuntimeError, "functrans: no fallback is registered for '%s' "
-                 "(functrans._runtime.set_operator_fallbacks)", hook_names[index]);
+    PyErr_Format(PyExc_RuntimeError,
+                 "functrans: no fallback is registered for '%s' "
+                 "(functrans._runtime.set_operator_fallbacks)",
+                 hook_names[index]);
     return nullptr;
   }
   Ref callable = Ref::borrow(hooks[index]);  // the call may replace the table

@@ -5,15 +5,21 @@
 
 namespace functrans {
 
-#define FUNCTRANS_BINARY_HOOKS(X)                                                              \
-  X(add) X(sub) X(mul) X(truediv) X(floordiv) X(mod) X(pow) X(matmul) X(divmod) X(and_) X(or_) \
-  X(xor_) X(lshift) X(rshift)
+#define FUNCTRANS_BINARY_HOOKS(X)                                                                  \
+  X(add)                                                                                           \
+  X(sub)                                                                                           \
+  X(mul) X(truediv) X(floordiv) X(mod) X(pow) X(matmul) X(divmod) X(and_) X(or_) X(xor_) X(lshift) \
+      X(rshift)
 #define FUNCTRANS_REFLECTED_HOOKS(X)                                                            \
-  X(radd) X(rsub) X(rmul) X(rtruediv) X(rfloordiv) X(rmod) X(rpow) X(rmatmul) X(rdivmod) X(rand) \
-  X(ror) X(rxor) X(rlshift) X(rrshift)
-#define FUNCTRANS_OTHER_HOOKS(X)                                                               \
-  X(neg) X(pos) X(abs) X(invert) X(lt) X(le) X(eq) X(ne) X(gt) X(ge) X(getitem) X(setitem)      \
-  X(delitem) X(repr) X(str) X(format) X(aval)
+  X(radd)                                                                                       \
+  X(rsub)                                                                                       \
+  X(rmul) X(rtruediv) X(rfloordiv) X(rmod) X(rpow) X(rmatmul) X(rdivmod) X(rand) X(ror) X(rxor) \
+      X(rlshift) X(rrshift)
+#define FUNCTRANS_OTHER_HOOKS(X)                                                                \
+  X(neg)                                                                                        \
+  X(pos)                                                                                        \
+  X(abs) X(invert) X(lt) X(le) X(eq) X(ne) X(gt) X(ge) X(getitem) X(setitem) X(delitem) X(repr) \
+      X(str) X(format) X(aval)
 #define FUNCTRANS_HOOKS(X) \
   FUNCTRANS_BINARY_HOOKS(X) FUNCTRANS_REFLECTED_HOOKS(X) FUNCTRANS_OTHER_HOOKS(X)
 

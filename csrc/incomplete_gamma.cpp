@@ -33,10 +33,10 @@ double log1p_minus(double m) {
 
 // log Gamma(a) - ((a - 1/2) log a - a + log(2 pi)/2) for a >= 10.
 double stirling_error(double a) {
-  constexpr double coefficients[] = {
-      0.083333333333333333333, -0.0027777777777777777778, 0.00079365079365079365079,
-      -0.0005952380952380952381, 0.00084175084175084175084, -0.0019175269175269175269,
-      0.0064102564102564102564, -0.02955065359477124183};
+  constexpr double coefficients[] = {0.083333333333333333333,   -0.0027777777777777777778,
+                                     0.00079365079365079365079, -0.0005952380952380952381,
+                                     0.00084175084175084175084, -0.0019175269175269175269,
+                                     0.0064102564102564102564,  -0.02955065359477124183};
   const double inverse = 1 / (a * a);
   double sum = 0;
   for (int k = 7; k > 0; --k) sum = (sum + coefficients[k]) * inverse;
@@ -85,8 +85,7 @@ Dual upper_fraction(double a, double x) {
     const double numerator = -n * (n - a);
     const double numerator_slope = n;
     b += 2;
-    Dual next{numerator * d.value + b,
-              numerator_slope * d.value + numerator * d.slope - 1};
+    Dual next{numerator * d.value + b, numerator_slope * d.value + numerator * d.slope - 1};
     if (next.value == 0) next.value = tiny;
     d.value = 1 / next.value;
     d.slope = -next.slope * d.value * d.value;
@@ -97,7 +96,8 @@ Dual upper_fraction(double a, double x) {
     const Dual delta{c.value * d.value, c.slope * d.value + c.value * d.slope};
     h.slope = h.slope * delta.value + h.value * delta.slope;
     h.value *= delta.value;
-    if (std::fabs(delta.value - 1) < 2e-16 && std::fabs(h.value * delta.slope) <= 2e-16 * std::fabs(h.slope)) {
+    if (std::fabs(delta.value - 1) < 2e-16 &&
+        std::fabs(h.value * delta.slope) <= 2e-16 * std::fabs(h.slope)) {
       break;
     }
   }

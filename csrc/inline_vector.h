@@ -1,4 +1,5 @@
-// A growing array of plain values that starts on the stack: call paths allocate nothing for usual sizes.
+// A growing array of plain values that starts on the stack: call paths allocate nothing for usual
+// sizes.
 #pragma once
 
 #include <cstddef>

@@ -38,8 +38,7 @@ struct Cache {
 };
 
 struct JitFunctionObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* miss;
   PyObject* context;
   PyObject* dict;
@@ -50,8 +49,7 @@ struct JitFunctionObject {
 
 // What `miss` receives and gives back to `insert`.
 struct KeyObject {
-  PyObject_HEAD
-  SignatureKey* key;
+  PyObject_HEAD SignatureKey* key;
   std::uint64_t epoch;
 };
 
@@ -82,7 +80,8 @@ PyObject* wrap_output(PyObject* value, bool weak) {
     Py_INCREF(value);
     return wrap_ndarray(reinterpret_cast<PyArrayObject*>(value), weak);
   }
-  if (PyArray_Check(value) || PyArray_CheckScalar(value)) return wrap_object(value, weak, array_type);
+  if (PyArray_Check(value) || PyArray_CheckScalar(value))
+    return wrap_object(value, weak, array_type);
   PyErr_Format(PyExc_TypeError, "a jit program returned %.200s where an array was expected",
                Py_TYPE(value)->tp_name);
   return nullptr;
@@ -410,7 +409,8 @@ PyMethodDef jit_methods[] = {
 PyMemberDef jit_members[] = {
     {"miss", T_OBJECT, offsetof(JitFunctionObject, miss), READONLY, nullptr},
     {"context", T_OBJECT, offsetof(JitFunctionObject, context), 0, nullptr},
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(JitFunctionObject, vectorcall), READONLY, nullptr},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(JitFunctionObject, vectorcall), READONLY,
+     nullptr},
     {"__dictoffset__", T_PYSSIZET, offsetof(JitFunctionObject, dict), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(JitFunctionObject, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
@@ -426,9 +426,7 @@ PyType_Slot slot(int id, Function function) {
 
 }  // namespace
 
-PyObject* bump_epoch(PyObject*, PyObject*) {
-  return PyLong_FromUnsignedLongLong(++global_epoch);
-}
+PyObject* bump_epoch(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(++global_epoch); }
 
 PyObject* set_context_token(PyObject*, PyObject* token) {
   const long long value = PyLong_AsLongLong(token);
@@ -441,8 +439,8 @@ PyObject* get_context_token(PyObject*, PyObject*) {
 }
 
 bool init_jit_function(PyObject* module) {
-  PyType_Slot key_slots[] = {slot(Py_tp_dealloc, key_dealloc), slot(Py_tp_traverse, key_traverse),
-                             {0, nullptr}};
+  PyType_Slot key_slots[] = {
+      slot(Py_tp_dealloc, key_dealloc), slot(Py_tp_traverse, key_traverse), {0, nullptr}};
   PyType_Spec key_spec = {
       "functrans._runtime.JitKey", sizeof(KeyObject), 0,
       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, key_slots};
@@ -458,10 +456,10 @@ bool init_jit_function(PyObject* module) {
                          slot(Py_tp_members, jit_members),
                          slot(Py_tp_getset, jit_getset),
                          {0, nullptr}};
-  PyType_Spec spec = {"functrans._runtime.JitFunction", sizeof(JitFunctionObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC |
-                          Py_TPFLAGS_HAVE_VECTORCALL,
-                      slots};
+  PyType_Spec spec = {
+      "functrans._runtime.JitFunction", sizeof(JitFunctionObject), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+      slots};
   jit_function_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return jit_function_type != nullptr &&
          PyModule_AddObjectRef(module, "JitKey", reinterpret_cast<PyObject*>(key_type)) == 0 &&

@@ -10,7 +10,8 @@
 namespace functrans {
 namespace {
 
-constexpr std::size_t kReleaseBytes = 64 << 10;  // below this, giving the GIL up costs more than it helps
+// Below this, giving the GIL up costs more than it helps.
+constexpr std::size_t kReleaseBytes = 64 << 10;
 
 char kind_of(int type_num) {
   if (type_num == NPY_BOOL) return 'b';
@@ -72,8 +73,7 @@ bool store_inexact(int type_num, std::complex<double> value, void* target) {
       std::memcpy(target, x, sizeof x);
       return true;
     }
-    default:
-      return false;
+    default: return false;
   }
 }
 
@@ -99,8 +99,8 @@ bool new_outputs(const LoopTable& table, const Loop& loop, int ndim, const npy_i
                  bool fortran, Ref* outputs) {
   for (int i = 0; i < table.nout(); ++i) {
     Py_INCREF(loop.out[i]);
-    outputs[i] = Ref(reinterpret_cast<PyObject*>(
-        new_ndarray(loop.out[i], ndim, dims, false, fortran)));
+    outputs[i] =
+        Ref(reinterpret_cast<PyObject*>(new_ndarray(loop.out[i], ndim, dims, false, fortran)));
     if (!outputs[i]) return false;
   }
   return true;
@@ -121,8 +121,8 @@ bool run_flat(const LoopTable& table, const Loop& loop, const Operands& in, PyAr
   const npy_intp itemsize = PyArray_ITEMSIZE(model);
   const bool scalar_model = PyArray_NDIM(model) == 0;
   for (int i = 0; i < in.nin; ++i) {
-    const bool whole = in.arrays[i] != nullptr &&
-                       (scalar_model || PyArray_NDIM(in.arrays[i]->np) != 0);
+    const bool whole =
+        in.arrays[i] != nullptr && (scalar_model || PyArray_NDIM(in.arrays[i]->np) != 0);
     data[i] = static_cast<char*>(const_cast<void*>(in.data[i]));
     strides[i] = whole ? itemsize : 0;
   }
@@ -131,8 +131,7 @@ bool run_flat(const LoopTable& table, const Loop& loop, const Operands& in, PyAr
     strides[in.nin + i] = PyArray_ITEMSIZE(ndarray(outputs[i]));
   }
   if (static_cast<std::size_t>(count * itemsize) >= kReleaseBytes) {
-    Py_BEGIN_ALLOW_THREADS
-    loop.function(data, &count, strides, loop.data);
+    Py_BEGIN_ALLOW_THREADS loop.function(data, &count, strides, loop.data);
     Py_END_ALLOW_THREADS
   } else {
     loop.function(data, &count, strides, loop.data);
@@ -162,8 +161,8 @@ bool broadcast_shape(const Operands& in, int& ndim, npy_intp* dims) {
 }
 
 // Anything else: NumPy's iterator orders and coalesces the axes, the loop runs on its inner axis.
-bool run_strided(const LoopTable& table, const Loop& loop, const Operands& in, int type_num, int ndim,
-                 const npy_intp* dims, Ref* outputs) {
+bool run_strided(const LoopTable& table, const Loop& loop, const Operands& in, int type_num,
+                 int ndim, const npy_intp* dims, Ref* outputs) {
   if (!new_outputs(table, loop, ndim, dims, false, outputs)) return false;
   if (PyArray_SIZE(ndarray(outputs[0])) == 0) return true;
   const int nop = in.nin + table.nout();
@@ -177,9 +176,9 @@ bool run_strided(const LoopTable& table, const Loop& loop, const Operands& in, i
       continue;
     }
     PyArray_Descr* descr = PyArray_DescrFromType(type_num);
-    temporaries[i] = Ref(PyArray_NewFromDescr(&PyArray_Type, descr, 0, nullptr, nullptr,
-                                              const_cast<void*>(in.data[i]), NPY_ARRAY_ALIGNED,
-                                              nullptr));
+    temporaries[i] =
+        Ref(PyArray_NewFromDescr(&PyArray_Type, descr, 0, nullptr, nullptr,
+                                 const_cast<void*>(in.data[i]), NPY_ARRAY_ALIGNED, nullptr));
     if (!temporaries[i]) return false;
     operands[i] = ndarray(temporaries[i]);
   }
@@ -188,8 +187,9 @@ bool run_strided(const LoopTable& table, const Loop& loop, const Operands& in, i
     PyArray_ENABLEFLAGS(operands[in.nin + i], NPY_ARRAY_WRITEABLE);
     op_flags[in.nin + i] = NPY_ITER_WRITEONLY;
   }
-  NpyIter* iterator = NpyIter_MultiNew(nop, operands, NPY_ITER_EXTERNAL_LOOP | NPY_ITER_DELAY_BUFALLOC,
-                                       NPY_KEEPORDER, NPY_NO_CASTING, op_flags, nullptr);
+  NpyIter* iterator =
+      NpyIter_MultiNew(nop, operands, NPY_ITER_EXTERNAL_LOOP | NPY_ITER_DELAY_BUFALLOC,
+                       NPY_KEEPORDER, NPY_NO_CASTING, op_flags, nullptr);
   if (iterator == nullptr) return false;
   bool ok = false;
   if (NpyIter_IterNextFunc* next = NpyIter_GetIterNext(iterator, nullptr)) {
@@ -270,7 +270,7 @@ Outcome store_scalar(PyObject* scalar, int type_num, void* target) {
   const char kind = kind_of(type_num);
   if (PyFloat_CheckExact(scalar)) {
     return store_inexact(type_num, PyFloat_AS_DOUBLE(scalar), target) ? Outcome::done
-                                                                       : Outcome::not_applicable;
+                                                                      : Outcome::not_applicable;
   }
   if (PyLong_CheckExact(scalar)) {
     int overflow = 0;

@@ -30,8 +30,7 @@ PyObject* empty(PyObject*, PyObject* args) {
   PyArray_Descr* descr = nullptr;
   if (PyArray_DescrConverter(dtype, &descr) == 0) return nullptr;
   Ref owned(reinterpret_cast<PyObject*>(descr));
-  if (PyDataType_REFCHK(descr) || PyDataType_ELSIZE(descr) == 0 ||
-      PyDataType_HASSUBARRAY(descr)) {
+  if (PyDataType_REFCHK(descr) || PyDataType_ELSIZE(descr) == 0 || PyDataType_HASSUBARRAY(descr)) {
     PyErr_Format(PyExc_TypeError, "an array cannot hold the dtype %S", descr);
     return nullptr;
   }
@@ -72,15 +71,18 @@ PyCFunction as_cfunction(Function function) {
 
 PyMethodDef functions[] = {
     {"get_trace", get_trace, METH_NOARGS, "get_trace(): this thread's current trace, or None."},
-    {"set_trace", set_trace, METH_O, "set_trace(trace): make it current; returns the previous one."},
-    {"set_array_type", set_array_type, METH_O, "set_array_type(cls): what results are instances of."},
+    {"set_trace", set_trace, METH_O,
+     "set_trace(trace): make it current; returns the previous one."},
+    {"set_array_type", set_array_type, METH_O,
+     "set_array_type(cls): what results are instances of."},
     {"set_operator_fallbacks", set_operator_fallbacks, METH_O,
      "set_operator_fallbacks({name: callable}): what ArrayBase calls beyond its fast paths."},
     {"wrap", as_cfunction(wrap), METH_FASTCALL | METH_KEYWORDS,
      "wrap(ndarray, weak_type=False): an Array on that memory, which the caller gives up."},
     {"_rebuild_array", as_cfunction(rebuild_array), METH_FASTCALL, "For pickle."},
     {"empty", empty, METH_VARARGS, "empty(shape, dtype): an ndarray on the caching allocator."},
-    {"bump_epoch", bump_epoch, METH_NOARGS, "bump_epoch(): no jit entry made before is used again."},
+    {"bump_epoch", bump_epoch, METH_NOARGS,
+     "bump_epoch(): no jit entry made before is used again."},
     {"set_context_token", set_context_token, METH_O,
      "set_context_token(int): this thread's part of every jit key; returns the previous one."},
     {"get_context_token", get_context_token, METH_NOARGS, "get_context_token(): this thread's."},
@@ -116,12 +118,13 @@ py::dict stats_dict() {
 PYBIND11_MODULE(_runtime, m) {
   using namespace functrans;
   m.doc() = "C++ runtime of functrans: arrays, allocator, trace state, call fast paths.";
-  if (!import_numpy() || !init_allocator() || !init_array(m.ptr()) || !init_eager_op(m.ptr()) || !init_special(m.ptr()) ||
-      !init_jit_function(m.ptr()) ||
+  if (!import_numpy() || !init_allocator() || !init_array(m.ptr()) || !init_eager_op(m.ptr()) ||
+      !init_special(m.ptr()) || !init_jit_function(m.ptr()) ||
       PyModule_AddFunctions(m.ptr(), functions) != 0) {
     throw py::error_already_set();
   }
-  m.def("memory_stats", stats_dict, "Bytes in use, peak, cached and their bound; counts of allocations.");
+  m.def("memory_stats", stats_dict,
+        "Bytes in use, peak, cached and their bound; counts of allocations.");
   m.def("clear_memory_cache", clear_memory_cache, py::call_guard<py::gil_scoped_release>(),
         "Give every cached block back to the system.");
 }

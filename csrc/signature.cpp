@@ -10,8 +10,20 @@ namespace functrans {
 namespace {
 
 enum Tag : std::uint64_t {
-  tag_none = 1, tag_tuple, tag_list, tag_dict, tag_node, tag_array, tag_ndarray, tag_scalar,
-  tag_bool, tag_int, tag_float, tag_complex, tag_static, tag_call
+  tag_none = 1,
+  tag_tuple,
+  tag_list,
+  tag_dict,
+  tag_node,
+  tag_array,
+  tag_ndarray,
+  tag_scalar,
+  tag_bool,
+  tag_int,
+  tag_float,
+  tag_complex,
+  tag_static,
+  tag_call
 };
 
 std::uint64_t word(Tag tag, std::uint64_t value) { return tag | value << 8; }
@@ -236,8 +248,8 @@ Flattened Signature::flatten(PyObject* tree) {
 Flattened Signature::flatten_call(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
                                   const StaticArguments& statics) {
   const Py_ssize_t keywords = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
-  words.push_back(word(tag_call, static_cast<std::uint64_t>(nargs) << 24 |
-                                     static_cast<std::uint64_t>(keywords)));
+  words.push_back(word(
+      tag_call, static_cast<std::uint64_t>(nargs) << 24 | static_cast<std::uint64_t>(keywords)));
   words.push_back(static_cast<std::uint64_t>(thread_state.context_token));
   for (Py_ssize_t i = 0; i < nargs; ++i) {
     bool is_static = false;
@@ -313,7 +325,8 @@ int SignatureKey::matches(const Signature& signature, std::uint64_t signature_ha
 }
 
 int SignatureKey::matches(const SignatureKey& other) const {
-  if (hash != other.hash || words != other.words || objects.size() != other.objects.size()) return 0;
+  if (hash != other.hash || words != other.words || objects.size() != other.objects.size())
+    return 0;
   return same_objects(objects.data(), other.objects.data(), objects.size());
 }
 
@@ -323,7 +336,8 @@ PyObject* register_node(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "O!O:register_node", &PyType_Type, &cls, &flatten)) return nullptr;
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
   if (flatten == Py_None ? !PyType_IsSubtype(type, &PyTuple_Type) : !PyCallable_Check(flatten)) {
-    PyErr_SetString(PyExc_TypeError, "register_node takes (class, flatten function), or (named tuple "
+    PyErr_SetString(PyExc_TypeError,
+                    "register_node takes (class, flatten function), or (named tuple "
                     "class, None)");
     return nullptr;
   }

@@ -26,8 +26,8 @@ enum class Flattened {
   error,
 };
 
-// Words say structure, dtypes and shapes; objects (dict keys, static values, node data) are compared
-// by identity or equality, their hashes are among the words.
+// Words say structure, dtypes and shapes; objects (dict keys, static values, node data) are
+// compared by identity or equality, their hashes are among the words.
 class Signature {
  public:
   Signature() = default;

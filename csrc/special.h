@@ -11,8 +11,8 @@ double bessel_i1e(double x);
 double hurwitz_zeta(double x, double q);
 
 // incomplete_gamma.cpp
-double igamma(double a, double x);    // regularised lower, P(a, x)
-double igammac(double a, double x);   // regularised upper, Q(a, x)
+double igamma(double a, double x);   // regularised lower, P(a, x)
+double igammac(double a, double x);  // regularised upper, Q(a, x)
 double random_gamma_grad(double a, double sample);
 
 }  // namespace functrans

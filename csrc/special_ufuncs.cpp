@@ -15,7 +15,8 @@ double error_function(double x) { return std::erf(x); }
 double complementary_error(double x) { return std::erfc(x); }
 
 // float32 computes in float64 and rounds once: right to the last bit nearly always. The functions
-// answer by infinities and NaN, so the status flags are cleared and NumPy has nothing to warn about.
+// answer by infinities and NaN, so the status flags are cleared and NumPy has nothing to warn
+// about.
 template <typename T, Unary function>
 void unary_loop(char** args, const npy_intp* dims, const npy_intp* strides, void*) {
   const char* in = args[0];
@@ -49,7 +50,8 @@ PyUFuncGenericFunction threefry_loops[] = {threefry_loop};
 
 const char unary_types[] = {NPY_FLOAT, NPY_FLOAT, NPY_DOUBLE, NPY_DOUBLE};
 const char binary_types[] = {NPY_FLOAT, NPY_FLOAT, NPY_FLOAT, NPY_DOUBLE, NPY_DOUBLE, NPY_DOUBLE};
-const char threefry_types[] = {NPY_UINT32, NPY_UINT32, NPY_UINT32, NPY_UINT32, NPY_UINT32, NPY_UINT32};
+const char threefry_types[] = {NPY_UINT32, NPY_UINT32, NPY_UINT32,
+                               NPY_UINT32, NPY_UINT32, NPY_UINT32};
 void* no_data[] = {nullptr, nullptr};
 
 struct Definition {

@@ -25,7 +25,8 @@ std::unique_ptr<Structure> Structure::parse(PyObject* tree, int depth) {
     node->kind_ = Kind::dict;
     DictItems items;
     if (sorted_items(tree, items) != Flattened::ok) {
-      PyErr_SetString(PyExc_TypeError, "an out structure has dicts with keys of type str or int only; "
+      PyErr_SetString(PyExc_TypeError,
+                      "an out structure has dicts with keys of type str or int only; "
                       "pass a function that builds the result instead");
       return nullptr;
     }
@@ -48,7 +49,8 @@ std::unique_ptr<Structure> Structure::parse(PyObject* tree, int depth) {
       children.push_back(PySequence_Fast_GET_ITEM(tree, i));
     }
   } else {
-    PyErr_Format(PyExc_TypeError, "an out structure holds tuples, lists, dicts, None and ... for "
+    PyErr_Format(PyExc_TypeError,
+                 "an out structure holds tuples, lists, dicts, None and ... for "
                  "leaves, not %.200s; pass a function that builds the result instead",
                  Py_TYPE(tree)->tp_name);
     return nullptr;
@@ -69,10 +71,8 @@ std::unique_ptr<Structure> Structure::parse(PyObject* tree, int depth) {
 PyObject* Structure::build(PyObject* const*& next) const {
   const Py_ssize_t size = static_cast<Py_ssize_t>(children_.size());
   switch (kind_) {
-    case Kind::leaf:
-      return Py_NewRef(*next++);
-    case Kind::none:
-      Py_RETURN_NONE;
+    case Kind::leaf: return Py_NewRef(*next++);
+    case Kind::none: Py_RETURN_NONE;
     case Kind::dict: {
       Ref dict(PyDict_Copy(template_));  // one allocation, and no growing while keys come in
       for (Py_ssize_t i = 0; i < size && dict; ++i) {

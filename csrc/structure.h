@@ -24,9 +24,9 @@ class Structure {
   enum class Kind { leaf, none, tuple, list, dict, namedtuple };
   Structure() = default;
   Kind kind_ = Kind::leaf;
-  PyObject* type_ = nullptr;          // of a named tuple, owned
-  PyObject* template_ = nullptr;      // of a dict: its keys with None, owned
-  std::vector<PyObject*> keys_;       // of a dict, owned
+  PyObject* type_ = nullptr;      // of a named tuple, owned
+  PyObject* template_ = nullptr;  // of a dict: its keys with None, owned
+  std::vector<PyObject*> keys_;   // of a dict, owned
   std::vector<std::unique_ptr<Structure>> children_;
   std::size_t leaf_count_ = 0;
 };

@@ -2,7 +2,8 @@
 
 namespace functrans {
 
-// A thread that ends with a trace still set leaks that one object: its destructor would need the GIL.
+// A thread that ends with a trace still set leaks that one object: its destructor would need the
+// GIL.
 thread_local ThreadState thread_state;
 
 PyObject* get_trace(PyObject*, PyObject*) {

@@ -8,8 +8,8 @@
 namespace functrans {
 
 struct ThreadState {
-  PyObject* trace = nullptr;         // owned; null stands for None
-  std::int64_t context_token = 0;    // part of every jit key
+  PyObject* trace = nullptr;       // owned; null stands for None
+  std::int64_t context_token = 0;  // part of every jit key
 };
 
 extern thread_local ThreadState thread_state;
