@@ -254,6 +254,8 @@ def axis_tuple(axis: Axis, ndim: int, name: str = "axis") -> tuple[int, ...]:
     """The axes counted from the front; None means all of them."""
     if axis is None:
         return tuple(range(ndim))
+    if type(axis) is int:
+        return (axis_index(axis, ndim, name),)
     axes = tuple(axis) if isinstance(axis, Iterable) else (axis,)
     result = tuple(axis_index(a, ndim, name) for a in axes)
     if len(set(result)) != len(result):

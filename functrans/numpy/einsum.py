@@ -218,6 +218,20 @@ def _pairs(path: list[tuple[int, ...]], n: int) -> Path:
     return result
 
 
+@lru_cache(maxsize=512)
+def _plan(text: str, shapes: tuple[tuple[Any, ...], ...], optimize: Any
+          ) -> tuple[tuple[str, ...], str, dict[str, Any], Path]:
+    """Everything that follows from subscripts and shapes: terms, output, sizes and the path."""
+    terms, output = _parse(text, tuple(len(s) for s in shapes))
+    sizes = _sizes(terms, shapes, text)
+    # As they will be contracted: diagonals taken, broadcast axes of size 1 gone.
+    plain = ["".join(c for c in dict.fromkeys(term)
+                     if not (isinstance(shape[term.index(c)], int) and shape[term.index(c)] == 1
+                             and sizes[c] != 1))
+             for term, shape in zip(terms, shapes, strict=True)]
+    return terms, output, sizes, _choose_path(plain, output, sizes, optimize)
+
+
 # contractions --------------------------------------------------------------------------------
 
 
@@ -320,15 +334,18 @@ def einsum(
     """
     refuse_out("einsum", out)
     text, given = _prepare((subscripts, *operands))
-    xs = [operand("einsum", x) for x in promote_dtypes("einsum", *given)]
+    xs = given
+    if any(x.dtype is not xs[0].dtype for x in xs):
+        xs = [operand("einsum", x) for x in promote_dtypes("einsum", *given)]
     preferred = None if preferred_element_type is None else as_dtype(preferred_element_type)
-    terms, output = _parse(text, tuple(x.ndim for x in xs))
-    sizes = _sizes(terms, [x.shape for x in xs], text)
+    shapes = tuple(x.shape for x in xs)
+    if isinstance(optimize, list):
+        optimize = tuple(optimize)
+    terms, output, sizes, path = _plan(text, shapes, optimize)
     work = []
     for x, term in zip(xs, terms, strict=True):
         x, term = _diagonals(x, term)
         work.append(_squeeze_ones(x, term, sizes))
-    path = _choose_path([t for _, t in work], output, sizes, optimize)
     for n, (i, j) in enumerate(path):
         y, second = work.pop(max(i, j))
         x, first = work.pop(min(i, j))

@@ -59,6 +59,9 @@ def select_where(condition: Array, x: ArrayLike, y: ArrayLike, name: str = "wher
             and x.shape == y.shape == condition.shape and condition.dtype.kind == "b"):
         return lax.select_n(condition, y, x)
     condition = truth(operand(name, condition))
+    if (isinstance(x, ARRAYS) and type(y) in (float, int) and x.dtype.kind == "f"
+            and x.shape == condition.shape):  # the number is one broadcast
+        return lax.select_n(condition, lax.full_like(x, y), x)
     x, y = promote_dtypes(name, x, y)
     shape = broadcast_shapes(condition.shape, x.shape, y.shape, name=name)
     x, y = broadcast(x, shape), broadcast(y, shape)

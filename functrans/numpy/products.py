@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from functrans import lax
+from functrans._runtime import get_trace
 from functrans.core.dtypes import as_dtype
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -61,6 +62,8 @@ def matmul(
     """
     a, b = _pair("matmul", a, b)
     if a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]:
+        if _is_plain(a, b) and precision is None and preferred_element_type is None:
+            return a @ b
         return _dot_general(a, b, _MATRIX, precision, preferred_element_type)
     if not a.ndim or not b.ndim:
         raise ShapeError("functrans.numpy.matmul takes arrays of at least one dimension, and got "
@@ -97,6 +100,12 @@ def matmul(
     return lax.expand_dims(result, tuple(ones)) if ones else result
 
 
+def _is_plain(a: Array, b: Array) -> bool:
+    """Whether the runtime's own loop takes the product: strong arrays of one NumPy float type."""
+    return (type(a) is Array and type(b) is Array and a.dtype is b.dtype and a.dtype.kind in "fc"
+            and a.dtype.itemsize > 2 and not a.weak_type and get_trace() is None)
+
+
 def _is_one(size: Any) -> bool:
     return isinstance(size, int) and size == 1
 
@@ -122,6 +131,8 @@ def dot(
     a, b = _pair("dot", a, b)
     if not a.ndim or not b.ndim:
         return multiply(a, b)
+    if a.ndim == 2 and b.ndim == 2:
+        return matmul(a, b, precision=precision, preferred_element_type=preferred_element_type)
     j = max(b.ndim - 2, 0)
     if a.shape[-1] != b.shape[j]:
         raise _mismatch("dot", a, b, -1, j)

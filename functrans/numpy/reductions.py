@@ -104,8 +104,10 @@ def sum(
     [2.0, 2.0, 2.0]
     """
     if (isinstance(a, ARRAYS) and a.dtype.kind in "fc" and dtype is None and where is None
-            and initial is None and out is None and not keepdims):
-        return lax.reduce_sum(a, axis_tuple(axis, a.ndim, "sum"))
+            and initial is None and out is None):
+        axes = axis_tuple(axis, a.ndim, "sum")
+        result = lax.reduce_sum(a, axes) if axes else a
+        return keep_dims(result, axes, a.ndim) if keepdims else result
     refuse_out("sum", out)
     x = _accumulate_into("sum", a, dtype, promote_integers)
     op = _reduce_any if kind(x.dtype) == "b" else lax.reduce_sum
@@ -139,6 +141,9 @@ def _extremum(
     refuse_out(name, out)
     x = operand(name, a)
     axes = axis_tuple(axis, x.ndim, name)
+    if initial is None and where is None and not _isint0(size_of(x, axes)) and axes:
+        result = (lax.reduce_max if largest else lax.reduce_min)(x, axes)
+        return keep_dims(result, axes, x.ndim) if keepdims else result
     if initial is None:
         if where is not None:
             raise ArgumentError(f"functrans.numpy.{name} with where= needs initial=.",
@@ -245,6 +250,13 @@ def _over(total: Array, count: Any) -> Array:
     return _divide(total, count)
 
 
+def _over_size(total: Array, count: Any) -> Array:
+    """As _over, the count of a floating mean staying a number."""
+    if isinstance(count, int) and total.dtype.kind == "f":
+        return lax.div(total, float(count))
+    return _over(total, count)
+
+
 def mean(
     a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
     keepdims: bool = False, *, where: ArrayLike = None,
@@ -258,7 +270,7 @@ def mean(
     refuse_out("mean", out)
     x, dtype = _mean_operand("mean", a, dtype)
     axes = axis_tuple(axis, x.ndim, "mean")
-    result = _over(sum(x, axes, where=where), _count(x, axes, where, "mean"))
+    result = _over_size(sum(x, axes, where=where), _count(x, axes, where, "mean"))
     result = cast(result, dtype)
     return keep_dims(result, axes, x.ndim) if keepdims else result
 
@@ -304,6 +316,8 @@ def _positive_or_nan(count: Any, ddof: float) -> Any:
 
 def _over_degrees(total: Array, count: Any) -> Array:
     if isinstance(count, (int, float)):
+        if total.dtype.kind == "f":
+            return lax.div(total, float(count))
         return lax.div(total, scalar_like(total, count))
     return divide(total, count)
 

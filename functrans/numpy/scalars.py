@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
@@ -15,58 +16,13 @@ from functrans.numpy.common import ARRAYS, PYTHON_SCALARS, Array, ArrayLike, Sha
 from functrans.numpy.creation import array, asarray
 
 __all__ = [
-    "bfloat16",
-    "bool_",
-    "can_cast",
-    "cdouble",
-    "complex64",
-    "complex128",
-    "complex_",
-    "complexfloating",
-    "csingle",
-    "double",
-    "dtype",
-    "e",
-    "euler_gamma",
-    "finfo",
-    "float16",
-    "float32",
-    "float64",
-    "float_",
-    "floating",
-    "generic",
-    "iinfo",
-    "inexact",
-    "inf",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "int_",
-    "integer",
-    "iscomplexobj",
-    "isdtype",
-    "isrealobj",
-    "isscalar",
-    "issubdtype",
-    "iterable",
-    "nan",
-    "ndim",
-    "newaxis",
-    "number",
-    "pi",
-    "promote_types",
-    "result_type",
-    "shape",
-    "signedinteger",
-    "single",
-    "size",
-    "uint",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "unsignedinteger",
+    "bfloat16", "bool", "bool_", "can_cast", "cdouble", "complex64", "complex128", "complex_",
+    "complexfloating", "csingle", "double", "dtype", "e", "euler_gamma", "finfo", "float16",
+    "float32", "float64", "float_", "floating", "generic", "iinfo", "inexact", "inf", "int8",
+    "int16", "int32", "int64", "int_", "integer", "iscomplexobj", "isdtype", "isrealobj",
+    "isscalar", "issubdtype", "iterable", "nan", "ndim", "newaxis", "number", "pi",
+    "promote_types", "result_type", "shape", "signedinteger", "single", "size", "uint", "uint8",
+    "uint16", "uint32", "uint64", "unsignedinteger",
 ]
 
 
@@ -87,7 +43,7 @@ class ScalarType:
     def __call__(self, x: ArrayLike = 0) -> Array:
         return array(x, self.dtype)
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: object) -> builtins.bool:
         return self.dtype == other
 
     def __hash__(self) -> int:
@@ -97,7 +53,7 @@ class ScalarType:
         return f"functrans.numpy.{self.__name__}"
 
 
-bool_ = ScalarType("bool")
+bool = bool_ = ScalarType("bool")
 int8, int16, int32, int64 = (ScalarType(f"int{n}") for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (ScalarType(f"uint{n}") for n in (8, 16, 32, 64))
 float16, float32, float64 = (ScalarType(f"float{n}") for n in (16, 32, 64))
@@ -131,9 +87,9 @@ def promote_types(a: Any, b: Any) -> np.dtype:
     return dtypes.promote_types(a, b)
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> builtins.bool:
     """Whether a dtype converts to another by NumPy's casting rule of that name."""
-    return bool(np.can_cast(from_.dtype if isinstance(from_, ARRAYS) else as_dtype(from_),
+    return builtins.bool(np.can_cast(from_.dtype if isinstance(from_, ARRAYS) else as_dtype(from_),
                             as_dtype(to), casting))
 
 
@@ -141,7 +97,7 @@ _KIND_NAMES = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "int
                "real floating": "f", "complex floating": "c", "numeric": "iufc"}
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: Any, kind: Any) -> builtins.bool:
     """Whether a dtype is of a kind: a dtype, a name such as 'real floating', or a tuple of them."""
     given = as_dtype(dtype)
     for one in kind if isinstance(kind, tuple) else (kind,):
@@ -156,7 +112,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return False
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: Any) -> builtins.bool:
     """Whether x has a complex dtype."""
     if x is None:
         return False
@@ -164,21 +120,21 @@ def iscomplexobj(x: Any) -> bool:
                 else asarray(x).dtype) == "c"
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: Any) -> builtins.bool:
     """Whether x does not have a complex dtype."""
     return not iscomplexobj(x)
 
 
-def isscalar(element: Any) -> bool:
+def isscalar(element: Any) -> builtins.bool:
     """Whether element is a number, or an array without dimensions."""
     if isinstance(element, (*ARRAYS, np.ndarray)):
         return element.ndim == 0
     return isinstance(element, (*PYTHON_SCALARS, np.generic))
 
 
-def iterable(y: Any) -> bool:
+def iterable(y: Any) -> builtins.bool:
     """Whether y can be iterated over."""
-    return ndim(y) > 0 if isinstance(y, ARRAYS) else bool(np.iterable(y))
+    return ndim(y) > 0 if isinstance(y, ARRAYS) else builtins.bool(np.iterable(y))
 
 
 def shape(a: Any) -> Shape:

@@ -21,6 +21,7 @@ from functrans.numpy.common import (
     ARRAYS,
     Array,
     ArrayLike,
+    align,
     cast,
     operand,
     promote,
@@ -78,8 +79,8 @@ def binary(
         if isinstance(x, ARRAYS):
             dtype = x.dtype
             if isinstance(y, ARRAYS):
-                if y.dtype is dtype and x.shape == y.shape and dtype.kind in direct:
-                    return op(x, y)
+                if y.dtype is dtype and dtype.kind in direct:
+                    return op(x, y) if x.shape == y.shape else op(*align(name, [x, y]))
             elif floats and dtype.kind == "f" and type(y) in NUMBERS:
                 return op(x, float(y))
             elif integers and dtype.kind == "i" and type(y) is int and -128 <= y <= 127:

@@ -37,7 +37,7 @@ def doctests():
             yield parser.get_doctest(text, {}, name, None, None)
 
 
-@pytest.mark.parametrize("example", doctests(), ids=lambda e: e.name)
+@pytest.mark.parametrize("example", list(doctests()), ids=lambda e: e.name)
 def test_examples(example):
     runner = doctest.DocTestRunner(verbose=False)
     output: list[str] = []

@@ -175,3 +175,12 @@ def test_vectorize():
         g(X, X[:, 0, :2])
     with pytest.raises(ValueError, match="no signature"):
         fnp.vectorize(fnp.dot, signature="n->m")(X)
+
+
+def test_index_tricks():
+    check(fnp.r_[1:3, 0, [4, 5]], np.r_[1:3, 0, [4, 5]])
+    check(fnp.r_[X[0], X[1]], np.r_[X[0], X[1]])
+    check(fnp.c_[X[0, 0], X[0, 1]], np.c_[X[0, 0], X[0, 1]])
+    assert fnp.s_[1:2, ...] == np.s_[1:2, ...]
+    with pytest.raises(ValueError, match="directive"):
+        fnp.r_["0,2", 1]
