@@ -163,6 +163,12 @@ from functrans.primitives.transcendental import (
     tan,
     tanh,
 )
+from functrans.primitives.window import (
+    reduce_window,
+    reduce_window_max,
+    reduce_window_min,
+    reduce_window_sum,
+)
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -284,6 +290,10 @@ __all__ = [
     "reduce_or",
     "reduce_prod",
     "reduce_sum",
+    "reduce_window",
+    "reduce_window_max",
+    "reduce_window_min",
+    "reduce_window_sum",
     "reduce_xor",
     "rem",
     "reshape",

@@ -1,0 +1,207 @@
+"""Softmax and its relatives, and other functions along axes.
+
+Maxima that only keep exponentials in range are constants to differentiation. Elements that a mask
+leaves out have zero gradient, whatever they hold; rows that it empties give 0 (softmax) or -inf
+(logarithms), with zero gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.core import dtypes
+from functrans.core.errors import ArgumentError
+from functrans.core.source import user_source
+from functrans.numpy.common import operand, promote_dtypes_inexact
+
+__all__ = ["log1mexp", "log_softmax", "logmeanexp", "logsumexp", "normalize", "one_hot", "softmax",
+           "standardize"]
+
+Array: TypeAlias = Any
+ArrayLike: TypeAlias = Any
+Axis: TypeAlias = int | Sequence[int] | None
+
+
+def _peak(x: Array, axis: Axis, where: ArrayLike | None, initial: ArrayLike | None) -> Array:
+    """The largest (real part of an) element along axes, a constant; 0 where that is not finite."""
+    if dtypes.kind(x.dtype) == "c":
+        x = fnp.real(x)
+    peak = fnp.max(lax.stop_gradient(x), axis=axis, keepdims=True, where=where,
+                   initial=-math.inf if initial is None else initial)
+    return fnp.where(fnp.isfinite(peak), peak, 0)
+
+
+def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None,
+            initial: ArrayLike | None = None) -> Array:
+    """exp(x) / sum(exp(x)) along axes (None: all), of the elements where `where` holds, else 0.
+
+    `initial` is a lower bound of the maximum that is subtracted; it changes nothing else.
+
+    >>> import functrans as ft
+    >>> ft.nn.softmax(ft.numpy.array([1000.0, 1000.0, -1000.0])).tolist()
+    [0.5, 0.5, 0.0]
+    """
+    (x,) = promote_dtypes_inexact("softmax", x)
+    if where is not None:
+        x = fnp.where(where, x, -math.inf)
+    powers = fnp.exp(x - _peak(x, axis, None, initial))
+    total = fnp.sum(powers, axis=axis, keepdims=True)
+    if where is not None:
+        total = fnp.where(total == 0, 1, total)
+    return powers / total
+
+
+def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None,
+                initial: ArrayLike | None = None) -> Array:
+    """log(softmax(x)) along axes (None: all); -inf where `where` does not hold.
+
+    >>> import functrans as ft
+    >>> ft.nn.log_softmax(ft.numpy.array([0.0, -1000.0])).tolist()
+    [0.0, -1000.0]
+    """
+    (x,) = promote_dtypes_inexact("log_softmax", x)
+    if where is not None:
+        x = fnp.where(where, x, -math.inf)
+    shifted = x - _peak(x, axis, None, initial)
+    total = fnp.sum(fnp.exp(shifted), axis=axis, keepdims=True)
+    if where is not None:
+        total = fnp.where(total == 0, 1, total)
+    return shifted - fnp.log(total)
+
+
+def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False,
+              return_sign: bool = False, where: ArrayLike | None = None) -> Any:
+    """log(sum(b * exp(a))) over axes (all by default), without overflow.
+
+    With `return_sign` the logarithm of the absolute value and the sign of the sum (for complex
+    numbers its direction); else a negative sum of real numbers gives NaN. An empty or all-zero sum
+    gives -inf, with zero gradient.
+
+    >>> import functrans as ft
+    >>> float(ft.nn.logsumexp(ft.numpy.array([1000.0, -1000.0])))
+    1000.0
+    """
+    if b is None:
+        (x,) = promote_dtypes_inexact("logsumexp", a)
+    else:
+        x, b = promote_dtypes_inexact("logsumexp", a, b)
+        x, b = fnp.broadcast_arrays(x, b)
+        x = fnp.where(b == 0, -math.inf, x)  # 0 * exp(inf) is left out, not NaN
+    if where is not None:
+        x = fnp.where(where, x, -math.inf)
+    peak = _peak(x, axis, None, None)
+    powers = fnp.exp(x - peak)
+    if b is not None:
+        powers = powers * (b if where is None else fnp.where(where, b, 0))
+    total = fnp.sum(powers, axis=axis, keepdims=True)
+    real = dtypes.kind(x.dtype) != "c"
+    sign = fnp.sign(total) if return_sign else None
+    size = fnp.abs(total) if return_sign or (real and b is not None) else total
+    empty = size == 0
+    out = fnp.where(empty, -math.inf, fnp.log(fnp.where(empty, 1, size)) + peak)
+    if b is not None and real and not return_sign:
+        out = fnp.where(total < 0, math.nan, out)
+    if not keepdims:
+        out = _drop(out, axis)
+    if not return_sign:
+        return out
+    return out, sign if keepdims else _drop(sign, axis)
+
+
+def _drop(x: Array, axis: Axis) -> Array:
+    return fnp.squeeze(x, axis if axis is None or isinstance(axis, int) else tuple(axis))
+
+
+def _count(x: Array, axis: Axis, where: ArrayLike | None) -> Any:
+    """The number of elements over axes, or of those where the mask holds (kept dimensions)."""
+    if where is None:
+        axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+        return math.prod(x.shape[a] for a in axes)
+    mask = fnp.broadcast_to(where, x.shape)
+    dtype = np.dtype(x.dtype.type(0).real.dtype) if x.dtype.kind == "c" else x.dtype
+    return fnp.sum(mask.astype(dtype), axis=axis, keepdims=True)
+
+
+def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None,
+               keepdims: bool = False) -> Array:
+    """log(mean(exp(x))) over axes (all by default), without overflow.
+
+    >>> import functrans as ft
+    >>> float(ft.nn.logmeanexp(ft.numpy.array([1000.0, 1000.0])))
+    1000.0
+    """
+    (x,) = promote_dtypes_inexact("logmeanexp", x)
+    total = logsumexp(x, axis=axis, where=where, keepdims=True)
+    count = _count(x, axis, where)
+    out = total - (math.log(count) if isinstance(count, int) and count else fnp.log(count))
+    return out if keepdims else _drop(out, axis)
+
+
+def log1mexp(x: ArrayLike) -> Array:
+    """log(1 - exp(-x)) for x >= 0, accurate for small and for large x.
+
+    Mächler, 2012, "Accurately computing log(1 - exp(-|a|))".
+
+    >>> import functrans as ft
+    >>> round(float(ft.nn.log1mexp(1.0)), 4)
+    -0.4587
+    """
+    (x,) = promote_dtypes_inexact("log1mexp", x)
+    near = x < math.log(2)
+    small, large = fnp.where(near, x, 1), fnp.where(near, 1, x)
+    return fnp.where(near, fnp.log(-fnp.expm1(-small)), fnp.log1p(-fnp.exp(-large)))
+
+
+def standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None,
+                variance: ArrayLike | None = None, epsilon: ArrayLike = 1e-5,
+                where: ArrayLike | None = None, *, algorithm: str = "stable") -> Array:
+    """(x - mean) / sqrt(variance + epsilon) along axes (None: all).
+
+    Mean and variance of the elements where `where` holds are computed where they are not given;
+    the variance from differences to the mean ("stable"), or from mean squares ("fast", which
+    cancels where the mean is large).
+
+    >>> import functrans as ft
+    >>> ft.nn.standardize(ft.numpy.array([1.0, 3.0]), epsilon=0.0).tolist()
+    [-1.0, 1.0]
+    """
+    if algorithm not in ("stable", "fast"):
+        raise ArgumentError(f"nn.standardize: algorithm={algorithm!r} is not known.",
+                            where=user_source(), fix='algorithm="stable" or algorithm="fast"')
+    (x,) = promote_dtypes_inexact("standardize", x)
+    if mean is None:
+        mean = fnp.mean(x, axis=axis, keepdims=True, where=where)
+    centered = x - mean
+    if variance is None:
+        square = fnp.square(centered if algorithm == "stable" else x)
+        variance = fnp.mean(square, axis=axis, keepdims=True, where=where)
+        if algorithm == "fast":
+            variance = variance - fnp.square(mean)
+    (scale,) = promote_dtypes_inexact("standardize", variance + epsilon)
+    return centered * lax.rsqrt(scale)
+
+
+normalize = standardize
+
+
+def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
+    """Zeros with a 1 at index x along a new axis of size num_classes; no 1 if x is out of range.
+
+    The dtype is the default floating one unless given.
+
+    >>> import functrans as ft
+    >>> ft.nn.one_hot(ft.numpy.array([1, 3]), 3).tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    x = operand("one_hot", x)
+    where = axis % (x.ndim + 1)
+    classes = lax.broadcasted_iota(x.dtype, (num_classes,), 0)
+    classes = fnp.reshape(classes, (num_classes, *(1,) * (x.ndim - where)))
+    hot = fnp.expand_dims(x, where) == classes
+    return hot.astype(dtypes.default_float() if dtype is None else dtype)
