@@ -51,7 +51,8 @@ def operand(name: str, x: ArrayLike) -> Array:
     if isinstance(x, (np.ndarray, np.generic)):
         return wrap(np.array(x, as_dtype(x.dtype)))
     if isinstance(x, Dim):
-        return lax.convert_element_type(x, dtypes.default_int(), True)
+        # A size that is known only when the program runs is counted there.
+        return lax.reduce_sum(lax.full((x,), 1, dtypes.default_int()), (0,))
     if isinstance(x, PYTHON_SCALARS):  # a subclass, such as an IntEnum
         return operand(name, next(t for t in PYTHON_SCALARS if isinstance(x, t))(x))
     raise NonArrayError(

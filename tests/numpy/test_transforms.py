@@ -116,3 +116,24 @@ def test_python_numbers_stay_literals_in_a_trace():
     text = str(ft.make_jaxpr(lambda x: fnp.maximum(2 * x + 1, 0.0) / 3)(fnp.ones(3)))
     assert "2.0" in text and "0.0" in text and "3.0" in text
     assert "convert_element_type" not in text and "broadcast_in_dim" not in text
+
+
+SYMBOLIC = {
+    "mean": (lambda x: fnp.mean(x, 0), "f32[4]"), "var": (fnp.var, "f32[]"),
+    "reshape": (lambda x: fnp.reshape(x, (-1, 2)), "f32[2*B,2]"),
+    "matmul": (lambda x: fnp.matmul(x, fnp.ones((4, 3))), "f32[B,3]"),
+    "einsum": (lambda x: fnp.einsum("bi,bj->ij", x, x), "f32[4,4]"),
+    "concatenate": (lambda x: fnp.concatenate([x, x]), "f32[2*B,4]"),
+    "broadcast": (lambda x: x + fnp.arange(4), "f32[B,4]"),
+    "arange": (lambda x: fnp.arange(x.shape[0]), "i32[B]"),
+    "median": (lambda x: fnp.median(x, 1), "f32[B]"), "ravel": (fnp.ravel, "f32[4*B]"),
+    "asarray": (lambda x: fnp.asarray(x.shape[0]) * 2, "i32[]"),
+}
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_symbolic_sizes(name):
+    f, expected = SYMBOLIC[name]
+    x = ft.ShapeDtypeStruct((ft.Dim("B"), 4), np.float32)
+    (out,) = ft.make_jaxpr(f)(x).jaxpr.outvars
+    assert str(out.aval) == expected
