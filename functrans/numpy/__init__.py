@@ -1,5 +1,7 @@
 """NumPy's functions on arrays and tracers: names, arguments and results follow NumPy and JAX."""
 
+from functrans.numpy import fft as fft
+from functrans.numpy import linalg as linalg
 from functrans.numpy import protocol
 from functrans.numpy.creation import (
     arange,

@@ -40,8 +40,8 @@ def test_svd(shape, dtype):
         assert (u.shape, vh.shape, u.dtype, s.dtype) == (eu.shape, evh.shape, eu.dtype, es.dtype)
         assert_close(s, es, tolerance(dtype))
         k = es.shape[-1]
-        assert_close(np.asarray(u)[..., :k] * np.asarray(s)[..., None, :] @ np.asarray(vh)[..., :k, :],
-                     x, 10 * tolerance(dtype))
+        u, vh = np.asarray(u)[..., :k], np.asarray(vh)[..., :k, :]
+        assert_close(u * np.asarray(s)[..., None, :] @ vh, x, 10 * tolerance(dtype))
     assert_close(la.svdvals(x), es, tolerance(dtype))
 
 
