@@ -14,6 +14,8 @@ import numpy as np
 from functrans import _runtime
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray
+from functrans.core.errors import ArgumentError
+from functrans.core.source import user_source
 from functrans.device import CPU, Device
 
 __all__ = ["Array"]
@@ -83,8 +85,11 @@ def array_str(x: Any) -> str:
 
 
 def array_format(x: Any, spec: str) -> str:
-    """A format specification applies to the number in an array of one element of rank 0."""
-    return format(x._np.item(), spec) if spec and x.ndim == 0 else format(str(x), spec)
+    """A format specification applies to the number in an array of shape ()."""
+    if spec and x.ndim:
+        raise ArgumentError(f"the format {spec!r} is for one number, and the array has shape "
+                            f"{x.shape}.", where=user_source(), fix="f\"{x[0]:" + spec + "}\"")
+    return format(x._np.item(), spec) if spec else str(x)
 
 
 def array_html(x: Any) -> str:
