@@ -1,0 +1,43 @@
+"""Every notebook runs from top to bottom in a new kernel, and shows what it promises."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+SECONDS_PER_CELL = 60
+
+
+def run(path: Path) -> nbformat.NotebookNode:
+    notebook = nbformat.read(path, as_version=4)
+    resources = {"metadata": {"path": str(path.parent)}}
+    client = NotebookClient(
+        notebook, timeout=SECONDS_PER_CELL, kernel_name="python3", resources=resources
+    )
+    return client.execute()
+
+
+def outputs_of_type(notebook: nbformat.NotebookNode, mime: str) -> list[str]:
+    outputs = [out for cell in notebook.cells for out in cell.get("outputs", [])]
+    return [out.data[mime] for out in outputs if mime in out.get("data", {})]
+
+
+def test_there_are_notebooks():
+    assert NOTEBOOKS
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_runs(path):
+    """nbclient raises CellExecutionError, with the cell and its traceback, where one fails."""
+    notebook = run(path)
+    assert outputs_of_type(notebook, "image/png"), "no picture was drawn"
+    rendered = outputs_of_type(notebook, "text/html")
+    assert any("lambda" in html for html in rendered), "no jaxpr was rendered"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_is_stored_without_outputs(path):
+    cells = nbformat.read(path, as_version=4).cells
+    assert not [cell for cell in cells if cell.get("outputs")]
