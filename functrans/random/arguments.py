@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -97,13 +98,20 @@ def random_bits(key: Pair, bits: int, shape: tuple[Any, ...]) -> Any:
 
 def unit_uniform(key: Pair, shape: tuple[Any, ...], dtype: dtypes.DType) -> Any:
     """Uniform floats in [0, 1): random mantissa bits under the exponent of 1, less 1."""
+    drawn, shift, unsigned, exponent_of_one = _layout(dtype)
+    bits = random_bits(key, drawn, shape)
+    if unsigned.itemsize * 8 != drawn:
+        bits = lax.convert_element_type(bits, unsigned)
+    return lax.bitcast_convert_type((bits >> shift) | exponent_of_one, dtype) - 1.0
+
+
+@lru_cache(maxsize=16)
+def _layout(dtype: dtypes.DType) -> tuple[int, int, dtypes.DType, int]:
+    """Bits to draw for the mantissa, how many are too many, the integer dtype, the bits of 1."""
     info = dtypes.finfo(dtype)
-    drawn = 8 if info.nmant < 8 else info.bits
+    drawn = 8 if info.nmant < 8 else int(info.bits)
     unsigned = np.dtype(f"uint{info.bits}")
-    bits = lax.convert_element_type(random_bits(key, drawn, shape), unsigned)
-    exponent_of_one = int(np.ones((), dtype).view(unsigned))
-    bits = (bits >> int(drawn - info.nmant)) | exponent_of_one
-    return lax.bitcast_convert_type(bits, dtype) - 1.0
+    return drawn, drawn - int(info.nmant), unsigned, int(np.ones((), dtype).view(unsigned))
 
 
 def scaled_uniform(key: Pair, shape: tuple[Any, ...], dtype: dtypes.DType, low: Bound,

@@ -80,6 +80,13 @@ def randint(key: Any, shape: Shape, minval: ArrayLike, maxval: ArrayLike,
     # Narrow integers are drawn in 32 bits, against the bias of the remainder.
     drawn = np.dtype(np.int32) if dtype.itemsize < 4 else dtype
     limits = dtypes.iinfo(dtype)
+    if isinstance(minval, int) and isinstance(maxval, int):
+        first = min(max(minval, int(limits.min)), int(limits.max))
+        span = max(min(maxval, int(limits.max) + 1) - first, 1)
+        shape = sample_shape("randint", shape)
+        offset = _static_offsets(words, shape, span, drawn)
+        drawn_ints = lax.convert_element_type(offset, drawn)
+        return lax.convert_element_type(drawn_ints + first if first else drawn_ints, dtype)
     low, _ = _bound(minval, drawn, int(limits.min), int(limits.max))
     high, beyond = _bound(maxval, drawn, int(limits.min), int(limits.max) + 1)
     shape = sample_shape("randint", shape, low, high)
@@ -99,6 +106,19 @@ def _bound(x: ArrayLike, dtype: dtypes.DType, least: int, most: int) -> tuple[An
     beyond = x > min(top, int(own.max))
     cut = ftnp.clip(x, max(least, int(own.min)), min(most, top, int(own.max)))
     return lax.convert_element_type(cut, dtype), beyond
+
+
+def _static_offsets(key: Pair, shape: tuple[Any, ...], span: int, dtype: dtypes.DType) -> Any:
+    """Integers in [0, span) as `_integers` draws them, for a span that Python knows."""
+    width = 8 * dtype.itemsize
+    lower = random_bits(child(key, 1), width, shape)
+    if span == 2**width:
+        return lower
+    shift = ((2 ** (width // 2) % span) ** 2 % 2**width) % span
+    if not shift:
+        return lower % span
+    upper = random_bits(child(key, 0), width, shape)
+    return (upper % span * shift + lower % span) % span
 
 
 def _integers(key: Pair, shape: tuple[Any, ...], low: Any, high: Any, beyond: Any,

@@ -20,7 +20,7 @@ def gamma_derivative(a: Any, x: Any) -> Any:
     >>> import functrans as ft
     >>> one = ft.numpy.ones(1)
     >>> [round(float(d), 4) for d in gamma_derivative(one, one * 1.5)]
-    [0.9716]
+    [1.4309]
     """
     valid = (x > 0) & (a > 0)
     far = (x > 1.0) & (x > a) & valid

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -184,7 +184,7 @@ def _seed_data(seed: ArrayLike, impl: str | None) -> Any:
     else:
         bits = lax.convert_element_type(seed, np.dtype(np.uint64))
         high = lax.convert_element_type(bits >> 32, UINT32)
-    return ftnp.stack([high, low])
+    return join((high, low))
 
 
 def key_data(keys: Any) -> Any:
@@ -251,6 +251,12 @@ def pair(name: str, key: Any) -> Pair:
     return data[0], data[1]
 
 
+def join(words: Sequence[Any]) -> Any:
+    """The array of shape (..., 2) of the two words of keys."""
+    parts = [lax.reshape(word, (*word.shape, 1)) for word in words]
+    return lax.concatenate(parts, len(parts[0].shape) - 1)
+
+
 # --------------------------------------------------------------------------------- deriving keys
 
 
@@ -294,7 +300,7 @@ def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
     (2, 3)
     """
     shape = (operator.index(num),) if not isinstance(num, (tuple, list)) else tuple(num)
-    data = ftnp.stack(children(pair("split", key), shape), -1)
+    data = join(children(pair("split", key), shape))
     return Key(data) if isinstance(key, Key) else data
 
 
@@ -318,5 +324,5 @@ def fold_in(key: Any, data: ArrayLike) -> Any:
                 where=user_source(),
                 fix="ft.vmap(ft.random.fold_in, (None, 0))(key, data)",
             )
-    folded = ftnp.stack(threefry2x32(*words, _ZERO, data), -1)
+    folded = join(threefry2x32(*words, _ZERO, data))
     return Key(folded) if isinstance(key, Key) else folded
