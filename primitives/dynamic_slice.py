@@ -18,8 +18,7 @@ from functrans.primitives.arithmetic import add
 from functrans.primitives.base import sample_array, zeros
 from functrans.primitives.broadcast import broadcast_batch, broadcast_in_dim, move_axis
 from functrans.primitives.compare import lt, select_n
-from functrans.primitives.convert import convert_element_type
-from functrans.primitives.index import gather_p, join_components
+from functrans.primitives.index import gather_p, join_components, size_array
 from functrans.primitives.index_layout import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -206,10 +205,7 @@ def _from_front(start: Any, size: Size) -> Any:
         return int(start) + size if start < 0 else int(start)
     if isinstance(start, Dim) or dtypes.kind(start.dtype) == "u":
         return start
-    if isinstance(size, Dim):
-        raise ShapeError(f"a traced start in a dimension of symbolic size {size}.",
-                         where=user_source(), fix="use a static start")
-    return select_n(lt(start, 0), start, add(start, convert_element_type(size, start.dtype)))
+    return select_n(lt(start, 0), start, add(start, size_array(size, start.dtype)))
 
 
 def _static_window(shape: Sequence[Any], starts: Sequence[Any],
@@ -255,7 +251,7 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
 
 def _scalar(start: Any) -> Any:
     """A start as an operand: Python ints are int32, whatever the arrays beside them are."""
-    return np.int32(start) if isinstance(start, int) else start
+    return size_array(start, np.int32) if isinstance(start, (int, Dim)) else start
 
 
 def _starts_on(operand: Any, start: Any, axis: int) -> tuple[list[Any], int]:

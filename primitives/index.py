@@ -14,8 +14,8 @@ from functrans.core.dims import Shape, Size
 from functrans.core.errors import IndexingError, ShapeError
 from functrans.core.primitive import Cost, Linear, Primitive, Sample
 from functrans.core.source import user_source
-from functrans.primitives.base import sample_array, zeros
-from functrans.primitives.broadcast import broadcast_batch, move_axis
+from functrans.primitives.base import full, sample_array, zeros
+from functrans.primitives.broadcast import broadcast_batch, move_axis, reduce_sum
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.differentiable import Differentiable
 from functrans.primitives.index_layout import (
@@ -312,6 +312,13 @@ def join_components(parts: Sequence[Any]) -> Any:
     dtype = dtypes.result_type(*parts)
     return concatenate([expand_dims(convert_element_type(p, dtype), (p.ndim,)) for p in parts],
                        parts[0].ndim)
+
+
+def size_array(size: Size, dtype: Any) -> Any:
+    """A size as an integer of rank 0: a NumPy one, or counted when the program runs."""
+    if isinstance(size, int):
+        return np.asarray(size, dtype)
+    return reduce_sum(full((size,), 1, dtype), (0,))
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from functrans.core.avals import get_aval
 from functrans.core.primitive import Linear
-from functrans.primitives.arithmetic import add, div, mul, sub
+from functrans.primitives.arithmetic import add, div, mul, neg, sub
 from functrans.primitives.base import full, zeros
 from functrans.primitives.broadcast import broadcast_in_dim, prod
 from functrans.primitives.compare import eq, where
@@ -19,7 +19,7 @@ from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensio
 from functrans.primitives.shape import iota, reshape
 
 __all__ = ["scatter", "scatter_apply", "scatter_max", "scatter_max_p", "scatter_min",
-           "scatter_min_p", "scatter_mul", "scatter_mul_p", "scatter_p"]
+           "scatter_min_p", "scatter_mul", "scatter_mul_p", "scatter_p", "scatter_sub"]
 
 
 class ScatterReplace(Scatter):
@@ -158,6 +158,14 @@ def scatter(operand: Any, scatter_indices: Any, updates: Any,
     [0, 7]
     """
     return bind_scatter(scatter_p, operand, scatter_indices, updates, dimension_numbers,
+                        indices_are_sorted, unique_indices, mode)
+
+
+def scatter_sub(operand: Any, scatter_indices: Any, updates: Any,
+                dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
+                unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Any:
+    """The operand with updates subtracted at every index vector; see `scatter_add`."""
+    return bind_scatter(scatter_add_p, operand, scatter_indices, neg(updates), dimension_numbers,
                         indices_are_sorted, unique_indices, mode)
 
 

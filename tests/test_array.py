@@ -424,7 +424,7 @@ def test_weak_references() -> None:
 
 
 def test_the_class_is_not_called_and_has_no_attributes() -> None:
-    with pytest.raises(TypeError, match="functrans.numpy.array"):
+    with pytest.raises(TypeError, match=r"functrans\.numpy\.array"):
         ft.Array()
     with pytest.raises(AttributeError):
         X.note = 1

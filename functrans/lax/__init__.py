@@ -118,6 +118,7 @@ from functrans.primitives.scatter import (
     scatter_max,
     scatter_min,
     scatter_mul,
+    scatter_sub,
 )
 from functrans.primitives.shape import (
     broadcasted_iota,
@@ -307,6 +308,7 @@ __all__ = [
     "scatter_max",
     "scatter_min",
     "scatter_mul",
+    "scatter_sub",
     "select_n",
     "shift_left",
     "shift_right_arithmetic",

@@ -20,7 +20,7 @@ from functrans.primitives.arithmetic import add, rem
 from functrans.primitives.broadcast import broadcast_in_dim
 from functrans.primitives.compare import lt, select_n
 from functrans.primitives.convert import convert_element_type
-from functrans.primitives.index import join_components
+from functrans.primitives.index import join_components, size_array
 
 __all__ = ["IndexPart", "Indices", "index_text", "parse_index", "slice_text"]
 
@@ -268,14 +268,14 @@ def count_from_front(index: Any, size: Size, wrap: bool = False) -> Any:
         wide = wide % max(size, 1) if wrap else np.where(wide < 0, wide + size, wide)
         narrow = wide.astype(np.int32)
         return narrow if np.array_equal(narrow, wide) else wide
-    if isinstance(size, Dim):
-        if is_known(index) and not wrap and (not index.size or index.min() >= 0):
-            return index
-        raise IndexingError(f"traced or negative indices on an axis of symbolic size {size}.",
-                            where=user_source(), fix="known indices that are not negative")
-    if index.dtype.itemsize < 4 or (size >= 2**31 and index.dtype.itemsize == 4):
-        index = convert_element_type(index, np.int32 if size < 2**31 else np.int64)
-    n, zero = np.asarray(size, index.dtype), np.asarray(0, index.dtype)
+    if is_known(index) and not wrap and (not index.size or index.min() >= 0):
+        return index
+    large = isinstance(size, int) and size >= 2**31
+    if index.dtype.itemsize < (8 if large else 4):
+        index = convert_element_type(index, np.int64 if large else np.int32)
+    n, zero = size_array(size, index.dtype), np.asarray(0, index.dtype)
+    if n.ndim != index.ndim and not isinstance(size, int):
+        n = broadcast_in_dim(n, index.shape, ())
     index = rem(index, n) if wrap else index
     return select_n(lt(index, zero), index, add(index, n))
 

@@ -33,15 +33,15 @@ from functrans.numpy.index_parts import (
 from functrans.numpy.indexing import check_mode, numpy_index, scalar_masks_expanded
 from functrans.numpy.ufuncs import power
 from functrans.primitives import scatter as scatters
-from functrans.primitives.arithmetic import add, div, max, min, mul, neg, sub
+from functrans.primitives.arithmetic import add, div, max, min, mul, sub
 from functrans.primitives.base import full
 from functrans.primitives.broadcast import broadcast_in_dim
 from functrans.primitives.compare import select_n
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.dynamic_slice import dynamic_update_slice_p
-from functrans.primitives.index import scatter_add
+from functrans.primitives.index import scatter_add, size_array
 from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensionNumbers
-from functrans.primitives.shape import reshape, rev
+from functrans.primitives.shape import iota, reshape, rev
 from functrans.primitives.shape import slice as static_slice
 
 __all__ = ["UPDATES", "update", "update_by_function"]
@@ -69,10 +69,6 @@ def _replace(old: Any, new: Any) -> Any:
     return new
 
 
-def _scatter_sub(x: Any, i: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
-    return scatter_add(x, i, neg(v), *args, **kwargs)
-
-
 def _through_product(combine: Operation) -> Callable[..., Any]:
     """Several divisors (or exponents) at one place act as their product."""
     def scatter(x: Any, i: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
@@ -85,7 +81,7 @@ def _through_product(combine: Operation) -> Callable[..., Any]:
 UPDATES = {u.name: u for u in (
     Update("set", _replace, scatters.scatter),
     Update("add", add, scatter_add, np.add),
-    Update("subtract", sub, _scatter_sub, np.subtract),
+    Update("subtract", sub, scatters.scatter_sub, np.subtract),
     Update("multiply", mul, scatters.scatter_mul, np.multiply),
     Update("divide", div, _through_product(div), np.true_divide, repeats=False),
     Update("power", power, _through_product(power), np.power, repeats=False),
@@ -248,9 +244,20 @@ def _update_window(x: Any, at: Indices, values: Any, combine: Operation) -> Any:
     if combine is not _replace:
         limits = [s + n for s, n in zip(starts, shape, strict=True)]
         values = combine(static_slice(x, starts, limits), values)
-    return dynamic_update_slice_p.bind(x, values, *[
-        convert_element_type(s, np.int32) if isinstance(s, Dim) else
-        np.asarray(s, np.int32 if s < 2**31 else np.int64) for s in starts])
+    return dynamic_update_slice_p.bind(x, values, *map(_start, starts))
+
+
+def _start(start: Any) -> Any:
+    """Where a window or a place starts, as an integer of rank 0."""
+    return size_array(start, np.int64 if isinstance(start, int) and start >= 2**31 else np.int32)
+
+
+def _steps(start: Any, count: Any, step: int) -> Any:
+    """start, start + step, ..., count of them."""
+    if isinstance(start, Dim) or isinstance(count, Dim):
+        steps = mul(iota(np.int32, count), np.asarray(step, np.int32))
+        return add(steps, _start(start))
+    return np.arange(start, start + step * count, step).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -310,16 +317,16 @@ def _scatter_plan(at: Indices, named: str, wrap_negative: bool) -> _Plan:
             given.append(value)
             along = block
         elif p.kind == "int":
-            value, along = np.asarray(p.value, np.int32), ()
+            value, along = _start(p.value), ()
         elif _is_window(p):
             start, count, step = p.value
             start = start if step > 0 else start + (count - 1) * step
-            if start == 0 and count == size:
+            if isinstance(start, int) and start == 0 and count == size:
                 continue
-            value, along = np.asarray(start, np.int32), ()
+            value, along = _start(start), ()
         else:
             start, count, step = p.value
-            value = np.arange(start, start + step * count, step).astype(np.int32)
+            value = _steps(start, count, step)
             along = place[p.axis]
         components.append(value)
         dims.append(along)

@@ -15,8 +15,9 @@ from test_getitem import integer_arrays, numpy_result, with_arrays
 from functrans._runtime import wrap
 from functrans.at import At
 from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.dims import Dim
 from functrans.core.errors import ArgumentError, DTypeError, ImmutableArrayError, ShapeError
-from functrans.core.evaluate import eval_jaxpr
+from functrans.core.evaluate import eval_jaxpr, interpret
 from functrans.core.staging import stage
 from functrans.numpy.indexing import getitem
 
@@ -224,3 +225,18 @@ def test_numpy_and_array_values() -> None:
     for values in (np.arange(2), wrap(np.arange(2)), [0, 1]):
         assert np.asarray(At(x)[1:].set(values)).tolist() == [0, 0, 1]
     assert getitem(At(x)[0].set(1), 0).dtype == np.float32
+
+
+@pytest.mark.parametrize("change", [
+    lambda x, i: At(x)[i].add(1.0), lambda x, i: At(x)[-1].set(7.0),
+    lambda x, i: At(x)[::2].multiply(3.0), lambda x, i: At(x)[1:].add(2.0),
+    lambda x, i: At(x)[:, 0].set(5.0), lambda x, i: At(x)[-2:, i].set(0.0),
+    lambda x, i: getitem(x, i), lambda x, i: getitem(x, (i, -1)),
+    lambda x, i: getitem(x, -1), lambda x, i: getitem(x, (slice(None, None, -1), 0)),
+    lambda x, i: getitem(x, i[0])])
+def test_symbolic_sizes(change: Any) -> None:
+    """A program over an unknown number of rows gives what the same program over 5 rows gives."""
+    x, i = np.arange(15.0).reshape(5, 3), np.array([0, -1], np.int32)
+    closed = stage(lambda x, i: [change(x, i)], [ShapedArray((Dim("n"), 3), x.dtype), get_aval(i)])
+    got = interpret(closed.jaxpr, [x, i])[0]
+    np.testing.assert_array_equal(got, np.asarray(change(wrap(x), wrap(i))))
