@@ -293,7 +293,8 @@ def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = F
     at = b_ndim if left_side else b_ndim - 1
     x = bind_checked(
         triangular_solve_p, a, expand_dims(b, (at,)) if vector else b,
-        left_side=bool(left_side), lower=bool(lower), transpose_a=bool(transpose_a), conjugate_a=bool(conjugate_a) and is_complex(a),
+        left_side=bool(left_side), lower=bool(lower), transpose_a=bool(transpose_a),
+        conjugate_a=bool(conjugate_a) and is_complex(a),
         unit_diagonal=bool(unit_diagonal))
     return squeeze(x, (at,)) if vector else x
 
