@@ -91,7 +91,7 @@ class BitcastConvertType(Primitive):
         return ShapedArray(x.shape[:-1], new_dtype)
 
     def evaluate(self, x: Any, *, new_dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        x = np.ascontiguousarray(x)
+        x = np.asarray(x, order="C")  # np.ascontiguousarray would give scalars an axis
         old, new = x.dtype.itemsize, new_dtype.itemsize
         if old < new:
             return x.view(new_dtype)[..., 0]
