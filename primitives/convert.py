@@ -108,6 +108,7 @@ class BitcastConvertType(Primitive):
         x = sample_array(3, 2)
         for name in ("int32", "uint8", "float64"):
             yield Sample((x,), {"new_dtype": np.dtype(name)})
+        yield Sample((x[0, 0],), {"new_dtype": np.dtype(np.int32)})
 
 
 convert_element_type_p = ConvertElementType()
