@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import functrans.numpy as fnp
 from functrans import lax
+from functrans._runtime import get_trace
 from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import operand, promote_dtypes_inexact
@@ -54,7 +55,9 @@ def relu(x: ArrayLike) -> Array:
     [0.0, 0.0, 2.0]
     """
     x = operand("relu", x)
-    return fnp.where(x <= 0, 0, x)
+    if get_trace() is None:  # nothing to differentiate: the maximum is one fast operation
+        return fnp.maximum(x, 0)
+    return lax.select_n(x <= 0, x, lax.full_like(x, 0))
 
 
 def relu6(x: ArrayLike) -> Array:
