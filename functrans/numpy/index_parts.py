@@ -187,8 +187,10 @@ def _resolve_int(i: int, size: Size, axis: int) -> Any:
     if isinstance(size, Dim):
         return i + size if i < 0 else i
     if not -size <= i < size:
-        raise IndexingError(f"index {i} is out of bounds for axis {axis} of size {size}.",
-                            where=user_source())
+        raise IndexingError(
+            f"index {i} is out of bounds for axis {axis} of size {size}.", where=user_source(),
+            fix=f"an index from {-size} to {size - 1}, or an index array, which is clamped"
+            if size else "check x.shape: the axis is empty")
     return i + size if i < 0 else i
 
 
