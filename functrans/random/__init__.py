@@ -1,6 +1,8 @@
 """Random numbers from explicit keys: threefry-2x32, the same under jit, vmap and on any device.
 
-Equal to jax.random, bit for bit, for the same key (partitionable layout).
+Equal to jax.random for the same key (partitionable layout): bits, integers, uniform numbers,
+permutations and choices to the last bit; samples made with a logarithm or another transcendental
+function up to its rounding.
 """
 
 from functrans.random.continuous import (
