@@ -141,7 +141,8 @@ class ShiftRightArithmetic(Bitwise):
     def evaluate(self, x: Any, y: Any) -> Any:
         dtype = np.result_type(x, y)
         signed = np.dtype(f"i{dtype.itemsize}")
-        shifted = np.right_shift(np.asarray(x, dtype).view(signed), np.asarray(y, dtype).view(signed))
+        shifted = np.right_shift(np.asarray(x, dtype).view(signed),
+                                 np.asarray(y, dtype).view(signed))
         return np.asarray(shifted).view(dtype)
 
 
