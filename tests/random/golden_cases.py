@@ -102,12 +102,12 @@ CASES: dict[str, Case] = {
     ),
     "geometric": Case(lambda r, k: r.geometric(k, 0.2, SHAPE)),
     "poisson": Case(lambda r, k: r.poisson(k, np.array([0, 0.5, 9, 200], np.float32), SHAPE)),
-    "gamma": Case(lambda r, k: r.gamma(k, ROW, SHAPE), 64),
+    "gamma": Case(lambda r, k: r.gamma(k, ROW, SHAPE), 256),
     "gamma float64": Case(lambda r, k: r.gamma(k, ROW, SHAPE, "float64"), 256),
-    "loggamma": Case(lambda r, k: r.loggamma(k, ROW, SHAPE), 64),
-    "beta": Case(lambda r, k: r.beta(k, ROW, np.float32(2), SHAPE), 64),
-    "dirichlet": Case(lambda r, k: r.dirichlet(k, ROW, (3,)), 64),
-    "chisquare": Case(lambda r, k: r.chisquare(k, ROW, SHAPE), 64),
-    "t": Case(lambda r, k: r.t(k, ROW, SHAPE), 64),
+    "loggamma": Case(lambda r, k: r.loggamma(k, ROW, SHAPE), 256),
+    "beta": Case(lambda r, k: r.beta(k, ROW, np.float32(2), SHAPE), 256),
+    "dirichlet": Case(lambda r, k: r.dirichlet(k, ROW, (3,)), 256),
+    "chisquare": Case(lambda r, k: r.chisquare(k, ROW, SHAPE), 256),
+    "t": Case(lambda r, k: r.t(k, ROW, SHAPE), 256),
 }
 SEEDS = (0, 42, 2**31 - 1)
