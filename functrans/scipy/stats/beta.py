@@ -1,0 +1,34 @@
+"""The beta distribution of shapes a and b on [loc, loc + scale]."""
+
+from __future__ import annotations
+
+import math
+
+from functrans import lax
+from functrans import numpy as fnp
+from functrans.numpy.common import Array, ArrayLike
+from functrans.scipy import special
+from functrans.scipy.stats.common import outside, promoted
+
+
+def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0,
+           scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density.
+
+    >>> import functrans as ft
+    >>> abs(round(float(ft.scipy.stats.beta.logpdf(0.5, 1.0, 1.0)), 4))
+    0.0
+    """
+    x, a, b, loc, scale = promoted("beta.logpdf", x, a, b, loc, scale)
+    z = (x - loc) / scale
+    inside = (z >= 0) & (z <= 1)
+    z = fnp.where(inside, z, 0.5)
+    density = (special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b)
+               - lax.log(scale))
+    return outside(inside, density, -math.inf)
+
+
+def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0,
+        scale: ArrayLike = 1) -> Array:
+    """The density."""
+    return lax.exp(logpdf(x, a, b, loc, scale))

@@ -1,0 +1,49 @@
+"""The exponential distribution of mean `scale`, from loc on."""
+
+from __future__ import annotations
+
+import math
+
+from functrans import lax
+from functrans import numpy as fnp
+from functrans.numpy.common import Array, ArrayLike
+from functrans.scipy.stats.common import outside, promoted
+
+
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density.
+
+    >>> import functrans as ft
+    >>> float(ft.scipy.stats.expon.logpdf(2.0))
+    -2.0
+    """
+    x, loc, scale = promoted("expon.logpdf", x, loc, scale)
+    return outside(x >= loc, (loc - x) / scale - lax.log(scale), -math.inf)
+
+
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density."""
+    return lax.exp(logpdf(x, loc, scale))
+
+
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of values up to x."""
+    x, loc, scale = promoted("expon.cdf", x, loc, scale)
+    return -lax.expm1(-fnp.maximum((x - loc) / scale, 0.0))
+
+
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of values above x."""
+    x, loc, scale = promoted("expon.logsf", x, loc, scale)
+    return -fnp.maximum((x - loc) / scale, 0.0)
+
+
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of values above x."""
+    return lax.exp(logsf(x, loc, scale))
+
+
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The quantile: the inverse of cdf; NaN outside [0, 1]."""
+    q, loc, scale = promoted("expon.ppf", q, loc, scale)
+    return loc - scale * lax.log1p(-q)

@@ -1,0 +1,38 @@
+"""The uniform distribution on [loc, loc + scale]."""
+
+from __future__ import annotations
+
+import math
+
+from functrans import lax
+from functrans import numpy as fnp
+from functrans.numpy.common import Array, ArrayLike
+from functrans.scipy.stats.common import outside, promoted
+
+
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density.
+
+    >>> import functrans as ft
+    >>> float(ft.scipy.stats.uniform.logpdf(0.5))
+    0.0
+    """
+    x, loc, scale = promoted("uniform.logpdf", x, loc, scale)
+    return outside((x >= loc) & (x <= loc + scale), -lax.log(scale), -math.inf)
+
+
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density."""
+    return lax.exp(logpdf(x, loc, scale))
+
+
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of values up to x."""
+    x, loc, scale = promoted("uniform.cdf", x, loc, scale)
+    return fnp.clip((x - loc) / scale, 0.0, 1.0)
+
+
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The quantile: the inverse of cdf; NaN outside [0, 1]."""
+    q, loc, scale = promoted("uniform.ppf", q, loc, scale)
+    return outside((q >= 0) & (q <= 1), q * scale + loc, math.nan)
