@@ -6,20 +6,28 @@ Matrices are the last two axes; all operands of a function have the same leading
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
+from functrans._runtime import get_trace, wrap
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
-from functrans.core.dims import Size
+from functrans.core.dims import Size, is_static
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.primitive import Primitive
 from functrans.core.source import user_source
 from functrans.primitives.arithmetic import add, conj, div, mul, neg, real, sub
 from functrans.primitives.base import zeros
-from functrans.primitives.broadcast import align_batch, broadcast_in_dim, reduce_sum, transpose
-from functrans.primitives.compare import eq, ge, le, select_n
+from functrans.primitives.broadcast import (
+    align_batch,
+    broadcast_in_dim,
+    prod,
+    reduce_sum,
+    transpose,
+)
+from functrans.primitives.compare import bitwise_and, ge, le, select_n
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.dot import dot_general
 from functrans.primitives.index import GatherDimensionNumbers, gather
@@ -100,31 +108,47 @@ def _grid(shape: Sequence[Size], dimension: int) -> Any:
     return broadcasted_iota(np.int32, shape, dimension)
 
 
-def _triangle(x: Any, k: int, lower: bool) -> Any:
-    """x, and zeros above (or below) diagonal k."""
-    shape, n = x.shape[-2:], x.ndim
-    row, column = _grid(shape, 0), _grid(shape, 1)
-    inside = (ge if lower else le)(add(row, k) if k else row, column)
-    if n > 2:
-        inside = broadcast_in_dim(inside, x.shape, (n - 2, n - 1))
-    return select_n(inside, zeros(get_aval(x).strong()), x)
+@lru_cache(maxsize=64)
+def _constant_band(rows: int, columns: int, low: int | None, high: int | None) -> Any:
+    i, j = np.ogrid[:rows, :columns]
+    inside = np.ones((rows, columns), np.bool_)
+    if low is not None:
+        inside &= j - i >= low
+    if high is not None:
+        inside &= j - i <= high
+    return wrap(inside)
+
+
+def _band(shape: Sequence[Size], low: int | None, high: int | None) -> Any:
+    """Where column - row is from low to high (None: without limit), of matrices of `shape`.
+
+    A constant where nothing is traced: gradients of small matrices are made of such operations.
+    """
+    core, n = tuple(shape[-2:]), len(shape)
+    if get_trace() is None and is_static(core) and prod(core) <= 2**16:
+        inside = _constant_band(*core, low, high)
+    else:
+        row, column = _grid(core, 0), _grid(core, 1)
+        inside = None if low is None else ge(column, add(row, low) if low else row)
+        if high is not None:
+            below = le(column, add(row, high) if high else row)
+            inside = below if inside is None else bitwise_and(inside, below)
+    return inside if n == 2 else broadcast_in_dim(inside, shape, (n - 2, n - 1))
 
 
 def tril(x: Any, k: int = 0) -> Any:
     """x, and zeros above diagonal k."""
-    return _triangle(x, k, True)
+    return select_n(_band(x.shape, None, k), zeros(get_aval(x).strong()), x)
 
 
 def triu(x: Any, k: int = 0) -> Any:
     """x, and zeros below diagonal k."""
-    return _triangle(x, k, False)
+    return select_n(_band(x.shape, k, None), zeros(get_aval(x).strong()), x)
 
 
 def eye(shape: Sequence[Size], dtype: Any) -> Any:
     """Identity matrices (ones on the main diagonal) of `shape`, which has the leading axes too."""
-    core = convert_element_type(eq(_grid(shape[-2:], 0), _grid(shape[-2:], 1)), dtype)
-    n = len(shape)
-    return core if n == 2 else broadcast_in_dim(core, shape, (n - 2, n - 1))
+    return convert_element_type(_band(shape, 0, 0), dtype)
 
 
 def diagonal(x: Any) -> Any:
@@ -169,12 +193,11 @@ def from_lower(x: Any) -> Any:
 
     Decompositions of Hermitian matrices read one triangle; a tangent is read the same way.
     """
-    strict = tril(x, -1)
-    # real diagonal: (x + conj x) / 2
-    on_diagonal = sub(tril(x), strict)
+    mirrored = adjoint(x)
     if is_complex(x):
-        on_diagonal = mul(add(on_diagonal, conj(on_diagonal)), 0.5)
-    return add(add(strict, adjoint(strict)), on_diagonal)
+        real_diagonal = select_n(_band(x.shape, 0, 0), x, mul(add(x, mirrored), 0.5))
+        return select_n(_band(x.shape, None, 0), mirrored, real_diagonal)
+    return select_n(_band(x.shape, None, 0), mirrored, x)
 
 
 def inverse_differences(w: Any) -> Any:

@@ -148,7 +148,7 @@ def _sort_one(x: np.ndarray[Any, Any], axis: int, is_stable: bool) -> np.ndarray
 def _largest(keys: np.ndarray[Any, Any], k: int) -> np.ndarray[Any, Any]:
     """The indices of the k largest along the last axis, by value and then by index.
 
-    Keys of at most 32 bits are joined with their indices into one uint64, so that nothing ties:
+    Keys of at most 32 bits are joined with their indices into one int64, so that nothing ties:
     selecting 50 of 50,000 takes 0.5 ms, sorting them all 4 ms.
     """
     n = keys.shape[-1]
@@ -156,24 +156,28 @@ def _largest(keys: np.ndarray[Any, Any], k: int) -> np.ndarray[Any, Any]:
         backwards = np.flip(keys, -1)
         order = np.argsort(backwards, -1, kind="stable")
         return np.asarray(n - 1 - np.flip(order, -1)[..., :k])
-    joined = (np.asarray(n - 1 - np.arange(n), np.uint64)
-              | (_ordered_bits(keys) << np.uint64(32)))
+    joined = _ordered_bits(keys)
+    joined <<= 32
+    joined |= np.arange(n - 1, -1, -1)
     if 0 < k < n:
         joined = np.partition(joined, n - k, -1)[..., n - k:]
     top = np.flip(np.sort(joined, -1), -1)[..., :k]
-    return np.asarray(n - 1 - (top & np.uint64(0xFFFFFFFF)).astype(np.int64))
+    return np.asarray(n - 1 - (top & 0xFFFFFFFF))
 
 
 def _ordered_bits(keys: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Unsigned integers of 32 bits, in 64, in the order of the keys; NaN is largest."""
-    if keys.dtype.kind in "bu":
-        return keys.astype(np.uint64)
-    if keys.dtype.kind == "i":
-        return (keys.astype(np.int64) + 2**31).astype(np.uint64)
-    clean = np.where(np.isnan(keys), np.float32(np.nan), keys + np.float32(0))  # one zero, one NaN
-    bits = np.abs(clean).view(np.uint32).astype(np.int64)
-    signed = np.where(np.signbit(clean) & ~np.isnan(clean), -bits, bits)
-    return (signed + 2**31).astype(np.uint64)
+    """Integers of 32 bits, in int64, in the order of the keys; NaN is largest."""
+    if keys.dtype == np.uint32:
+        return keys.astype(np.int64) - 2**31
+    if keys.dtype.kind != "f":
+        return keys.astype(np.int64)
+    clean = keys + np.float32(0)  # no negative zeros
+    bits = np.asarray(clean).view(np.int32)
+    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # negative numbers count backwards
+    nan = np.isnan(clean)
+    if nan.any():
+        ordered[nan] = 0x7FFFFFFF
+    return ordered.astype(np.int64)
 
 
 def _sorting_cost(ins: Sequence[ShapedArray], outs: Sequence[ShapedArray], depth: Size) -> Cost:

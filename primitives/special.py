@@ -108,6 +108,9 @@ def _bessel_i1e_derivative(out: Any, x: Any) -> Any:
 igamma_p, igammac_p, random_gamma_grad_p = Igamma(), Igammac(), RandomGammaGrad()
 zeta_p, bessel_i0e_p, bessel_i1e_p = Zeta(), BesselI0e(), BesselI1e()
 
-igamma, igammac, random_gamma_grad = (
-    p.eager for p in (igamma_p, igammac_p, random_gamma_grad_p))
-zeta, bessel_i0e, bessel_i1e = zeta_p.eager, bessel_i0e_p.eager, bessel_i1e_p.eager
+igamma: Any = igamma_p.eager
+igammac: Any = igammac_p.eager
+random_gamma_grad: Any = random_gamma_grad_p.eager
+zeta: Any = zeta_p.eager
+bessel_i0e: Any = bessel_i0e_p.eager
+bessel_i1e: Any = bessel_i1e_p.eager

@@ -93,6 +93,10 @@ def get_aval(x: Any) -> ShapedArray:
 
 def operand_avals(args: Sequence[Any]) -> list[ShapedArray]:
     """The types of the operands of one operation: Python scalars take the dtype of the arrays."""
+    try:
+        return [a.aval for a in args]
+    except AttributeError:  # a NumPy array or a Python scalar is among them
+        pass
     avals = [get_aval(a) for a in args]
     scalars = [i for i, a in enumerate(args) if type(a) in _SCALARS]
     if scalars and len(scalars) < len(args):

@@ -14,8 +14,8 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
 
     >>> import functrans as ft
-    >>> float(ft.scipy.stats.uniform.logpdf(0.5))
-    0.0
+    >>> float(ft.scipy.stats.uniform.logpdf(2.0))
+    -inf
     """
     x, loc, scale = promoted("uniform.logpdf", x, loc, scale)
     return outside((x >= loc) & (x <= loc + scale), -lax.log(scale), -math.inf)
