@@ -16,6 +16,7 @@ import os
 import platform
 import re
 import statistics
+import time
 import timeit
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
 SUBJECT = "functrans"
+ROUND_SECONDS, CASE_SECONDS, LEAST_ROUNDS = 0.002, 10.0, 15
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,11 @@ class Case:
 
 @dataclass
 class Row:
-    """A measured case: seconds by library (medians), the quartiles, the bound and the verdict."""
+    """A measured case, by library: medians, quartiles and minima in seconds; bound and verdict."""
 
     title: str
     seconds: dict[str, float]
+    minima: dict[str, float] = field(default_factory=dict)
     quartiles: dict[str, tuple[float, float]] = field(default_factory=dict)
     bound: float = 0.0
     bound_is: str = ""
@@ -85,13 +88,21 @@ def loops_for(timer: timeit.Timer, seconds: float) -> int:
     return max(1, round(number * seconds / taken))
 
 
-def measure(case: Case, rounds: int, round_seconds: float = 0.01) -> Row:
-    """Time every library of `case` in `rounds` interleaved rounds; the garbage collector is off."""
+def measure(case: Case, rounds: int) -> Row:
+    """Time the libraries of `case` in up to `rounds` interleaved rounds, garbage collection off.
+
+    A round of a library lasts about ROUND_SECONDS, less than a time slice of the system, so that
+    the median is of rounds that nothing interrupted even where other programs run. Slow cases make
+    fewer rounds, to end in about CASE_SECONDS.
+    """
     timers = {name: timing.timer() for name, timing in case.timings.items()}
-    loops = {name: loops_for(timer, round_seconds) for name, timer in timers.items()}
+    loops = {name: loops_for(timer, ROUND_SECONDS) for name, timer in timers.items()}
     samples: dict[str, list[float]] = {name: [] for name in timers}
     names = list(timers)
+    end = time.perf_counter() + CASE_SECONDS
     for index in range(rounds):
+        if index >= LEAST_ROUNDS and time.perf_counter() > end:
+            break
         shift = index % len(names)
         for name in names[shift:] + names[:shift]:
             samples[name].append(timers[name].timeit(loops[name]) / loops[name])
@@ -105,7 +116,7 @@ def summarise(
     row = Row(title, {name: statistics.median(times) for name, times in samples.items()})
     for name, times in samples.items():
         low, _, high = statistics.quantiles(times, n=4)
-        row.quartiles[name] = (low, high)
+        row.quartiles[name], row.minima[name] = (low, high), min(times)
     if isinstance(bound, str):
         row.bound, row.bound_is = row.seconds[bound] * slack, bound
     else:
@@ -122,9 +133,9 @@ def duration(seconds: float) -> str:
 
 
 def print_table(rows: Sequence[Row]) -> None:
-    """Print value, bound, verdict and peers, a row a line."""
+    """Print median, minimum, bound, verdict and the peers' medians, a row a line."""
     width = max(len(row.title) for row in rows)
-    print(f"\n{'':<{width}} {SUBJECT:>10} {'at most':>12}         peers")
+    print(f"\n{'':<{width}} {SUBJECT:>10} {'(fastest)':>11} {'at most':>9}         peers")
     for row in rows:
         bound = row.bound_is if row.bound_is else duration(row.bound)
         verdict = "pass" if row.passed else "FAIL"
@@ -133,8 +144,8 @@ def print_table(rows: Sequence[Row]) -> None:
             for name, seconds in row.seconds.items()
             if name != SUBJECT
         )
-        value = duration(row.seconds[SUBJECT])
-        print(f"{row.title:<{width}} {value:>10} {bound:>12}   {verdict}  {peers}")
+        value, fastest = duration(row.seconds[SUBJECT]), f"({duration(row.minima[SUBJECT])})"
+        print(f"{row.title:<{width}} {value:>10} {fastest:>11} {bound:>9}   {verdict}  {peers}")
         if row.note:
             print(f"{'':<{width}} {row.note}")
 
@@ -180,6 +191,7 @@ def write_results(name: str, rows: Sequence[Row], load_before: float) -> Path:
                 "title": row.title,
                 "seconds": row.seconds,
                 "quartiles": row.quartiles,
+                "minima": row.minima,
                 "bound": row.bound,
                 "bound_is": row.bound_is or "fixed",
                 "passed": row.passed,

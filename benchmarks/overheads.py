@@ -1,6 +1,6 @@
 """What functrans costs before it computes: eager calls, the call path of jit, transforms, tracing.
 
-    python benchmarks/overheads.py [--rounds 60] [--only WORD]
+    python benchmarks/overheads.py [--rounds 300] [--only WORD]
 
 JAX and PyTorch are measured in the same rounds where they are installed. Results go to
 benchmarks/results/; the exit status is 1 if a bound is missed. Close other programs first.
@@ -239,7 +239,7 @@ def import_row(rounds: int) -> Row:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Overheads of functrans beside its peers.")
-    parser.add_argument("--rounds", type=int, default=60, help="interleaved rounds a row")
+    parser.add_argument("--rounds", type=int, default=300, help="interleaved rounds a row, at most")
     parser.add_argument("--only", default="", help="only rows whose title contains this")
     parser.add_argument("--no-write", action="store_true", help="leave the results file alone")
     options = parser.parse_args()
@@ -255,7 +255,7 @@ def main() -> int:
         rows.append(measure(case, options.rounds))
     eager_imports: list[str] = []
     if options.only in "import":
-        rows.append(import_row(rounds=max(3, options.rounds // 6)))
+        rows.append(import_row(rounds=max(3, options.rounds // 30)))
         eager_imports = modules_after_import()
         if eager_imports:
             rows[-1].note = f"FAIL: import functrans also imports {', '.join(eager_imports)}"
