@@ -134,6 +134,14 @@ from functrans.primitives.shape import (
     squeeze,
 )
 from functrans.primitives.sort import argsort, sort, top_k
+from functrans.primitives.special import (
+    bessel_i0e,
+    bessel_i1e,
+    igamma,
+    igammac,
+    random_gamma_grad,
+    zeta,
+)
 from functrans.primitives.transcendental import (
     acos,
     acosh,
@@ -194,6 +202,8 @@ __all__ = [
     "axis_index",
     "axis_size",
     "batch_matmul",
+    "bessel_i0e",
+    "bessel_i1e",
     "bitcast_convert_type",
     "bitwise_and",
     "bitwise_not",
@@ -251,6 +261,8 @@ __all__ = [
     "gather",
     "ge",
     "gt",
+    "igamma",
+    "igammac",
     "imag",
     "index_in_dim",
     "index_take",
@@ -283,6 +295,7 @@ __all__ = [
     "pshuffle",
     "psum",
     "psum_scatter",
+    "random_gamma_grad",
     "real",
     "reciprocal",
     "reduce_and",
@@ -332,4 +345,5 @@ __all__ = [
     "trunc",
     "while_loop",
     "zeros_like_array",
+    "zeta",
 ]
