@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from functrans.core.avals import get_aval
-from functrans.core.errors import AxisSizeError, ShapeError
+from functrans.core.errors import AxisSizeError, ShapeError, hide_internal_frames
 from functrans.core.keypath import keystr
 from functrans.core.source import user_source
 from functrans.core.tree import PyTreeDef, check_same_structure, tree_paths, tree_unflatten
-from functrans.lax.bodies import clean, leaves_of
+from functrans.lax.bodies import leaves_of
 from functrans.primitives.shape import concatenate, expand_dims, reshape, rev, slice_in_dim
 from functrans.transforms.flat import check_callable
 
@@ -50,7 +50,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     try:
         return _associative_scan(combine, leaves, axes, tree, reverse)
     except Exception as error:
-        raise clean(error) from error.__cause__
+        raise hide_internal_frames(error) from error.__cause__
 
 
 def _associative_scan(combine: Callable[..., list[Any]], leaves: list[Any], axes: Sequence[int],

@@ -9,7 +9,7 @@ from typing import Any
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.convert import to_array, to_arrays
-from functrans.core.errors import CarryTypeError, FunctransError, hide_internal_frames
+from functrans.core.errors import CarryTypeError, FunctransError
 from functrans.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from functrans.core.keypath import KeyPath, keystr
 from functrans.core.source import user_source
@@ -24,7 +24,7 @@ from functrans.core.tree import (
 from functrans.primitives.convert import convert_element_type
 from functrans.transforms.flat import name_of
 
-__all__ = ["Carry", "clean", "common_consts", "convert_to", "leaves_of", "stage_carrying"]
+__all__ = ["Carry", "common_consts", "convert_to", "leaves_of", "stage_carrying"]
 
 
 def leaves_of(tree: Any, what: str) -> tuple[list[Any], PyTreeDef]:
@@ -34,11 +34,6 @@ def leaves_of(tree: Any, what: str) -> tuple[list[Any], PyTreeDef]:
         return [to_array(x) for x in leaves], treedef
     except FunctransError:
         return to_arrays(leaves, what, tree_paths(treedef)), treedef
-
-
-def clean(error: Exception) -> Exception:
-    """The error as the user sees it."""
-    return hide_internal_frames(error)
 
 
 def convert_to(values: Sequence[Any], new_dtypes: Sequence[Any]) -> list[Any]:

@@ -11,14 +11,20 @@ from functrans._runtime import ArrayBase
 from functrans.core import config, dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.convert import to_array
-from functrans.core.errors import ArgumentError, BranchTypeError, DTypeError, ShapeError
+from functrans.core.errors import (
+    ArgumentError,
+    BranchTypeError,
+    DTypeError,
+    ShapeError,
+    hide_internal_frames,
+)
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import ClosedJaxpr
 from functrans.core.keypath import keystr
 from functrans.core.source import user_source
 from functrans.core.staging import stage
 from functrans.core.tree import PyTreeDef, describe_difference, tree_paths, tree_unflatten
-from functrans.lax.bodies import clean, common_consts, convert_to, leaves_of
+from functrans.lax.bodies import common_consts, convert_to, leaves_of
 from functrans.primitives.compare import clamp, ne
 from functrans.primitives.control_flow import cond_p
 from functrans.primitives.convert import convert_element_type
@@ -53,7 +59,7 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
     try:
         return _choose("cond", _predicate(pred), (false_fun, true_fun), operands)
     except Exception as error:
-        raise clean(error) from error.__cause__
+        raise hide_internal_frames(error) from error.__cause__
 
 
 def _two_operands(pred: Any, true_operand: Any, true_fun: Any, false_operand: Any,
@@ -95,7 +101,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any,
                       np.int32(len(branches) - 1))
         return _choose("switch", index, branches, operands)
     except Exception as error:
-        raise clean(error) from error.__cause__
+        raise hide_internal_frames(error) from error.__cause__
 
 
 def _predicate(pred: Any) -> Any:

@@ -18,6 +18,7 @@ from functrans.core.errors import (
     ConcretizationError,
     DTypeError,
     ShapeError,
+    hide_internal_frames,
 )
 from functrans.core.keypath import keystr
 from functrans.core.source import user_source
@@ -29,7 +30,7 @@ from functrans.core.tree import (
     tree_structure,
     tree_unflatten,
 )
-from functrans.lax.bodies import Carry, clean, leaves_of, stage_carrying
+from functrans.lax.bodies import Carry, leaves_of, stage_carrying
 from functrans.primitives.arithmetic import add
 from functrans.primitives.base import zeros
 from functrans.primitives.compare import lt
@@ -62,7 +63,7 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None,
     try:
         return _scan(f, init, xs, length, reverse, unroll)
     except Exception as error:
-        raise clean(error) from error.__cause__
+        raise hide_internal_frames(error) from error.__cause__
 
 
 def _scan(f: Callable[..., Any], init: Any, xs: Any, length: Any, reverse: bool,
@@ -171,7 +172,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any],
     try:
         return _while("while_loop", cond_fun, body_fun, init_val)
     except Exception as error:
-        raise clean(error) from error.__cause__
+        raise hide_internal_frames(error) from error.__cause__
 
 
 def _while(what: str, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any,
@@ -179,9 +180,11 @@ def _while(what: str, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], 
     leaves, tree = leaves_of(init, f"{what}: the initial value")
     if config.current().disable_jit:
         value = tree_unflatten(tree, leaves)
-        if isinstance(to_array(cond_fun(value)), ArrayBase):
-            while cond_fun(value):
+        holds = to_array(cond_fun(value), f"{what}: the predicate")
+        if isinstance(holds, ArrayBase):
+            while holds:
                 value = body_fun(value)
+                holds = cond_fun(value)
             return value
     carry = Carry(what, leaves, tree, hidden)
     body, _ = stage_carrying(body_fun, lambda c, _: (body_fun(c), None), carry, (),
@@ -224,7 +227,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     try:
         return _fori_loop(lower, upper, body_fun, init_val, unroll)
     except Exception as error:
-        raise clean(error) from error.__cause__
+        raise hide_internal_frames(error) from error.__cause__
 
 
 def _fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init: Any,
@@ -236,15 +239,14 @@ def _fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init
             raise DTypeError(f"fori_loop: the {side} bound is {get_aval(bound)}, not an integer "
                              "scalar.", where=user_source())
     if isinstance(first, ArrayBase) and isinstance(last, ArrayBase):
+        one = 1 if first.weak_type else np.ones((), first.dtype)[()]
         count = max(int(last) - int(first), 0)
 
         def step(carry: Any, _: Any) -> tuple[Any, None]:
             i, value = carry
-            return (add(i, np.ones((), i.dtype)[()] if not i.weak_type else 1),
-                    body_fun(i, value)), None
+            return (add(i, one), body_fun(i, value)), None
 
-        (_, value), _ = _scan(step, (first, init), None, count, False, unroll or 1,
-                              name_of_loop(body_fun), 1)
+        (_, value), _ = _scan(step, (first, init), None, count, False, unroll or 1, "fori_loop", 1)
         return value
     if unroll is not None:
         raise ArgumentError("fori_loop: unroll needs bounds that are known.", where=user_source(),
@@ -256,12 +258,7 @@ def _fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init
         i, value = carry
         return add(i, np.ones((), dtype)[()]), body_fun(i, value)
 
-    return _while(name_of_loop(body_fun), lambda carry: lt(carry[0], last), body, (first, init),
-                  1)[1]
-
-
-def name_of_loop(body_fun: Any) -> str:
-    return "fori_loop"
+    return _while("fori_loop", lambda carry: lt(carry[0], last), body, (first, init), 1)[1]
 
 
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
