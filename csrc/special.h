@@ -1,9 +1,14 @@
 // Special functions of one element in double precision; special.cpp makes ufuncs of them.
 #pragma once
 
+#include <cstddef>
+
 namespace functrans {
 
 double erf_inverse(double x);
+// erf_inv_float.cpp: n float32 elements, strides in bytes
+void erf_inverse_float(const char* in, char* out, std::ptrdiff_t n, std::ptrdiff_t in_stride,
+                       std::ptrdiff_t out_stride);
 double log_gamma(double x);  // log |Gamma(x)|
 double digamma(double x);
 double bessel_i0e(double x);

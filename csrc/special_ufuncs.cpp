@@ -41,6 +41,13 @@ void binary_loop(char** args, const npy_intp* dims, const npy_intp* strides, voi
   std::feclearexcept(FE_ALL_EXCEPT);
 }
 
+void erf_inv_float_loop(char** args, const npy_intp* dims, const npy_intp* strides, void*) {
+  erf_inverse_float(args[0], args[1], dims[0], strides[0], strides[1]);
+  std::feclearexcept(FE_ALL_EXCEPT);
+}
+
+PyUFuncGenericFunction erf_inv_loops[] = {erf_inv_float_loop, unary_loop<double, erf_inverse>};
+
 template <Unary function>
 PyUFuncGenericFunction unary_loops[] = {unary_loop<float, function>, unary_loop<double, function>};
 template <Binary function>
@@ -78,7 +85,7 @@ bool init_special(PyObject* module) {
   const Definition definitions[] = {
       unary<error_function>("erf", "Error function, elementwise."),
       unary<complementary_error>("erfc", "Complementary error function 1 - erf(x), elementwise."),
-      unary<erf_inverse>("erf_inv", "Inverse of erf on [-1, 1], elementwise."),
+      {"erf_inv", erf_inv_loops, unary_types, 2, 1, 1, "Inverse of erf on [-1, 1], elementwise."},
       unary<log_gamma>("lgamma", "Logarithm of |Gamma(x)|, elementwise."),
       unary<digamma>("digamma", "Derivative of log Gamma; NaN at its poles."),
       unary<bessel_i0e>("bessel_i0e", "exp(-|x|) I0(x), elementwise."),
