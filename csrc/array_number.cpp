@@ -3,6 +3,7 @@
 #include "array.h"
 #include "loops.h"
 #include "matmul.h"
+#include "views.h"
 #include "trace_state.h"
 
 namespace functrans {
@@ -67,7 +68,7 @@ PyObject* binary(PyObject* a, PyObject* b) {
     PyObject* args[] = {a, b};
     PyObject* result = nullptr;
     const Outcome outcome = run_loops(tables[op], args, true, &result);
-    if (outcome != Outcome::not_applicable) return result;
+    if (outcome != Outcome::not_applicable) return leave(result);
   }
   return reflect(hook, reflected, a, b);
 }
@@ -77,7 +78,7 @@ PyObject* unary(PyObject* a) {
   if (!tracing()) {
     PyObject* result = nullptr;
     const Outcome outcome = run_loops(tables[op], &a, true, &result);
-    if (outcome != Outcome::not_applicable) return result;
+    if (outcome != Outcome::not_applicable) return leave(result);
   }
   return call_hook(hook, &a, 1);
 }
@@ -94,7 +95,7 @@ PyObject* array_power(PyObject* a, PyObject* b, PyObject* modulus) {
       // Other integer exponents are repeated products, which the fallback does.
       outcome = run_loops(tables[op_square], args, true, &result);
     }
-    if (outcome != Outcome::not_applicable) return result;
+    if (outcome != Outcome::not_applicable) return leave(result);
   }
   return reflect(Hook::pow, Hook::rpow, a, b);
 }
@@ -102,7 +103,7 @@ PyObject* array_power(PyObject* a, PyObject* b, PyObject* modulus) {
 PyObject* array_matmul(PyObject* a, PyObject* b) {
   if (!tracing()) {
     PyObject* result = nullptr;
-    if (run_matmul(a, b, &result) != Outcome::not_applicable) return result;
+    if (run_matmul(a, b, &result) != Outcome::not_applicable) return leave(result);
   }
   return reflect(Hook::matmul, Hook::rmatmul, a, b);
 }
@@ -217,7 +218,7 @@ PyObject* array_richcompare(PyObject* a, PyObject* b, int op) {
     PyObject* args[] = {a, b};
     PyObject* result = nullptr;
     const Outcome outcome = run_loops(tables[operators[op]], args, true, &result);
-    if (outcome != Outcome::not_applicable) return result;
+    if (outcome != Outcome::not_applicable) return leave(result);
   }
   return hook2(fallbacks[op], a, b);
 }
@@ -234,7 +235,7 @@ bool init_array_number() {
     }
     tables[op].init(reinterpret_cast<PyUFuncObject*>(ufunc.get()), specs[op].kinds);
   }
-  return init_matmul(numpy.get());
+  return init_matmul(numpy.get()) && init_views(numpy.get());
 }
 
 }  // namespace functrans

@@ -1,6 +1,7 @@
 #include "eager_op.h"
 
 #include "array.h"
+#include "hooks.h"
 #include "loops.h"
 #include "trace_state.h"
 
@@ -28,10 +29,10 @@ PyObject* eager_op_call(PyObject* self, PyObject* const* args, std::size_t nargs
   if (!tracing() && kwnames == nullptr && PyVectorcall_NARGS(nargsf) == op->table->nin()) {
     PyObject* result = nullptr;
     if (run_loops(*op->table, args, op->broadcast, &result) != Outcome::not_applicable)
-      return result;
+      return leave(result);
   }
   Ref fallback = Ref::borrow(op->fallback);  // the call may replace it
-  return PyObject_Vectorcall(fallback.get(), args, nargsf, kwnames);
+  return leave(PyObject_Vectorcall(fallback.get(), args, nargsf, kwnames));
 }
 
 PyObject* eager_op_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -112,6 +113,17 @@ PyObject* eager_op_reduce(PyObject* self, PyObject*) {
   return PyObject_GetAttrString(self, "__qualname__");
 }
 
+// evaluate(*args): the fast path whatever the current trace; NotImplemented where it does not apply.
+PyObject* eager_op_evaluate(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
+  EagerOpObject* op = as_op(self);
+  PyObject* result = nullptr;
+  if (nargs != op->table->nin() ||
+      run_loops(*op->table, args, op->broadcast, &result) == Outcome::not_applicable) {
+    return Py_NewRef(Py_NotImplemented);
+  }
+  return result;
+}
+
 PyObject* get_fallback(PyObject* self, void*) { return Py_NewRef(as_op(self)->fallback); }
 
 int set_fallback(PyObject* self, PyObject* value, void*) {
@@ -140,6 +152,10 @@ PyMemberDef eager_op_members[] = {
     {nullptr, 0, 0, 0, nullptr}};
 
 PyMethodDef eager_op_methods[] = {{"__reduce__", eager_op_reduce, METH_NOARGS, nullptr},
+                                  {"evaluate",
+                                   reinterpret_cast<PyCFunction>(
+                                       reinterpret_cast<void (*)()>(eager_op_evaluate)),
+                                   METH_FASTCALL, "The fast path, or NotImplemented."},
                                   {nullptr, nullptr, 0, nullptr}};
 
 template <typename Function>

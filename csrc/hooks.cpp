@@ -27,6 +27,38 @@ int find_hook(const char* name) {
 
 }  // namespace
 
+static PyObject* error_filter = nullptr;
+
+void filter_error() {
+  if (error_filter == nullptr || PyErr_Occurred() == nullptr) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback != nullptr) PyException_SetTraceback(value, traceback);
+  Ref callable = Ref::borrow(error_filter);
+  Ref filtered(PyObject_CallOneArg(callable.get(), value));
+  if (filtered && PyExceptionInstance_Check(filtered.get())) {
+    Py_DECREF(type);
+    Py_DECREF(value);
+    Py_XDECREF(traceback);
+    traceback = PyException_GetTraceback(filtered.get());
+    value = filtered.release();
+    type = Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(value)));
+  } else {
+    PyErr_Clear();  // the stack or the memory is exhausted: the error goes on as it is
+  }
+  PyErr_Restore(type, value, traceback);
+}
+
+PyObject* set_error_filter(PyObject*, PyObject* callable) {
+  if (!PyCallable_Check(callable)) {
+    PyErr_SetString(PyExc_TypeError, "set_error_filter expects a callable");
+    return nullptr;
+  }
+  Py_XSETREF(error_filter, Py_NewRef(callable));
+  Py_RETURN_NONE;
+}
+
 bool has_hook(Hook hook) { return hooks[static_cast<int>(hook)] != nullptr; }
 
 PyObject* call_hook(Hook hook, PyObject* const* args, Py_ssize_t nargs) {
@@ -39,7 +71,7 @@ PyObject* call_hook(Hook hook, PyObject* const* args, Py_ssize_t nargs) {
     return nullptr;
   }
   Ref callable = Ref::borrow(hooks[index]);  // the call may replace the table
-  return PyObject_Vectorcall(callable.get(), args, nargs, nullptr);
+  return leave(PyObject_Vectorcall(callable.get(), args, nargs, nullptr));
 }
 
 PyObject* set_operator_fallbacks(PyObject*, PyObject* table) {

@@ -36,4 +36,14 @@ bool has_hook(Hook hook);
 
 PyObject* set_operator_fallbacks(PyObject*, PyObject* table);
 
+// Passes the pending exception, which is about to reach the user, through the registered filter.
+void filter_error();
+PyObject* set_error_filter(PyObject*, PyObject* callable);
+
+// The result of a public call; an exception is filtered on its way out.
+inline PyObject* leave(PyObject* result) {
+  if (result == nullptr) filter_error();
+  return result;
+}
+
 }  // namespace functrans

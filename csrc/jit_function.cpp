@@ -1,6 +1,7 @@
 #include "jit_function.h"
 
 #include "array.h"
+#include "hooks.h"
 #include "signature.h"
 #include "structure.h"
 #include "trace_state.h"
@@ -201,9 +202,9 @@ PyObject* jit_call_checked(JitFunctionObject* self, PyObject* const* args, Py_ss
 PyObject* jit_call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
   Ref held = Ref::borrow(self);
   try {
-    return jit_call_checked(as_jit(self), args, PyVectorcall_NARGS(nargsf), kwnames);
+    return leave(jit_call_checked(as_jit(self), args, PyVectorcall_NARGS(nargsf), kwnames));
   } catch (const std::bad_alloc&) {
-    return PyErr_NoMemory();
+    return leave(PyErr_NoMemory());
   }
 }
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from functrans.core import config
 from functrans.core.errors import (
+    HERE,
     ArgumentError,
     DTypeError,
     FunctransError,
@@ -185,7 +186,7 @@ def canonical_scalar(value: complex) -> DType:
     raise _no_dtype(value)
 
 
-def check_int(value: Any, dtype: DType, *, where: object = None) -> None:
+def check_int(value: Any, dtype: DType, *, where: object = HERE) -> None:
     """Raise IntegerOverflowError unless the Python int `value` fits the integer dtype."""
     info = iinfo(dtype)
     if not info.min <= value <= info.max:

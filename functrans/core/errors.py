@@ -4,10 +4,14 @@ A message has up to four parts, each on lines of its own: what happened; where i
 why it is an error; how to fix it, as code.
 """
 
-from types import TracebackType
-from typing import Any, Protocol, TypeVar, runtime_checkable
+import functools
+from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType, TracebackType
+from typing import Any, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
 
+from functrans import _runtime
 from functrans.core import config
+from functrans.core.source import user_source
 
 __all__ = [
     "ArgumentError",
@@ -41,10 +45,17 @@ __all__ = [
     "StaticArgumentError",
     "TreeMismatchError",
     "hide_internal_frames",
+    "public",
+    "publish",
 ]
 
 
 _E = TypeVar("_E", bound=BaseException)
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+HERE: Final = object()
+"""As `where`: the innermost line of the user that is running now."""
 
 
 @runtime_checkable
@@ -59,7 +70,8 @@ class FunctransError(Exception):
     """Base class of all errors of functrans; its text says what, where, why, and the fix.
 
     `where` is anything whose `str()` names the user's line, best with its source text on a second
-    line; it is formatted only when the message is read. Empty parts are left out.
+    line; by default it is the line that is running. It is formatted only when the message is read.
+    Empty parts are left out.
 
     >>> print(FunctransError("x is odd.", where="train.py:3, in step", why="w", fix="x = 2"))
     x is odd.
@@ -68,10 +80,10 @@ class FunctransError(Exception):
       Fix: x = 2
     """
 
-    def __init__(self, what: str, *, where: object = None, why: str = "", fix: str = "") -> None:
+    def __init__(self, what: str, *, where: object = HERE, why: str = "", fix: str = "") -> None:
         super().__init__(what)
         self.what = what
-        self.where = where
+        self.where = user_source() if where is HERE else where
         self.why = why
         self.fix = fix
 
@@ -226,9 +238,8 @@ class OutOfMemoryError(FunctransError, MemoryError):
 def hide_internal_frames(exc: _E) -> _E:
     """Drop the frames inside the package from the tracebacks of `exc` and of what it chains to.
 
-    A public function that calls user code wraps its body in
-    `try: ... except Exception as exc: hide_internal_frames(exc); raise`. Frames are kept where
-    the config says `internal_frames` (environment variable FUNCTRANS_DEBUG=1).
+    Frames are kept where the config says `internal_frames` (environment variable
+    FUNCTRANS_DEBUG=1).
     """
     if config.current().internal_frames:
         return exc
@@ -244,19 +255,78 @@ def hide_internal_frames(exc: _E) -> _E:
     return exc
 
 
+def public(fun: Callable[_P, _R]) -> Callable[_P, _R]:
+    """`fun` as users call it: no frame of the package is in the traceback of what it raises.
+
+    0.1 us a call. What the runtime calls (operators, elementwise functions, `jit`) needs no
+    wrapper: the runtime does the same on its way out.
+    """
+    @functools.wraps(fun)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return fun(*args, **kwargs)
+        except Exception as error:
+            outside = _leaving(error)
+            if outside is error:
+                raise  # as it is now, without this frame
+        raise outside
+
+    return call
+
+
+def publish(namespace: dict[str, Any], names: Sequence[str]) -> None:
+    """Make the functions of a public module `public`; the package itself uses them as they are."""
+    for name in names:
+        value = namespace[name]
+        if isinstance(value, (FunctionType, MethodType)):
+            namespace[name] = public(value)
+
+
+def _leaving(error: Exception) -> Exception:
+    """The error that the user gets: NumPy's and the runtime's own for memory get a place."""
+    if isinstance(error, MemoryError) and not isinstance(error, FunctransError) \
+            and _is_ours(error.__traceback__):
+        what = str(error).removeprefix("out of memory: ")
+        error = OutOfMemoryError(
+            f"out of memory: {what or 'an allocation failed'}".rstrip(".") + ".",
+            fix="use smaller arrays or a narrower dtype, vmap(fun, chunk_size=n) or "
+                "functrans.lax.map for batches, functrans.checkpoint under grad")
+    return hide_internal_frames(error)
+
+
+def _is_ours(traceback: TracebackType | None) -> bool:
+    """Whether an error was raised inside the package (or by the runtime, which has no frames)."""
+    if traceback is None:
+        return True
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    module = traceback.tb_frame.f_globals.get("__name__", "")
+    return is_internal_module(module) or module.partition(".")[0] == "numpy"
+
+
 def is_internal_module(name: str) -> bool:
     """Whether a module (by its dotted name) is part of the package, by whatever path it lies."""
     return name == "functrans" or name.startswith("functrans.")
 
 
+_LIBRARIES = frozenset({"numpy", "optree", "ml_dtypes", "sympy", "inspect", "contextlib"})
+"""Whose frames are ours where the package called them."""
+
+
 def _user_traceback(traceback: TracebackType | None) -> TracebackType | None:
     """The same chain of frames less those of the package; None where nothing is left."""
     kept: list[TracebackType] = []
+    inside = False
     while traceback is not None:
-        if not is_internal_module(traceback.tb_frame.f_globals.get("__name__", "")):
+        module = traceback.tb_frame.f_globals.get("__name__", "")
+        inside = is_internal_module(module) or (inside and module.partition(".")[0] in _LIBRARIES)
+        if not inside:
             kept.append(traceback)
         traceback = traceback.tb_next
     chain: TracebackType | None = None
     for entry in reversed(kept):
         chain = TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return chain
+
+
+_runtime.set_error_filter(_leaving)

@@ -18,6 +18,7 @@ from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.jaxpr import Atom, Jaxpr, Literal, Var
 from functrans.core.prune import prune_jaxpr
+from functrans.core.source import GENERATED
 from functrans.core.sizes import learn_sizes, learned_names, substitute
 
 __all__ = ["Program", "eval_jaxpr", "interpret", "program_of"]
@@ -81,7 +82,7 @@ class Program:
 
 def _straight_line(jaxpr: Jaxpr) -> Callable[[Sequence[Any]], list[Any]]:
     """The program as a Python function of a list of arrays; values die after their last use."""
-    scope: dict[str, Any] = {"asarray": np.asarray}
+    scope: dict[str, Any] = {"asarray": np.asarray, "__name__": __name__}
     names: dict[Var, str] = {}
 
     def read(atom: Atom) -> str:
@@ -115,7 +116,8 @@ def _straight_line(jaxpr: Jaxpr) -> Callable[[Sequence[Any]], list[Any]]:
         if dead:
             lines.append(f"del {', '.join(dict.fromkeys(names[v] for v in dead))}")
     lines.append(f"return [{', '.join(f'asarray({read(a)})' for a in jaxpr.outvars)}]")
-    exec("def run(args):\n    " + "\n    ".join(lines), scope)
+    source = "def run(args):\n    " + "\n    ".join(lines)
+    exec(compile(source, GENERATED, "exec"), scope)
     return scope["run"]  # type: ignore[no-any-return]
 
 

@@ -17,6 +17,7 @@ from functrans._runtime import ArrayBase, wrap
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.dims import Size
+from functrans.core.errors import MissingRuleError
 from functrans.core.trace import Tracer, get_trace, leaked
 
 __all__ = ["Cost", "HigherOrder", "Linear", "Primitive", "Sample"]
@@ -59,6 +60,8 @@ class Primitive:
     higher_order: ClassVar[bool] = False
     # float16 and bfloat16 operands are widened to float32 for evaluation, and results narrowed
     widens_halves: ClassVar[bool] = True
+    # evaluation never overflows, divides or meets NaN: NumPy need not be told to keep quiet about it
+    is_quiet: ClassVar[bool] = False
     # reads or writes something outside the program: never removed, never reordered
     has_effect: ClassVar[bool] = False
     # over a named axis: the vmap that owns `axis_name` interprets it
@@ -75,8 +78,12 @@ class Primitive:
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         for rule in cls.required_rules:
             if getattr(cls, rule, None) is getattr(Primitive, rule, None):
-                raise TypeError(f"primitive {cls.__name__} has no rule {rule!r}: define it in the "
-                                f"class body (see docs/architecture.md, 'Adding a primitive')")
+                raise MissingRuleError(
+                    f"the primitive {cls.__name__} has no rule {rule!r}.",
+                    why="every transform asks every primitive for its rule.",
+                    fix=f"define {rule} in the class body (docs/architecture.md, 'Adding a "
+                        "primitive'), or derive from a base that has it: Elementwise, "
+                        "LinearPrimitive; class X(Primitive, abstract=True) for another base")
 
     # The rules. Signatures are loose on purpose: each primitive names its own operands and params.
     type: Any = None
@@ -137,6 +144,8 @@ class Primitive:
 
     def run(self, *arrays: Any, **params: Any) -> Any:
         """Evaluate on NumPy arrays, silently, with float16 and bfloat16 computed in float32."""
+        if self.is_quiet:
+            return self.evaluate(*arrays, **params)
         with np.errstate(all="ignore"):
             if self.widens_halves:
                 half = next((x.dtype for x in arrays

@@ -13,9 +13,13 @@ from typing import NamedTuple
 
 from functrans import _runtime
 
+GENERATED = "<functrans>"
+"""The file name of Python code that the package generates."""
+
 _PACKAGE = Path(__file__).resolve().parent.parent
-_runtime.set_internal_prefixes(
-    [f"{_PACKAGE}/", f"{_PACKAGE.parent / 'primitives'}/", f"{_PACKAGE.parent / 'lowering'}/"])
+_runtime.set_internal_prefixes([
+    GENERATED, f"{_PACKAGE}/", f"{_PACKAGE.parent / 'primitives'}/",
+    f"{_PACKAGE.parent / 'lowering'}/"])
 
 
 class Source(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import optree
 
-from functrans.core.errors import ArgumentError, TreeMismatchError
+from functrans.core.errors import HERE, ArgumentError, TreeMismatchError
 from functrans.core.keypath import KeyPath, keystr, to_key_path
 
 __all__ = [
@@ -348,7 +348,7 @@ def _prefix_error(
 
 
 def check_same_structure(
-    expected: Any, actual: Any, what: str, *, where: object = None, fix: str = ""
+    expected: Any, actual: Any, what: str, *, where: object = HERE, fix: str = ""
 ) -> None:
     """Raise TreeMismatchError unless two trees (or structures) have the same structure.
 

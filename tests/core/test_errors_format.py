@@ -39,7 +39,7 @@ def test_message_has_its_parts_in_order_and_indented() -> None:
         "  Fix: y = x @ w.T\n"
         "    z = y"
     )
-    assert str(FunctransError("only what")) == "only what"
+    assert str(FunctransError("only what", where=None)) == "only what"
 
 
 def test_the_place_is_formatted_when_read_only() -> None:

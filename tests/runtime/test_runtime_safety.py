@@ -144,6 +144,7 @@ def test_wrong_arguments_never_crash():
     keep = {
         "set_array_type",
         "set_operator_fallbacks",
+        "set_error_filter",
         "set_trace",
         "set_internal_prefixes",
         "set_context_token",
