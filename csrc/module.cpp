@@ -12,6 +12,7 @@
 #include "signature.h"
 #include "special_ufuncs.h"
 #include "trace_state.h"
+#include "views.h"
 
 namespace py = pybind11;
 
@@ -88,7 +89,6 @@ PyMethodDef functions[] = {
     {"get_context_token", get_context_token, METH_NOARGS, "get_context_token(): this thread's."},
     {"register_node", register_node, METH_VARARGS,
      "register_node(cls, flatten): how JitFunction flattens instances of cls."},
-    {"user_frames", as_cfunction(functrans_user_frames), METH_FASTCALL | METH_KEYWORDS,
     {"set_error_filter", set_error_filter, METH_O,
      "set_error_filter(callable): error -> the error that leaves the package in its place."},
     {"broadcast_view", as_cfunction(broadcast_view), METH_FASTCALL,
@@ -101,6 +101,7 @@ PyMethodDef functions[] = {
      "matmul(x, y): the product of Arrays, or NotImplemented."},
     {"sum_over", as_cfunction(sum_over), METH_FASTCALL,
      "sum_over(x, axes): the sum over leading or trailing axes, or NotImplemented."},
+    {"user_frames", as_cfunction(functrans_user_frames), METH_FASTCALL | METH_KEYWORDS,
      "user_frames(limit=1): (code, lasti) of the innermost frames outside the package."},
     {"set_internal_prefixes", functrans_set_internal_prefixes, METH_O,
      "set_internal_prefixes(paths): files below them are not the user's."},

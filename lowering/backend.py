@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
@@ -20,9 +20,8 @@ ENTRY_POINTS = "functrans.backends"
 class Executable(Protocol):
     """A compiled program: arrays in, arrays out, and what is known of it."""
 
-    def __call__(self, args: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-        """Run on the inputs of the jaxpr, as NumPy arrays."""
-        ...
+    run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]]
+    """Runs on the inputs of the jaxpr, as NumPy arrays; what `jit` calls, with nothing between."""
 
     def as_text(self) -> str:
         """The program in the backend's own terms."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,11 @@ class IntegerPow(Elementwise):
     kinds = "iufc"
     domain = ((0.5, 2.0),)
     derivatives = (lambda t, out, x, *, y: _integer_pow_derivative(t, x, y),)
+
+    def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        if params["y"] == 2:
+            return mul_p.evaluate_eagerly((args[0], args[0]), {})
+        return super().evaluate_eagerly(args, params)
 
     def evaluate(self, x: Any, *, y: int) -> Any:
         if y == 2:

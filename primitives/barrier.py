@@ -18,6 +18,7 @@ class OptimizationBarrier(Primitive):
 
     multiple_results = True
     widens_halves = False
+    is_quiet = True
 
     def type(self, *avals: ShapedArray) -> list[ShapedArray]:
         return list(avals)
@@ -47,6 +48,7 @@ class CheckpointName(LinearPrimitive):
 
     name = "name"
     widens_halves = False
+    is_quiet = True
 
     def type(self, x: ShapedArray, *, name: str) -> ShapedArray:
         return x
@@ -68,6 +70,7 @@ class StopGradient(Primitive):
     """x itself, with a derivative of zero."""
 
     widens_halves = False
+    is_quiet = True
     stops_derivatives = True
 
     def type(self, x: ShapedArray) -> ShapedArray:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from functrans._runtime import wrap
 from functrans.core.avals import ShapedArray, operand_avals
 from functrans.core.errors import ShapeError
 from functrans.core.primitive import Cost, Primitive, Sample
@@ -54,6 +56,7 @@ class ConstantPrimitive(Primitive):
 
     name = "constant"
     widens_halves = False
+    is_quiet = True
 
     def type(self, *, value: Constant) -> ShapedArray:
         return ShapedArray(tuple(value.value.shape), value.value.dtype)
@@ -75,6 +78,7 @@ class Full(Primitive):
     """An array of one repeated value."""
 
     widens_halves = False
+    is_quiet = True
 
     def type(self, *, shape: tuple[Any, ...], dtype: np.dtype[Any], value: Any) -> ShapedArray:
         return ShapedArray(shape, dtype)
@@ -82,6 +86,11 @@ class Full(Primitive):
     def evaluate(self, *, shape: tuple[Any, ...], dtype: np.dtype[Any],
                  value: Any) -> np.ndarray[Any, Any]:
         return np.full(shape, value, dtype)
+
+    def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        if params["shape"] == () and type(params["value"]) in (int, float):
+            return _scalar(type(params["value"]), params["value"], params["dtype"])
+        return super().evaluate_eagerly(args, params)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         return self.bind(**params), None
@@ -94,6 +103,12 @@ class Full(Primitive):
 
     def samples(self) -> Iterator[Sample]:
         yield Sample((), {"shape": (2, 3), "dtype": np.dtype(np.float32), "value": 1.5})
+
+
+@lru_cache(maxsize=256)
+def _scalar(kind: type, value: Any, dtype: np.dtype[Any]) -> Any:
+    """The array of one scalar, made once: gradients start from 1, accumulators from 0."""
+    return wrap(np.asarray(value, dtype))
 
 
 constant_p = ConstantPrimitive()

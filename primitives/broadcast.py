@@ -6,11 +6,12 @@ Every batching rule moves and repeats axes with these three.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from functrans import _runtime
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray
 from functrans.core.dims import Shape, Size
@@ -30,6 +31,7 @@ class BroadcastInDim(LinearPrimitive):
     """
 
     widens_halves = False
+    is_quiet = True
 
     def type(self, x: ShapedArray, *, shape: Shape,
              broadcast_dimensions: tuple[int, ...]) -> ShapedArray:
@@ -56,6 +58,10 @@ class BroadcastInDim(LinearPrimitive):
         for size, d in zip(x.shape, broadcast_dimensions, strict=True):
             expanded[d] = size
         return np.broadcast_to(x.reshape(expanded), shape)
+
+    def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        result = _runtime.broadcast_view(args[0], params["shape"], params["broadcast_dimensions"])
+        return super().evaluate_eagerly(args, params) if result is NotImplemented else result
 
     def transpose(self, ct: Any, x: Any, *, shape: Shape,
                   broadcast_dimensions: tuple[int, ...]) -> tuple[Any]:
@@ -96,6 +102,10 @@ class ReduceSum(LinearPrimitive):
             return np.logical_or.reduce(x, axes)
         return np.add.reduce(x, axes, dtype=x.dtype)
 
+    def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        result = _runtime.sum_over(args[0], params["axes"])
+        return super().evaluate_eagerly(args, params) if result is NotImplemented else result
+
     def transpose(self, ct: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any]:
         kept = tuple(d for d in range(x.aval.ndim) if d not in axes)
         return (broadcast_in_dim(ct, x.aval.shape, kept),)
@@ -117,6 +127,7 @@ class Transpose(LinearPrimitive):
     """x with its axes in the order of `permutation`."""
 
     widens_halves = False
+    is_quiet = True
 
     def type(self, x: ShapedArray, *, permutation: tuple[int, ...]) -> ShapedArray:
         if sorted(permutation) != list(range(x.ndim)):
@@ -126,6 +137,10 @@ class Transpose(LinearPrimitive):
 
     def evaluate(self, x: Any, *, permutation: tuple[int, ...]) -> np.ndarray[Any, Any]:
         return np.asarray(x).transpose(permutation)
+
+    def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        result = _runtime.transpose_view(args[0], params["permutation"])
+        return super().evaluate_eagerly(args, params) if result is NotImplemented else result
 
     def transpose(self, ct: Any, x: Any, *, permutation: tuple[int, ...]) -> tuple[Any]:
         inverse = sorted(range(len(permutation)), key=permutation.__getitem__)

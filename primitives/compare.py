@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core import dtypes
-from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.avals import get_aval, rank, ShapedArray
 from functrans.core.errors import DTypeError
 from functrans.core.primitive import Linear, Primitive, Sample
 from functrans.core.source import user_source
@@ -219,7 +219,7 @@ class SelectN(Primitive):
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int]:
         which, *cases = operands
-        if axes[0] is None and np.ndim(which) == 0:
+        if axes[0] is None and rank(which) == 0:
             return select_n(which, *align_batch(cases, axes[1:])), 0
         which, *cases = align_batch(operands, axes)
         if which.ndim < cases[0].ndim:
@@ -274,7 +274,7 @@ class Clamp(Primitive):
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int]:
         lo, x, hi = operands
-        if axes[0] is None and axes[2] is None and np.ndim(lo) == np.ndim(hi) == 0:
+        if axes[0] is None and axes[2] is None and rank(lo) == rank(hi) == 0:
             return clamp(lo, x, hi), axes[1]  # type: ignore[return-value]
         lo, x, hi = align_batch(operands, axes)
         lo, hi = (v if v.ndim == x.ndim else broadcast_in_dim(v, x.shape, (0,)) for v in (lo, hi))
@@ -331,7 +331,7 @@ def where(condition: Any, x: Any, y: Any, like: Any = None) -> Any:
     `like` is x or y, whichever is an array, when it is not given.
     """
     if like is None:
-        like = y if np.ndim(x) == 0 and not hasattr(x, "aval") else x
+        like = y if rank(x) == 0 and not hasattr(x, "aval") else x
     aval = get_aval(like)
     x, y = (_like(v, aval) for v in (x, y))
     return select_n(condition, y, x)
@@ -340,6 +340,6 @@ def where(condition: Any, x: Any, y: Any, like: Any = None) -> Any:
 def _like(x: Any, aval: ShapedArray) -> Any:
     if isinstance(x, (int, float)):
         return full(aval.shape, x, aval.dtype)
-    if np.ndim(x) == 0 and aval.shape:
+    if rank(x) == 0 and aval.shape:
         return broadcast_in_dim(x, aval.shape, ())
     return x

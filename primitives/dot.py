@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from functrans import _runtime
 from functrans.core import dtypes
-from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.avals import get_aval, rank, ShapedArray
 from functrans.core.dims import Size
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.primitive import Cost, Linear, Sample
@@ -79,6 +80,19 @@ class DotGeneral(Differentiable):
         else:
             out = np.matmul(a, b)
         return out.reshape(batch + rows + cols)
+
+    def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        (cx, cy), (bx, _) = params["dimension_numbers"]
+        x, y = args
+        if not bx and len(cx) == 1 and len(params) == 1:
+            nx, ny = rank(x), rank(y)
+            if 1 <= nx <= 2 and 1 <= ny <= 2:
+                a = _runtime.transpose_view(x, (1, 0)) if cx[0] < nx - 1 else x
+                b = _runtime.transpose_view(y, (1, 0)) if cy[0] > 0 else y
+                result = _runtime.matmul(a, b)
+                if result is not NotImplemented:
+                    return result
+        return super().evaluate_eagerly(args, params)
 
     def transpose(self, ct: Any, x: Any, y: Any, *, dimension_numbers: DimensionNumbers,
                   preferred_element_type: np.dtype[Any] | None = None) -> tuple[Any, Any]:

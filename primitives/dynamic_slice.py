@@ -40,6 +40,7 @@ class DynamicSlice(Primitive):
     """The window of `slice_sizes` at given starts, moved inside where it sticks out."""
 
     widens_halves = False
+    is_quiet = True
 
     def type(self, operand: ShapedArray, *starts: ShapedArray, slice_sizes: Shape) -> ShapedArray:
         _check_window(self.name, operand, starts, slice_sizes)
@@ -91,6 +92,7 @@ class DynamicUpdateSlice(Primitive):
     """The operand with the window that starts at given scalars replaced by an update."""
 
     widens_halves = False
+    is_quiet = True
 
     def type(self, operand: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> ShapedArray:
         if operand.dtype != update.dtype:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from functrans._runtime import EagerOp
 from functrans.core import dtypes
-from functrans.core.avals import ShapedArray
+from functrans.core.avals import rank, ShapedArray
 from functrans.core.errors import DTypeError
 from functrans.core.primitive import Linear, Sample
 from functrans.core.source import user_source
@@ -50,6 +50,13 @@ class Elementwise(Differentiable, abstract=True):
             self.eager = EagerOp(
                 ufunc, self.bind, self.name, self.__doc__,
                 "fc" if self.ufunc is not None else self.kinds, False)
+
+    def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        if not params and isinstance(self.eager, EagerOp):
+            result = self.eager.evaluate(*args)
+            if result is not NotImplemented:
+                return result
+        return super().evaluate_eagerly(args, params)
 
     def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """The dtype of the result for operands of `dtype`."""
@@ -104,10 +111,10 @@ class Elementwise(Differentiable, abstract=True):
             return self.bind(operands[0], **params), axes[0]
         first = next(i for i, a in enumerate(axes) if a is not None)
         axis, ndim = axes[first], operands[first].ndim
-        if all((a == axis and x.ndim == ndim) or (a is None and np.ndim(x) == 0)
+        if all((a == axis and x.ndim == ndim) or (a is None and rank(x) == 0)
                for x, a in zip(operands, axes, strict=True)):
             return self.bind(*operands, **params), axis  # type: ignore[return-value]
-        scalar = [(np.ndim(x) if a is None else x.ndim - 1) == 0
+        scalar = [(rank(x) if a is None else x.ndim - 1) == 0
                   for x, a in zip(operands, axes, strict=True)]
         if all(scalar):
             return self.bind(*align_batch(operands, axes), **params), 0
@@ -118,7 +125,7 @@ class Elementwise(Differentiable, abstract=True):
         aligned = []
         for x, a in zip(operands, axes, strict=True):
             if a is None:
-                aligned.append(x if np.ndim(x) == 0 else
+                aligned.append(x if rank(x) == 0 else
                                broadcast_in_dim(x, full, tuple(range(1, len(full)))))
             elif x.ndim == 1 and inner:
                 aligned.append(broadcast_in_dim(x, full, (0,)))

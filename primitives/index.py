@@ -44,6 +44,7 @@ class Gather(Differentiable):
     """Windows of an operand at the places that an array of index vectors names."""
 
     widens_halves = False
+    is_quiet = True
     derivatives = (lambda t, out, operand, indices, **params:
                    _gather_tangent(t, indices, params), None)
 

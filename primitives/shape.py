@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from functrans import _runtime
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.dims import Dim, Shape, Size
@@ -31,6 +32,7 @@ class Movement(LinearPrimitive, abstract=True):
     """Moves elements: no arithmetic, every element read and written at most once."""
 
     widens_halves = False
+    is_quiet = True
 
     def cost(self, x: ShapedArray, *rest: ShapedArray, **params: Any) -> Cost:
         out = self.type(x, *rest, **params)
@@ -49,6 +51,10 @@ class Reshape(Movement):
 
     def evaluate(self, x: Any, *, new_sizes: tuple[int, ...]) -> np.ndarray[Any, Any]:
         return np.asarray(x).reshape(new_sizes)
+
+    def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        result = _runtime.reshape_view(args[0], params["new_sizes"])
+        return super().evaluate_eagerly(args, params) if result is NotImplemented else result
 
     def transpose(self, ct: Any, x: Linear, **params: Any) -> tuple[Any]:
         return (reshape(ct, x.aval.shape),)
@@ -118,6 +124,7 @@ class Pad(Primitive):
     """
 
     widens_halves = False
+    is_quiet = True
 
     def type(self, x: ShapedArray, value: ShapedArray, *,
              padding_config: tuple[tuple[Size, Size, int], ...]) -> ShapedArray:
@@ -201,6 +208,7 @@ class Concatenate(Primitive):
     """The operands one after the other along `dimension`."""
 
     widens_halves = False
+    is_quiet = True
 
     def type(self, *operands: ShapedArray, dimension: int) -> ShapedArray:
         first = operands[0]
@@ -280,6 +288,7 @@ class Iota(Primitive):
     """0, 1, 2, ... along `dimension`, the same along the others."""
 
     widens_halves = False
+    is_quiet = True
 
     def type(self, *, dtype: np.dtype[Any], shape: Shape, dimension: int) -> ShapedArray:
         if not 0 <= dimension < len(shape):

@@ -11,7 +11,7 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.dims import Dim, Shape, Size, is_static, substitute_shape
 
-__all__ = ["ShapedArray", "get_aval", "operand_avals", "shape_text"]
+__all__ = ["ShapedArray", "get_aval", "operand_avals", "rank", "shape_text"]
 
 
 class ShapedArray:
@@ -89,6 +89,11 @@ def get_aval(x: Any) -> ShapedArray:
     if isinstance(x, Dim):
         return ShapedArray((), dtypes.default_int(), True)
     return ShapedArray((), dtypes.canonical_scalar(x), True)
+
+
+def rank(x: Any) -> int:
+    """The number of dimensions of an operand; 0 for Python scalars (np.ndim asks protocols)."""
+    return getattr(x, "ndim", 0)
 
 
 def operand_avals(args: Sequence[Any]) -> list[ShapedArray]:

@@ -5,9 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import count
 from typing import Any, Final
 
 import numpy as np
+
+from functrans._runtime import set_context_token
 
 __all__ = ["Config", "current", "debug_internal_frames", "disable_jit", "scope"]
 
@@ -57,10 +61,21 @@ def scope(**changes: Any) -> Iterator[Config]:
     """
     config = replace(_current.get(), **changes)
     token = _current.set(config)
+    outer = set_context_token(_token(config))
     try:
         yield config
     finally:
         _current.reset(token)
+        set_context_token(outer)
+
+
+@lru_cache(maxsize=None)
+def _token(config: Config) -> int:
+    """A number for each set of settings: the runtime's part of the key of compiled programs."""
+    return next(_tokens)
+
+
+_tokens = count(1)
 
 
 def disable_jit(disable: bool = True) -> Any:

@@ -22,10 +22,12 @@ from functrans.core.primitive import Primitive
 from functrans.core.scope import current_scope
 from functrans.core.source import Source, user_source
 from functrans.core.trace import Params, Trace, Tracer, get_trace, leaked
+from functrans.core.tree import known_leaf
 
 __all__ = ["StageTrace", "StageTracer", "stage"]
 
 
+@known_leaf
 class StageTracer(Tracer):
     """A variable of the jaxpr being built."""
 

@@ -16,12 +16,14 @@ from functrans.core.jaxpr import Jaxpr, jaxprs_in
 from functrans.core.primitive import Primitive
 from functrans.core.source import Source
 from functrans.core.trace import Params, Trace, Tracer, process_in
+from functrans.core.tree import known_leaf
 from functrans.primitives.broadcast import broadcast_batch, move_axis
 from functrans.transforms.closed import stage_closed
 
 __all__ = ["BatchTrace", "BatchTracer", "batch_flat", "batch_jaxpr", "front"]
 
 
+@known_leaf
 class BatchTracer(Tracer):
     """A value with a mapped axis, seen without it."""
 

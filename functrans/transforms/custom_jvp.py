@@ -18,7 +18,7 @@ from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis
 from functrans.core.convert import to_array
 from functrans.core.custom import CustomCall
-from functrans.core.errors import CustomRuleError, hide_internal_frames
+from functrans.core.errors import CustomRuleError, public
 from functrans.core.evaluate import eval_jaxpr, interpret
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import HigherOrder
@@ -262,6 +262,7 @@ class custom_jvp:  # noqa: N801  a decorator, named as in JAX
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
+    @public
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
             raise CustomRuleError(f"the custom_jvp function {name_of(self.fun)} has no rule.",
@@ -273,11 +274,8 @@ class custom_jvp:  # noqa: N801  a decorator, named as in JAX
         rule_args = [fixed[i] for i in sorted(fixed)]
         flat = FlatFunction(_filled_in(self.fun, fixed, len(args)), tree, {}, "custom_jvp")
         rule = _FlatRule(self.jvp, rule_args, tree, flat, name_of(self.jvp), len(leaves))
-        try:
-            outs = CustomJVPCall(flat, rule, name_of(self.fun), self,
-                                 self.symbolic_zeros).apply(get_trace(), leaves)
-        except Exception as error:
-            raise hide_internal_frames(error) from error.__cause__
+        outs = CustomJVPCall(flat, rule, name_of(self.fun), self,
+                             self.symbolic_zeros).apply(get_trace(), leaves)
         return tree_unflatten(flat.out_tree, outs)
 
 

@@ -20,7 +20,7 @@ from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis
 from functrans.core.convert import to_array
 from functrans.core.custom import CustomCall
-from functrans.core.errors import CustomRuleError, hide_internal_frames
+from functrans.core.errors import CustomRuleError, public
 from functrans.core.evaluate import eval_jaxpr, interpret
 from functrans.core.jaxpr import ClosedJaxpr, Jaxpr
 from functrans.core.primitive import HigherOrder, Linear, Primitive, Sample
@@ -426,6 +426,7 @@ class custom_vjp:  # noqa: N801  a decorator, named as in JAX
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
+    @public
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
             raise CustomRuleError(f"the custom_vjp function {name_of(self.fun)} has no rules.",
@@ -436,10 +437,7 @@ class custom_vjp:  # noqa: N801  a decorator, named as in JAX
                                     name_of(self.fun))
         rules = _FlatRules(self, fixed, len(args), tree, [get_aval(x) for x in leaves])
         call = CustomVJPCall(rules.flat, rules.forward, rules.backward, name_of(self.fun), self)
-        try:
-            outs = call.apply(get_trace(), leaves)
-        except Exception as error:
-            raise hide_internal_frames(error) from error.__cause__
+        outs = call.apply(get_trace(), leaves)
         return tree_unflatten(rules.flat.out_tree, outs)
 
 

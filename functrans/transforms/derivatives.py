@@ -12,7 +12,6 @@ from functrans.core.avals import get_aval
 from functrans.core.errors import (
     IntegerGradError,
     NonScalarGradError,
-    hide_internal_frames,
 )
 from functrans.core.source import user_source
 from functrans.core.tree import tree_flatten, tree_map, tree_structure, tree_unflatten
@@ -26,7 +25,7 @@ from functrans.transforms.flat import (
     wraps,
 )
 from functrans.transforms.forward import jvp
-from functrans.transforms.jvp import JVPTracer
+from functrans.transforms.jvp import strip_tangents
 from functrans.transforms.linearize import linearize_flat
 from functrans.transforms.reverse import float0_zeros, vjp
 from functrans.transforms.vmap import vmap
@@ -55,11 +54,8 @@ def value_and_grad(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool 
 
     @wraps(fun, "value_and_grad")
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
-        try:
-            value, aux, gradient = _value_and_grad(
-                fun, args, kwargs, argnums, has_aux, holomorphic, allow_int)
-        except Exception as error:
-            raise hide_internal_frames(error) from error.__cause__
+        value, aux, gradient = _value_and_grad(
+            fun, args, kwargs, argnums, has_aux, holomorphic, allow_int)
         return ((value, aux) if has_aux else value), gradient
 
     return value_and_grad_fun  # type: ignore[no-any-return]
@@ -79,11 +75,8 @@ def grad(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
 
     @wraps(fun, "grad")
     def grad_fun(*args: Any, **kwargs: Any) -> Any:
-        try:
-            _, aux, gradient = _value_and_grad(
-                fun, args, kwargs, argnums, has_aux, holomorphic, allow_int)
-        except Exception as error:
-            raise hide_internal_frames(error) from error.__cause__
+        _, aux, gradient = _value_and_grad(
+            fun, args, kwargs, argnums, has_aux, holomorphic, allow_int)
         return (gradient, aux) if has_aux else gradient
 
     return grad_fun  # type: ignore[no-any-return]
@@ -109,21 +102,12 @@ def _value_and_grad(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     outs, derivative = linearize_flat(flat, leaves, active)
     _check_scalar(fun, outs, flat.out_tree, holomorphic)
     value = outs[0]
-    aux = flat.aux
-    if has_aux:
-        aux = tree_map(strip_tangents, aux)
+    aux = strip_tangents(flat.aux) if has_aux else None
     cotangents = iter(derivative.backwards([full((), 1, value.dtype)]))
     gradients = [_gradient(x, next(cotangents)) if a else float0_zeros(x)
                  for x, a in zip(leaves, active, strict=True)]
     result = tree_unflatten(tree, gradients)
     return value, aux, result if isinstance(argnums, (tuple, list)) else result[0]
-
-
-def _primal_of(derivative: Any) -> Callable[[Any], Any]:
-    """Auxiliary outputs leave the transform without their tangents."""
-    def strip(x: Any) -> Any:
-        return x.primal if type(x) is JVPTracer and not x._trace.alive else x
-    return strip
 
 
 def _gradient(x: Any, cotangent: Any) -> Any:
@@ -191,7 +175,7 @@ def jacfwd(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
 
     @wraps(fun, "jacfwd")
     def jacfwd_fun(*args: Any, **kwargs: Any) -> Any:
-        positions, selected, call, single = _select(fun, args, kwargs, argnums, "jacfwd")
+        selected, call, single = _select(fun, args, kwargs, argnums, "jacfwd")
         leaves, tree = flatten_args(selected, "jacfwd")
         for x in leaves:
             _is_active(x, holomorphic, False)
@@ -200,8 +184,7 @@ def jacfwd(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
 
         def push(tangents: Any) -> Any:
             if has_aux:
-                out, out_tangents, aux = jvp(call, primals, tangents, has_aux=True)
-                return out_tangents, aux
+                return jvp(call, primals, tangents, has_aux=True)[1:]
             return jvp(call, primals, tangents)[1], None
 
         columns, aux = vmap(push, out_axes=(-1, None))(basis)
@@ -225,7 +208,7 @@ def jacrev(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
 
     @wraps(fun, "jacrev")
     def jacrev_fun(*args: Any, **kwargs: Any) -> Any:
-        positions, selected, call, single = _select(fun, args, kwargs, argnums, "jacrev")
+        selected, call, single = _select(fun, args, kwargs, argnums, "jacrev")
         leaves, _ = flatten_args(selected, "jacrev")
         for x in leaves:
             _is_active(x, holomorphic, allow_int)
@@ -277,8 +260,8 @@ def hvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
 
 
 def _select(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
-            argnums: ArgNums, what: str) -> tuple[tuple[int, ...], tuple[Any, ...], Any, bool]:
-    """Positions, the arguments there, the function of these alone, and whether it is one."""
+            argnums: ArgNums, what: str) -> tuple[tuple[Any, ...], Any, bool]:
+    """The arguments at argnums, the function of these alone, and whether it is one."""
     positions = normalize_argnums(argnums, len(args), what)
 
     def call(*selected: Any) -> Any:
@@ -288,7 +271,7 @@ def _select(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         return fun(*full_args, **kwargs)
 
     selected = tuple(args[i] for i in positions)
-    return positions, selected, call, not isinstance(argnums, (tuple, list))
+    return selected, call, not isinstance(argnums, (tuple, list))
 
 
 def _basis(leaves: Sequence[Any], tree: Any) -> Any:

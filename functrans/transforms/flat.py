@@ -6,8 +6,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from functrans._runtime import ArrayBase
 from functrans.core.convert import to_array
-from functrans.core.errors import ArgumentError
+from functrans.core.errors import ArgumentError, public
+from functrans.core.trace import Tracer
 from functrans.core.tree import (
     PyTreeDef,
     tree_flatten,
@@ -43,7 +45,8 @@ class FlatFunction:
         if self._has_aux:
             out, self.aux = split_aux(out, self._what)
         outs, self.out_tree = tree_flatten(out)
-        return [to_array(x, f"an output of {name_of(self._fun)}") for x in outs]
+        return [x if isinstance(x, (ArrayBase, Tracer)) else
+                to_array(x, f"an output of {name_of(self._fun)}") for x in outs]
 
 
 def split_aux(out: Any, what: str) -> tuple[Any, Any]:
@@ -59,7 +62,7 @@ def flatten_args(args: Sequence[Any], what: str) -> tuple[list[Any], PyTreeDef]:
     """The leaves of a tuple of arguments, as arrays, and its structure."""
     leaves, tree = tree_flatten(tuple(args))
     try:
-        return [to_array(x) for x in leaves], tree
+        return [x if isinstance(x, (ArrayBase, Tracer)) else to_array(x) for x in leaves], tree
     except TypeError:
         pass
     paths, _ = tree_flatten_with_path(tuple(args))
@@ -85,11 +88,15 @@ def name_of(fun: Any) -> str:
 
 
 def wraps(fun: Callable[..., Any], what: str) -> Callable[[Callable[..., Any]], Any]:
-    """functools.wraps for any callable, with the transform's name in front of the function's."""
+    """functools.wraps for any callable, with the transform's name in front of the function's.
+
+    What is raised by the function, or by the transform, shows no frames of the package.
+    """
     def decorate(wrapper: Callable[..., Any]) -> Any:
-        functools.update_wrapper(wrapper, fun, updated=())
-        wrapper.__name__ = f"{what}_{name_of(fun)}"
-        return wrapper
+        outer = public(wrapper)
+        functools.update_wrapper(outer, fun, updated=())
+        outer.__name__ = f"{what}_{name_of(fun)}"
+        return outer
     return decorate
 
 

@@ -15,7 +15,6 @@ from functrans.core.errors import (
     DTypeError,
     ShapeError,
     TreeMismatchError,
-    hide_internal_frames,
 )
 from functrans.core.keypath import keystr
 from functrans.core.source import user_source
@@ -53,14 +52,11 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
         raise TreeMismatchError("jvp: primals and tangents differ in structure.")
     flat_tangents = check_tangents(leaves, given, tree, "jvp: the tangent")
     flat = FlatFunction(fun, tree, {}, "jvp", has_aux)
-    try:
-        outs, out_tangents = jvp_flat(flat, leaves, flat_tangents)
-    except Exception as error:
-        raise hide_internal_frames(error) from error.__cause__
+    outs, out_tangents = jvp_flat(flat, leaves, flat_tangents)
     out = tree_unflatten(flat.out_tree, outs)
     tangent = tree_unflatten(flat.out_tree, [public_tangent(t, o) for t, o in
                                              zip(out_tangents, outs, strict=True)])
-    return (out, tangent, flat.aux) if has_aux else (out, tangent)
+    return (out, tangent, strip_tangents(flat.aux)) if has_aux else (out, tangent)
 
 
 def check_tangents(primals: Sequence[Any], tangents: Sequence[Any], tree: Any,

@@ -20,7 +20,7 @@ from functrans.core import config
 from functrans.core.avals import ShapedArray
 from functrans.core.axes import MappedAxis, bound_axes
 from functrans.core.dims import Size
-from functrans.core.errors import ArgumentError, hide_internal_frames
+from functrans.core.errors import ArgumentError, public
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import HigherOrder, Linear
@@ -44,7 +44,7 @@ class Jit(HigherOrder):
         return list(jaxpr.out_avals)
 
     def evaluate(self, *arrays: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
-        return executable_of(jaxpr)([np.asarray(a) for a in arrays])
+        return executable_of(jaxpr).run([np.asarray(a) for a in arrays])
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, jvp_jaxpr: Any,
             jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[Any]]:
@@ -132,35 +132,33 @@ class JitState:
     def miss(self, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any) -> Any:
         if config.current().disable_jit:
             return self.fun(*args, **kwargs)
-        try:
-            (dynamic, keywords), fixed = self.static.split(args, kwargs)
-            leaves, tree = self.flatten(dynamic, keywords)
-            traced = self.trace(leaves, tree, fixed)
-            if get_trace() is None and not any(isinstance(x, Tracer) for x in leaves) \
-                    and not traced.closed_over_tracers:
-                return self.run(call, traced, leaves, key)
-            if self.inline:
-                outs = eval_jaxpr(traced.jaxpr, (), *traced.consts, *leaves)
-            else:
-                outs = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.jaxpr, name=self.name)
-        except Exception as error:
-            raise hide_internal_frames(error) from error.__cause__
+        (dynamic, keywords), fixed = self.static.split(args, kwargs)
+        leaves, tree = self.flatten(dynamic, keywords)
+        traced = self.trace(leaves, tree, fixed)
+        if get_trace() is None and not any(isinstance(x, Tracer) for x in leaves) \
+                and not traced.closed_over_tracers:
+            return self.run(call, traced, leaves, key)
+        if self.inline:
+            outs = eval_jaxpr(traced.jaxpr, (), *traced.consts, *leaves)
+        else:
+            outs = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.jaxpr, name=self.name)
         return tree_unflatten(traced.out_tree, outs)
 
     def flatten(self, dynamic: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return flatten_args((dynamic, keywords), f"jit of {self.name}")
 
     def run(self, call: Any, traced: Traced, leaves: Sequence[Any], key: Any) -> Any:
-        executable = executable_of(traced.jaxpr)
+        execute = executable_of(traced.jaxpr).run
         consts = [x._np if isinstance(x, ArrayBase) else np.asarray(x) for x in traced.consts]
         weak = [a.weak_type for a in traced.jaxpr.out_avals]
         dtypes_in = [a.dtype for a in traced.jaxpr.in_avals[len(consts):]]
 
         def program(arrays: Sequence[Any]) -> list[Any]:
-            return executable([*consts, *[x._np if isinstance(x, ArrayBase) else np.array(x, d) for x, d in
-                                          zip(arrays, dtypes_in, strict=True)]])
+            # what is no Array is copied: an output may be an input, and belongs to the program
+            return execute(consts + [x._np if isinstance(x, ArrayBase) else np.array(x, d)
+                                     for x, d in zip(arrays, dtypes_in, strict=True)])
 
-        outs = program([x._np for x in leaves])
+        outs = program(leaves)
         if key is not None:
             template = tree_unflatten(traced.out_tree, [...] * len(weak))
             call.insert(key, program, template if is_plain(template) else
@@ -212,9 +210,9 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: Any = None,
     call = _runtime.JitFunction(state.miss, static.argnums, static.argnames)
     functools.update_wrapper(call, fun, updated=())
     call.__name__ = state.name
-    call.lower = functools.partial(_lower, state)
+    call.lower = public(functools.partial(_lower, state))
     call.clear_cache = functools.partial(_clear, state, call)
-    call.eval_shape = functools.partial(_eval_shape, state)
+    call.eval_shape = public(functools.partial(_eval_shape, state))
     _functions.add(call)
     return call
 
@@ -269,6 +267,7 @@ class Compiled:
         self._static = static
         self._executable = executable_of(traced.jaxpr)
 
+    @public
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         (dynamic, keywords), fixed = self._static.split(args, kwargs)
         leaves, tree = flatten_args((dynamic, keywords), "compiled function")

@@ -17,12 +17,14 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Primitive
 from functrans.core.source import Source
 from functrans.core.trace import Params, Trace, Tracer, process_in
+from functrans.core.tree import known_leaf, tree_map
 from functrans.transforms.closed import stage_closed
 from functrans.transforms.tangents import instantiate, tangent_aval
 
-__all__ = ["JVPTrace", "JVPTracer", "jvp_flat", "jvp_jaxpr"]
+__all__ = ["JVPTrace", "JVPTracer", "jvp_flat", "jvp_jaxpr", "strip_tangents"]
 
 
+@known_leaf
 class JVPTracer(Tracer):
     """A primal value with its tangent."""
 
@@ -111,6 +113,11 @@ def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any],
     finally:
         trace.alive = False
     return outs, out_tangents
+
+
+def strip_tangents(aux: Any) -> Any:
+    """Auxiliary outputs as they leave the transform: without the tangents that end with it."""
+    return tree_map(lambda x: x.primal if type(x) is JVPTracer and not x._trace.alive else x, aux)
 
 
 _cache: WeakKeyDictionary[Jaxpr, dict[Any, tuple[Jaxpr, tuple[bool, ...]]]] = WeakKeyDictionary()

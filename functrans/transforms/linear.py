@@ -19,6 +19,7 @@ from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Linear, Primitive
 from functrans.core.trace import Params, Trace, Tracer, process_in
+from functrans.core.tree import known_leaf
 from functrans.primitives.differentiable import add_any
 from functrans.transforms.closed import stage_closed
 from functrans.transforms.tangents import instantiate_aval
@@ -26,6 +27,7 @@ from functrans.transforms.tangents import instantiate_aval
 __all__ = ["LinearTrace", "LinearTracer", "transpose_flat", "transpose_jaxpr"]
 
 
+@known_leaf
 class LinearTracer(Tracer):
     """A value that depends linearly on the inputs of its trace; `index` is its place on the tape."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.convert import to_array
-from functrans.core.errors import DTypeError, ShapeError, hide_internal_frames
+from functrans.core.errors import ArgumentError, DTypeError, ShapeError, public
 from functrans.core.keypath import keystr
 from functrans.core.source import user_source
 from functrans.core.tree import (
@@ -52,8 +52,14 @@ class VJP:
         self._out_tree = out_tree
         self._out_avals = [get_aval(o) for o in outs]
 
-    def __call__(self, cotangent: Any) -> Any:
-        cts, tree = tree_flatten(cotangent)
+    @public
+    def __call__(self, *cotangent: Any) -> Any:
+        if len(cotangent) != 1:
+            raise ArgumentError(
+                f"the function from vjp takes one cotangent, got {len(cotangent)}.",
+                why="it has the structure of the output: a tuple for several outputs.",
+                fix="pull((ct_0, ct_1)) for a function that returns a tuple")
+        cts, tree = tree_flatten(cotangent[0])
         if tree != self._out_tree:
             check_same_structure(self._out_tree, tree, "the cotangent (compared with the output)")
         cts = [check_cotangent(ct, aval, self._out_tree, i)
@@ -104,13 +110,10 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     leaves, tree = flatten_args(primals, "vjp")
     active = [is_differentiable(get_aval(x)) for x in leaves]
     flat = FlatFunction(fun, tree, {}, "vjp", has_aux)
-    try:
-        outs, derivative = linearize_flat(flat, leaves, active)
-    except Exception as error:
-        raise hide_internal_frames(error) from error.__cause__
+    outs, derivative = linearize_flat(flat, leaves, active)
     pull = VJP(derivative, active, leaves, tree, flat.out_tree, outs)
     out = tree_unflatten(flat.out_tree, outs)
-    return (out, pull, flat.aux) if has_aux else (out, pull)
+    return (out, pull, strip_tangents(flat.aux)) if has_aux else (out, pull)
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -128,11 +131,9 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     leaves, tree = flatten_args(primals, "linearize")
     active = [is_differentiable(get_aval(x)) for x in leaves]
     flat = FlatFunction(fun, tree, {}, "linearize", has_aux)
-    try:
-        outs, derivative = linearize_flat(flat, leaves, active)
-    except Exception as error:
-        raise hide_internal_frames(error) from error.__cause__
+    outs, derivative = linearize_flat(flat, leaves, active)
 
+    @public
     def push(*tangents: Any) -> Any:
         given, given_tree = tree_flatten(tangents)
         if given_tree != tree:
@@ -143,7 +144,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
                                               zip(out_tangents, outs, strict=True)])
 
     out = tree_unflatten(flat.out_tree, outs)
-    return (out, push, flat.aux) if has_aux else (out, push)
+    return (out, push, strip_tangents(flat.aux)) if has_aux else (out, push)
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
@@ -161,6 +162,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     avals = [ShapedArray(tuple(x.shape), dtypes.as_dtype(x.dtype)) if hasattr(x, "shape")
              else get_aval(to_array(x)).strong() for x in specs]
 
+    @public
     def transposed(cotangent: Any) -> tuple[Any, ...]:
         flat = FlatFunction(fun, tree, {}, "linear_transpose")
         cts, ct_tree = tree_flatten(cotangent)

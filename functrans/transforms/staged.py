@@ -9,12 +9,18 @@ from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval, shape_text
 from functrans.core.convert import to_array
 from functrans.core.dims import Dim
-from functrans.core.errors import hide_internal_frames
+from functrans.core.errors import public
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import ClosedJaxpr
 from functrans.core.staging import stage
 from functrans.core.trace import Tracer
-from functrans.core.tree import known_leaf, tree_flatten, tree_map, tree_unflatten
+from functrans.core.tree import (
+    check_same_structure,
+    known_leaf,
+    tree_flatten,
+    tree_map,
+    tree_unflatten,
+)
 from functrans.transforms.flat import FlatFunction, check_callable, name_of, wraps
 
 __all__ = ["ShapeDtypeStruct", "aval_of", "closure_convert", "eval_shape", "make_jaxpr"]
@@ -106,10 +112,7 @@ def stage_call(fun: Callable[..., Any], args: Any, name: str) -> tuple[ClosedJax
     """The jaxpr of a function of pytrees, and the structure of its output."""
     leaves, tree = tree_flatten(args)
     flat = FlatFunction(fun, tree, {}, name)
-    try:
-        return stage(flat, [aval_of(x) for x in leaves], name=name), flat.out_tree
-    except Exception as error:
-        raise hide_internal_frames(error) from error.__cause__
+    return stage(flat, [aval_of(x) for x in leaves], name=name), flat.out_tree
 
 
 def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
@@ -146,12 +149,13 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Any, l
     hoisted = [dtypes.kind(get_aval(c).dtype) in "fc" for c in closed.consts]
     values = [c for c, h in zip(closed.consts, hoisted, strict=True) if h]
 
+    @public
     def converted(*args_and_values: Any) -> Any:
         count = len(args_and_values) - len(values)
         args, given = args_and_values[:count], iter(args_and_values[count:])
         leaves, tree = tree_flatten(tree_map(to_array, args))
         if tree != in_tree:
-            raise TypeError(f"closure_convert: called with {tree}, made for {in_tree}")
+            check_same_structure(in_tree, tree, "closure_convert: the tuple of arguments")
         consts = [next(given) if h else c for c, h in zip(closed.consts, hoisted, strict=True)]
         return tree_unflatten(out_tree, eval_jaxpr(closed.jaxpr, consts, *leaves))
 

@@ -12,7 +12,6 @@ from functrans.core.errors import (
     ArgumentError,
     AxisSizeError,
     ShapeError,
-    hide_internal_frames,
 )
 from functrans.core.keypath import keystr
 from functrans.core.source import user_source
@@ -59,12 +58,9 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name
         size = _axis_size(leaves, axes, tree, axis_size, name_of(fun))
         axes = [None if a is None else a % x.ndim for a, x in zip(axes, leaves, strict=True)]
         flat = FlatFunction(lambda a, k: fun(*a, **k), tree, {}, "vmap")
-        try:
-            if chunk_size is not None and not isinstance(size, Dim) and size > chunk_size:
-                return _map_in_chunks(flat, leaves, axes, size, chunk_size, axis_name, out_axes)
-            outs, mapped = batch_flat(flat, MappedAxis(size, axis_name), leaves, axes)
-        except Exception as error:
-            raise hide_internal_frames(error) from error.__cause__
+        if chunk_size is not None and not isinstance(size, Dim) and size > chunk_size:
+            return _map_in_chunks(flat, leaves, axes, size, chunk_size, axis_name, out_axes)
+        outs, mapped = batch_flat(flat, MappedAxis(size, axis_name), leaves, axes)
         wanted = _output_axes(out_axes, flat.out_tree)
         placed = [_place(x, a, w, size, flat.out_tree, i)
                   for i, (x, a, w) in enumerate(zip(outs, mapped, wanted, strict=True))]
