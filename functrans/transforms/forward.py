@@ -20,7 +20,7 @@ from functrans.core.keypath import keystr
 from functrans.core.source import user_source
 from functrans.core.tree import check_same_structure, tree_flatten, tree_paths, tree_unflatten
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args
-from functrans.transforms.jvp import jvp_flat
+from functrans.transforms.jvp import jvp_flat, strip_tangents
 from functrans.transforms.tangents import instantiate, tangent_aval
 
 __all__ = ["check_tangents", "jvp", "public_tangent"]

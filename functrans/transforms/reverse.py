@@ -23,6 +23,7 @@ from functrans.core.tree import (
 from functrans.primitives.base import zeros
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args
 from functrans.transforms.forward import check_tangents, public_tangent
+from functrans.transforms.jvp import strip_tangents
 from functrans.transforms.linear import transpose_flat
 from functrans.transforms.linearize import LinearMap, linearize_flat
 from functrans.transforms.tangents import is_differentiable
