@@ -120,11 +120,6 @@ def strip_tangents(aux: Any) -> Any:
     return tree_map(lambda x: x.primal if type(x) is JVPTracer and not x._trace.alive else x, aux)
 
 
-def strip_tangents(aux: Any) -> Any:
-    """Auxiliary outputs as they leave the transform: without the tangents that end with it."""
-    return tree_map(lambda x: x.primal if type(x) is JVPTracer and not x._trace.alive else x, aux)
-
-
 _cache: WeakKeyDictionary[Jaxpr, dict[Any, tuple[Jaxpr, tuple[bool, ...]]]] = WeakKeyDictionary()
 
 
