@@ -12,7 +12,7 @@ from functrans.core.errors import ArgumentError
 __all__ = ["callback", "print"]
 
 
-def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:  # noqa: A001
+def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     """Print values when the program runs, formatted as by `str.format`.
 
     Raises ArgumentError when the format does not fit the arguments.

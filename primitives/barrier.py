@@ -56,8 +56,8 @@ class CheckpointName(LinearPrimitive):
     def evaluate(self, x: Any, *, name: str) -> Any:
         return x
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> Any:
-        return self.bind(primals[0], name=name), tangents[0]
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        return self.bind(primals[0], **params), tangents[0]
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, name: str) -> Any:
         return self.bind(operands[0], name=name), axes[0]

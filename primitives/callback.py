@@ -103,7 +103,7 @@ def one_by_one(callback: Any, mapped: Sequence[bool], out_avals: Sequence[Shaped
 
 
 class IoCallback(Callback):
-    """A Python function with side effects: it is called once for each time the program gets there."""
+    """A Python function with side effects, called once for each time the program gets there."""
 
     has_effect = True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from functrans.core.primitive import Linear, Primitive, Sample
 from functrans.core.source import user_source
 from functrans.primitives.base import full, sample_array, shapes_differ, zeros
 from functrans.primitives.broadcast import align_batch, broadcast_in_dim
+from functrans.primitives.differentiable import Rule
 from functrans.primitives.elementwise import Elementwise
 
 
@@ -21,7 +22,7 @@ class Comparison(Elementwise, abstract=True):
     """An elementwise relation; the result is boolean."""
 
     kinds = "biuf"
-    derivatives = (None, None)
+    derivatives: ClassVar[tuple[Rule | None, ...]] = (None, None)
     sample_dtype = np.dtype(np.float32)
 
     def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -82,7 +83,7 @@ class Bitwise(Elementwise, abstract=True):
 
     kinds = "biu"
     domain = ((0.0, 20.0),)
-    derivatives = (None, None)
+    derivatives: ClassVar[tuple[Rule | None, ...]] = (None, None)
     sample_dtype = np.dtype(np.int32)
 
 

@@ -29,7 +29,7 @@ class ConvertElementType(Primitive):
         return ShapedArray(x.shape, new_dtype, weak_type)
 
     def evaluate(self, x: Any, *, new_dtype: np.dtype[Any],
-                 weak_type: bool = False) -> np.ndarray[Any, Any]:
+                 weak_type: bool = False) -> Any:
         x = np.asarray(x)
         source, target = dtypes.kind(x.dtype), dtypes.kind(new_dtype)
         if source == "c" and target != "c":
@@ -90,7 +90,7 @@ class BitcastConvertType(Primitive):
                              why=f"{new} bytes are made of {new // old} elements of {old} bytes.")
         return ShapedArray(x.shape[:-1], new_dtype)
 
-    def evaluate(self, x: Any, *, new_dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    def evaluate(self, x: Any, *, new_dtype: np.dtype[Any]) -> Any:
         x = np.asarray(x, order="C")  # np.ascontiguousarray would give scalars an axis
         old, new = x.dtype.itemsize, new_dtype.itemsize
         if old < new:

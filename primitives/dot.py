@@ -49,7 +49,8 @@ class DotGeneral(Differentiable):
                 raise ShapeError(
                     f"the product of {x} and {y} does not fit: {role} axis {i} of the first has "
                     f"size {x.shape[i]}, axis {j} of the second {y.shape[j]}.",
-                    where=user_source(), fix="transpose or reshape one of them, for example x @ y.T")
+                    where=user_source(),
+                    fix="transpose or reshape one of them, for example x @ y.T")
         if x.dtype != y.dtype:
             raise DTypeError(f"dot_general needs operands of one dtype, got {x} and {y}.",
                              where=user_source(), fix=f"y.astype({x.dtype.name!r})")
@@ -60,7 +61,7 @@ class DotGeneral(Differentiable):
         return ShapedArray(shape, dtype, x.weak_type and y.weak_type)
 
     def evaluate(self, x: Any, y: Any, *, dimension_numbers: DimensionNumbers,
-                 preferred_element_type: np.dtype[Any] | None = None) -> np.ndarray[Any, Any]:
+                 preferred_element_type: np.dtype[Any] | None = None) -> Any:
         x, y = np.asarray(x), np.asarray(y)
         if preferred_element_type is not None and preferred_element_type != x.dtype \
                 and not dtypes.is_half(preferred_element_type):
@@ -75,10 +76,7 @@ class DotGeneral(Differentiable):
         inner = int(np.prod([x.shape[d] for d in cx], dtype=np.int64))
         a = x.transpose(bx + fx + cx).reshape((*batch, int(np.prod(rows, dtype=np.int64)), inner))
         b = y.transpose(by + cy + fy).reshape((*batch, inner, int(np.prod(cols, dtype=np.int64))))
-        if not cx:
-            out = a * b
-        else:
-            out = np.matmul(a, b)
+        out = np.matmul(a, b) if cx else a * b
         return out.reshape(batch + rows + cols)
 
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:

@@ -98,7 +98,7 @@ class ReduceProd(Reduction):
     ufunc = np.multiply
     kinds = "biufc"
 
-    def evaluate(self, x: Any, *, axes: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    def evaluate(self, x: Any, *, axes: tuple[int, ...]) -> Any:
         x = np.asarray(x)
         return np.multiply.reduce(x, axes, dtype=x.dtype)
 

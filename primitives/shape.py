@@ -148,7 +148,8 @@ class Pad(Primitive):
     def evaluate(self, x: Any, value: Any, *,
                  padding_config: tuple[tuple[int, int, int], ...]) -> np.ndarray[Any, Any]:
         x = np.asarray(x)
-        x = x[tuple(builtins.slice(None if i else max(-low, 0), None) for low, _, i in padding_config)]
+        x = x[tuple(builtins.slice(None if i else max(-low, 0), None)
+                    for low, _, i in padding_config)]
         shape, where = [], []
         crop = []
         for size, (low, high, interior) in zip(x.shape, padding_config, strict=True):

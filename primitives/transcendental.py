@@ -251,7 +251,8 @@ class Polygamma(Elementwise):
         factorial = math.factorial(n)
         tail = math.factorial(n - 1) / w**n + factorial / (2 * w ** (n + 1))
         for k, b in enumerate(_BERNOULLI, start=1):
-            tail = tail + b * math.factorial(2 * k + n - 1) / math.factorial(2 * k) / w ** (2 * k + n)
+            scale = b * math.factorial(2 * k + n - 1) / math.factorial(2 * k)
+            tail = tail + scale / w ** (2 * k + n)
         return (sign * (factorial * total + tail)).astype(x.dtype)
 
     def samples(self) -> Iterator[Sample]:

@@ -11,7 +11,7 @@ from typing import Any
 from functrans.core.dims import Size
 from functrans.core.errors import AxisNameError
 
-__all__ = ["MappedAxis", "axis_names", "bound_axis_size", "bound_axes"]
+__all__ = ["MappedAxis", "axis_names", "bound_axes", "bound_axis_size"]
 
 _bound: ContextVar[tuple[tuple[Any, Size], ...]] = ContextVar("functrans_axes", default=())
 
@@ -46,6 +46,7 @@ def axis_names(names: Any) -> tuple[Any, ...]:
 
 def bound_axis_size(name: Any) -> Size:
     """The size of the innermost axis called `name`; raises AxisNameError when there is none."""
+    size: Size
     for bound, size in reversed(_bound.get()):
         if bound == name:
             return size

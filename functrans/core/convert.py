@@ -41,7 +41,8 @@ def to_array(x: Any, what: str = "an argument") -> Any:
                             "lambda x: fun(x, other)")
 
 
-def to_arrays(leaves: Sequence[Any], what: str, paths: Sequence[KeyPath] | None = None) -> list[Any]:
+def to_arrays(leaves: Sequence[Any], what: str,
+              paths: Sequence[KeyPath] | None = None) -> list[Any]:
     """All leaves of a tree as arrays; `what` and the key path name the one that is not."""
     result = []
     for i, x in enumerate(leaves):

@@ -37,7 +37,8 @@ class Dim:
     @property
     def expr(self) -> sympy.Expr:
         if self._expr is None:
-            import sympy  # lazy: only programs with symbolic arithmetic pay for it
+            # lazy: only programs with symbolic arithmetic pay for it
+            import sympy  # noqa: PLC0415
 
             self._expr = sympy.Symbol(self.name, integer=True, nonnegative=True)
         return self._expr
@@ -105,7 +106,7 @@ class Dim:
         return self._decide(self.expr >= _expr(other), ">=", other)
 
     def _decide(self, relation: object, symbol: str, other: Size) -> bool:
-        import sympy  # lazy: see `expr`
+        import sympy  # noqa: PLC0415  lazy: see `expr`
 
         if relation in (sympy.true, sympy.false):
             return relation is sympy.true
@@ -126,7 +127,7 @@ def _is_int(x: Size, value: int) -> bool:
 def _expr(x: Size) -> sympy.Expr:
     if isinstance(x, Dim):
         return x.expr
-    import sympy  # lazy: see `expr`
+    import sympy  # noqa: PLC0415  lazy: see `expr`
 
     return sympy.Integer(int(x))
 

@@ -18,8 +18,8 @@ from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.jaxpr import Atom, Jaxpr, Literal, Var
 from functrans.core.prune import prune_jaxpr
-from functrans.core.source import GENERATED
 from functrans.core.sizes import learn_sizes, learned_names, substitute
+from functrans.core.source import GENERATED
 
 __all__ = ["Program", "eval_jaxpr", "interpret", "program_of"]
 
@@ -60,8 +60,8 @@ class Program:
     """A jaxpr made ready to run on NumPy arrays, again and again.
 
     With known sizes it is one straight-line Python function (a step costs 0.1 us more than the call
-    of its NumPy function; a loop over steps cost 0.6 us). With named sizes, which change from run to
-    run, it is a loop that learns them on the way.
+    of its NumPy function; a loop over steps cost 0.6 us). With named sizes, which change from run
+    to run, it is a loop that learns them on the way.
     """
 
     __slots__ = ("_quiet", "run")

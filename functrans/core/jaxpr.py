@@ -44,7 +44,7 @@ class Literal:
         return f"Literal({self.value}:{self.aval})"
 
 
-Atom = Union[Var, Literal]
+Atom = Var | Literal
 
 
 class Equation:

@@ -171,7 +171,7 @@ class Primitive:
         return self.name
 
 
-def _narrow(x: Any, half: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def _narrow(x: Any, half: np.dtype[Any]) -> Any:
     x = np.asarray(x)
     return x.astype(half) if x.dtype == np.float32 else x
 

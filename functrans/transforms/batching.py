@@ -80,6 +80,7 @@ class BatchTrace(Trace):
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
         values, axes, batched = self.split(args)
+        extra: dict[str, Any]
         if primitive.collective and self.axis.name is not None \
                 and self.axis.name in axis_names(params["axis_name"]):
             rule, extra = primitive.batch_collective, {"axis": self.axis}  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Mapping a few elements at a time: a scan over chunks, checkpointed so that gradients stay small."""
+"""Mapping a few elements at a time: a scan over chunks, checkpointed to keep gradients small."""
 
 from __future__ import annotations
 

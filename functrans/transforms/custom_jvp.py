@@ -118,7 +118,7 @@ def trace_add(trace: JVPTrace, x: Any, y: Any) -> Any:
 
 
 def _count_outputs(avals: Sequence[ShapedArray]) -> int:
-    """How many of outputs-then-tangents are outputs: tangents follow for the differentiable ones."""
+    """How many of outputs-then-tangents are outputs: the differentiable ones have tangents."""
     for n in range(len(avals), -1, -1):
         if n + sum(differentiable_flags(avals[:n])) == len(avals):
             return n
@@ -152,7 +152,8 @@ class CustomJvpCall(HigherOrder):
         return outs, out_tangents
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any], *, linearize_jaxpr: Any,
-                  call_jaxpr: Jaxpr, rule_jaxpr: Jaxpr | LazyJaxpr, num_consts: tuple[int, int]) -> Any:
+                  call_jaxpr: Jaxpr, rule_jaxpr: Jaxpr | LazyJaxpr,
+                  num_consts: tuple[int, int]) -> Any:
         outs, out_tangents = _apply_rule(primals, tangents, rule_jaxpr, num_consts, call_jaxpr)
         own, _, args = _groups(primals, num_consts)
         closure, _, _ = _groups(tangents, num_consts)
@@ -167,8 +168,8 @@ class CustomJvpCall(HigherOrder):
         flags = differentiable_flags(call_jaxpr.in_avals[num_consts[0]:])
         tangents = [b for b, f in zip(args, flags, strict=True) if f]
         call, _ = batch_jaxpr(call_jaxpr, axis, [*own, *args], True)
-        flags = [*of_rule, *args, *tangents]
-        rule = LazyJaxpr(lambda: batch_jaxpr(known_jaxpr(rule_jaxpr), axis, flags, True)[0])
+        of_all = [*of_rule, *args, *tangents]
+        rule = LazyJaxpr(lambda: batch_jaxpr(known_jaxpr(rule_jaxpr), axis, of_all, True)[0])
         outs = self.bind(*front(operands, axes), call_jaxpr=call, rule_jaxpr=rule,
                          num_consts=num_consts)
         return outs, [0] * len(outs)
@@ -207,7 +208,7 @@ def closure_tangents(jaxpr: Jaxpr, operands: Sequence[Any], closure: Sequence[An
 custom_jvp_call_p = CustomJvpCall()
 
 
-class custom_jvp:  # noqa: N801  a decorator, named as in JAX
+class custom_jvp:  # a decorator, named as in JAX
     """A function whose derivative is given by `defjvp` or `defjvps` instead of being derived.
 
     Arguments at `nondiff_argnums` are passed to the rule first, and need not be arrays.
@@ -313,9 +314,10 @@ class _FlatRule:
         check_rule_tree(out_tree, tangent_tree, f"the tangent from the jvp rule {self.name}",
                         "its output")
         outs = [to_array(o, f"an output of the jvp rule {self.name}") for o in outs]
+        what = f"a tangent from the jvp rule {self.name}"
         checked = [check_rule_leaf(
             t if getattr(t, "dtype", None) == dtypes.float0 else
-            instantiate(None, o) if isinstance(t, SymbolicZero) else to_array(t, f"a tangent from the jvp rule {self.name}"), get_aval(o),
-            f"a tangent from the jvp rule {self.name}", "its output")
+            instantiate(None, o) if isinstance(t, SymbolicZero) else to_array(t, what),
+            get_aval(o), what, "its output")
             for o, t in zip(outs, out_tangents, strict=True)]
         return outs + [t for t in checked if t is not None]

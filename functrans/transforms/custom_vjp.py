@@ -279,7 +279,7 @@ def _batched_backward(axis: MappedAxis, backward: Any, axes: Sequence[int | None
     outs, mapped = batch_flat(run, axis, [*residuals, *given],
                               [0] * (len(residuals) + len(given)))
     results = iter(zip(outs, mapped, strict=True))
-    placed = []
+    placed: list[Any] = []
     for keep, wanted in zip(kept, axes, strict=True):
         if not keep:
             placed.append(None)
@@ -386,7 +386,7 @@ def _apply_rules(primals: Sequence[Any], tangents: Sequence[Any], call_jaxpr: Ja
 custom_vjp_call_p = CustomVjpCall()
 
 
-class custom_vjp:  # noqa: N801  a decorator, named as in JAX
+class custom_vjp:  # a decorator, named as in JAX
     """A function whose reverse-mode derivative is given by `defvjp` instead of being derived.
 
     `fwd(*args) -> (out, residuals)` and `bwd(*nondiff, residuals, ct) -> cotangents`, a tuple with

@@ -44,7 +44,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     for name, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, (tuple, list)):
             raise ArgumentError(f"jvp: {name} must be a tuple of arguments, got "
-                                f"{type(value).__name__}.", fix=f"jvp(fun, (x,), (t,))")
+                                f"{type(value).__name__}.", fix="jvp(fun, (x,), (t,))")
     leaves, tree = flatten_args(primals, "jvp")
     given, given_tree = tree_flatten(tuple(tangents))
     if tree != given_tree:

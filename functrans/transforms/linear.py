@@ -29,7 +29,7 @@ __all__ = ["LinearTrace", "LinearTracer", "transpose_flat", "transpose_jaxpr"]
 
 @known_leaf
 class LinearTracer(Tracer):
-    """A value that depends linearly on the inputs of its trace; `index` is its place on the tape."""
+    """A value that depends linearly on its trace's inputs; `index` is its place on the tape."""
 
     __slots__ = ("_aval", "index")
 
@@ -188,7 +188,8 @@ def _transpose_jaxpr(jaxpr: Jaxpr, linear: tuple[bool, ...], nonzero: tuple[bool
 
         def apply(*tangents: Any) -> list[Any]:
             lin, rest = iter(tangents), iter(others)
-            return eval_jaxpr(jaxpr, (), *[next(lin) if is_lin else next(rest) for is_lin in linear])
+            return eval_jaxpr(jaxpr, (), *[next(lin) if is_lin else next(rest)
+                                           for is_lin in linear])
 
         results = transpose_flat(apply, linear_avals, cts)
         return [instantiate_aval(c, a) for c, a in zip(results, linear_avals, strict=True)]

@@ -62,7 +62,7 @@ class LinearMap:
                                     cotangents)
 
     def stage(self, name: str) -> ClosedJaxpr:
-        """The map as a jaxpr from tangents to the outputs that are not None; constants: residuals."""
+        """The map as a jaxpr from tangents to the outputs that are not None; consts: residuals."""
         avals = [x.aval for x in self.inputs if x is not None]
         return stage(lambda *ts: [t for t in self.forwards(ts) if t is not None], avals, name=name)
 

@@ -179,7 +179,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
             return outs
 
         results = transpose_flat(checked, avals, arrays)
-        return tree_unflatten(tree, [zeros(a) if r is None else r for r, a in
-                                     zip(results, avals, strict=True)])  # type: ignore[no-any-return]
+        filled = [zeros(a) if r is None else r for r, a in zip(results, avals, strict=True)]
+        return tree_unflatten(tree, filled)  # type: ignore[no-any-return]
 
     return transposed

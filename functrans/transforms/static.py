@@ -80,11 +80,12 @@ class StaticArguments:
         nums = {i % len(args) if i < 0 else i for i in self.argnums}
         fixed_args = tuple((i, args[i]) for i in sorted(nums) if i < len(args))
         fixed_kwargs = tuple((k, kwargs[k]) for k in sorted(kwargs) if k in self.argnames)
-        for key, value in (*fixed_args, *fixed_kwargs):
+        fixed: tuple[tuple[int | str, Any], ...] = (*fixed_args, *fixed_kwargs)
+        for key, value in fixed:
             self._check_hashable(key, value)
         dynamic = tuple(a for i, a in enumerate(args) if i not in nums)
         keywords = {k: v for k, v in kwargs.items() if k not in self.argnames}
-        typed = tuple((k, Static(v)) for k, v in (*fixed_args, *fixed_kwargs))
+        typed = tuple((k, Static(v)) for k, v in fixed)
         return (dynamic, keywords), (len(args), typed)
 
     def restore(self, fun: Callable[..., Any], fixed: Any) -> Callable[..., Any]:

@@ -72,7 +72,7 @@ def test_vmap_is_a_loop(case):
     eager = case.outs(*case.args)
     count = len(case.args)
     for mapped in itertools.product((False, True), repeat=count):
-        if not any(mapped) or count > 4 and sum(mapped) not in (1, count):
+        if not any(mapped) or (count > 4 and sum(mapped) not in (1, count)):
             continue
         for axis in (0, -1):
             in_axes = tuple(axis if m else None for m in mapped)
