@@ -257,4 +257,4 @@ def canonical_axes(axes: int | Sequence[int] | None, ndim: int) -> tuple[int, ..
 
 
 def prod(sizes: Sequence[Size]) -> Size:
-    return math.prod(sizes)  # type: ignore[arg-type]
+    return math.prod(sizes)

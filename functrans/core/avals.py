@@ -33,7 +33,7 @@ class ShapedArray:
 
     @property
     def size(self) -> Size:
-        return math.prod(self.shape)  # type: ignore[arg-type]
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> Size:

@@ -60,7 +60,7 @@ class Primitive:
     higher_order: ClassVar[bool] = False
     # float16 and bfloat16 operands are widened to float32 for evaluation, and results narrowed
     widens_halves: ClassVar[bool] = True
-    # evaluation never overflows, divides or meets NaN: NumPy need not be told to keep quiet about it
+    # evaluation never overflows, divides or meets NaN: NumPy need not be told to keep quiet
     is_quiet: ClassVar[bool] = False
     # reads or writes something outside the program: never removed, never reordered
     has_effect: ClassVar[bool] = False
@@ -99,8 +99,8 @@ class Primitive:
         """One operation per element of the output and every operand read once, unless refined."""
         outs = self.type(*avals, **params)
         outs = outs if self.multiple_results else [outs]
-        moved = sum((a.nbytes for a in (*avals, *outs)), start=0)  # type: ignore[misc]
-        return Cost(sum((a.size for a in outs), start=0), moved)  # type: ignore[misc]
+        moved = sum((a.nbytes for a in (*avals, *outs)), start=0)
+        return Cost(sum((a.size for a in outs), start=0), moved)
 
     def decided_sizes(self, params: Mapping[str, Any]) -> frozenset[str]:
         """Names of the symbolic sizes of the results that running the operation decides."""
@@ -195,4 +195,4 @@ class HigherOrder(Primitive, abstract=True):
 
 
 def size_of(shape: Sequence[Size]) -> Size:
-    return math.prod(shape)  # type: ignore[arg-type]
+    return math.prod(shape)
