@@ -13,7 +13,7 @@ from functrans.core.primitive import Linear, Sample
 from functrans.primitives.base import sample_array
 from functrans.primitives.compare import eq, where
 from functrans.primitives.convert import convert_element_type
-from functrans.primitives.elementwise import Elementwise, bilinear, fit, unary_linear
+from functrans.primitives.elementwise import Elementwise, Operation, bilinear, fit, unary_linear
 
 
 class Neg(Elementwise):
@@ -296,12 +296,19 @@ log_p = Log()
 abs_p, nextafter_p = Abs(), Nextafter()
 real_p, imag_p, complex_p, conj_p = Real(), Imag(), Complex(), Conj()
 
-neg, add, sub, mul, div, rem = (p.eager for p in (neg_p, add_p, sub_p, mul_p, div_p, rem_p))
-pow, max, min, sign = pow_p.eager, max_p.eager, min_p.eager, sign_p.eager
-floor, ceil, trunc, rint = floor_p.eager, ceil_p.eager, trunc_p.eager, round_p.eager
-log = log_p.eager
-abs, nextafter = abs_p.eager, nextafter_p.eager
-real, imag, complex, conj = real_p.eager, imag_p.eager, complex_p.eager, conj_p.eager
+# annotated where rules above refer to them: a type checker infers names only after class bodies
+neg: Operation = neg_p.eager
+mul: Operation = mul_p.eager
+div: Operation = div_p.eager
+pow: Operation = pow_p.eager
+trunc: Operation = trunc_p.eager
+real: Operation = real_p.eager
+imag: Operation = imag_p.eager
+complex: Operation = complex_p.eager
+conj: Operation = conj_p.eager
+add, sub, rem, log = add_p.eager, sub_p.eager, rem_p.eager, log_p.eager
+max, min, sign, abs = max_p.eager, min_p.eager, sign_p.eager, abs_p.eager
+floor, ceil, rint, nextafter = floor_p.eager, ceil_p.eager, round_p.eager, nextafter_p.eager
 
 
 def integer_pow(x: Any, y: int) -> Any:

@@ -22,7 +22,10 @@ from functrans.primitives.broadcast import (
 )
 from functrans.primitives.differentiable import Differentiable, Rule, linear
 
-__all__ = ["Elementwise", "bilinear", "fit", "linear", "unary_linear"]
+__all__ = ["Elementwise", "Operation", "bilinear", "fit", "linear", "unary_linear"]
+
+Operation = Callable[..., Any]
+"""A primitive as a function of arrays, tracers and Python scalars."""
 
 
 class Elementwise(Differentiable, abstract=True):
@@ -45,7 +48,7 @@ class Elementwise(Differentiable, abstract=True):
 
     def __init__(self) -> None:
         ufunc = self.ufunc or self.evaluate
-        self.eager: Any = self.bind
+        self.eager: Operation = self.bind
         if isinstance(ufunc, np.ufunc):
             self.eager = EagerOp(
                 ufunc, self.bind, self.name, self.__doc__,

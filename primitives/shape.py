@@ -355,14 +355,14 @@ def reshape(x: Any, new_sizes: Sequence[Size], dimensions: None = None) -> Any:
     >>> ft.lax.reshape(ft.numpy.arange(6), (2, -1)).shape
     (2, 3)
     """
-    sizes = tuple(s if isinstance(s, Dim) else operator.index(s) for s in new_sizes)
+    sizes: Shape = tuple(s if isinstance(s, Dim) else operator.index(s) for s in new_sizes)
     shape = x.shape
     if sizes == shape:
         return x
     if -1 in sizes:
         at = sizes.index(-1)
-        known = prod(sizes[:at] + sizes[at + 1:])
-        total = prod(shape)
+        known: Any = prod(sizes[:at] + sizes[at + 1:])
+        total: Any = prod(shape)
         if _is_zero(known) or total % known != 0:
             raise ShapeError(f"cannot reshape {get_aval(x)} to {sizes}.", where=user_source(),
                              why=f"{total} elements do not divide into {known}.")
@@ -407,8 +407,9 @@ def slice_in_dim(x: Any, start_index: Size, limit_index: Size, stride: int = 1,
     axis %= x.ndim
     if _is_zero(start_index) and limit_index == x.shape[axis] and stride == 1:
         return x
-    starts, limits, strides = [0] * x.ndim, list(x.shape), [1] * x.ndim
-    starts[axis], limits[axis], strides[axis] = start_index, limit_index, stride  # type: ignore[call-overload]
+    starts: list[Size] = [0] * x.ndim
+    limits, strides = list(x.shape), [1] * x.ndim
+    starts[axis], limits[axis], strides[axis] = start_index, limit_index, stride
     return slice(x, starts, limits, strides)
 
 

@@ -12,7 +12,7 @@ from functrans import _runtime
 from functrans.core.primitive import Sample
 from functrans.primitives.arithmetic import add, div, integer_pow, log_p, mul, neg, sub
 from functrans.primitives.base import sample_array
-from functrans.primitives.elementwise import Elementwise
+from functrans.primitives.elementwise import Elementwise, Operation
 
 _POSITIVE = ((0.2, 3.0),)
 _UNIT = ((-0.9, 0.9),)
@@ -272,14 +272,19 @@ sinh_p, cosh_p, tanh_p, asinh_p, acosh_p, atanh_p = (
 logistic_p, erf_p, erfc_p, erf_inv_p = Logistic(), Erf(), Erfc(), ErfInv()
 lgamma_p, digamma_p, polygamma_p = Lgamma(), Digamma(), Polygamma()
 
-exp, exp2, expm1, log, log1p = exp_p.eager, exp2_p.eager, expm1_p.eager, log_p.eager, log1p_p.eager
-sqrt, rsqrt, cbrt = sqrt_p.eager, rsqrt_p.eager, cbrt_p.eager
-sin, cos, tan, asin, acos, atan, atan2 = (
-    p.eager for p in (sin_p, cos_p, tan_p, asin_p, acos_p, atan_p, atan2_p))
-sinh, cosh, tanh, asinh, acosh, atanh = (
-    p.eager for p in (sinh_p, cosh_p, tanh_p, asinh_p, acosh_p, atanh_p))
+# annotated where rules above refer to them: a type checker infers names only after class bodies
+exp: Operation = exp_p.eager
+rsqrt: Operation = rsqrt_p.eager
+sin: Operation = sin_p.eager
+cos: Operation = cos_p.eager
+sinh: Operation = sinh_p.eager
+cosh: Operation = cosh_p.eager
+digamma: Operation = digamma_p.eager
+exp2, expm1, log, log1p = exp2_p.eager, expm1_p.eager, log_p.eager, log1p_p.eager
+sqrt, cbrt, lgamma = sqrt_p.eager, cbrt_p.eager, lgamma_p.eager
+tan, asin, acos, atan, atan2 = (p.eager for p in (tan_p, asin_p, acos_p, atan_p, atan2_p))
+tanh, asinh, acosh, atanh = (p.eager for p in (tanh_p, asinh_p, acosh_p, atanh_p))
 logistic, erf, erfc, erf_inv = logistic_p.eager, erf_p.eager, erfc_p.eager, erf_inv_p.eager
-lgamma, digamma = lgamma_p.eager, digamma_p.eager
 
 
 def polygamma(x: Any, n: int) -> Any:
