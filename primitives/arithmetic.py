@@ -28,6 +28,7 @@ class Neg(Elementwise):
 class Add(Elementwise):
     """x + y, elementwise."""
 
+    takes_scalars = True
     kinds = "iufc"
     evaluate = np.add
     derivatives = (lambda t, out, x, y: t, lambda t, out, x, y: t)
@@ -37,6 +38,7 @@ class Add(Elementwise):
 class Sub(Elementwise):
     """x - y, elementwise."""
 
+    takes_scalars = True
     kinds = "iufc"
     evaluate = np.subtract
     derivatives = (lambda t, out, x, y: t, lambda t, out, x, y: neg(t))
@@ -46,6 +48,7 @@ class Sub(Elementwise):
 class Mul(Elementwise):
     """x * y, elementwise."""
 
+    takes_scalars = True
     kinds = "biufc"
     evaluate = np.multiply
     derivatives = (lambda t, out, x, y: mul(t, y), lambda t, out, x, y: mul(x, t))
@@ -56,6 +59,7 @@ class Mul(Elementwise):
 class Div(Elementwise):
     """x / y, elementwise; integers divide towards zero, by zero giving -1 (as in XLA)."""
 
+    takes_scalars = True
     kinds = "iufc"
     domain = ((-2.0, 2.0), (0.5, 2.0))
     derivatives = (lambda t, out, x, y: div(t, y),

@@ -9,10 +9,11 @@ import numpy as np
 
 from functrans._runtime import EagerOp
 from functrans.core import dtypes
-from functrans.core.avals import rank, ShapedArray
+from functrans.core.avals import ShapedArray, get_aval, rank
 from functrans.core.errors import DTypeError
 from functrans.core.primitive import Linear, Sample
 from functrans.core.source import user_source
+from functrans.core.trace import Tracer
 from functrans.primitives.base import sample_array, shapes_differ
 from functrans.primitives.broadcast import (
     align_batch,
@@ -38,6 +39,8 @@ class Elementwise(Differentiable, abstract=True):
     kinds: ClassVar[str] = "fc"
     domain: ClassVar[tuple[tuple[float, float], ...]] = ((-2.0, 2.0),)
     arity: ClassVar[int] = 1
+    # the derivatives use a Python scalar only beside an array, which gives it its dtype
+    takes_scalars: ClassVar[bool] = False
     # what evaluates floating operands fastest, where `evaluate` is not a NumPy function itself
     ufunc: ClassVar[np.ufunc | None] = None
 
@@ -59,7 +62,15 @@ class Elementwise(Differentiable, abstract=True):
             result = self.eager.evaluate(*args)
             if result is not NotImplemented:
                 return result
+        self.check_operands(args, params)
         return super().evaluate_eagerly(args, params)
+
+    def check_operands(self, args: Sequence[Any], params: Mapping[str, Any]) -> None:
+        """Refuse what a trace refuses: NumPy would convert dtypes and broadcast shapes."""
+        avals = [None if type(x) in (bool, int, float, complex) else get_aval(x) for x in args]
+        beside = next((a.dtype for a in reversed(avals) if a is not None), None)
+        if beside is not None and not any(isinstance(x, Tracer) for x in args):
+            self.type(*[a or ShapedArray((), beside, True) for a in avals], **params)
 
     def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """The dtype of the result for operands of `dtype`."""
@@ -101,6 +112,11 @@ class Elementwise(Differentiable, abstract=True):
         return DTypeError(f"{self.name} does not take {dtype}.", where=user_source(),
                           why=f"it is defined for {wanted} arrays.",
                           fix='x.astype("float32")' if "f" in self.kinds else "")
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        if self.arity > 1 and not self.takes_scalars:
+            primals = _typed_scalars(primals)
+        return super().jvp(primals, tangents, **params)
 
     def shaped(self, term: Any, out: Any) -> Any:
         if self.arity > 1 and term.ndim != out.ndim:
@@ -152,6 +168,17 @@ class Elementwise(Differentiable, abstract=True):
         first = "f" if "f" in self.kinds else self.kinds[0]
         return np.dtype({"f": "float32", "c": "complex64", "i": "int32", "u": "uint32",
                          "b": "bool"}[first])
+
+
+def _typed_scalars(operands: Sequence[Any]) -> Sequence[Any]:
+    """Python scalars as arrays of the dtype of the arrays beside them: `sub(y, 1.0)` in a rule
+    would otherwise compute in the default dtype."""
+    if all(hasattr(x, "dtype") for x in operands):
+        return operands
+    dtype = next((x.dtype for x in operands if hasattr(x, "dtype")), None)
+    if dtype is None:
+        return operands
+    return [x if hasattr(x, "dtype") else np.asarray(x, dtype) for x in operands]
 
 
 def fit(ct: Any, operand: Linear) -> Any:

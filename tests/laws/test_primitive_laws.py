@@ -13,6 +13,7 @@ from functrans.core.avals import get_aval
 from functrans.core.check import check_jaxpr
 from functrans.core.evaluate import eval_jaxpr, interpret
 from functrans.core.staging import stage
+from functrans.primitives.elementwise import Elementwise
 from functrans.test_util import check_grads
 from tests.laws.primitives import Case, all_cases, differentiable_cases
 
@@ -160,3 +161,18 @@ def test_vmap_of_grad_is_a_loop(case):
     stacked = tuple(np.stack([a, a]) for a in args)
     for transformed in (ft.vmap(gradient), ft.jit(ft.vmap(gradient)), ft.vmap(ft.jit(gradient))):
         assert_same(transformed(*stacked), [np.stack([np.asarray(g)] * 2) for g in alone], 1e-8)
+
+
+BINARY = [c for c in SMOOTH if isinstance(c.primitive, Elementwise) and c.index == 0
+          and len(c.args) == 2 and not c.params]
+
+
+@pytest.mark.parametrize("case", BINARY, ids=str)
+def test_a_python_scalar_beside_float64_keeps_its_digits(case):
+    """Derivatives with a Python scalar operand are those with the same float64 scalar."""
+    x, y = case.args
+    scalar = float(y[0, 0]) + 1e-9
+    tangent = np.ones_like(x)
+    actual = ft.jvp(lambda v: case.outs(v, scalar), (x,), (tangent,))[1]
+    expected = ft.jvp(lambda v: case.outs(v, np.float64(scalar)), (x,), (tangent,))[1]
+    assert_same(actual, expected, 1e-14)
