@@ -88,8 +88,10 @@ class Full(Primitive):
         return np.full(shape, value, dtype)
 
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        if params["shape"] == () and type(params["value"]) in (int, float):
-            return _scalar(type(params["value"]), params["value"], params["dtype"])
+        value = params["value"]
+        if params["shape"] == () and value.__class__ in (int, float) \
+                and not (value == 0 and str(value)[0] == "-"):  # -0.0 has the key of 0.0
+            return _scalar(value.__class__, value, params["dtype"])
         return super().evaluate_eagerly(args, params)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from functrans.core import dtypes
-from functrans.core.avals import get_aval, rank, ShapedArray
+from functrans.core.avals import ShapedArray, get_aval, rank
 from functrans.core.errors import DTypeError
 from functrans.core.primitive import Linear, Primitive, Sample
 from functrans.core.source import user_source

@@ -9,7 +9,7 @@ import numpy as np
 
 from functrans import _runtime
 from functrans.core import dtypes
-from functrans.core.avals import get_aval, rank, ShapedArray
+from functrans.core.avals import ShapedArray, get_aval, rank
 from functrans.core.dims import Size
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.primitive import Cost, Linear, Sample

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 from itertools import count
 from typing import Any, Final
 
@@ -69,7 +69,7 @@ def scope(**changes: Any) -> Iterator[Config]:
         set_context_token(outer)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _token(config: Config) -> int:
     """A number for each set of settings: the runtime's part of the key of compiled programs."""
     return next(_tokens)

@@ -18,7 +18,6 @@ from functrans.core.source import user_source
 from functrans.core.tree import (
     PyTreeDef,
     broadcast_prefix,
-    tree_flatten,
     tree_paths,
     tree_unflatten,
 )
