@@ -91,7 +91,7 @@ class Full(Primitive):
         value = params["value"]
         if params["shape"] == () and value.__class__ in (int, float) \
                 and not (value == 0 and str(value)[0] == "-"):  # -0.0 has the key of 0.0
-            return _scalar(value.__class__, value, params["dtype"])
+            return _scalar(value.__class__ is int, value, params["dtype"])
         return super().evaluate_eagerly(args, params)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
@@ -108,7 +108,7 @@ class Full(Primitive):
 
 
 @lru_cache(maxsize=256)
-def _scalar(kind: type, value: Any, dtype: np.dtype[Any]) -> Any:
+def _scalar(is_int: bool, value: Any, dtype: np.dtype[Any]) -> Any:
     """The array of one scalar, made once: gradients start from 1, accumulators from 0."""
     return wrap(np.asarray(value, dtype))
 
