@@ -16,6 +16,7 @@ from functrans.core.dims import Dim, Shape, Size
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.primitive import Cost, Linear, Primitive, Sample
 from functrans.core.source import user_source
+from functrans.primitives.arithmetic import sub
 from functrans.primitives.base import LinearPrimitive, sample_array, zeros
 from functrans.primitives.broadcast import (
     align_batch,
@@ -24,7 +25,6 @@ from functrans.primitives.broadcast import (
     prod,
     reduce_sum,
 )
-from functrans.primitives.arithmetic import sub
 from functrans.primitives.compare import select_n
 
 

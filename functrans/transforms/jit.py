@@ -31,8 +31,8 @@ from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
 from functrans.lowering.backend import Executable, get_backend
 from functrans.transforms.batching import front
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of
-from functrans.transforms.static import StaticArguments
 from functrans.transforms.staged import aval_of
+from functrans.transforms.static import StaticArguments
 
 __all__ = ["Compiled", "Lowered", "clear_caches", "executable_of", "jit", "jit_p"]
 
