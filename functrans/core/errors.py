@@ -282,7 +282,7 @@ def publish(namespace: dict[str, Any], names: Sequence[str]) -> None:
             namespace[name] = public(value)
 
 
-def _leaving(error: Exception) -> Exception:
+def _leaving(error: BaseException) -> BaseException:
     """The error that the user gets: NumPy's and the runtime's own for memory get a place."""
     if isinstance(error, MemoryError) and not isinstance(error, FunctransError) \
             and _is_ours(error.__traceback__):
