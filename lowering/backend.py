@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 import numpy as np
@@ -60,6 +59,9 @@ def get_backend(name: str = "reference") -> Backend:
     Raises BackendError when there is none.
     """
     if name not in _backends:
+        # lazy: an eighth of the time of `import functrans`, for those who ask for another backend
+        from importlib.metadata import entry_points  # noqa: PLC0415
+
         for entry in entry_points(group=ENTRY_POINTS, name=name):
             register_backend(entry.load()())
     if name not in _backends:
