@@ -14,6 +14,7 @@ from functrans.core import config as _config
 from functrans.core.config import disable_jit
 from functrans.core.dims import Dim
 from functrans.core.dtypes import default_dtypes, float0
+from functrans.core.errors import publish
 from functrans.core.scope import named_scope
 from functrans.device import Device, devices
 from functrans.lax import stop_gradient
@@ -62,6 +63,8 @@ __all__ = [
     "make_jaxpr", "named_scope", "nn", "numpy", "pure_callback", "random", "remat", "scipy",
     "stop_gradient", "test_util", "tree", "tree_util", "value_and_grad", "vjp", "vmap",
 ]
+
+publish(globals(), [name for name in __all__ if name in globals()])
 
 _LAZY = ("checkpoint_policies", "nn", "random", "scipy", "test_util")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn, final
 
-from functrans.core.errors import ImmutableArrayError
+from functrans.core.errors import ImmutableArrayError, public
 from functrans.core.source import user_source
 from functrans.numpy.index_parts import index_text
 from functrans.numpy.indexing import index_array
@@ -57,6 +57,7 @@ class IndexedAt:
         self._array = array
         self._index = index
 
+    @public
     def get(self, *, mode: Any = None, fill_value: Any = None, indices_are_sorted: bool = False,
             unique_indices: bool = False, wrap_negative_indices: bool = True) -> Any:
         """x[index], with `fill_value` for index arrays out of bounds.
@@ -69,6 +70,7 @@ class IndexedAt:
                            indices_are_sorted=indices_are_sorted, unique_indices=unique_indices,
                            wrap_negative_indices=wrap_negative_indices)
 
+    @public
     def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
         """func(x[index]) in place of x[index], for an elementwise func.
 
@@ -78,6 +80,7 @@ class IndexedAt:
         """
         return update_by_function(self._array, self._index, func, **options)
 
+    @public
     def set(self, values: Any, **options: Any) -> Any:
         """values in place of x[index].
 
@@ -87,6 +90,7 @@ class IndexedAt:
         """
         return update(self._array, self._index, values, UPDATES["set"], **options)
 
+    @public
     def add(self, values: Any, **options: Any) -> Any:
         """x[index] + values; several at one place all count.
 
@@ -96,28 +100,34 @@ class IndexedAt:
         """
         return update(self._array, self._index, values, UPDATES["add"], **options)
 
+    @public
     def subtract(self, values: Any, **options: Any) -> Any:
         """x[index] - values; several at one place all count."""
         return update(self._array, self._index, values, UPDATES["subtract"], **options)
 
+    @public
     def multiply(self, values: Any, **options: Any) -> Any:
         """x[index] * values; several at one place all count."""
         return update(self._array, self._index, values, UPDATES["multiply"], **options)
 
     mul = multiply
 
+    @public
     def divide(self, values: Any, **options: Any) -> Any:
         """x[index] / values; several at one place all count."""
         return update(self._array, self._index, values, UPDATES["divide"], **options)
 
+    @public
     def power(self, values: Any, **options: Any) -> Any:
         """x[index] ** values; several at one place all count."""
         return update(self._array, self._index, values, UPDATES["power"], **options)
 
+    @public
     def min(self, values: Any, **options: Any) -> Any:
         """The smaller of x[index] and values."""
         return update(self._array, self._index, values, UPDATES["min"], **options)
 
+    @public
     def max(self, values: Any, **options: Any) -> Any:
         """The larger of x[index] and values."""
         return update(self._array, self._index, values, UPDATES["max"], **options)

@@ -7,9 +7,15 @@ from typing import Any
 
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import ArgumentError, CallbackError
-from functrans.core.tree import tree_flatten, tree_unflatten
-from functrans.primitives.callback import debug_callback_p, io_callback_p, pure_callback_p
-from functrans.transforms.flat import check_callable, flatten_args
+from functrans.core.source import user_source
+from functrans.core.tree import describe_difference, tree_flatten, tree_unflatten
+from functrans.primitives.callback import (
+    HostFunction,
+    debug_callback_p,
+    io_callback_p,
+    pure_callback_p,
+)
+from functrans.transforms.flat import check_callable, flatten_args, name_of
 from functrans.transforms.staged import aval_of
 
 __all__ = ["debug_callback", "io_callback", "pure_callback"]
@@ -76,16 +82,19 @@ def _prepare(callback: Callable[..., Any], result_shape_dtypes: Any, args: tuple
              kwargs: dict[str, Any]) -> tuple[list[Any], Any, tuple[ShapedArray, ...], Any]:
     """Leaves of the arguments, the callback on such leaves, and the types of its results."""
     check_callable(callback, "callback")
-    leaves, in_tree = flatten_args((args, kwargs), "callback")
+    leaves, in_tree = flatten_args((args, kwargs), "callback", keywords=True)
     specs, out_tree = tree_flatten(result_shape_dtypes)
     avals = tuple(aval_of(s).strong() for s in specs)
+    place = user_source()
 
     def flat(*arrays: Any) -> list[Any]:
         given, keywords = tree_unflatten(in_tree, arrays)
         results, tree = tree_flatten(callback(*given, **keywords))
         if tree != out_tree:
-            raise CallbackError(f"a callback returned the structure {tree}; it was declared to "
-                                f"return {out_tree}.", fix="correct result_shape_dtypes")
+            raise CallbackError(
+                f"the callback {name_of(callback)} returned another structure than it declared: "
+                f"{describe_difference(out_tree, tree)}.", where=place,
+                fix="correct result_shape_dtypes, or what the callback returns")
         return results
 
-    return leaves, flat, avals, out_tree
+    return leaves, HostFunction(flat, name_of(callback), place), avals, out_tree

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from functrans.core.dims import Dim
-from functrans.core.errors import ConcretizationError
+from functrans.core.errors import ConcretizationError, ShapeError, public
 from functrans.core.source import describe_source, user_source
 from functrans.core.trace import Tracer, leaked
 from functrans.transforms.batching import BatchTracer
@@ -53,6 +53,7 @@ def refuse(x: Tracer, wanted: str) -> NoReturn:
 
 
 def _converter(wanted: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    @public
     def method(self: Any) -> Any:
         value = self.concrete
         return refuse(self, wanted) if value is None else convert(value)
@@ -63,7 +64,9 @@ def _converter(wanted: str, convert: Callable[[Any], Any]) -> Callable[[Any], An
 def _iterate(self: Any) -> Iterator[Any]:
     """The parts along the first axis; a tracer with a symbolic first axis has no end."""
     if not self.shape:
-        raise TypeError("iteration over a traced array of shape ()")
+        raise ShapeError(f"iteration over a traced {self.aval}, which has no axis.",
+                         fix="functrans.lax.fori_loop(0, x, f, init) for a loop of x rounds, "
+                             "x[None] for an array of one element")
     if isinstance(self.shape[0], Dim):
         raise ConcretizationError(
             f"iteration over {self.aval}, whose first axis has no known size.",
@@ -73,7 +76,7 @@ def _iterate(self: Any) -> Iterator[Any]:
 
 def _length(self: Any) -> int:
     if not self.shape:
-        raise TypeError("len() of a traced array of shape ()")
+        raise ShapeError(f"len() of a traced {self.aval}, which has no axis.", fix="x.size")
     return self.shape[0]  # type: ignore[no-any-return]
 
 

@@ -7,7 +7,7 @@ import string
 from typing import Any
 
 from functrans.callbacks import debug_callback as callback
-from functrans.core.errors import ArgumentError
+from functrans.core.errors import ArgumentError, publish
 
 __all__ = ["callback", "print"]
 
@@ -34,3 +34,5 @@ def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
         builtins.print(fmt.format(*values, **named))
 
     callback(show, *args, ordered=ordered, **kwargs)
+
+publish(globals(), __all__)

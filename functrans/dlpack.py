@@ -9,7 +9,7 @@ import numpy as np
 from functrans._runtime import wrap
 from functrans.array import Array
 from functrans.core.dtypes import as_dtype
-from functrans.core.errors import BackendError, NonArrayError
+from functrans.core.errors import BackendError, NonArrayError, publish
 from functrans.core.source import user_source
 from functrans.device import find_device
 
@@ -44,3 +44,5 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     value = np.from_dlpack(x)
     as_dtype(value.dtype)
     return wrap(np.array(value) if copy else value.view())  # type: ignore[return-value]
+
+publish(globals(), __all__)

@@ -13,7 +13,7 @@ from functrans.array import Array
 from functrans.at import At
 from functrans.concretize import install_refusals
 from functrans.core import dtypes
-from functrans.core.errors import ShapeError
+from functrans.core.errors import ShapeError, public
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 from functrans.device import CPU, find_device
@@ -114,7 +114,7 @@ _METHODS: dict[str, Any] = {
     "astype": _astype, "reshape": _reshape, "transpose": _transpose, "flatten": _flatten,
     "compress": _compress, "conj": _conj, "conjugate": _conj, "copy": _copy, "view": _view,
     "to_device": _to_device, "__contains__": _contains, "__array_namespace__": _namespace,
-    "__array_ufunc__": array_ufunc, "__array_function__": array_function,
+    "__array_ufunc__": public(array_ufunc), "__array_function__": public(array_function),
 }
 
 _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
@@ -128,8 +128,9 @@ _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 def _install(cls: type) -> None:
+    # what goes wrong under a trace passes through the transform, which hides our frames
     for name, method in _METHODS.items():
-        setattr(cls, name, method)
+        setattr(cls, name, public(method) if cls is Array else method)
     for name, (getter, doc) in _PROPERTIES.items():
         setattr(cls, name, property(getter, doc=doc))
 

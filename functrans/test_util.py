@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core import dtypes
-from functrans.core.errors import ArgumentError
+from functrans.core.errors import ArgumentError, publish
 from functrans.core.tree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from functrans.transforms.forward import jvp
 from functrans.transforms.reverse import vjp
@@ -141,3 +141,5 @@ def _compare(actual: Any, expected: Any, atol: float | None, rtol: float | None,
         np.testing.assert_allclose(
             _wide(a), _wide(e), atol=tolerance if atol is None else atol,
             rtol=tolerance if rtol is None else rtol, err_msg=f"{what} and finite differences")
+
+publish(globals(), __all__)

@@ -1,5 +1,6 @@
 """Pytrees under short names: `ft.tree.map`, `ft.tree.leaves` and so on, as in jax.tree."""
 
+from functrans.core.errors import publish
 from functrans.core.tree import broadcast_prefix as broadcast_prefix
 from functrans.core.tree import tree_all as all
 from functrans.core.tree import tree_any as any
@@ -31,3 +32,5 @@ __all__ = [
     "transpose",
     "unflatten",
 ]
+
+publish(globals(), __all__)

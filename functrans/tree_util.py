@@ -1,5 +1,6 @@
 """Pytrees under long names, registration of classes and key paths, as in jax.tree_util."""
 
+from functrans.core.errors import publish
 from functrans.core.keypath import (
     DictKey,
     FlattenedIndexKey,
@@ -75,3 +76,5 @@ __all__ = [
     "treedef_is_leaf",
     "treedef_tuple",
 ]
+
+publish(globals(), __all__)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,12 @@ from functrans._runtime import set_trace
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import CallbackError, NotDifferentiableError
 from functrans.core.primitive import Primitive, Sample
-from functrans.core.source import user_source
+from functrans.core.source import Source, user_source
 from functrans.primitives.base import sample_array
 from functrans.primitives.broadcast import align_batch, move_axis
 from functrans.primitives.shape import expand_dims
 
-__all__ = ["debug_callback_p", "io_callback_p", "pure_callback_p"]
+__all__ = ["HostFunction", "debug_callback_p", "io_callback_p", "pure_callback_p"]
 
 
 class Callback(Primitive, abstract=True):
@@ -37,7 +38,7 @@ class Callback(Primitive, abstract=True):
                 results = callback(*[np.asarray(a) for a in arrays])
         finally:
             set_trace(previous)
-        return [_checked(r, a) for r, a in zip(results, out_avals, strict=True)]
+        return [check_result(r, a, callback) for r, a in zip(results, out_avals, strict=True)]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         raise NotDifferentiableError(
@@ -46,14 +47,30 @@ class Callback(Primitive, abstract=True):
             fix="wrap it in a custom_jvp or custom_vjp function, or stop_gradient its arguments")
 
 
-def _checked(result: Any, aval: ShapedArray) -> Any:
+@dataclass(frozen=True, eq=False)
+class HostFunction:
+    """A flat function of NumPy arrays, its name, and where the program calls it."""
+
+    fun: Callable[..., Sequence[Any]]
+    name: str
+    where: Source | None = None
+
+    def __call__(self, *arrays: Any) -> Sequence[Any]:
+        return self.fun(*arrays)
+
+
+def check_result(result: Any, aval: ShapedArray, callback: HostFunction) -> Any:
+    """What a callback returned as an array of the type it declared; integers become floats."""
     array = np.asarray(result)
-    if array.dtype != aval.dtype and np.can_cast(array.dtype, aval.dtype, "same_kind"):
-        array = array.astype(aval.dtype)
-    if array.shape != aval.shape or array.dtype != aval.dtype:
-        raise CallbackError(f"a callback returned {array.dtype}{list(array.shape)}; it was "
-                            f"declared to return {aval}.", fix="correct result_shape_dtypes")
-    return array
+    if array.shape != aval.shape or not np.can_cast(array.dtype, aval.dtype, "same_kind"):
+        got = f"{array.dtype} of shape {array.shape}"
+        raise CallbackError(
+            f"the callback {callback.name} returned {got}; it was declared to return "
+            f"{aval.dtype} of shape {aval.shape}.", where=callback.where,
+            why="the program around it was made for the declared type.",
+            fix=f"ShapeDtypeStruct({array.shape}, {array.dtype.name!r}), or "
+                f"return x.astype({aval.dtype.name!r})")
+    return array.astype(aval.dtype)
 
 
 class PureCallback(Callback):
@@ -64,7 +81,7 @@ class PureCallback(Callback):
         size = next(x.shape[a] for x, a in zip(operands, axes, strict=True) if a is not None)
         outs = tuple(a.with_shape((size, *a.shape)) for a in out_avals)
         if vmap_method is None:
-            raise NotDifferentiableError(
+            raise CallbackError(
                 "pure_callback under vmap needs to know how to call the function.",
                 where=user_source(),
                 fix='pure_callback(..., vmap_method="sequential"), or "expand_dims" or '
@@ -83,23 +100,24 @@ class PureCallback(Callback):
 
     def samples(self) -> Iterator[Sample]:
         aval = ShapedArray((3,), np.dtype(np.float32))
-        yield Sample((sample_array(3),), {"callback": _double, "out_avals": (aval,),
-                                          "vmap_method": "sequential"})
+        yield Sample((sample_array(3),), {
+            "callback": HostFunction(_double, "double"), "out_avals": (aval,),
+            "vmap_method": "sequential"})
 
 
 def _double(x: Any) -> list[Any]:
     return [x * 2]
 
 
-def one_by_one(callback: Any, mapped: Sequence[bool], out_avals: Sequence[ShapedArray],
-               size: int) -> Any:
+def one_by_one(callback: HostFunction, mapped: Sequence[bool], out_avals: Sequence[ShapedArray],
+               size: int) -> HostFunction:
     """The callback called for each element along axis 0 of the mapped arguments."""
     def call(*arrays: Any) -> list[Any]:
         rows = [callback(*[a[i] if m else a for a, m in zip(arrays, mapped, strict=True)])
                 for i in range(size)]
-        return [np.stack([np.asarray(r[k], a.dtype) for r in rows]) if rows else
+        return [np.stack([check_result(r[k], a, callback) for r in rows]) if rows else
                 np.zeros((0, *a.shape), a.dtype) for k, a in enumerate(out_avals)]
-    return call
+    return replace(callback, fun=call)
 
 
 class IoCallback(Callback):

@@ -2,8 +2,10 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -27,8 +29,18 @@ def _modules() -> Iterator[str]:
             yield info.name
 
 
+class Finder(doctest.DocTestFinder):
+    """Finds the examples of functions that a module publishes in a wrapper, too."""
+
+    def _from_module(self, module: Any, object: Any) -> bool:
+        return super()._from_module(module, inspect.unwrap(object))  # type: ignore[misc]
+
+
 @pytest.mark.parametrize("name", sorted(set(_modules())))
 def test_docstring_examples(name: str) -> None:
     module = importlib.import_module(name)
-    result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
-    assert result.failed == 0
+    runner = doctest.DocTestRunner(
+        optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    for test in Finder(exclude_empty=True).find(module, name):
+        runner.run(test)
+    assert runner.failures == 0

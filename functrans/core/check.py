@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functrans.core.errors import JaxprError
+from functrans.core.errors import JaxprError, shown
 from functrans.core.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
 
 __all__ = ["check_jaxpr"]
@@ -19,6 +19,9 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
             raise JaxprError(f"{len(jaxpr.jaxpr.constvars)} constant variables, but "
                              f"{len(jaxpr.consts)} constants.")
         jaxpr = jaxpr.jaxpr
+    if not isinstance(jaxpr, Jaxpr):
+        raise JaxprError(f"check_jaxpr takes a jaxpr, got {shown(jaxpr)}.",
+                         fix="check_jaxpr(make_jaxpr(fun)(*args))")
     defined: set[Var] = set()
     for var in (*jaxpr.constvars, *jaxpr.invars):
         _define(var, defined, "the inputs")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from functrans._runtime import ArrayBase, wrap
 from functrans.core import dtypes
-from functrans.core.errors import NonArrayError
+from functrans.core.errors import NonArrayError, shown
 from functrans.core.keypath import KeyPath, keystr
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
@@ -35,10 +35,16 @@ def to_array(x: Any, what: str = "an argument") -> Any:
     for_array = getattr(x, "__array__", None)
     if for_array is not None:
         return to_array(np.asarray(x), what)
-    raise NonArrayError(f"{what} is {x!r}, of type {type(x).__name__}.", where=user_source(),
-                        why="arrays and numbers are needed here.",
-                        fix="pass it as a static argument of jit, or close over it: "
-                            "lambda x: fun(x, other)")
+    raise NonArrayError(f"{what} is {shown(x)}, of type {type(x).__name__}.", where=user_source(),
+                        why="arrays and numbers are needed here.", fix=_fix_for(x))
+
+
+def _fix_for(x: Any) -> str:
+    if isinstance(x, (list, tuple, range)):
+        return "functrans.numpy.asarray(x)"
+    if isinstance(x, Iterable) and not isinstance(x, str):
+        return "functrans.numpy.array(list(x))"
+    return "close over it, lambda x: fun(x, other), or in jit mark it static: static_argnums=..."
 
 
 def to_arrays(leaves: Sequence[Any], what: str,

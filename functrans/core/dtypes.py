@@ -20,6 +20,7 @@ from functrans.core.errors import (
     FunctransError,
     IntegerOverflowError,
     PromotionError,
+    shown,
 )
 
 __all__ = [
@@ -191,7 +192,7 @@ def check_int(value: Any, dtype: DType, *, where: object = HERE) -> None:
     info = iinfo(dtype)
     if not info.min <= value <= info.max:
         raise IntegerOverflowError(
-            f"the Python int {value} does not fit {dtype}, "
+            f"the Python int {shown(value)} does not fit {dtype}, "
             f"which holds {info.min} to {info.max}.",
             where=where,
             why="a Python int takes the integer dtype of the array beside it, "
@@ -206,7 +207,7 @@ def _overflow_fix(value: int) -> str:
         if np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
             scope = f', or: with ft.default_dtypes(int_dtype="{dtype}"): ...'
             return f"np.{dtype}({value})" + (scope if dtype.kind == "i" else "")
-    return f"float({value})"
+    return "float(x), which rounds it"
 
 
 def as_dtype(dtype_like: Any) -> DType:

@@ -47,6 +47,7 @@ __all__ = [
     "hide_internal_frames",
     "public",
     "publish",
+    "shown",
 ]
 
 
@@ -255,6 +256,15 @@ def hide_internal_frames(exc: _E) -> _E:
     return exc
 
 
+def shown(x: Any) -> str:
+    """repr(x) on one line, cut where it is long; for messages."""
+    try:
+        text = " ".join(repr(x).split())
+    except (ValueError, RecursionError):  # an int of very many digits, a container in itself
+        text = f"a very large {type(x).__name__}"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def public(fun: Callable[_P, _R]) -> Callable[_P, _R]:
     """`fun` as users call it: no frame of the package is in the traceback of what it raises.
 
@@ -276,10 +286,11 @@ def public(fun: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def publish(namespace: dict[str, Any], names: Sequence[str]) -> None:
     """Make the functions of a public module `public`; the package itself uses them as they are."""
+    made: dict[int, Any] = {}  # two names of one function stay one function
     for name in names:
         value = namespace[name]
         if isinstance(value, (FunctionType, MethodType)):
-            namespace[name] = public(value)
+            namespace[name] = made.setdefault(id(value), public(value))
 
 
 def _leaving(error: BaseException) -> BaseException:

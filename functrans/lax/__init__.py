@@ -1,5 +1,6 @@
 """The operations below functrans.numpy, with jax.lax's names: no promotion, no broadcasting."""
 
+from functrans.core.errors import publish
 from functrans.lax import linalg
 from functrans.lax.associative import associative_scan
 from functrans.lax.branches import cond, switch
@@ -347,3 +348,5 @@ __all__ = [
     "zeros_like_array",
     "zeta",
 ]
+
+publish(globals(), __all__)

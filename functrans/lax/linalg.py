@@ -1,5 +1,6 @@
 """Dense linear algebra with the names of jax.lax.linalg; operands are floating or complex."""
 
+from functrans.core.errors import publish
 from functrans.lax.householder import householder_product, tridiagonal_solve
 from functrans.primitives.linalg import cholesky, lu, lu_pivots_to_permutation, qr
 from functrans.primitives.solve import triangular_solve
@@ -17,3 +18,5 @@ __all__ = [
     "triangular_solve",
     "tridiagonal_solve",
 ]
+
+publish(globals(), __all__)

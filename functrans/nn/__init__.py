@@ -3,6 +3,7 @@
 Names, arguments and results follow jax.nn.
 """
 
+from functrans.core.errors import publish
 from functrans.nn import initializers
 from functrans.nn.activations import (
     celu,
@@ -78,3 +79,5 @@ __all__ = [
     "swish",
     "tanh",
 ]
+
+publish(globals(), __all__)

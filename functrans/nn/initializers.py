@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import functrans.numpy as fnp
 from functrans import random
 from functrans.core import dtypes
-from functrans.core.errors import ArgumentError, ShapeError
+from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
 from functrans.primitives.linalg import qr
 
@@ -310,3 +310,5 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1,
         return fnp.zeros(shape, kind).at[centre].set(matrix)
 
     return init
+
+publish(globals(), __all__)

@@ -1,5 +1,6 @@
 """NumPy's functions on arrays and tracers: names, arguments and results follow NumPy and JAX."""
 
+from functrans.core.errors import publish
 from functrans.numpy import fft as fft
 from functrans.numpy import linalg as linalg
 from functrans.numpy import protocol
@@ -476,3 +477,4 @@ __all__ = [
 ]
 
 protocol.install()
+publish(globals(), __all__)

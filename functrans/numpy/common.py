@@ -20,6 +20,7 @@ from functrans.core.errors import (
     ConcretizationError,
     NonArrayError,
     ShapeError,
+    shown,
 )
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
@@ -58,7 +59,8 @@ def operand(name: str, x: ArrayLike) -> Array:
     raise NonArrayError(
         f"functrans.numpy.{name} takes arrays and numbers, and got {_description(x)}.",
         where=user_source(),
-        fix="functrans.numpy.asarray(x)",
+        fix="functrans.numpy.array(list(x))" if hasattr(x, "__next__") else
+            "functrans.numpy.asarray(x)" if isinstance(x, (list, tuple)) else "",
     )
 
 
@@ -211,6 +213,7 @@ def broadcast_shapes(*shapes: Shape, name: str = "broadcast_shapes") -> Shape:
                     "broadcast.",
                     where=user_source(),
                     why=f"axis {axis} has sizes {size} and {d}; they must agree or be 1.",
+                    fix="x.reshape(...) or x[:, None] where an axis of size 1 is missing, x.T",
                 )
         result.append(size)
     return tuple(result)
@@ -241,12 +244,17 @@ def broadcast_all(name: str, *xs: Array) -> list[Array]:
 
 def axis_index(axis: Any, ndim: int, name: str = "axis") -> int:
     """axis counted from the front."""
-    axis = operator.index(axis)
+    try:
+        axis = operator.index(axis)
+    except TypeError:
+        raise ArgumentError(f"functrans.numpy.{name}: axis must be an int, got {shown(axis)}.",
+                            fix="axis=0, axis=-1 for the last one") from None
     if not -ndim <= axis < ndim:
         raise ArgumentError(
             f"functrans.numpy.{name}: axis {axis} is out of bounds for an array of {ndim} "
-            f"dimensions.",
+            f"dimension{'' if ndim == 1 else 's'}.",
             where=user_source(),
+            fix=f"an axis from {-ndim} to {ndim - 1}" if ndim else "leave out axis",
         )
     return axis % ndim if ndim else 0
 
@@ -257,7 +265,7 @@ def axis_tuple(axis: Axis, ndim: int, name: str = "axis") -> tuple[int, ...]:
         return tuple(range(ndim))
     if type(axis) is int:
         return (axis_index(axis, ndim, name),)
-    axes = tuple(axis) if isinstance(axis, Iterable) else (axis,)
+    axes = tuple(axis) if isinstance(axis, Iterable) and not isinstance(axis, str) else (axis,)
     result = tuple(axis_index(a, ndim, name) for a in axes)
     if len(set(result)) != len(result):
         raise ArgumentError(f"functrans.numpy.{name}: axis={axis} names one axis twice.",
@@ -265,28 +273,31 @@ def axis_tuple(axis: Axis, ndim: int, name: str = "axis") -> tuple[int, ...]:
     return result
 
 
-def shape_tuple(shape: Any, name: str = "shape") -> Shape:
+def shape_tuple(shape: Any, name: str = "shape", package: str = "functrans.numpy") -> Shape:
     """A shape given as a size or a sequence of sizes, as a tuple of ints and symbolic sizes."""
     if isinstance(shape, ARRAYS) or not isinstance(shape, Iterable):
         if isinstance(shape, (*ARRAYS, np.ndarray)):
             value = static(name, shape, "shape")
             return tuple(int(s) for s in np.atleast_1d(value))
-        return (dimension(shape, name),)
-    return tuple(dimension(s, name) for s in shape)
+        return (dimension(shape, name, package),)
+    return tuple(dimension(s, name, package) for s in shape)
 
 
-def dimension(size: Any, name: str) -> Any:
+def dimension(size: Any, name: str, package: str = "functrans.numpy") -> Any:
     """One size of a shape: an int, or a symbolic size as it is."""
     if isinstance(size, (int, np.integer)):
         if size < 0:
-            raise ArgumentError(f"functrans.numpy.{name}: the size {size} is negative.",
+            raise ArgumentError(f"{package}.{name}: the size {size} is negative.",
                                 where=user_source())
         return int(size)
     if isinstance(size, (*ARRAYS, np.ndarray)):
         return int(static(name, size, "shape"))
     if isinstance(size, float):
-        raise ArgumentError(f"functrans.numpy.{name}: a size is an integer, and {size} is not.",
+        raise ArgumentError(f"{package}.{name}: a size is an integer, and {size} is not.",
                             where=user_source(), fix="int(size)")
+    if not isinstance(size, Dim):
+        raise ArgumentError(f"{package}.{name}: a shape is an int or a tuple of ints, got "
+                            f"{shown(size)}.", fix="(2, 3)")
     return size
 
 

@@ -40,10 +40,13 @@ def _float(dtype: DTypeLike) -> np.dtype:
     return dtypes.default_float() if dtype is None else as_dtype(dtype)
 
 
-def _nested(x: Any) -> list[Any]:
+def _nested(x: Any, depth: int = 0) -> list[Any]:
     """The leaves of nested sequences."""
+    if depth > 64:
+        raise ArgumentError("functrans.numpy.array: sequences are nested more than 64 deep.",
+                            why="an array has at most 64 dimensions; does a list contain itself?")
     if isinstance(x, (list, tuple)):
-        return [leaf for item in x for leaf in _nested(item)]
+        return [leaf for item in x for leaf in _nested(item, depth + 1)]
     return [x]
 
 
@@ -76,6 +79,8 @@ def array(
     if isinstance(object, ARRAYS):
         x = object
     elif type(object) in PYTHON_SCALARS:
+        if type(object) is int and dtype is None:
+            dtypes.check_int(object, dtypes.default_int())
         x = operand("array", _checked(object, dtype))
         weak = dtype is None and type(object) is not bool
     elif isinstance(object, (np.ndarray, np.generic)):
@@ -123,6 +128,11 @@ def _from_sequence(x: list[Any] | tuple[Any, ...], dtype: DTypeLike) -> Array:
     except ValueError as error:
         raise ArgumentError(f"functrans.numpy.array: {error}.", where=user_source(),
                             why="all items of a sequence must have one shape.") from None
+    if value.dtype.kind == "O" and all(type(leaf) in PYTHON_SCALARS for leaf in leaves):
+        for leaf in leaves:  # ints beyond 64 bits
+            if type(leaf) is int:
+                dtypes.check_int(leaf, dtypes.default_int() if dtype is None or
+                                 kind(as_dtype(dtype)) not in "iu" else as_dtype(dtype))
     if value.dtype.kind in "OSUMm":
         raise NonArrayError(f"functrans.numpy.array takes numbers, and got items of type "
                             f"{type(leaves[0]).__name__}.", where=user_source())
@@ -365,12 +375,19 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = No
     whole = all(isinstance(v, (int, np.integer)) for v in values)
     if whole and get_trace() is not None and kind(wanted) in "iu":
         first, last, by = (int(v) for v in values)
-        size = len(range(first, last, by))
+        given_range = range(first, last, by)
+        size = len(given_range)
+        for end in (given_range[0], given_range[-1]) if size else ():
+            dtypes.check_int(end, wanted)
         counted = lax.iota(wanted, size)
         if by != 1:
             counted = lax.mul(counted, lax.full_like(counted, by))
         return counted if first == 0 else lax.add(counted, lax.full_like(counted, first))
-    return wrap(np.arange(*values).astype(wanted))
+    counted = np.arange(*values)
+    if whole and kind(wanted) in "iu" and counted.size:
+        for end in (counted[0], counted[-1]):
+            dtypes.check_int(int(end), wanted)
+    return wrap(counted.astype(wanted))
 
 
 def linspace(

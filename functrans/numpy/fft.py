@@ -15,7 +15,7 @@ import numpy as np
 
 from functrans import lax
 from functrans.core import dtypes
-from functrans.core.errors import ArgumentError
+from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.numpy.common import (
     Array,
@@ -315,3 +315,5 @@ def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
     x = operand("fft.ifftshift", x)
     places = axis_tuple(axes, x.ndim, "fft.ifftshift")
     return roll(x, tuple(-(x.shape[p] // 2) for p in places), places)
+
+publish(globals(), __all__)

@@ -72,7 +72,8 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike = None) -> A
                 if i != axis):
             raise ShapeError(
                 f"functrans.numpy.concatenate: shapes {', '.join(str(v.shape) for v in xs)} "
-                f"differ outside axis {axis}.", where=user_source())
+                f"differ outside axis {axis}.", where=user_source(),
+                fix="stack(arrays) for a new axis, another axis=, or reshape first")
     if dtype is not None:
         xs = [astype(x, dtype) for x in xs]
     elif any(x.dtype != first.dtype or x.weak_type for x in xs):
@@ -95,7 +96,8 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike = None)
     xs = _items("stack", arrays)
     if any(x.shape != xs[0].shape for x in xs):
         raise ShapeError(f"functrans.numpy.stack: the arrays have different shapes: "
-                         f"{', '.join(str(x.shape) for x in xs)}.", where=user_source())
+                         f"{', '.join(str(x.shape) for x in xs)}.", where=user_source(),
+                         fix="concatenate(arrays) along an axis that they have, or pad them")
     axis = axis_index(axis, xs[0].ndim + 1, "stack")
     return concatenate([lax.expand_dims(x, (axis,)) for x in xs], axis, dtype)
 

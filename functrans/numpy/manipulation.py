@@ -75,7 +75,10 @@ def _resolve(x: Array, shape: Any) -> tuple[Any, ...]:
         raise ShapeError(
             f"functrans.numpy.reshape: an array of shape {x.shape} and {x.size} elements does "
             f"not fit shape {tuple(shape) if isinstance(shape, (tuple, list)) else shape}.",
-            where=user_source())
+            where=user_source(),
+            why=f"{len(unknown)} sizes are -1; only one can be found." if len(unknown) > 1 else
+            "the number of elements stays.",
+            fix="x.reshape(-1) for a vector; one size may be -1")
     return sizes
 
 

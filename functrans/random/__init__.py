@@ -5,6 +5,7 @@ permutations and choices to the last bit; samples made with a logarithm or anoth
 function up to its rounding.
 """
 
+from functrans.core.errors import publish
 from functrans.random.continuous import (
     bits,
     cauchy,
@@ -80,3 +81,5 @@ __all__ = [
     "weibull_min",
     "wrap_key_data",
 ]
+
+publish(globals(), __all__)

@@ -14,6 +14,7 @@ from functrans import numpy as ftnp
 from functrans.core import dtypes
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.source import user_source
+from functrans.numpy.common import shape_tuple
 from functrans.primitives.random import threefry2x32
 from functrans.random.keys import Pair, counters
 
@@ -55,7 +56,7 @@ def sample_shape(name: str, shape: Shape | None, *params: Any) -> tuple[Any, ...
     """
     given = [tuple(p.shape) for p in params if not isinstance(p, (int, float)) and p.shape]
     if shape is not None:
-        shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+        shape = shape_tuple(shape, name, "ft.random")
     if not given:
         return shape or ()
     try:

@@ -11,7 +11,7 @@ from typing import Any
 from functrans import lax
 from functrans import numpy as fnp
 from functrans.core import dtypes
-from functrans.core.errors import ArgumentError, ShapeError
+from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
 from functrans.numpy.common import Array, ArrayLike, operand, promote_dtypes_inexact
 from functrans.numpy.linalg import det as _det
@@ -345,3 +345,5 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     m, n = column.shape[0], row.shape[0]
     place = fnp.arange(n)[None, :] - fnp.arange(m)[:, None] + (m - 1)
     return line[place]
+
+publish(globals(), __all__)

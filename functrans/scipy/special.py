@@ -11,7 +11,7 @@ import numpy as np
 
 from functrans import lax
 from functrans import numpy as fnp
-from functrans.core.errors import ArgumentError
+from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.nn.functions import log_softmax, logsumexp, softmax
 from functrans.numpy.common import Array, ArrayLike, broadcast_all, operand, promote_dtypes_inexact
@@ -452,4 +452,4 @@ def i1(x: ArrayLike) -> Array:
     """The modified Bessel function of order 1."""
     return lax.exp(lax.abs(x)) * special.bessel_i1e(x)
 
-
+publish(globals(), __all__)

@@ -11,24 +11,25 @@ from typing import Any
 from functrans._runtime import get_trace
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
-from functrans.core.errors import CustomRuleError, TreeMismatchError
+from functrans.core.custom import CustomCall
+from functrans.core.errors import CustomRuleError
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import user_source
-from functrans.core.tree import PyTreeDef, check_same_structure
+from functrans.core.tree import PyTreeDef, describe_difference
 from functrans.primitives.broadcast import broadcast_batch, move_axis
 from functrans.primitives.differentiable import add_any
 from functrans.transforms.batching import BatchTrace
 from functrans.transforms.tangents import is_differentiable, tangent_aval
 
 __all__ = ["LazyJaxpr", "batched_function", "bind_arguments", "check_rule_leaf", "check_rule_tree",
-           "differentiable_flags", "known_jaxpr", "plus", "rule_is_being_staged", "staging_rule_of"]
+           "differentiable_flags", "known_jaxpr", "plus", "rule_stays_lazy", "staging_rule_of"]
 
 
 class LazyJaxpr:
     """A rule's jaxpr that is made when a derivative asks for it.
 
-    Rules call their own function, whose staged call has rules again: inside the staging of a rule
-    these are left lazy. They close over arrays at most.
+    Rules call functions whose staged calls have rules again: inside the staging of a rule these
+    are left lazy. They close over arrays at most.
     """
 
     __slots__ = ("_jaxpr", "_make")
@@ -55,18 +56,25 @@ def known_jaxpr(rule: Jaxpr | LazyJaxpr) -> Jaxpr:
     return rule.jaxpr if isinstance(rule, LazyJaxpr) else rule
 
 
-_staging: ContextVar[frozenset[int]] = ContextVar("functrans_rules", default=frozenset())
+_staging: ContextVar[tuple[int, ...]] = ContextVar("functrans_rules", default=())
+_EAGER_RULES = 3
 
 
-def rule_is_being_staged(owner: object) -> bool:
-    """Whether this is inside the staging of a rule of the custom function `owner`."""
-    return id(owner) in _staging.get()
+def rule_stays_lazy(call: CustomCall, owner: object) -> bool:
+    """Whether the rule of a call is to be staged only when a derivative asks for it.
+
+    Rules call functions with rules, without end (the derivative of sin, of cos, ...). One that
+    closes over a tracer must be staged while that lives: for derivatives up to the third.
+    """
+    if call.closes_over(lambda _: True):
+        return _staging.get().count(id(owner)) >= _EAGER_RULES
+    return bool(_staging.get())
 
 
 @contextmanager
 def staging_rule_of(owner: object) -> Iterator[None]:
     """Mark the staging of a rule of `owner`."""
-    token = _staging.set(_staging.get() | {id(owner)})
+    token = _staging.set((*_staging.get(), id(owner)))
     try:
         yield
     finally:
@@ -98,13 +106,9 @@ def check_rule_tree(expected: PyTreeDef, actual: PyTreeDef, what: str, like: str
     """Raise CustomRuleError unless a rule's result has the structure of `like`."""
     if expected == actual:
         return
-    try:
-        check_same_structure(expected, actual, what)
-    except TreeMismatchError as error:
-        raise CustomRuleError(f"{what} has another structure than {like}: {error}",
-                              where=user_source()) from None
-    raise CustomRuleError(f"{what} has structure {actual}, {like} {expected}.",
-                          where=user_source())
+    raise CustomRuleError(
+        f"{what} has another structure than {like}: {describe_difference(expected, actual)}.",
+        where=user_source(), fix="return the same containers, in the same order")
 
 
 def check_rule_leaf(value: Any, like: ShapedArray, what: str, like_text: str) -> Any:

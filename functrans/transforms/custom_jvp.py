@@ -37,7 +37,7 @@ from functrans.transforms.custom_call import (
     differentiable_flags,
     known_jaxpr,
     plus,
-    rule_is_being_staged,
+    rule_stays_lazy,
     staging_rule_of,
 )
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of
@@ -102,7 +102,7 @@ class CustomJVPCall(CustomCall):
 
     def _stage_rule(self, avals: list[ShapedArray]) -> tuple[Sequence[Any], Jaxpr | LazyJaxpr]:
         name = f"jvp_{self.name}"
-        if rule_is_being_staged(self.owner):
+        if rule_stays_lazy(self, self.owner):
             def make() -> Jaxpr:
                 with staging_rule_of(self.owner):
                     return stage_closed(self.rule, avals, name=name)
@@ -267,7 +267,8 @@ class custom_jvp:  # a decorator, named as in JAX
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
             raise CustomRuleError(f"the custom_jvp function {name_of(self.fun)} has no rule.",
-                                  fix=f"@{name_of(self.fun)}.defjvp")
+                                  fix="@f.defjvp\n"
+                                      "def rule(primals, tangents): return out, tangent_out")
         args = bind_arguments(self.fun, args, kwargs)
         fixed = {i % len(args): args[i % len(args)] for i in self.nondiff_argnums}
         leaves, tree = flatten_args([a for i, a in enumerate(args) if i not in fixed],

@@ -40,7 +40,7 @@ from functrans.transforms.custom_call import (
     differentiable_flags,
     known_jaxpr,
     plus,
-    rule_is_being_staged,
+    rule_stays_lazy,
     staging_rule_of,
 )
 from functrans.transforms.custom_jvp import closure_tangents
@@ -176,7 +176,7 @@ class CustomVJPCall(CustomCall):
         consts: tuple[Sequence[Any], Sequence[Any]] = ((), ())
         fwd: Jaxpr | LazyJaxpr
         bwd: Jaxpr | LazyJaxpr
-        if rule_is_being_staged(self.owner):
+        if rule_stays_lazy(self, self.owner):
             rules = StagedRules(self, avals)
             fwd, bwd = LazyJaxpr(lambda: rules.closed()[0]), LazyJaxpr(lambda: rules.closed()[1])
         else:
@@ -430,7 +430,8 @@ class custom_vjp:  # a decorator, named as in JAX
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
             raise CustomRuleError(f"the custom_vjp function {name_of(self.fun)} has no rules.",
-                                  fix=f"{name_of(self.fun)}.defvjp(fwd, bwd)")
+                                  fix="f.defvjp(fwd, bwd), with fwd(*args) -> (out, residuals) and "
+                                      "bwd(residuals, ct) -> a tuple of cotangents")
         args = bind_arguments(self.fun, args, kwargs)
         fixed = {i % len(args): args[i % len(args)] for i in self.nondiff_argnums}
         leaves, tree = flatten_args([a for i, a in enumerate(args) if i not in fixed],
@@ -503,7 +504,8 @@ class _FlatRules:
             got = f"{len(result)} entries" if isinstance(result, (tuple, list)) else \
                 type(result).__name__
             raise CustomRuleError(
-                f"{what} returned {got}; the function has {count} differentiable arguments.",
+                f"{what} returned {got}; the function has {count} differentiable argument"
+                f"{'' if count == 1 else 's'}.",
                 where=user_source(), why="it returns a tuple with one cotangent per argument.",
                 fix="return (ct_x,) for one argument; None stands for zero")
         checked: list[Any] = []

@@ -8,17 +8,19 @@ from typing import Any
 
 from functrans._runtime import ArrayBase
 from functrans.core.convert import to_array
-from functrans.core.errors import ArgumentError, public
+from functrans.core.errors import ArgumentError, NonArrayError, public, shown
+from functrans.core.keypath import keystr
 from functrans.core.trace import Tracer
 from functrans.core.tree import (
     PyTreeDef,
     tree_flatten,
     tree_flatten_with_path,
+    tree_paths,
     tree_unflatten,
 )
 
-__all__ = ["FlatFunction", "check_callable", "flatten_args", "name_of", "normalize_argnums",
-           "wraps"]
+__all__ = ["FlatFunction", "argument_name", "check_callable", "flatten_args", "name_of",
+           "normalize_argnums", "wraps"]
 
 
 class FlatFunction:
@@ -45,39 +47,60 @@ class FlatFunction:
         if self._has_aux:
             out, self.aux = split_aux(out, self._what)
         outs, self.out_tree = tree_flatten(out)
-        return [x if isinstance(x, (ArrayBase, Tracer)) else
-                to_array(x, f"an output of {name_of(self._fun)}") for x in outs]
+        return [x if isinstance(x, (ArrayBase, Tracer)) else self._output(x, i)
+                for i, x in enumerate(outs)]
+
+    def _output(self, x: Any, index: int) -> Any:
+        try:
+            return to_array(x)
+        except NonArrayError as error:
+            path = keystr(tree_paths(self.out_tree)[index])
+            raise NonArrayError(
+                f"{self._what}: the function returned {shown(x)}, of type {type(x).__name__}"
+                f"{path and ', at '}{path}.", where=error.where,
+                why="the outputs of a function that is transformed are arrays and numbers.",
+                fix="return arrays only, or pass other things out by has_aux=True") from None
 
 
 def split_aux(out: Any, what: str) -> tuple[Any, Any]:
     """The pair that a function with has_aux=True must return."""
     if not isinstance(out, tuple) or len(out) != 2:
+        got = f"a tuple of {len(out)}" if isinstance(out, tuple) else (
+            str(out.aval) if isinstance(out, (ArrayBase, Tracer)) else shown(out))
         raise ArgumentError(f"{what}(..., has_aux=True) needs a function that returns a pair "
-                            f"(output, auxiliary), got {type(out).__name__}.",
-                            fix="return loss, aux")
+                            f"(output, auxiliary), got {got}.", fix="return loss, aux")
     return out
 
 
-def flatten_args(args: Sequence[Any], what: str) -> tuple[list[Any], PyTreeDef]:
-    """The leaves of a tuple of arguments, as arrays, and its structure."""
+def flatten_args(args: Sequence[Any], what: str,
+                 keywords: bool = False) -> tuple[list[Any], PyTreeDef]:
+    """The leaves of a tuple of arguments, as arrays, and its structure.
+
+    With `keywords` it is a pair of positional and keyword arguments.
+    """
     leaves, tree = tree_flatten(tuple(args))
     try:
         return [x if isinstance(x, (ArrayBase, Tracer)) else to_array(x) for x in leaves], tree
     except TypeError:
         pass
     paths, _ = tree_flatten_with_path(tuple(args))
-    return [to_array(x, f"{what}: argument {_path_text(path)}") for path, x in paths], tree
+    return [to_array(x, f"{what}: {argument_name(path, keywords)}") for path, x in paths], tree
 
 
-def _path_text(path: Any) -> str:
-    from_keys = "".join(map(str, path[1:]))
-    return f"{str(path[0]).strip('[]')}{from_keys and ' at '}{from_keys}"
+def argument_name(path: Any, keywords: bool) -> str:
+    """`argument 0`, `argument 1 at ['w']` or `keyword argument x`, for the path of a leaf."""
+    named = keywords and str(path[0]) == "[1]"
+    first, *rest = path[1:] if keywords else path
+    inner = keystr(rest)
+    return (f"{'keyword argument' if named else 'argument'} "
+            f"{keystr([first], simple=True)}{inner and ' at '}{inner}")
 
 
 def check_callable(fun: Any, what: str) -> None:
     if not callable(fun):
-        raise ArgumentError(f"{what} takes a function, got {fun!r} of type {type(fun).__name__}.",
-                            fix=f"{what}(fun)(x), not {what}(fun(x))")
+        raise ArgumentError(f"{what} takes a function, got {shown(fun)} of type "
+                            f"{type(fun).__name__}.", fix=f"{what}(fun)(x), not {what}(fun(x))"
+                            if isinstance(fun, (ArrayBase, Tracer, float, int)) else "")
 
 
 def name_of(fun: Any) -> str:

@@ -145,7 +145,7 @@ class JitState:
         return tree_unflatten(traced.out_tree, outs)
 
     def flatten(self, dynamic: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        return flatten_args((dynamic, keywords), f"jit of {self.name}")
+        return flatten_args((dynamic, keywords), f"jit of {self.name}", keywords=True)
 
     def run(self, call: Any, traced: Traced, leaves: Sequence[Any], key: Any) -> Any:
         execute = executable_of(traced.jaxpr).run
@@ -270,7 +270,7 @@ class Compiled:
     @public
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         (dynamic, keywords), fixed = self._static.split(args, kwargs)
-        leaves, tree = flatten_args((dynamic, keywords), "compiled function")
+        leaves, tree = flatten_args((dynamic, keywords), "compiled function", keywords=True)
         if tree != self._in_tree or fixed != self._fixed:
             raise ArgumentError(f"compiled for arguments of structure {self._in_tree}, called with "
                                 f"{tree}.", where=user_source(), fix="call the jitted function")

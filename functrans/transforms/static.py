@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from functrans.core.errors import StaticArgumentError
+from functrans.core.errors import StaticArgumentError, shown
 from functrans.core.source import user_source
+from functrans.core.trace import is_array
 from functrans.transforms.flat import name_of
 
 __all__ = ["StaticArguments"]
@@ -23,6 +24,7 @@ class StaticArguments:
     argnames: tuple[str, ...]
     name: str
     parameters: tuple[str, ...] | None
+    variadic: bool = False
 
     @staticmethod
     def of(fun: Callable[..., Any], argnums: Any, argnames: Any) -> StaticArguments:
@@ -31,10 +33,7 @@ class StaticArguments:
         Raises StaticArgumentError when a name or position is not there.
         """
         name = name_of(fun)
-        nums = () if argnums is None else (
-            (argnums,) if isinstance(argnums, int) else tuple(argnums))
-        names = () if argnames is None else (
-            (argnames,) if isinstance(argnames, str) else tuple(argnames))
+        nums, names = _positions(argnums, "static_argnums"), _names(argnames, "static_argnames")
         signature = _signature(fun)
         if signature is None:
             return StaticArguments(nums, names, name, None)
@@ -52,14 +51,18 @@ class StaticArguments:
         all_nums = sorted({i % len(positional) if positional and not variadic else i for i in nums}
                           | {positional.index(n) for n in names if n in positional})
         all_names = sorted(set(names) | {positional[i] for i in all_nums if i < len(positional)})
-        return StaticArguments(tuple(all_nums), tuple(all_names), name, tuple(positional))
+        return StaticArguments(tuple(all_nums), tuple(all_names), name, tuple(positional),
+                               variadic)
 
     def positions(self, argnums: Any, argnames: Any, what: str) -> tuple[int, ...]:
         """Positions given as ints and names; none of them may be static."""
-        nums = () if argnums is None else (
-            (argnums,) if isinstance(argnums, int) else tuple(argnums))
-        names = () if argnames is None else (
-            (argnames,) if isinstance(argnames, str) else tuple(argnames))
+        nums, names = _positions(argnums, what), _names(argnames, what.replace("nums", "names"))
+        if self.parameters is not None and not self.variadic:
+            for i in nums:
+                if not -len(self.parameters) <= i < len(self.parameters):
+                    raise StaticArgumentError(
+                        f"jit: {what}={i} is out of range: {self.name} has "
+                        f"{len(self.parameters)} positional parameters.")
         found = set(nums)
         for n in names:
             if self.parameters is None or n not in self.parameters:
@@ -112,11 +115,34 @@ class StaticArguments:
         label = repr(key) if isinstance(key, str) else f"argument {key}"
         if isinstance(key, int) and self.parameters and key < len(self.parameters):
             label += f" ({self.parameters[key]!r})"
+        path, part = _unhashable_part(value)
+        inner = f", whose part {path} is a {type(part).__name__}" if path else ""
         raise StaticArgumentError(
             f"jit of {self.name}: the static {label} is not hashable: it is a "
-            f"{type(value).__name__}{_unhashable_field(value)}.", where=user_source(),
+            f"{type(value).__name__}{inner}.", where=user_source(),
             why=f"programs are looked up by the values of static arguments ({reason}).",
-            fix="pass a tuple instead of a list, a frozen dataclass, or make it a dynamic argument")
+            fix=_hashable_instead(part))
+
+
+def _positions(given: Any, what: str) -> tuple[int, ...]:
+    """An int or several, as a tuple."""
+    values = () if given is None else (given,) if isinstance(given, (int, str)) else tuple(given)
+    for i in values:
+        if not isinstance(i, int):
+            raise StaticArgumentError(f"jit: {what} takes positions, got {shown(i)}.",
+                                      fix=f"{what.replace('nums', 'names')}={given!r}"
+                                      if isinstance(i, str) else f"{what}=(0, 1)")
+    return values
+
+
+def _names(given: Any, what: str) -> tuple[str, ...]:
+    """A name or several, as a tuple."""
+    values = () if given is None else (given,) if isinstance(given, (int, str)) else tuple(given)
+    for n in values:
+        if not isinstance(n, str):
+            raise StaticArgumentError(f"jit: {what} takes names of parameters, got {shown(n)}.",
+                                      fix=f"{what.replace('names', 'nums')}={given!r}")
+    return values
 
 
 @dataclass(frozen=True)
@@ -133,20 +159,37 @@ class Static:
         return hash((type(self.value), self.value))
 
 
-def _unhashable_field(value: Any) -> str:
-    """`, in its field 'sizes'`: where inside a container the unhashable part is."""
+def _unhashable_part(value: Any) -> tuple[str, Any]:
+    """Where inside a container the unhashable part is, `.layers[0]`, and that part."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         parts = [(f".{f.name}", getattr(value, f.name)) for f in dataclasses.fields(value)]
     elif isinstance(value, tuple):
-        parts = [(f"[{i}]", v) for i, v in enumerate(value)]
+        names = getattr(value, "_fields", None)
+        parts = [(f"[{i}]" if names is None else f".{names[i]}", v) for i, v in enumerate(value)]
     else:
-        return ""
+        return "", value
     for label, part in parts:
         try:
             hash(part)
         except TypeError:
-            return f" whose part {label} is a {type(part).__name__}"
-    return ""
+            path, innermost = _unhashable_part(part)
+            return label + path, innermost
+    return "", value
+
+
+def _hashable_instead(part: Any) -> str:
+    """What to pass in place of an unhashable value."""
+    if isinstance(part, list):
+        return "a tuple instead of the list"
+    if isinstance(part, dict):
+        return "tuple(sorted(d.items())) instead of the dict, or a frozen dataclass"
+    if isinstance(part, (set, bytearray)):
+        return f"{'frozenset' if isinstance(part, set) else 'bytes'}(x) instead"
+    if dataclasses.is_dataclass(part):
+        return f"@dataclass(frozen=True) for {type(part).__name__}"
+    if is_array(part):
+        return "make it a dynamic argument: leave it out of static_argnums and static_argnames"
+    return f"define __eq__ and __hash__ of {type(part).__name__}"
 
 
 def _signature(fun: Callable[..., Any]) -> tuple[list[str], bool, list[str]] | None:

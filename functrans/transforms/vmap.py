@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from functrans.core.avals import get_aval
 from functrans.core.axes import MappedAxis
 from functrans.core.dims import Dim, Size
@@ -12,6 +14,7 @@ from functrans.core.errors import (
     ArgumentError,
     AxisSizeError,
     ShapeError,
+    shown,
 )
 from functrans.core.keypath import keystr
 from functrans.core.source import user_source
@@ -25,7 +28,14 @@ from functrans.primitives.broadcast import broadcast_batch, move_axis
 from functrans.primitives.shape import slice_in_dim
 from functrans.transforms.batching import batch_flat
 from functrans.transforms.chunks import map_chunks
-from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of, wraps
+from functrans.transforms.flat import (
+    FlatFunction,
+    argument_name,
+    check_callable,
+    flatten_args,
+    name_of,
+    wraps,
+)
 
 __all__ = ["vmap"]
 
@@ -48,11 +58,17 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
-        raise ArgumentError(f"vmap: chunk_size must be a positive int, got {chunk_size!r}.")
+        raise ArgumentError(f"vmap: chunk_size must be a positive int, got {shown(chunk_size)}.",
+                            fix="vmap(fun, chunk_size=32)")
+
+    if axis_size is not None and not isinstance(axis_size, Dim) and (
+            not isinstance(axis_size, (int, np.integer)) or axis_size < 0):
+        raise ArgumentError(f"vmap: axis_size must be a non-negative int, got {shown(axis_size)}.",
+                            fix="vmap(fun, in_axes=None, axis_size=8)")
 
     @wraps(fun, "vmap")
     def vmap_fun(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = flatten_args((args, kwargs), "vmap")
+        leaves, tree = flatten_args((args, kwargs), f"vmap of {name_of(fun)}", keywords=True)
         axes = _input_axes(in_axes, args, kwargs, leaves, tree, name_of(fun))
         size = _axis_size(leaves, axes, tree, axis_size, name_of(fun))
         axes = [None if a is None else a % x.ndim for a, x in zip(axes, leaves, strict=True)]
@@ -84,7 +100,7 @@ def _input_axes(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
         if axis is None:
             continue
         if not isinstance(axis, int) or isinstance(axis, bool):
-            raise ArgumentError(f"vmap: in_axes holds {axis!r}; its leaves must be ints or None.",
+            raise ArgumentError(f"vmap: in_axes holds {shown(axis)}; its leaves are ints or None.",
                                 fix="in_axes=0, in_axes=(0, None), in_axes=({'w': 0},)")
         if not -x.ndim <= axis < x.ndim:
             raise ShapeError(
@@ -99,12 +115,8 @@ def _is_none(x: Any) -> bool:
 
 
 def _leaf_name(tree: PyTreeDef, index: int) -> str:
-    """`argument 0`, `argument 1['w']` or `keyword argument x`, for a leaf of (args, kwargs)."""
-    path = tree_paths(tree)[index]
-    keyword = str(path[0]) == "[1]"
-    first = str(path[1]).strip("[]'")
-    rest = keystr(path[2:])
-    return f"{'keyword argument' if keyword else 'argument'} {first}{rest}"
+    """`argument 0`, `argument 1 at ['w']` or `keyword argument x`, for a leaf of (args, kwargs)."""
+    return argument_name(tree_paths(tree)[index], keywords=True)
 
 
 def _axis_size(leaves: Sequence[Any], axes: Sequence[int | None], tree: PyTreeDef,
@@ -133,20 +145,26 @@ def _output_axes(out_axes: Any, out_tree: PyTreeDef) -> list[int | None]:
     return list(broadcast_prefix(out_axes, dummy, what="vmap: out_axes", is_leaf=_is_none))
 
 
+def _output_name(tree: PyTreeDef, index: int) -> str:
+    path = keystr(tree_paths(tree)[index])
+    return f"the output at {path}" if path else "the output"
+
+
 def _place(x: Any, mapped: int | None, wanted: int | None, size: Size, tree: PyTreeDef,
            index: int) -> Any:
     if wanted is None:
         if mapped is not None:
             raise ArgumentError(
-                f"vmap: out_axes is None for output {keystr(tree_paths(tree)[index])}, which "
-                "depends on a mapped argument.", where=user_source(),
+                f"vmap: out_axes is None for {_output_name(tree, index)}, which depends on a "
+                "mapped argument.", where=user_source(),
                 why="an output without a mapped axis must be the same for all elements.",
                 fix="out_axes=0, or reduce it inside by lax.psum(x, axis_name)")
         return x
     ndim = get_aval(x).ndim + (mapped is None)
     if not -ndim <= wanted < ndim:
-        raise ShapeError(f"vmap: out_axes asks for axis {wanted} of an output that has {ndim} "
-                         "dimensions with its mapped axis.", where=user_source())
+        raise ShapeError(f"vmap: out_axes asks for axis {wanted} of {_output_name(tree, index)}, "
+                         f"which has {ndim} dimensions with its mapped axis.", where=user_source(),
+                         fix=f"out_axes from {-ndim} to {ndim - 1}")
     if mapped is None:
         x, mapped = broadcast_batch(x, size), 0
     return move_axis(x, mapped, wanted % ndim)
@@ -157,7 +175,8 @@ def _map_in_chunks(flat: FlatFunction, leaves: Sequence[Any], axes: Sequence[int
     """Whole chunks in a loop, the rest once; the mapped axis is in front until the end."""
     if axis_name is not None:
         raise ArgumentError("vmap: axis_name and chunk_size exclude each other.",
-                            why="a collective needs all elements of the axis at once.")
+                            why="a collective needs all elements of the axis at once.",
+                            fix="vmap(fun, axis_name=...), or lax.map over chunks outside of it")
     mapped = [move_axis(x, a, 0) for x, a in zip(leaves, axes, strict=True) if a is not None]
 
     def run(count: int, parts: Sequence[Any]) -> list[Any]:

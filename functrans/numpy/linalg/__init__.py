@@ -1,5 +1,6 @@
 """NumPy's linear algebra on arrays and tracers, with derivatives of every order and vmap."""
 
+from functrans.core.errors import publish
 from functrans.numpy.linalg.factorizations import (
     EighResult,
     EigResult,
@@ -78,3 +79,5 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+publish(globals(), __all__)
