@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import CellType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from functrans.core.trace import Trace, run_in
-
-if TYPE_CHECKING:
-    from functrans.transforms.batching import BatchTrace
-    from functrans.transforms.jvp import JVPTrace
 
 __all__ = ["CustomCall"]
 
@@ -39,13 +35,12 @@ class CustomCall:
             return list(run_in(None, self.fun, *args))
         return trace.process_custom(self, args)
 
-    def differentiate(self, trace: JVPTrace, primals: list[Any],
-                      tangents: list[Any]) -> list[Any]:
-        """Outputs as tracers of `trace`, with tangents by the custom rule."""
+    def differentiate(self, trace: Any, primals: list[Any], tangents: list[Any]) -> list[Any]:
+        """Outputs as tracers of the JVPTrace `trace`, with tangents by the custom rule."""
         raise TypeError(f"{type(self).__name__} has no derivative rule")
 
-    def batch(self, trace: BatchTrace, values: list[Any], axes: list[int | None]) -> list[Any]:
-        """Outputs as tracers of `trace`: the rule is mapped along with the function."""
+    def batch(self, trace: Any, values: list[Any], axes: list[int | None]) -> list[Any]:
+        """Outputs as tracers of the BatchTrace `trace`: the rule is mapped along with the function."""
         raise TypeError(f"{type(self).__name__} has no batching rule")
 
     def stage(self, trace: Trace, args: Sequence[Any]) -> list[Any]:
