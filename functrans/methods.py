@@ -17,7 +17,7 @@ from functrans.core.errors import ShapeError, public
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 from functrans.device import CPU, find_device
-from functrans.numpy.protocol import array_function, array_ufunc
+from functrans.protocol import array_function, array_ufunc
 from functrans.operators import install_operators
 
 __all__ = ["install"]

@@ -3,7 +3,6 @@
 from functrans.core.errors import publish
 from functrans.numpy import fft as fft
 from functrans.numpy import linalg as linalg
-from functrans.numpy import protocol
 from functrans.numpy.creation import (
     arange,
     array,
@@ -476,5 +475,4 @@ __all__ = [
     "vdot", "vecdot", "vecmat", "vectorize", "vsplit", "vstack", "where", "zeros", "zeros_like",
 ]
 
-protocol.install()
 publish(globals(), __all__)
