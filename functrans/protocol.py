@@ -1,7 +1,7 @@
 """Plain NumPy calls on arrays and tracers: what `__array_ufunc__` and `__array_function__` do.
 
-A call such as `np.sum(x, axis=0)` goes to the function of the same name here; `np.linalg.norm` to
-functrans.numpy.linalg. Arguments that only NumPy has are dropped where they have their default
+A call such as `np.sum(x, axis=0)` goes to the function of the same name in functrans.numpy,
+`np.linalg.norm` to functrans.numpy.linalg. Arguments that only NumPy has are dropped where they have their default
 and refused where they have not.
 """
 
@@ -312,10 +312,3 @@ def _value(x: Any) -> Any:
     if isinstance(x, (list, tuple)):
         return type(x)(_value(item) for item in x)
     return x
-
-
-def install() -> None:
-    """Give arrays and tracers NumPy's two protocols."""
-    for cls in ARRAYS:
-        cls.__array_ufunc__ = array_ufunc  # type: ignore[attr-defined]
-        cls.__array_function__ = array_function  # type: ignore[attr-defined]
