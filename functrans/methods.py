@@ -17,8 +17,8 @@ from functrans.core.errors import ShapeError, public
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 from functrans.device import CPU, find_device
-from functrans.protocol import array_function, array_ufunc
 from functrans.operators import install_operators
+from functrans.protocol import array_function, array_ufunc
 
 __all__ = ["install"]
 
