@@ -1,0 +1,232 @@
+"""Imports go one way, between layers and between modules; importing the package is cheap."""
+
+import ast
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+MAX_LINES = 650
+
+# Each layer may import those before it (docs/architecture.md, "The rooms"). A module of functrans/
+# that is no package is a layer of its own.
+LAYERS = [
+    "_runtime",
+    "core",
+    "primitives",
+    "lowering",
+    "transforms",
+    "tree", "tree_util", "device", "array", "dlpack",
+    "callbacks", "debug", "checkpoint_policies", "test_util",
+    "lax",
+    "numpy",
+    "at", "concretize", "operators", "protocol", "methods", "placement",
+    "random",
+    "nn",
+    "scipy",
+    "",  # functrans/__init__.py itself
+]
+# what a layer knows of an earlier one, where that is less than everything
+NARROW = {
+    ("transforms", "lowering"): {("functrans.transforms.jit", "functrans.lowering.backend")},
+}
+
+# imported where they are needed, because they are slow (sympy, importlib.metadata) or may be
+# absent (triton)
+LAZY = {"sympy", "triton", "importlib.metadata"}
+PEERS = {"jax", "jaxlib", "torch", "scipy", "tensorflow"}
+ALLOWED_PACKAGES = {"numpy", "ml_dtypes", "optree", "sympy", "triton", "functrans"}
+
+
+@dataclass(frozen=True)
+class Import:
+    importer: str
+    imported: str
+    line: int
+    in_function: bool
+    types_only: bool
+
+    def __str__(self):
+        return f"{self.importer}:{self.line} imports {self.imported}"
+
+
+def modules():
+    found = {}
+    for folder, package in (("functrans", "functrans"), ("primitives", "functrans.primitives"),
+                            ("lowering", "functrans.lowering")):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            found[".".join((package, *(p for p in parts if p != "__init__")))] = path
+    return found
+
+
+MODULES = modules()
+KNOWN = {*MODULES, "functrans._runtime"}
+
+
+def imports_of(module, path):
+    def visit(node, in_function, types_only):
+        if isinstance(node, ast.Import):
+            names = [a.name for a in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}:{node.lineno}: a relative import"
+            inner = [f"{node.module}.{a.name}" for a in node.names]
+            names = [n if n in KNOWN else node.module for n in inner]
+        else:
+            names = []
+        for name in names:
+            yield Import(module, name, node.lineno, in_function, types_only)
+        in_function |= isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        types_only |= isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child, in_function, types_only)
+
+    return list(visit(ast.parse(path.read_text()), False, False))
+
+
+IMPORTS = [i for module, path in MODULES.items() for i in imports_of(module, path)]
+
+
+def layer_of(module):
+    return module.partition("functrans.")[2].partition(".")[0]
+
+
+def is_back_edge(importer, imported):
+    above, below = layer_of(importer), layer_of(imported)
+    if above == below:
+        return False
+    if (above, below) in NARROW:
+        return (importer, imported) not in NARROW[above, below]
+    return LAYERS.index(below) > LAYERS.index(above)
+
+
+def test_every_module_has_a_layer():
+    assert {layer_of(m) for m in MODULES} <= set(LAYERS)
+
+
+def test_no_back_edge_between_layers():
+    wrong = [str(i) for i in IMPORTS
+             if i.imported in KNOWN and is_back_edge(i.importer, i.imported)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("importer, imported", [
+    ("functrans.core.trace", "functrans.primitives.base"),
+    ("functrans.core.trace", "functrans"),
+    ("functrans.primitives.dot", "functrans.transforms.vmap"),
+    ("functrans.primitives.dot", "functrans.lowering.backend"),
+    ("functrans.transforms.jit", "functrans.lowering.reference"),
+    ("functrans.transforms.vmap", "functrans.lowering.backend"),
+    ("functrans.transforms.vmap", "functrans.lax"),
+    ("functrans.lax.loops", "functrans.numpy.creation"),
+    ("functrans.numpy.linalg.norms", "functrans.nn.functions"),
+    ("functrans.random.keys", "functrans.scipy.stats.norm"),
+])
+def test_back_edges_are_recognised(importer, imported):
+    assert is_back_edge(importer, imported)
+    assert not is_back_edge(imported, imported)
+
+
+def test_no_import_cycle():
+    graph = {m: {i.imported for i in IMPORTS
+                 if i.importer == m and i.imported in MODULES and not i.types_only}
+             for m in MODULES}
+    assert find_cycle(graph) is None
+    assert find_cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+
+
+def find_cycle(graph):
+    """The modules along a cycle, the first one twice; None when there is none."""
+    done = set()
+
+    def search(module, path):
+        if module in path:
+            return [*path[path.index(module):], module]
+        if module not in done:
+            for other in sorted(graph[module]):
+                if cycle := search(other, [*path, module]):
+                    return cycle
+            done.add(module)
+        return None
+
+    return next((c for m in sorted(graph) if (c := search(m, []))), None)
+
+
+def test_imports_stand_at_the_top():
+    hidden = [str(i) for i in IMPORTS if i.in_function and i.imported not in LAZY]
+    assert not hidden, "\n".join(hidden)
+    eager = [str(i) for i in IMPORTS
+             if i.imported in LAZY and not (i.in_function or i.types_only)]
+    assert not eager, "\n".join(eager)
+    by_name = [m for m, path in MODULES.items() if m != "functrans"
+               and any(word in path.read_text() for word in ("import_module", "__import__"))]
+    assert not by_name
+
+
+def test_dependencies():
+    outside = [str(i) for i in IMPORTS
+               if (top := i.imported.partition(".")[0]) not in sys.stdlib_module_names
+               and top not in ALLOWED_PACKAGES]
+    assert not outside, "\n".join(outside)
+
+
+def test_peers_are_imported_by_benchmarks_only():
+    for path in sources():
+        if path.is_relative_to(ROOT / "benchmarks"):
+            continue
+        tops = {i.imported.partition(".")[0] for i in imports_of(path.name, path)}
+        assert not tops & PEERS, path
+
+
+def test_modules_are_short():
+    long = {str(path.relative_to(ROOT)): n for path in sources()
+            if (n := len(path.read_text().splitlines())) > MAX_LINES}
+    assert not long
+
+
+def sources():
+    return [path for folder in ("functrans", "primitives", "lowering", "tests", "examples",
+                                "benchmarks")
+            for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def run(code, *options):
+    # bytecode is written in this process's way, so that a second run does not compile again
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return subprocess.run([sys.executable, *options, "-c", code], check=True, text=True,
+                          capture_output=True, env=environment).stdout
+
+
+def test_importing_is_lean():
+    loaded = set(run("import sys, functrans; print(*sys.modules)").split())
+    assert "functrans.numpy" in loaded
+    unwanted = {"sympy", "triton", "scipy", "importlib.metadata", "email", "jax", "torch",
+                "functrans.random", "functrans.nn", "functrans.scipy", "functrans.test_util"}
+    assert not loaded & unwanted
+
+
+def test_symbolic_sizes_load_sympy_when_they_compute():
+    code = ("import sys, functrans as ft; b = ft.Dim('b'); assert 'sympy' not in sys.modules; "
+            "b + 1; print('sympy' in sys.modules)")
+    assert run(code).strip() == "True"
+
+
+def test_importing_costs_little_more_than_its_dependencies(tmp_path):
+    """`import functrans` is to take 0.25 s where `import numpy` takes 0.1 s, a quiet machine.
+
+    Processor times of one process after the other, the least of a few, and their ratio: other work
+    on the machine lengthens both.
+    """
+    def seconds(module):
+        code = (f"import time; t = time.process_time(); import {module}; "
+                "print(time.process_time() - t)")
+        return float(run(code, "-X", f"pycache_prefix={tmp_path}"))
+
+    seconds("functrans")  # writes the bytecode
+    times = [(seconds("numpy"), seconds("functrans")) for _ in range(6)]
+    numpy, functrans = (min(column) for column in zip(*times, strict=True))
+    assert functrans < 3 * numpy, f"functrans {functrans:.3f} s, numpy {numpy:.3f} s"
