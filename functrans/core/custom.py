@@ -7,7 +7,7 @@ from functools import partial
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
-from functrans.core.trace import Trace, run_in
+from functrans.core.trace import Trace, Tracer, run_in
 
 __all__ = ["CustomCall"]
 
@@ -49,8 +49,8 @@ class CustomCall:
 
 
 def _closes_over(value: Any, is_mine: Callable[[Any], bool], depth: int) -> bool:
-    if is_mine(value):
-        return True
+    if isinstance(value, Tracer):
+        return is_mine(value) or any(_closes_over(v, is_mine, depth) for v in value.inside)
     if depth == 0:
         return False
     if isinstance(value, (tuple, list)):

@@ -96,6 +96,11 @@ class Tracer:
         return None
 
     @property
+    def inside(self) -> tuple[Any, ...]:
+        """The values of enclosing traces that this tracer is made of."""
+        return ()
+
+    @property
     def origin(self) -> Source | None:
         """Where in the user's code this tracer was made, when that is known."""
         return None

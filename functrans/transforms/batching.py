@@ -44,6 +44,10 @@ class BatchTracer(Tracer):
         return self._aval
 
     @property
+    def inside(self) -> tuple[Any, ...]:
+        return (self.value,)
+
+    @property
     def origin(self) -> Source | None:
         return self.value.origin if isinstance(self.value, Tracer) else None
 

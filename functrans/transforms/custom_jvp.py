@@ -42,6 +42,7 @@ from functrans.transforms.custom_call import (
 )
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of
 from functrans.transforms.jvp import JVPTrace
+from functrans.transforms.linearize import apply_rule
 from functrans.transforms.tangents import SymbolicZero, instantiate, symbolic_zero, tangent_aval
 
 __all__ = ["custom_jvp"]
@@ -186,7 +187,7 @@ def _apply_rule(primals: Sequence[Any], tangents: Sequence[Any], rule_jaxpr: Jax
     _, _, arg_tangents = _groups(tangents, num_consts)
     flags = differentiable_flags([get_aval(a) for a in args])
     filled = [instantiate(t, p) for p, t, f in zip(args, arg_tangents, flags, strict=True) if f]
-    results = eval_jaxpr(known_jaxpr(rule_jaxpr), (), *consts, *args, *filled)
+    results = apply_rule(known_jaxpr(rule_jaxpr), [*consts, *args, *filled])
     out_flags = differentiable_flags(call_jaxpr.out_avals)
     rest = iter(results[len(out_flags):])
     return results[:len(out_flags)], [next(rest) if f else None for f in out_flags]

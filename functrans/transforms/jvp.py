@@ -44,6 +44,10 @@ class JVPTracer(Tracer):
         return self.primal.concrete if isinstance(self.primal, Tracer) else self.primal
 
     @property
+    def inside(self) -> tuple[Any, ...]:
+        return (self.primal, self.tangent)
+
+    @property
     def origin(self) -> Source | None:
         return self.primal.origin if isinstance(self.primal, Tracer) else None
 

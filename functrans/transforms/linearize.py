@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from functrans._runtime import get_trace
+from functrans._runtime import get_trace, set_trace
 from functrans.core.avals import get_aval
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import ClosedJaxpr, Jaxpr
@@ -16,11 +16,11 @@ from functrans.core.prune import prune_jaxpr
 from functrans.core.staging import StageTracer, stage
 from functrans.core.trace import Params, Trace
 from functrans.transforms.closed import stage_closed
-from functrans.transforms.jvp import JVPTrace
+from functrans.transforms.jvp import JVPTrace, JVPTracer
 from functrans.transforms.linear import LinearTrace, LinearTracer
-from functrans.transforms.tangents import instantiate, tangent_aval
+from functrans.transforms.tangents import instantiate, instantiate_aval, tangent_aval
 
-__all__ = ["LinearMap", "Linearized", "linearize_flat", "linearize_jaxpr"]
+__all__ = ["LinearMap", "Linearized", "apply_rule", "linearize_flat", "linearize_jaxpr"]
 
 
 class LinearizeTrace(JVPTrace):
@@ -29,10 +29,31 @@ class LinearizeTrace(JVPTrace):
     __slots__ = ("linear",)
     kind = "grad, vjp or linearize"
 
-    def __init__(self, parent: Trace | None) -> None:
+    def __init__(self, parent: Trace | None, linear: LinearTrace | None = None) -> None:
         super().__init__(parent)
-        self.linear = LinearTrace(parent)
+        self.linear = LinearTrace(parent) if linear is None else linear
         self.rules = self.linear
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
+        if primitive.higher_order and any(map(self.linear.is_mine, args)) \
+                and not any(type(a) is JVPTracer and a._trace is self for a in args):
+            return self.split_body(primitive, args, params)
+        return super().process(primitive, args, params)
+
+    def split_body(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> list[Any]:
+        """A body that a derivative rule runs on primals and tangents alike, as `jvp` of a loop does.
+
+        What depends on tangents is linear in them: it is the body's own derivative there. The rest
+        must not get onto the tape.
+        """
+        values = [instantiate_aval(None, a.aval) if self.linear.is_mine(a) else a for a in args]
+        tangents = [a if self.linear.is_mine(a) else None for a in args]
+        previous = set_trace(self.rules)
+        try:
+            outs, results = self.higher_order(primitive, values, tangents, dict(params))
+        finally:
+            set_trace(previous)
+        return [o if t is None else t for o, t in zip(outs, results, strict=True)]
 
     def higher_order(self, primitive: Primitive, primals: list[Any], tangents: list[Any],
                      params: Params) -> Any:
@@ -104,6 +125,15 @@ class Linearized:
         """All residuals, from the primal's inputs and what it saved."""
         rest = iter(saved)
         return [next(rest) if f is None else inputs[f] for f in self.forwarded]
+
+
+def apply_rule(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
+    """Run a derivative rule on primals and linear tangents, in a current linear trace."""
+    trace = get_trace()
+    if not any(eqn.primitive.higher_order for eqn in jaxpr.eqns) \
+            or not isinstance(trace, LinearTrace):
+        return eval_jaxpr(jaxpr, (), *args)
+    return LinearizeTrace(trace.parent, trace).run(eval_jaxpr, jaxpr, (), *args)  # type: ignore[no-any-return]
 
 
 _cache: WeakKeyDictionary[Jaxpr, dict[Any, Linearized]] = WeakKeyDictionary()
