@@ -64,11 +64,11 @@ def wide_outs(case: Case) -> list[np.ndarray]:
 
 def differentiable_cases() -> list[Case]:
     """Cases whose floating results keep float64, so that finite differences mean something."""
-    cases = []
-    for case in all_cases():
-        if not case.floating or case.primitive.stops_derivatives:
-            continue
-        floating = [o.dtype for o in wide_outs(case) if dtypes.kind(o.dtype) in "fc"]
-        if floating and all(dtype in (np.float64, np.complex128) for dtype in floating):
-            cases.append(case.wide())
-    return cases
+    return [case.wide() for case in all_cases() if is_smooth(case)]
+
+
+def is_smooth(case: Case) -> bool:
+    if not case.floating or case.primitive.stops_derivatives:
+        return False
+    floating = [o.dtype for o in wide_outs(case) if dtypes.kind(o.dtype) in "fc"]
+    return bool(floating) and all(dtype in (np.float64, np.complex128) for dtype in floating)
