@@ -1,8 +1,8 @@
 """Plain NumPy calls on arrays and tracers: what `__array_ufunc__` and `__array_function__` do.
 
 A call such as `np.sum(x, axis=0)` goes to the function of the same name in functrans.numpy,
-`np.linalg.norm` to functrans.numpy.linalg. Arguments that only NumPy has are dropped where they have their default
-and refused where they have not.
+`np.linalg.norm` to functrans.numpy.linalg. Arguments that only NumPy has are dropped where they
+have their default and refused where they have not.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class CustomCall:
         raise TypeError(f"{type(self).__name__} has no derivative rule")
 
     def batch(self, trace: Any, values: list[Any], axes: list[int | None]) -> list[Any]:
-        """Outputs as tracers of the BatchTrace `trace`: the rule is mapped along with the function."""
+        """Outputs as tracers of the BatchTrace `trace`: the rule is mapped with the function."""
         raise TypeError(f"{type(self).__name__} has no batching rule")
 
     def stage(self, trace: Trace, args: Sequence[Any]) -> list[Any]:
