@@ -17,7 +17,8 @@ demo: .venv/.installed
 	.venv/bin/python examples/digits.py
 
 test: lint typecheck
-	.venv-test/bin/python -m pytest -n 2
+	# two workers on two cores: BLAS threads beside them would only wait for each other
+	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m pytest -n 2
 
 lint: .venv-test/.installed
 	.venv-test/bin/ruff check .

@@ -154,7 +154,7 @@ def test_python_int_that_overflows_names_value_dtype_and_fix() -> None:
         assert dtypes.canonical_scalar(2**31) == np.int64
         with pytest.raises(OverflowError, match=r"np\.uint64\(9223372036854775808\)"):
             dtypes.canonical_scalar(2**63)
-        with pytest.raises(OverflowError, match=r"float\(18446744073709551616\)"):
+        with pytest.raises(OverflowError, match=r"float\(x\), which rounds it"):
             dtypes.canonical_scalar(2**64)
 
 
