@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from functrans._runtime import get_trace
 from functrans.core.avals import ShapedArray, operand_avals
+from functrans.core.custom import CustomCall
 from functrans.core.errors import NotDifferentiableError
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Jaxpr
@@ -82,6 +83,12 @@ class LinearTrace(Trace):
         out = self.new(avals)
         self.tape.append(LinearEquation(primitive, args, (out,), params))
         return out
+
+    def process_custom(self, call: CustomCall, args: Sequence[Any]) -> list[Any]:
+        """A rule's own calls of functions with rules, on primals, keep these for outer traces."""
+        if any(map(self.is_mine, args)) or call.closes_over(self.is_mine):
+            return super().process_custom(call, args)
+        return call.apply(self.parent, args)
 
     def is_mine(self, x: Any) -> bool:
         return type(x) is LinearTracer and x._trace is self

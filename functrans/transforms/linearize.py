@@ -41,10 +41,10 @@ class LinearizeTrace(JVPTrace):
         return super().process(primitive, args, params)
 
     def split_body(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> list[Any]:
-        """A body that a derivative rule runs on primals and tangents alike, as `jvp` of a loop does.
+        """A body that a derivative rule runs on primals and tangents alike, as a loop's `jvp` does.
 
-        What depends on tangents is linear in them: it is the body's own derivative there. The rest
-        must not get onto the tape.
+        What depends on tangents is linear in them: it is the body's own derivative there. The
+        rest must not get onto the tape.
         """
         values = [instantiate_aval(None, a.aval) if self.linear.is_mine(a) else a for a in args]
         tangents = [a if self.linear.is_mine(a) else None for a in args]
