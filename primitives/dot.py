@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -73,23 +74,17 @@ class DotGeneral(Differentiable):
         fy = tuple(d for d in range(y.ndim) if d not in cy + by)
         batch = tuple(x.shape[i] for i in bx)
         rows, cols = tuple(x.shape[d] for d in fx), tuple(y.shape[d] for d in fy)
-        inner = int(np.prod([x.shape[d] for d in cx], dtype=np.int64))
-        a = x.transpose(bx + fx + cx).reshape((*batch, int(np.prod(rows, dtype=np.int64)), inner))
-        b = y.transpose(by + cy + fy).reshape((*batch, inner, int(np.prod(cols, dtype=np.int64))))
+        inner = math.prod([x.shape[d] for d in cx])
+        a = x.transpose(bx + fx + cx).reshape((*batch, math.prod(rows), inner))
+        b = y.transpose(by + cy + fy).reshape((*batch, inner, math.prod(cols)))
         out = np.matmul(a, b) if cx else a * b
         return out.reshape(batch + rows + cols)
 
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        (cx, cy), (bx, _) = params["dimension_numbers"]
-        x, y = args
-        if not bx and len(cx) == 1 and len(params) == 1:
-            nx, ny = rank(x), rank(y)
-            if 1 <= nx <= 2 and 1 <= ny <= 2:
-                a = _runtime.transpose_view(x, (1, 0)) if cx[0] < nx - 1 else x
-                b = _runtime.transpose_view(y, (1, 0)) if cy[0] > 0 else y
-                result = _runtime.matmul(a, b)
-                if result is not NotImplemented:
-                    return result
+        if params.get("preferred_element_type") is None:
+            result = _product_of_views(*args, params["dimension_numbers"])
+            if result is not NotImplemented:
+                return result
         return super().evaluate_eagerly(args, params)
 
     def transpose(self, ct: Any, x: Any, y: Any, *, dimension_numbers: DimensionNumbers,
@@ -143,6 +138,37 @@ class DotGeneral(Differentiable):
                      {"dimension_numbers": (((), ()), ((), ()))})
         yield Sample((sample_array(4, 2, 3), sample_array(3, 4, seed=1)),
                      {"dimension_numbers": (((0, 2), (1, 0)), ((), ()))})
+
+
+def _product_of_views(x: Any, y: Any, dimension_numbers: DimensionNumbers) -> Any:
+    """The product of two arrays as matrices, if views make matrices of them."""
+    (cx, cy), (bx, by) = dimension_numbers
+    nx, ny, nb = rank(x), rank(y), len(bx)
+    if len(cx) != 1 or nb > 1 or nx > 4 or ny > 4:
+        return NotImplemented
+    fx = tuple([d for d in range(nx) if d != cx[0] and d not in bx])
+    fy = tuple([d for d in range(ny) if d != cy[0] and d not in by])
+    a = _as_matrices(x, bx + fx + cx, nb, len(fx) > 1, False)
+    b = _as_matrices(y, by + cy + fy, nb, len(fy) > 1, True)
+    if a is NotImplemented or b is NotImplemented or (nb and not (fx and fy)):
+        return NotImplemented
+    out = _runtime.matmul(a, b)
+    if out is NotImplemented or (len(fx) <= 1 and len(fy) <= 1):
+        return out
+    shape = (*[x.shape[d] for d in bx + fx], *[y.shape[d] for d in fy])
+    return _runtime.reshape_view(out, shape)
+
+
+def _as_matrices(x: Any, order: Axes, nb: int, merge: bool, right: bool) -> Any:
+    """A view of x with its axes in `order` and its several free axes merged into one."""
+    if order != tuple(range(len(order))):
+        x = _runtime.transpose_view(x, order)
+    if not merge or x is NotImplemented:
+        return x
+    shape = x.shape
+    if right:
+        return _runtime.reshape_view(x, (*shape[:nb + 1], math.prod(shape[nb + 1:])))
+    return _runtime.reshape_view(x, (*shape[:nb], math.prod(shape[nb:-1]), shape[-1]))
 
 
 def _shift(axes: Axes, mapped: int) -> Axes:
