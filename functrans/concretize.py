@@ -31,6 +31,13 @@ _FIXES = {
 }
 
 
+_WORDING = {
+    "an index": "range(), a list index or a NumPy index by",
+    "a NumPy array": "a NumPy array (np.asarray, or a NumPy function that functrans does not "
+                     "cover) of",
+    "a Python value": "item(), tolist() or tobytes() of",
+    "formatted text": "a formatted string of",
+}
 _MAY_BE_STATIC = ("bool()", "int()", "float()", "complex()", "an index")
 
 
@@ -47,8 +54,8 @@ def refuse(x: Tracer, wanted: str) -> NoReturn:
                "dtype and no value.")
         static = _STATIC if wanted in _MAY_BE_STATIC else ""
     raise ConcretizationError(
-        f"{wanted} of a traced array {x.aval} needs its value, which is not known while Python "
-        f"runs under {x._trace.kind}{made and ', made '}{made}.",
+        f"{_WORDING.get(wanted, wanted + ' of')} a traced {x.aval} needs its value, which is not "
+        f"known while Python runs under {x._trace.kind}{made and '; it was made '}{made}.",
         where=user_source(), why=why, fix=reduce + _FIXES[wanted] + static)
 
 

@@ -138,8 +138,12 @@ class Elementwise(Differentiable, abstract=True):
         if all(scalar):
             return self.bind(*align_batch(operands, axes), **params), 0
         size = operands[first].shape[axis]
-        inner = next(x.shape if a is None else tuple(s for d, s in enumerate(x.shape) if d != a)
-                     for x, a, s in zip(operands, axes, scalar, strict=True) if not s)
+        inners = [get_aval(x).shape if a is None else
+                  tuple(s for d, s in enumerate(x.shape) if d != a)
+                  for x, a in zip(operands, axes, strict=True)]
+        inner = next(shape for shape, s in zip(inners, scalar, strict=True) if not s)
+        if any(shape not in ((), inner) for shape in inners):  # else broadcast_in_dim might do it
+            self.common([get_aval(x).with_shape(i) for x, i in zip(operands, inners, strict=True)])
         full = (size, *inner)
         aligned = []
         for x, a in zip(operands, axes, strict=True):

@@ -7,9 +7,13 @@ the line only when someone asks.
 from __future__ import annotations
 
 import linecache
+import textwrap
 from pathlib import Path
 from types import CodeType
 from typing import NamedTuple
+
+import numpy as np
+import optree
 
 from functrans import _runtime
 
@@ -17,9 +21,14 @@ GENERATED = "<functrans>"
 """The file name of Python code that the package generates."""
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+# In a wheel all is below functrans/; in an editable install two packages lie beside it.
+_BESIDE = [] if (_PACKAGE / "primitives").is_dir() else ["primitives", "lowering"]
+_LIBRARIES = [np, optree]  # which call back into the package
 _runtime.set_internal_prefixes([
-    GENERATED, f"{_PACKAGE}/", f"{_PACKAGE.parent / 'primitives'}/",
-    f"{_PACKAGE.parent / 'lowering'}/"])
+    GENERATED, f"{_PACKAGE}/", *(f"{_PACKAGE.parent / name}/" for name in _BESIDE),
+    *(f"{Path(str(library.__file__)).parent}/" for library in _LIBRARIES)])
+
+_MAX_LINES = 4
 
 
 class Source(NamedTuple):
@@ -38,14 +47,26 @@ class Source(NamedTuple):
         return self.code.co_qualname
 
     @property
-    def line(self) -> int:
+    def lines(self) -> tuple[int, int]:
+        """The first and the last line of the expression."""
         positions = list(self.code.co_positions())
-        index = min(max(self.offset // 2, 0), len(positions) - 1)
-        return positions[index][0] or self.code.co_firstlineno
+        first, last, *_ = positions[min(max(self.offset // 2, 0), len(positions) - 1)]
+        first = first or self.code.co_firstlineno
+        return first, max(first, last or first)
+
+    @property
+    def line(self) -> int:
+        return self.lines[0]
 
     @property
     def text(self) -> str:
-        return linecache.getline(self.filename, self.line).strip()
+        """The source of the expression's lines, at most four; empty where there is no file."""
+        first, last = self.lines
+        shown = [linecache.getline(self.filename, n).rstrip()
+                 for n in range(first, min(last, first + _MAX_LINES - 1) + 1)]
+        if last - first >= _MAX_LINES:
+            shown.append("...")
+        return textwrap.dedent("\n".join(shown)).strip()
 
     def __str__(self) -> str:
         return f"{self.filename}:{self.line}, in {self.function}"
@@ -61,4 +82,6 @@ def describe_source(source: Source | None) -> str:
     """`at file.py:12 (y = x + z)`, inside a sentence; empty when unknown."""
     if source is None:
         return ""
-    return f"at {source.filename}:{source.line} ({source.text})"
+    text, *more = source.text.splitlines() or [""]
+    code = f" ({text}{' ...' if more else ''})" if text else ""
+    return f"at {source.filename}:{source.line}{code}"

@@ -61,6 +61,9 @@ class StageTrace(Trace):
         self._const_vars: dict[int, Var] = {}
         self._consts: list[Any] = []
 
+    def describe(self) -> str:
+        return super().describe().replace("staging", f"staging of {self.name}", 1)
+
     def new_arg(self, aval: ShapedArray) -> StageTracer:
         return StageTracer(self, Var(aval))
 

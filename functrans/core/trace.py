@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from functrans._runtime import ArrayBase, get_trace, set_trace
+from functrans._runtime import ArrayBase, get_trace, set_trace, user_frames
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import LeakedTracerError
 from functrans.core.source import Source, describe_source, user_source
@@ -28,14 +28,23 @@ Params = Mapping[str, Any]
 
 
 class Trace:
-    """One run of one interpreter; `parent` interprets what its rules do (None evaluates)."""
+    """One run of one interpreter; `parent` interprets what its rules do (None evaluates).
 
-    __slots__ = ("__weakref__", "alive", "parent")
+    `frames` holds the user's line that asked for the run: 0.1 us, for messages.
+    """
+
+    __slots__ = ("__weakref__", "alive", "frames", "parent")
     kind: ClassVar[str] = "a transform"
 
     def __init__(self, parent: Trace | None) -> None:
         self.parent = parent
         self.alive = True
+        self.frames = user_frames(1)
+
+    def describe(self) -> str:
+        """The transform and the line that called for it, in a sentence."""
+        called = describe_source(Source(*self.frames[0])) if self.frames else ""
+        return f"{self.kind}{called and ', called '}{called}"
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
         """Interpret `primitive` on `args`, whatever traces these belong to."""
@@ -133,11 +142,12 @@ def run_in(trace: Trace | None, fun: Callable[..., Any], *args: Any, **kwargs: A
 
 def leaked(tracer: Tracer, primitive_name: str) -> LeakedTracerError:
     """The error for a tracer met outside the function call it belongs to."""
-    state = "is over" if not tracer._trace.alive else "does not enclose this operation"
+    trace = tracer._trace
+    state = "That run is over" if not trace.alive else "That run does not enclose this operation"
     origin = describe_source(tracer.origin)
     return LeakedTracerError(
-        f"{primitive_name} received a traced value that escaped: a {tracer.aval} made under "
-        f"{tracer._trace.kind}{origin and ', '}{origin}, which {state}.",
+        f"{primitive_name} received a traced {tracer.aval} that escaped. It was made"
+        f"{origin and ' '}{origin} under {trace.describe()}. {state}.",
         where=user_source(),
         why="a traced value means something only inside the function that is being transformed.",
         fix="return the value from that function instead of storing it in a global, an attribute "

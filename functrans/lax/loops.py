@@ -23,6 +23,7 @@ from functrans.core.errors import (
 from functrans.core.keypath import keystr
 from functrans.core.source import user_source
 from functrans.core.staging import stage
+from functrans.core.trace import is_array
 from functrans.core.tree import (
     PyTreeDef,
     tree_map,
@@ -93,7 +94,7 @@ def _scan(f: Callable[..., Any], init: Any, xs: Any, length: Any, reverse: bool,
 def _pair(f: Callable[..., Any], out: Any) -> tuple[Any, Any]:
     if not isinstance(out, (tuple, list)) or len(out) != 2:
         found = f"{type(out).__name__} of {len(out)}" if isinstance(out, (tuple, list)) \
-            else type(out).__name__
+            else "array" if is_array(out) else type(out).__name__
         raise ArgumentError(f"scan: {name_of(f)} must return a pair (carry, y), got a {found}.",
                             where=user_source(), fix="return carry, None")
     return out[0], out[1]

@@ -42,7 +42,8 @@ def _mismatch(name: str, a: Array, b: Array, i: Any, j: Any) -> ShapeError:
         f"functrans.numpy.{name}: shapes {a.shape} and {b.shape} do not fit together.",
         where=user_source(),
         why=f"the sum runs over {a.shape[i]} elements of the first and {b.shape[j]} of the second "
-        "array.")
+        "array.",
+        fix="transpose one of them: a.T, b.T, or .mT for the last two axes")
 
 
 def _dot_general(a: Array, b: Array, dims: Any, precision: Any, preferred: DTypeLike) -> Array:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from functrans import lax
-from functrans.core.errors import ArgumentError, ShapeError
+from functrans.core.errors import ArgumentError, ShapeError, public
 from functrans.core.source import user_source
 from functrans.numpy.common import (
     ARRAYS,
@@ -66,6 +66,7 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
     left_out = frozenset(excluded)
 
     @functools.wraps(pyfunc)
+    @public
     def vectorized(*args: ArrayLike, **kwargs: Any) -> Any:
         mapped_names = [k for k in kwargs if k not in left_out]
         positions = [i for i in range(len(args)) if i not in left_out]
