@@ -5,8 +5,9 @@ why it is an error; how to fix it, as code.
 """
 
 import functools
-from collections.abc import Callable, Sequence
-from types import FunctionType, MethodType, TracebackType
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType, MappingProxyType, MethodType, TracebackType
 from typing import Any, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from functrans import _runtime
@@ -55,6 +56,7 @@ _E = TypeVar("_E", bound=BaseException)
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
+_NO_KEYWORDS: Final[Mapping[str, Any]] = MappingProxyType({})
 HERE: Final = object()
 """As `where`: the innermost line of the user that is running now."""
 
@@ -276,7 +278,7 @@ def public(fun: Callable[_P, _R]) -> Callable[_P, _R]:
         try:
             return fun(*args, **kwargs)
         except Exception as error:
-            outside = _leaving(error)
+            outside = _leaving(error, fun, args, kwargs)
             if outside is error:
                 raise  # as it is now, without this frame
         raise outside
@@ -293,8 +295,26 @@ def publish(namespace: dict[str, Any], names: Sequence[str]) -> None:
             namespace[name] = made.setdefault(id(value), public(value))
 
 
-def _leaving(error: BaseException) -> BaseException:
-    """The error that the user gets: NumPy's and the runtime's own for memory get a place."""
+def _leaving(error: BaseException, fun: Any = None, args: Sequence[Any] = (),
+             kwargs: Mapping[str, Any] = _NO_KEYWORDS) -> BaseException:
+    """The error that the user gets for one that leaves the package.
+
+    NumPy's and the runtime's own for memory get a place; what Python says of an argument that was
+    not foreseen becomes an ArgumentError that names the function, its arguments and the line.
+    """
+    if _is_unforeseen(error) and not any(map(_may_have_failed, (*args, *kwargs.values()))):
+        given = ", ".join([*map(_kind_of, args),
+                           *(f"{k}={_kind_of(v)}" for k, v in kwargs.items())])
+        name = getattr(fun, "__name__", "") or "an operation"
+        reason = " ".join(str(error).split())[:200]
+        unforeseen = ArgumentError(
+            f"{name}({given}) failed." if fun is not None else f"{name} failed.",
+            why=f"{type(error).__name__}: {reason}.",
+            fix=(f"see help({name}). " if fun is not None else "") + "If the arguments are right "
+                "this is a defect of functrans, and FUNCTRANS_DEBUG=1 shows where it is")
+        if config.current().internal_frames:
+            unforeseen.__cause__ = error
+        return unforeseen
     if isinstance(error, MemoryError) and not isinstance(error, FunctransError) \
             and _is_ours(error.__traceback__):
         what = str(error).removeprefix("out of memory: ")
@@ -303,6 +323,40 @@ def _leaving(error: BaseException) -> BaseException:
             fix="use smaller arrays or a narrower dtype, vmap(fun, chunk_size=n) or "
                 "functrans.lax.map for batches, functrans.checkpoint under grad")
     return hide_internal_frames(error)
+
+
+def _is_unforeseen(error: BaseException) -> bool:
+    """Whether Python, or NumPy, complained inside of the package of what the user passed."""
+    if not isinstance(error, _COMPLAINTS) or isinstance(error, FunctransError):
+        return False
+    if type(error).__module__.partition(".")[0] not in ("builtins", "numpy"):
+        return False
+    traceback = error.__traceback__
+    if traceback is None:  # raised by the runtime, which says what is wrong
+        return False
+    depth = 0
+    while traceback is not None:
+        module = traceback.tb_frame.f_globals.get("__name__", "")
+        if not is_internal_module(module) and not (
+                depth and module.partition(".")[0] in _LIBRARIES):
+            return False
+        depth += 1
+        traceback = traceback.tb_next
+    # the wrapper alone: Python says that the call has the wrong arguments, as for any function
+    return depth > 1 and not (isinstance(error, TypeError) and _ARITY.search(str(error)))
+
+
+def _may_have_failed(x: Any) -> bool:
+    """Whether an argument is a function, which may have raised the error without a frame."""
+    return callable(x) and not isinstance(x, type)
+
+
+def _kind_of(x: Any) -> str:
+    """An argument in a message: the type of an array, a short value, or the class."""
+    aval = getattr(x, "aval", None)
+    if aval is not None or isinstance(x, (bool, int, float, complex, str, type(None))):
+        return str(aval) if aval is not None else shown(x)
+    return f"<{type(x).__name__}>"
 
 
 def _is_ours(traceback: TracebackType | None) -> bool:
@@ -320,6 +374,9 @@ def is_internal_module(name: str) -> bool:
     return name == "functrans" or name.startswith("functrans.")
 
 
+_COMPLAINTS = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError,
+               AssertionError, RecursionError)
+_ARITY = re.compile(r"positional argument|keyword argument|missing \d+ required|multiple values")
 _LIBRARIES = frozenset({"numpy", "optree", "ml_dtypes", "sympy", "inspect", "contextlib"})
 """Whose frames are ours where the package called them."""
 

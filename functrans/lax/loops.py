@@ -93,9 +93,9 @@ def _scan(f: Callable[..., Any], init: Any, xs: Any, length: Any, reverse: bool,
 
 def _pair(f: Callable[..., Any], out: Any) -> tuple[Any, Any]:
     if not isinstance(out, (tuple, list)) or len(out) != 2:
-        found = f"{type(out).__name__} of {len(out)}" if isinstance(out, (tuple, list)) \
-            else "array" if is_array(out) else type(out).__name__
-        raise ArgumentError(f"scan: {name_of(f)} must return a pair (carry, y), got a {found}.",
+        found = f"a {type(out).__name__} of {len(out)}" if isinstance(out, (tuple, list)) \
+            else "an array" if is_array(out) else f"a {type(out).__name__}"
+        raise ArgumentError(f"scan: {name_of(f)} must return a pair (carry, y), got {found}.",
                             where=user_source(), fix="return carry, None")
     return out[0], out[1]
 

@@ -57,7 +57,7 @@ def test_carry_that_changes_structure():
 
 def test_scan_body_without_pair():
     text = message(ArgumentError, lambda: lax.scan(lambda c, x: c, 0.0, fnp.ones(3)))
-    assert "must return a pair (carry, y), got a StageTracer" in text
+    assert "must return a pair (carry, y), got an array" in text
     assert "Fix: return carry, None" in text
 
 
