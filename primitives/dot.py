@@ -82,7 +82,8 @@ class DotGeneral(Differentiable):
 
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         if params.get("preferred_element_type") is None:
-            result = _product_of_views(*args, params["dimension_numbers"])
+            x, y = args
+            result = _product_of_views(x, y, params["dimension_numbers"])
             if result is not NotImplemented:
                 return result
         return super().evaluate_eagerly(args, params)
