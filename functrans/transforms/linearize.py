@@ -16,7 +16,7 @@ from functrans.core.prune import prune_jaxpr
 from functrans.core.staging import StageTracer, stage
 from functrans.core.trace import Params, Trace
 from functrans.transforms.closed import stage_closed
-from functrans.transforms.jvp import JVPTrace, JVPTracer
+from functrans.transforms.jvp import JVPTrace
 from functrans.transforms.linear import LinearTrace, LinearTracer
 from functrans.transforms.tangents import instantiate, instantiate_aval, tangent_aval
 
@@ -35,8 +35,7 @@ class LinearizeTrace(JVPTrace):
         self.rules = self.linear
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
-        if primitive.higher_order and any(map(self.linear.is_mine, args)) \
-                and not any(type(a) is JVPTracer and a._trace is self for a in args):
+        if primitive.higher_order and any(map(self.linear.is_mine, self.split(args)[0])):
             return self.split_body(primitive, args, params)
         return super().process(primitive, args, params)
 
@@ -46,11 +45,16 @@ class LinearizeTrace(JVPTrace):
         What depends on tangents is linear in them: it is the body's own derivative there. The
         rest must not get onto the tape.
         """
-        values = [instantiate_aval(None, a.aval) if self.linear.is_mine(a) else a for a in args]
-        tangents = [a if self.linear.is_mine(a) else None for a in args]
+        primals, closure, active = self.split(args)
+        values = [instantiate_aval(None, a.aval) if self.linear.is_mine(a) else a for a in primals]
+        tangents = [a if self.linear.is_mine(a) else None for a in primals]
         previous = set_trace(self.rules)
         try:
-            outs, results = self.higher_order(primitive, values, tangents, dict(params))
+            outs, results = self.higher_order(primitive, values, tangents, params)
+            if active:  # what the rule closes over has tangents, which change its values only
+                closure = [None if self.linear.is_mine(p) else t
+                           for p, t in zip(primals, closure, strict=True)]
+                outs = list(map(self.join, *self.higher_order(primitive, values, closure, params)))
         finally:
             set_trace(previous)
         return [o if t is None else t for o, t in zip(outs, results, strict=True)]

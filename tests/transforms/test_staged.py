@@ -1,0 +1,117 @@
+"""make_jaxpr, eval_shape, closure_convert, ShapeDtypeStruct, and printed programs."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.core.check import check_jaxpr
+from functrans.core.errors import DTypeError
+from functrans.core.evaluate import eval_jaxpr
+from tests.transforms.functions import FUNCTIONS
+
+F3 = ft.ShapeDtypeStruct((3,), "float32")
+
+
+@pytest.mark.parametrize(("fun", "args", "text"), [
+    (fnp.sin, (F3,), "{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }"),
+    (lambda x: 2.0 * x + 1, (F3,),
+     "{ lambda ; a:f32[3]. let b:f32[3] = mul 2.0:f32[] a c:f32[3] = add b 1.0:f32[] in (c,) }"),
+    (lambda x: (), (F3,), "{ lambda ; a:f32[3]. let  in () }"),
+    (lambda p: {"y": p["x"], "n": None}, ({"x": 1.0},), "{ lambda ; a:f32[]. let  in (a,) }"),
+])
+def test_printed_programs(fun, args, text):
+    printed = " ".join(str(ft.make_jaxpr(fun)(*args)).split())
+    assert printed == " ".join(text.split())
+
+
+def test_make_jaxpr_arguments():
+    jaxpr, shape = ft.make_jaxpr(lambda x, n: {"y": x * n}, static_argnums=1,
+                                 return_shape=True)(F3, 3)
+    assert len(jaxpr.jaxpr.invars) == 1
+    assert shape == {"y": ft.ShapeDtypeStruct((3,), "float32")}
+    y = fnp.arange(3.0)
+    closed = ft.make_jaxpr(lambda x: x * y)(F3)
+    assert len(closed.consts) == 1 and closed.consts[0] is y
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_programs_and_their_derivatives_are_well_formed(name):
+    """And evaluate to the same."""
+    fun = FUNCTIONS[name]
+    x = np.array([0.6, -0.9, 1.3])
+    total = lambda v: fun(v).sum()
+    for program in (fun, ft.grad(total), ft.vmap(ft.grad(total))):
+        arg = np.stack([x, x * 0.9]) if program is not fun and "vmap" in program.__name__ else x
+        closed = ft.make_jaxpr(program)(arg)
+        check_jaxpr(closed)
+        assert str(closed).startswith("{ lambda ")
+        (out,) = ft.jit(lambda v, c=closed: eval_jaxpr(c.jaxpr, c.consts, v))(arg)
+        np.testing.assert_allclose(out, program(fnp.asarray(arg)), rtol=1e-9, atol=1e-9)
+
+
+def test_eval_shape_computes_nothing():
+    def fun(x, p):
+        ft.debug.callback(lambda v: 1 / 0, x)
+        return {"y": x @ p["w"], "n": x.astype("int8")}
+
+    out = ft.eval_shape(fun, ft.ShapeDtypeStruct((2, 10 ** 6), "float32"),
+                        {"w": ft.ShapeDtypeStruct((10 ** 6, 5), "float32")})
+    assert out["y"] == ft.ShapeDtypeStruct((2, 5), "float32")
+    assert (out["n"].shape, out["n"].dtype) == ((2, 10 ** 6), np.int8)
+    assert ft.eval_shape(lambda x, n=2: x * n, 1.0).weak_type
+
+
+def test_shape_dtype_struct():
+    a = ft.ShapeDtypeStruct((2, 3), np.float64)
+    assert (a.ndim, a.size, a.shape, a.dtype) == (2, 6, (2, 3), np.float64)
+    assert a == ft.ShapeDtypeStruct([2, 3], "float64") and hash(a) == hash(
+        ft.ShapeDtypeStruct([2, 3], "float64"))
+    assert a != ft.ShapeDtypeStruct((3, 2), "float64")
+    with pytest.raises(DTypeError):
+        ft.ShapeDtypeStruct((), "float63")
+
+
+def test_closure_convert_hoists_floating_values_only():
+    def solve(x, scale, index):
+        converted, values = ft.closure_convert(lambda y: y * scale + index, x)
+        return converted(x, *values), len(values)
+
+    out, count = solve(2.0, fnp.float32(3.0), fnp.int32(1))
+    assert float(out) == 7.0 and count <= 1
+
+    def outer(scale):
+        table = fnp.stack([scale, scale * 2])
+        converted, values = ft.closure_convert(lambda y: (y * table).sum(), 1.0)
+        assert len(values) == 1
+        return converted(5.0, *[v * 2 for v in values])
+
+    assert float(ft.grad(outer)(1.0)) == 30.0
+    assert float(ft.jit(outer)(1.0)) == 30.0
+
+
+@ft.custom_jvp
+def with_rule(x):
+    return fnp.sin(x)
+
+
+with_rule.defjvps(lambda t, out, x: fnp.cos(x) * t)
+
+HIGHER_ORDER = {
+    "jit": (lambda x: ft.jit(fnp.sin)(x), ["jit[", "sin", "lambda"]),
+    "cond": (lambda x: lax.cond(x[0] > 0, fnp.sin, fnp.cos, x), ["cond[", "sin", "cos"]),
+    "while": (lambda x: lax.while_loop(lambda c: c.sum() < 9, lambda c: c * 2, x), ["while", "lt"]),
+    "scan": (lambda x: lax.scan(lambda c, a: (c * a, c), 1.0, x), ["scan[", "length=3", "mul"]),
+    "checkpoint": (lambda x: ft.checkpoint(fnp.tanh)(x), ["checkpoint[", "tanh"]),
+    "custom_jvp": (lambda x: with_rule(x), ["custom_jvp_call[", "sin"]),
+}
+
+
+@pytest.mark.parametrize("name", HIGHER_ORDER)
+def test_bodies_are_printed_inside_and_read_by_depth(name):
+    fun, parts = HIGHER_ORDER[name]
+    text = str(ft.make_jaxpr(fun)(F3))
+    positions = [text.find(p) for p in parts]
+    assert min(positions) >= 0, text
+    assert text.count("{") == text.count("}") >= 2
