@@ -93,10 +93,7 @@ class DotGeneral(Differentiable):
         (cx, cy), (bx, by) = dimension_numbers
         if isinstance(x, Linear):
             return _transpose_left(ct, x.aval, y, dimension_numbers), None
-        # with the operands exchanged, ct has the free axes of y before those of x
-        nb, nx = len(bx), get_aval(x).ndim - len(bx) - len(cx)
-        order = (*range(nb), *range(nb + nx, ct.ndim), *range(nb, nb + nx))
-        return None, _transpose_left(transpose(ct, order), y.aval, x, ((cy, cx), (by, bx)))
+        return None, _transpose_right(ct, x, y.aval, dimension_numbers)
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *,
               dimension_numbers: DimensionNumbers,
@@ -120,6 +117,8 @@ class DotGeneral(Differentiable):
 
     def _bind(self, x: Any, y: Any, dims: DimensionNumbers,
               preferred: np.dtype[Any] | None) -> Any:
+        if preferred is None:
+            return self.bind(x, y, dimension_numbers=dims)
         return self.bind(x, y, dimension_numbers=dims, preferred_element_type=preferred)
 
     def cost(self, x: ShapedArray, y: ShapedArray, *, dimension_numbers: DimensionNumbers,
@@ -190,6 +189,20 @@ def _transpose_left(ct: Any, x: ShapedArray, y: Any, dimension_numbers: Dimensio
     places = (*bx, *free_x, *contracted)
     out = transpose(out, tuple(places.index(d) for d in range(x.ndim)))
     return convert_element_type(out, x.dtype)
+
+
+def _transpose_right(ct: Any, x: Any, y: ShapedArray, dimension_numbers: DimensionNumbers) -> Any:
+    """The cotangent of the second operand, of type `y`: a contraction over the free axes of x."""
+    (cx, cy), (bx, by) = dimension_numbers
+    free_x = tuple(d for d in range(get_aval(x).ndim) if d not in cx + bx)
+    free_y = tuple(d for d in range(y.ndim) if d not in cy + by)
+    nb = len(bx)
+    over = tuple(range(nb, nb + len(free_x)))
+    out = dot_general(x, ct, ((free_x, over), (bx, tuple(range(nb)))))
+    # axes of out: batch, contracted of x in the order in which they stand in x, free of y
+    places = (*by, *(cy[cx.index(d)] for d in sorted(cx)), *free_y)
+    out = transpose(out, tuple(places.index(d) for d in range(y.ndim)))
+    return convert_element_type(out, y.dtype)
 
 
 dot_general_p = DotGeneral()

@@ -128,6 +128,8 @@ class Elementwise(Differentiable, abstract=True):
         if len(operands) == 1:
             assert axes[0] is not None
             return self.bind(operands[0], **params), axes[0]
+        if len(operands) == 2 and axes[0] == axes[1] and operands[0].ndim == operands[1].ndim:
+            return self.bind(*operands, **params), axes[0]  # type: ignore[return-value]
         first = next(i for i, a in enumerate(axes) if a is not None)
         axis, ndim = axes[first], operands[first].ndim
         if all((a == axis and x.ndim == ndim) or (a is None and rank(x) == 0)
