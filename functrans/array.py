@@ -16,6 +16,7 @@ from functrans.core import dtypes
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
+from functrans.core.tree import known_leaf
 from functrans.device import CPU, Device
 
 __all__ = ["Array"]
@@ -24,6 +25,7 @@ _HTML_ROWS, _HTML_COLUMNS = 12, 12
 
 
 @final
+@known_leaf
 class Array(_runtime.ArrayBase):
     """An immutable n-dimensional array of numbers; made by `functrans.numpy`, not by a call.
 

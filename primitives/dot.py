@@ -90,7 +90,6 @@ class DotGeneral(Differentiable):
 
     def transpose(self, ct: Any, x: Any, y: Any, *, dimension_numbers: DimensionNumbers,
                   preferred_element_type: np.dtype[Any] | None = None) -> tuple[Any, Any]:
-        (cx, cy), (bx, by) = dimension_numbers
         if isinstance(x, Linear):
             return _transpose_left(ct, x.aval, y, dimension_numbers), None
         return None, _transpose_right(ct, x, y.aval, dimension_numbers)

@@ -7,7 +7,7 @@ classes are nodes; None is a node without leaves; everything else is a leaf. Reg
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import optree
 
@@ -42,6 +42,8 @@ __all__ = [
     "treedef_tuple",
 ]
 
+_T = TypeVar("_T")
+
 NAMESPACE: Final = "functrans"
 PyTreeDef: TypeAlias = optree.PyTreeSpec
 IsLeaf: TypeAlias = Callable[[Any], bool]
@@ -53,7 +55,7 @@ LEAF: Final[PyTreeDef] = optree.treespec_leaf()
 _leaf_types: Final[set[type]] = {bool, int, float, complex, str, bytes}
 
 
-def known_leaf(cls: type) -> type:
+def known_leaf(cls: type[_T]) -> type[_T]:
     """Class decorator: instances of `cls` are leaves, now and always (Array, Tracer, ShapedArray).
 
     An optimisation only; other classes are leaves too, unless they are registered as nodes.
