@@ -16,7 +16,8 @@ from functrans.core.source import Source
 if TYPE_CHECKING:
     from functrans.core.primitive import Primitive
 
-__all__ = ["Atom", "ClosedJaxpr", "Equation", "Jaxpr", "Literal", "Var"]
+__all__ = ["Atom", "ClosedJaxpr", "Equation", "Jaxpr", "Literal", "Var", "decided_names",
+           "size_names", "subjaxprs"]
 
 
 class Var:
@@ -97,11 +98,11 @@ class Jaxpr:
         """The names of the symbolic sizes in its types and parameters, bodies included."""
         names: set[str] = set()
         for var in (*self.constvars, *self.invars):
-            names |= _size_names(var.aval.shape)
+            names |= size_names(var.aval.shape)
         for eqn in self.eqns:
             for var in eqn.outvars:
-                names |= _size_names(var.aval.shape)
-            names |= _size_names(tuple(eqn.params.values()))
+                names |= size_names(var.aval.shape)
+            names |= size_names(tuple(eqn.params.values()))
         return frozenset(names)
 
     @cached_property
@@ -118,12 +119,7 @@ class Jaxpr:
     @cached_property
     def decided_names(self) -> frozenset[str]:
         """The names of the sizes that its operations decide as they run, bodies included."""
-        names: set[str] = set()
-        for eqn in self.eqns:
-            names |= eqn.primitive.decided_sizes(eqn.params)
-            for body in subjaxprs(eqn):
-                names |= body.decided_names
-        return frozenset(names)
+        return frozenset().union(*map(decided_names, self.eqns))
 
     def __str__(self) -> str:
         return jaxpr_text(self)
@@ -164,17 +160,23 @@ class ClosedJaxpr:
         return jaxpr_html(self.jaxpr)
 
 
-def _size_names(value: Any) -> frozenset[str]:
+def size_names(value: Any) -> frozenset[str]:
     """The names of the symbolic sizes in a shape or a parameter."""
     if isinstance(value, Dim):
         return value.names()
     if isinstance(value, ShapedArray):
-        return _size_names(value.shape)
+        return size_names(value.shape)
     if isinstance(value, Jaxpr):
         return value.size_names
     if type(value) is tuple:
-        return frozenset().union(*map(_size_names, value))
+        return frozenset().union(*map(size_names, value))
     return frozenset()
+
+
+def decided_names(eqn: Equation) -> frozenset[str]:
+    """The names of the sizes that an equation decides as it runs, those of its bodies included."""
+    bodies = [body.decided_names for body in subjaxprs(eqn)]
+    return eqn.primitive.decided_sizes(eqn.params).union(*bodies)
 
 
 def subjaxprs(eqn: Equation) -> Iterator[Jaxpr]:

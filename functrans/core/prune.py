@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from functrans.core.jaxpr import Equation, Jaxpr, Var, subjaxprs
+from functrans.core.jaxpr import Equation, Jaxpr, Var, decided_names, size_names, subjaxprs
 
 __all__ = ["has_effects", "prune_jaxpr", "used_inputs"]
 
@@ -20,14 +20,19 @@ def prune_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
     """`jaxpr` without the equations that neither an output nor an effect needs.
 
     An equation of which some results are not needed becomes, by its primitive's rule `prune`, one
-    that does not compute them.
+    that does not compute them. One that decides a symbolic size stays while that size is used.
     """
     live: set[Var] = {v for v in jaxpr.outvars if isinstance(v, Var)}
+    symbolic = bool(jaxpr.decided_names)
+    sizes: set[str] = set()
+    for v in live:
+        sizes |= size_names(v.aval)
     kept: list[Equation] = []
     changed = False
     for eqn in reversed(jaxpr.eqns):
         used = [v in live for v in eqn.outvars]
-        if not any(used) and not has_effects(eqn):
+        decides = symbolic and not sizes.isdisjoint(decided_names(eqn))
+        if not any(used) and not decides and not has_effects(eqn):
             changed = True
             continue
         if not all(used) and eqn.primitive.prune is not None:
@@ -36,6 +41,8 @@ def prune_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
             eqn = smaller
         kept.append(eqn)
         live.update(v for v in eqn.invars if isinstance(v, Var))
+        if symbolic:
+            sizes |= size_names((*(v.aval for v in eqn.outvars), *eqn.params.values()))
     if not changed:
         return jaxpr
     return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(reversed(kept)), jaxpr.outvars,

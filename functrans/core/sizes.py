@@ -31,10 +31,31 @@ def learned_names(avals: Sequence[ShapedArray]) -> frozenset[str]:
 
 
 def learn_sizes(sizes: dict[str, Any], shape: Shape, actual: Sequence[Size]) -> None:
-    """Note the actual size of every named one that is new or has another name there."""
+    """Note the actual size of every named one that is new or has another name there.
+
+    Of an expression, `n - 1` say, the one name that is not known yet is solved for.
+    """
     for size, value in zip(shape, actual, strict=False):
-        if isinstance(size, Dim) and size.is_name and size != value:
+        if not isinstance(size, Dim) or size == value:
+            continue
+        if size.is_name:
             sizes.setdefault(size.name, value)
+        elif isinstance(value, int):
+            unknown = size.names() - sizes.keys()
+            if len(unknown) == 1:
+                solution = _solve(size.substitute(sizes), value, next(iter(unknown)))
+                if solution is not None:
+                    sizes[next(iter(unknown))] = solution
+
+
+def _solve(size: Size, value: int, name: str) -> int | None:
+    """The int that `name` must be where the expression `size` is `value`, if there is just one."""
+    import sympy  # noqa: PLC0415  lazy: only expressions of symbolic sizes get here
+
+    assert isinstance(size, Dim)
+    symbol = next(s for s in size.expr.free_symbols if str(s) == name)
+    roots = sympy.solve(size.expr - value, symbol)
+    return int(roots[0]) if len(roots) == 1 and roots[0].is_Integer else None
 
 
 def known_sizes(avals: Sequence[ShapedArray], shapes: Sequence[Sequence[Size]]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import doctest
 import functools
+import itertools
 import linecache
 import subprocess
 import sys
@@ -103,7 +104,7 @@ def test_an_error_of_ours_ends_at_the_line_of_the_user(name: str) -> None:
     lambda: lax.sin(fnp.arange(3)), lambda: ft.random.uniform(0), lambda: ft.nn.softmax("a"),
     lambda: ft.tree.map(fnp.add, [1], [1, 2]), lambda: ft.vjp(fnp.sin, 1.0)[1](BAD),
     lambda: fnp.einsum("ij,jk", BAD, BAD), lambda: ft.jit(fnp.sin, static_argnums=9)(1.0),
-], ids=str)
+], ids=itertools.count())
 def test_eager_errors_show_the_call_alone(call: Callable[[], Any]) -> None:
     with pytest.raises(Exception) as info:
         call()
