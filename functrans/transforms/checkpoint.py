@@ -15,7 +15,7 @@ from functrans._runtime import get_trace
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis
 from functrans.core.evaluate import eval_jaxpr, interpret
-from functrans.core.jaxpr import Atom, Jaxpr, Literal, Var
+from functrans.core.jaxpr import Atom, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.primitive import HigherOrder, Linear
 from functrans.core.prune import prune_jaxpr
 from functrans.core.sizes import known_sizes, learn_sizes, substitute
@@ -24,6 +24,7 @@ from functrans.core.tree import tree_unflatten
 from functrans.primitives.barrier import optimization_barrier
 from functrans.transforms.batching import front
 from functrans.transforms.closed import stage_closed
+from functrans.transforms.custom_vjp import custom_vjp_call_p
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of, wraps
 from functrans.transforms.linear import transpose_flat
 from functrans.transforms.linearize import LinearizeTrace, LinearMap
@@ -59,8 +60,13 @@ class Checkpoint(HigherOrder):
         forward = jaxpr
         if kept:
             forward = Jaxpr((), jaxpr.invars, jaxpr.eqns, jaxpr.outvars + kept, name=jaxpr.name)
-        outs = self.bind(*primals, jaxpr=forward, policy=policy, **params)
         active = tuple(t is not None for t in tangents)
+        if not kept and _has_backward_rules(jaxpr):
+            # values by the forward rules, which an outer forward mode can differentiate
+            primal = linearize_jaxpr(jaxpr, active).primal
+            forward = prune_jaxpr(Jaxpr((), primal.invars, primal.eqns, primal.outvars[:n],
+                                        name=jaxpr.name))
+        outs = self.bind(*primals, jaxpr=forward, policy=policy, **params)
         push, nonzero = _tangent_jaxpr(jaxpr, active, kept)
         results = iter(self.bind(*primals, *outs[n:], *[t for t in tangents if t is not None],
                                  jaxpr=push, policy=policy, **params))
@@ -102,6 +108,12 @@ def _saveable(jaxpr: Jaxpr, policy: Policy | None) -> tuple[Var, ...]:
     return tuple(v for eqn in jaxpr.eqns
                  if policy(eqn.primitive, *(a.aval for a in eqn.invars), **eqn.params)
                  for v in eqn.outvars)
+
+
+def _has_backward_rules(jaxpr: Jaxpr) -> bool:
+    """Whether the program, or a body in it, calls a function with a custom_vjp rule."""
+    return any(eqn.primitive is custom_vjp_call_p or any(map(_has_backward_rules, subjaxprs(eqn)))
+               for eqn in jaxpr.eqns)
 
 
 def _tangent_jaxpr(jaxpr: Jaxpr, active: tuple[bool, ...],

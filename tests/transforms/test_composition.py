@@ -79,9 +79,7 @@ class Composition:
                 and (self.name not in REVERSE_ONLY or self.allows_backward_rule(transform)))
 
     def allows_backward_rule(self, transform):
-        """Forward mode comes after reverse mode; `checkpoint` evaluates the function itself."""
-        if {"checkpoint", "chunks"} & set(self.path):
-            return transform not in FORWARD | {"hessian", "hvp"}
+        """Forward mode comes after reverse mode, which has replaced the function by its rules."""
         return bool(REVERSE & set(self.path)) or transform not in FORWARD
 
     @functools.cache  # noqa: B019  a few compositions live in one test
