@@ -86,6 +86,8 @@ class DotGeneral(Differentiable):
             result = _product_of_views(x, y, params["dimension_numbers"])
             if result is not NotImplemented:
                 return result
+        if get_aval(args[0]).dtype != get_aval(args[1]).dtype:
+            self.type(*map(get_aval, args), **params)  # NumPy would promote
         return super().evaluate_eagerly(args, params)
 
     def transpose(self, ct: Any, x: Any, y: Any, *, dimension_numbers: DimensionNumbers,

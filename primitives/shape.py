@@ -218,8 +218,10 @@ class Concatenate(Primitive):
                     or any(a != b for d, (a, b) in enumerate(zip(x.shape, first.shape, strict=True))
                            if d != dimension)):
                 names = ", ".join(map(str, operands))
-                raise ShapeError(f"concatenate: the operands {names} differ outside dimension "
-                                 f"{dimension}.", where=user_source(),
+                difference = "in dtype" if x.dtype != first.dtype else \
+                    f"outside dimension {dimension}"
+                raise ShapeError(f"concatenate: the operands {names} differ {difference}.",
+                                 where=user_source(),
                                  why="only the dimension that is joined may differ.")
         if not 0 <= dimension < first.ndim:
             raise ShapeError(f"concatenate: {first} has no dimension {dimension}.",
@@ -230,6 +232,11 @@ class Concatenate(Primitive):
 
     def evaluate(self, *operands: Any, dimension: int) -> np.ndarray[Any, Any]:
         return np.concatenate(operands, dimension)
+
+    def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        if len({get_aval(x).dtype for x in args}) > 1:
+            self.type(*map(get_aval, args), **params)  # NumPy would promote
+        return super().evaluate_eagerly(args, params)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, dimension: int) -> Any:
         filled = [zeros(get_aval(p).strong()) if t is None else t
