@@ -189,6 +189,10 @@ class HigherOrder(Primitive, abstract=True):
     linearize: Any = None
     required_rules = (*Primitive.required_rules, "linearize")
 
+    def called(self, operands: Sequence[Any], **params: Any) -> tuple[Any, Sequence[Any]] | None:
+        """The jaxpr and its operands, where running that is all that the operation does."""
+        return None
+
     def samples(self) -> Iterator[Sample]:
         """None: bodies are programs, and the tests of control flow and composition draw them."""
         return iter(())

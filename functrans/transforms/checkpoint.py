@@ -41,6 +41,10 @@ class Checkpoint(HigherOrder):
     def type(self, *avals: ShapedArray, jaxpr: Jaxpr, **params: Any) -> list[ShapedArray]:
         return list(jaxpr.out_avals)
 
+    def called(self, operands: Sequence[Any], *, jaxpr: Jaxpr,
+               **params: Any) -> tuple[Jaxpr, Sequence[Any]]:
+        return jaxpr, operands
+
     def evaluate(self, *arrays: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
         return interpret(jaxpr, arrays)
 

@@ -303,6 +303,12 @@ class CustomVjpCall(HigherOrder):
     def type(self, *avals: ShapedArray, call_jaxpr: Jaxpr, **params: Any) -> list[ShapedArray]:
         return list(call_jaxpr.out_avals)
 
+    def called(self, operands: Sequence[Any], *, call_jaxpr: Jaxpr,
+               num_consts: tuple[int, int, int],
+               **params: Any) -> tuple[Jaxpr, Sequence[Any]]:
+        own, _, _, args = _groups(operands, num_consts)
+        return call_jaxpr, [*own, *args]
+
     def evaluate(self, *arrays: Any, call_jaxpr: Jaxpr, num_consts: tuple[int, int, int],
                  **params: Any) -> list[Any]:
         own, _, _, args = _groups(arrays, num_consts)

@@ -43,6 +43,10 @@ class Jit(HigherOrder):
     def type(self, *avals: ShapedArray, jaxpr: Jaxpr, **params: Any) -> list[ShapedArray]:
         return list(jaxpr.out_avals)
 
+    def called(self, operands: Sequence[Any], *, jaxpr: Jaxpr,
+               **params: Any) -> tuple[Jaxpr, Sequence[Any]]:
+        return jaxpr, operands
+
     def evaluate(self, *arrays: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
         return executable_of(jaxpr).run([np.asarray(a) for a in arrays])
 

@@ -1,0 +1,52 @@
+"""All passes, in order, until none of them changes the program."""
+
+from __future__ import annotations
+
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.prune import prune_jaxpr
+from functrans.lowering.passes.fold import FOLD
+from functrans.lowering.passes.rewrite import Change, Dispatch, Rewriter, Table, equation_text
+
+__all__ = ["ALL_RULES", "TABLES", "simplify", "simplify_with"]
+
+TABLES: tuple[Table, ...] = (FOLD,)
+MAX_SWEEPS = 12  # a chain of rewrites that each wait for the last one's dead code; 4 is usual
+
+ALL_RULES = Dispatch(TABLES)
+
+
+def simplify(jaxpr: Jaxpr, log: list[Change] | None = None) -> Jaxpr:
+    """A program that computes the same with less work; `jaxpr` itself when there is none.
+
+    Inputs and outputs keep their number, order and types. Each change is appended to `log`.
+    """
+    return simplify_with(ALL_RULES, jaxpr, log)
+
+
+def simplify_with(rules: Dispatch, jaxpr: Jaxpr, log: list[Change] | None = None) -> Jaxpr:
+    """`simplify` by some of the tables."""
+    bodies: dict[Jaxpr, Jaxpr] = {}
+
+    def simplify_body(body: Jaxpr) -> Jaxpr:
+        found = bodies.get(body)
+        if found is None:
+            found = bodies[body] = simplify_with(rules, body, log)
+            bodies[found] = found
+        return found
+
+    for _ in range(MAX_SWEEPS):
+        before = jaxpr
+        jaxpr = _without_dead_code(jaxpr, log)
+        jaxpr = Rewriter(rules, jaxpr, simplify_body, log).sweep(jaxpr)
+        if jaxpr is before:
+            break
+    return jaxpr
+
+
+def _without_dead_code(jaxpr: Jaxpr, log: list[Change] | None) -> Jaxpr:
+    pruned = prune_jaxpr(jaxpr)
+    if log is not None and pruned is not jaxpr:
+        kept = set(pruned.eqns)
+        log.extend(Change("dead code", "nothing reads it", eqn.source, equation_text(eqn), "")
+                   for eqn in jaxpr.eqns if eqn not in kept)
+    return pruned

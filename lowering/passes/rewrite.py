@@ -1,0 +1,311 @@
+"""The engine of the passes: one sweep over a program that applies tables of rules as it goes.
+
+A sweep emits the equations of a new program one by one. Each is looked up among those already
+there (common subexpressions) and offered to the rules of its primitive; what a rule emits is
+offered again. Operands are final when an equation is reached, so a chain of rewrites along the
+program takes one sweep, and a sweep costs a few microseconds an equation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from functrans.core.avals import ShapedArray
+from functrans.core.dims import Dim
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, literal_text
+from functrans.core.primitive import Primitive
+from functrans.core.sizes import substitute
+from functrans.core.source import Source
+from functrans.lowering.passes.cse import key_of, literal_key
+from functrans.primitives.broadcast import broadcast_in_dim_p
+
+__all__ = ["Change", "Results", "Rewriter", "Rule", "Table", "equation_text"]
+
+Results = Atom | tuple[Atom, ...] | None
+"""What a rule returns: the atoms in place of the results, or None where it does not apply."""
+
+
+class Change(NamedTuple):
+    """One rewrite: which pass and law, at which line of the user, and the equation as text."""
+
+    table: str
+    law: str
+    source: Source | None
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        where = f" at {self.source.filename}:{self.source.line}" if self.source else ""
+        return f"{self.table}: {self.before}  ->  {self.after}  ({self.law}){where}"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A law and the function that applies it: (rewriter, equation, *operands) -> Results."""
+
+    table: str
+    law: str
+    on: tuple[Primitive | type, ...]
+    function: Callable[..., Results]
+
+    def fits(self, primitive: Primitive) -> bool:
+        return any(primitive is p or (isinstance(p, type) and isinstance(primitive, p))
+                   for p in self.on)
+
+
+class Table:
+    """The rules of one pass, in the order in which they are tried."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rules: list[Rule] = []
+
+    def rule(self, *on: Primitive | type, law: str) -> Callable[..., Any]:
+        """Decorator: enter a function for some primitives, or for the classes of primitives."""
+        def enter(function: Callable[..., Results]) -> Callable[..., Results]:
+            self.rules.append(Rule(self.name, law, on, function))
+            return function
+        return enter
+
+
+class Dispatch:
+    """The rules of several tables by primitive."""
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self._rules = [rule for table in tables for rule in table.rules]
+        self._by_primitive: dict[Primitive, tuple[Rule, ...]] = {}
+
+    def __getitem__(self, primitive: Primitive) -> tuple[Rule, ...]:
+        found = self._by_primitive.get(primitive)
+        if found is None:
+            found = tuple(rule for rule in self._rules if rule.fits(primitive))
+            self._by_primitive[primitive] = found
+        return found
+
+
+class Rewriter:
+    """One sweep: the equations emitted so far, and what rules ask about them."""
+
+    def __init__(self, rules: Dispatch, jaxpr: Jaxpr, simplify: Callable[[Jaxpr], Jaxpr],
+                 log: list[Change] | None = None) -> None:
+        self.rules = rules
+        self.log = log
+        self.simplify = simplify  # for the bodies of loops and branches
+        self.eqns: list[Equation] = []
+        self.changed = False
+        self._source: Source | None = None
+        self._makers: dict[Atom, Equation] = {}
+        self._known: dict[Any, tuple[Atom, ...]] = {}
+        self._literals: dict[Any, Literal] = {}
+        self._uses = _count_uses(jaxpr)
+        self._decided: set[str] = set()
+
+    # ------------------------------------------------------------------ what rules ask and do
+
+    def made(self, x: Atom, *primitives: Primitive) -> Equation | None:
+        """The equation that makes x, if it is one of these primitives."""
+        eqn = self._makers.get(x)
+        return eqn if eqn is not None and eqn.primitive in primitives else None
+
+    def maker(self, x: Atom) -> Equation | None:
+        """The equation that makes x; None of inputs and literals."""
+        return self._makers.get(x)
+
+    def once(self, x: Atom) -> bool:
+        """Whether x is known to be used once: rewriting its only reader leaves it dead."""
+        return self._uses.get(x, 2) <= 1
+
+    def constant(self, x: Atom) -> Any:
+        """The NumPy scalar that every element of x is, or None."""
+        if type(x) is Literal:
+            return x.value
+        eqn = self._makers.get(x)
+        if eqn is not None and eqn.primitive is broadcast_in_dim_p \
+                and type(eqn.invars[0]) is Literal:
+            return eqn.invars[0].value
+        return None
+
+    def scalar(self, value: Any, dtype: np.dtype[Any]) -> Literal:
+        """The literal of that value and dtype."""
+        return self.intern(Literal(dtype.type(value), ShapedArray((), dtype)))
+
+    def full(self, value: Any, aval: ShapedArray) -> Atom:
+        """An array of the type of `aval`, every element of which is `value`."""
+        return self.shaped(self.scalar(value, aval.dtype), aval)
+
+    def shaped(self, x: Atom, aval: ShapedArray) -> Atom:
+        """x where it has the shape of `aval`; repeated where it is a scalar and `aval` is not."""
+        if len(x.aval.shape) == len(aval.shape):
+            return x
+        return self(broadcast_in_dim_p, x, shape=aval.shape, broadcast_dimensions=())
+
+    def __call__(self, primitive: Primitive, *operands: Atom, **params: Any) -> Atom:
+        """Emit an operation with one result, itself simplified."""
+        aval = primitive.type(*[a.aval for a in operands], **params)
+        return self.emit(Equation(primitive, operands, (Var(aval),), params, self._source))[0]
+
+    def emit(self, eqn: Equation) -> tuple[Atom, ...]:
+        """Emit a new equation, itself simplified: the atoms of its results."""
+        uses = self._uses
+        for a in eqn.invars:
+            if a in uses:
+                uses[a] += 1
+        return self.process(eqn)
+
+    def intern(self, literal: Literal) -> Literal:
+        """The one literal object of that dtype and those bits."""
+        return self._literals.setdefault(literal_key(literal), literal)
+
+    # ------------------------------------------------------------------ the sweep
+
+    def sweep(self, jaxpr: Jaxpr) -> Jaxpr:
+        """The rewritten program; `jaxpr` itself when no rule applies."""
+        env: dict[Atom, Atom] = {}
+        self._run(jaxpr, env, {}, False, None)
+        if not self.changed:
+            return jaxpr
+        return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(self.eqns),
+                     tuple([env.get(a, a) for a in jaxpr.outvars]), name=jaxpr.name)
+
+    def inline(self, jaxpr: Jaxpr, operands: Sequence[Atom],
+               source: Source | None = None) -> tuple[Atom, ...]:
+        """The results of `jaxpr` on `operands`, its equations among those of this program."""
+        self.changed = True
+        env: dict[Atom, Atom] = dict(zip(jaxpr.invars, operands, strict=True))
+        sizes = _sizes_of_operands(jaxpr.invars, operands)
+        # a size that the body decides gets another name where that name is taken
+        sizes.update((n, Dim.fresh("n")) for n in jaxpr.decided_names & self._decided)
+        self._run(jaxpr, env, {n: s for n, s in sizes.items() if s != Dim(n)}, True, source)
+        return tuple([self._read(a, env) for a in jaxpr.outvars])
+
+    def _read(self, atom: Atom, env: dict[Atom, Atom]) -> Atom:
+        found = env.get(atom)
+        if found is None:
+            if isinstance(atom, Var):
+                return atom
+            found = env[atom] = self.intern(atom)
+        return found
+
+    def _run(self, jaxpr: Jaxpr, env: dict[Atom, Atom], sizes: dict[str, Any], fresh: bool,
+             caller: Source | None) -> None:
+        """Process the equations of a program; those of an inlined one make `fresh` variables.
+
+        `env` maps variables and literals to atoms of the new program where they differ, `sizes`
+        the names of sizes.
+        """
+        log = self.log
+        read = env.get
+        for eqn in jaxpr.eqns:
+            outvars = eqn.outvars
+            same = not fresh
+            ins = []
+            for a in eqn.invars:
+                b = read(a)
+                if b is None:
+                    b = a if type(a) is Var else self._read(a, env)
+                if b is not a:
+                    same = False
+                ins.append(b)
+            self._source = source = eqn.source or caller
+            if eqn.primitive.higher_order:
+                call = eqn.primitive.called(ins, **eqn.params)  # type: ignore[attr-defined]
+                if call is not None:
+                    results = self.inline(call[0], call[1], source)
+                    if log is not None:
+                        log.append(Change("inline", "a call is its body", source,
+                                          eqn.primitive.name, f"{len(call[0].eqns)} equations"))
+                    env.update(zip(outvars, results, strict=True))
+                    sizes.update((n, s) for n, s in _sizes_of_operands(outvars, results).items()
+                                 if s != Dim(n))
+                    continue
+                self._decided |= eqn.primitive.decided_sizes(eqn.params)
+            if not same:
+                params: Mapping[str, Any] = eqn.params
+                if sizes:
+                    known = {**sizes, **_sizes_of_operands(eqn.invars, ins)}
+                    params = {k: substitute(v, known) for k, v in params.items()}
+                    news = tuple([Var(v.aval.substitute(known)) for v in outvars])
+                else:
+                    news = tuple([Var(v.aval) for v in outvars]) if fresh else outvars
+                eqn = Equation(eqn.primitive, tuple(ins), news, params, source)
+            results = self.process(eqn)
+            if results is not outvars:
+                env.update(zip(outvars, results, strict=True))
+                if not fresh:
+                    self.changed = True
+                    self._merge_uses(outvars, results)
+
+    def process(self, eqn: Equation) -> tuple[Atom, ...]:
+        """Add an equation to the new program, or what the rules make of it: its results' atoms."""
+        primitive = eqn.primitive
+        key = None if primitive.has_effect else key_of(eqn)
+        results: tuple[Atom, ...]
+        if key is not None:
+            known = self._known.get(key)
+            if known is not None:
+                if self.log is not None:
+                    self.log.append(Change("cse", "the same operation on the same operands",
+                                           eqn.source, equation_text(eqn), "merged"))
+                return known
+        for rule in self.rules[primitive]:
+            found = rule.function(self, eqn, *eqn.invars)
+            if found is not None:
+                results = found if isinstance(found, tuple) else (found,)
+                self.changed = True
+                if self.log is not None:
+                    self.log.append(Change(rule.table, rule.law, eqn.source, equation_text(eqn),
+                                           ", ".join(map(self._made_text, results))))
+                break
+        else:
+            self.eqns.append(eqn)
+            results = eqn.outvars
+            for v in results:
+                self._makers[v] = eqn
+        if key is not None:
+            self._known[key] = results
+        return results
+
+    def _merge_uses(self, olds: Sequence[Var], news: Sequence[Atom]) -> None:
+        uses = self._uses
+        for old, new in zip(olds, news):
+            if new in uses and new is not old:
+                uses[new] += uses.get(old, 0)
+
+    def _made_text(self, atom: Atom) -> str:
+        eqn = self._makers.get(atom)
+        return equation_text(eqn) if eqn is not None else _atom_text(atom)
+
+
+def _count_uses(jaxpr: Jaxpr) -> dict[Atom, int]:
+    """How often each variable is read, by equations and outputs."""
+    uses: dict[Atom, int] = {}
+    for eqn in jaxpr.eqns:
+        for a in eqn.invars:
+            uses[a] = uses.get(a, 0) + 1
+    for a in jaxpr.outvars:
+        uses[a] = uses.get(a, 0) + 1
+    return uses
+
+
+def _sizes_of_operands(olds: Sequence[Atom], news: Sequence[Atom]) -> dict[str, Any]:
+    """What the named sizes in the types of some variables are in those that replace them."""
+    sizes: dict[str, Any] = {}
+    for old, new in zip(olds, news, strict=True):
+        for a, b in zip(old.aval.shape, new.aval.shape, strict=True):
+            if isinstance(a, Dim) and a.is_name:
+                sizes[a.name] = b
+    return sizes
+
+
+def _atom_text(atom: Atom) -> str:
+    return f"{literal_text(atom.value)}:{atom.aval}" if isinstance(atom, Literal) else \
+        str(atom.aval)
+
+
+def equation_text(eqn: Equation) -> str:
+    """An equation in a few words: its primitive and the types of its operands."""
+    return " ".join([eqn.primitive.name, *map(_atom_text, eqn.invars)])
