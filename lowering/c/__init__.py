@@ -1,0 +1,1 @@
+"""jaxpr -> C: instruction sets, vector prelude, code generator, toolchain and cache."""

@@ -1,0 +1,358 @@
+"""What generated kernels are written in: vector types, operations, loads, stores, math templates.
+
+A `Prelude` gives the C expression of every operation and collects the functions that these need;
+`source()` is their text, and nothing else, because parsing costs compile time. A value of dtype
+`f32` in 16 lanes has the type `f32x16`; in one lane it is a plain `float`, so that the same
+functions serve scalar code. Booleans are `maskx16`: a bit a lane with AVX-512, an `i32x16` of 0 and
+-1 elsewhere, an `int` of 0 or 1 in one lane. `f16` and `bf16` are `f32` in registers; memory holds
+them, and booleans, as `u16` and `u8`.
+
+Math templates are the files math/*_f32.c and math/*_f64.c. A function follows a line
+`//: exp_V needs fma_V select_V`, which may go on in lines `//:+ ...`; what stands before the first
+such line is for readers only. Whole words are replaced: F is the float vector, I and U the signed
+and unsigned integer vectors of its width, M the mask of its comparisons, S the scalar element, SI
+the scalar integer, L the lanes; `exp_V` becomes `exp_f32x16`, and `lti_V`, `selecti_V`, `splati_V`
+... the integer functions. In f32 files D, MD and `_D` are the float64 vector of as many lanes, its
+mask and its functions.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from functrans.lowering.c.isa import Isa
+from functrans.lowering.c.vectors import (
+    convert,
+    floats,
+    integers,
+    masks,
+    memory,
+    operators,
+    reduce,
+    transpose,
+)
+from functrans.lowering.c.vectors.builder import (
+    DTYPES,
+    STORED,
+    Builder,
+    Emitter,
+    register_dtype,
+)
+
+__all__ = ["Prelude", "math_functions"]
+
+MATH = Path(__file__).parent / "math"
+
+
+def _by_kind(stem: str) -> Emitter:
+    """The emitter for floats or that for integers."""
+    def emit(b: Builder, dtype: str, lanes: int) -> str:
+        float_ = dtype in DTYPES and DTYPES[dtype].kind == "f"
+        return (floats if float_ else integers).EMITTERS[stem](b, dtype, lanes)
+    return emit
+
+
+_EMITTERS: Mapping[str, Emitter] = {
+    **masks.EMITTERS, **memory.EMITTERS, **convert.EMITTERS, **reduce.EMITTERS,
+    **transpose.EMITTERS, **floats.EMITTERS, **integers.EMITTERS,
+    **{stem: _by_kind(stem) for stem in floats.EMITTERS.keys() & integers.EMITTERS.keys()},
+}
+
+# functions on the integers of a template's width
+_INTEGER_FUNCTIONS = {"lti": "lt", "lei": "le", "gti": "gt", "gei": "ge", "eqi": "eq", "nei": "ne",
+                      "selecti": "select", "splati": "splat"}
+_TOKEN = re.compile(r"\b(?:(\w+)_([VD])|F|I|U|M|SI|S|L|D|MD)\b")
+
+
+class Prelude:
+    """The operations of kernels for one instruction set, and the functions that they need."""
+
+    def __init__(self, isa: Isa) -> None:
+        self.isa = isa
+        self._b = _TemplateBuilder(isa, _EMITTERS)
+
+    def source(self) -> str:
+        """The typedefs and functions that were asked for, dependencies first."""
+        return self._b.source()
+
+    def function(self, name: str, dtypes: Sequence[str] | str, lanes: int) -> str:
+        """The C name of a function of the layer or of a math template."""
+        dtype = register_dtype(dtypes if isinstance(dtypes, str) else dtypes[0])
+        return self._b.fn(name, dtype, lanes)
+
+    # values ---------------------------------------------------------------------------------------
+
+    def vtype(self, dtype: str, lanes: int) -> str:
+        """The C type of a value in registers."""
+        return self._b.type(dtype, lanes)
+
+    def stored_type(self, dtype: str) -> str:
+        """The C type of an element in memory."""
+        return DTYPES[STORED.get(dtype, dtype)].c
+
+    def literal(self, value: Any, dtype: str) -> str:
+        """An exact C constant of one lane."""
+        if dtype == "bool":
+            return "1" if value else "0"
+        d = DTYPES[register_dtype(dtype)]
+        if d.kind != "f":
+            number = int(value)
+            suffix = ("u" if d.kind == "u" and d.size >= 4 else "") + ("ll" if d.size == 8 else "")
+            if number == -(2 ** (8 * d.size - 1)) and d.size >= 4:
+                return f"(-{-number - 1}{suffix} - 1)"
+            return f"({number}{suffix})" if number < 0 else f"{number}{suffix}"
+        x, c = float(value), "f" if d.size == 4 else ""
+        if math.isnan(x):
+            return f'__builtin_nan{c}("")'
+        if math.isinf(x):
+            return f"({'-' if x < 0 else ''}__builtin_inf{c}())"
+        text = x.hex() + c
+        return f"({text})" if text[0] == "-" else text
+
+    def broadcast(self, dtype: str, lanes: int, scalar: str) -> str:
+        """A scalar expression in every lane."""
+        return f"{self.function('splat', dtype, lanes)}({scalar})"
+
+    def iota(self, dtype: str, lanes: int, start: str) -> str:
+        """start, start + 1, ...; start is an integer expression."""
+        return f"{self.function('iota', dtype, lanes)}({start})"
+
+    # operations -----------------------------------------------------------------------------------
+
+    def op(self, name: str, dtypes: Sequence[str], args: Sequence[str], lanes: int) -> str:
+        """The expression of an operation, by the name of its primitive.
+
+        `dtypes` are those of the operands; that of the values decides ("select" takes its mask
+        first). A function of math/ is an operation too. A constant shift is best given as a
+        decimal literal.
+        """
+        name = "select" if name == "select_n" else name
+        dtype = dtypes[-1]
+        if name in ("clamp", "bitcast"):
+            raise ValueError(f"{name}: use max and min, or bitcast()")
+        if dtype == "bool":
+            return operators.MASK_OPERATIONS[name](
+                lambda f, *x: f"{self._b.fn(f, 'i32', lanes)}({', '.join(x)})", args)
+        if name == "nextafter" and dtype in STORED:
+            return self._half_nextafter(dtype, args, lanes)
+        return operators.arithmetic(self._b, name, register_dtype(dtype), args, lanes)
+
+    def convert(self, src: str, dst: str, value: str, lanes: int) -> str:
+        """astype: floats to integers truncate and saturate, NaN to 0; rounded for half types."""
+        if src == dst:
+            return value
+        half = dst in ("f16", "bf16")
+        target, source = register_dtype(dst), register_dtype(src)
+        if dst == "f16" and src == "f64":
+            value, source = f"{self._b.fn('odd_f32', 'f64', lanes)}({value})", "f32"
+        if source != target:
+            value = f"{self._b.fn(f'to_{target}', source, lanes)}({value})"
+        # of the narrower types every value is one of f32's 8 or 11 bits
+        exact = src in ("bool", "i8", "u8")
+        if half and not exact:
+            value = f"{self._b.fn(f'round_{dst}', 'f32', lanes)}({value})"
+        return value
+
+    def bitcast(self, src: str, dst: str, value: str, lanes: int) -> str:
+        """The bits of a value as those of another dtype of the same width."""
+        if src == dst:
+            return value
+        value, dtype = self._compressed(src, lanes, value), STORED.get(src, src)
+        target = STORED.get(dst, dst)
+        if "f" in (DTYPES[dtype].kind, DTYPES[target].kind):
+            wide = "f32" if DTYPES[dtype].size == 4 else "f64"
+            if DTYPES[dtype].kind == "f":
+                value, dtype = f"{self._b.fn('bits', wide, lanes)}({value})", self._b.int_of(wide)
+            if DTYPES[target].kind == "f":
+                integer = self._b.type(self._b.int_of(wide), lanes)
+                return f"{self._b.fn('float', wide, lanes)}(({integer}){value})"
+        if dtype != target:
+            value = f"(({self._b.type(target, lanes)}){value})"
+        return self._expanded(dst, lanes, value)
+
+    def reduce(self, op: str, dtype: str, lanes: int, value: str) -> str:
+        """One scalar of all lanes, by a pairwise tree; max and min propagate NaN."""
+        if dtype != "bool":
+            return f"{self.function(f'reduce_{op}', dtype, lanes)}({value})"
+        stem = {"and": "all", "min": "all", "mul": "all", "or": "any", "max": "any",
+                "add": "any"}[op]
+        return f"{self._b.fn(stem, 'i32', lanes)}({value})"
+
+    def select_tail(self, dtype: str, lanes: int, value: str, count: str, fill: str) -> str:
+        """The value in the lanes below count, elsewhere the scalar `fill`."""
+        fill = self.broadcast(dtype, lanes, fill)
+        if lanes == 1:
+            return f"(({count}) > 0 ? {value} : {fill})"
+        tail = f"{self._b.fn('tail', 'i32' if dtype == 'bool' else register_dtype(dtype), lanes)}"
+        if dtype == "bool":
+            return self.op("select", ("bool", "bool", "bool"), (f"{tail}({count})", value, fill),
+                           lanes)
+        return f"{self.function('select', dtype, lanes)}({tail}({count}), {value}, {fill})"
+
+    # memory ---------------------------------------------------------------------------------------
+
+    def load(self, dtype: str, lanes: int, pointer: str, count: str | None = None) -> str:
+        """The elements at `pointer`, of any alignment; only the first `count` if that is given
+        (at most `lanes`; the other lanes are 0)."""
+        return self._read("load", dtype, lanes, (pointer,), count)
+
+    def gather(self, dtype: str, lanes: int, pointer: str, index: str, index_dtype: str,
+               count: str | None = None) -> str:
+        """pointer[index[l]] for an i32 or i64 vector; only the first `count` are read."""
+        stem = f"gather_{index_dtype}" if count is None else f"gather_part_{index_dtype}"
+        return self._read(stem, dtype, lanes, (pointer, index), count)
+
+    def strided(self, dtype: str, lanes: int, pointer: str, stride: str,
+                count: str | None = None) -> str:
+        """pointer[l * stride]."""
+        return self._read("strided", dtype, lanes, (pointer, stride), count)
+
+    def _read(self, stem: str, dtype: str, lanes: int, args: tuple[str, ...],
+              count: str | None) -> str:
+        if count is not None:
+            stem, args = stem if "_part" in stem else f"{stem}_part", (*args, count)
+        element = STORED.get(dtype, dtype)
+        call = f"{self._b.fn(stem, element, lanes)}({', '.join(args)})"
+        return self._expanded(dtype, lanes, call)
+
+    def store(self, dtype: str, lanes: int, pointer: str, value: str,
+              count: str | None = None) -> str:
+        """Write all lanes, or the first `count`; half types are rounded to nearest even."""
+        element = STORED.get(dtype, dtype)
+        stem, rest = ("store", "") if count is None else ("store_part", f", {count}")
+        value = self._compressed(dtype, lanes, value)
+        return f"{self._b.fn(stem, element, lanes)}({pointer}, {value}{rest})"
+
+    def load_scalar(self, dtype: str, pointer: str) -> str:
+        return self.load(dtype, 1, pointer)
+
+    def store_scalar(self, dtype: str, pointer: str, value: str) -> str:
+        return self.store(dtype, 1, pointer, value)
+
+    def transpose(self, dtype: str, lanes: int, part: bool = False) -> str:
+        """The name of `f(const T *src, i64 src_stride, T *dst, i64 dst_stride)`, which transposes
+        a tile of lanes x lanes stored elements; with `part` also (..., i64 rows, i64 cols)."""
+        return self._b.fn("transpose_part" if part else "transpose", STORED.get(dtype, dtype),
+                          lanes)
+
+    def _expanded(self, dtype: str, lanes: int, value: str) -> str:
+        """A stored element as a value in registers."""
+        if dtype == "bool":
+            return f"{self._b.fn('to_bool', 'u8', lanes)}({value})"
+        if dtype in STORED:
+            return f"{self._b.fn(f'expand_{dtype}', 'u16', lanes)}({value})"
+        return value
+
+    def _compressed(self, dtype: str, lanes: int, value: str) -> str:
+        if dtype == "bool":
+            return f"{self._b.fn('to_u8', 'bool', lanes)}({value})"
+        if dtype in STORED:
+            return f"{self._b.fn(f'compress_{dtype}', 'f32', lanes)}({value})"
+        return value
+
+    def _half_nextafter(self, dtype: str, args: Sequence[str], lanes: int) -> str:
+        """The next number of the half type, not of f32: a step in its own bits."""
+        name = f"nextafter_{dtype}_{self._b.suffix('f32', lanes)}"
+        b, v = self._b, self._b.type("f32", lanes)
+
+        def emit() -> str:
+            f, g = (lambda n: b.fn(n, "f32", lanes)), (lambda n: b.fn(n, "i32", lanes))
+            h, i = b.type("u16", lanes), b.type("i32", lanes)
+            zero = f"{f('splat')}(0.0f)"
+            wide = convert.cast(b, "i32", lanes, f"{f(f'compress_{dtype}')}(a)")
+            away = (f"{f('mor')}({f('eq')}(a, {zero}), "
+                    f"{f('mnot')}({f('mxor')}({f('lt')}(a, b), {f('gt')}(a, {zero}))))")
+            narrow = convert.cast(b, "u16", lanes, "x")
+            step = f"{b.fn(f'expand_{dtype}', 'u16', lanes)}(y)"
+            return (f"INL {v} {name}({v} a, {v} b) {{ {i} x = {wide}; "
+                    f"x = {g('select')}({f('eq')}(a, {zero}), {g('splat')}(1), "
+                    f"x + {g('select')}({away}, {g('splat')}(1), {g('splat')}(-1))); "
+                    f"{h} y = {narrow}; {v} r = {step}; "
+                    f"r = {f('select')}({f('eq')}(a, {zero}), {f('copysign')}(r, b), r); "
+                    f"r = {f('select')}({f('eq')}(a, b), b, r); return {f('select')}("
+                    f"{f('mor')}({f('isnan')}(a), {f('isnan')}(b)), a + b, r); }}\n")
+
+        return f"{b.define(name, emit)}({', '.join(args)})"
+
+
+# math templates -----------------------------------------------------------------------------------
+
+class _TemplateBuilder(Builder):
+    """A builder that knows the math templates too; a template hides a function of its name."""
+
+    def fn(self, stem: str, dtype: str, lanes: int) -> str:
+        template = math_functions(dtype).get(stem) if dtype in ("f32", "f64") else None
+        if template is None:
+            return super().fn(stem, dtype, lanes)
+        needs, text = template
+        name = f"{stem}_{self.suffix(dtype, lanes)}"
+
+        def emit() -> str:
+            for need in needs:
+                self._name(need, dtype, lanes)
+            return _TOKEN.sub(lambda m: self._token(m, dtype, lanes), text)
+
+        return self.define(name, emit)
+
+    def _name(self, word: str, dtype: str, lanes: int) -> str:
+        stem, _, kind = word.rpartition("_")
+        if kind == "D":
+            dtype = "f64"
+        if stem in _INTEGER_FUNCTIONS:
+            return super().fn(_INTEGER_FUNCTIONS[stem], self.int_of(dtype), lanes)
+        if stem == "todouble":
+            return super().fn("to_f64", "f32", lanes)
+        if stem == "tofloat":
+            return super().fn("to_f32", "f64", lanes)
+        if stem == "gather":
+            return super().fn(f"gather_{self.int_of(dtype)}", dtype, lanes)
+        if stem in ("mtodouble", "mtofloat"):
+            return self._mask_between(stem, lanes)
+        return self.fn(stem, dtype, lanes)
+
+    def _mask_between(self, stem: str, lanes: int) -> str:
+        """A mask of f32 comparisons as one of f64 comparisons, or back."""
+        source, target = ("f32", "f64") if stem == "mtodouble" else ("f64", "f32")
+        name = f"{stem}_{self.suffix(source, lanes)}"
+        return self.define(name, lambda: (
+            f"INL {self.mask(target, lanes)} {name}({self.mask(source, lanes)} m) {{ return "
+            f"{super(_TemplateBuilder, self).fn('widen', target, lanes)}("
+            f"{super(_TemplateBuilder, self).fn('narrow', source, lanes)}(m)); }}\n"))
+
+    def _token(self, match: re.Match[str], dtype: str, lanes: int) -> str:
+        word = match.group()
+        if match.group(2):
+            own = word.rpartition("_")[0]
+            if own in math_functions(dtype) and match.group(2) == "V":
+                return f"{own}_{self.suffix(dtype, lanes)}"
+            return self._name(word, dtype, lanes)
+        if word == "L":
+            return str(lanes)
+        if word == "M":
+            return self.mask(dtype, lanes)
+        if word == "MD":
+            return self.mask("f64", lanes)
+        if word in ("S", "SI"):
+            return DTYPES[dtype if word == "S" else self.int_of(dtype)].c
+        return self.type({"F": dtype, "D": "f64", "I": self.int_of(dtype),
+                          "U": self.uint_of(dtype)}[word], lanes)
+
+
+@cache
+def math_functions(dtype: str) -> Mapping[str, tuple[tuple[str, ...], str]]:
+    """The templates for f32 or f64: what each needs, and its text."""
+    found: dict[str, tuple[tuple[str, ...], str]] = {}
+    for path in sorted(MATH.glob(f"*_{dtype}.c")):
+        for piece in re.split(r"^//: ", path.read_text(), flags=re.MULTILINE)[1:]:
+            head, _, text = piece.partition("\n")
+            while text.startswith("//:+"):
+                more, _, text = text.partition("\n")
+                head += more[4:]
+            name, _, needs = head.partition(" needs ")
+            found[name.strip().removesuffix("_V")] = (tuple(needs.split()), text.strip() + "\n")
+    return found

@@ -1,0 +1,243 @@
+"""Floating operations beyond C's operators: fused, rounded, NaN-propagating, on bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from functrans.lowering.c.vectors.builder import Builder, Emitter
+from functrans.lowering.c.vectors.masks import letter
+
+__all__ = ["EMITTERS", "literal"]
+
+# gcc's names on AArch64, and the rounding mode of vroundps and vrndscaleps (8: no exception)
+_ROUNDINGS = {"round": ("rint", 8), "floor": ("floor", 9), "ceil": ("ceil", 10),
+              "trunc": ("btrunc", 11)}
+_C_NAMES = {"round": "rint"}
+
+
+def literal(dtype: str, value: float) -> str:
+    """An exactly representable constant in C."""
+    return f"{value!r}{'f' if dtype == 'f32' else ''}"
+
+
+def _c(dtype: str) -> str:
+    return "f" if dtype == "f32" else ""
+
+
+def _neon(dtype: str, lanes: int) -> str:
+    return f"v{lanes}{'sf' if dtype == 'f32' else 'df'}"
+
+
+def _lanes_of(b: Builder, dtype: str, lanes: int, call: str) -> str:
+    """A body that calls a scalar function for every lane; `call` uses the index i."""
+    v = b.type(dtype, lanes)
+    return f"{v} r; for (int i = 0; i < {lanes}; i++) r[i] = {call}; return r;"
+
+
+def _fma(b: Builder, dtype: str, lanes: int) -> str:
+    v, bits, c = b.type(dtype, lanes), b.bits(dtype, lanes), _c(dtype)
+    if lanes == 1:
+        body = f"return __builtin_fma{c}(a, b, c);"
+    elif bits is None:
+        return b.halves("fma", dtype, lanes, "v", "vvv")
+    elif bits == 512:
+        body = f"return __builtin_ia32_vfmadd{letter(dtype)}512_mask(a, b, c, -1, 4);"
+    elif b.isa.x86:
+        width = "256" if bits == 256 else ""
+        body = f"return __builtin_ia32_vfmadd{letter(dtype)}{width}(a, b, c);"
+    elif b.isa.name == "neon":
+        body = f"return __builtin_aarch64_fma{_neon(dtype, lanes)}(a, b, c);"
+    else:
+        body = _lanes_of(b, dtype, lanes, f"__builtin_fma{c}(a[i], b[i], c[i])")
+    return b.inline("fma", dtype, lanes, v, f"{v} a, {v} b, {v} c", body)
+
+
+def _sqrt(b: Builder, dtype: str, lanes: int) -> str:
+    v, bits = b.type(dtype, lanes), b.bits(dtype, lanes)
+    if lanes == 1:
+        body = f"return __builtin_sqrt{_c(dtype)}(a);"
+    elif bits is None:
+        return b.halves("sqrt", dtype, lanes, "v", "v")
+    elif bits == 512:
+        body = f"return __builtin_ia32_sqrt{letter(dtype)}512_mask(a, a, -1, 4);"
+    elif b.isa.x86:
+        body = f"return __builtin_ia32_sqrt{letter(dtype)}{'256' if bits == 256 else ''}(a);"
+    elif b.isa.name == "neon":
+        body = f"return __builtin_aarch64_sqrt{_neon(dtype, lanes)}(a);"
+    else:
+        body = _lanes_of(b, dtype, lanes, f"__builtin_sqrt{_c(dtype)}(a[i])")
+    return b.inline("sqrt", dtype, lanes, v, f"{v} a", body)
+
+
+def _rounding(stem: str) -> Emitter:
+    neon, mode = _ROUNDINGS[stem]
+
+    def emit(b: Builder, dtype: str, lanes: int) -> str:
+        v, bits = b.type(dtype, lanes), b.bits(dtype, lanes)
+        if lanes == 1:
+            body = f"return __builtin_{_C_NAMES.get(stem, stem)}{_c(dtype)}(a);"
+        elif bits is None:
+            return b.halves(stem, dtype, lanes, "v", "v")
+        elif bits == 512:
+            body = f"return __builtin_ia32_rndscale{letter(dtype)}_mask(a, {mode}, a, -1, 4);"
+        elif b.isa.x86:
+            width = "256" if bits == 256 else ""
+            body = f"return __builtin_ia32_round{letter(dtype)}{width}(a, {mode});"
+        elif b.isa.name == "neon":
+            body = f"return __builtin_aarch64_{neon}{_neon(dtype, lanes)}(a);"
+        else:
+            body = _rounded_by_adding(b, stem, dtype, lanes)
+        return b.inline(stem, dtype, lanes, v, f"{v} a", body)
+    return emit
+
+
+def _rounded_by_adding(b: Builder, stem: str, dtype: str, lanes: int) -> str:
+    """Adding and taking away 2**mantissa bits rounds to even what is smaller; no SSE4.1 needed."""
+    f = lambda name: b.fn(name, dtype, lanes)
+    big = f"{f('splat')}({literal(dtype, float(2 ** (23 if dtype == 'f32' else 52)))})"
+    one, zero = (f"{f('splat')}({literal(dtype, float(x))})" for x in (1, 0))
+    v = b.type(dtype, lanes)
+    fix = {"round": "",
+           "floor": f"r -= {f('select')}({f('gt')}(r, a), {one}, {zero});",
+           "ceil": f"r += {f('select')}({f('lt')}(r, a), {one}, {zero});",
+           "trunc": f"r -= {f('copysign')}({f('select')}({f('gt')}({f('abs')}(r), x), {one}, "
+                    f"{zero}), a);"}[stem]
+    return (f"{v} big = {big}, x = {f('abs')}(a), r = {f('copysign')}((x + big) - big, a); {fix} "
+            f"return {f('select')}({f('lt')}(x, big), {f('copysign')}(r, a), a);")
+
+
+def _round_away(b: Builder, dtype: str, lanes: int) -> str:
+    f, v = (lambda name: b.fn(name, dtype, lanes)), b.type(dtype, lanes)
+    half, one = (f"{f('splat')}({literal(dtype, x)})" for x in (0.5, 1.0))
+    return b.inline("round_away", dtype, lanes, v, f"{v} a",
+                    f"{v} t = {f('trunc')}(a); return {f('select')}({f('ge')}({f('abs')}(a - t), "
+                    f"{half}), t + {f('copysign')}({one}, a), t);")
+
+
+def _bits(b: Builder, dtype: str, lanes: int) -> str:
+    v, i = b.type(dtype, lanes), b.type(b.int_of(dtype), lanes)
+    body = f"return ({i})a;" if lanes > 1 else \
+        f"union {{ {v} f; {i} i; }} u; u.f = a; return u.i;"
+    return b.inline("bits", dtype, lanes, i, f"{v} a", body)
+
+
+def _float(b: Builder, dtype: str, lanes: int) -> str:
+    v, i = b.type(dtype, lanes), b.type(b.int_of(dtype), lanes)
+    body = f"return ({v})a;" if lanes > 1 else \
+        f"union {{ {v} f; {i} i; }} u; u.i = a; return u.f;"
+    return b.inline("float", dtype, lanes, v, f"{i} a", body)
+
+
+def _masks(dtype: str) -> tuple[str, str]:
+    """All bits but the sign, and the sign bit."""
+    return ("0x7fffffff", "(-0x7fffffff - 1)") if dtype == "f32" else (
+        "0x7fffffffffffffffll", "(-0x7fffffffffffffffll - 1)")
+
+
+def _abs(b: Builder, dtype: str, lanes: int) -> str:
+    v = b.type(dtype, lanes)
+    if lanes == 1:
+        body = f"return __builtin_fabs{_c(dtype)}(a);"
+    else:
+        body = f"return ({v})(({b.type(b.int_of(dtype), lanes)})a & {_masks(dtype)[0]});"
+    return b.inline("abs", dtype, lanes, v, f"{v} a", body)
+
+
+def _copysign(b: Builder, dtype: str, lanes: int) -> str:
+    v = b.type(dtype, lanes)
+    if lanes == 1:
+        body = f"return __builtin_copysign{_c(dtype)}(a, b);"
+    else:
+        i = b.type(b.int_of(dtype), lanes)
+        rest, sign = _masks(dtype)
+        body = f"return ({v})((({i})a & {rest}) | (({i})b & {sign}));"
+    return b.inline("copysign", dtype, lanes, v, f"{v} a, {v} b", body)
+
+
+def _extremum(stem: str) -> Emitter:
+    """NaN where either operand is: x86 takes the second operand for NaN, so only a needs a look."""
+    def emit(b: Builder, dtype: str, lanes: int) -> str:
+        v, bits = b.type(dtype, lanes), b.bits(dtype, lanes)
+        f = lambda name: b.fn(name, dtype, lanes)
+        if lanes == 1:
+            sign = ">" if stem == "max" else "<"
+            body = f"return a {sign} b || a != a ? a : b;"
+        elif b.wide(dtype, lanes):
+            return b.halves(stem, dtype, lanes, "v", "vv")
+        elif b.isa.masks:
+            width, last = {512: ("512", ", 4"), 256: ("256", ""), 128: ("", "")}[bits or 0]
+            ordered = (f"__builtin_ia32_cmp{letter(dtype)}{bits}_mask(a, a, 7, "
+                       f"({b.mask(dtype, lanes)})-1{last})")
+            body = (f"return __builtin_ia32_{stem}{letter(dtype)}{width}_mask(a, b, a, {ordered}"
+                    f"{last});")
+        elif b.isa.x86:
+            body = (f"return {f('select')}({f('isnan')}(a), a, __builtin_ia32_{stem}"
+                    f"{letter(dtype)}{'256' if bits == 256 else ''}(a, b));")
+        elif b.isa.name == "neon":
+            body = f"return __builtin_aarch64_s{stem}_nan{_neon(dtype, lanes)}(a, b);"
+        else:
+            first = f("gt" if stem == "max" else "lt")
+            body = f"return {f('select')}({f('mor')}({first}(a, b), {f('isnan')}(a)), a, b);"
+        return b.inline(stem, dtype, lanes, v, f"{v} a, {v} b", body)
+    return emit
+
+
+def _sign(b: Builder, dtype: str, lanes: int) -> str:
+    f, v = (lambda name: b.fn(name, dtype, lanes)), b.type(dtype, lanes)
+    one, zero = (f"{f('splat')}({literal(dtype, x)})" for x in (1.0, 0.0))
+    body = (f"{v} r = {f('select')}({f('eq')}(a, {zero}), {zero}, {f('copysign')}({one}, a)); "
+            f"return {f('select')}({f('isnan')}(a), a, r);")
+    return b.inline("sign", dtype, lanes, v, f"{v} a", body)
+
+
+def _is_finite(b: Builder, dtype: str, lanes: int) -> str:
+    f, v = (lambda name: b.fn(name, dtype, lanes)), b.type(dtype, lanes)
+    infinity = f"{f('splat')}(__builtin_inf{_c(dtype)}())"
+    return b.inline("is_finite", dtype, lanes, b.mask(dtype, lanes), f"{v} a",
+                    f"return {f('lt')}({f('abs')}(a), {infinity});")
+
+
+def _nextafter(b: Builder, dtype: str, lanes: int) -> str:
+    """The integer of the bits, one further from zero or nearer to it."""
+    v, i = b.type(dtype, lanes), b.type(b.int_of(dtype), lanes)
+    f, g = (lambda n: b.fn(n, dtype, lanes)), (lambda n: b.fn(n, b.int_of(dtype), lanes))
+    zero = f"{f('splat')}({literal(dtype, 0.0)})"
+    away = f"{f('mor')}({f('eq')}(a, {zero}), {_away(b, dtype, lanes)})"
+    # from zero the first step is the smallest number with the sign of b
+    first = f"{f('copysign')}({f('float')}({g('splat')}(1)), b)"
+    body = (f"{i} x = {f('bits')}(a); "
+            f"x += {g('select')}({away}, {g('splat')}(1), {g('splat')}(-1)); "
+            f"{v} r = {f('select')}({f('eq')}(a, {zero}), {first}, {f('float')}(x)); "
+            f"r = {f('select')}({f('eq')}(a, b), b, r); "
+            f"return {f('select')}({f('mor')}({f('isnan')}(a), {f('isnan')}(b)), a + b, r);")
+    return b.inline("nextafter", dtype, lanes, v, f"{v} a, {v} b", body)
+
+
+def _away(b: Builder, dtype: str, lanes: int) -> str:
+    """Whether b is further from zero than a, on its side: a < b for positive a, b < a else."""
+    f = lambda name: b.fn(name, dtype, lanes)
+    zero = f"{f('splat')}({literal(dtype, 0.0)})"
+    return (f"{f('mnot')}({f('mxor')}({f('lt')}(a, b), {f('gt')}(a, {zero})))")
+
+
+def _rem(b: Builder, dtype: str, lanes: int) -> str:
+    v, c = b.type(dtype, lanes), _c(dtype)
+    body = f"return __builtin_fmod{c}(a, b);" if lanes == 1 else \
+        _lanes_of(b, dtype, lanes, f"__builtin_fmod{c}(a[i], b[i])")
+    return b.inline("rem", dtype, lanes, v, f"{v} a, {v} b", body)
+
+
+def _ldexpfast(b: Builder, dtype: str, lanes: int) -> str:
+    v, i = b.type(dtype, lanes), b.type(b.int_of(dtype), lanes)
+    bias, shift = (127, 23) if dtype == "f32" else (1023, 52)
+    return b.inline("ldexpfast", dtype, lanes, v, f"{v} a, {i} e",
+                    f"return a * {b.fn('float', dtype, lanes)}((e + {bias}) << {shift});")
+
+
+EMITTERS: Mapping[str, Emitter] = {
+    "fma": _fma, "sqrt": _sqrt, "round_away": _round_away,
+    **{stem: _rounding(stem) for stem in _ROUNDINGS},
+    "bits": _bits, "float": _float, "abs": _abs, "copysign": _copysign,
+    "max": _extremum("max"), "min": _extremum("min"), "sign": _sign, "is_finite": _is_finite,
+    "nextafter": _nextafter, "rem": _rem, "ldexpfast": _ldexpfast,
+}
