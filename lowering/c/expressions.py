@@ -1,0 +1,289 @@
+"""Expressions as C statements: each once, and as far out of the loops as it can stand."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from functrans.core.dims import Size
+from functrans.lowering.c.names import C_TYPES, index_text, size_text
+from functrans.lowering.c.prelude import Prelude
+from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient
+from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.schedule.group import is_straight
+from functrans.lowering.schedule.kernel import Kernel
+
+__all__ = ["Scope", "Writer", "ctype"]
+
+INT32_LIMIT = 2**31
+
+
+class Scope:
+    """Lines of C at one depth."""
+
+    def __init__(self, indent: str) -> None:
+        self._indent = indent
+        self._lines: list[str] = []
+
+    def line(self, text: str) -> None:
+        self._lines.append(self._indent + text + "\n")
+
+    def nested(self) -> Scope:
+        return Scope(self._indent + "  ")
+
+    def take(self, inner: Scope) -> None:
+        self._lines.extend(inner._lines)
+
+    def text(self) -> str:
+        return "".join(self._lines)
+
+
+class Owner(Protocol):
+    """What a writer needs to know of the kernel that it writes for."""
+
+    kernel: Kernel
+    prelude: Prelude
+    sizes: dict[str, str]
+    lanes: int
+    head: Scope
+    row_buffers: dict[Tensor, str]
+
+    def operand(self, t: Any) -> str: ...
+
+
+def ctype(dtype: str) -> str:
+    """The C type of one value in a register."""
+    return {"f32": "float", "f64": "double", "bool": "int"}.get(dtype, dtype)
+
+
+class Writer:
+    """Writes expressions at three depths: the function, the row, the loop over vectors."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.kernel = owner.kernel
+        self.prelude = owner.prelude
+        self.lanes = owner.lanes
+        self._count = 0
+        self._head: dict[Any, str] = {}
+        self._row: dict[Any, str] = {}
+        self._loop: dict[Any, str] = {}
+        self._is_fixed: dict[Expr, bool] = {}
+        self.locals: dict[Tensor, str] = {}
+        self.local_stage: dict[Tensor, int] = {}
+        self.stage = 0
+        self.i_text = "i"
+        self.count: str | None = None
+        self.row_scope = Scope("")
+
+    # --- scopes
+
+    def begin_row(self, out: Scope) -> None:
+        self.row_scope = out
+        self._row = {}
+        self.locals = {}
+        self.local_stage = {}
+
+    def begin_loop(self, row: Scope, stage: int, count: str | None, offset: int = 0) -> None:
+        self.row_scope = row
+        self._loop = {}
+        self.stage = stage
+        self.count = count
+        self.i_text = f"(i + {offset})" if offset else "i"
+
+    def fresh(self, scope: Scope, type_name: str, text: str) -> str:
+        """A new variable with the value of a C expression."""
+        self._count += 1
+        name = f"v{self._count}"
+        scope.line(f"const {type_name} {name} = {text};")
+        return name
+
+    def size(self, n: Size) -> str:
+        return size_text(n, self.owner.sizes)
+
+    # --- numbers that are the same along the row
+
+    def index(self, index: Index, scope: Scope) -> str:
+        """An index as a C expression of i64."""
+
+        def computed(atom: Computed) -> str:
+            value = atom.value
+            if self.lanes == 1 or not value.depends_on(self.kernel.i):
+                return self.scalar(value, scope)
+            raise AssertionError("a place that changes along the row is no scalar")
+
+        return index_text(index, self.owner.sizes, computed)
+
+    def pointer(self, base: str, place: Index, t: Tensor) -> str:
+        """A pointer to what a place is at the beginning of the row."""
+        i = self.kernel.i
+        rest = Index({a: c for a, c in place.terms.items() if a is not i}, place.const)
+        if rest.is_const and isinstance(rest.const, int) and rest.const == 0:
+            return base
+        key = (base, rest)
+        if key not in self._row:
+            text = f"{base} + ({self.index(rest, self.row_scope)})"
+            self._count += 1
+            name = f"q{self._count}"
+            self.row_scope.line(f"{C_TYPES[t.dtype]} *{name} = {text};")
+            self._row[key] = name
+        return self._row[key]
+
+    def _fixed(self, e: Expr) -> bool:
+        """Whether an expression is the same for all rows."""
+        known = self._is_fixed.get(e)
+        if known is None:
+            known = (e.op != "local" and not e.variables and all(map(self._fixed, e.args))
+                     and all(map(self._fixed, self.kernel.inside(e))))
+            self._is_fixed[e] = known
+        return known
+
+    def scalar(self, e: Expr, scope: Scope) -> str:
+        """The value of an expression that is the same along the row (or of one element)."""
+        p = self.prelude
+        if e.op == "const":
+            return p.literal(e.aux, e.dtype)
+        if e.op == "local":
+            return self.locals[e.aux]
+        along = e.depends_on(self.kernel.i)
+        memo = self._loop if along else self._head if self._fixed(e) else self._row
+        key = (e, 1)
+        if key not in memo:
+            where = scope if along else self.owner.head if memo is self._head else self.row_scope
+            args = [self.scalar(a, scope) for a in e.args]
+            if e.op == "load":
+                t, place = e.aux
+                text = p.load_scalar(t.dtype,
+                                     f"{self.owner.operand(t)} + ({self.index(place, where)})")
+            elif e.op == "index":
+                text = p.convert("i64", e.dtype, f"((i64)({self.index(e.aux, where)}))", 1) \
+                    if e.dtype != "i64" else f"((i64)({self.index(e.aux, where)}))"
+            else:
+                text = self._operation(e, args, 1)
+            memo[key] = self.fresh(where, ctype(e.dtype), text)
+        return memo[key]
+
+    # --- vectors
+
+    def vector(self, e: Expr, loop: Scope) -> str:
+        """The value of an expression for the lanes at i, i + 1, ..."""
+        if self.lanes == 1:
+            return self._local(e, loop) if e.op == "local" else self.scalar(e, loop)
+        key = (e, self.lanes)
+        if not e.depends_on(self.kernel.i):
+            return self._spread(e)
+        if e.op == "local":
+            return self._local(e, loop)
+        if key not in self._loop:
+            args = [self.vector(a, loop) for a in e.args]
+            if e.op == "load":
+                text = self._load(*e.aux, loop)
+            elif e.op == "index":
+                text = self._number(e, loop)
+            else:
+                text = self._operation(e, args, self.lanes)
+            self._loop[key] = self.fresh(loop, self.prelude.vtype(e.dtype, self.lanes), text)
+        return self._loop[key]
+
+    def _spread(self, e: Expr) -> str:
+        """A number that is the same along the row, in all lanes."""
+        memo, where = (self._head, self.owner.head) if e.op == "const" or self._fixed(e) else \
+            (self._row, self.row_scope)
+        key = (e, self.lanes)
+        if key not in memo:
+            text = self.prelude.broadcast(e.dtype, self.lanes, self.scalar(e, where))
+            memo[key] = self.fresh(where, self.prelude.vtype(e.dtype, self.lanes), text)
+        return memo[key]
+
+    def _local(self, e: Expr, loop: Scope) -> str:
+        """A value of the kernel at this place: from this loop, or left by an earlier one."""
+        t = e.aux
+        if t not in self.local_stage or self.local_stage[t] == self.stage:
+            name = self.locals[t]
+            if self.lanes == 1 or t in self.local_stage:
+                return name
+            return self._spread(e)
+        key = (e, self.lanes)
+        if key not in self._loop:
+            buffer = self.owner.row_buffers.get(t)
+            base = buffer if buffer is not None else self.pointer(
+                self.owner.operand(t), self.kernel.places["full"], t)
+            self._loop[key] = self.fresh(loop, self.prelude.vtype(t.compute, self.lanes),
+                                         self._read(t.compute, f"{base} + {self.i_text}"))
+        return self._loop[key]
+
+    def _read(self, dtype: str, pointer: str) -> str:
+        if self.lanes == 1:
+            return self.prelude.load_scalar(dtype, pointer)
+        return self.prelude.load(dtype, self.lanes, pointer, self.count)
+
+    def _load(self, t: Tensor, place: Index, loop: Scope) -> str:
+        p, i = self.prelude, self.kernel.i
+        base = self.owner.operand(t)
+        if not is_straight(place, i):
+            dtype = "i32" if isinstance(t.size, int) and t.size < INT32_LIMIT else "i64"
+            return p.gather(t.dtype, self.lanes, base, self._numbers(place, dtype, loop), dtype,
+                            self.count)
+        step = place.coefficient(i)
+        start = self.pointer(base, place, t)
+        if isinstance(step, int) and step == 1:
+            return p.load(t.dtype, self.lanes, f"{start} + {self.i_text}", self.count)
+        stride = self.size(step)
+        return p.strided(t.dtype, self.lanes, f"{start} + {self.i_text} * ({stride})", stride,
+                         self.count)
+
+    def _number(self, e: Expr, loop: Scope) -> str:
+        low, high = e.aux.bounds()
+        small = (isinstance(low, int) and isinstance(high, int)
+                 and -INT32_LIMIT <= low and high < INT32_LIMIT)
+        dtype = "i32" if small else "i64"
+        value = self._numbers(e.aux, dtype, loop)
+        return value if e.dtype == dtype else self.prelude.convert(dtype, e.dtype, value,
+                                                                   self.lanes)
+
+    def _numbers(self, index: Index, dtype: str, loop: Scope) -> str:
+        """The values of an index in all lanes."""
+        p, lanes, i = self.prelude, self.lanes, self.kernel.i
+        same = Index({a: c for a, c in index.terms.items()
+                      if not Index({a: 1}).depends_on(i)}, index.const)
+        two = (dtype, dtype)
+        total = p.broadcast(dtype, lanes, f"({dtype})({self.index(same, loop)})")
+        for atom, c in index.terms.items():
+            if atom in same.terms:
+                continue
+            if isinstance(atom, LoopVar):
+                value = p.iota(dtype, lanes, f"({dtype})({self.i_text})")
+            elif isinstance(atom, Computed):
+                value = self.vector(atom.value, loop)
+                if atom.value.dtype != dtype:
+                    value = p.convert(atom.value.dtype, dtype, value, lanes)
+            else:
+                inner = self._numbers(atom.index, dtype, loop)
+                by = p.broadcast(dtype, lanes, f"({dtype})({self.size(atom.divisor)})")
+                value = p.op("div" if isinstance(atom, Quotient) else "rem", two, (inner, by),
+                             lanes)
+            if not (isinstance(c, int) and c == 1):
+                factor = p.broadcast(dtype, lanes, f"({dtype})({self.size(c)})")
+                value = p.op("mul", two, (value, factor), lanes)
+            total = p.op("add", two, (total, value), lanes)
+        return total
+
+    def as_int(self, mask: str) -> str:
+        return self.prelude.convert("bool", "i32", mask, self.lanes)
+
+    def tail_mask(self, count: str) -> str:
+        p, lanes = self.prelude, self.lanes
+        return p.op("lt", ("i32", "i32"), (p.iota("i32", lanes, "0"),
+                                           p.broadcast("i32", lanes, f"(i32)({count})")), lanes)
+
+    def _operation(self, e: Expr, args: list[str], lanes: int) -> str:
+        p = self.prelude
+        if e.op == "convert":
+            return p.convert(e.args[0].dtype, e.dtype, args[0], lanes)
+        if e.op == "round_to":
+            return p.convert(e.args[0].dtype, e.aux, args[0], lanes)
+        if e.op == "bitcast":
+            return p.bitcast(e.args[0].dtype, e.dtype, args[0], lanes)
+        if e.op == "rotate_left":
+            return f"(({args[0]} << {e.aux}) | ({args[0]} >> {32 - e.aux}))"
+        return p.op(e.op, tuple([a.dtype for a in e.args]), args, lanes)

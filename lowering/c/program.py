@@ -1,0 +1,275 @@
+"""The C text of a whole program: its kernels, and one function that runs the steps in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from functrans.core.dims import Size
+from functrans.lowering.c.calls import CallWriter, write_call
+from functrans.lowering.c.isa import Isa
+from functrans.lowering.c.kernel import KernelText, Scratch, write_kernel
+from functrans.lowering.c.names import item_size, size_text
+from functrans.lowering.c.prelude import Prelude
+from functrans.lowering.graph import Graph
+from functrans.lowering.loops.call import Call, HostCall
+from functrans.lowering.loops.tensor import Scatter, Stored, Tensor
+from functrans.lowering.memory import Block, plan_arena
+from functrans.lowering.schedule.group import Schedule
+from functrans.lowering.schedule.kernel import Kernel
+
+__all__ = ["ProgramText", "write_program"]
+
+ABI = """\
+typedef void (*ft_range)(void *arg, i64 begin, i64 end);
+typedef struct {
+  i64 version;
+  void (*parallel)(ft_range body, void *arg, i64 n, i64 grain);
+  int (*host)(void *ctx, i64 id, void *const *buffers, const i64 *dims);
+  void *(*allocate)(i64 bytes);
+  void (*release)(void *);
+  void *const *lib;
+} ft_api;
+const i64 ft_abi = 1;
+static const ft_api *ft;
+static inline i64 ft_min(i64 a, i64 b) { return a < b ? a : b; }
+static inline i64 ft_max(i64 a, i64 b) { return a > b ? a : b; }
+static inline i64 ft_floordiv(i64 a, i64 b) { i64 q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }
+static inline i64 ft_mod(i64 a, i64 b) { return a - b * ft_floordiv(a, b); }
+static inline void ft_run(ft_range body, void *arg, i64 n, i64 grain, i64 work) {
+  if (work > PARALLEL_WORK && n > grain) ft->parallel(body, arg, n, grain);
+  else body(arg, 0, n);
+}
+void *memcpy(void *, const void *, unsigned long);
+void *memset(void *, int, unsigned long);
+"""
+
+# Elements times (2 + weight) of one element from which two threads win: waking the second takes
+# 5 to 20 us, in which one thread does about this much (measured on additions and exponentials).
+PARALLEL_WORK = 600_000
+# ... and what one piece of the work should be
+GRAIN_WORK = 150_000
+
+
+@dataclass
+class ProgramText:
+    """A program in C, and what the runtime must know to run it."""
+
+    text: str
+    constants: list[np.ndarray[Any, Any]]
+    arena_bytes: int
+    libs: list[str]
+    hosts: list[HostCall]
+    heavy: bool
+    kernels: list[KernelText] = field(default_factory=list)
+
+
+def write_program(graph: Graph, schedule: Schedule, isa: Isa,
+                  size_names: dict[str, str]) -> ProgramText:
+    """The C text of a scheduled graph."""
+    return _ProgramWriter(graph, schedule, isa, size_names).write()
+
+
+class _ProgramWriter:
+    def __init__(self, graph: Graph, schedule: Schedule, isa: Isa, sizes: dict[str, str]) -> None:
+        self.graph = graph
+        self.schedule = schedule
+        self.prelude = Prelude(isa)
+        self.sizes = sizes
+        self.functions: dict[str, str] = {}
+        self.lines: list[str] = []
+        self.libs: list[str] = []
+        self.hosts: list[HostCall] = []
+        self.work = 0
+        self.kernels: list[KernelText] = []
+        self.where: dict[Tensor, str] = {}
+        self.aliases: dict[Tensor, Tensor] = {}
+
+    def write(self) -> ProgramText:
+        self._place_arguments()
+        texts = [write_kernel(step, self.schedule, self.prelude, self.sizes)
+                 if isinstance(step, Kernel) else None for step in self.schedule.steps]
+        self._find_aliases()
+        arena = self._place_temporaries(texts)
+        for number, (step, text) in enumerate(zip(self.schedule.steps, texts)):
+            if isinstance(step, Kernel):
+                assert text is not None
+                self._prepare_scatter(step)
+                self._kernel(text, number)
+            else:
+                self._call(step)
+        self._copy_outputs()
+        functions = "\n".join(text.replace("NAME", name) for text, name in self.functions.items())
+        abi = ABI.replace("PARALLEL_WORK", str(PARALLEL_WORK))
+        text = (f"{self.prelude.source()}\n{abi}\n{functions}\n"
+                "int ft_program(const ft_api *api, void *ctx, char *const *b, char *arena, "
+                "const i64 *z) {\n  ft = api;\n  (void)ctx; (void)arena; (void)z;\n"
+                f"{''.join(self.lines)}  return 0;\n}}\n")
+        return ProgramText(text, [v for _, v in self.graph.constants], arena, self.libs, self.hosts,
+                           self.work > 200_000, self.kernels)
+
+    def size(self, n: Size) -> str:
+        return size_text(n, self.sizes)
+
+    def nbytes(self, t: Tensor | Scratch) -> Size:
+        return t.size * item_size(t.dtype)
+
+    # --- where everything is
+
+    def _place_arguments(self) -> None:
+        k = 0
+        for t in (*self.graph.inputs, *[t for t, _ in self.graph.constants]):
+            self.where.setdefault(t, f"b[{k}]")
+            k += 1
+        self.first_output = k
+        for t in self.graph.outputs:
+            if t not in self.where:
+                self.where[t] = f"b[{k}]"
+            k += 1
+
+    def _find_aliases(self) -> None:
+        """Scatters into a temporary that nobody reads later work in its memory."""
+        last = self._last_uses()
+        for k, step in enumerate(self.schedule.steps):
+            if isinstance(step, Kernel) and step.members[0].role == "scatter":
+                t = step.members[0].tensor
+                assert isinstance(t, Scatter)
+                base = t.base
+                reads = self._reads(step)
+                if base in self.where or last.get(base, k) > k or base in reads:
+                    continue
+                self.aliases[base] = t
+
+    def _reads(self, step: Kernel) -> set[Tensor]:
+        s = step.builder(self.schedule.is_stored)
+        from_elements = step.loads(s)
+        return from_elements
+
+    def _last_uses(self) -> dict[Tensor, int]:
+        last: dict[Tensor, int] = {}
+        for k, step in enumerate(self.schedule.steps):
+            if isinstance(step, Call):
+                for t in step.operands:
+                    last[t] = k
+                continue
+            for t in self._reads(step):
+                last[t] = k
+            for m in step.members:
+                if isinstance(m.tensor, Scatter):
+                    last[m.tensor.base] = k
+        for t in self.graph.outputs:
+            last[t] = len(self.schedule.steps)
+        return last
+
+    def _root_of(self, t: Tensor) -> Tensor:
+        while t in self.aliases:
+            t = self.aliases[t]
+        return t
+
+    def _place_temporaries(self, texts: Sequence[KernelText | None]) -> int:
+        first: dict[Any, int] = {}
+        last: dict[Any, int] = {}
+
+        def touch(t: Tensor, k: int) -> None:
+            t = self._root_of(t)
+            if t not in self.where:
+                first.setdefault(t, k)
+                last[t] = k
+
+        blocks: list[Block[Any]] = []
+        for k, (step, text) in enumerate(zip(self.schedule.steps, texts)):
+            if isinstance(step, Call):
+                for t in (*step.operands, *step.results):
+                    touch(t, k)
+                blocks.extend(Block((k, i), n, k, k) for i, n in enumerate(step.scratch))
+                continue
+            assert text is not None
+            for t in text.operands:
+                if isinstance(t, Scratch):
+                    blocks.append(Block((k, t), self.nbytes(t), k, k))
+                else:
+                    touch(t, k)
+            for m in step.members:
+                if isinstance(m.tensor, Scatter):
+                    touch(m.tensor.base, k)
+        blocks.extend(Block(t, self.nbytes(t), first[t], last[t]) for t in first)
+        arena = plan_arena(blocks)
+        self.offsets = {key: f"(arena + {at})" for key, at in arena.offsets.items()}
+        end = str(arena.nbytes)
+        for n, (nbytes, keys) in enumerate(arena.symbolic):
+            self.lines.append(f"  const i64 s{n} = {end};\n")
+            self.offsets.update((key, f"(arena + s{n})") for key in keys)
+            end = f"s{n} + (({self.size(nbytes)}) + 63) / 64 * 64"
+        for t in first:
+            self.where[t] = self.offsets[t]
+        self.symbolic_arena = None if not arena.symbolic else arena
+        for t in list(self.aliases):
+            root = self._root_of(t)
+            self.where[t] = self.where[root]
+        return arena.nbytes
+
+    def place(self, t: Tensor | Scratch, step: int) -> str:
+        if isinstance(t, Scratch):
+            return self.offsets[step, t]
+        return self.where[t]
+
+    # --- steps
+
+    def function(self, text: str) -> str:
+        """The name of the function with this text: equal kernels are one."""
+        return self.functions.setdefault(text, f"k{len(self.functions)}")
+
+    def _kernel(self, text: KernelText, number: int) -> None:
+        self.kernels.append(text)
+        name = self.function(text.text)
+        pointers = ", ".join([*[self.place(t, number) for t in text.operands], "(void *)z"])
+        weight = 2 + text.weight
+        work = text.size * weight
+        per_range = work // text.count if isinstance(work, int) and isinstance(text.count, int) \
+            and text.count > 0 else None
+        grain = "1" if per_range is None else str(max(1, GRAIN_WORK // max(per_range, 1)))
+        self.work += work if isinstance(work, int) else PARALLEL_WORK
+        run = f"ft_run({name}, a, {self.size(text.count)}, {grain}, {self.size(work)})"
+        if text.serial or (isinstance(work, int) and work <= PARALLEL_WORK):
+            run = f"{name}(a, 0, {self.size(text.count)})"
+        finish = f" {name}_finish(a);" if text.has_finish else ""
+        self.lines.append(f"  {{ void *a[] = {{{pointers}}}; {run};{finish} }}\n")
+
+    def _prepare_scatter(self, step: Kernel) -> None:
+        t = step.members[0].tensor
+        if isinstance(t, Scatter) and self.aliases.get(t.base) is not t:
+            self._copy(self.where[t], self.where[t.base], t)
+
+    def _copy(self, out: str, x: str, t: Tensor) -> None:
+        nbytes = self.nbytes(t)
+        self.lines.append(f"  memcpy({out}, {x}, {self.size(nbytes)});\n")
+
+    def _call(self, call: Call) -> None:
+        write_call(call, CallWriter(self, len(self.lines)))
+
+    def host(self, call: HostCall) -> None:
+        self.hosts.append(call)
+        pointers = ", ".join(self.where[t] for t in (*call.operands, *call.results)) or "0"
+        sizes = [n for t in (*call.operands, *call.results) for n in t.shape]
+        dims = "0"
+        if any(not isinstance(n, int) for n in sizes):
+            dims = f"(const i64[]){{{', '.join(map(self.size, sizes))}}}"
+        self.lines.append(f"  if (ft->host(ctx, {len(self.hosts) - 1}, (void *const[]){{{pointers}}}"
+                          f", {dims})) return 1;\n")
+
+    def library(self, name: str) -> str:
+        """The expression of the address of a library function."""
+        if name not in self.libs:
+            self.libs.append(name)
+        return f"ft->lib[{self.libs.index(name)}]"
+
+    def _copy_outputs(self) -> None:
+        for k, t in enumerate(self.graph.outputs):
+            out = f"b[{self.first_output + k}]"
+            if self.where[t] != out:
+                self._copy(out, self.where[t], t)
+
+

@@ -1,0 +1,93 @@
+"""From a jaxpr to tensors and calls: every equation goes through the rule of its primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from functrans.core.avals import ShapedArray
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.lowering.loops.call import Call, HostCall
+from functrans.lowering.loops.tensor import Map, Stored, Tensor, compute_dtype, dtype_name
+from functrans.lowering.rules import calls, elementwise, indexing, movement, reduce
+
+__all__ = ["Graph", "graph_of", "memory_dtype"]
+
+RULES: Mapping[str, elementwise.Rule] = {
+    **elementwise.RULES, **movement.RULES, **reduce.RULES, **indexing.RULES}
+
+
+@dataclass
+class Graph:
+    """A program as tensors and calls, in the order of its equations."""
+
+    inputs: list[Stored]
+    outputs: list[Tensor] = field(default_factory=list)
+    items: list[Tensor | Call] = field(default_factory=list)
+    constants: list[tuple[Stored, np.ndarray[Any, Any]]] = field(default_factory=list)
+
+
+def memory_dtype(dtype: np.dtype[Any]) -> str:
+    """The short name of a dtype, or `raw16` and the like for those that only the host knows."""
+    return dtype_name(dtype) or f"raw{dtype.itemsize}"
+
+
+def stored(aval: ShapedArray, source: Any = None) -> Stored:
+    return Stored(aval.shape, memory_dtype(aval.dtype), (), source)
+
+
+def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None) -> Graph:
+    """The tensors and calls of a jaxpr without constants."""
+    assert not jaxpr.constvars
+    if inputs is None:
+        inputs = [stored(v.aval) for v in jaxpr.invars]
+    graph = Graph(list(inputs))
+    env: dict[Var, Tensor] = dict(zip(jaxpr.invars, graph.inputs, strict=True))
+
+    def read(atom: Atom) -> Tensor:
+        return _literal(graph, atom) if isinstance(atom, Literal) else env[atom]
+
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "constant":
+            value = np.asarray(eqn.params["value"].value)
+            outs: Sequence[Tensor] = [stored(eqn.outvars[0].aval)]
+            graph.constants.append((outs[0], value))  # type: ignore[arg-type]
+        else:
+            outs = _lowered(graph, eqn, [read(a) for a in eqn.invars])
+        env.update(zip(eqn.outvars, outs, strict=True))
+    graph.outputs = [read(a) for a in jaxpr.outvars]
+    return graph
+
+
+def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor]) -> Sequence[Tensor]:
+    name = eqn.primitive.name
+    known = all(dtype_name(a.aval.dtype) for a in (*eqn.invars, *eqn.outvars))
+    if known and name in RULES:
+        outs = RULES[name](eqn, operands)
+        if outs is not None:
+            graph.items.extend(o for o in outs if o not in operands)
+            return outs
+    call = calls.RULES[name](eqn, operands) if known and name in calls.RULES else None
+    if call is None:
+        call = HostCall(eqn, operands, [stored(v.aval, eqn.source) for v in eqn.outvars])
+    elif isinstance(call, Tensor):
+        graph.items.append(call)
+        return [call]
+    graph.items.append(call)
+    return call.results
+
+
+def _literal(graph: Graph, atom: Literal) -> Tensor:
+    dtype = memory_dtype(atom.aval.dtype)
+    value = np.asarray(atom.value).astype(atom.aval.dtype)
+    if dtype.startswith("raw"):
+        constant = stored(atom.aval)
+        graph.constants.append((constant, value))
+        return constant
+    compute = compute_dtype(dtype)
+    if compute != dtype:
+        value = value.astype(np.float32)
+    return Map((), dtype, (), lambda s, i: s.const(value, compute), weight=0)

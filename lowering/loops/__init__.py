@@ -1,0 +1,1 @@
+"""The loop language: every value is a scalar expression of its index."""

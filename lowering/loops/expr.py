@@ -1,0 +1,189 @@
+"""Scalar expressions: what one element of a value is, as a graph that shares equal parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from functrans.core.dims import Size
+from functrans.lowering.loops.index import Computed, Index, LoopVar, flatten
+
+if TYPE_CHECKING:
+    from functrans.lowering.loops.tensor import Tensor
+
+__all__ = ["Builder", "Expr", "NotHere", "Range"]
+
+NONE: frozenset[LoopVar] = frozenset()
+
+
+class Expr:
+    """`op` applied to expressions; equal ones of one builder are the same object.
+
+    Leaves: `const` (the value), `index` (an Index as a number), `load` (a stored tensor and the
+    place in it), `local` (a tensor that the kernel computes at the same place).
+    """
+
+    __slots__ = ("args", "aux", "dtype", "op", "variables")
+
+    def __init__(self, op: str, args: tuple[Expr, ...], dtype: str, aux: Any,
+                 variables: frozenset[LoopVar]) -> None:
+        self.op = op
+        self.args = args
+        self.dtype = dtype
+        self.aux = aux
+        self.variables = variables
+
+    def depends_on(self, var: LoopVar) -> bool:
+        return var in self.variables
+
+    def __repr__(self) -> str:
+        inner = ", ".join(map(repr, self.args))
+        aux = "" if self.aux is None else f"[{self.aux}]"
+        return f"{self.op}{aux}({inner})" if inner else f"{self.op}{aux}"
+
+
+Range = tuple[Index, Size, Size]
+"""`low <= index < high`, one of the tests of `Builder.when`."""
+
+
+class NotHere(Exception):
+    """A kernel asked for one of its own values at another place than the one it computes."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        super().__init__(tensor)
+        self.tensor = tensor
+
+
+class Builder:
+    """The handler under which the definitions of tensors run: makes expressions, each once.
+
+    `is_stored` says which tensors are read from memory; `local` gives, for a tensor of the kernel
+    that is being built, the place at which the kernel computes it. All others are defined where
+    they are used.
+    """
+
+    def __init__(self, is_stored: Callable[[Tensor], bool],
+                 local: Callable[[Tensor], Index | None] = lambda tensor: None,
+                 facts: Mapping[Range, bool] | None = None) -> None:
+        self._is_stored = is_stored
+        self._local = local
+        self._facts = facts or {}
+        self._known: dict[Any, Expr] = {}
+        self._read: dict[Any, Expr] = {}
+        # tests that the bounds of the loop variables do not decide: where loops may be split
+        self.undecided: list[Range] = []
+
+    def _make(self, op: str, args: tuple[Expr, ...], dtype: str, aux: Any,
+              variables: frozenset[LoopVar]) -> Expr:
+        key = (op, args, dtype, aux)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = Expr(op, args, dtype, aux, variables)
+        return found
+
+    def op(self, name: str, *args: Expr, dtype: str | None = None, aux: Any = None) -> Expr:
+        """An elementwise operation; its result has the dtype of the first operand unless said."""
+        if len(args) == 1:
+            variables = args[0].variables
+        else:
+            variables = frozenset().union(*[a.variables for a in args])
+        return self._make(name, args, dtype or args[0].dtype, aux, variables)
+
+    def const(self, value: Any, dtype: str) -> Expr:
+        # bytes tell -0.0 from 0.0, and NaN equals itself
+        value = np.asarray(value)
+        key = ("const", value.tobytes(), value.dtype.str, dtype)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = Expr("const", (), dtype, value[()], NONE)
+        return found
+
+    def index(self, index: Index, dtype: str) -> Expr:
+        """The value of an index, wrapped around where the dtype is too small."""
+        if index.is_const and isinstance(index.const, int):
+            return self.const(_wrapped(index.const, dtype), dtype)
+        return self._make("index", (), dtype, index, _variables(index))
+
+    def computed(self, value: Expr, high: Size) -> Index:
+        """An integer expression, known to lie within `0 <= value < high`, as part of an index."""
+        if value.op == "const":
+            return Index.of(int(value.aux))
+        if value.op == "index":
+            return value.aux
+        return Index.of(Computed(value, high))
+
+    def clamped(self, index: Index, high: Size) -> Index:
+        """`index` moved into `0 <= i < high`."""
+        if index.within(0, high) or self._facts.get((index, 0, high)):
+            return index
+        value = self.op("max", self.index(index, "i64"), self.const(np.int64(0), "i64"))
+        top = self.index(Index.of(high - 1), "i64")
+        return self.computed(self.op("min", value, top), high)
+
+    def read(self, tensor: Tensor, index: tuple[Index, ...]) -> Expr:
+        """An element of a tensor: loaded, taken from the kernel, or defined right here."""
+        key = (tensor, index)
+        found = self._read.get(key)
+        if found is not None:
+            return found
+        place = self._local(tensor)
+        if place is not None:
+            if flatten(index, tensor.shape) != place:
+                raise NotHere(tensor)
+            found = self._make("local", (), tensor.compute, tensor, _variables(place))
+        elif self._is_stored(tensor):
+            at = flatten(index, tensor.shape)
+            found = self._make("load", (), tensor.compute, (tensor, at), _variables(at))
+        else:
+            found = tensor.define(self, index)
+        self._read[key] = found
+        return found
+
+    def when(self, tests: list[Range], then: Callable[[], Expr],
+             otherwise: Callable[[], Expr]) -> Expr:
+        """`then` where all tests hold, else `otherwise`; either may be left out when it is known.
+
+        What `then` reads must be in bounds even where the tests fail: its indices are `clamped`.
+        """
+        open_tests = []
+        for test in tests:
+            index, low, high = test
+            fact = self._facts.get(test)
+            if fact is False or index.outside(low, high):
+                return otherwise()
+            if fact is None and not index.within(low, high):
+                open_tests.append(test)
+        if not open_tests:
+            return then()
+        self.undecided.extend(open_tests)
+        condition: Expr | None = None
+        for index, low, high in open_tests:
+            value = self.index(index, "i64")
+            inside = self.op("and",
+                             self.op("ge", value, self.index(Index.of(low), "i64"), dtype="bool"),
+                             self.op("lt", value, self.index(Index.of(high), "i64"), dtype="bool"))
+            condition = inside if condition is None else self.op("and", condition, inside)
+        assert condition is not None
+        return self.op("select", condition, a := then(), otherwise(), dtype=a.dtype)
+
+
+def _variables(index: Index) -> frozenset[LoopVar]:
+    found: set[LoopVar] = set(index.variables())
+    stack = list(index.terms)
+    while stack:
+        atom = stack.pop()
+        if isinstance(atom, Computed):
+            found |= atom.value.variables
+        elif not isinstance(atom, LoopVar):
+            stack.extend(atom.index.terms)
+    return frozenset(found)
+
+
+def _wrapped(value: int, dtype: str) -> Any:
+    if dtype[0] == "f":
+        return float(value)
+    bits = int(dtype[1:])
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if dtype[0] == "i" and value >> (bits - 1) else value

@@ -1,0 +1,138 @@
+"""Gathers and dynamic slices: reads at places that the program computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from functrans.core.dims import Size
+from functrans.core.jaxpr import Equation
+from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.index import ZERO, Index
+from functrans.lowering.loops.tensor import Map, Scatter, Tensor, compute_dtype, dtype_name
+from functrans.lowering.rules.elementwise import Rule
+from functrans.primitives.index_layout import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    default_fill,
+    window_sizes,
+)
+
+__all__ = ["RULES"]
+
+INDEX_DTYPES = ("i32", "i64", "u32", "i16", "i8", "u8", "u16")
+
+
+def _start(s: Builder, x: Tensor, index: tuple[Index, ...], limit: Size) -> tuple[Expr, Index]:
+    """A start as the program gives it, in 64 bits, and moved into `0 <= start <= limit`."""
+    value = x.at(s, index)
+    if value.dtype != "i64":
+        value = s.op("convert", value, dtype="i64")
+    if isinstance(limit, int) and limit == 0:
+        return value, ZERO
+    top = s.index(Index.of(limit), "i64")
+    inside = s.op("min", s.op("max", value, s.const(np.int64(0), "i64")), top)
+    return value, s.computed(inside, limit + 1)
+
+
+def _window(s: Builder, indices: Tensor, d: GatherDimensionNumbers, shape: Any, sizes: Any,
+            i: tuple[Index, ...], checked: bool) -> tuple[tuple[Index, ...], Expr | None]:
+    """The place in the operand that element `i` of a gather reads, and whether it is inside."""
+    batch = [k for at, k in enumerate(i) if at not in d.offset_dims]
+    unwindowed = (*d.collapsed_slice_dims, *d.operand_batching_dims)
+    offsets = iter([i[at] for at in d.offset_dims])
+    place = [ZERO if axis in unwindowed else next(offsets) for axis in range(len(shape))]
+    inside: Expr | None = None
+    for k, axis in enumerate(d.start_index_map):
+        limit = shape[axis] - sizes[axis]
+        value, start = _start(s, indices, (*batch, Index.of(k)), limit)
+        place[axis] = place[axis] + start
+        if checked:
+            here = s.op("eq", value, s.index(start, "i64"), dtype="bool")
+            inside = here if inside is None else s.op("and", inside, here)
+    for axis, at in zip(d.operand_batching_dims, d.start_indices_batching_dims):
+        place[axis] = place[axis] + batch[at]
+    return tuple(place), inside
+
+
+def _gather(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
+    x, indices = xs
+    p, aval = eqn.params, eqn.outvars[0].aval
+    if indices.dtype not in INDEX_DTYPES or any(isinstance(n, int) and n == 0 for n in x.shape):
+        return None
+    checked = p["mode"] is GatherScatterMode.FILL_OR_DROP
+    fill = p.get("fill_value")
+    fill = default_fill(aval.dtype) if fill is None else np.asarray(fill).astype(aval.dtype)
+    dtype = dtype_name(aval.dtype)
+    assert dtype is not None
+    compute = compute_dtype(dtype)
+
+    def define(s: Builder, i: tuple[Index, ...]) -> Expr:
+        place, inside = _window(s, indices, p["dimension_numbers"], x.shape, p["slice_sizes"], i,
+                                checked)
+        value = x.at(s, place)
+        if inside is None:
+            return value
+        filled = s.const(np.asarray(fill, np.float32) if compute != dtype else fill, compute)
+        return s.op("select", inside, value, filled, dtype=value.dtype)
+
+    return [Map(aval.shape, dtype, xs, define, weight=2, repeats=True, source=eqn.source)]
+
+
+def _dynamic_slice(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
+    x, *starts = xs
+    sizes = eqn.params["slice_sizes"]
+    if any(s.dtype not in INDEX_DTYPES for s in starts):
+        return None
+
+    def define(s: Builder, i: tuple[Index, ...]) -> Expr:
+        return x.at(s, tuple([k + _start(s, start, (), n - size)[1]
+                              for k, start, n, size in zip(i, starts, x.shape, sizes)]))
+
+    return [Map(eqn.outvars[0].aval.shape, x.dtype, xs, define, weight=0, source=eqn.source)]
+
+
+def _dynamic_update_slice(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
+    x, update, *starts = xs
+    if any(s.dtype not in INDEX_DTYPES for s in starts):
+        return None
+
+    def place(s: Builder, i: tuple[Index, ...]) -> tuple[tuple[Index, ...], Expr | None]:
+        return tuple([k + _start(s, start, (), n - size)[1]
+                      for k, start, n, size in zip(i, starts, x.shape, update.shape)]), None
+
+    return [Scatter("set", x, update.shape, xs, place, lambda s, i: update.at(s, i), unique=True,
+                    source=eqn.source)]
+
+
+def _scatter(op: str) -> Rule:
+    def rule(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
+        x, indices, updates = xs
+        p = eqn.params
+        numbers = p["dimension_numbers"]
+        if indices.dtype not in INDEX_DTYPES or any(isinstance(n, int) and n == 0
+                                                    for n in x.shape):
+            return None
+        sizes = window_sizes(numbers, eqn.invars[2].aval, len(x.shape))
+        checked = p["mode"] is GatherScatterMode.FILL_OR_DROP
+
+        def place(s: Builder, i: tuple[Index, ...]) -> tuple[tuple[Index, ...], Expr | None]:
+            return _window(s, indices, numbers.gather, x.shape, sizes, i, checked)
+
+        return [Scatter(op, x, updates.shape, xs, place, lambda s, i: updates.at(s, i),
+                        unique=bool(p.get("unique_indices")), source=eqn.source)]
+
+    return rule
+
+
+RULES: dict[str, Rule] = {
+    "gather": _gather,
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update_slice,
+    "scatter": _scatter("set"),
+    "scatter_add": _scatter("add"),
+    "scatter_mul": _scatter("mul"),
+    "scatter_min": _scatter("min"),
+    "scatter_max": _scatter("max"),
+}

@@ -1,0 +1,115 @@
+"""Reductions: a fold over some axes of one operand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from functrans.core.jaxpr import Equation
+from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.index import Index
+from functrans.lowering.loops.tensor import Map, Reduce, Tensor, compute_dtype, dtype_name
+from functrans.lowering.rules.elementwise import Rule
+
+__all__ = ["RULES", "UNROLL", "neutral"]
+
+UNROLL = 32
+"""Reductions over at most so many elements are written out where they are not along rows."""
+
+LIMITS = {"max": ("-inf", "min"), "min": ("inf", "max")}
+
+
+def neutral(op: str, dtype: str) -> Any:
+    """What `op` leaves any value of `dtype` unchanged with."""
+    if op in ("add", "or", "xor"):
+        return 0
+    if op == "mul":
+        return 1
+    if op == "and":
+        return -1 if dtype != "bool" else 1
+    infinity, name = LIMITS[op.removeprefix("arg")]
+    if dtype == "bool":
+        return int(name == "max")
+    if dtype[0] == "f":
+        return float(infinity)
+    return getattr(np.iinfo({"i": "int", "u": "uint"}[dtype[0]] + dtype[1:]), name)
+
+
+def _reduction(op: str) -> Rule:
+    def rule(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
+        x, aval = xs[0], eqn.outvars[0].aval
+        axes = eqn.params["axes"]
+        dtype = dtype_name(aval.dtype)
+        assert dtype is not None
+        name = op
+        if x.dtype == "bool":
+            name = {"add": "or", "mul": "and", "max": "or", "min": "and"}.get(op, op)
+        order = [d for d in range(len(x.shape)) if d not in axes] + sorted(axes)
+        inverse = sorted(range(len(order)), key=order.__getitem__)
+        sizes = tuple(x.shape[d] for d in sorted(axes))
+        if not axes:
+            return [x]
+
+        def element(s: Builder, i: tuple[Index, ...]) -> Expr:
+            return x.at(s, tuple([i[k] for k in inverse]))
+
+        return [folded(eqn, name, aval.shape, sizes, dtype, xs, element)]
+
+    return rule
+
+
+def folded(eqn: Equation, op: str, shape: Any, sizes: Any, dtype: str, xs: list[Tensor],
+           element: Any) -> Tensor:
+    """A reduction, written out when it is over very few elements of a large space."""
+    if any(isinstance(n, int) and n == 0 for n in sizes):
+        compute = compute_dtype(dtype)
+        return Map(shape, dtype, (), lambda s, i: s.const(np.asarray(neutral(op, compute)), compute),
+                   weight=0, source=eqn.source)
+    if all(isinstance(n, int) for n in sizes) and math.prod(sizes) <= 4:
+        def define(s: Builder, i: tuple[Index, ...]) -> Expr:
+            terms = [element(s, (*i, *map(Index.of, r)))
+                     for r in itertools.product(*map(range, sizes))]
+            while len(terms) > 1:  # pairwise
+                terms = [s.op(op, *terms[k:k + 2]) if k + 1 < len(terms) else terms[k]
+                         for k in range(0, len(terms), 2)]
+            compute = out.compute
+            return terms[0] if terms else s.const(np.asarray(neutral(op, compute)), compute)
+
+        out = Map(shape, dtype, xs, define, weight=math.prod(sizes), repeats=True,
+                  source=eqn.source)
+        return out
+    return Reduce(op, shape, sizes, dtype, xs, element, source=eqn.source)
+
+
+def _arg_extremum(op: str) -> Rule:
+    def rule(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
+        x, aval = xs[0], eqn.outvars[0].aval
+        (axis,) = eqn.params["axes"]
+        dtype = dtype_name(aval.dtype)
+        if dtype not in ("i32", "i64", "u32", "u64") or x.dtype not in ("f32", "f64", "bf16", "f16",
+                                                                     "i32", "i64"):
+            return None
+
+        def element(s: Builder, i: tuple[Index, ...]) -> Expr:
+            return x.at(s, (*i[:axis], i[-1], *i[axis:-1]))
+
+        return [Reduce(op, aval.shape, (x.shape[axis],), dtype, xs, element, value_dtype=x.dtype,
+                       source=eqn.source)]
+
+    return rule
+
+
+RULES: dict[str, Rule] = {
+    "reduce_sum": _reduction("add"),
+    "reduce_prod": _reduction("mul"),
+    "reduce_max": _reduction("max"),
+    "reduce_min": _reduction("min"),
+    "reduce_and": _reduction("and"),
+    "reduce_or": _reduction("or"),
+    "reduce_xor": _reduction("xor"),
+    "argmax": _arg_extremum("argmax"),
+    "argmin": _arg_extremum("argmin"),
+}

@@ -1,0 +1,181 @@
+"""The matrix over which a root is computed: which of its dimensions are rows, and which the row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from functrans.core.dims import Size
+from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.index import ZERO, Index, LoopVar
+from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
+from functrans.lowering.schedule.kernel import Domain, Member, accesses
+
+__all__ = ["CHUNK", "Nature", "nature_of", "roles_in"]
+
+CHUNK = 8192
+"""Elements in one piece of a long line: 32 KB of float32, two inputs and an output within L2."""
+
+LONG_ROW = 32768
+FEW_ROWS = 16
+"""Fewer rows that are longer are split among the threads, not given to one thread each."""
+
+
+@dataclass
+class Nature:
+    """What a root is by itself: the domain that suits it, its role there, and what it reads."""
+
+    domain: Domain
+    role: str
+    reads: frozenset[Tensor]
+
+
+def nature_of(root: Tensor, is_stored: Callable[[Tensor], bool]) -> Nature:
+    """The domain in which a root reads memory in order."""
+    s = Builder(is_stored)
+    kept = [LoopVar(f"k{d}", n) for d, n in enumerate(_shape(root))]
+    folded = [LoopVar(f"r{d}", n) for d, n in enumerate(root.sizes)] \
+        if isinstance(root, Reduce) else []
+    index = tuple([Index.of(v) if not _is_one(v.high) else ZERO for v in (*kept, *folded)])
+    exprs: list[Expr] = []
+    if isinstance(root, Reduce):
+        exprs.append(root.element(s, index))
+    elif isinstance(root, Scatter):
+        exprs.append(root.element(s, index))
+        places, condition = root.place(s, index)
+        exprs.extend(s.index(k, "i64") for k in places)
+        exprs.extend([condition] if condition is not None else [])
+    else:
+        exprs.append(root.define(s, index))
+    found = accesses(exprs)
+    reads = frozenset(t for t, _ in found if t is not None)
+    if isinstance(root, Scatter):
+        reads |= {root.base}
+    indices = [i for _, i in found]
+    kept_runs = _merged([v for v in kept if not _is_one(v.high)], indices)
+    folded_runs = _merged([v for v in folded if not _is_one(v.high)], indices)
+    if isinstance(root, Reduce):
+        domain, role = _of_reduction(kept_runs, folded_runs, indices, root.op)
+    else:
+        role = "scatter" if isinstance(root, Scatter) else "full"
+        rows = _product([_run_size(r) for r in kept_runs[:-1]])
+        row = _run_size(kept_runs[-1]) if kept_runs else 1
+        domain = Domain(rows, row)
+        if role == "full":
+            domain = in_pieces(domain)
+    return Nature(domain, role, reads)
+
+
+def in_pieces(domain: Domain) -> Domain:
+    """One long line as rows of CHUNK elements."""
+    if not _is_one(domain.rows) or (isinstance(domain.row, int) and domain.row <= CHUNK):
+        return domain
+    return Domain((domain.row + (CHUNK - 1)) // CHUNK, CHUNK, 1, domain.row)
+
+
+def _of_reduction(kept: list[list[LoopVar]], folded: list[list[LoopVar]],
+                  indices: Sequence[Index], op: str) -> tuple[Domain, str]:
+    keep = _product([_run_size(r) for r in kept])
+    fold = _product([_run_size(r) for r in folded])
+    along_fold = sum(_is_one(i.coefficient(folded[-1][-1])) for i in indices) if folded else 1
+    along_kept = sum(_is_one(i.coefficient(kept[-1][-1])) for i in indices) if kept else 0
+    if op.startswith("arg"):  # places along a row: columns are walked with a stride
+        along_kept = -1
+    if along_kept > along_fold or (along_kept == along_fold and kept and folded
+                                  and _smaller(_run_size(folded[-1]), _run_size(kept[-1]))):
+        row = _run_size(kept[-1])
+        parts = _product([_run_size(r) for r in kept[:-1]])
+        return Domain(parts * fold, row, parts), "fold_column"
+    row = _run_size(folded[-1]) if folded else 1
+    lead = _product([_run_size(r) for r in folded[:-1]])
+    if not _is_one(lead):
+        return Domain(keep * lead, row, keep), "fold_all"
+    if isinstance(keep, int) and keep < FEW_ROWS and (not isinstance(row, int) or row >= LONG_ROW):
+        if keep == 1:
+            return Domain((row + (CHUNK - 1)) // CHUNK, CHUNK, 1, row), "fold_all"
+        piece = _divisor(row)
+        if piece is not None:
+            return Domain(keep * (row // piece), piece, keep), "fold_all"  # type: ignore[operator]
+    return Domain(keep, row), "fold_row"
+
+
+def _divisor(n: Size) -> int | None:
+    """A divisor of n near CHUNK, if there is one."""
+    if not isinstance(n, int):
+        return None
+    for piece in range(2 * CHUNK, CHUNK // 8, -1):
+        if n % piece == 0 and piece % 16 == 0:
+            return piece
+    return None
+
+
+def roles_in(root: Tensor, domain: Domain) -> list[Member]:
+    """The roles that a root can have in a domain, by its sizes."""
+    found = []
+    if isinstance(root, Scatter):
+        return []
+    if isinstance(root, Reduce):
+        keep, fold = root.size, _product(root.sizes)
+        if domain.total is None:
+            if keep == domain.rows and fold == domain.row:
+                found.append(Member(root, "fold_row"))
+            per_part = domain.rows // domain.parts
+            if keep == domain.parts * domain.row and fold == per_part:
+                found.append(Member(root, "fold_column"))
+            if keep == domain.parts and fold == per_part * domain.row:
+                found.append(Member(root, "fold_all"))
+        elif _is_one(keep) and fold == domain.total:
+            found.append(Member(root, "fold_all"))
+        return [m for m in found if not root.op.startswith("arg") or m.role != "fold_column"]
+    if root.size == domain.size:
+        found.append(Member(root, "full"))
+    if root.size == domain.rows and domain.total is None and not _is_one(domain.row):
+        found.append(Member(root, "row"))
+    return found
+
+
+def _shape(root: Tensor) -> tuple[Size, ...]:
+    return root.sizes if isinstance(root, Scatter) else root.shape
+
+
+def _merged(variables: list[LoopVar], indices: Sequence[Index]) -> list[list[LoopVar]]:
+    """Runs of neighbouring dimensions that every access walks as one."""
+    runs: list[list[LoopVar]] = []
+    for v in variables:
+        if runs and all(_as_one(runs[-1][-1], v, i) for i in indices):
+            runs[-1].append(v)
+        else:
+            runs.append([v])
+    return runs
+
+
+def _as_one(outer: LoopVar, inner: LoopVar, index: Index) -> bool:
+    a, b = index.coefficient(outer), index.coefficient(inner)
+    if not a == b * inner.high:
+        return False
+    return not any(not isinstance(atom, LoopVar) and _inside(atom, outer, inner)
+                   for atom in index.terms)
+
+
+def _inside(atom: object, *variables: LoopVar) -> bool:
+    index = Index({atom: 1})  # type: ignore[dict-item]
+    return any(index.depends_on(v) for v in variables)
+
+
+def _run_size(run: list[LoopVar]) -> Size:
+    return _product([v.high for v in run])
+
+
+def _product(sizes: Sequence[Size]) -> Size:
+    total: Size = 1
+    for n in sizes:
+        total = total * n
+    return total
+
+
+def _smaller(a: Size, b: Size) -> bool:
+    return isinstance(a, int) and isinstance(b, int) and a < b
+
+
+def _is_one(n: Size) -> bool:
+    return isinstance(n, int) and n == 1

@@ -1,0 +1,208 @@
+"""From a graph to steps: roots that are computed over the same matrix become one kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from functrans.core.dims import Size
+from functrans.core.source import Source
+from functrans.lowering.graph import Graph
+from functrans.lowering.loops.call import Call
+from functrans.lowering.loops.expr import NotHere
+from functrans.lowering.loops.index import Index, LoopVar
+from functrans.lowering.loops.tensor import Scatter, Stored, Tensor
+from functrans.lowering.schedule.domains import Nature, nature_of, roles_in
+from functrans.lowering.schedule.kernel import Domain, Kernel, Member, accesses, reached
+from functrans.lowering.schedule.roots import choose_roots, live_items
+
+__all__ = ["Note", "Schedule", "Step", "schedule_of"]
+
+# A kernel with more members or expressions runs out of registers and takes long to compile.
+MOST_MEMBERS, MOST_EXPRESSIONS = 24, 400
+# A row that is kept between the loops of a kernel must stay in the second-level cache.
+LONGEST_KEPT_ROW = 65536
+# Kernels over so few elements are joined even if they share nothing: a call costs more.
+TINY = 2048
+
+Step = Kernel | Call
+
+
+@dataclass(frozen=True)
+class Note:
+    """Why a value was not computed in the kernel of another."""
+
+    tensor: Tensor
+    source: Source | None
+    reason: str
+
+
+@dataclass
+class Schedule:
+    """Kernels and calls in order, and the tensors that live in memory between them."""
+
+    steps: list[Step]
+    stored: set[Tensor]
+    notes: list[Note] = field(default_factory=list)
+
+    def is_stored(self, tensor: Tensor) -> bool:
+        return isinstance(tensor, Stored) or tensor in self.stored
+
+
+class Refused(Exception):
+    """A root does not fit in a kernel; the message says why."""
+
+
+class _Scheduler:
+    def __init__(self, graph: Graph) -> None:
+        self.items = live_items(graph.items, graph.outputs)
+        self.outputs = graph.outputs
+        self.roots = choose_roots(self.items, graph.outputs)
+        self.steps: list[Step] = []
+        self.made_in: dict[Tensor, int] = {}
+        self.loads: list[set[Tensor]] = []
+        self.notes: list[Note] = []
+
+    def is_stored(self, tensor: Tensor) -> bool:
+        return isinstance(tensor, Stored) or tensor in self.roots
+
+    def run(self) -> Schedule:
+        done: set[Tensor] = set()
+        for item in self.items:
+            if isinstance(item, Call):
+                for x in item.operands:
+                    self.ensure(x, done)
+                for r in item.results:
+                    self.made_in[r] = len(self.steps)
+                self.steps.append(item)
+                self.loads.append(set())
+            elif item in self.roots:
+                self.ensure(item, done)
+        for t in self.outputs:
+            self.ensure(t, done)
+        return Schedule(self.steps, self._escaping(), self.notes)
+
+    def ensure(self, root: Tensor, done: set[Tensor]) -> None:
+        if isinstance(root, Stored) or root in done:
+            return
+        done.add(root)
+        if isinstance(root.size, int) and root.size == 0:
+            return  # nothing to compute
+        nature = nature_of(root, self.is_stored)
+        first = max((self.made_in.get(t, -1) for t in nature.reads), default=-1)
+        for k in self._candidates(root, nature, first):
+            kernel = self.steps[k]
+            assert isinstance(kernel, Kernel)
+            try:
+                self.steps[k] = self._joined(kernel, root, nature)
+            except Refused as refusal:
+                self.notes.append(Note(root, root.source, str(refusal)))
+                continue
+            self.made_in[root] = k
+            self.loads[k] |= nature.reads
+            return
+        self.made_in[root] = len(self.steps)
+        self.steps.append(Kernel(nature.domain, [Member(root, nature.role)]))
+        self.loads.append(set(nature.reads))
+
+    def _candidates(self, root: Tensor, nature: Nature, first: int) -> list[int]:
+        """Kernels that root may join, those that share most with it first."""
+        if isinstance(root, Scatter):
+            return []
+        found = []
+        for k in range(max(first, 0), len(self.steps)):
+            kernel = self.steps[k]
+            if not isinstance(kernel, Kernel) or kernel.members[0].role == "scatter":
+                continue
+            local = any(m.tensor in nature.reads for m in kernel.members)
+            shared = bool({t for t in nature.reads & self.loads[k] if t.shape})
+            tiny = _at_most(kernel.domain.size, TINY) and _at_most(nature.domain.size, TINY)
+            if local or shared or tiny:
+                found.append((not local, not shared, -k))
+        return [-k for _, _, k in sorted(found)]
+
+    def _joined(self, kernel: Kernel, root: Tensor, nature: Nature) -> Kernel:
+        if len(kernel.members) >= MOST_MEMBERS:
+            raise Refused("the kernel is full")
+        reason = "the elements are not those of the kernel"
+        for domain in _domains(kernel, nature):
+            choices = [roles_in(m.tensor, domain) for m in kernel.members]
+            mine = roles_in(root, domain)
+            if not mine or not all(choices):
+                continue
+            # the role that a member has already, where it is possible, else the first
+            members = [m if m in c else c[0] for m, c in zip(kernel.members, choices)]
+            for role in mine:
+                joined = Kernel(domain, [*members, role])
+                try:
+                    self._check(joined, kernel)
+                except NotHere as e:
+                    reason = f"{e.tensor} is read at another place than it is computed"
+                except Refused as e:
+                    reason = str(e)
+                else:
+                    return joined
+        raise Refused(reason)
+
+    def _check(self, kernel: Kernel, before: Kernel) -> None:
+        s = kernel.builder(self.is_stored)
+        exprs = [kernel.element(s, m) for m in kernel.members]
+        everything = reached(exprs)
+        if len(everything) > MOST_EXPRESSIONS:
+            raise Refused("the kernel would be too large")
+        for tensor, index in accesses(exprs):
+            if not is_straight(index, kernel.i):
+                what = "an index" if tensor is None else f"{tensor}"
+                raise Refused(f"{what} is not read in order along the rows of the kernel")
+        folds = {m.tensor for m in kernel.members if m.role == "fold_row"}
+        if folds and not _at_most(kernel.domain.row, LONGEST_KEPT_ROW):
+            raise Refused("the rows are too long to stay in the cache between two loops")
+        column_like = {m.role for m in kernel.members} & {"fold_column", "fold_all"}
+        if column_like and kernel.domain.parts != before.domain.parts and any(
+                m.role in ("fold_column", "fold_all") for m in before.members):
+            raise Refused("the kernel reduces over other rows")
+
+    def _escaping(self) -> set[Tensor]:
+        """The roots that another step than their own reads, or the caller gets."""
+        stored = {t for t in self.outputs if not isinstance(t, Stored)}
+        for k, step in enumerate(self.steps):
+            if isinstance(step, Call):
+                stored.update(t for t in step.operands if not isinstance(t, Stored))
+                continue
+            for m in step.members:
+                if isinstance(m.tensor, Scatter):
+                    stored.update(t for t in (m.tensor, m.tensor.base) if not isinstance(t, Stored))
+            stored.update(t for t in step.loads(step.builder(self.is_stored))
+                          if not isinstance(t, Stored))
+        return stored
+
+
+def _domains(kernel: Kernel, nature: Nature) -> list[Domain]:
+    """The matrices over which a kernel and a root might be computed together."""
+    d, n = kernel.domain, nature.domain
+    found = [d]
+    if n != d and n.size == d.size:
+        found.append(n)
+    if n.parts != d.parts and d.total is None and n.size == d.size:
+        for parts in (n.parts, 1):
+            if _divides(parts, d.rows):
+                found.append(Domain(d.rows, d.row, parts))
+    return list(dict.fromkeys(found))
+
+
+def is_straight(index: Index, i: LoopVar) -> bool:
+    """Whether an index moves along a row by a constant step."""
+    return not any(not isinstance(a, LoopVar) and Index({a: 1}).depends_on(i)
+                   for a in index.terms)
+
+
+def _divides(a: Size, b: Size) -> bool:
+    return isinstance(a, int) and isinstance(b, int) and a > 0 and b % a == 0
+
+
+def _at_most(size: Size, limit: int) -> bool:
+    return isinstance(size, int) and size <= limit
+
+
+def schedule_of(graph: Graph) -> Schedule:
+    """Decide which values of a graph are stored, and compute the others where they are read."""
+    return _Scheduler(graph).run()

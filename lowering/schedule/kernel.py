@@ -1,0 +1,201 @@
+"""A kernel: a matrix of elements, `rows x row`, and the values that are computed over it.
+
+Everything is addressed by two loop variables, `o` over the rows and `i` along a row. A member of a
+kernel is a tensor in one of these roles:
+
+- `full`: an element at every (o, i);
+- `row`: an element for every o;
+- `fold_row`: a reduction along i, a number for every o that members after it may read;
+- `fold_column`, `fold_all`: reductions over the last rows of `o = p * Q + q`: over q for every
+  (p, i), and over q and i for every p. They are known after the loops only;
+- `scatter`: an element at every (o, i) that goes to a computed place.
+
+With `total`, the rows are pieces of one long line of so many elements, and the last is shorter.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from functrans.core.dims import Size
+from functrans.lowering.loops.expr import Builder, Expr, NotHere, Range
+from functrans.lowering.loops.index import ZERO, Index, LoopVar, Quotient, Remainder, unflatten
+from functrans.lowering.loops.tensor import Map, Reduce, Scatter, Tensor
+
+__all__ = ["Domain", "Kernel", "Member", "accesses", "reached"]
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The matrix that a kernel walks: `parts` groups of rows, `rows` in all, of `row` elements."""
+
+    rows: Size
+    row: Size
+    parts: Size = 1
+    total: Size | None = None
+
+    @property
+    def size(self) -> Size:
+        return self.rows * self.row if self.total is None else self.total
+
+
+@dataclass(frozen=True)
+class Member:
+    """A tensor that a kernel computes, and how."""
+
+    tensor: Tensor
+    role: str
+
+
+@dataclass
+class Kernel:
+    """Members in an order in which each reads only those before it."""
+
+    domain: Domain
+    members: list[Member]
+    reasons: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        d = self.domain
+        self.o = LoopVar("o", d.rows)
+        self.i = LoopVar("i", d.row)
+        o, i = Index.of(self.o), Index.of(self.i)
+        if isinstance(d.rows, int) and d.rows == 1:
+            o = ZERO
+        if isinstance(d.row, int) and d.row == 1:
+            i = ZERO
+        per_part = d.rows // d.parts if not _is_one(d.parts) else d.rows
+        p = ZERO if _is_one(d.parts) else o // per_part
+        q = o if _is_one(d.parts) else o % per_part
+        self.places = {"full": o * d.row + i, "row": o, "fold_row": o, "fold_column": p * d.row + i,
+                       "fold_all": p, "scatter": o * d.row + i}
+        self._column, self._in_part = q, q * d.row + i
+        self._by_tensor = {m.tensor: m for m in self.members}
+
+    def role(self, tensor: Tensor) -> str:
+        return self._by_tensor[tensor].role
+
+    @staticmethod
+    def inside(e: Expr) -> list[Expr]:
+        """The expressions inside the index of a load or of a number."""
+        return computed_in(e)
+
+    def builder(self, is_stored: Callable[[Tensor], bool],
+                facts: dict[Range, bool] | None = None) -> Builder:
+        return Builder(is_stored, self._local, facts)
+
+    def _local(self, tensor: Tensor) -> Index | None:
+        member = self._by_tensor.get(tensor)
+        if member is None:
+            return None
+        if member.role in ("fold_column", "fold_all", "scatter"):
+            raise NotHere(tensor)
+        return self.places[member.role]
+
+    def element(self, s: Builder, member: Member) -> Expr:
+        """What a member computes at (o, i), or at o: the element of a reduction, not its result."""
+        t, place = member.tensor, self.places[member.role]
+        if isinstance(t, Reduce):
+            if member.role == "fold_row":
+                inner = unflatten(Index.of(self.i) if not _is_one(self.domain.row) else ZERO,
+                                  t.sizes)
+            else:
+                inner = unflatten(self._column if member.role == "fold_column" else self._in_part,
+                                  t.sizes)
+            return t.element(s, unflatten(place, t.shape) + inner)
+        if isinstance(t, Scatter):
+            return t.element(s, unflatten(place, t.sizes))
+        return t.define(s, unflatten(place, t.shape))
+
+    def everything(self, s: Builder) -> list[Expr]:
+        """All expressions of the kernel: elements, and where those of scatters go."""
+        exprs: list[Expr] = []
+        for m in self.members:
+            exprs.append(self.element(s, m))
+            if m.role == "scatter":
+                place, condition = self.target(s, m)
+                exprs.append(s.index(place, "i64"))
+                exprs.extend([condition] if condition is not None else [])
+        return exprs
+
+    def loads(self, s: Builder) -> set[Tensor]:
+        """The tensors that the kernel reads from memory."""
+        return {t for t, _ in accesses(self.everything(s)) if t is not None}
+
+    def target(self, s: Builder, member: Member) -> tuple[Index, Expr | None]:
+        """Where an element of a scatter goes, and under which condition."""
+        t = member.tensor
+        assert isinstance(t, Scatter)
+        index, condition = t.place(s, unflatten(self.places["scatter"], t.sizes))
+        from_index = ZERO
+        for k, stride in zip(index, _strides(t.shape)):
+            from_index = from_index + k * stride
+        return from_index, condition
+
+
+def _strides(shape: Sequence[Size]) -> list[Size]:
+    strides: list[Size] = []
+    step: Size = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step = step * size
+    return strides[::-1]
+
+
+def _is_one(n: Size) -> bool:
+    return isinstance(n, int) and n == 1
+
+
+def reached(roots: Iterable[Expr]) -> list[Expr]:
+    """All expressions under some roots, operands first; computed parts of indices included."""
+    order: list[Expr] = []
+    seen: set[Expr] = set()
+    for root in roots:
+        stack: list[tuple[Expr, bool]] = [(root, False)]
+        while stack:
+            e, done = stack.pop()
+            if done:
+                order.append(e)
+                continue
+            if e in seen:
+                continue
+            seen.add(e)
+            stack.append((e, True))
+            stack.extend((a, False) for a in e.args)
+            stack.extend((a, False) for a in computed_in(e))
+    return order
+
+
+def computed_in(e: Expr) -> list[Expr]:
+    """The expressions inside the index of a load or of a number."""
+    if e.op == "load":
+        return list(_computed(e.aux[1]))
+    return list(_computed(e.aux)) if e.op == "index" else []
+
+
+def _computed(index: Index) -> Iterable[Expr]:
+    for atom in index.terms:
+        if isinstance(atom, (Quotient, Remainder)):
+            yield from _computed(atom.index)
+        elif not isinstance(atom, LoopVar):
+            yield atom.value
+
+
+def accesses(exprs: Iterable[Expr]) -> list[tuple[Tensor | None, Index]]:
+    """The loads (tensor, place) and the numbers made from indices (None, index) of expressions."""
+    found: list[tuple[Any, Index]] = []
+    for e in reached(exprs):
+        if e.op == "load":
+            found.append(e.aux)
+        elif e.op == "index":
+            found.append((None, e.aux))
+    return found
+
+
+def is_movement(tensor: Tensor) -> bool:
+    return isinstance(tensor, Map) and tensor.weight == 0
