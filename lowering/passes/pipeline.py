@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.prune import prune_jaxpr
+from functrans.lowering.passes.algebra import ALGEBRA
+from functrans.lowering.passes.contractions import CONTRACTIONS
+from functrans.lowering.passes.decompose import DECOMPOSE
 from functrans.lowering.passes.fold import FOLD
+from functrans.lowering.passes.movement import MOVEMENT
+from functrans.lowering.passes.outwards import OUTWARDS
+from functrans.lowering.passes.reductions import REDUCTIONS
 from functrans.lowering.passes.rewrite import Change, Dispatch, Rewriter, Table, equation_text
 
 __all__ = ["ALL_RULES", "TABLES", "simplify", "simplify_with"]
 
-TABLES: tuple[Table, ...] = (FOLD,)
+TABLES: tuple[Table, ...] = (DECOMPOSE, FOLD, ALGEBRA, MOVEMENT, OUTWARDS, REDUCTIONS,
+                            CONTRACTIONS)
 MAX_SWEEPS = 12  # a chain of rewrites that each wait for the last one's dead code; 4 is usual
 
 ALL_RULES = Dispatch(TABLES)

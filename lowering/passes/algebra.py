@@ -1,0 +1,391 @@
+"""Laws of scalar operations.
+
+Every law holds exactly, of NaN, infinities and the sign of zero too, but for those that say
+otherwise: powers become products, which round once per product, and scalings by powers of two that
+follow each other are one, which differs only where the value in between would have left the range
+of normal numbers. For that reason there is no `x + 0.0 = x` (-0.0 + 0.0 is 0.0; `x + -0.0` is x),
+no `x * 0.0 = 0.0` (NaN, infinity, -0.0), no `x - x = 0.0`, no `x ** 0.5 = sqrt(x)` (-inf, -0.0), no
+`-(x - y) = y - x` (0.0) and no `log(exp(x)) = x` of floating numbers. Integers wrap, so they obey
+all laws of rings.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from functrans.core import dtypes
+from functrans.core.jaxpr import Atom, Equation, Literal
+from functrans.lowering.passes.cse import COMMUTATIVE
+from functrans.lowering.passes.rewrite import Results, Rewriter, Table
+from functrans.primitives.arithmetic import (
+    abs_p,
+    add_p,
+    complex_p,
+    conj_p,
+    div_p,
+    imag_p,
+    integer_pow_p,
+    max_p,
+    min_p,
+    mul_p,
+    neg_p,
+    pow_p,
+    real_p,
+    sub_p,
+)
+from functrans.primitives.compare import (
+    and_p,
+    eq_p,
+    gt_p,
+    lt_p,
+    ne_p,
+    not_p,
+    or_p,
+    select_n_p,
+    xor_p,
+)
+from functrans.primitives.convert import convert_element_type_p
+from functrans.primitives.transcendental import rsqrt_p, sqrt_p
+
+ALGEBRA = Table("algebra")
+rule = ALGEBRA.rule
+
+MAX_POWER = 8  # x ** 8 by squaring is within 4 ULP; the power function is within 1
+
+
+def kind(x: Atom) -> str:
+    return dtypes.kind(x.aval.dtype)
+
+
+def is_integer(x: Atom) -> bool:
+    return kind(x) in "iu"
+
+
+def is_literal(x: Atom, value: Any) -> bool:
+    """Whether x is the literal of that value; 0.0 and -0.0 are different values."""
+    return (type(x) is Literal and x.value == value
+            and (value != 0 or kind(x) != "f" or np.signbit(x.value) == np.signbit(value)))
+
+
+def is_power_of_two(x: Atom) -> bool:
+    """Whether x is a literal of a real floating power of two whose inverse is a normal number."""
+    if type(x) is not Literal or kind(x) != "f":
+        return False
+    mantissa, exponent = math.frexp(abs(float(x.value)))
+    return mantissa == 0.5 and abs(exponent) < _normal_exponent(x.aval.dtype)
+
+
+def _normal_exponent(dtype: np.dtype[Any]) -> int:
+    return {2: 8 if dtype == dtypes.float16 else 100, 4: 120, 8: 1000}.get(dtype.itemsize, 0)
+
+
+# ------------------------------------------------------------------------------- order, signs
+
+
+@rule(*COMMUTATIVE, law="c + x = x + c")
+def literal_second(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    if type(x) is Literal and type(y) is not Literal:
+        return r(eqn.primitive, y, x)
+    return None
+
+
+@rule(neg_p, law="-(-x) = x")
+def double_negation(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, neg_p)
+    return inner.invars[0] if inner else None
+
+
+@rule(neg_p, law="-(x * c) = x * -c")
+def negated_scaling(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, mul_p, div_p)
+    if inner is None or not r.once(x) or type(inner.invars[1]) is not Literal \
+            or kind(x) not in ("if" if inner.primitive is mul_p else "f"):
+        return None
+    return r(inner.primitive, inner.invars[0], r(neg_p, inner.invars[1]))
+
+
+@rule(neg_p, law="-(x - y) = y - x (integers)")
+def negated_difference(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, sub_p)
+    return r(sub_p, *inner.invars[::-1]) if inner and is_integer(x) else None
+
+
+@rule(abs_p, law="|-x| = |x|, ||x|| = |x|")
+def absolute_of_sign(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, neg_p, abs_p)
+    if inner is None or kind(x) not in "if":
+        return None
+    return x if inner.primitive is abs_p else r(abs_p, inner.invars[0])
+
+
+# ------------------------------------------------------------------------------- sums
+
+
+@rule(add_p, law="x + -0.0 = x, x + 0 = x (integers)")
+def sum_with_zero(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    zero = -0.0 if kind(x) == "f" else 0
+    return x if is_literal(y, zero) and kind(x) != "c" else None
+
+
+@rule(add_p, law="x + (-y) = x - y")
+def sum_with_negative(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    if inner := r.made(y, neg_p):
+        return r(sub_p, x, inner.invars[0])
+    if inner := r.made(x, neg_p):
+        return r(sub_p, y, inner.invars[0])
+    return None
+
+
+@rule(add_p, mul_p, law="(x + c) + d = x + (c + d) (integers)")
+def two_literals(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    inner = r.made(x, eqn.primitive)
+    if inner and is_integer(x) and type(y) is Literal and type(inner.invars[1]) is Literal:
+        return r(eqn.primitive, inner.invars[0], r(eqn.primitive, inner.invars[1], y))
+    return None
+
+
+@rule(sub_p, law="x - 0 = x")
+def difference_with_zero(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    return x if is_literal(y, 0.0) and kind(x) != "c" else None
+
+
+@rule(sub_p, law="x - (-y) = x + y")
+def difference_with_negative(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    inner = r.made(y, neg_p)
+    return r(add_p, x, inner.invars[0]) if inner else None
+
+
+@rule(sub_p, xor_p, law="x - x = 0, x ^ x = 0 (integers)")
+def difference_with_itself(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    return r.full(0, eqn.outvars[0].aval) if x is y and kind(x) in "iub" else None
+
+
+# ------------------------------------------------------------------------------- products
+
+
+@rule(mul_p, law="x * 1 = x, x * -1 = -x")
+def product_with_one(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    if is_literal(y, 1) and kind(x) != "c":
+        return x
+    return r(neg_p, x) if kind(x) in "if" and is_literal(y, -1) else None
+
+
+@rule(mul_p, and_p, law="x * 0 = 0, x & 0 = 0 (integers)")
+def product_with_zero(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    return r.full(0, eqn.outvars[0].aval) if kind(x) in "iub" and is_literal(y, 0) else None
+
+
+@rule(mul_p, law="(x * a) * b = x * (a * b) where a or b is a power of two")
+def two_scalings(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    inner = r.made(x, mul_p)
+    if inner is None or kind(x) != "f" or type(y) is not Literal:
+        return None
+    other = inner.invars[1]
+    if type(other) is not Literal or not (is_power_of_two(other) or is_power_of_two(y)):
+        return None
+    product = r(mul_p, other, y)
+    exponent = _normal_exponent(x.aval.dtype)
+    if 2.0 ** -exponent < abs(float(product.value)) < 2.0 ** exponent:  # type: ignore[union-attr]
+        return r(mul_p, inner.invars[0], product)
+    return None
+
+
+@rule(mul_p, div_p, law="(-x) * (-y) = x * y, (-x) * c = x * -c")
+def product_of_negatives(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    inner = r.made(x, neg_p)
+    if inner is None or kind(x) not in "if" or (eqn.primitive is div_p and kind(x) != "f"):
+        return None
+    if other := r.made(y, neg_p):
+        return r(eqn.primitive, inner.invars[0], other.invars[0])
+    if type(y) is Literal:
+        return r(eqn.primitive, inner.invars[0], r(neg_p, y))
+    return None
+
+
+@rule(div_p, law="x / 1 = x, x / c = x * (1 / c) where c is a power of two")
+def quotient_by_literal(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    if is_literal(y, 1) and kind(x) != "c":
+        return x
+    if is_power_of_two(y):
+        return r(mul_p, x, r.scalar(1 / float(y.value), y.aval.dtype))  # type: ignore[union-attr]
+    return None
+
+
+@rule(div_p, law="1 / sqrt(x) = rsqrt(x)")
+def inverse_root(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    inner = r.made(y, sqrt_p)
+    if inner and is_literal(x, 1) and r.once(y) and kind(x) == "f":
+        return r(rsqrt_p, inner.invars[0])
+    return None
+
+
+# ------------------------------------------------------------------------------- powers
+
+
+@rule(integer_pow_p, law="x ** n = x * x * ..., x ** -n = (1 / x) ** n")
+def small_power(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    n = eqn.params["y"]
+    if abs(n) > MAX_POWER or (n < 0 and kind(x) not in "fc"):
+        return None
+    if x.aval.dtype.itemsize < 4 and kind(x) == "f" and not -1 <= n <= 2:
+        return None  # each product would be rounded to 8 or 11 bits
+    if n == 0:
+        return r.full(1, eqn.outvars[0].aval)
+    if n < 0:
+        # not 1 / x ** n, whose divisor may overflow where the result is small but not zero
+        x = r(div_p, r.scalar(1, x.aval.dtype), x)
+    return _power(r, x, abs(n))
+
+
+def _power(r: Rewriter, x: Atom, n: int) -> Atom:
+    if n == 1:
+        return x
+    half = _power(r, x, n // 2)
+    square = r(mul_p, half, half)
+    return r(mul_p, square, x) if n % 2 else square
+
+
+@rule(pow_p, law="x ** 2.0 = x * x, and other small integers; 1 ** y = 1")
+def power_of_literal(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    if is_literal(x, 1) and kind(x) == "f":
+        return r.full(1, eqn.outvars[0].aval)
+    if type(y) is Literal and kind(x) == "f" and float(y.value).is_integer() \
+            and abs(y.value) <= MAX_POWER:
+        return r(integer_pow_p, x, y=int(y.value))
+    return None
+
+
+# ------------------------------------------------------------------------------- order, logic
+
+
+@rule(max_p, min_p, and_p, or_p, law="max(x, x) = x")
+def idempotent(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    return x if x is y else None
+
+
+@rule(max_p, law="max(x, -inf) = x")
+def maximum_with_least(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    return x if kind(x) == "f" and is_literal(y, -np.inf) else None
+
+
+@rule(min_p, law="min(x, inf) = x")
+def minimum_with_greatest(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    return x if kind(x) == "f" and is_literal(y, np.inf) else None
+
+
+@rule(max_p, min_p, law="max(max(x, c), d) = max(x, max(c, d))")
+def two_limits(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    inner = r.made(x, eqn.primitive)
+    if inner and type(y) is Literal and type(inner.invars[1]) is Literal:
+        return r(eqn.primitive, inner.invars[0], r(eqn.primitive, inner.invars[1], y))
+    return None
+
+
+@rule(not_p, law="not (not x) = x, not (x == y) = (x != y)")
+def negated_relation(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, not_p, eq_p, ne_p)
+    if inner is None or (inner.primitive is not not_p and not r.once(x)):
+        return None
+    if inner.primitive is not_p:
+        return inner.invars[0]
+    return r(ne_p if inner.primitive is eq_p else eq_p, *inner.invars)
+
+
+@rule(and_p, or_p, law="x & true = x, x | false = x, x | true = true (booleans)")
+def logic_with_literal(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    if type(y) is not Literal or kind(x) != "b":
+        return None
+    if bool(y.value) == (eqn.primitive is and_p):
+        return x
+    return r.full(eqn.primitive is or_p, eqn.outvars[0].aval)
+
+
+@rule(or_p, xor_p, law="x | 0 = x, x ^ 0 = x (integers)")
+def bits_with_zero(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    return x if is_literal(y, 0) else None
+
+
+@rule(lt_p, gt_p, law="x < x is false")
+def less_than_itself(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    return r.full(False, eqn.outvars[0].aval) if x is y else None
+
+
+@rule(eq_p, ne_p, law="x == x (integers)")
+def equal_to_itself(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    if x is y and kind(x) in "iub":
+        return r.full(eqn.primitive is eq_p, eqn.outvars[0].aval)
+    return None
+
+
+@rule(select_n_p, law="where(true, x, y) = x, where(p, x, x) = x")
+def chosen_case(r: Rewriter, eqn: Equation, which: Atom, *cases: Atom) -> Results:
+    value = r.constant(which)
+    if value is not None:
+        return cases[min(max(int(value), 0), len(cases) - 1)]
+    return cases[0] if all(c is cases[0] for c in cases) else None
+
+
+@rule(select_n_p, law="where(not p, x, y) = where(p, y, x)")
+def negated_choice(r: Rewriter, eqn: Equation, which: Atom, *cases: Atom) -> Results:
+    inner = r.made(which, not_p)
+    if inner and len(cases) == 2 and kind(which) == "b":
+        return r(select_n_p, inner.invars[0], cases[1], cases[0])
+    return None
+
+
+@rule(select_n_p, law="where(p, where(p, x, y), z) = where(p, x, z)")
+def choice_within_choice(r: Rewriter, eqn: Equation, which: Atom, *cases: Atom) -> Results:
+    news = list(cases)
+    for i, case in enumerate(cases):
+        inner = r.made(case, select_n_p)
+        if inner and inner.invars[0] is which and len(inner.invars) == len(eqn.invars):
+            news[i] = inner.invars[i + 1]
+    return r(select_n_p, which, *news) if news != list(cases) else None
+
+
+# ------------------------------------------------------------------------------- types
+
+
+@rule(convert_element_type_p, law="a conversion to the dtype at hand")
+def same_type(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    return x if x.aval.dtype == eqn.params["new_dtype"] else None
+
+
+@rule(convert_element_type_p, law="a lossless conversion before another is left out")
+def two_conversions(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, convert_element_type_p)
+    if inner is None or not is_lossless(inner.invars[0].aval.dtype, x.aval.dtype):
+        return None
+    return r(convert_element_type_p, inner.invars[0], **eqn.params)
+
+
+def is_lossless(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    """Whether every number of dtype `source` is one of dtype `target`."""
+    if source == dtypes.bfloat16:
+        return target in (dtypes.float32, dtypes.float64)
+    if "V" in (source.kind, target.kind) or target == dtypes.bfloat16:
+        return source == target  # other narrow types: their kind as NumPy sees it says nothing
+    return np.can_cast(source, target, "safe")
+
+
+@rule(real_p, imag_p, law="real(complex(x, y)) = x, imag(complex(x, y)) = y")
+def part_of_complex(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, complex_p)
+    if inner is None:
+        return None
+    return r.shaped(inner.invars[eqn.primitive is imag_p], eqn.outvars[0].aval)
+
+
+@rule(complex_p, law="complex(real(z), imag(z)) = z")
+def complex_of_parts(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    re, im = r.made(x, real_p), r.made(y, imag_p)
+    return re.invars[0] if re and im and re.invars[0] is im.invars[0] else None
+
+
+@rule(conj_p, law="conj(conj(z)) = z")
+def double_conjugate(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, conj_p)
+    return inner.invars[0] if inner else None

@@ -1,0 +1,334 @@
+"""Laws of the operations that move elements: all hold exactly.
+
+Normal forms, so that one meaning has one spelling: axes of size 1 come and go by `reshape`; the
+operand of a `broadcast_in_dim` has none of them; what repeats a scalar is a `broadcast_in_dim` of
+it. Movements of the small go before repetitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from functrans.core.dims import Shape, Size, is_static
+from functrans.core.jaxpr import Atom, Equation, Literal
+from functrans.lowering.passes.rewrite import Results, Rewriter, Table
+from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
+from functrans.primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
+from functrans.primitives.shape import concatenate_p, pad_p, reshape_p, rev_p, slice_p
+
+__all__ = ["MOVEMENT", "broadcast", "reshape", "transpose", "without_units"]
+
+MOVEMENT = Table("movement")
+rule = MOVEMENT.rule
+
+
+def reshape(r: Rewriter, x: Atom, shape: Shape) -> Atom:
+    return x if x.aval.shape == shape else r(reshape_p, x, new_sizes=shape)
+
+
+def transpose(r: Rewriter, x: Atom, permutation: Sequence[int]) -> Atom:
+    if tuple(permutation) == tuple(range(len(permutation))):
+        return x
+    return r(transpose_p, x, permutation=tuple(permutation))
+
+
+def broadcast(r: Rewriter, x: Atom, shape: Shape, dims: Sequence[int]) -> Atom:
+    return x if x.aval.shape == shape else \
+        r(broadcast_in_dim_p, x, shape=shape, broadcast_dimensions=tuple(dims))
+
+
+def without_units(shape: Shape) -> Shape:
+    """A shape without its sizes 1."""
+    return tuple([s for s in shape if s != 1])
+
+
+def axes_of_size(shape: Shape) -> list[int]:
+    """The axes that are not of size 1."""
+    return [d for d, s in enumerate(shape) if s != 1]
+
+
+# ------------------------------------------------------------------------------- reshape
+
+
+@rule(reshape_p, law="reshape to the shape at hand")
+def same_shape(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    return x if x.aval.shape == eqn.params["new_sizes"] else None
+
+
+@rule(reshape_p, law="reshape(reshape(x)) = reshape(x)")
+def two_reshapes(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, reshape_p)
+    return reshape(r, inner.invars[0], eqn.params["new_sizes"]) if inner else None
+
+
+@rule(reshape_p, law="reshape(broadcast(scalar)) = broadcast(scalar)")
+def reshaped_scalar(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, broadcast_in_dim_p)
+    if inner and not inner.invars[0].aval.shape:
+        x = inner.invars[0]
+    return None if x.aval.shape else r.shaped(x, eqn.outvars[0].aval)
+
+
+@rule(reshape_p, law="axes of size 1 beside a broadcast are made by it")
+def reshaped_broadcast(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, broadcast_in_dim_p)
+    shape = eqn.params["new_sizes"]
+    if inner is None or without_units(shape) != without_units(x.aval.shape):
+        return None
+    place = dict(zip(axes_of_size(x.aval.shape), axes_of_size(shape), strict=True))
+    dims = [place[d] for d in inner.params["broadcast_dimensions"]]
+    return broadcast(r, inner.invars[0], shape, dims)
+
+
+# ------------------------------------------------------------------------------- broadcast
+
+
+@rule(broadcast_in_dim_p, law="broadcast to the shape at hand")
+def same_shape_repeated(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    return x if x.aval.shape == eqn.params["shape"] else None
+
+
+@rule(broadcast_in_dim_p, law="new axes of size 1 are a reshape")
+def nothing_repeated(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    shape = eqn.params["shape"]
+    if not x.aval.shape or without_units(shape) != without_units(x.aval.shape):
+        return None
+    return reshape(r, x, shape)
+
+
+@rule(broadcast_in_dim_p, law="an operand has no axes of size 1")
+def stretched_axes(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    sizes = x.aval.shape
+    if 1 not in sizes:
+        return None
+    dims = [d for s, d in zip(sizes, eqn.params["broadcast_dimensions"], strict=True) if s != 1]
+    return broadcast(r, reshape(r, x, without_units(sizes)), eqn.params["shape"], dims)
+
+
+@rule(broadcast_in_dim_p, law="broadcast(broadcast(x)) = broadcast(x)")
+def two_broadcasts(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, broadcast_in_dim_p)
+    if inner is None:
+        return None
+    outer = eqn.params["broadcast_dimensions"]
+    dims = [outer[d] for d in inner.params["broadcast_dimensions"]]
+    return broadcast(r, inner.invars[0], eqn.params["shape"], dims)
+
+
+# ------------------------------------------------------------------------------- transpose
+
+
+@rule(transpose_p, law="axes left in order")
+def identity_permutation(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    permutation = eqn.params["permutation"]
+    return x if permutation == tuple(range(len(permutation))) else None
+
+
+@rule(transpose_p, law="transpose(transpose(x)) = transpose(x)")
+def two_transposes(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, transpose_p)
+    if inner is None:
+        return None
+    order = inner.params["permutation"]
+    return transpose(r, inner.invars[0], [order[p] for p in eqn.params["permutation"]])
+
+
+@rule(transpose_p, law="moving axes of size 1 is a reshape")
+def moved_units(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    moved = [p for p in eqn.params["permutation"] if x.aval.shape[p] != 1]
+    return reshape(r, x, eqn.outvars[0].aval.shape) if moved == sorted(moved) else None
+
+
+@rule(transpose_p, law="transpose(broadcast(x)) = broadcast(transpose(x))")
+def transposed_broadcast(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, broadcast_in_dim_p)
+    if inner is None:
+        return None
+    permutation = eqn.params["permutation"]
+    places = [permutation.index(d) for d in inner.params["broadcast_dimensions"]]
+    order = sorted(range(len(places)), key=places.__getitem__)
+    return broadcast(r, transpose(r, inner.invars[0], order), eqn.outvars[0].aval.shape,
+                     sorted(places))
+
+
+@rule(transpose_p, law="transpose(reshape(x)) = reshape(transpose(x)) for axes of size 1")
+def transposed_units(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, reshape_p)
+    if inner is None:
+        return None
+    source = inner.invars[0]
+    if without_units(source.aval.shape) != without_units(x.aval.shape):
+        return None
+    place = dict(zip(axes_of_size(x.aval.shape), axes_of_size(source.aval.shape), strict=True))
+    units = [d for d, s in enumerate(source.aval.shape) if s == 1]
+    order = [place[p] for p in eqn.params["permutation"] if p in place]
+    return reshape(r, transpose(r, source, units + order), eqn.outvars[0].aval.shape)
+
+
+# ------------------------------------------------------------------------------- rev, slice, pad
+
+
+@rule(rev_p, law="rev(rev(x)) = x; axes of size 1 have no order")
+def reversed_axes(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    dims = eqn.params["dimensions"]
+    inner = r.made(x, rev_p)
+    source, undone = (inner.invars[0], inner.params["dimensions"]) if inner else (x, ())
+    kept = tuple(sorted(d for d in {*dims} ^ {*undone} if x.aval.shape[d] != 1))
+    if not kept:
+        return source
+    return r(rev_p, source, dimensions=kept) if inner or len(kept) < len(dims) else None
+
+
+@rule(rev_p, law="rev(broadcast(x)) = broadcast(rev(x))")
+def reversed_broadcast(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, broadcast_in_dim_p)
+    if inner is None:
+        return None
+    dims = inner.params["broadcast_dimensions"]
+    own = tuple(i for i, d in enumerate(dims) if d in eqn.params["dimensions"])
+    source = inner.invars[0]
+    return broadcast(r, r(rev_p, source, dimensions=own) if own else source, x.aval.shape, dims)
+
+
+def _slice(r: Rewriter, x: Atom, starts: Sequence[Size], limits: Sequence[Size],
+           strides: Sequence[int]) -> Atom:
+    return r(slice_p, x, start_indices=tuple(starts), limit_indices=tuple(limits),
+             strides=tuple(strides))
+
+
+@rule(slice_p, law="x[:] = x")
+def slice_of_all(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    return x if eqn.outvars[0].aval.shape == x.aval.shape \
+        and not any(eqn.params["start_indices"]) else None
+
+
+@rule(slice_p, law="x[a:][b:] = x[a + b:]")
+def two_slices(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, slice_p)
+    if inner is None or not is_static(inner.invars[0].aval.shape):
+        return None
+    p, q = inner.params, eqn.params
+    starts = [a + b * s for a, b, s in zip(p["start_indices"], q["start_indices"], p["strides"],
+                                           strict=True)]
+    limits = [a + ((n - 1) * s + 1 if n > b else b * s) for a, b, n, s in zip(
+        p["start_indices"], q["start_indices"], q["limit_indices"], p["strides"], strict=True)]
+    strides = [s * t for s, t in zip(p["strides"], q["strides"], strict=True)]
+    return _slice(r, inner.invars[0], starts, limits, strides)
+
+
+@rule(slice_p, law="broadcast(x)[a:b] = broadcast(x[a:b])")
+def slice_of_broadcast(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, broadcast_in_dim_p)
+    if inner is None:
+        return None
+    dims = inner.params["broadcast_dimensions"]
+    source = inner.invars[0]
+    if dims:
+        source = _slice(r, source, *([eqn.params[k][d] for d in dims] for k in (
+            "start_indices", "limit_indices", "strides")))
+    return broadcast(r, source, eqn.outvars[0].aval.shape, dims)
+
+
+@rule(slice_p, law="concatenate(x, y)[:len(x)] = x")
+def slice_of_joined(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    inner = r.made(x, concatenate_p)
+    if inner is None or not is_static(x.aval.shape):
+        return None
+    axis = inner.params["dimension"]
+    starts, limits = list(eqn.params["start_indices"]), list(eqn.params["limit_indices"])
+    begin = 0
+    for piece in inner.invars:
+        end = begin + piece.aval.shape[axis]
+        if begin <= starts[axis] and limits[axis] <= end and starts[axis] < end:
+            starts[axis] -= begin
+            limits[axis] -= begin
+            return _slice(r, piece, starts, limits, eqn.params["strides"])
+        begin = end
+    return None
+
+
+@rule(pad_p, law="pad by nothing, pad(full(c), c) = full(c)")
+def pad_by_nothing(r: Rewriter, eqn: Equation, x: Atom, value: Atom) -> Results:
+    if all(widths == (0, 0, 0) for widths in eqn.params["padding_config"]):
+        return x
+    inner = r.made(x, broadcast_in_dim_p)
+    if inner and inner.invars[0] is value:
+        return r.shaped(value, eqn.outvars[0].aval)
+    return None
+
+
+@rule(concatenate_p, law="concatenate(x) = x; empty pieces, pieces of pieces")
+def joined_pieces(r: Rewriter, eqn: Equation, *pieces: Atom) -> Results:
+    axis = eqn.params["dimension"]
+    flat: list[Atom] = []
+    for x in pieces:
+        inner = r.made(x, concatenate_p)
+        if inner and inner.params["dimension"] == axis and r.once(x):
+            flat.extend(inner.invars)
+        else:
+            flat.append(x)
+    kept = [x for x in flat if x.aval.shape[axis] != 0] or flat[:1]
+    if len(kept) == 1:
+        return kept[0]
+    return r(concatenate_p, *kept, dimension=axis) if len(kept) != len(pieces) else None
+
+
+@rule(concatenate_p, law="concatenate(full(c), full(c)) = full(c)")
+def joined_scalars(r: Rewriter, eqn: Equation, *pieces: Atom) -> Results:
+    inners = [r.made(x, broadcast_in_dim_p) for x in pieces]
+    scalars = {inner.invars[0] if inner else None for inner in inners}
+    first = inners[0].invars[0] if inners[0] else None
+    if len(scalars) > 1 or first is None or first.aval.shape:
+        return None
+    return r.shaped(first, eqn.outvars[0].aval)
+
+
+@rule(concatenate_p, law="concatenate(x[:n], x[n:]) = x")
+def joined_slices(r: Rewriter, eqn: Equation, *pieces: Atom) -> Results:
+    axis = eqn.params["dimension"]
+    news = [pieces[0]]
+    for piece in pieces[1:]:
+        a, b = r.made(news[-1], slice_p), r.made(piece, slice_p)
+        if a and b and a.invars[0] is b.invars[0] and _adjacent(a, b, axis):
+            limits = list(a.params["limit_indices"])
+            limits[axis] = b.params["limit_indices"][axis]
+            news[-1] = _slice(r, a.invars[0], a.params["start_indices"], limits,
+                              a.params["strides"])
+        else:
+            news.append(piece)
+    if len(news) == len(pieces):
+        return None
+    return r(concatenate_p, *news, dimension=axis) if len(news) > 1 else news[0]
+
+
+def _adjacent(a: Equation, b: Equation, axis: int) -> bool:
+    """Whether slice b begins where a ends along `axis`, both alike along the others."""
+    p, q = a.params, b.params
+    if set(p["strides"]) != {1} or p["strides"] != q["strides"]:
+        return False
+    return all(p["limit_indices"][d] == start if d == axis else
+               start == p["start_indices"][d] and limit == p["limit_indices"][d]
+               for d, (start, limit) in enumerate(zip(q["start_indices"], q["limit_indices"],
+                                                      strict=True)))
+
+
+# ------------------------------------------------------------------------------- dynamic slices
+
+
+@rule(dynamic_slice_p, law="a dynamic slice at literal places is a slice")
+def static_places(r: Rewriter, eqn: Equation, x: Atom, *starts: Atom) -> Results:
+    sizes, shape = eqn.params["slice_sizes"], x.aval.shape
+    if sizes == shape:
+        return x
+    if not is_static(shape) or not all(type(s) is Literal or n == size for s, n, size in zip(
+            starts, sizes, shape, strict=True)):
+        return None
+    begins = [min(max(int(s.value), 0), size - n) if isinstance(s, Literal) else 0
+              for s, n, size in zip(starts, sizes, shape, strict=True)]
+    return _slice(r, x, begins, [b + n for b, n in zip(begins, sizes, strict=True)],
+                  [1] * len(sizes))
+
+
+@rule(dynamic_update_slice_p, law="an update of everything is the update")
+def update_of_all(r: Rewriter, eqn: Equation, x: Atom, update: Atom, *starts: Atom) -> Results:
+    return update if update.aval.shape == x.aval.shape else None
