@@ -1,35 +1,193 @@
-"""The C text of calls: of the host, and of library functions."""
+"""The C text of calls: the host, library functions, loops and branches.
+
+`prepare_call` runs before memory is planned: it writes the bodies of loops and says how much memory
+a call needs besides its operands. `write_call` writes the statements.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import singledispatch
-from typing import Any
+from typing import TYPE_CHECKING
 
-from functrans.lowering.loops.call import Call, HostCall
+from functrans.core.dims import Size
+from functrans.lowering.c.names import item_size
+from functrans.lowering.loops.call import Branch, Call, HostCall, Scan, While
+from functrans.lowering.loops.tensor import Tensor
 
-__all__ = ["CallWriter", "write_call"]
+if TYPE_CHECKING:
+    from functrans.lowering.c.program import FunctionWriter
 
-
-class CallWriter:
-    """What the text of a call needs of the program around it."""
-
-    def __init__(self, program: Any, number: int) -> None:
-        self.program = program
-        self.number = number
-
-    def line(self, text: str) -> None:
-        self.program.lines.append(f"  {text}\n")
-
-    def place(self, t: Any) -> str:
-        return self.program.where[t]
+__all__ = ["prepare_call", "write_call"]
 
 
 @singledispatch
-def write_call(call: Call, out: CallWriter) -> None:
+def prepare_call(call: Call, out: FunctionWriter) -> None:
+    """Write the bodies of a call and note the memory that it needs."""
+
+
+@singledispatch
+def write_call(call: Call, out: FunctionWriter, step: int) -> None:
     """Append the C statements of a call."""
     raise AssertionError(f"no C text for {call!r}")
 
 
-@write_call.register
-def _(call: HostCall, out: CallWriter) -> None:
-    out.program.host(call)
+@write_call.register(HostCall)
+def _(call: HostCall, out: FunctionWriter, step: int) -> None:
+    out.host(call)
+
+
+def nbytes(t: Tensor) -> Size:
+    return t.size * item_size(t.dtype)
+
+
+def slice_bytes(t: Tensor) -> Size:
+    """Bytes of one element along the first axis."""
+    total: Size = item_size(t.dtype)
+    for n in t.shape[1:]:
+        total = total * n
+    return total
+
+
+class Carry:
+    """Where the carry of a loop is: two buffers that change places, or one updated in place."""
+
+    def __init__(self, body: FunctionWriter, first_input: int, carry: Sequence[Tensor]) -> None:
+        self.in_place = [body.output_aliases[k] == first_input + k for k in range(len(carry))]
+
+    def scratch(self, carry: Sequence[Tensor]) -> list[Size]:
+        return [nbytes(t) for t, alone in zip(carry, self.in_place)
+                for _ in range(1 if alone else 2)]
+
+
+def _donated(first: int, count: int) -> frozenset[int]:
+    return frozenset(range(first, first + count))
+
+
+def _loop_body(call: Call, out: FunctionWriter, body: object, first: int,
+               carry: Sequence[Tensor]) -> Carry:
+    writer = out.module.body(body, _donated(first, len(carry)))  # type: ignore[arg-type]
+    if any(a >= 0 and a != first + k for k, a in enumerate(writer.output_aliases)):
+        # a value of the carry went into the memory of another one: that needs two buffers
+        writer = out.module.body(body)  # type: ignore[arg-type]
+    out.bodies[call] = [writer]
+    return Carry(writer, first, carry)
+
+
+def _begin_carry(out: FunctionWriter, step: int, carry: Sequence[Tensor],
+                 state: Carry) -> tuple[list[str], list[str]]:
+    """The names of the pointers to the carry before and after an iteration, now initialised."""
+    now, then = [], []
+    place = 0
+    for k, t in enumerate(carry):
+        first = out.offsets[step, place]
+        place += 1
+        out.line(f"  char *c{k} = {first};")
+        out.line(f"  memcpy(c{k}, {out.where[t]}, {out.size(nbytes(t))});")
+        now.append(f"c{k}")
+        if state.in_place[k]:
+            then.append(f"c{k}")
+        else:
+            out.line(f"  char *d{k} = {out.offsets[step, place]};")
+            place += 1
+            then.append(f"d{k}")
+    return now, then
+
+
+def _swap(out: FunctionWriter, now: Sequence[str], then: Sequence[str]) -> None:
+    for a, b in zip(now, then):
+        if a != b:
+            out.line(f"    {{ char *t = {a}; {a} = {b}; {b} = t; }}")
+
+
+def _array(items: Sequence[str]) -> str:
+    return f"(char *const[]){{{', '.join(items) or '0'}}}"
+
+
+@prepare_call.register(Scan)
+def _(call: Scan, out: FunctionWriter) -> None:
+    first = call.num_consts
+    carry = call.operands[first:first + call.num_carry]
+    state = _loop_body(call, out, call.body, first, carry)
+    out.carries[call] = state
+    out.scratch[call] = [*state.scratch(carry), out.bodies[call][0].arena_bytes]
+
+
+@write_call.register(Scan)
+def _(call: Scan, out: FunctionWriter, step: int) -> None:
+    (body,), state = out.bodies[call], out.carries[call]
+    first, n = call.num_consts, call.num_carry
+    consts, carry, xs = (call.operands[:first], call.operands[first:first + n],
+                         call.operands[first + n:])
+    ys = call.results[n:]
+    out.line("{")
+    now, then = _begin_carry(out, step, carry, state)
+    length = out.size(call.length)
+    out.line(f"  for (i64 n = 0; n < {length}; n++) {{")
+    out.line(f"    const i64 t = {f'{length} - 1 - n' if call.reverse else 'n'};\n    (void)t;")
+    at = [f"{out.where[x]} + t * {out.size(slice_bytes(x))}" for x in (*xs, *ys)]
+    ins = _array([*[out.where[c] for c in consts], *now, *at[:len(xs)]])
+    outs = _array([*then, *at[len(xs):]])
+    arena = out.offsets[step, len(out.scratch[call]) - 1]
+    out.line(f"    if ({body.name}(ctx, {ins}, {outs}, g, {arena}, z)) return 1;")
+    _swap(out, now, then)
+    out.line("  }")
+    for c, r in zip(now, call.results[:n]):
+        out.line(f"  memcpy({out.where[r]}, {c}, {out.size(nbytes(r))});")
+    out.line("}")
+
+
+@prepare_call.register(While)
+def _(call: While, out: FunctionWriter) -> None:
+    consts = call.predicate_consts + call.body_consts
+    carry = call.operands[consts:]
+    state = _loop_body(call, out, call.body, call.body_consts, carry)
+    predicate = out.module.body(call.predicate)
+    out.bodies[call].append(predicate)
+    out.carries[call] = state
+    arena = max(out.bodies[call][0].arena_bytes, predicate.arena_bytes)
+    out.scratch[call] = [*state.scratch(carry), arena]
+
+
+@write_call.register(While)
+def _(call: While, out: FunctionWriter, step: int) -> None:
+    (body, predicate), state = out.bodies[call], out.carries[call]
+    p, b = call.predicate_consts, call.body_consts
+    carry = call.operands[p + b:]
+    out.line("{")
+    now, then = _begin_carry(out, step, carry, state)
+    arena = out.offsets[step, len(out.scratch[call]) - 1]
+    out.line("  u8 holds;")
+    out.line("  for (;;) {")
+    asked = _array([*[out.where[c] for c in call.operands[:p]], *now])
+    out.line(f"    if ({predicate.name}(ctx, {asked}, (char *const[]){{(char *)&holds}}, g, {arena}, "
+             "z)) return 1;")
+    out.line("    if (!holds) break;")
+    ins = _array([*[out.where[c] for c in call.operands[p:p + b]], *now])
+    out.line(f"    if ({body.name}(ctx, {ins}, {_array(then)}, g, {arena}, z)) return 1;")
+    _swap(out, now, then)
+    out.line("  }")
+    for c, r in zip(now, call.results):
+        out.line(f"  memcpy({out.where[r]}, {c}, {out.size(nbytes(r))});")
+    out.line("}")
+
+
+@prepare_call.register(Branch)
+def _(call: Branch, out: FunctionWriter) -> None:
+    out.bodies[call] = [out.module.body(b) for b in call.branches]
+    out.scratch[call] = [max(b.arena_bytes for b in out.bodies[call])]
+
+
+@write_call.register(Branch)
+def _(call: Branch, out: FunctionWriter, step: int) -> None:
+    index, *operands = call.operands
+    ctype = "u8" if index.dtype == "bool" else "i32"
+    ins, outs = _array([out.where[x] for x in operands]), _array([out.where[r]
+                                                                  for r in call.results])
+    last = len(call.branches) - 1
+    out.line(f"switch (ft_min(ft_max(*({ctype} *){out.where[index]}, 0), {last})) {{")
+    for k, body in enumerate(out.bodies[call]):
+        label = "default:" if k == last else f"case {k}:"
+        out.line(f"  {label} if ({body.name}(ctx, {ins}, {outs}, g, {out.offsets[step, 0]}, z)) "
+                 "return 1; break;")
+    out.line("}")

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from functrans.core.dims import Size
-from functrans.lowering.c.calls import CallWriter, write_call
+from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.c.calls import Carry, prepare_call, write_call
 from functrans.lowering.c.isa import Isa
 from functrans.lowering.c.kernel import KernelText, Scratch, write_kernel
 from functrans.lowering.c.names import item_size, size_text
 from functrans.lowering.c.prelude import Prelude
-from functrans.lowering.graph import Graph
+from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call, HostCall
-from functrans.lowering.loops.tensor import Scatter, Stored, Tensor
+from functrans.lowering.loops.tensor import Scatter, Tensor
 from functrans.lowering.memory import Block, plan_arena
-from functrans.lowering.schedule.group import Schedule
+from functrans.lowering.schedule.group import Schedule, schedule_of
 from functrans.lowering.schedule.kernel import Kernel
 
 __all__ = ["ProgramText", "write_program"]
@@ -52,11 +53,16 @@ void *memset(void *, int, unsigned long);
 PARALLEL_WORK = 600_000
 # ... and what one piece of the work should be
 GRAIN_WORK = 150_000
+# Programs that do more release the GIL while they run: releasing and taking it costs 0.1 us.
+HEAVY_WORK = 200_000
 
 
 @dataclass
 class ProgramText:
-    """A program in C, and what the runtime must know to run it."""
+    """A program in C, and what the runtime must know to run it.
+
+    `aliases[k]` is the input whose memory output k is in, or -1.
+    """
 
     text: str
     constants: list[np.ndarray[Any, Any]]
@@ -64,52 +70,109 @@ class ProgramText:
     libs: list[str]
     hosts: list[HostCall]
     heavy: bool
+    aliases: list[int]
     kernels: list[KernelText] = field(default_factory=list)
+    schedules: list[Schedule] = field(default_factory=list)
 
 
-def write_program(graph: Graph, schedule: Schedule, isa: Isa,
-                  size_names: dict[str, str]) -> ProgramText:
-    """The C text of a scheduled graph."""
-    return _ProgramWriter(graph, schedule, isa, size_names).write()
+def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
+                  donated: frozenset[int] = frozenset()) -> ProgramText:
+    """The C text of a graph; the memory of `donated` inputs may be reused."""
+    module = Module(isa, size_names)
+    main = FunctionWriter(module, graph, "ft_main", donated)
+    main.write()
+    inputs = len(graph.inputs)
+    abi = ABI.replace("PARALLEL_WORK", str(PARALLEL_WORK))
+    kernels = "\n".join(text.replace("NAME", name) for text, name in module.functions.items())
+    text = (f"{module.prelude.source()}\n{abi}\n{kernels}\n{''.join(module.bodies)}\n"
+            "int ft_program(const ft_api *api, void *ctx, char *const *b, char *arena, "
+            "const i64 *z) {\n  ft = api;\n"
+            f"  return ft_main(ctx, b, b + {inputs + len(module.constants)}, b + {inputs}, "
+            "arena, z);\n}\n")
+    return ProgramText(text, module.constants, main.arena_bytes, module.libs, module.hosts,
+                       module.work > HEAVY_WORK, main.output_aliases, module.kernels,
+                       module.schedules)
 
 
-class _ProgramWriter:
-    def __init__(self, graph: Graph, schedule: Schedule, isa: Isa, sizes: dict[str, str]) -> None:
-        self.graph = graph
-        self.schedule = schedule
+class Module:
+    """What the functions of one program share."""
+
+    def __init__(self, isa: Isa, sizes: dict[str, str]) -> None:
+        self.isa = isa
         self.prelude = Prelude(isa)
         self.sizes = sizes
         self.functions: dict[str, str] = {}
-        self.lines: list[str] = []
+        self.bodies: list[str] = []
+        self.constants: list[np.ndarray[Any, Any]] = []
         self.libs: list[str] = []
         self.hosts: list[HostCall] = []
-        self.work = 0
         self.kernels: list[KernelText] = []
+        self.schedules: list[Schedule] = []
+        self.work = 0
+        self._known: dict[Any, FunctionWriter] = {}
+
+    def kernel_name(self, text: str) -> str:
+        """The name of the function with this text: equal kernels are one."""
+        return self.functions.setdefault(text, f"k{len(self.functions)}")
+
+    def body(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset()) -> FunctionWriter:
+        """The function of the body of a loop or a branch."""
+        key = (jaxpr, donated)
+        if key not in self._known:
+            writer = FunctionWriter(self, graph_of(jaxpr), f"body{len(self._known)}", donated)
+            self._known[key] = writer
+            writer.write()
+        return self._known[key]
+
+
+class FunctionWriter:
+    """Writes `int name(ctx, b, w, g, arena, z)`: inputs, outputs, and constants of the program."""
+
+    def __init__(self, module: Module, graph: Graph, name: str, donated: frozenset[int]) -> None:
+        self.module = module
+        self.prelude = module.prelude
+        self.sizes = module.sizes
+        self.graph = graph
+        self.name = name
+        self.donated = donated
+        self.schedule = schedule_of(graph)
+        module.schedules.append(self.schedule)
+        self.lines: list[str] = []
         self.where: dict[Tensor, str] = {}
         self.aliases: dict[Tensor, Tensor] = {}
+        self.bodies: dict[Call, list[FunctionWriter]] = {}
+        self.scratch: dict[Call, list[Size]] = {}
+        self.carries: dict[Call, Carry] = {}
+        self.in_place: set[Tensor] = set()
+        self.copied: list[tuple[Tensor, str]] = []
+        self.output_aliases = [-1] * len(graph.outputs)
+        self.arena_bytes = 0
 
-    def write(self) -> ProgramText:
+    def write(self) -> None:
         self._place_arguments()
         texts = [write_kernel(step, self.schedule, self.prelude, self.sizes)
                  if isinstance(step, Kernel) else None for step in self.schedule.steps]
+        for step in self.schedule.steps:
+            if isinstance(step, Call):
+                prepare_call(step, self)
         self._find_aliases()
-        arena = self._place_temporaries(texts)
+        self.arena_bytes = self._place_temporaries(texts)
         for number, (step, text) in enumerate(zip(self.schedule.steps, texts)):
             if isinstance(step, Kernel):
                 assert text is not None
                 self._prepare_scatter(step)
                 self._kernel(text, number)
             else:
-                self._call(step)
+                write_call(step, self, number)
         self._copy_outputs()
-        functions = "\n".join(text.replace("NAME", name) for text, name in self.functions.items())
-        abi = ABI.replace("PARALLEL_WORK", str(PARALLEL_WORK))
-        text = (f"{self.prelude.source()}\n{abi}\n{functions}\n"
-                "int ft_program(const ft_api *api, void *ctx, char *const *b, char *arena, "
-                "const i64 *z) {\n  ft = api;\n  (void)ctx; (void)arena; (void)z;\n"
-                f"{''.join(self.lines)}  return 0;\n}}\n")
-        return ProgramText(text, [v for _, v in self.graph.constants], arena, self.libs, self.hosts,
-                           self.work > 200_000, self.kernels)
+        self.module.bodies.append(
+            f"static int {self.name}(void *ctx, char *const *b, char *const *w, char *const *g, "
+            "char *arena, const i64 *z) {\n"
+            "  (void)ctx; (void)b; (void)w; (void)g; (void)arena; (void)z;\n"
+            f"{''.join(self.lines)}  return 0;\n}}\n")
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"  {text}\n")
 
     def size(self, n: Size) -> str:
         return size_text(n, self.sizes)
@@ -120,28 +183,38 @@ class _ProgramWriter:
     # --- where everything is
 
     def _place_arguments(self) -> None:
-        k = 0
-        for t in (*self.graph.inputs, *[t for t, _ in self.graph.constants]):
+        for k, t in enumerate(self.graph.inputs):
             self.where.setdefault(t, f"b[{k}]")
-            k += 1
-        self.first_output = k
-        for t in self.graph.outputs:
+        for t, value in self.graph.constants:
+            self.where[t] = f"g[{len(self.module.constants)}]"
+            self.module.constants.append(value)
+        for k, t in enumerate(self.graph.outputs):
             if t not in self.where:
-                self.where[t] = f"b[{k}]"
-            k += 1
+                self.where[t] = f"w[{k}]"
 
     def _find_aliases(self) -> None:
         """Scatters into a temporary that nobody reads later work in its memory."""
         last = self._last_uses()
+        inputs = {t: k for k, t in enumerate(self.graph.inputs) if k in self.donated}
         for k, step in enumerate(self.schedule.steps):
-            if isinstance(step, Kernel) and step.members[0].role == "scatter":
-                t = step.members[0].tensor
-                assert isinstance(t, Scatter)
-                base = t.base
-                reads = self._reads(step)
-                if base in self.where or last.get(base, k) > k or base in reads:
-                    continue
-                self.aliases[base] = t
+            if not isinstance(step, Kernel) or step.members[0].role != "scatter":
+                continue
+            t = step.members[0].tensor
+            assert isinstance(t, Scatter)
+            if last.get(t.base, k) > k or t.base in self._reads(step):
+                self.copied.append((t, "its old value is read afterwards"))
+            elif t.base in inputs and t in self.graph.outputs:
+                number = self.graph.outputs.index(t)
+                if self.output_aliases[number] < 0 and inputs[t.base] not in self.output_aliases:
+                    self.output_aliases[number] = inputs[t.base]
+                    self.in_place.add(t)
+                else:
+                    self.copied.append((t, "another result is in the memory of this argument"))
+            elif t.base in self.where:
+                self.copied.append((t, "its old value belongs to the caller"))
+            else:
+                self.aliases[t.base] = t
+                self.in_place.add(t)
 
     def _reads(self, step: Kernel) -> set[Tensor]:
         s = step.builder(self.schedule.is_stored)
@@ -184,7 +257,8 @@ class _ProgramWriter:
             if isinstance(step, Call):
                 for t in (*step.operands, *step.results):
                     touch(t, k)
-                blocks.extend(Block((k, i), n, k, k) for i, n in enumerate(step.scratch))
+                needed = self.scratch.get(step, ())
+                blocks.extend(Block((k, i), n, k, k) for i, n in enumerate(needed))
                 continue
             assert text is not None
             for t in text.operands:
@@ -218,57 +292,52 @@ class _ProgramWriter:
 
     # --- steps
 
-    def function(self, text: str) -> str:
-        """The name of the function with this text: equal kernels are one."""
-        return self.functions.setdefault(text, f"k{len(self.functions)}")
-
     def _kernel(self, text: KernelText, number: int) -> None:
-        self.kernels.append(text)
-        name = self.function(text.text)
+        self.module.kernels.append(text)
+        name = self.module.kernel_name(text.text)
         pointers = ", ".join([*[self.place(t, number) for t in text.operands], "(void *)z"])
         weight = 2 + text.weight
         work = text.size * weight
         per_range = work // text.count if isinstance(work, int) and isinstance(text.count, int) \
             and text.count > 0 else None
         grain = "1" if per_range is None else str(max(1, GRAIN_WORK // max(per_range, 1)))
-        self.work += work if isinstance(work, int) else PARALLEL_WORK
+        self.module.work += work if isinstance(work, int) else PARALLEL_WORK
         run = f"ft_run({name}, a, {self.size(text.count)}, {grain}, {self.size(work)})"
         if text.serial or (isinstance(work, int) and work <= PARALLEL_WORK):
             run = f"{name}(a, 0, {self.size(text.count)})"
         finish = f" {name}_finish(a);" if text.has_finish else ""
-        self.lines.append(f"  {{ void *a[] = {{{pointers}}}; {run};{finish} }}\n")
+        self.line(f"{{ void *a[] = {{{pointers}}}; {run};{finish} }}")
 
     def _prepare_scatter(self, step: Kernel) -> None:
         t = step.members[0].tensor
-        if isinstance(t, Scatter) and self.aliases.get(t.base) is not t:
+        if isinstance(t, Scatter) and t not in self.in_place:
             self._copy(self.where[t], self.where[t.base], t)
 
     def _copy(self, out: str, x: str, t: Tensor) -> None:
         nbytes = self.nbytes(t)
-        self.lines.append(f"  memcpy({out}, {x}, {self.size(nbytes)});\n")
-
-    def _call(self, call: Call) -> None:
-        write_call(call, CallWriter(self, len(self.lines)))
+        self.line(f"memcpy({out}, {x}, {self.size(nbytes)});")
 
     def host(self, call: HostCall) -> None:
-        self.hosts.append(call)
+        hosts = self.module.hosts
+        hosts.append(call)
         pointers = ", ".join(self.where[t] for t in (*call.operands, *call.results)) or "0"
         sizes = [n for t in (*call.operands, *call.results) for n in t.shape]
         dims = "0"
         if any(not isinstance(n, int) for n in sizes):
             dims = f"(const i64[]){{{', '.join(map(self.size, sizes))}}}"
-        self.lines.append(f"  if (ft->host(ctx, {len(self.hosts) - 1}, (void *const[]){{{pointers}}}"
-                          f", {dims})) return 1;\n")
+        self.line(f"if (ft->host(ctx, {len(hosts) - 1}, (void *const[]){{{pointers}}}, {dims})) "
+                  "return 1;")
 
     def library(self, name: str) -> str:
         """The expression of the address of a library function."""
-        if name not in self.libs:
-            self.libs.append(name)
-        return f"ft->lib[{self.libs.index(name)}]"
+        libs = self.module.libs
+        if name not in libs:
+            libs.append(name)
+        return f"ft->lib[{libs.index(name)}]"
 
     def _copy_outputs(self) -> None:
         for k, t in enumerate(self.graph.outputs):
-            out = f"b[{self.first_output + k}]"
+            out = f"w[{k}]"
             if self.where[t] != out:
                 self._copy(out, self.where[t], t)
 

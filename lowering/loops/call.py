@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from functrans.core.dims import Size
-from functrans.core.jaxpr import Equation
+from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
 from functrans.core.source import Source
 from functrans.lowering.loops.tensor import Stored, Tensor
 
-__all__ = ["Call", "HostCall"]
+__all__ = ["Branch", "Call", "HostCall", "Scan", "While"]
 
 
 class Call:
@@ -39,4 +39,53 @@ class HostCall(Call):
                  results: Sequence[Stored]) -> None:
         super().__init__(operands, results, eqn.source)
         self.eqn = eqn
-        self.has_effect = eqn.primitive.has_effect
+        self.has_effect = eqn.primitive.has_effect or any(map(has_effect, subjaxprs(eqn)))
+
+
+class Scan(Call):
+    """A loop over the first axis of some operands, with a carry (see `primitives.control_flow`)."""
+
+    name = "scan"
+
+    def __init__(self, eqn: Equation, operands: Sequence[Tensor],
+                 results: Sequence[Stored]) -> None:
+        super().__init__(operands, results, eqn.source)
+        self.body = eqn.params["jaxpr"]
+        self.length: Size = eqn.params["length"]
+        self.reverse: bool = eqn.params["reverse"]
+        self.num_consts: int = eqn.params["num_consts"]
+        self.num_carry: int = eqn.params["num_carry"]
+        self.has_effect = has_effect(self.body)
+
+
+class While(Call):
+    """A loop while a predicate of the carry holds."""
+
+    name = "while"
+
+    def __init__(self, eqn: Equation, operands: Sequence[Tensor],
+                 results: Sequence[Stored]) -> None:
+        super().__init__(operands, results, eqn.source)
+        self.predicate = eqn.params["cond_jaxpr"]
+        self.body = eqn.params["body_jaxpr"]
+        self.predicate_consts: int = eqn.params["cond_nconsts"]
+        self.body_consts: int = eqn.params["body_nconsts"]
+        self.has_effect = has_effect(self.body) or has_effect(self.predicate)
+
+
+class Branch(Call):
+    """One of several programs, chosen by the first operand."""
+
+    name = "cond"
+
+    def __init__(self, eqn: Equation, operands: Sequence[Tensor],
+                 results: Sequence[Stored]) -> None:
+        super().__init__(operands, results, eqn.source)
+        self.branches = eqn.params["branches"]
+        self.has_effect = any(map(has_effect, self.branches))
+
+
+def has_effect(jaxpr: Jaxpr) -> bool:
+    """Whether a program or one of its bodies does something besides its results."""
+    return any(eqn.primitive.has_effect or any(map(has_effect, subjaxprs(eqn)))
+               for eqn in jaxpr.eqns)

@@ -5,11 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from functrans.core.jaxpr import Equation
-from functrans.lowering.loops.call import Call
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.call import Branch, Call, Scan, While
+from functrans.lowering.loops.tensor import Stored, Tensor, dtype_name
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "results_of"]
 
 CallRule = Callable[[Equation, list[Tensor]], "Call | Tensor | None"]
 
-RULES: dict[str, CallRule] = {}
+
+def results_of(eqn: Equation) -> list[Stored]:
+    """New tensors in memory for the results of an equation whose dtypes are known."""
+    return [Stored(v.aval.shape, dtype_name(v.aval.dtype) or "", (), eqn.source)
+            for v in eqn.outvars]
+
+
+def _scan(eqn: Equation, xs: list[Tensor]) -> Call | None:
+    return Scan(eqn, xs, results_of(eqn))
+
+
+def _while(eqn: Equation, xs: list[Tensor]) -> Call | None:
+    if eqn.params.get("record") is not None:
+        return None
+    return While(eqn, xs, results_of(eqn))
+
+
+def _cond(eqn: Equation, xs: list[Tensor]) -> Call | None:
+    return Branch(eqn, xs, results_of(eqn))
+
+
+RULES: dict[str, CallRule] = {"scan": _scan, "while": _while, "cond": _cond}
