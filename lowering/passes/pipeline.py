@@ -8,6 +8,7 @@ from functrans.lowering.passes.algebra import ALGEBRA
 from functrans.lowering.passes.contractions import CONTRACTIONS
 from functrans.lowering.passes.decompose import DECOMPOSE
 from functrans.lowering.passes.fold import FOLD
+from functrans.lowering.passes.loops import LOOPS
 from functrans.lowering.passes.movement import MOVEMENT
 from functrans.lowering.passes.outwards import OUTWARDS
 from functrans.lowering.passes.reductions import REDUCTIONS
@@ -16,7 +17,7 @@ from functrans.lowering.passes.rewrite import Change, Dispatch, Rewriter, Table,
 __all__ = ["ALL_RULES", "TABLES", "simplify", "simplify_with"]
 
 TABLES: tuple[Table, ...] = (DECOMPOSE, FOLD, ALGEBRA, MOVEMENT, OUTWARDS, REDUCTIONS,
-                            CONTRACTIONS)
+                            CONTRACTIONS, LOOPS)
 MAX_SWEEPS = 12  # a chain of rewrites that each wait for the last one's dead code; 4 is usual
 
 ALL_RULES = Dispatch(TABLES)
