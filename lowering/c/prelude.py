@@ -274,7 +274,9 @@ class Prelude:
                     f"x + {g('select')}({away}, {g('splat')}(1), {g('splat')}(-1))); "
                     f"{h} y = {narrow}; {v} r = {step}; "
                     f"r = {f('select')}({f('eq')}(a, {zero}), {f('copysign')}(r, b), r); "
-                    f"r = {f('select')}({f('eq')}(a, b), b, r); return {f('select')}("
+                    # NumPy's float16 gives the first of two equal zeros
+                    f"r = {f('select')}({f('eq')}(a, b), {'a' if dtype == 'f16' else 'b'}, r); "
+                    f"return {f('select')}("
                     f"{f('mor')}({f('isnan')}(a), {f('isnan')}(b)), a + b, r); }}\n")
 
         return f"{b.define(name, emit)}({', '.join(args)})"
@@ -353,6 +355,8 @@ def math_functions(dtype: str) -> Mapping[str, tuple[tuple[str, ...], str]]:
             while text.startswith("//:+"):
                 more, _, text = text.partition("\n")
                 head += more[4:]
-            name, _, needs = head.partition(" needs ")
-            found[name.strip().removesuffix("_V")] = (tuple(needs.split()), text.strip() + "\n")
+            name, *needs = head.split()
+            if needs[:1] not in ([], ["needs"]):
+                raise ValueError(f"{path}: '//: {head}' does not read '//: name_V needs ...'")
+            found[name.removesuffix("_V")] = (tuple(needs[1:]), text.strip() + "\n")
     return found

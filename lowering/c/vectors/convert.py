@@ -177,7 +177,7 @@ def _compress_f16(b: Builder, dtype: str, lanes: int) -> str:
         # F. Giesen: adding 0.5 rounds what becomes subnormal, adding to the bits the others
         body = (f"{u} x = ({u}){f('bits')}(a), s = x & 0x80000000u; x ^= s; "
                 f"{u} big = {g('select')}({g('gt')}(x, {g('splat')}(0x7f800000)), "
-                f"{g('splat')}(0x7e00), {g('splat')}(0x7c00)); "
+                f"((x >> 13) & 0x3ff) | 0x7e00, {g('splat')}(0x7c00)); "
                 f"{u} sub = ({u}){f('bits')}({f('float')}(({i})x) + {f('splat')}(0.5f)); "
                 f"sub -= 0x3f000000; {u} o = (x + 0xc8000fffu + ((x >> 13) & 1)) >> 13; "
                 f"o = {g('select')}({g('lt')}(x, {g('splat')}(0x38800000)), sub, o); "
