@@ -53,6 +53,7 @@ void array_dealloc(PyObject* self) {
 }
 
 PyObject* get_np(PyObject* self, void*) {
+  if (!has_data(as_array(self))) return nullptr;
   return Py_NewRef(reinterpret_cast<PyObject*>(as_array(self)->np));
 }
 
@@ -174,6 +175,31 @@ void* slot(Function function) {
 }
 
 }  // namespace
+
+bool raise_donated(ArrayObject* array) {
+  auto* self = reinterpret_cast<PyObject*>(array);
+  if (has_hook(Hook::donated)) {
+    Ref(call_hook(Hook::donated, &self, 1));
+    if (PyErr_Occurred()) return false;
+  }
+  PyErr_SetString(PyExc_RuntimeError, "the array was donated to a jitted call: its data is gone");
+  return false;
+}
+
+PyArrayObject* take_data(ArrayObject* array) {
+  // Keeps shape and dtype; should a reader miss the check, zero strides over a static element keep
+  // it within memory of ours.
+  alignas(64) static char element[256] = {};
+  npy_intp strides[NPY_MAXDIMS] = {};
+  PyArray_Descr* descr = PyArray_DESCR(array->np);
+  Py_INCREF(descr);
+  PyObject* rest = PyArray_NewFromDescr(&PyArray_Type, descr, PyArray_NDIM(array->np),
+                                        PyArray_DIMS(array->np), strides, element, 0, nullptr);
+  if (rest == nullptr) return nullptr;
+  array->loop_type = kDonated;
+  array->c_contiguous = false;
+  return std::exchange(array->np, reinterpret_cast<PyArrayObject*>(rest));
+}
 
 PyObject* wrap_ndarray(PyArrayObject* np, bool weak_type, PyTypeObject* type) {
   ArrayObject* array;

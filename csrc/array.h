@@ -12,10 +12,13 @@ struct ArrayObject {
   PyObject_HEAD PyArrayObject* np;  // exact ndarray, WRITEABLE cleared
   PyObject* aval;                   // made on first use
   PyObject* weakrefs;
-  std::int16_t loop_type;  // NumPy type number when inner loops may run on the data directly, or -1
+  // NumPy type number when inner loops may run on the data directly, or -1; kDonated: no data.
+  std::int16_t loop_type;
   bool weak_type;
   bool c_contiguous;
 };
+
+constexpr std::int16_t kDonated = -2;
 
 extern PyTypeObject* array_base_type;  // ArrayBase
 extern PyTypeObject* array_type;       // what results are instances of; ArrayBase until registered
@@ -23,6 +26,19 @@ extern PyTypeObject* array_type;       // what results are instances of; ArrayBa
 inline bool is_array(PyObject* object) { return PyObject_TypeCheck(object, array_base_type); }
 inline bool is_exact_array(PyObject* object) { return Py_TYPE(object) == array_type; }
 inline ArrayObject* as_array(PyObject* object) { return reinterpret_cast<ArrayObject*>(object); }
+
+// Whether the data is there: false with an exception set when it was donated to a jitted call.
+// Shape and dtype outlive the data; whatever reads elements asks this first.
+bool raise_donated(ArrayObject* array);
+inline bool has_data(ArrayObject* array) {
+  return array->loop_type != kDonated || raise_donated(array);
+}
+// Keeps the data where it is, also if the array is donated before this reference ends.
+inline Ref hold_data(ArrayObject* array) {
+  return Ref::borrow(reinterpret_cast<PyObject*>(array->np));
+}
+// Takes the ndarray out of `array`, whose data is gone from then on; null on failure.
+PyArrayObject* take_data(ArrayObject* array);
 
 // Wraps without copying; steals the reference to `np` (also on failure) and clears WRITEABLE.
 PyObject* wrap_ndarray(PyArrayObject* np, bool weak_type, PyTypeObject* type);

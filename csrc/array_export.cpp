@@ -47,6 +47,7 @@ PyObject* array_array(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
       return nullptr;
     }
   }
+  if (!has_data(as_array(self))) return nullptr;
   PyArrayObject* np = as_array(self)->np;
   PyArray_Descr* descr = nullptr;
   if (dtype != Py_None && PyArray_DescrConverter(dtype, &descr) == 0) return nullptr;
@@ -74,6 +75,10 @@ int array_getbuffer(PyObject* self, Py_buffer* view, int flags) {
     PyErr_SetString(PyExc_BufferError, "a functrans array is immutable: its buffer is read-only");
     return -1;
   }
+  if (!has_data(as_array(self))) {
+    view->obj = nullptr;
+    return -1;
+  }
   return PyObject_GetBuffer(numpy_object(as_array(self)->np), view, flags);
 }
 
@@ -91,6 +96,7 @@ PyObject* array_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
       versioned = args[i] != Py_None;
     }
   }
+  if (!has_data(as_array(self))) return nullptr;
   Ref view(view_of(as_array(self)->np, !versioned));
   if (!view) return nullptr;
   Ref method(PyObject_GetAttrString(view.get(), "__dlpack__"));
@@ -101,6 +107,7 @@ PyObject* array_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
 PyObject* array_dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)", 1, 0); }
 
 PyObject* array_reduce(PyObject* self, PyObject*) {
+  if (!has_data(as_array(self))) return nullptr;
   Ref module(PyImport_ImportModule("functrans._runtime"));
   if (!module) return nullptr;
   PyObject* rebuild = PyObject_GetAttrString(module.get(), "_rebuild_array");

@@ -23,6 +23,7 @@ struct IteratorObject {
 // The part of `array` that starts `offset` bytes in, with the given first-axis extent and stride;
 // extent -1 drops the axis.
 PyObject* first_axis_part(ArrayObject* array, npy_intp offset, npy_intp extent, npy_intp stride) {
+  if (!has_data(array)) return nullptr;
   PyArrayObject* np = array->np;
   const int drop = extent < 0 ? 1 : 0;
   const int ndim = PyArray_NDIM(np) - drop;

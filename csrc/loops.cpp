@@ -131,6 +131,10 @@ bool run_flat(const LoopTable& table, const Loop& loop, const Operands& in, PyAr
     strides[in.nin + i] = PyArray_ITEMSIZE(ndarray(outputs[i]));
   }
   if (static_cast<std::size_t>(count * itemsize) >= kReleaseBytes) {
+    Ref held[kMaxOperands];  // another thread may donate an operand meanwhile
+    for (int i = 0; i < in.nin; ++i) {
+      if (in.arrays[i] != nullptr) held[i] = hold_data(in.arrays[i]);
+    }
     Py_BEGIN_ALLOW_THREADS loop.function(data, &count, strides, loop.data);
     Py_END_ALLOW_THREADS
   } else {

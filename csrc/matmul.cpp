@@ -74,6 +74,8 @@ Outcome run_matmul(PyObject* a, PyObject* b, PyObject** result) {
     void* loop_data =
         matmul_ufunc->data == nullptr ? nullptr : const_cast<void*>(matmul_ufunc->data[loop]);
     const bool release = batch * m * p > kReleaseFlops / std::max<npy_intp>(n, 1);
+    const Ref held_x = hold_data(x);  // another thread may donate an operand meanwhile
+    const Ref held_y = hold_data(y);
     PyThreadState* saved = release ? PyEval_SaveThread() : nullptr;
     matmul_ufunc->functions[loop](data, dims, strides, loop_data);
     if (saved != nullptr) PyEval_RestoreThread(saved);

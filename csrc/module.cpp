@@ -9,10 +9,15 @@
 #include "frames.h"
 #include "hooks.h"
 #include "jit_function.h"
+#include "program.h"
 #include "signature.h"
 #include "special_ufuncs.h"
+#include "threads.h"
 #include "trace_state.h"
 #include "views.h"
+
+#include <algorithm>
+#include <climits>
 
 namespace py = pybind11;
 
@@ -65,6 +70,23 @@ PyObject* empty(PyObject*, PyObject* args) {
   return reinterpret_cast<PyObject*>(new_ndarray(descr, ndim, dims, true));
 }
 
+// set_num_threads(n): None for as many as there are CPUs.
+PyObject* set_num_threads(PyObject*, PyObject* count) {
+  Py_ssize_t threads = 0;
+  if (count != Py_None) {
+    threads = PyNumber_AsSsize_t(count, nullptr);
+    if (threads == -1 && PyErr_Occurred()) return nullptr;
+    if (threads < 1) {
+      PyErr_Format(PyExc_ValueError, "the number of threads must be at least 1, got %S", count);
+      return nullptr;
+    }
+  }
+  set_thread_count(static_cast<int>(std::min<Py_ssize_t>(threads, INT_MAX)));
+  Py_RETURN_NONE;
+}
+
+PyObject* get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(thread_count()); }
+
 template <typename Function>
 PyCFunction as_cfunction(Function function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
@@ -91,6 +113,10 @@ PyMethodDef functions[] = {
      "register_node(cls, flatten): how JitFunction flattens instances of cls."},
     {"set_error_filter", set_error_filter, METH_O,
      "set_error_filter(callable): error -> the error that leaves the package in its place."},
+    {"set_num_threads", set_num_threads, METH_O,
+     "set_num_threads(n): how many threads one program uses; None for one per CPU."},
+    {"get_num_threads", get_num_threads, METH_NOARGS,
+     "get_num_threads(): how many threads one program uses."},
     {"broadcast_view", as_cfunction(broadcast_view), METH_FASTCALL,
      "broadcast_view(x, shape, dims): x repeated, or NotImplemented."},
     {"transpose_view", as_cfunction(transpose_view), METH_FASTCALL,
@@ -132,8 +158,8 @@ PYBIND11_MODULE(_runtime, m) {
   using namespace functrans;
   m.doc() = "C++ runtime of functrans: arrays, allocator, trace state, call fast paths.";
   if (!import_numpy() || !init_allocator() || !init_array(m.ptr()) || !init_eager_op(m.ptr()) ||
-      !init_special(m.ptr()) || !init_jit_function(m.ptr()) ||
-      PyModule_AddFunctions(m.ptr(), functions) != 0) {
+      !init_special(m.ptr()) || !init_threads() || !init_program(m.ptr()) ||
+      !init_jit_function(m.ptr()) || PyModule_AddFunctions(m.ptr(), functions) != 0) {
     throw py::error_already_set();
   }
   m.def("memory_stats", stats_dict,

@@ -35,6 +35,7 @@ int read_ints(PyObject* tuple, npy_intp* out) {
 
 // A read-only view on the data of `x`, which it keeps alive.
 PyObject* make_view(ArrayObject* x, int ndim, const npy_intp* shape, const npy_intp* strides) {
+  if (!has_data(x)) return nullptr;
   PyArray_Descr* descr = PyArray_DESCR(x->np);
   Py_INCREF(descr);
   PyObject* view = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides,
@@ -148,6 +149,7 @@ PyObject* sum_over(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   std::memset(PyArray_DATA(np), 0, static_cast<std::size_t>(outer * item));
   void* data = add_ufunc->data == nullptr ? nullptr : const_cast<void*>(add_ufunc->data[loop]);
   PyUFuncGenericFunction add = add_ufunc->functions[loop];
+  const Ref held = hold_data(x);  // another thread may donate x meanwhile
   PyThreadState* saved = total > kReleaseElements ? PyEval_SaveThread() : nullptr;
   if (trailing) {
     const npy_intp inner = total / outer;

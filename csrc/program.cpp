@@ -1,0 +1,394 @@
+// The Python type Program: reading its description, opening the shared object.
+#include "program.h"
+
+#include "allocator.h"
+#include "library.h"
+#include "threads.h"
+
+#include <structmember.h>
+
+#include <cstring>
+#include <new>
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace functrans {
+
+PyTypeObject* program_type = nullptr;
+
+bool ArraySpec::symbolic() const {
+  for (npy_intp dim : dims) {
+    if (dim == kSymbolic) return true;
+  }
+  return false;
+}
+
+bool ArraySpec::fits(PyArrayObject* np) const {
+  if (PyArray_NDIM(np) != ndim()) return false;
+  for (int i = 0; i < ndim(); ++i) {
+    if (dims[i] != PyArray_DIM(np, i) && dims[i] != kSymbolic) return false;
+  }
+  return true;
+}
+
+Program::~Program() {
+  auto drop = [](std::vector<ArraySpec>& specs) {
+    for (ArraySpec& spec : specs) Py_XDECREF(spec.descr);
+  };
+  drop(inputs);
+  drop(outputs);
+  for (PyObject* constant : constants) Py_DECREF(constant);
+  for (HostCall& host : hosts) {
+    Py_XDECREF(host.callable);
+    drop(host.inputs);
+    drop(host.outputs);
+  }
+  if (handle != nullptr) dlclose(handle);
+}
+
+namespace {
+
+// --- reading the description
+
+// Calls `read(item)` on every item of a sequence; false with an exception set.
+template <typename Read>
+bool each(PyObject* sequence, Read read) {
+  Ref items(PySequence_Tuple(sequence));
+  if (!items) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+    if (!read(PyTuple_GET_ITEM(items.get(), i))) return false;
+  }
+  return true;
+}
+
+bool read_int(PyObject* object, npy_intp& value) {
+  value = PyNumber_AsSsize_t(object, PyExc_OverflowError);
+  return value != -1 || !PyErr_Occurred();
+}
+
+// (dtype, shape) and, of a program's outputs, the alias. The spec is appended first, so that its
+// owner frees what has been read when the rest fails.
+bool read_spec(PyObject* object, std::vector<ArraySpec>& specs, bool with_alias) {
+  specs.emplace_back();
+  ArraySpec& spec = specs.back();
+  PyObject *dtype, *shape, *alias = nullptr;
+  Ref tuple(PySequence_Tuple(object));
+  if (!tuple) return false;
+  if (!PyArg_ParseTuple(tuple.get(), with_alias ? "OOO:spec" : "OO:spec", &dtype, &shape, &alias) ||
+      PyArray_DescrConverter(dtype, &spec.descr) == 0) {
+    return false;
+  }
+  if (PyDataType_REFCHK(spec.descr) || PyDataType_ELSIZE(spec.descr) == 0) {
+    PyErr_Format(PyExc_TypeError, "a program has no arrays of dtype %S", spec.descr);
+    return false;
+  }
+  if (with_alias && !read_int(alias, spec.alias)) return false;
+  return each(shape, [&spec](PyObject* item) {
+    npy_intp dim = kSymbolic;
+    if (item != Py_None && (!read_int(item, dim) || dim < 0)) {
+      if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a shape has a negative extent");
+      return false;
+    }
+    spec.dims.push_back(dim);
+    if (spec.dims.size() <= NPY_MAXDIMS) return true;
+    PyErr_Format(PyExc_ValueError, "an array has at most %d axes", NPY_MAXDIMS);
+    return false;
+  });
+}
+
+bool read_specs(PyObject* sequence, std::vector<ArraySpec>& specs, bool with_alias = false) {
+  return each(sequence, [&](PyObject* item) { return read_spec(item, specs, with_alias); });
+}
+
+bool read_host(PyObject* object, Program& program) {
+  program.hosts.emplace_back();
+  HostCall& host = program.hosts.back();
+  PyObject *callable, *inputs, *outputs;
+  int borrows = 0;
+  Ref tuple(PySequence_Tuple(object));
+  if (!tuple) return false;
+  if (!PyArg_ParseTuple(tuple.get(), "OOO|p:host", &callable, &inputs, &outputs, &borrows)) {
+    return false;
+  }
+  if (!PyCallable_Check(callable)) {
+    PyErr_Format(PyExc_TypeError, "a host call needs a callable, not %.200s",
+                 Py_TYPE(callable)->tp_name);
+    return false;
+  }
+  host.callable = Py_NewRef(callable);
+  host.borrows = borrows != 0;
+  if (!read_specs(inputs, host.inputs) || !read_specs(outputs, host.outputs)) return false;
+  for (const ArraySpec& spec : host.inputs) host.symbolic |= spec.symbolic();
+  for (const ArraySpec& spec : host.outputs) host.symbolic |= spec.symbolic();
+  return true;
+}
+
+bool read_constant(PyObject* object, Program& program) {
+  Ref array(PyArray_FromAny(object, nullptr, 0, 0,
+                            NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_ENSUREARRAY,
+                            nullptr));
+  if (!array) return false;
+  program.constants.push_back(array.release());
+  return true;
+}
+
+bool read_size(PyObject* object, Program& program) {
+  int input, axis;
+  Ref tuple(PySequence_Tuple(object));
+  if (!tuple || !PyArg_ParseTuple(tuple.get(), "ii:size", &input, &axis)) return false;
+  if (input < 0 || static_cast<std::size_t>(input) >= program.inputs.size() || axis < 0 ||
+      axis >= program.inputs[input].ndim()) {
+    PyErr_Format(PyExc_ValueError, "a size is read at input %d, axis %d, which is not there", input,
+                 axis);
+    return false;
+  }
+  program.sizes.emplace_back(input, axis);
+  return true;
+}
+
+bool read_library(PyObject* object, Program& program) {
+  const char* name = PyUnicode_AsUTF8(object);
+  if (name == nullptr) return false;
+  program.library.push_back(find_library(name));
+  if (program.library.back() != nullptr) return true;
+  PyErr_Format(PyExc_LookupError, "functrans has no library function %R", object);
+  return false;
+}
+
+bool read_donated(PyObject* object, Program& program) {
+  npy_intp input;
+  if (!read_int(object, input)) return false;
+  if (input < 0 || static_cast<std::size_t>(input) >= program.inputs.size()) {
+    PyErr_Format(PyExc_ValueError, "input %zd cannot be donated: there are %zu",
+                 static_cast<Py_ssize_t>(input), program.inputs.size());
+    return false;
+  }
+  program.donated[input] = true;
+  program.any_donated = true;
+  return true;
+}
+
+bool check_outputs(Program& program) {
+  std::vector<bool> replaced(program.inputs.size());
+  for (const ArraySpec& spec : program.outputs) {
+    program.out_dims += spec.dims.size();
+    if (spec.symbolic() && program.shapes == nullptr) {
+      PyErr_SetString(PyExc_ValueError, "outputs of symbolic sizes need ft_shapes");
+      return false;
+    }
+    if (spec.alias < 0) continue;
+    program.any_alias = true;
+    if (static_cast<std::size_t>(spec.alias) >= replaced.size() || replaced[spec.alias]) {
+      PyErr_Format(PyExc_ValueError, "an output replaces input %zd, which is %s",
+                   static_cast<Py_ssize_t>(spec.alias),
+                   static_cast<std::size_t>(spec.alias) >= replaced.size() ? "not there"
+                                                                           : "replaced already");
+      return false;
+    }
+    replaced[spec.alias] = true;
+  }
+  return true;
+}
+
+// --- the shared object
+
+// Whether the file is all there: the loader maps what a shortened file's headers promise and dies
+// by SIGBUS when it touches it. The table of sections stands at the end.
+bool is_whole(const char* path) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return true;  // dlopen says it better
+  Elf64_Ehdr header{};
+  struct stat status {};
+  bool whole = false;
+  if (fstat(file, &status) == 0 &&
+      read(file, &header, sizeof header) == static_cast<ssize_t>(sizeof header)) {
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    const std::uint64_t table = std::uint64_t{header.e_shentsize} * header.e_shnum;
+    whole = std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||  // again for dlopen
+            header.e_ident[EI_CLASS] != ELFCLASS64 ||
+            (header.e_shoff <= size && table <= size - header.e_shoff);
+  }
+  close(file);
+  return whole;
+}
+
+bool open_object(PyObject* path, Program& program) {
+  PyObject* bytes = nullptr;
+  if (PyUnicode_FSConverter(path, &bytes) == 0) return false;
+  Ref owned(bytes);
+  const char* name = PyBytes_AS_STRING(bytes);
+  bool whole = false;
+  const char* error = nullptr;
+  Py_BEGIN_ALLOW_THREADS
+  whole = is_whole(name);
+  if (whole) {
+    program.handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (program.handle == nullptr) error = dlerror();
+  }
+  Py_END_ALLOW_THREADS
+  if (!whole) {
+    PyErr_Format(PyExc_OSError, "cannot load %S: the file is cut short", path);
+    return false;
+  }
+  if (program.handle == nullptr) {
+    PyErr_Format(PyExc_OSError, "cannot load %S: %s", path, error == nullptr ? "unknown" : error);
+    return false;
+  }
+  const auto* abi = static_cast<const std::int64_t*>(dlsym(program.handle, "ft_abi"));
+  if (abi == nullptr || *abi != kProgramAbi) {
+    PyErr_Format(PyExc_OSError, "cannot load %S: it is made for interface %lld, not %lld", path,
+                 abi == nullptr ? 0LL : static_cast<long long>(*abi),
+                 static_cast<long long>(kProgramAbi));
+    return false;
+  }
+  program.entry = reinterpret_cast<ProgramEntry>(dlsym(program.handle, "ft_program"));
+  program.shapes = reinterpret_cast<ShapesEntry>(dlsym(program.handle, "ft_shapes"));
+  if (program.entry != nullptr) return true;
+  PyErr_Format(PyExc_OSError, "cannot load %S: it has no ft_program", path);
+  return false;
+}
+
+void* allocate_bytes(std::int64_t bytes) {
+  return bytes < 0 ? nullptr : allocate(static_cast<std::size_t>(bytes));
+}
+
+PyObject* program_new_checked(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"path", "inputs", "constants", "outputs", "arena_bytes", "sizes",
+                                   "libs", "hosts",  "heavy",     "donated", nullptr};
+  Ref none(PyTuple_New(0));
+  if (!none) return nullptr;
+  PyObject *path, *inputs, *constants, *outputs, *sizes, *libs, *hosts, *donated = none.get();
+  long long arena_bytes;
+  int heavy;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOLOOOp|O:Program",
+                                   const_cast<char**>(keywords), &path, &inputs, &constants,
+                                   &outputs, &arena_bytes, &sizes, &libs, &hosts, &heavy,
+                                   &donated)) {
+    return nullptr;
+  }
+  Ref object(type->tp_alloc(type, 0));
+  if (!object) return nullptr;
+  auto* self = reinterpret_cast<ProgramObject*>(object.get());
+  self->program = new Program();
+  Program& program = *self->program;
+  program.arena_bytes = arena_bytes;
+  program.heavy = heavy != 0;
+  if (arena_bytes < 0) {
+    PyErr_SetString(PyExc_ValueError, "arena_bytes is negative");
+    return nullptr;
+  }
+  const auto with = [&program](auto read) {
+    return [&program, read](PyObject* item) { return read(item, program); };
+  };
+  if (!open_object(path, program) || !read_specs(inputs, program.inputs)) return nullptr;
+  program.donated.resize(program.inputs.size());
+  if (!each(constants, with(read_constant)) || !read_specs(outputs, program.outputs, true) ||
+      !check_outputs(program) || !each(sizes, with(read_size)) ||
+      !each(libs, with(read_library)) || !each(hosts, with(read_host)) ||
+      !each(donated, with(read_donated))) {
+    return nullptr;
+  }
+  program.api = {kProgramAbi,    parallel_for, call_host,
+                 allocate_bytes, deallocate,   program.library.data()};
+  return object.release();
+}
+
+// --- the type
+
+PyObject* program_call(PyObject* self, PyObject* const* args, std::size_t nargsf,
+                       PyObject* kwnames) {
+  if (PyVectorcall_NARGS(nargsf) != 1 || (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0)) {
+    PyErr_SetString(PyExc_TypeError, "a program takes one list of leaves");
+    return nullptr;
+  }
+  const Program& program = as_program(self);
+  Ref held = Ref::borrow(self);
+  Ref leaves(PySequence_Tuple(args[0]));
+  if (!leaves) return nullptr;
+  if (static_cast<std::size_t>(PyTuple_GET_SIZE(leaves.get())) != program.inputs.size()) {
+    PyErr_Format(PyExc_TypeError, "a program with %zu inputs was called with %zd leaves",
+                 program.inputs.size(), PyTuple_GET_SIZE(leaves.get()));
+    return nullptr;
+  }
+  try {
+    std::vector<PyObject*> outputs(program.outputs.size());
+    if (!run_program(program, PySequence_Fast_ITEMS(leaves.get()), outputs.data())) return nullptr;
+    PyObject* list = PyList_New(static_cast<Py_ssize_t>(outputs.size()));
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (list == nullptr) {
+        Py_DECREF(outputs[i]);
+      } else {
+        PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), outputs[i]);
+      }
+    }
+    return list;
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  }
+}
+
+PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  try {
+    PyObject* object = program_new_checked(type, args, kwargs);
+    if (object != nullptr) reinterpret_cast<ProgramObject*>(object)->vectorcall = program_call;
+    return object;
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  }
+}
+
+int program_traverse(PyObject* object, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(object));
+  const auto* program = reinterpret_cast<ProgramObject*>(object)->program;
+  if (program == nullptr) return 0;
+  for (const HostCall& host : program->hosts) Py_VISIT(host.callable);
+  return 0;
+}
+
+int program_clear(PyObject* object) {
+  auto* program = reinterpret_cast<ProgramObject*>(object)->program;
+  if (program == nullptr) return 0;
+  for (HostCall& host : program->hosts) Py_XSETREF(host.callable, Py_NewRef(Py_None));
+  return 0;
+}
+
+void program_dealloc(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject_GC_UnTrack(object);
+  delete reinterpret_cast<ProgramObject*>(object)->program;
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+
+PyMemberDef program_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(ProgramObject, vectorcall), READONLY,
+     nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+template <typename Function>
+PyType_Slot slot(int id, Function function) {
+  return {id, reinterpret_cast<void*>(function)};
+}
+
+}  // namespace
+
+bool init_program(PyObject* module) {
+  PyType_Slot slots[] = {slot(Py_tp_new, program_new),
+                         slot(Py_tp_dealloc, program_dealloc),
+                         slot(Py_tp_traverse, program_traverse),
+                         slot(Py_tp_clear, program_clear),
+                         slot(Py_tp_call, PyVectorcall_Call),
+                         slot(Py_tp_members, program_members),
+                         {0, nullptr}};
+  PyType_Spec spec = {"functrans._runtime.Program", sizeof(ProgramObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+  program_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return program_type != nullptr &&
+         PyModule_AddObjectRef(module, "Program", reinterpret_cast<PyObject*>(program_type)) == 0;
+}
+
+}  // namespace functrans

@@ -1,0 +1,97 @@
+// Program: a generated shared object with what it needs to run, called without Python in between.
+#pragma once
+
+#include "common.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace functrans {
+
+// What generated code sees; version 1 of the interface is fixed by `ft_abi` in the shared object.
+struct ProgramApi {
+  std::int64_t version;
+  void (*parallel)(void (*body)(void*, std::int64_t, std::int64_t), void* arg, std::int64_t n,
+                   std::int64_t grain);
+  int (*host)(void* context, std::int64_t id, void* const* buffers, const std::int64_t* dims);
+  void* (*allocate)(std::int64_t bytes);
+  void (*release)(void* data);
+  void* const* library;
+};
+constexpr std::int64_t kProgramAbi = 1;
+
+using ProgramEntry = int (*)(const ProgramApi* api, void* context, char* const* buffers,
+                             char* arena, const std::int64_t* sizes);
+using ShapesEntry = void (*)(const std::int64_t* sizes, std::int64_t* out_dims,
+                             std::int64_t* arena_bytes);
+
+constexpr npy_intp kSymbolic = -1;
+
+struct ArraySpec {
+  PyArray_Descr* descr = nullptr;  // owned by the program
+  std::vector<npy_intp> dims;      // kSymbolic where only the call knows
+  npy_intp alias = -1;             // of an output: the input whose memory it takes
+
+  int ndim() const { return static_cast<int>(dims.size()); }
+  bool symbolic() const;
+  bool fits(PyArrayObject* np) const;  // rank and known extents
+};
+
+// A Python callable that the program calls.
+struct HostCall {
+  PyObject* callable = nullptr;  // owned by the program
+  std::vector<ArraySpec> inputs;
+  std::vector<ArraySpec> outputs;
+  bool symbolic = false;  // some extent is
+  bool borrows = false;   // it keeps none of its arguments, so they need no copies
+};
+
+struct Program {
+  void* handle = nullptr;
+  ProgramEntry entry = nullptr;
+  ShapesEntry shapes = nullptr;
+  ProgramApi api{};
+  std::vector<ArraySpec> inputs;
+  std::vector<ArraySpec> outputs;
+  std::vector<PyObject*> constants;  // C-contiguous ndarrays, owned
+  std::vector<bool> donated;         // one flag per input
+  std::vector<std::pair<int, int>> sizes;  // (input, axis)
+  std::vector<void*> library;
+  std::vector<HostCall> hosts;
+  std::int64_t arena_bytes = 0;
+  std::size_t out_dims = 0;  // of all outputs
+  bool any_donated = false;
+  bool any_alias = false;
+  bool heavy = false;
+
+  ~Program();
+};
+
+struct ProgramObject {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  Program* program;
+};
+
+extern PyTypeObject* program_type;
+inline bool is_program(PyObject* object) { return Py_TYPE(object) == program_type; }
+inline const Program& as_program(PyObject* object) {
+  return *reinterpret_cast<ProgramObject*>(object)->program;
+}
+
+// Runs on as many leaves as the program has inputs; gives new references to writeable ndarrays.
+// The caller keeps the program and the leaves alive. False with an exception set.
+bool run_program(const Program& program, PyObject* const* leaves, PyObject** outputs);
+
+// What a running call lends to host calls.
+struct CallContext {
+  const Program* program;
+  PyThreadState* thread = nullptr;  // saved while the GIL is released
+  PyObject* kept = nullptr;         // keeps memory of the call for who kept borrowed arguments
+};
+PyObject* make_kept() noexcept;  // what `kept` starts as; null without memory
+int call_host(void* context, std::int64_t id, void* const* buffers, const std::int64_t* dims);
+
+bool init_program(PyObject* module);
+
+}  // namespace functrans

@@ -1,0 +1,287 @@
+// Our own pool, because libgomp's threads spin while they wait (one busy neighbour process then
+// stops every barrier for a scheduler's slice) and do not survive a fork.
+#include "threads.h"
+
+#include "common.h"
+#include "library.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cinttypes>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace functrans {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+// Pieces per thread: a thread that loses its CPU to a neighbour holds up one piece, not its share.
+constexpr std::int64_t kPieces = 12;
+// How long a thread watches memory before it sleeps. A sleeping thread starts 5 us (quiet) to 50 us
+// (virtual machine) after it is woken; kernels of one program follow one another in less.
+constexpr std::chrono::nanoseconds kSpin{15000};
+constexpr std::size_t kStackBytes = std::size_t{4} << 20;
+// A caller wakes this many, each of which wakes two: waking takes a microsecond apiece.
+constexpr std::uint32_t kFirstWakes = 4;
+
+// `state` of a job: whether threads may still join, whether the caller sleeps, how many work.
+constexpr std::uint32_t kOpen = 1u << 31;
+constexpr std::uint32_t kCallerSleeps = 1u << 30;
+constexpr std::uint32_t kWorking = kCallerSleeps - 1;
+
+// Trivially destructible and never destroyed: threads may look at it while the process exits.
+struct Pool {
+  std::atomic<bool> taken{false};  // a caller has the pool; it alone writes the job
+  alignas(64) std::atomic<std::uint32_t> epoch{0};  // counts jobs; threads sleep on it
+  std::atomic<int> sleepers{0};
+  alignas(64) std::atomic<std::uint32_t> state{0};
+  alignas(64) std::atomic<std::int64_t> next{0};
+  alignas(64) RangeFn body = nullptr;
+  void* arg = nullptr;
+  std::int64_t n = 0;
+  std::int64_t piece = 1;
+  std::atomic<std::uint32_t> helpers{0};  // threads that may join, the caller left out
+  int started = 0;                        // these two are written by who has the pool
+  bool refused = false;                   // the system gave no more threads
+  std::atomic<int> count{0};  // 0: not yet known
+};
+
+Pool pool;
+
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value) {
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+
+void futex_wake(std::atomic<std::uint32_t>& word, int count) {
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+inline void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
+// Watches for `done` for a short while; whether it came.
+template <typename Done>
+bool spin_until(Done done) {
+  const auto end = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (done()) return true;
+      relax();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return done();
+}
+
+void run_pieces() {
+  const std::int64_t n = pool.n;
+  const std::int64_t piece = pool.piece;
+  for (;;) {
+    const std::int64_t begin = pool.next.fetch_add(piece, std::memory_order_relaxed);
+    if (begin >= n) return;
+    pool.body(pool.arg, begin, std::min(n, begin + piece));
+  }
+}
+
+// Takes part in the job of the moment, if there is one that wants help.
+void help() {
+  std::uint32_t state = pool.state.load(std::memory_order_acquire);
+  std::uint32_t helpers;
+  do {
+    helpers = pool.helpers.load(std::memory_order_relaxed);
+    if ((state & kOpen) == 0 || (state & kWorking) >= helpers) return;
+  } while (!pool.state.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel));
+  if (helpers > kFirstWakes && (state & kWorking) + 1 < helpers &&
+      pool.sleepers.load(std::memory_order_relaxed) > 0 &&
+      pool.next.load(std::memory_order_relaxed) < pool.n) {
+    futex_wake(pool.epoch, 2);
+  }
+  run_pieces();
+  state = pool.state.fetch_sub(1, std::memory_order_acq_rel) - 1;
+  if (state == kCallerSleeps) futex_wake(pool.state, 1);
+}
+
+void* work(void*) {
+  for (;;) {
+    const std::uint32_t seen = pool.epoch.load(std::memory_order_acquire);
+    help();
+    auto called = [seen] { return pool.epoch.load(std::memory_order_acquire) != seen; };
+    if (spin_until(called)) continue;
+    pool.sleepers.fetch_add(1);
+    futex_wait(pool.epoch, seen);
+    pool.sleepers.fetch_sub(1);
+  }
+  return nullptr;
+}
+
+// Threads up to `wanted`, as far as the system gives them. The pool is taken by the caller.
+void start_threads(int wanted) {
+  if (pool.started >= wanted || pool.refused) return;
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  sigset_t all, before;
+  sigfillset(&all);  // signals are for the threads that run Python
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  while (pool.started < wanted) {
+    pthread_t thread;
+    pool.refused = pthread_create(&thread, &attributes, work, nullptr) != 0;
+    if (pool.refused) break;
+    pthread_setname_np(thread, "functrans");
+    ++pool.started;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+// --- how many
+
+// CPUs that a cgroup's quota pays for, rounded up; kMaxThreads where it sets none.
+int quota_of(const char* directory) {
+  char path[PATH_MAX + 32];
+  std::snprintf(path, sizeof path, "%s/cpu.max", directory);
+  std::int64_t quota = -1;
+  std::int64_t period = -1;
+  if (std::FILE* file = std::fopen(path, "re")) {  // version 2: "max 100000" or "150000 100000"
+    if (std::fscanf(file, "%" SCNd64 " %" SCNd64, &quota, &period) != 2) quota = -1;
+    std::fclose(file);
+  } else {
+    const char* names[] = {"cpu.cfs_quota_us", "cpu.cfs_period_us"};
+    std::int64_t* values[] = {&quota, &period};
+    for (int i = 0; i < 2; ++i) {
+      std::snprintf(path, sizeof path, "%s/%s", directory, names[i]);
+      file = std::fopen(path, "re");
+      if (file == nullptr) return kMaxThreads;
+      if (std::fscanf(file, "%" SCNd64, values[i]) != 1) quota = -1;
+      std::fclose(file);
+    }
+  }
+  if (quota <= 0 || period <= 0) return kMaxThreads;
+  return static_cast<int>(std::min<std::int64_t>((quota + period - 1) / period, kMaxThreads));
+}
+
+// The least quota on the way from this process's cgroup to the root.
+int cgroup_quota() {
+  int least = std::min(quota_of("/sys/fs/cgroup"), quota_of("/sys/fs/cgroup/cpu"));
+  std::FILE* file = std::fopen("/proc/self/cgroup", "re");
+  if (file == nullptr) return least;
+  char line[PATH_MAX];
+  while (std::fgets(line, sizeof line, file) != nullptr) {
+    line[std::strcspn(line, "\n")] = 0;
+    char* controllers = std::strchr(line, ':');
+    char* path = controllers == nullptr ? nullptr : std::strchr(controllers + 1, ':');
+    if (path == nullptr) continue;
+    *path++ = 0;
+    const bool unified = controllers[1] == 0;
+    if (!unified && std::strstr(controllers + 1, "cpu") == nullptr) continue;
+    while (char* slash = std::strrchr(path, '/')) {
+      if (slash[1] != 0) {
+        char directory[PATH_MAX + 64];
+        std::snprintf(directory, sizeof directory, "/sys/fs/cgroup%s%s", unified ? "" : "/cpu",
+                      path);
+        least = std::min(least, quota_of(directory));
+      }
+      *slash = 0;
+    }
+  }
+  std::fclose(file);
+  return least;
+}
+
+int available_cpus() {
+  int cpus = 0;
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) cpus = CPU_COUNT(&set);
+  if (cpus == 0) cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));  // more than 1024 CPUs
+  return std::clamp(std::min(cpus, cgroup_quota()), 1, kMaxThreads);
+}
+
+// In the child of a fork: none of our threads came along, and who had the pool did not either.
+void reset_after_fork() {
+  const int count = pool.count.load();
+  new (&pool) Pool();
+  pool.count.store(count);
+}
+
+std::int64_t library_thread_count() { return thread_count(); }
+
+}  // namespace
+
+int thread_count() noexcept {
+  int count = pool.count.load(std::memory_order_relaxed);
+  if (count == 0) {
+    count = available_cpus();
+    pool.count.store(count, std::memory_order_relaxed);
+  }
+  return count;
+}
+
+void set_thread_count(int count) noexcept {
+  pool.count.store(std::clamp(count, 0, kMaxThreads), std::memory_order_relaxed);
+}
+
+void parallel_for(RangeFn body, void* arg, std::int64_t n, std::int64_t grain) noexcept {
+  if (n <= 0) return;
+  grain = std::max<std::int64_t>(grain, 1);
+  const int threads = n <= grain ? 1 : thread_count();
+  if (threads == 1 || pool.taken.load(std::memory_order_relaxed) ||
+      pool.taken.exchange(true, std::memory_order_acquire)) {
+    body(arg, 0, n);
+    return;
+  }
+  start_threads(threads - 1);
+  const std::int64_t grains = (n - 1) / grain + 1;
+  const std::int64_t each = (grains - 1) / (threads * kPieces) + 1;
+  const std::int64_t pieces = (grains - 1) / each + 1;
+  pool.body = body;
+  pool.arg = arg;
+  pool.n = n;
+  pool.piece = each * grain;
+  const auto helpers = static_cast<std::uint32_t>(
+      std::min<std::int64_t>(std::min(threads - 1, pool.started), pieces - 1));
+  pool.helpers.store(helpers, std::memory_order_relaxed);
+  pool.next.store(0, std::memory_order_relaxed);
+  pool.state.store(kOpen, std::memory_order_release);
+  pool.epoch.fetch_add(1);
+  if (pool.sleepers.load() > 0) {
+    futex_wake(pool.epoch, static_cast<int>(std::min(helpers, kFirstWakes)));
+  }
+  run_pieces();
+  // Who has not joined by now is not waited for.
+  std::uint32_t state = pool.state.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
+  if (state != 0 && !spin_until([] { return pool.state.load(std::memory_order_acquire) == 0; })) {
+    state = pool.state.fetch_or(kCallerSleeps, std::memory_order_acq_rel) | kCallerSleeps;
+    while (state != kCallerSleeps) {
+      futex_wait(pool.state, state);
+      state = pool.state.load(std::memory_order_acquire);
+    }
+  }
+  pool.state.store(0, std::memory_order_relaxed);
+  pool.taken.store(false, std::memory_order_release);
+}
+
+bool init_threads() {
+  if (pthread_atfork(nullptr, nullptr, reset_after_fork) != 0) {
+    PyErr_SetString(PyExc_RuntimeError, "functrans: pthread_atfork failed");
+    return false;
+  }
+  register_library("thread_count", reinterpret_cast<void*>(library_thread_count));
+  return true;
+}
+
+}  // namespace functrans

@@ -1,0 +1,23 @@
+// The pool of threads that loops of programs and library functions run on.
+#pragma once
+
+#include <cstdint>
+
+namespace functrans {
+
+using RangeFn = void (*)(void* arg, std::int64_t begin, std::int64_t end);
+
+// Runs `body` on disjoint pieces of [0, n), on this thread and on those of the pool; every piece
+// but the last is a multiple of `grain`, and they are handed out as threads ask for them. Serial
+// where the range is one piece, inside another parallel_for, and while another thread has the
+// pool. Needs no GIL; the body must neither take it nor throw.
+void parallel_for(RangeFn body, void* arg, std::int64_t n, std::int64_t grain) noexcept;
+
+// How many threads a parallel_for uses, the caller included.
+int thread_count() noexcept;
+// At least 1; 0 returns to the number of CPUs that this process may use.
+void set_thread_count(int count) noexcept;
+
+bool init_threads();  // once at import; false with an exception set
+
+}  // namespace functrans
