@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -40,8 +41,13 @@ class Backend(Protocol):
 
     name: str
 
-    def compile(self, jaxpr: Jaxpr) -> Executable:
-        """Make `jaxpr` ready to run; raises BackendError where it cannot."""
+    def compile(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
+                require_inplace: bool = False) -> Executable:
+        """Make `jaxpr` ready to run; the memory of `donated` inputs may be reused.
+
+        Raises BackendError where it cannot, and where `require_inplace` is asked for and an update
+        needs a copy.
+        """
         ...
 
 
@@ -53,11 +59,17 @@ def register_backend(backend: Backend) -> None:
     _backends[backend.name] = backend
 
 
-def get_backend(name: str = "reference") -> Backend:
-    """The backend of that name, registered here or by an entry point of another distribution.
+BUILT_IN = {"c": "functrans.lowering.c.backend", "reference": "functrans.lowering.reference"}
+"""The modules that register our own backends: imported by the first program that is compiled."""
+
+
+def get_backend(name: str = "c") -> Backend:
+    """The backend of that name: ours, or registered by an entry point of another distribution.
 
     Raises BackendError when there is none.
     """
+    if name not in _backends and name in BUILT_IN:
+        importlib.import_module(BUILT_IN[name])
     if name not in _backends:
         # lazy: an eighth of the time of `import functrans`, for those who ask for another backend
         from importlib.metadata import entry_points  # noqa: PLC0415
@@ -65,7 +77,7 @@ def get_backend(name: str = "reference") -> Backend:
         for entry in entry_points(group=ENTRY_POINTS, name=name):
             register_backend(entry.load()())
     if name not in _backends:
-        known = ", ".join(sorted(_backends))
+        known = ", ".join(sorted({*_backends, *BUILT_IN}))
         raise BackendError(f"there is no backend {name!r} (known: {known}).",
                            fix=f"register one through the entry point group {ENTRY_POINTS!r}")
     return _backends[name]

@@ -28,6 +28,16 @@ class Graph:
     outputs: list[Tensor] = field(default_factory=list)
     items: list[Tensor | Call] = field(default_factory=list)
     constants: list[tuple[Stored, np.ndarray[Any, Any]]] = field(default_factory=list)
+    _known: set[Tensor] = field(default_factory=set)
+
+    def add(self, tensor: Tensor) -> None:
+        """Put a tensor, and those that a rule made on the way to it, in the order of items."""
+        if tensor in self._known or isinstance(tensor, Stored):
+            return
+        self._known.add(tensor)
+        for x in tensor.operands:
+            self.add(x)
+        self.items.append(tensor)
 
 
 def memory_dtype(dtype: np.dtype[Any]) -> str:
@@ -68,14 +78,17 @@ def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor]) -> Sequence[Te
     if known and name in RULES:
         outs = RULES[name](eqn, operands)
         if outs is not None:
-            graph.items.extend(o for o in outs if o not in operands)
+            for out in outs:
+                graph.add(out)
             return outs
     call = calls.RULES[name](eqn, operands) if known and name in calls.RULES else None
+    if isinstance(call, Tensor):
+        graph.add(call)
+        return [call]
     if call is None:
         call = HostCall(eqn, operands, [stored(v.aval, eqn.source) for v in eqn.outvars])
-    elif isinstance(call, Tensor):
-        graph.items.append(call)
-        return [call]
+    for x in call.operands:
+        graph.add(x)
     graph.items.append(call)
     return call.results
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.dims import Size
+from functrans.core.errors import BackendError
 from functrans.core.evaluate import Program
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.prune import prune_jaxpr
@@ -41,7 +42,11 @@ class ReferenceBackend:
 
     name = "reference"
 
-    def compile(self, jaxpr: Jaxpr) -> ReferenceExecutable:
+    def compile(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
+                require_inplace: bool = False) -> ReferenceExecutable:
+        if require_inplace:
+            raise BackendError("the reference backend updates nothing in place.",
+                               fix="install a C compiler: apt-get install gcc")
         return ReferenceExecutable(jaxpr)
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from functrans._runtime import set_context_token
 
-__all__ = ["Config", "current", "debug_internal_frames", "disable_jit", "scope"]
+__all__ = ["Config", "current", "debug_internal_frames", "disable_jit", "scope",
+           "use_backend"]
 
 _FLOAT32: Final = np.dtype(np.float32)
 _INT32: Final = np.dtype(np.int32)
@@ -26,13 +27,14 @@ class Config:
 
     `float_dtype` and `int_dtype` are the dtypes that Python scalars and dtype-less creation
     functions get; `disable_jit` runs the target of `jit` eagerly; `internal_frames` keeps the
-    package's own frames in tracebacks.
+    package's own frames in tracebacks; `backend` names what compiles the programs of `jit`.
     """
 
     float_dtype: np.dtype[Any] = _FLOAT32
     int_dtype: np.dtype[Any] = _INT32
     disable_jit: bool = False
     internal_frames: bool = False
+    backend: str = "reference"
 
 
 def debug_from_environment() -> bool:
@@ -96,3 +98,15 @@ def debug_internal_frames(show: bool = True) -> Any:
     True
     """
     return scope(internal_frames=show)
+
+
+def use_backend(name: str) -> Any:
+    """Context manager: `jit` compiles with the backend of this name.
+
+    `"c"` compiles C programs, `"reference"` evaluates with NumPy; plug-ins register others.
+
+    >>> with use_backend("reference"):
+    ...     current().backend
+    'reference'
+    """
+    return scope(backend=name)

@@ -85,21 +85,23 @@ class Jit(HigherOrder):
 
 jit_p = Jit()
 
-_executables: WeakKeyDictionary[Jaxpr, Executable] = WeakKeyDictionary()
+_executables: WeakKeyDictionary[Jaxpr, dict[Any, Executable]] = WeakKeyDictionary()
 
 
-def executable_of(jaxpr: Jaxpr) -> Executable:
+def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
+                  require_inplace: bool = False) -> Executable:
     """The compiled form of a jaxpr, made once."""
-    executable = _executables.get(jaxpr)
-    if executable is None:
-        executable = _executables[jaxpr] = get_backend().compile(jaxpr)
-    return executable
+    known = _executables.setdefault(jaxpr, {})
+    key = (config.current().backend, donated, require_inplace)
+    if key not in known:
+        known[key] = get_backend(key[0]).compile(jaxpr, donated, require_inplace)
+    return known[key]
 
 
 class Traced:
     """What one trace of a function gave."""
 
-    __slots__ = ("closed_over_tracers", "consts", "jaxpr", "out_tree")
+    __slots__ = ("closed_over_tracers", "consts", "donated", "jaxpr", "out_tree")
 
     def __init__(self, fun: Callable[..., Any], tree: PyTreeDef, avals: Sequence[ShapedArray],
                  name: str) -> None:
@@ -108,6 +110,7 @@ class Traced:
         self.consts = closed.consts
         self.jaxpr = closed.jaxpr.hoist_consts()
         self.out_tree: PyTreeDef = flat.out_tree
+        self.donated: frozenset[int] = frozenset()
         self.closed_over_tracers = any(isinstance(c, Tracer) for c in closed.consts)
 
 
@@ -115,7 +118,8 @@ class JitState:
     """A jitted function's traces and what to do on calls that the runtime does not know."""
 
     def __init__(self, fun: Callable[..., Any], static: StaticArguments, donate: tuple[int, ...],
-                 inline: bool) -> None:
+                 inline: bool, require_inplace: bool) -> None:
+        self.require_inplace = require_inplace
         self.fun = fun
         self.static = static
         self.donate = donate
@@ -139,6 +143,8 @@ class JitState:
         (dynamic, keywords), fixed = self.static.split(args, kwargs)
         leaves, tree = self.flatten(dynamic, keywords)
         traced = self.trace(leaves, tree, fixed)
+        if self.donate:
+            traced.donated = self.donated_inputs(args, len(traced.consts))
         if get_trace() is None and not any(isinstance(x, Tracer) for x in leaves) \
                 and not traced.closed_over_tracers:
             return self.run(call, traced, leaves, key)
@@ -148,13 +154,33 @@ class JitState:
             outs = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.jaxpr, name=self.name)
         return tree_unflatten(traced.out_tree, outs)
 
+    def donated_inputs(self, args: tuple[Any, ...], first: int) -> frozenset[int]:
+        """The inputs of the program that are leaves of donated arguments."""
+        static = {i % len(args) if i < 0 else i for i in self.static.argnums}
+        donate = {i % len(args) if i < 0 else i for i in self.donate}
+        found: set[int] = set()
+        for i, arg in enumerate(args):
+            if i in static:
+                continue
+            count = len(tree_flatten(arg)[0])
+            if i in donate:
+                found.update(range(first, first + count))
+            first += count
+        return frozenset(found)
+
     def flatten(self, dynamic: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return flatten_args((dynamic, keywords), f"jit of {self.name}", keywords=True)
 
     def run(self, call: Any, traced: Traced, leaves: Sequence[Any], key: Any) -> Any:
-        execute = executable_of(traced.jaxpr).run
+        execute = executable_of(traced.jaxpr, traced.donated, self.require_inplace).run
         consts = [x._np if isinstance(x, ArrayBase) else np.asarray(x) for x in traced.consts]
         weak = [a.weak_type for a in traced.jaxpr.out_avals]
+        if isinstance(execute, _runtime.Program):  # the runtime calls it without us
+            outs = execute([*consts, *leaves])
+            if key is not None:
+                call.insert(key, execute, self.template(traced, len(weak)), weak, tuple(consts))
+            return tree_unflatten(traced.out_tree,
+                                  [wrap(o, w) for o, w in zip(outs, weak, strict=True)])
         dtypes_in = [a.dtype for a in traced.jaxpr.in_avals[len(consts):]]
 
         def program(arrays: Sequence[Any]) -> list[Any]:
@@ -164,11 +190,16 @@ class JitState:
 
         outs = program(leaves)
         if key is not None:
-            template = tree_unflatten(traced.out_tree, [...] * len(weak))
-            call.insert(key, program, template if is_plain(template) else
-                        functools.partial(tree_unflatten, traced.out_tree), weak)
+            call.insert(key, program, self.template(traced, len(weak)), weak)
         return tree_unflatten(traced.out_tree,
                               [wrap(o, w) for o, w in zip(outs, weak, strict=True)])
+
+    @staticmethod
+    def template(traced: Traced, count: int) -> Any:
+        """How the runtime rebuilds a result: a tree with `...` for each leaf, or a function."""
+        template = tree_unflatten(traced.out_tree, [...] * count)
+        return template if is_plain(template) else functools.partial(tree_unflatten,
+                                                                     traced.out_tree)
 
 
 def is_plain(tree: Any) -> bool:
@@ -185,12 +216,13 @@ _functions: WeakSet[Any] = WeakSet()
 
 def jit(fun: Callable[..., Any] | None = None, *, static_argnums: Any = None,
         static_argnames: Any = None, donate_argnums: Any = None, donate_argnames: Any = None,
-        inline: bool = False, keep_unused: bool = False) -> Any:
+        inline: bool = False, keep_unused: bool = False, require_inplace: bool = False) -> Any:
     """`fun` compiled for each combination of structure, shapes and dtypes of its arguments.
 
     Arguments are pytrees of arrays; those named by `static_argnums` or `static_argnames` are
     hashable Python values, and the function is traced anew for each. `donate_argnums` lets the
-    program reuse the memory of arguments. `inline` puts the equations of a call inside another
+    program reuse the memory of arguments: they cannot be used afterwards. `require_inplace` raises
+    BackendError when an update, such as `x.at[i].set(y)`, needs a copy. `inline` puts the equations of a call inside another
     traced function into that function's program. Without `fun`, returns a decorator. The result has
     `lower(*args)`, `clear_cache()` and the original as `__wrapped__`.
     Raises StaticArgumentError for an unhashable static argument, and whatever tracing raises.
@@ -206,11 +238,11 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: Any = None,
         return functools.partial(
             jit, static_argnums=static_argnums, static_argnames=static_argnames,
             donate_argnums=donate_argnums, donate_argnames=donate_argnames, inline=inline,
-            keep_unused=keep_unused)
+            keep_unused=keep_unused, require_inplace=require_inplace)
     check_callable(fun, "jit")
     static = StaticArguments.of(fun, static_argnums, static_argnames)
     donate = static.positions(donate_argnums, donate_argnames, "donate_argnums")
-    state = JitState(fun, static, donate, inline)
+    state = JitState(fun, static, donate, inline, require_inplace)
     call = _runtime.JitFunction(state.miss, static.argnums, static.argnames)
     functools.update_wrapper(call, fun, updated=())
     call.__name__ = state.name

@@ -11,8 +11,8 @@ from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from functrans.core.dims import Size
-from functrans.lowering.c.names import item_size
-from functrans.lowering.loops.call import Branch, Call, HostCall, Scan, While
+from functrans.lowering.c.names import C_TYPES, item_size
+from functrans.lowering.loops.call import Branch, Call, Gemm, HostCall, Scan, While
 from functrans.lowering.loops.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -39,6 +39,12 @@ def _(call: HostCall, out: FunctionWriter, step: int) -> None:
 
 def nbytes(t: Tensor) -> Size:
     return t.size * item_size(t.dtype)
+
+
+def most(sizes: Sequence[Size]) -> Size:
+    """At least the largest of some sizes: their sum where they are symbolic."""
+    known = [n for n in sizes if isinstance(n, int)]
+    return sum([n for n in sizes if not isinstance(n, int)], max(known, default=0))
 
 
 def slice_bytes(t: Tensor) -> Size:
@@ -145,7 +151,7 @@ def _(call: While, out: FunctionWriter) -> None:
     predicate = out.module.body(call.predicate)
     out.bodies[call].append(predicate)
     out.carries[call] = state
-    arena = max(out.bodies[call][0].arena_bytes, predicate.arena_bytes)
+    arena = most([b.arena_bytes for b in out.bodies[call]])
     out.scratch[call] = [*state.scratch(carry), arena]
 
 
@@ -175,7 +181,7 @@ def _(call: While, out: FunctionWriter, step: int) -> None:
 @prepare_call.register(Branch)
 def _(call: Branch, out: FunctionWriter) -> None:
     out.bodies[call] = [out.module.body(b) for b in call.branches]
-    out.scratch[call] = [max(b.arena_bytes for b in out.bodies[call])]
+    out.scratch[call] = [most([b.arena_bytes for b in out.bodies[call]])]
 
 
 @write_call.register(Branch)
@@ -191,3 +197,39 @@ def _(call: Branch, out: FunctionWriter, step: int) -> None:
         out.line(f"  {label} if ({body.name}(ctx, {ins}, {outs}, g, {out.offsets[step, 0]}, z)) "
                  "return 1; break;")
     out.line("}")
+
+
+GEMM = """\
+typedef struct {
+  i64 batch0, batch1, m, n, k;
+  const void *a; i64 a_batch0, a_batch1, a_row, a_col;
+  const void *b; i64 b_batch0, b_batch1, b_row, b_col;
+  void *c; i64 c_batch0, c_batch1, c_row, c_col;
+  int in_type, out_type;
+  double alpha;
+  int accumulate, a_fill_columns, b_fill_columns;
+  void *a_fill, *b_fill, *fill_arg;
+  void (*epilogue)(void *arg, i64 batch, i64 i0, i64 i1, i64 j0, i64 j1, const void *tile, i64 row);
+  void *epilogue_arg;
+} ft_gemm;
+"""
+GEMM_TYPES = ("f32", "f64", "bf16", "f16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
+
+
+@write_call.register(Gemm)
+def _(call: Gemm, out: FunctionWriter, step: int) -> None:
+    out.module.declare(GEMM)
+    (a, b), (c,) = call.operands, call.results
+    fields = [f".{name} = {out.size(n)}" for name, n in call.fields.items()]
+    for name, t, offset in (("a", a, call.a_offset), ("b", b, call.b_offset), ("c", c, 0)):
+        fields.append(f".{name} = (({C_TYPES[t.dtype]} *){out.where[t]}) + {out.size(offset)}")
+    fields.append(f".in_type = {GEMM_TYPES.index(a.dtype)}, .alpha = 1.0")
+    fields.append(f".out_type = {GEMM_TYPES.index(c.dtype)}")
+    run = f"((int (*)(const ft_gemm *)){out.library('gemm')})"
+    out.line(f"{{ const ft_gemm m = {{{', '.join(fields)}}}; if ({run}(&m)) return 2; }}")
+    f = call.fields
+    out.module.work += _work(f["batch0"] * f["batch1"] * f["m"] * f["n"] * f["k"])
+
+
+def _work(flops: Size) -> int:
+    return flops // 8 if isinstance(flops, int) else 10**6

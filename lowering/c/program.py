@@ -66,13 +66,14 @@ class ProgramText:
 
     text: str
     constants: list[np.ndarray[Any, Any]]
-    arena_bytes: int
+    arena_bytes: Size
     libs: list[str]
     hosts: list[HostCall]
     heavy: bool
     aliases: list[int]
     kernels: list[KernelText] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
+    copied: list[tuple[Tensor, str]] = field(default_factory=list)
 
 
 def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
@@ -84,14 +85,24 @@ def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
     inputs = len(graph.inputs)
     abi = ABI.replace("PARALLEL_WORK", str(PARALLEL_WORK))
     kernels = "\n".join(text.replace("NAME", name) for text, name in module.functions.items())
-    text = (f"{module.prelude.source()}\n{abi}\n{kernels}\n{''.join(module.bodies)}\n"
+    text = (f"{module.prelude.source()}\n{abi}\n{''.join(module.declarations)}{kernels}\n{''.join(module.bodies)}\n"
             "int ft_program(const ft_api *api, void *ctx, char *const *b, char *arena, "
             "const i64 *z) {\n  ft = api;\n"
             f"  return ft_main(ctx, b, b + {inputs + len(module.constants)}, b + {inputs}, "
-            "arena, z);\n}\n")
+            f"arena, z);\n}}\n{_shapes_function(graph, main.arena_bytes, module)}")
     return ProgramText(text, module.constants, main.arena_bytes, module.libs, module.hosts,
                        module.work > HEAVY_WORK, main.output_aliases, module.kernels,
-                       module.schedules)
+                       module.schedules, module.copied)
+
+
+def _shapes_function(graph: Graph, arena: Size, module: Module) -> str:
+    """What tells the runtime the shapes of the results, where sizes are symbolic."""
+    if not module.sizes:
+        return ""
+    dims = [n for t in graph.outputs for n in t.shape]
+    lines = [f"  out[{k}] = {size_text(n, module.sizes)};\n" for k, n in enumerate(dims)]
+    return ("void ft_shapes(const i64 *z, i64 *out, i64 *arena) {\n  (void)z; (void)out;\n"
+            f"{''.join(lines)}  *arena = {size_text(arena, module.sizes)};\n}}\n")
 
 
 class Module:
@@ -103,13 +114,20 @@ class Module:
         self.sizes = sizes
         self.functions: dict[str, str] = {}
         self.bodies: list[str] = []
+        self.declarations: list[str] = []
         self.constants: list[np.ndarray[Any, Any]] = []
         self.libs: list[str] = []
         self.hosts: list[HostCall] = []
         self.kernels: list[KernelText] = []
         self.schedules: list[Schedule] = []
+        self.copied: list[tuple[Tensor, str]] = []
         self.work = 0
         self._known: dict[Any, FunctionWriter] = {}
+
+    def declare(self, text: str) -> None:
+        """Put a declaration before the functions, once."""
+        if text not in self.declarations:
+            self.declarations.append(text)
 
     def kernel_name(self, text: str) -> str:
         """The name of the function with this text: equal kernels are one."""
@@ -144,9 +162,9 @@ class FunctionWriter:
         self.scratch: dict[Call, list[Size]] = {}
         self.carries: dict[Call, Carry] = {}
         self.in_place: set[Tensor] = set()
-        self.copied: list[tuple[Tensor, str]] = []
+        self.copied = module.copied
         self.output_aliases = [-1] * len(graph.outputs)
-        self.arena_bytes = 0
+        self.arena_bytes: Size = 0
 
     def write(self) -> None:
         self._place_arguments()
@@ -242,7 +260,7 @@ class FunctionWriter:
             t = self.aliases[t]
         return t
 
-    def _place_temporaries(self, texts: Sequence[KernelText | None]) -> int:
+    def _place_temporaries(self, texts: Sequence[KernelText | None]) -> Size:
         first: dict[Any, int] = {}
         last: dict[Any, int] = {}
 
@@ -272,18 +290,17 @@ class FunctionWriter:
         blocks.extend(Block(t, self.nbytes(t), first[t], last[t]) for t in first)
         arena = plan_arena(blocks)
         self.offsets = {key: f"(arena + {at})" for key, at in arena.offsets.items()}
-        end = str(arena.nbytes)
+        end: Size = arena.nbytes
         for n, (nbytes, keys) in enumerate(arena.symbolic):
-            self.lines.append(f"  const i64 s{n} = {end};\n")
+            self.line(f"const i64 s{n} = {self.size(end)};")
             self.offsets.update((key, f"(arena + s{n})") for key in keys)
-            end = f"s{n} + (({self.size(nbytes)}) + 63) / 64 * 64"
+            end = end + (nbytes + 63) // 64 * 64
         for t in first:
             self.where[t] = self.offsets[t]
-        self.symbolic_arena = None if not arena.symbolic else arena
         for t in list(self.aliases):
             root = self._root_of(t)
             self.where[t] = self.where[root]
-        return arena.nbytes
+        return end
 
     def place(self, t: Tensor | Scratch, step: int) -> str:
         if isinstance(t, Scratch):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
 from functrans.core.source import Source
 from functrans.lowering.loops.tensor import Stored, Tensor
 
-__all__ = ["Branch", "Call", "HostCall", "Scan", "While"]
+__all__ = ["Branch", "Call", "Gemm", "HostCall", "Scan", "While"]
 
 
 class Call:
@@ -83,6 +83,19 @@ class Branch(Call):
         super().__init__(operands, results, eqn.source)
         self.branches = eqn.params["branches"]
         self.has_effect = any(map(has_effect, self.branches))
+
+
+class Gemm(Call):
+    """A product of matrices; `fields` are the sizes and strides of the library's `ft_gemm`."""
+
+    name = "gemm"
+
+    def __init__(self, a: Tensor, b: Tensor, a_offset: Size, b_offset: Size,
+                 fields: Mapping[str, Size], result: Stored, source: Source | None) -> None:
+        super().__init__((a, b), (result,), source)
+        self.a_offset = a_offset
+        self.b_offset = b_offset
+        self.fields = fields
 
 
 def has_effect(jaxpr: Jaxpr) -> bool:

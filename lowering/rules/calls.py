@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functrans.core.jaxpr import Equation
 from functrans.lowering.loops.call import Branch, Call, Scan, While
 from functrans.lowering.loops.tensor import Stored, Tensor, dtype_name
+from functrans.lowering.rules import contraction
 
 __all__ = ["RULES", "results_of"]
 
@@ -33,4 +34,4 @@ def _cond(eqn: Equation, xs: list[Tensor]) -> Call | None:
     return Branch(eqn, xs, results_of(eqn))
 
 
-RULES: dict[str, CallRule] = {"scan": _scan, "while": _while, "cond": _cond}
+RULES: dict[str, CallRule] = {"scan": _scan, "while": _while, "cond": _cond, **contraction.RULES}
