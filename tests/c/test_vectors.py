@@ -37,8 +37,7 @@ INTS = tuple(d for d in NUMPY if d[0] in "iu")
 ALL = (*FLOATS, *HALVES, *INTS, "bool")
 ISAS = {"avx512": AVX512, "avx2": AVX2, "generic": GENERIC}
 CONFIGURATIONS = [("avx512", 1), ("avx512", 4), ("avx512", 8), ("avx512", 16), ("avx512", 32),
-                  ("avx2", 4), ("avx2", 8), ("avx2", 16), ("generic", 1), ("generic", 4),
-                  ("generic", 8)]
+                  ("avx2", 4), ("avx2", 8), ("avx2", 16), ("generic", 4), ("generic", 8)]
 
 
 @pytest.fixture(autouse=True)
@@ -131,6 +130,12 @@ def cases():
                        lambda p, lanes, name=name, d=d: p.op(name, (d, d), ("a", "3"), lanes),
                        lambda x, name=name: getattr(compare, f"{name}_p").evaluate(
                            x, x.dtype.type(3)))
+        for name in ("div", "rem"):
+            yield Case(f"{name}({d}, 7)", (d,), d,
+                       lambda p, lanes, name=name, d=d: p.op(
+                           name, (d, d), ("a", p.broadcast(d, lanes, p.literal(7, d))), lanes),
+                       lambda x, name=name: getattr(arithmetic, f"{name}_p").evaluate(
+                           x, x.dtype.type(7)))
         for name in ("population_count", "clz"):
             yield operation(name, (d,), d, getattr(compare, f"{name}_p").evaluate)
     for d in (*INTS, "bool"):
@@ -260,7 +265,8 @@ def same(x, y, exact_zero=True):
 
 
 @needs_gcc
-@pytest.mark.parametrize("isa, lanes", CONFIGURATIONS)
+@pytest.mark.parametrize("isa, lanes", [  # those that differ in what gcc makes of them: 3 s each
+    c for c in CONFIGURATIONS if c not in (("avx2", 4), ("avx2", 16), ("generic", 8))])
 def test_operations(isa, lanes, tmp_path):
     p = Prelude(isa_or_skip(isa))
     texts = [loop_text(p, case, k, lanes) for k, case in enumerate(CASES)]

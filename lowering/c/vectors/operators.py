@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from functrans.lowering.c.vectors.builder import DTYPES, Builder
@@ -27,6 +28,15 @@ MASK_OPERATIONS: Mapping[str, Callable[[Callable[..., str], Sequence[str]], str]
 """Operations on the masks of a kernel (booleans), from calls of the mask functions."""
 
 
+_CONSTANT = re.compile(r"(?:splat_\w+\()?(?:\([iu]\d+\))?\(?(\d+)(?:u|ll|ull)?\)*")
+
+
+def _constant(text: str) -> int | None:
+    """The value of a decimal literal, also of one that was broadcast."""
+    match = _CONSTANT.fullmatch(text)
+    return int(match[1]) if match and int(match[1]) < 2**31 else None
+
+
 def arithmetic(b: Builder, name: str, dtype: str, args: Sequence[str], lanes: int) -> str:
     """The expression `name` of values of `dtype` (no booleans)."""
     name, d = _ALIASES.get(name, name), DTYPES[dtype]
@@ -38,11 +48,14 @@ def arithmetic(b: Builder, name: str, dtype: str, args: Sequence[str], lanes: in
         return f"{back}({'-' if name == 'neg' else '~'}{args[0]})"
     if name == "square":
         return f"{b.fn('square', dtype, lanes)}({args[0]})"
-    if name.startswith("shift") and args[1].isdigit() and int(args[1]) < 8 * d.size:
+    constant = _constant(args[1]) if len(args) == 2 else None
+    if name in ("div", "rem") and constant and d.size >= 4:  # by multiplication; no special cases
+        return f"({args[0]} {'/' if name == 'div' else '%'} {constant})"
+    if name.startswith("shift") and constant is not None and constant < 8 * d.size:
         signed = name == "shift_right_arithmetic"
         t = b.type(b.int_of(dtype) if signed else b.uint_of(dtype), lanes)
         operator = "<<" if name == "shift_left" else ">>"
-        return f"(({b.type(dtype, lanes)})(({t}){args[0]} {operator} {args[1]}))"
+        return f"(({b.type(dtype, lanes)})(({t}){args[0]} {operator} {constant}))"
     if name == "select":
         mask = f"{b.fn('widen', dtype, lanes)}({args[0]})"
         return f"{b.fn('select', dtype, lanes)}({mask}, {args[1]}, {args[2]})"
