@@ -51,7 +51,7 @@ bool store(const HostCall& host, std::size_t index, PyObject* value, const Array
   if (is_array(value)) {
     if (!has_data(as_array(value))) return false;
     value = reinterpret_cast<PyObject*>(as_array(value)->np);
-  } else if (PyArray_CheckScalar(value)) {
+  } else if (PyArray_IsScalar(value, Generic)) {
     scalar = Ref(PyArray_FromScalar(value, nullptr));
     if (!scalar) return false;
     value = scalar.get();
@@ -160,7 +160,7 @@ bool call_checked(CallContext& context, const HostCall& host, void* const* buffe
 int call_host(void* context, std::int64_t id, void* const* buffers, const std::int64_t* dims) {
   auto& call = *static_cast<CallContext*>(context);
   const bool released = call.thread != nullptr;
-  if (released) PyEval_RestoreThread(call.thread);
+  if (released) restore_thread(call.thread);
   bool ok = false;
   try {
     if (id < 0 || static_cast<std::size_t>(id) >= call.program->hosts.size()) {
