@@ -86,6 +86,10 @@ PyObject* get_weak_type(PyObject* self, void*) {
   return PyBool_FromLong(as_array(self)->weak_type);
 }
 
+PyObject* get_donated(PyObject* self, void*) {
+  return PyBool_FromLong(as_array(self)->loop_type == kDonated);
+}
+
 PyObject* get_aval(PyObject* self, void*) {
   ArrayObject* array = as_array(self);
   if (array->aval == nullptr) {
@@ -110,6 +114,7 @@ PyGetSetDef array_getset[] = {
     {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
     {"weak_type", get_weak_type, nullptr, "Whether the dtype gives way as a Python scalar's does.",
      nullptr},
+    {"_donated", get_donated, nullptr, "Whether the data went to a jitted call.", nullptr},
     {"aval", get_aval, nullptr, "Abstract value: shape, dtype and weak type.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

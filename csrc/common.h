@@ -18,7 +18,21 @@
 
 #include <utility>
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 namespace functrans {
+
+// Takes the GIL back. While Python shuts down, versions before 3.14 end a thread that asks for it,
+// by unwinding, and destructors on the way would release references without the GIL: such a
+// thread stops here instead, as it does in later versions, and goes with the process.
+inline void restore_thread(PyThreadState* thread) {
+  try {
+    PyEval_RestoreThread(thread);
+  } catch (abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
 
 // An owning reference to a Python object; null means "no object, an exception may be set".
 class Ref {

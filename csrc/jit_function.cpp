@@ -2,6 +2,8 @@
 
 #include "array.h"
 #include "hooks.h"
+#include "inline_vector.h"
+#include "program.h"
 #include "signature.h"
 #include "structure.h"
 #include "trace_state.h"
@@ -26,6 +28,7 @@ struct Entry {
   Ref unflatten;                         // either this callable
   std::unique_ptr<Structure> structure;  // or this
   std::vector<bool> weak;
+  std::vector<Ref> bound;  // inputs of an exact Program before the leaves
 
   explicit Entry(const SignatureKey& k) : key(k) {}
 };
@@ -73,6 +76,7 @@ void clear_cache(JitFunctionObject* self) {
 PyObject* wrap_output(PyObject* value, bool weak) {
   if (is_exact_array(value)) {
     ArrayObject* array = as_array(value);
+    if (!has_data(array)) return nullptr;
     if (array->weak_type == weak) return Py_NewRef(value);
     Py_INCREF(array->np);
     return wrap_ndarray(array->np, weak);
@@ -88,7 +92,43 @@ PyObject* wrap_output(PyObject* value, bool weak) {
   return nullptr;
 }
 
+// The outputs of a call, in the user's containers.
+PyObject* build_result(const Entry& entry, PyObject* const* outputs, std::size_t count) {
+  if (entry.structure != nullptr) return entry.structure->build(outputs);
+  Ref list(PyList_New(static_cast<Py_ssize_t>(count)));
+  if (!list) return nullptr;
+  for (std::size_t i = 0; i < count; ++i) {
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), Py_NewRef(outputs[i]));
+  }
+  return PyObject_CallOneArg(entry.unflatten.get(), list.get());
+}
+
+// A compiled program: from leaves to Arrays without lists or Python in between.
+PyObject* run_compiled(const Entry& entry, const Signature& signature) {
+  const Program& program = as_program(entry.program.get());
+  InlineVector<PyObject*, 32> inputs;
+  PyObject* const* leaves = signature.leaves.data();
+  if (!entry.bound.empty()) {
+    for (const Ref& one : entry.bound) inputs.push_back(one.get());
+    for (PyObject* leaf : signature.leaves) inputs.push_back(leaf);
+    leaves = inputs.data();
+  }
+  const std::size_t count = program.outputs.size();
+  InlineVector<PyObject*, 32> outputs;
+  for (std::size_t i = 0; i < count; ++i) outputs.push_back(nullptr);
+  if (!run_program(program, leaves, outputs.data())) return nullptr;
+  bool ok = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    outputs[i] = wrap_ndarray(reinterpret_cast<PyArrayObject*>(outputs[i]), entry.weak[i]);
+    ok &= outputs[i] != nullptr;
+  }
+  PyObject* result = ok ? build_result(entry, outputs.data(), count) : nullptr;
+  for (PyObject* one : outputs) Py_XDECREF(one);
+  return result;
+}
+
 PyObject* run_entry(const Entry& entry, Signature& signature) {
+  if (is_program(entry.program.get())) return run_compiled(entry, signature);
   Ref leaves(PyList_New(static_cast<Py_ssize_t>(signature.leaves.size())));
   if (!leaves) return nullptr;
   for (std::size_t i = 0; i < signature.leaves.size(); ++i) {
@@ -208,8 +248,24 @@ PyObject* jit_call(PyObject* self, PyObject* const* args, std::size_t nargsf, Py
   }
 }
 
+// Whether the entry of a compiled program fits it: run_compiled trusts that.
+bool check_program(const Entry& entry) {
+  if (!is_program(entry.program.get())) {
+    if (entry.bound.empty()) return true;
+    PyErr_SetString(PyExc_TypeError, "insert: only a Program takes bound arguments");
+    return false;
+  }
+  const Program& program = as_program(entry.program.get());
+  const std::size_t inputs = entry.bound.size() + entry.key.leaves;
+  if (program.inputs.size() == inputs && program.outputs.size() == entry.weak.size()) return true;
+  PyErr_Format(PyExc_ValueError,
+               "insert: the program has %zu inputs and %zu outputs, the call %zu and %zu",
+               program.inputs.size(), program.outputs.size(), inputs, entry.weak.size());
+  return false;
+}
+
 PyObject* jit_insert_checked(JitFunctionObject* self, KeyObject* key, PyObject* program,
-                             PyObject* structure, PyObject* flags) {
+                             PyObject* structure, PyObject* flags, PyObject* bound) {
   EntryPtr entry = std::make_shared<Entry>(*key->key);
   entry->program = Ref::borrow(program);
   Ref weak(PySequence_Tuple(flags));
@@ -219,6 +275,12 @@ PyObject* jit_insert_checked(JitFunctionObject* self, KeyObject* key, PyObject* 
     if (flag < 0) return nullptr;
     entry->weak.push_back(flag != 0);
   }
+  Ref leading(PySequence_Tuple(bound));
+  if (!leading) return nullptr;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leading.get()); ++i) {
+    entry->bound.push_back(Ref::borrow(PyTuple_GET_ITEM(leading.get(), i)));
+  }
+  if (!check_program(*entry)) return nullptr;
   if (PyCallable_Check(structure)) {
     entry->unflatten = Ref::borrow(structure);
   } else {
@@ -257,8 +319,11 @@ PyObject* jit_insert_checked(JitFunctionObject* self, KeyObject* key, PyObject* 
 }
 
 PyObject* jit_insert(PyObject* self, PyObject* args) {
-  PyObject *key, *program, *structure, *flags;
-  if (!PyArg_ParseTuple(args, "O!OOO:insert", key_type, &key, &program, &structure, &flags)) {
+  Ref none(PyTuple_New(0));
+  if (!none) return nullptr;
+  PyObject *key, *program, *structure, *flags, *bound = none.get();
+  if (!PyArg_ParseTuple(args, "O!OOO|O:insert", key_type, &key, &program, &structure, &flags,
+                        &bound)) {
     return nullptr;
   }
   if (!PyCallable_Check(program)) {
@@ -267,7 +332,7 @@ PyObject* jit_insert(PyObject* self, PyObject* args) {
   }
   try {
     return jit_insert_checked(as_jit(self), reinterpret_cast<KeyObject*>(key), program, structure,
-                              flags);
+                              flags, bound);
   } catch (const std::bad_alloc&) {
     return PyErr_NoMemory();
   }
@@ -330,6 +395,7 @@ int jit_traverse(PyObject* object, visitproc visit, void* arg) {
       if (entry.use_count() > (self->cache->last == entry ? 2 : 1)) continue;
       Py_VISIT(entry->program.get());
       Py_VISIT(entry->unflatten.get());
+      for (const Ref& one : entry->bound) Py_VISIT(one.get());
       for (PyObject* key : entry->key.objects) Py_VISIT(key);
       if (entry->structure != nullptr) {
         if (const int status = entry->structure->traverse(visit, arg)) return status;
@@ -401,7 +467,8 @@ int key_traverse(PyObject* object, visitproc visit, void* arg) {
 
 PyMethodDef jit_methods[] = {
     {"insert", jit_insert, METH_VARARGS,
-     "insert(key, program, out_structure, weak_flags): what later calls with this key run."},
+     "insert(key, program, out_structure, weak_flags, bound=()): what later calls with this key "
+     "run; bound: arrays that a Program takes before the leaves."},
     {"cache_clear", jit_cache_clear, METH_NOARGS, "Forget all entries."},
     {"cache_size", jit_cache_size, METH_NOARGS, "Number of entries."},
     {"__reduce__", jit_reduce, METH_NOARGS, nullptr},

@@ -135,8 +135,9 @@ bool run_flat(const LoopTable& table, const Loop& loop, const Operands& in, PyAr
     for (int i = 0; i < in.nin; ++i) {
       if (in.arrays[i] != nullptr) held[i] = hold_data(in.arrays[i]);
     }
-    Py_BEGIN_ALLOW_THREADS loop.function(data, &count, strides, loop.data);
-    Py_END_ALLOW_THREADS
+    PyThreadState* thread = PyEval_SaveThread();
+    loop.function(data, &count, strides, loop.data);
+    restore_thread(thread);
   } else {
     loop.function(data, &count, strides, loop.data);
   }
@@ -207,7 +208,7 @@ bool run_strided(const LoopTable& table, const Loop& loop, const Operands& in, i
       std::memcpy(pointers, data, sizeof(char*) * nop);  // loops may advance their pointers
       loop.function(pointers, count, strides, loop.data);
     } while (next(iterator));
-    if (saved != nullptr) PyEval_RestoreThread(saved);
+    if (saved != nullptr) restore_thread(saved);
     ok = true;
   }
   ok = NpyIter_Deallocate(iterator) == NPY_SUCCEED && ok;

@@ -78,7 +78,7 @@ Outcome run_matmul(PyObject* a, PyObject* b, PyObject** result) {
     const Ref held_y = hold_data(y);
     PyThreadState* saved = release ? PyEval_SaveThread() : nullptr;
     matmul_ufunc->functions[loop](data, dims, strides, loop_data);
-    if (saved != nullptr) PyEval_RestoreThread(saved);
+    if (saved != nullptr) restore_thread(saved);
   }
   *result = wrap_ndarray(reinterpret_cast<PyArrayObject*>(out.release()));
   return *result == nullptr ? Outcome::error : Outcome::done;

@@ -223,13 +223,13 @@ bool open_object(PyObject* path, Program& program) {
   const char* name = PyBytes_AS_STRING(bytes);
   bool whole = false;
   const char* error = nullptr;
-  Py_BEGIN_ALLOW_THREADS
+  PyThreadState* thread = PyEval_SaveThread();
   whole = is_whole(name);
   if (whole) {
     program.handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (program.handle == nullptr) error = dlerror();
   }
-  Py_END_ALLOW_THREADS
+  restore_thread(thread);
   if (!whole) {
     PyErr_Format(PyExc_OSError, "cannot load %S: the file is cut short", path);
     return false;

@@ -247,7 +247,7 @@ bool Call::run() {
   if (program.heavy) context.thread = PyEval_SaveThread();
   const int status =
       program.entry(&program.api, &context, buffers.data(), arena, sizes.data());
-  if (program.heavy) PyEval_RestoreThread(context.thread);
+  if (program.heavy) restore_thread(context.thread);
   if (PyErr_Occurred()) return false;
   if (status == 0) return true;
   if (status == 2) {

@@ -288,12 +288,13 @@ std::uint64_t Signature::hash() const {
 SignatureKey::SignatureKey(const Signature& signature)
     : hash(signature.hash()),
       words(signature.words.begin(), signature.words.end()),
-      objects(signature.objects.begin(), signature.objects.end()) {
+      objects(signature.objects.begin(), signature.objects.end()),
+      leaves(signature.leaves.size()) {
   for (PyObject* object : objects) Py_INCREF(object);
 }
 
 SignatureKey::SignatureKey(const SignatureKey& other)
-    : hash(other.hash), words(other.words), objects(other.objects) {
+    : hash(other.hash), words(other.words), objects(other.objects), leaves(other.leaves) {
   for (PyObject* object : objects) Py_INCREF(object);
 }
 

@@ -60,6 +60,7 @@ struct SignatureKey {
   std::uint64_t hash = 0;
   std::vector<std::uint64_t> words;
   std::vector<PyObject*> objects;  // owned
+  std::size_t leaves = 0;          // how many the call has
 
   SignatureKey() = default;
   SignatureKey(const SignatureKey& other);

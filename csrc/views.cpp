@@ -178,7 +178,7 @@ PyObject* sum_over(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
       add(pointers, &outer, strides, data);
     }
   }
-  if (saved != nullptr) PyEval_RestoreThread(saved);
+  if (saved != nullptr) restore_thread(saved);
   return wrap_ndarray(reinterpret_cast<PyArrayObject*>(out.release()), x->weak_type);
 }
 

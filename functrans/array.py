@@ -14,7 +14,7 @@ import numpy as np
 from functrans import _runtime
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray
-from functrans.core.errors import ArgumentError
+from functrans.core.errors import ArgumentError, DonatedArrayError
 from functrans.core.source import user_source
 from functrans.core.tree import known_leaf
 from functrans.device import CPU, Device
@@ -71,6 +71,8 @@ def _number_format(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def array_repr(x: Any) -> str:
     """`Array([1., 2.], dtype=float32)`."""
     dtype = f"dtype={x.dtype.name}{', weak_type=True' if x.weak_type else ''})"
+    if x._donated:
+        return f"Array(<donated>, shape={x.shape}, {dtype}"
     if x.size == 0:
         return f"Array([], {'' if x.shape == (0,) else f'shape={x.shape}, '}{dtype}"
     text = np.array2string(_number_format(x._np), separator=", ", prefix="Array(",
@@ -106,6 +108,16 @@ def array_html(x: Any) -> str:
     return f'<table title="{text}"><caption>{text}</caption>{rows}</table>'
 
 
+def raise_donated(x: Any) -> None:
+    """What happens when the data of a donated array is asked for."""
+    raise DonatedArrayError(
+        f"the data of this {dtypes.short_name(x.dtype)}[{','.join(map(str, x.shape))}] is gone.",
+        where=user_source(),
+        why="it was given to a jitted call by donate_argnums, and its memory is another array's.",
+        fix="x = f(x)  # go on with the result, or do not donate x")
+
+
 _runtime.set_array_type(Array)
 _runtime.set_operator_fallbacks(
-    {"aval": ShapedArray, "repr": array_repr, "str": array_str, "format": array_format})
+    {"aval": ShapedArray, "repr": array_repr, "str": array_str, "format": array_format,
+     "donated": raise_donated})
