@@ -85,20 +85,20 @@ def _normal_exponent(dtype: np.dtype[Any]) -> int:
 # ------------------------------------------------------------------------------- order, signs
 
 
-@rule(*COMMUTATIVE, law="c + x = x + c")
+@rule(*COMMUTATIVE, of=Literal, law="c + x = x + c")
 def literal_second(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     if type(x) is Literal and type(y) is not Literal:
         return r(eqn.primitive, y, x)
     return None
 
 
-@rule(neg_p, law="-(-x) = x")
+@rule(neg_p, of=neg_p, law="-(-x) = x")
 def double_negation(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, neg_p)
     return inner.invars[0] if inner else None
 
 
-@rule(neg_p, law="-(x * c) = x * -c")
+@rule(neg_p, of=(mul_p, div_p), law="-(x * c) = x * -c")
 def negated_scaling(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, mul_p, div_p)
     if inner is None or not r.once(x) or type(inner.invars[1]) is not Literal \
@@ -107,13 +107,13 @@ def negated_scaling(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return r(inner.primitive, inner.invars[0], r(neg_p, inner.invars[1]))
 
 
-@rule(neg_p, law="-(x - y) = y - x (integers)")
+@rule(neg_p, of=sub_p, law="-(x - y) = y - x (integers)")
 def negated_difference(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, sub_p)
     return r(sub_p, *inner.invars[::-1]) if inner and is_integer(x) else None
 
 
-@rule(abs_p, law="|-x| = |x|, ||x|| = |x|")
+@rule(abs_p, of=(neg_p, abs_p), law="|-x| = |x|, ||x|| = |x|")
 def absolute_of_sign(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, neg_p, abs_p)
     if inner is None or kind(x) not in "if":
@@ -124,13 +124,13 @@ def absolute_of_sign(r: Rewriter, eqn: Equation, x: Atom) -> Results:
 # ------------------------------------------------------------------------------- sums
 
 
-@rule(add_p, law="x + -0.0 = x, x + 0 = x (integers)")
+@rule(add_p, of=Literal, law="x + -0.0 = x, x + 0 = x (integers)")
 def sum_with_zero(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     zero = -0.0 if kind(x) == "f" else 0
     return x if is_literal(y, zero) and kind(x) != "c" else None
 
 
-@rule(add_p, law="x + (-y) = x - y")
+@rule(add_p, of=neg_p, law="x + (-y) = x - y")
 def sum_with_negative(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     if inner := r.made(y, neg_p):
         return r(sub_p, x, inner.invars[0])
@@ -139,7 +139,7 @@ def sum_with_negative(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     return None
 
 
-@rule(add_p, mul_p, law="(x + c) + d = x + (c + d) (integers)")
+@rule(add_p, mul_p, of=Literal, law="(x + c) + d = x + (c + d) (integers)")
 def two_literals(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     inner = r.made(x, eqn.primitive)
     if inner and is_integer(x) and type(y) is Literal and type(inner.invars[1]) is Literal:
@@ -147,12 +147,12 @@ def two_literals(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     return None
 
 
-@rule(sub_p, law="x - 0 = x")
+@rule(sub_p, of=Literal, law="x - 0 = x")
 def difference_with_zero(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     return x if is_literal(y, 0.0) and kind(x) != "c" else None
 
 
-@rule(sub_p, law="x - (-y) = x + y")
+@rule(sub_p, of=neg_p, law="x - (-y) = x + y")
 def difference_with_negative(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     inner = r.made(y, neg_p)
     return r(add_p, x, inner.invars[0]) if inner else None
@@ -166,19 +166,19 @@ def difference_with_itself(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Resu
 # ------------------------------------------------------------------------------- products
 
 
-@rule(mul_p, law="x * 1 = x, x * -1 = -x")
+@rule(mul_p, of=Literal, law="x * 1 = x, x * -1 = -x")
 def product_with_one(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     if is_literal(y, 1) and kind(x) != "c":
         return x
     return r(neg_p, x) if kind(x) in "if" and is_literal(y, -1) else None
 
 
-@rule(mul_p, and_p, law="x * 0 = 0, x & 0 = 0 (integers)")
+@rule(mul_p, and_p, of=Literal, law="x * 0 = 0, x & 0 = 0 (integers)")
 def product_with_zero(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     return r.full(0, eqn.outvars[0].aval) if kind(x) in "iub" and is_literal(y, 0) else None
 
 
-@rule(mul_p, law="(x * a) * b = x * (a * b) where a or b is a power of two")
+@rule(mul_p, of=Literal, law="(x * a) * b = x * (a * b) where a or b is a power of two")
 def two_scalings(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     inner = r.made(x, mul_p)
     if inner is None or kind(x) != "f" or type(y) is not Literal:
@@ -193,19 +193,22 @@ def two_scalings(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     return None
 
 
-@rule(mul_p, div_p, law="(-x) * (-y) = x * y, (-x) * c = x * -c")
+@rule(mul_p, div_p, of=neg_p, law="(-x) * (-y) = x * y, (-x) * c = x * -c, (-x) * y = -(x * y)")
 def product_of_negatives(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
-    inner = r.made(x, neg_p)
-    if inner is None or kind(x) not in "if" or (eqn.primitive is div_p and kind(x) != "f"):
+    if kind(x) not in ("if" if eqn.primitive is mul_p else "f"):
         return None
-    if other := r.made(y, neg_p):
-        return r(eqn.primitive, inner.invars[0], other.invars[0])
-    if type(y) is Literal:
-        return r(eqn.primitive, inner.invars[0], r(neg_p, y))
-    return None
+    left, right = r.made(x, neg_p), r.made(y, neg_p)
+    a = left.invars[0] if left else x
+    b = right.invars[0] if right else y
+    if left and type(b) is Literal:
+        return r(eqn.primitive, a, r(neg_p, b))
+    if right and type(a) is Literal:
+        return r(eqn.primitive, r(neg_p, a), b)
+    product = r(eqn.primitive, a, b)
+    return product if left and right else r(neg_p, product)
 
 
-@rule(div_p, law="x / 1 = x, x / c = x * (1 / c) where c is a power of two")
+@rule(div_p, of=Literal, law="x / 1 = x, x / c = x * (1 / c) where c is a power of two")
 def quotient_by_literal(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     if is_literal(y, 1) and kind(x) != "c":
         return x
@@ -214,7 +217,7 @@ def quotient_by_literal(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results
     return None
 
 
-@rule(div_p, law="1 / sqrt(x) = rsqrt(x)")
+@rule(div_p, of=sqrt_p, law="1 / sqrt(x) = rsqrt(x)")
 def inverse_root(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     inner = r.made(y, sqrt_p)
     if inner and is_literal(x, 1) and r.once(y) and kind(x) == "f":
@@ -248,7 +251,7 @@ def _power(r: Rewriter, x: Atom, n: int) -> Atom:
     return r(mul_p, square, x) if n % 2 else square
 
 
-@rule(pow_p, law="x ** 2.0 = x * x, and other small integers; 1 ** y = 1")
+@rule(pow_p, of=Literal, law="x ** 2.0 = x * x, and other small integers; 1 ** y = 1")
 def power_of_literal(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     if is_literal(x, 1) and kind(x) == "f":
         return r.full(1, eqn.outvars[0].aval)
@@ -266,17 +269,17 @@ def idempotent(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     return x if x is y else None
 
 
-@rule(max_p, law="max(x, -inf) = x")
+@rule(max_p, of=Literal, law="max(x, -inf) = x")
 def maximum_with_least(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     return x if kind(x) == "f" and is_literal(y, -np.inf) else None
 
 
-@rule(min_p, law="min(x, inf) = x")
+@rule(min_p, of=Literal, law="min(x, inf) = x")
 def minimum_with_greatest(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     return x if kind(x) == "f" and is_literal(y, np.inf) else None
 
 
-@rule(max_p, min_p, law="max(max(x, c), d) = max(x, max(c, d))")
+@rule(max_p, min_p, of=Literal, law="max(max(x, c), d) = max(x, max(c, d))")
 def two_limits(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     inner = r.made(x, eqn.primitive)
     if inner and type(y) is Literal and type(inner.invars[1]) is Literal:
@@ -284,7 +287,7 @@ def two_limits(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     return None
 
 
-@rule(not_p, law="not (not x) = x, not (x == y) = (x != y)")
+@rule(not_p, of=(not_p, eq_p, ne_p), law="not (not x) = x, not (x == y) = (x != y)")
 def negated_relation(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, not_p, eq_p, ne_p)
     if inner is None or (inner.primitive is not not_p and not r.once(x)):
@@ -294,7 +297,7 @@ def negated_relation(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return r(ne_p if inner.primitive is eq_p else eq_p, *inner.invars)
 
 
-@rule(and_p, or_p, law="x & true = x, x | false = x, x | true = true (booleans)")
+@rule(and_p, or_p, of=Literal, law="x & true = x, x | false = x, x | true = true (booleans)")
 def logic_with_literal(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     if type(y) is not Literal or kind(x) != "b":
         return None
@@ -303,7 +306,7 @@ def logic_with_literal(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     return r.full(eqn.primitive is or_p, eqn.outvars[0].aval)
 
 
-@rule(or_p, xor_p, law="x | 0 = x, x ^ 0 = x (integers)")
+@rule(or_p, xor_p, of=Literal, law="x | 0 = x, x ^ 0 = x (integers)")
 def bits_with_zero(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     return x if is_literal(y, 0) else None
 
@@ -328,7 +331,7 @@ def chosen_case(r: Rewriter, eqn: Equation, which: Atom, *cases: Atom) -> Result
     return cases[0] if all(c is cases[0] for c in cases) else None
 
 
-@rule(select_n_p, law="where(not p, x, y) = where(p, y, x)")
+@rule(select_n_p, of=not_p, law="where(not p, x, y) = where(p, y, x)")
 def negated_choice(r: Rewriter, eqn: Equation, which: Atom, *cases: Atom) -> Results:
     inner = r.made(which, not_p)
     if inner and len(cases) == 2 and kind(which) == "b":
@@ -336,7 +339,7 @@ def negated_choice(r: Rewriter, eqn: Equation, which: Atom, *cases: Atom) -> Res
     return None
 
 
-@rule(select_n_p, law="where(p, where(p, x, y), z) = where(p, x, z)")
+@rule(select_n_p, of=select_n_p, law="where(p, where(p, x, y), z) = where(p, x, z)")
 def choice_within_choice(r: Rewriter, eqn: Equation, which: Atom, *cases: Atom) -> Results:
     news = list(cases)
     for i, case in enumerate(cases):
@@ -354,7 +357,8 @@ def same_type(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return x if x.aval.dtype == eqn.params["new_dtype"] else None
 
 
-@rule(convert_element_type_p, law="a lossless conversion before another is left out")
+@rule(convert_element_type_p, of=convert_element_type_p,
+      law="a lossless conversion before another is left out")
 def two_conversions(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, convert_element_type_p)
     if inner is None or not is_lossless(inner.invars[0].aval.dtype, x.aval.dtype):
@@ -371,7 +375,7 @@ def is_lossless(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
     return np.can_cast(source, target, "safe")
 
 
-@rule(real_p, imag_p, law="real(complex(x, y)) = x, imag(complex(x, y)) = y")
+@rule(real_p, imag_p, of=complex_p, law="real(complex(x, y)) = x, imag(complex(x, y)) = y")
 def part_of_complex(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, complex_p)
     if inner is None:
@@ -379,13 +383,13 @@ def part_of_complex(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return r.shaped(inner.invars[eqn.primitive is imag_p], eqn.outvars[0].aval)
 
 
-@rule(complex_p, law="complex(real(z), imag(z)) = z")
+@rule(complex_p, of=real_p, law="complex(real(z), imag(z)) = z")
 def complex_of_parts(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     re, im = r.made(x, real_p), r.made(y, imag_p)
     return re.invars[0] if re and im and re.invars[0] is im.invars[0] else None
 
 
-@rule(conj_p, law="conj(conj(z)) = z")
+@rule(conj_p, of=conj_p, law="conj(conj(z)) = z")
 def double_conjugate(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, conj_p)
     return inner.invars[0] if inner else None

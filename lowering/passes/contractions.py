@@ -102,13 +102,14 @@ def _places_without_units(x: Atom) -> dict[int, int]:
 
 @rule(dot_general_p, law="contracted axes in the order of x")
 def ordered_pairs(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
-    d = Dims.of(eqn)
-    if list(d.cx) == sorted(d.cx):
+    first = eqn.params["dimension_numbers"][0][0]
+    if len(first) < 2 or list(first) == sorted(first):
         return None
+    d = Dims.of(eqn)
     return dot(r, eqn, x, y, d.cx, d.cy, d.bx, d.by)
 
 
-@rule(dot_general_p, law="transpose(x) . y = x . y over other axes")
+@rule(dot_general_p, of=transpose_p, law="transpose(x) . y = x . y over other axes")
 def transposed_operand(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     d = Dims.of(eqn)
     left, right = r.made(x, transpose_p), r.made(y, transpose_p)
@@ -129,7 +130,7 @@ def _in_order(eqn: Equation, free: Axes) -> bool:
     return before == sorted(before)
 
 
-@rule(transpose_p, law="transpose(x . y) = y . x")
+@rule(transpose_p, of=dot_general_p, law="transpose(x . y) = y . x")
 def transposed_product(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, dot_general_p)
     if inner is None or not r.once(x):
@@ -149,7 +150,8 @@ def transposed_product(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return None
 
 
-@rule(dot_general_p, law="reshape(x) . y = reshape(x . y) where x has fewer free axes")
+@rule(dot_general_p, of=reshape_p,
+      law="reshape(x) . y = reshape(x . y) where x has fewer free axes")
 def split_free_axes(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     d = Dims.of(eqn)
     left, right = r.made(x, reshape_p), r.made(y, reshape_p)
@@ -190,9 +192,9 @@ def _unsplit(source: Atom, x: Atom, kept: Axes) -> dict[int, int] | None:
 
 @rule(dot_general_p, law="an outer product is a product of broadcasts")
 def outer_product(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
-    d = Dims.of(eqn)
-    if d.cx:
+    if eqn.params["dimension_numbers"][0][0]:
         return None
+    d = Dims.of(eqn)
     aval = eqn.outvars[0].aval
     nb, nx = len(d.bx), len(d.fx)
     factors = []
@@ -206,8 +208,11 @@ def outer_product(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
 
 @rule(dot_general_p, law="x . y without free axes = sum(x * y)")
 def inner_product(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    aval = eqn.outvars[0].aval
+    if len(aval.shape) > len(eqn.params["dimension_numbers"][1][0]):
+        return None
     d = Dims.of(eqn)
-    if d.fx or d.fy or is_narrow(x) or x.aval.dtype != eqn.outvars[0].aval.dtype:
+    if is_narrow(x) or x.aval.dtype != aval.dtype:
         return None
     order = d.bx + d.cx
     y = transpose(r, y, _inverse(order, d.by + d.cy))
@@ -224,7 +229,7 @@ def _inverse(order: Axes, axes: Axes) -> list[int]:
 # ------------------------------------------------------------------------------- less to do
 
 
-@rule(dot_general_p, law="broadcast(x) . y = broadcast(x . sum(y))")
+@rule(dot_general_p, of=broadcast_in_dim_p, law="broadcast(x) . y = broadcast(x . sum(y))")
 def repeated_operand(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     d = Dims.of(eqn)
     if r.made(x, broadcast_in_dim_p):
@@ -270,7 +275,8 @@ def _after(axis: int, gone: Axes) -> int:
     return axis - sum(g < axis for g in gone)
 
 
-@rule(reduce_sum_p, law="sum(x . y) = sum(x) . y, and over a shared axis a contraction")
+@rule(reduce_sum_p, of=dot_general_p,
+      law="sum(x . y) = sum(x) . y, and over a shared axis a contraction")
 def sum_of_product(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, dot_general_p)
     if inner is None or not r.once(x):
@@ -291,7 +297,8 @@ def sum_of_product(r: Rewriter, eqn: Equation, x: Atom) -> Results:
                [_after(d.bx[i], gone_x) for i in kept], [_after(d.by[i], gone_y) for i in kept])
 
 
-@rule(dot_general_p, law="(x * c) . y = (x . y) * c where the result is smaller than x")
+@rule(dot_general_p, of=(mul_p, div_p, neg_p),
+      law="(x * c) . y = (x . y) * c where the result is smaller than x")
 def scaled_operand(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     if x.aval.dtype == dtypes.float16 or eqn.outvars[0].aval.dtype != x.aval.dtype:
         return None
@@ -332,7 +339,7 @@ def _scaling(eqn: Equation) -> tuple[Atom | None, tuple[Atom, ...]]:
     return None, ()
 
 
-@rule(reduce_sum_p, law="sum(broadcast(x) * broadcast(y)) = x . y")
+@rule(reduce_sum_p, of=mul_p, law="sum(broadcast(x) * broadcast(y)) = x . y")
 def sum_of_products(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     """Where both factors have axes of their own, so that their product is larger than both."""
     inner = r.made(x, mul_p)
@@ -371,7 +378,7 @@ def sum_of_products(r: Rewriter, eqn: Equation, x: Atom) -> Results:
 # ------------------------------------------------------------------------------- types
 
 
-@rule(dot_general_p, law="f32(x) . f32(y) = x . y accumulated in f32")
+@rule(dot_general_p, of=convert_element_type_p, law="f32(x) . f32(y) = x . y accumulated in f32")
 def converted_operands(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     left, right = r.made(x, convert_element_type_p), r.made(y, convert_element_type_p)
     if left is None or right is None or x.aval.dtype != dtypes.float32 \

@@ -14,7 +14,7 @@ from functrans.primitives.barrier import (
     optimization_barrier_p,
     stop_gradient_p,
 )
-from functrans.primitives.broadcast import reduce_sum_p
+from functrans.primitives.broadcast import broadcast_in_dim_p, reduce_sum_p
 from functrans.primitives.compare import clamp_p
 from functrans.primitives.differentiable import add_any_p
 from functrans.primitives.reduce import reduce_or_p
@@ -29,7 +29,8 @@ def identity(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return x
 
 
-@rule(add_any_p, law="0 + x = x (the sign of a zero cotangent is not kept)")
+@rule(add_any_p, of=(Literal, broadcast_in_dim_p),
+      law="0 + x = x (the sign of a zero cotangent is not kept)")
 def cotangent_with_zero(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     for a, b in ((x, y), (y, x)):
         value = r.constant(a)

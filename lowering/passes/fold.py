@@ -48,7 +48,7 @@ def count_of_one(r: Rewriter, eqn: Equation) -> Results:
     return r.full(0, eqn.outvars[0].aval)
 
 
-@FOLD.rule(Primitive, law="f(literals) = literal")
+@FOLD.rule(Primitive, of=Literal, law="f(literals) = literal")
 def value_of_literals(r: Rewriter, eqn: Equation, *operands: Any) -> Results:
     if not operands:
         return None

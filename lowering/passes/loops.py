@@ -14,6 +14,7 @@ from typing import Any
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.core.prune import has_effects
+from functrans.lowering.passes.cse import literal_key
 from functrans.lowering.passes.rewrite import Results, Rewriter, Table
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
 from functrans.primitives.callback import pure_callback_p
@@ -67,6 +68,26 @@ def substituted(jaxpr: Jaxpr, env: Mapping[Atom, Atom], invars: Sequence[Var],
         eqns.append(eqn)
     return Jaxpr((), tuple(invars), tuple(eqns), tuple([env.get(a, a) for a in jaxpr.outvars]),
                  name=jaxpr.name)
+
+
+def is_same_program(a: Jaxpr, b: Jaxpr) -> bool:
+    """Whether two bodies have the same equations but for the names of variables."""
+    if a is b:
+        return True
+    if len(a.eqns) != len(b.eqns) or len(a.invars) != len(b.invars):
+        return False
+    name: dict[Atom, Atom] = dict(zip(a.invars, b.invars, strict=True))
+
+    def agree(xs: Sequence[Atom], ys: Sequence[Atom]) -> bool:
+        return len(xs) == len(ys) and all(
+            literal_key(x) == literal_key(y) if isinstance(x, Literal) and isinstance(y, Literal)
+            else name.get(x) is y for x, y in zip(xs, ys, strict=True))
+
+    for e, f in zip(a.eqns, b.eqns, strict=True):
+        if e.primitive is not f.primitive or e.params != f.params or not agree(e.invars, f.invars):
+            return False
+        name.update(zip(e.outvars, f.outvars, strict=True))
+    return agree(a.outvars, b.outvars)
 
 
 class Constants:
@@ -321,7 +342,7 @@ def known_choice(r: Rewriter, eqn: Equation, index: Atom, *operands: Atom) -> Re
     branches = eqn.params["branches"]
     if isinstance(index, Literal):
         return r.inline(branches[int(index.value)], operands, eqn.source)
-    if all(b is branches[0] for b in branches):
+    if all(is_same_program(b, branches[0]) for b in branches):
         return r.inline(branches[0], operands, eqn.source)
     return None
 

@@ -55,7 +55,7 @@ def same_shape(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return x if x.aval.shape == eqn.params["new_sizes"] else None
 
 
-@rule(reshape_p, law="reshape(reshape(x)) = reshape(x)")
+@rule(reshape_p, of=reshape_p, law="reshape(reshape(x)) = reshape(x)")
 def two_reshapes(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, reshape_p)
     return reshape(r, inner.invars[0], eqn.params["new_sizes"]) if inner else None
@@ -69,7 +69,7 @@ def reshaped_scalar(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return None if x.aval.shape else r.shaped(x, eqn.outvars[0].aval)
 
 
-@rule(reshape_p, law="axes of size 1 beside a broadcast are made by it")
+@rule(reshape_p, of=broadcast_in_dim_p, law="axes of size 1 beside a broadcast are made by it")
 def reshaped_broadcast(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, broadcast_in_dim_p)
     shape = eqn.params["new_sizes"]
@@ -91,8 +91,11 @@ def same_shape_repeated(r: Rewriter, eqn: Equation, x: Atom) -> Results:
 @rule(broadcast_in_dim_p, law="new axes of size 1 are a reshape")
 def nothing_repeated(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     shape = eqn.params["shape"]
-    if not x.aval.shape or without_units(shape) != without_units(x.aval.shape):
+    if without_units(shape) != without_units(x.aval.shape):
         return None
+    if not x.aval.shape:  # repeated, though once, unless it was an array before
+        inner = r.made(x, reshape_p)
+        return reshape(r, inner.invars[0], shape) if inner else None
     return reshape(r, x, shape)
 
 
@@ -105,7 +108,7 @@ def stretched_axes(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return broadcast(r, reshape(r, x, without_units(sizes)), eqn.params["shape"], dims)
 
 
-@rule(broadcast_in_dim_p, law="broadcast(broadcast(x)) = broadcast(x)")
+@rule(broadcast_in_dim_p, of=broadcast_in_dim_p, law="broadcast(broadcast(x)) = broadcast(x)")
 def two_broadcasts(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, broadcast_in_dim_p)
     if inner is None:
@@ -124,7 +127,7 @@ def identity_permutation(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return x if permutation == tuple(range(len(permutation))) else None
 
 
-@rule(transpose_p, law="transpose(transpose(x)) = transpose(x)")
+@rule(transpose_p, of=transpose_p, law="transpose(transpose(x)) = transpose(x)")
 def two_transposes(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, transpose_p)
     if inner is None:
@@ -139,7 +142,7 @@ def moved_units(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return reshape(r, x, eqn.outvars[0].aval.shape) if moved == sorted(moved) else None
 
 
-@rule(transpose_p, law="transpose(broadcast(x)) = broadcast(transpose(x))")
+@rule(transpose_p, of=broadcast_in_dim_p, law="transpose(broadcast(x)) = broadcast(transpose(x))")
 def transposed_broadcast(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, broadcast_in_dim_p)
     if inner is None:
@@ -151,7 +154,8 @@ def transposed_broadcast(r: Rewriter, eqn: Equation, x: Atom) -> Results:
                      sorted(places))
 
 
-@rule(transpose_p, law="transpose(reshape(x)) = reshape(transpose(x)) for axes of size 1")
+@rule(transpose_p, of=reshape_p,
+      law="transpose(reshape(x)) = reshape(transpose(x)) for axes of size 1")
 def transposed_units(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, reshape_p)
     if inner is None:
@@ -179,7 +183,7 @@ def reversed_axes(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return r(rev_p, source, dimensions=kept) if inner or len(kept) < len(dims) else None
 
 
-@rule(rev_p, law="rev(broadcast(x)) = broadcast(rev(x))")
+@rule(rev_p, of=broadcast_in_dim_p, law="rev(broadcast(x)) = broadcast(rev(x))")
 def reversed_broadcast(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, broadcast_in_dim_p)
     if inner is None:
@@ -202,7 +206,7 @@ def slice_of_all(r: Rewriter, eqn: Equation, x: Atom) -> Results:
         and not any(eqn.params["start_indices"]) else None
 
 
-@rule(slice_p, law="x[a:][b:] = x[a + b:]")
+@rule(slice_p, of=slice_p, law="x[a:][b:] = x[a + b:]")
 def two_slices(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, slice_p)
     if inner is None or not is_static(inner.invars[0].aval.shape):
@@ -216,7 +220,7 @@ def two_slices(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return _slice(r, inner.invars[0], starts, limits, strides)
 
 
-@rule(slice_p, law="broadcast(x)[a:b] = broadcast(x[a:b])")
+@rule(slice_p, of=broadcast_in_dim_p, law="broadcast(x)[a:b] = broadcast(x[a:b])")
 def slice_of_broadcast(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, broadcast_in_dim_p)
     if inner is None:
@@ -229,7 +233,7 @@ def slice_of_broadcast(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return broadcast(r, source, eqn.outvars[0].aval.shape, dims)
 
 
-@rule(slice_p, law="concatenate(x, y)[:len(x)] = x")
+@rule(slice_p, of=concatenate_p, law="concatenate(x, y)[:len(x)] = x")
 def slice_of_joined(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, concatenate_p)
     if inner is None or not is_static(x.aval.shape):
@@ -270,10 +274,10 @@ def joined_pieces(r: Rewriter, eqn: Equation, *pieces: Atom) -> Results:
     kept = [x for x in flat if x.aval.shape[axis] != 0] or flat[:1]
     if len(kept) == 1:
         return kept[0]
-    return r(concatenate_p, *kept, dimension=axis) if len(kept) != len(pieces) else None
+    return r(concatenate_p, *kept, dimension=axis) if kept != list(pieces) else None
 
 
-@rule(concatenate_p, law="concatenate(full(c), full(c)) = full(c)")
+@rule(concatenate_p, of=broadcast_in_dim_p, law="concatenate(full(c), full(c)) = full(c)")
 def joined_scalars(r: Rewriter, eqn: Equation, *pieces: Atom) -> Results:
     inners = [r.made(x, broadcast_in_dim_p) for x in pieces]
     scalars = {inner.invars[0] if inner else None for inner in inners}
@@ -283,7 +287,7 @@ def joined_scalars(r: Rewriter, eqn: Equation, *pieces: Atom) -> Results:
     return r.shaped(first, eqn.outvars[0].aval)
 
 
-@rule(concatenate_p, law="concatenate(x[:n], x[n:]) = x")
+@rule(concatenate_p, of=slice_p, law="concatenate(x[:n], x[n:]) = x")
 def joined_slices(r: Rewriter, eqn: Equation, *pieces: Atom) -> Results:
     axis = eqn.params["dimension"]
     news = [pieces[0]]

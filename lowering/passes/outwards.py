@@ -36,7 +36,7 @@ def _scalar(r: Rewriter, x: Atom) -> Atom | None:
     return inner.invars[0] if inner and not inner.invars[0].aval.shape else None
 
 
-@rule(Elementwise, law="a scalar stands for any shape")
+@rule(Elementwise, of=broadcast_in_dim_p, law="a scalar stands for any shape")
 def scalar_operands(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
     if len(operands) < 2 or not eqn.outvars[0].aval.shape:
         return None
@@ -49,7 +49,7 @@ def scalar_operands(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
     return r(eqn.primitive, *news, **eqn.params)
 
 
-@rule(select_n_p, law="a repeated selector is a scalar")
+@rule(select_n_p, of=broadcast_in_dim_p, law="a repeated selector is a scalar")
 def scalar_selector(r: Rewriter, eqn: Equation, which: Atom, *cases: Atom) -> Results:
     scalar = _scalar(r, which)
     if scalar is None or scalar is which:
@@ -57,7 +57,7 @@ def scalar_selector(r: Rewriter, eqn: Equation, which: Atom, *cases: Atom) -> Re
     return r(select_n_p, scalar, *cases)
 
 
-@rule(*POINTWISE, law="f(broadcast(x), broadcast(y)) = broadcast(f(x, y))")
+@rule(*POINTWISE, of=broadcast_in_dim_p, law="f(broadcast(x), broadcast(y)) = broadcast(f(x, y))")
 def repeated_operands(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
     shape = eqn.outvars[0].aval.shape
     if not shape:
@@ -82,12 +82,12 @@ def repeated_operands(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
     return broadcast(r, _applied(r, eqn, news), shape, axes)
 
 
-@rule(*POINTWISE, law="f(reshape(x), reshape(y)) = reshape(f(x, y))")
+@rule(*POINTWISE, of=reshape_p, law="f(reshape(x), reshape(y)) = reshape(f(x, y))")
 def reshaped_operands(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
     return _moved(r, eqn, operands, reshape_p)
 
 
-@rule(*POINTWISE, law="f(transpose(x), transpose(y)) = transpose(f(x, y))")
+@rule(*POINTWISE, of=transpose_p, law="f(transpose(x), transpose(y)) = transpose(f(x, y))")
 def transposed_operands(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
     if any(x.aval.shape and not r.once(x) and _scalar(r, x) is None for x in operands):
         return None  # x would be transposed besides

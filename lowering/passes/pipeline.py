@@ -42,10 +42,10 @@ def simplify_with(rules: Dispatch, jaxpr: Jaxpr, log: list[Change] | None = None
             bodies[found] = found
         return found
 
+    rewriter = Rewriter(rules, simplify_body, log)
     for _ in range(MAX_SWEEPS):
         before = jaxpr
-        jaxpr = _without_dead_code(jaxpr, log)
-        jaxpr = Rewriter(rules, jaxpr, simplify_body, log).sweep(jaxpr)
+        jaxpr = rewriter.sweep(_without_dead_code(jaxpr, log))
         if jaxpr is before:
             break
     return jaxpr

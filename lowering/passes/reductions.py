@@ -60,7 +60,7 @@ def single_elements(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return r(eqn.primitive, x, axes=tuple([d - sum(u < d for u in units) for d in kept]))
 
 
-@rule(*ALL, law="sum(sum(x)) = sum(x)")
+@rule(*ALL, of=ALL, law="sum(sum(x)) = sum(x)")
 def two_reductions(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, eqn.primitive)
     if inner is None or not r.once(x):
@@ -71,7 +71,7 @@ def two_reductions(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return r(eqn.primitive, source, axes=tuple(axes))
 
 
-@rule(*IDEMPOTENT, law="max(broadcast(x)) = broadcast(max(x))")
+@rule(*IDEMPOTENT, of=broadcast_in_dim_p, law="max(broadcast(x)) = broadcast(max(x))")
 def extremum_of_broadcast(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, broadcast_in_dim_p)
     if inner is None or any(x.aval.shape[d] == 0 for d in eqn.params["axes"]):
@@ -79,7 +79,7 @@ def extremum_of_broadcast(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return _of_broadcast(r, eqn, inner)
 
 
-@rule(reduce_sum_p, law="sum(broadcast(x)) = broadcast(sum(x)) * n")
+@rule(reduce_sum_p, of=broadcast_in_dim_p, law="sum(broadcast(x)) = broadcast(sum(x)) * n")
 def sum_of_broadcast(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, broadcast_in_dim_p)
     if inner is None:
@@ -95,9 +95,12 @@ def sum_of_broadcast(r: Rewriter, eqn: Equation, x: Atom) -> Results:
         return None
     if not set(eqn.params["axes"]) - set(dims):  # nothing that is repeated is summed
         return _of_broadcast(r, eqn, inner)
-    out = r(mul_p, inner.invars[0], r.scalar(count, x.aval.dtype))
-    params = {**inner.params}
-    return _of_broadcast(r, eqn, Equation(inner.primitive, (out,), inner.outvars, params))
+    axes = eqn.params["axes"]
+    total = reduce_sum(r, inner.invars[0], tuple([i for i, d in enumerate(dims) if d in axes]))
+    total = r(mul_p, total, r.scalar(count, x.aval.dtype))
+    kept = _rest(len(x.aval.shape), axes)
+    return broadcast(r, total, eqn.outvars[0].aval.shape,
+                     [kept.index(d) for d in dims if d not in axes])
 
 
 def _fits(count: int, x: Atom) -> bool:
@@ -120,7 +123,7 @@ def _of_broadcast(r: Rewriter, eqn: Equation, inner: Equation) -> Atom:
                      [kept.index(d) for d in dims if d not in axes])
 
 
-@rule(*ALL, law="sum(transpose(x)) = transpose(sum(x))")
+@rule(*ALL, of=transpose_p, law="sum(transpose(x)) = transpose(sum(x))")
 def reduced_transpose(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, transpose_p)
     if inner is None:
@@ -131,7 +134,8 @@ def reduced_transpose(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return transpose(r, out, [sorted(kept).index(d) for d in kept])
 
 
-@rule(*ALL, law="sum(reshape(x)) = reshape(sum(x)) for axes of size 1, or over all axes")
+@rule(*ALL, of=reshape_p,
+      law="sum(reshape(x)) = reshape(sum(x)) for axes of size 1, or over all axes")
 def reduced_reshape(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, reshape_p)
     if inner is None:
@@ -148,7 +152,7 @@ def reduced_reshape(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return reshape(r, r(eqn.primitive, source, axes=own), eqn.outvars[0].aval.shape)
 
 
-@rule(reduce_sum_p, law="sum(-x) = -sum(x)")
+@rule(reduce_sum_p, of=neg_p, law="sum(-x) = -sum(x)")
 def sum_of_negatives(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, neg_p)
     if inner is None or not r.once(x) or dtypes.kind(x.aval.dtype) not in "if":

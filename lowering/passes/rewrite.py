@@ -28,6 +28,8 @@ __all__ = ["Change", "Results", "Rewriter", "Rule", "Table", "equation_text"]
 Results = Atom | tuple[Atom, ...] | None
 """What a rule returns: the atoms in place of the results, or None where it does not apply."""
 
+NEAR = 3  # rules look at the makers of operands, at their operands, and rarely at those of these
+
 
 class Change(NamedTuple):
     """One rewrite: which pass and law, at which line of the user, and the equation as text."""
@@ -50,11 +52,12 @@ class Rule:
     table: str
     law: str
     on: tuple[Primitive | type, ...]
+    of: tuple[Primitive | type, ...]
     function: Callable[..., Results]
 
-    def fits(self, primitive: Primitive) -> bool:
+    def fits(self, primitive: Primitive, makers: frozenset[Any]) -> bool:
         return any(primitive is p or (isinstance(p, type) and isinstance(primitive, p))
-                   for p in self.on)
+                   for p in self.on) and (not self.of or not makers.isdisjoint(self.of))
 
 
 class Table:
@@ -64,33 +67,40 @@ class Table:
         self.name = name
         self.rules: list[Rule] = []
 
-    def rule(self, *on: Primitive | type, law: str) -> Callable[..., Any]:
-        """Decorator: enter a function for some primitives, or for the classes of primitives."""
+    def rule(self, *on: Primitive | type, law: str,
+             of: Primitive | type | tuple[Primitive | type, ...] = ()) -> Callable[..., Any]:
+        """Decorator: enter a function for some primitives, or for the classes of primitives.
+
+        It is tried where an operand is made by one of the primitives `of`, or is a `Literal`;
+        where `of` is not given, always.
+        """
         def enter(function: Callable[..., Results]) -> Callable[..., Results]:
-            self.rules.append(Rule(self.name, law, on, function))
+            self.rules.append(Rule(self.name, law, on, of if isinstance(of, tuple) else (of,),
+                                   function))
             return function
         return enter
 
 
 class Dispatch:
-    """The rules of several tables by primitive."""
+    """The rules of several tables by primitive and by what makes its operands."""
 
     def __init__(self, tables: Sequence[Table]) -> None:
         self._rules = [rule for table in tables for rule in table.rules]
-        self._by_primitive: dict[Primitive, tuple[Rule, ...]] = {}
+        self._known: dict[Any, tuple[Rule, ...]] = {}
 
-    def __getitem__(self, primitive: Primitive) -> tuple[Rule, ...]:
-        found = self._by_primitive.get(primitive)
+    def rules(self, primitive: Primitive, makers: frozenset[Any]) -> tuple[Rule, ...]:
+        """The rules to try; `makers` are the primitives of the operands, and `Literal`."""
+        found = self._known.get((primitive, makers))
         if found is None:
-            found = tuple(rule for rule in self._rules if rule.fits(primitive))
-            self._by_primitive[primitive] = found
+            found = tuple(rule for rule in self._rules if rule.fits(primitive, makers))
+            self._known[primitive, makers] = found
         return found
 
 
 class Rewriter:
-    """One sweep: the equations emitted so far, and what rules ask about them."""
+    """A sweep, and the next: the equations emitted so far, and what rules ask about them."""
 
-    def __init__(self, rules: Dispatch, jaxpr: Jaxpr, simplify: Callable[[Jaxpr], Jaxpr],
+    def __init__(self, rules: Dispatch, simplify: Callable[[Jaxpr], Jaxpr],
                  log: list[Change] | None = None) -> None:
         self.rules = rules
         self.log = log
@@ -100,9 +110,13 @@ class Rewriter:
         self._source: Source | None = None
         self._makers: dict[Atom, Equation] = {}
         self._known: dict[Any, tuple[Atom, ...]] = {}
+        self._keys: dict[Equation, Any] = {}
         self._literals: dict[Any, Literal] = {}
-        self._uses = _count_uses(jaxpr)
+        self._uses: dict[Atom, int] = {}
         self._decided: set[str] = set()
+        # equations that no rule applied to, and variables near which something changed since
+        self._tried: set[Equation] = set()
+        self._dirty: dict[Atom, int] = {}
 
     # ------------------------------------------------------------------ what rules ask and do
 
@@ -117,7 +131,7 @@ class Rewriter:
 
     def once(self, x: Atom) -> bool:
         """Whether x is known to be used once: rewriting its only reader leaves it dead."""
-        return self._uses.get(x, 2) <= 1
+        return self._uses.get(x, 0) <= 1
 
     def constant(self, x: Atom) -> Any:
         """The NumPy scalar that every element of x is, or None."""
@@ -152,8 +166,7 @@ class Rewriter:
         """Emit a new equation, itself simplified: the atoms of its results."""
         uses = self._uses
         for a in eqn.invars:
-            if a in uses:
-                uses[a] += 1
+            uses[a] = uses.get(a, 0) + 1
         return self.process(eqn)
 
     def intern(self, literal: Literal) -> Literal:
@@ -163,9 +176,23 @@ class Rewriter:
     # ------------------------------------------------------------------ the sweep
 
     def sweep(self, jaxpr: Jaxpr) -> Jaxpr:
-        """The rewritten program; `jaxpr` itself when no rule applies."""
+        """The rewritten program; `jaxpr` itself when no rule applies.
+
+        A further sweep tries rules only near what changed since the last one.
+        """
+        uses = count_uses(jaxpr)
+        if self._tried:
+            self._dirty = {v: NEAR for v, n in uses.items() if self._uses.get(v, 0) != n}
+            self._tried.intersection_update(jaxpr.eqns)
+            if not self._dirty and len(self._tried) == len(jaxpr.eqns):
+                return jaxpr
+        self._uses = uses
+        self.eqns, self._makers, self._known = [], {}, {}
+        self._decided = set()
+        self.changed = False
         env: dict[Atom, Atom] = {}
-        self._run(jaxpr, env, {}, False, None)
+        self._run(jaxpr, env, {}, None, None)
+        self._tried.update(self.eqns)
         if not self.changed:
             return jaxpr
         return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(self.eqns),
@@ -179,7 +206,10 @@ class Rewriter:
         sizes = _sizes_of_operands(jaxpr.invars, operands)
         # a size that the body decides gets another name where that name is taken
         sizes.update((n, Dim.fresh("n")) for n in jaxpr.decided_names & self._decided)
-        self._run(jaxpr, env, {n: s for n, s in sizes.items() if s != Dim(n)}, True, source)
+        uses = count_uses(jaxpr)
+        for var, operand in env.items():
+            self._uses[operand] = self._uses.get(operand, 0) + uses.get(var, 0)
+        self._run(jaxpr, env, {n: s for n, s in sizes.items() if s != Dim(n)}, uses, source)
         return tuple([self._read(a, env) for a in jaxpr.outvars])
 
     def _read(self, atom: Atom, env: dict[Atom, Atom]) -> Atom:
@@ -190,26 +220,35 @@ class Rewriter:
             found = env[atom] = self.intern(atom)
         return found
 
-    def _run(self, jaxpr: Jaxpr, env: dict[Atom, Atom], sizes: dict[str, Any], fresh: bool,
-             caller: Source | None) -> None:
-        """Process the equations of a program; those of an inlined one make `fresh` variables.
+    def _run(self, jaxpr: Jaxpr, env: dict[Atom, Atom], sizes: dict[str, Any],
+             body_uses: dict[Atom, int] | None, caller: Source | None) -> None:
+        """Process the equations of a program.
 
-        `env` maps variables and literals to atoms of the new program where they differ, `sizes`
-        the names of sizes.
+        `env` maps variables and literals to atoms of the new program where they differ, `sizes` the
+        names of sizes. The equations of an inlined body, of which `body_uses` says how often each
+        variable is read, define variables of their own.
         """
         log = self.log
+        fresh = body_uses is not None
         read = env.get
+        dirty, tried = self._dirty, self._tried
         for eqn in jaxpr.eqns:
             outvars = eqn.outvars
             same = not fresh
             ins = []
+            near = 0
             for a in eqn.invars:
                 b = read(a)
                 if b is None:
                     b = a if type(a) is Var else self._read(a, env)
                 if b is not a:
                     same = False
+                elif b in dirty and dirty[b] > near:
+                    near = dirty[b]
                 ins.append(b)
+            if same and not near and eqn in tried and self._keys.get(eqn) not in self._known:
+                self._append(eqn)
+                continue
             self._source = source = eqn.source or caller
             if eqn.primitive.higher_order:
                 call = eqn.primitive.called(ins, **eqn.params)  # type: ignore[attr-defined]
@@ -219,68 +258,91 @@ class Rewriter:
                         log.append(Change("inline", "a call is its body", source,
                                           eqn.primitive.name, f"{len(call[0].eqns)} equations"))
                     env.update(zip(outvars, results, strict=True))
+                    self._merge_uses(outvars, results, body_uses)
                     sizes.update((n, s) for n, s in _sizes_of_operands(outvars, results).items()
                                  if s != Dim(n))
                     continue
-                self._decided |= eqn.primitive.decided_sizes(eqn.params)
             if not same:
                 params: Mapping[str, Any] = eqn.params
+                news = outvars
                 if sizes:
                     known = {**sizes, **_sizes_of_operands(eqn.invars, ins)}
                     params = {k: substitute(v, known) for k, v in params.items()}
                     news = tuple([Var(v.aval.substitute(known)) for v in outvars])
-                else:
-                    news = tuple([Var(v.aval) for v in outvars]) if fresh else outvars
+                elif fresh:
+                    news = tuple([Var(v.aval) for v in outvars])
+                if news is not outvars:
+                    self._merge_uses(outvars, news, body_uses)
                 eqn = Equation(eqn.primitive, tuple(ins), news, params, source)
             results = self.process(eqn)
+            if results is outvars and same and near > 1:
+                dirty.update((v, max(dirty.get(v, 0), near - 1)) for v in outvars)
             if results is not outvars:
                 env.update(zip(outvars, results, strict=True))
                 if not fresh:
                     self.changed = True
-                    self._merge_uses(outvars, results)
+
+    def _append(self, eqn: Equation) -> None:
+        """Add an equation that no rule applies to."""
+        self.eqns.append(eqn)
+        makers = self._makers
+        for v in eqn.outvars:
+            makers[v] = eqn
+        key = self._keys.get(eqn)
+        if key is not None:
+            self._known[key] = eqn.outvars
+        if eqn.primitive.higher_order:
+            self._decided |= eqn.primitive.decided_sizes(eqn.params)
 
     def process(self, eqn: Equation) -> tuple[Atom, ...]:
         """Add an equation to the new program, or what the rules make of it: its results' atoms."""
         primitive = eqn.primitive
         key = None if primitive.has_effect else key_of(eqn)
-        results: tuple[Atom, ...]
         if key is not None:
             known = self._known.get(key)
             if known is not None:
                 if self.log is not None:
                     self.log.append(Change("cse", "the same operation on the same operands",
                                            eqn.source, equation_text(eqn), "merged"))
+                self._merge_uses(eqn.outvars, known)
                 return known
-        for rule in self.rules[primitive]:
-            found = rule.function(self, eqn, *eqn.invars)
+        makers = self._makers
+        operands = eqn.invars
+        made_by = frozenset([makers[a].primitive if a in makers else type(a) for a in operands])
+        for rule in self.rules.rules(primitive, made_by):
+            found = rule.function(self, eqn, *operands)
             if found is not None:
                 results = found if isinstance(found, tuple) else (found,)
                 self.changed = True
                 if self.log is not None:
                     self.log.append(Change(rule.table, rule.law, eqn.source, equation_text(eqn),
                                            ", ".join(map(self._made_text, results))))
-                break
-        else:
-            self.eqns.append(eqn)
-            results = eqn.outvars
-            for v in results:
-                self._makers[v] = eqn
+                if key is not None:
+                    self._known[key] = results
+                self._merge_uses(eqn.outvars, results)
+                return results
         if key is not None:
-            self._known[key] = results
-        return results
+            self._keys[eqn] = key
+        if eqn not in self._tried:
+            self._dirty.update(dict.fromkeys(eqn.outvars, NEAR))
+        self._append(eqn)
+        return eqn.outvars
 
-    def _merge_uses(self, olds: Sequence[Var], news: Sequence[Atom]) -> None:
+    def _merge_uses(self, olds: Sequence[Var], news: Sequence[Atom],
+                    olds_uses: dict[Atom, int] | None = None) -> None:
+        """What read the old variables reads the new ones."""
         uses = self._uses
-        for old, new in zip(olds, news):
-            if new in uses and new is not old:
-                uses[new] += uses.get(old, 0)
+        given = uses if olds_uses is None else olds_uses
+        for old, new in zip(olds, news, strict=True):
+            if new is not old:
+                uses[new] = uses.get(new, 0) + given.get(old, 0)
 
     def _made_text(self, atom: Atom) -> str:
         eqn = self._makers.get(atom)
         return equation_text(eqn) if eqn is not None else _atom_text(atom)
 
 
-def _count_uses(jaxpr: Jaxpr) -> dict[Atom, int]:
+def count_uses(jaxpr: Jaxpr) -> dict[Atom, int]:
     """How often each variable is read, by equations and outputs."""
     uses: dict[Atom, int] = {}
     for eqn in jaxpr.eqns:

@@ -7,6 +7,7 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.check import check_jaxpr
 from functrans.core.evaluate import interpret
+from functrans.core.jaxpr import Jaxpr, Literal, literal_text
 from functrans.lowering.passes.pipeline import simplify
 
 
@@ -31,7 +32,8 @@ def simplified(fun, *args, rtol=1e-5, atol=1e-6):
     log = []
     after = simplify(before, log)
     check_jaxpr(after)
-    assert simplify(after) is after, f"not a fixpoint:\n{after}\n{simplify(after)}"
+    again = []
+    assert simplify(after, again) is after, "\n".join(map(str, again))
     assert [a.aval.dtype for a in after.outvars] == [a.aval.dtype for a in before.outvars]
     assert all(eqn.source is not None for eqn in after.eqns)
     assert bool(log) == (after is not before)
@@ -45,6 +47,34 @@ def golden(fun, *args, text, **tolerances):
     """Assert that the simplified program of `fun` reads as `text`, whatever the line breaks."""
     actual = str(simplified(fun, *args, **tolerances))
     assert actual.split() == text.split(), actual
+
+
+def spelled(jaxpr):
+    """A program in one line: `c = mul a b; d = neg c -> d`, without types."""
+    names = {}
+
+    def name(atom):
+        if isinstance(atom, Literal):
+            return literal_text(atom.value)
+        return names.setdefault(atom, "abcdefghijklmnopqrstuvwxyz"[len(names)])
+
+    def value(x):
+        if isinstance(x, Jaxpr):
+            return f"{{{spelled(x)}}}"
+        if isinstance(x, tuple):
+            return f"({','.join(map(value, x))})"
+        return str(x)
+
+    lines = []
+    for var in (*jaxpr.constvars, *jaxpr.invars):
+        name(var)
+    for eqn in jaxpr.eqns:
+        ins = " ".join(map(name, eqn.invars))
+        params = " ".join(f"{k}={value(v)}" for k, v in eqn.params.items()
+                          if not (k, v) == ("weak_type", False))
+        outs = " ".join(map(name, eqn.outvars))
+        lines.append(f"{outs} = {eqn.primitive.name}{f'[{params}]' if params else ''} {ins}")
+    return "; ".join(lines) + f" -> {' '.join(map(name, jaxpr.outvars))}"
 
 
 RNG = np.random.default_rng(0)

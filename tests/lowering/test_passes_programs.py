@@ -27,7 +27,8 @@ def check_same(fun, arrays, tolerance=1e-8):
     jaxpr, consts = program_of(fun, *arrays)
     after = simplify(jaxpr)
     check_jaxpr(after)
-    assert simplify(after) is after, f"not a fixpoint:\n{after}\n{simplify(after)}"
+    log = []
+    assert simplify(after, log) is after, "\n".join(map(str, log))
     actual = interpret(after, [*consts, *arrays])
     expected = interpret(jaxpr, [*consts, *arrays])
     for a, b in zip(actual, expected, strict=True):
