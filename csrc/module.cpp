@@ -7,6 +7,7 @@
 #include "common.h"
 #include "eager_op.h"
 #include "frames.h"
+#include "gemm.h"
 #include "hooks.h"
 #include "jit_function.h"
 #include "program.h"
@@ -162,6 +163,7 @@ PYBIND11_MODULE(_runtime, m) {
       !init_jit_function(m.ptr()) || PyModule_AddFunctions(m.ptr(), functions) != 0) {
     throw py::error_already_set();
   }
+  register_gemm_library();
   m.def("memory_stats", stats_dict,
         "Bytes in use, peak, cached and their bound; counts of allocations.");
   m.def("clear_memory_cache", clear_memory_cache, py::call_guard<py::gil_scoped_release>(),

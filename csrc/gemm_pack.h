@@ -1,0 +1,235 @@
+// Packing of operands into panels, compiled once per instruction set like gemm_micro.h.
+
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+
+struct Bf16 {
+  u16 bits;
+};
+struct F16 {
+  u16 bits;
+};
+
+template <int Bytes>
+struct SignedOf {
+  using type = int;
+};
+template <>
+struct SignedOf<8> {
+  using type = long long;
+};
+
+inline float as_float(u32 bits) {
+  float value;
+  __builtin_memcpy(&value, &bits, 4);
+  return value;
+}
+
+template <typename T>
+inline T widened(T x) {
+  return x;
+}
+inline float widened(Bf16 x) { return as_float(static_cast<u32>(x.bits) << 16); }
+// Shifted into place and scaled by 2**112; infinity and NaN get the wider exponent.
+inline float widened(F16 x) {
+  const u32 magnitude = (x.bits & 0x7fffu) << 13;
+  const float scaled = as_float(magnitude) * 0x1p112f;
+  u32 bits;
+  __builtin_memcpy(&bits, &scaled, 4);
+  bits = (x.bits & 0x7c00u) == 0x7c00u ? (magnitude | 0x7f800000u) : bits;
+  return as_float(bits | (x.bits & 0x8000u) << 16);
+}
+
+template <int... I>
+struct Indices {};
+template <int N, int... I>
+struct MakeIndices : MakeIndices<N - 1, N - 1, I...> {};
+template <int... I>
+struct MakeIndices<0, I...> {
+  using type = Indices<I...>;
+};
+
+#if defined(__clang__) || __GNUC__ >= 12
+#define FUNCTRANS_SHUFFLE(x, y, Index, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define FUNCTRANS_SHUFFLE(x, y, Index, ...) __builtin_shuffle(x, y, Index{__VA_ARGS__})
+#endif
+
+// One round of a transposition: lanes with the bit `Half` of the first row change places with lanes
+// without it of the second.
+template <int Half, typename T, int... I>
+inline __attribute__((always_inline)) void exchange(typename Vector<T>::type& first,
+                                                    typename Vector<T>::type& second,
+                                                    Indices<I...>) {
+  constexpr int L = Vector<T>::lanes;
+  using Index [[maybe_unused]] = typename Vector<typename SignedOf<sizeof(T)>::type>::type;
+  const typename Vector<T>::type x = first, y = second;
+  first = FUNCTRANS_SHUFFLE(x, y, Index, ((I & Half) ? I - Half + L : I)...);
+  second = FUNCTRANS_SHUFFLE(x, y, Index, ((I & Half) ? I + L : I + Half)...);
+}
+
+// An L x L block in place, in log2(L) rounds.
+template <typename T, int Half = Vector<T>::lanes / 2>
+inline __attribute__((always_inline)) void transpose_block(typename Vector<T>::type* rows) {
+  constexpr int L = Vector<T>::lanes;
+#pragma GCC unroll 16
+  for (int r = 0; r < L; ++r) {
+    if ((r & Half) == 0) {
+      exchange<Half, T>(rows[r], rows[r + Half], typename MakeIndices<L>::type{});
+    }
+  }
+  if constexpr (Half > 1) transpose_block<T, Half / 2>(rows);
+}
+
+// One panel whose rows are adjacent along k: blocks of L x L.
+template <typename T>
+void pack_along_k(const T* source, i64 row, i64 rows, i64 k, int width, T* packed) {
+  constexpr int L = Vector<T>::lanes;
+  i64 p = 0;
+  for (; p + L <= k; p += L) {
+    for (i64 r0 = 0; r0 < rows; r0 += L) {
+      typename Vector<T>::type block[L];
+#pragma GCC unroll 16
+      for (int r = 0; r < L; ++r) {
+        block[r] = r0 + r < rows ? load(source + (r0 + r) * row + p)
+                                 : (typename Vector<T>::type){};
+      }
+      transpose_block<T>(block);
+      const int filled = width - r0 < L ? static_cast<int>(width - r0) : L;
+      if (filled == L) {
+#pragma GCC unroll 16
+        for (int q = 0; q < L; ++q) store(packed + (p + q) * width + r0, block[q]);
+      } else {
+#pragma GCC unroll 16
+        for (int q = 0; q < L; ++q) store_part(packed + (p + q) * width + r0, block[q], filled);
+      }
+    }
+    for (int q = 0; q < L; ++q) {
+      for (i64 r = (rows + L - 1) / L * L; r < width; ++r) packed[(p + q) * width + r] = 0;
+    }
+  }
+  for (; p < k; ++p) {
+    for (i64 r = 0; r < rows; ++r) packed[p * width + r] = source[r * row + p];
+    for (i64 r = rows; r < width; ++r) packed[p * width + r] = 0;
+  }
+}
+
+template <typename T>
+void pack_across_k(const T* source, i64 step, i64 rows, i64 k, int width, T* packed) {
+  constexpr int L = Vector<T>::lanes;
+  for (i64 p = 0; p < k; ++p, source += step, packed += width) {
+    i64 r = 0;
+    for (; r + L <= rows; r += L) store(packed + r, load(source + r));
+    if (r < rows) {
+      store_part(packed + r, load_part(source + r, static_cast<int>(rows - r)),
+                 static_cast<int>(rows - r));
+    }
+    for (r = rows; r < width; ++r) packed[r] = 0;
+  }
+}
+
+template <typename In, typename Out>
+void pack_panel(const In* source, i64 row, i64 step, i64 rows, i64 k, int width, Out* packed) {
+  if constexpr (sizeof(In) == sizeof(Out)) {
+    if (step == 1) {
+      return pack_along_k(reinterpret_cast<const Out*>(source), row, rows, k, width, packed);
+    }
+    if (row == 1) {
+      return pack_across_k(reinterpret_cast<const Out*>(source), step, rows, k, width, packed);
+    }
+  } else if (step == 1 && row != 1) {
+    // widened a piece at a time, then as above
+    constexpr int piece = 64;
+    alignas(64) Out wide[64 * piece];
+    for (i64 p = 0; p < k; p += piece) {
+      const i64 count = k - p < piece ? k - p : piece;
+      for (i64 r = 0; r < rows; ++r) {
+        for (i64 q = 0; q < count; ++q) {
+          wide[r * piece + q] = static_cast<Out>(widened(source[r * row + p + q]));
+        }
+      }
+      pack_along_k(wide, piece, rows, count, width, packed + p * width);
+    }
+    return;
+  } else if (row == 1) {
+    for (i64 p = 0; p < k; ++p) {
+      for (i64 r = 0; r < rows; ++r) {
+        packed[p * width + r] = static_cast<Out>(widened(source[p * step + r]));
+      }
+      for (i64 r = rows; r < width; ++r) packed[p * width + r] = 0;
+    }
+    return;
+  }
+  for (i64 p = 0; p < k; ++p) {
+    for (i64 r = 0; r < rows; ++r) {
+      packed[p * width + r] = static_cast<Out>(widened(source[r * row + p * step]));
+    }
+    for (i64 r = rows; r < width; ++r) packed[p * width + r] = 0;
+  }
+}
+
+template <typename In, typename Out>
+void pack(const void* source, i64 row, i64 step, i64 count, i64 k, int width, bool pad,
+          void* packed) {
+  for (i64 i = 0; i < count; i += width) {
+    const i64 rows = count - i < width ? count - i : width;
+    pack_panel(static_cast<const In*>(source) + i * row, row, step, rows, k,
+               pad ? width : static_cast<int>(rows), static_cast<Out*>(packed) + i * k);
+  }
+}
+
+// The other way: sums as what c holds. Rounding is to the nearest, ties to even.
+
+template <typename Out, typename Sum>
+struct Narrow {
+  static inline Out of(Sum x) { return static_cast<Out>(x); }
+};
+template <typename Sum>
+struct Narrow<Bf16, Sum> {
+  static inline Bf16 of(float x) {
+    u32 bits;
+    __builtin_memcpy(&bits, &x, 4);
+    const u32 rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
+    return {static_cast<u16>(x != x ? (bits >> 16) | 0x40u : rounded)};
+  }
+};
+template <typename Sum>
+struct Narrow<F16, Sum> {
+  static inline F16 of(float x) {
+    u32 bits;
+    __builtin_memcpy(&bits, &x, 4);
+    const u32 sign = (bits >> 16) & 0x8000u;
+    const u32 magnitude = bits & 0x7fffffffu;
+    // below 2**-14 the addition of 1/2 leaves the rounded denormal in the low bits
+    const float shifted = as_float(magnitude) + 0.5f;
+    u32 small;
+    __builtin_memcpy(&small, &shifted, 4);
+    small -= 0x3f000000u;
+    u32 normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1)) >> 13;
+    normal = normal > 0x7c00u ? 0x7c00u : normal;
+    u32 half = magnitude < 0x38800000u ? small : normal;
+    half = magnitude > 0x7f800000u ? 0x7e00u : half;
+    return {static_cast<u16>(half | sign)};
+  }
+};
+
+template <typename Sum, typename Out>
+void finish(i64 m, i64 n, const void* sums_start, i64 sums_row, double alpha, bool accumulate,
+            void* c_start, i64 c_row, i64 c_col) {
+  const Sum scale = static_cast<Sum>(alpha);
+  for (i64 i = 0; i < m; ++i) {
+    const Sum* sums = static_cast<const Sum*>(sums_start) + i * sums_row;
+    Out* c = static_cast<Out*>(c_start) + i * c_row;
+    if (accumulate) {
+      for (i64 j = 0; j < n; ++j) {
+        const Sum before = static_cast<Sum>(widened(c[j * c_col]));
+        c[j * c_col] = Narrow<Out, Sum>::of(sums[j] * scale + before);
+      }
+    } else if (c_col != 1) {
+      for (i64 j = 0; j < n; ++j) c[j * c_col] = Narrow<Out, Sum>::of(sums[j] * scale);
+    } else {
+      for (i64 j = 0; j < n; ++j) c[j] = Narrow<Out, Sum>::of(sums[j] * scale);
+    }
+  }
+}
