@@ -92,7 +92,8 @@ class CBackend:
         program = Program(
             str(path), [spec(v.aval) for v in simplified.invars], text.constants,
             [(*spec(a.aval), alias) for a, alias in zip(simplified.outvars, text.aliases)],
-            text.arena_bytes if isinstance(text.arena_bytes, int) else 0, list(sizes.values()), text.libs,
+            text.arena_bytes if isinstance(text.arena_bytes, int) else 0,
+            list(sizes.values()), text.libs,
             [host_spec(call, simplified) for call in text.hosts], text.heavy,
             tuple(sorted(a for a in text.aliases if a >= 0)))
         return CExecutable(jaxpr, simplified, graph, text, program)

@@ -166,8 +166,8 @@ def _(call: While, out: FunctionWriter, step: int) -> None:
     out.line("  u8 holds;")
     out.line("  for (;;) {")
     asked = _array([*[out.where[c] for c in call.operands[:p]], *now])
-    out.line(f"    if ({predicate.name}(ctx, {asked}, (char *const[]){{(char *)&holds}}, g, {arena}, "
-             "z)) return 1;")
+    out.line(f"    if ({predicate.name}(ctx, {asked}, (char *const[]){{(char *)&holds}}, g, "
+             f"{arena}, z)) return 1;")
     out.line("    if (!holds) break;")
     ins = _array([*[out.where[c] for c in call.operands[p:p + b]], *now])
     out.line(f"    if ({body.name}(ctx, {ins}, {_array(then)}, g, {arena}, z)) return 1;")

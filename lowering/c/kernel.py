@@ -2,59 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import itertools
 from typing import Any
 
-import numpy as np
-
 from functrans.core.dims import Size
-from functrans.lowering.c.expressions import Scope, Writer, ctype
+from functrans.lowering.c.chunk_folds import ChunkFolds
+from functrans.lowering.c.expressions import Scope, Writer
 from functrans.lowering.c.names import C_TYPES, ITEM_SIZES
 from functrans.lowering.c.prelude import Prelude
+from functrans.lowering.c.row_folds import Fold
+from functrans.lowering.c.text import KernelText, Scratch, is_number
 from functrans.lowering.loops.expr import Expr, Range
 from functrans.lowering.loops.index import Computed
 from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
 from functrans.lowering.rules.elementwise import WEIGHTS
-from functrans.lowering.rules.reduce import neutral
 from functrans.lowering.schedule.group import Schedule, is_straight
 from functrans.lowering.schedule.kernel import Kernel, Member, reached
 
-__all__ = ["KernelText", "Scratch", "write_kernel"]
+__all__ = ["write_kernel"]
 
 # Tests that the loop does not decide are turned into branches up to this depth, each of which
 # repeats the code of the loop; below it they are selections.
 BRANCH_DEPTH = 3
 MOST_SEGMENTS = 5
-# rows in one chunk of a reduction over rows: as many as are added into one sum in sequence
-CHUNK_ELEMENTS, CHUNK_ROWS = 65536, 512
-UNROLL_BELOW = 14  # expressions in the body of a reduction that is worth several accumulators
-
-
-@dataclass(frozen=True)
-class Scratch:
-    """Memory that a kernel needs besides its operands: partial results of its chunks."""
-
-    dtype: str
-    size: Size
-
-
-@dataclass
-class KernelText:
-    """A kernel in C: `text` defines the functions, with NAME for its name.
-
-    `operands` are what its argument array points to, in order; after them the sizes. It runs over
-    `count` ranges, then `finish`, if there is one, in the calling thread.
-    """
-
-    text: str
-    operands: list[Tensor | Scratch]
-    count: Size
-    grain: Size
-    weight: int
-    size: Size
-    has_finish: bool
-    serial: bool
-    sources: list[Any] = field(default_factory=list)
 
 
 def write_kernel(kernel: Kernel, schedule: Schedule, prelude: Prelude,
@@ -63,17 +33,7 @@ def write_kernel(kernel: Kernel, schedule: Schedule, prelude: Prelude,
     return _KernelWriter(kernel, schedule, prelude, sizes).write()
 
 
-@dataclass
-class _Fold:
-    """A reduction along the rows while its loop is written."""
-
-    member: Member
-    value: Expr
-    dtype: str
-    name: str
-
-
-class _KernelWriter:
+class _KernelWriter(ChunkFolds):
     def __init__(self, kernel: Kernel, schedule: Schedule, prelude: Prelude,
                  sizes: dict[str, str]) -> None:
         self.kernel = kernel
@@ -158,7 +118,7 @@ class _KernelWriter:
         body = Scope("    ")
         if self.columns:
             return self._write_chunks(head, body)
-        body.line(f"for (i64 o = begin; o < end; o++) {{")
+        body.line("for (i64 o = begin; o < end; o++) {")
         inner = body.nested()
         self._row(inner)
         body.take(inner)
@@ -186,124 +146,6 @@ class _KernelWriter:
 
     def size(self, n: Size) -> str:
         return self.writer.size(n)
-
-    # --- reductions over rows
-
-    def _write_chunks(self, head: Scope, body: Scope) -> KernelText:
-        d = self.domain
-        per_part = d.rows // d.parts if not _is(d.parts, 1) else d.rows
-        rows = CHUNK_ROWS // 8 if not isinstance(d.row, int) else \
-            max(1, min(CHUNK_ROWS, CHUNK_ELEMENTS // max(d.row, 1)))
-        chunks = (per_part + (rows - 1)) // rows
-        if isinstance(per_part, int):
-            if (isinstance(d.parts, int) and d.parts >= 16 and per_part <= 2 * CHUNK_ROWS):
-                rows, chunks = max(per_part, 1), 1
-            chunks = max(chunks, 1)
-        one = isinstance(chunks, int) and chunks == 1
-        self.accumulators: dict[Tensor, str] = {}
-        finish: list[str] = []
-        before, after = Scope("    "), Scope("    ")
-        before.line(f"const i64 part = c / {self.size(chunks)}, chunk = c % {self.size(chunks)};")
-        before.line(f"const i64 o0 = part * {self.size(per_part)} + chunk * {rows};")
-        before.line(f"const i64 o9 = ft_min(o0 + {rows}, (part + 1) * {self.size(per_part)});")
-        for k, m in enumerate(self.columns):
-            self._accumulator(k, m, one, chunks, before, after, finish)
-        body.line("for (i64 c = begin; c < end; c++) {")
-        body.take(before)
-        body.line("  for (i64 o = o0; o < o9; o++) {")
-        inner = body.nested().nested()
-        self._row(inner)
-        body.take(inner)
-        body.line("  }")
-        body.take(after)
-        body.line("}")
-        text = "".join(finish)
-        if text:
-            pointers = "".join(
-                f"  {C_TYPES[t.dtype]} *p{k} = a[{k}];\n  (void)p{k};\n"
-                for k, t in enumerate(self.operands))
-            text = (f"static void NAME_finish(void *arg) {{\n  void *const *a = arg;\n{pointers}"
-                    f"  const i64 *z = a[{len(self.operands)}];\n  (void)z;\n{text}}}\n")
-        return self._finish(head, body, d.parts * chunks, text)
-
-    def _accumulator(self, k: int, m: Member, one: bool, chunks: Size, before: Scope,
-                     after: Scope, finish: list[str]) -> None:
-        t = m.tensor
-        assert isinstance(t, Reduce)
-        dtype = "i32" if t.value_dtype == "bool" else t.value_dtype
-        start = self.prelude.literal(neutral(t.op, t.value_dtype), dtype)
-        parts = self.domain.parts
-        arg = t.op.startswith("arg")
-        if m.role == "fold_column":
-            row = self.size(self.domain.row)
-            direct = one and t.dtype == dtype and t in self.schedule.stored
-            where = t if direct else Scratch(dtype, parts * chunks * self.domain.row)
-            pointer = self.operand(where)
-            at = "part" if direct else "c"
-            before.line(f"{C_TYPES[dtype]} *acc{k} = {pointer} + {at} * {row};")
-            before.line(f"for (i64 i = 0; i < {row}; i++) acc{k}[i] = {start};")
-            self.accumulators[t] = f"acc{k}"
-            if direct:
-                return
-            out = self.operand(t)
-            total = self._combined(t.op, dtype, "total", f"{pointer}[(part * {self.size(chunks)} "
-                                   f"+ c) * {row} + i]")
-            finish.append(
-                f"  for (i64 part = 0; part < {self.size(parts)}; part++)\n"
-                f"    for (i64 i = 0; i < {row}; i++) {{\n"
-                f"      {ctype(dtype)} total = {start};\n"
-                f"      for (i64 c = 0; c < {self.size(chunks)}; c++) total = {total};\n"
-                f"      {self._stored(t, f'{out} + part * {row} + i', 'total', dtype)};\n    }}\n")
-            return
-        before.line(f"{ctype(dtype)} acc{k} = {start};")
-        self.accumulators[t] = f"acc{k}"
-        if arg:
-            before.line(f"i64 at{k} = -1;")
-        direct = one and t in self.schedule.stored
-        if direct:
-            out = self.operand(t)
-            value = f"at{k}" if arg else f"acc{k}"
-            after.line(self._stored(t, f"{out} + part", value, "i64" if arg else dtype) + ";")
-            return
-        partial = self.operand(Scratch(dtype, parts * chunks))
-        after.line(f"{partial}[c] = acc{k};")
-        out = self.operand(t)
-        n = self.size(chunks)
-        if arg:
-            places = self.operand(_Places("i64", parts * chunks))
-            after.line(f"{places}[c] = at{k};")
-            better = self._is_better(t.op, dtype, f"{partial}[part * {n} + c]", "best")
-            finish.append(
-                f"  for (i64 part = 0; part < {self.size(parts)}; part++) {{\n"
-                f"    {ctype(dtype)} best = {start};\n    i64 at = -1;\n"
-                f"    for (i64 c = 0; c < {n}; c++)\n"
-                f"      if ({places}[part * {n} + c] >= 0 && (at < 0 || {better})) {{\n"
-                f"        best = {partial}[part * {n} + c];\n"
-                f"        at = {places}[part * {n} + c];\n      }}\n"
-                f"    {self._stored(t, f'{out} + part', 'at', 'i64')};\n  }}\n")
-            return
-        total = self._combined(t.op, dtype, "total", f"{partial}[part * {n} + c]")
-        finish.append(
-            f"  for (i64 part = 0; part < {self.size(parts)}; part++) {{\n"
-            f"    {ctype(dtype)} total = {start};\n"
-            f"    for (i64 c = 0; c < {n}; c++) total = {total};\n"
-            f"    {self._stored(t, f'{out} + part', 'total', dtype)};\n  }}\n")
-
-    def _combined(self, op: str, dtype: str, a: str, b: str) -> str:
-        return self.prelude.op(op, (dtype, dtype), (a, b), 1)
-
-    def _stored(self, t: Tensor, pointer: str, value: str, dtype: str) -> str:
-        if t.compute == "bool":
-            value = f"({value} != 0)"
-        elif dtype != t.compute:
-            value = self.prelude.convert(dtype, t.compute, value, 1)
-        return self.prelude.store_scalar(t.dtype, pointer, value)
-
-    def _is_better(self, op: str, dtype: str, a: str, b: str) -> str:
-        sign = ">" if op == "argmax" else "<"
-        if dtype[0] == "f":  # NaN is extreme, the first one wins
-            return f"({a} {sign} {b} || ({a} != {a} && {b} == {b}))"
-        return f"({a} {sign} {b})"
 
     # --- one row
 
@@ -358,7 +200,7 @@ class _KernelWriter:
 
     def _loop(self, members: list[Member], stage: int, out: Scope,
               facts: dict[Range, bool]) -> None:
-        folds = [_Fold(m, None, self._fold_dtype(m), f"f{stage}_{k}")  # type: ignore[arg-type]
+        folds = [Fold(m, None, self._fold_dtype(m), f"f{stage}_{k}")  # type: ignore[arg-type]
                  for k, m in enumerate(members) if m.role in ("fold_row", "fold_all")]
         unroll = self._unroll(members, folds)
         for f in folds:
@@ -392,9 +234,9 @@ class _KernelWriter:
         inside = sorted(c for c in cuts if 0 <= c <= row)
         if len(inside) - 1 > MOST_SEGMENTS:
             return [(0, row)]
-        return list(zip(inside[:-1], inside[1:]))
+        return list(itertools.pairwise(inside))
 
-    def _segment(self, members: list[Member], folds: list[_Fold], stage: int, out: Scope,
+    def _segment(self, members: list[Member], folds: list[Fold], stage: int, out: Scope,
                  facts: dict[Range, bool], a: Size, b: Size, unroll: int) -> None:
         lanes, kernel = self.lanes, self.kernel
         s = kernel.builder(self.schedule.is_stored, facts)
@@ -414,14 +256,14 @@ class _KernelWriter:
                 self.writer.begin_loop(out, stage, None, u * lanes)
             for m, e in zip(members, exprs):
                 self._member(m, e, stage, loop, by_tensor.get(m.tensor), u, s)
-        if lanes == 1 and _is(self.domain.row, 1):
+        if lanes == 1 and is_number(self.domain.row, 1):
             out.line("{ const i64 i = 0; (void)i;")
         else:
             out.line(f"for (i64 i = {self.size(a)}; i < {end}; i += {step}) {{")
         out.take(loop)
         out.line("}")
 
-    def _member(self, m: Member, e: Expr, stage: int, loop: Scope, fold: _Fold | None, u: int,
+    def _member(self, m: Member, e: Expr, stage: int, loop: Scope, fold: Fold | None, u: int,
                 s: Any) -> None:
         t = m.tensor
         if m.role == "scatter":
@@ -461,156 +303,6 @@ class _KernelWriter:
             self.head.line(f"{ctype} *{name} = ft->allocate({size});")
         return name
 
-    def _add_to_column(self, t: Tensor, name: str, loop: Scope) -> None:
-        assert isinstance(t, Reduce)
-        p, lanes, count = self.prelude, self.lanes, self.writer.count
-        acc, dtype, value = self.accumulators[t], self._fold_dtype_of(t), name
-        if t.value_dtype == "bool":
-            value = self.writer.as_int(name)
-        at = f"{acc} + {self.writer.i_text}"
-        if lanes == 1:
-            total = p.op(t.op, (dtype, dtype), (f"*({at})", value), 1)
-            loop.line(f"*({at}) = {total};")
-            return
-        total = p.op(t.op, (dtype, dtype), (p.load(dtype, lanes, at, count), value), lanes)
-        loop.line(p.store(dtype, lanes, at, total, count) + ";")
-
-    # --- reductions along the row
-
-    def _fold_dtype_of(self, t: Reduce) -> str:
-        return "i32" if t.value_dtype == "bool" else t.value_dtype
-
-    def _fold_dtype(self, m: Member) -> str:
-        assert isinstance(m.tensor, Reduce)
-        return self._fold_dtype_of(m.tensor)
-
-    def _unroll(self, members: list[Member], folds: list[_Fold]) -> int:
-        row, lanes = self.domain.row, self.lanes
-        if lanes == 1 or not folds or self.expressions > UNROLL_BELOW or len(members) > 1 \
-                or folds[0].member.tensor.op.startswith("arg"):  # type: ignore[attr-defined]
-            return 1
-        total = self.domain.total
-        for unroll in (4, 2):
-            if isinstance(row, int) and row % (unroll * lanes) == 0 and (
-                    total is None or (isinstance(total, int) and total % (unroll * lanes) == 0)):
-                return unroll
-        return 1
-
-    def _begin_fold(self, f: _Fold, out: Scope, unroll: int) -> None:
-        t, p, lanes = f.member.tensor, self.prelude, self.lanes
-        assert isinstance(t, Reduce)
-        start = p.literal(neutral(t.op, t.value_dtype), f.dtype)
-        vtype = p.vtype(f.dtype, lanes)
-        for u in range(unroll):
-            out.line(f"{vtype} {f.name}_{u} = {p.broadcast(f.dtype, lanes, start)};")
-        if t.op.startswith("arg"):
-            places = _place_dtype(f.dtype)
-            none = p.broadcast(places, lanes, "-1")
-            out.line(f"{p.vtype(places, lanes)} {f.name}_at = {none};")
-
-    def _fold(self, f: _Fold, name: str, loop: Scope, u: int) -> None:
-        t, p, lanes, count = f.member.tensor, self.prelude, self.lanes, self.writer.count
-        assert isinstance(t, Reduce)
-        if t.value_dtype == "bool":
-            name = self.writer.as_int(name)
-        if t.op.startswith("arg"):
-            self._fold_place(f, t, name, loop)
-            return
-        if count is not None:
-            start = p.literal(neutral(t.op, t.value_dtype), f.dtype)
-            name = p.select_tail(f.dtype, lanes, name, count, start)
-        acc = f"{f.name}_{u}"
-        loop.line(f"{acc} = {p.op(t.op, (f.dtype, f.dtype), (acc, name), lanes)};")
-
-    def _fold_place(self, f: _Fold, t: Reduce, name: str, loop: Scope) -> None:
-        p, lanes, count = self.prelude, self.lanes, self.writer.count
-        places, best = _place_dtype(f.dtype), f"{f.name}_0"
-        two = (f.dtype, f.dtype)
-        if count is not None:  # lanes beyond the end repeat what is best so far
-            mask = self.writer.tail_mask(count)
-            name = p.op("select", ("bool", *two), (mask, name, best), lanes)
-        value = self.writer.fresh(loop, p.vtype(f.dtype, lanes), name)
-        mask_type = p.vtype("bool", lanes)
-        better = p.op("gt" if t.op == "argmax" else "lt", two, (value, best), lanes)
-        if f.dtype[0] == "f":
-            is_nan = p.op("ne", two, (value, value), lanes)
-            was_number = p.op("eq", two, (best, best), lanes)
-            nan_first = p.op("and", ("bool", "bool"), (is_nan, was_number), lanes)
-            better = p.op("or", ("bool", "bool"), (better, nan_first), lanes)
-        none = p.op("lt", (places, places),
-                    (f"{f.name}_at", p.broadcast(places, lanes, "0")), lanes)
-        if count is not None:
-            none = p.op("and", ("bool", "bool"), (none, mask), lanes)
-        better = p.op("or", ("bool", "bool"), (better, none), lanes)
-        m = self.writer.fresh(loop, mask_type, better)
-        iota = p.iota(places, lanes, self.writer.i_text)
-        loop.line(f"{best} = {p.op('select', ('bool', *two), (m, value, best), lanes)};")
-        chosen = p.op("select", ("bool", places, places), (m, iota, f"{f.name}_at"), lanes)
-        loop.line(f"{f.name}_at = {chosen};")
-
-    def _end_fold(self, f: _Fold, out: Scope, unroll: int) -> None:
-        t, p, lanes = f.member.tensor, self.prelude, self.lanes
-        assert isinstance(t, Reduce)
-        if t.op.startswith("arg"):
-            self._end_place(f, t, out)
-            return
-        names = [f"{f.name}_{u}" for u in range(unroll)]
-        while len(names) > 1:
-            names = [p.op(t.op, (f.dtype, f.dtype), (a, b), lanes)
-                     for a, b in zip(names[::2], names[1::2])]
-        total = p.reduce(t.op, f.dtype, lanes, names[0]) if lanes > 1 else names[0]
-        name = self.writer.fresh(out, ctype(f.dtype), total)
-        if f.member.role == "fold_all":
-            acc = self.accumulators[t]
-            out.line(f"{acc} = {self._combined(t.op, f.dtype, acc, name)};")
-            return
-        self.writer.locals[t] = self._rounded(t, name, f.dtype, out)
-        if t in self.schedule.stored:
-            self._store_fold(t, name, f.dtype, out)
-
-    def _rounded(self, t: Reduce, name: str, dtype: str, out: Scope) -> str:
-        if t.compute == "bool":
-            return self.writer.fresh(out, "int", f"{name} != 0")
-        if t.compute != dtype:
-            return self.writer.fresh(out, ctype(t.compute),
-                                     self.prelude.convert(dtype, t.compute, name, 1))
-        return name
-
-    def _store_fold(self, t: Reduce, name: str, dtype: str, out: Scope) -> None:
-        out.line(self._stored(t, f"{self.operand(t)} + o", name, dtype) + ";")
-
-    def _end_place(self, f: _Fold, t: Reduce, out: Scope) -> None:
-        p, lanes = self.prelude, self.lanes
-        places = _place_dtype(f.dtype)
-        best, at = f"{f.name}_0", f"{f.name}_at"
-        kind = "max" if t.op == "argmax" else "min"
-        if lanes > 1:
-            two = (f.dtype, f.dtype)
-            top = self.writer.fresh(out, ctype(f.dtype), p.reduce(kind, f.dtype, lanes, best))
-            equal = p.op("eq", two, (best, p.broadcast(f.dtype, lanes, top)), lanes)
-            if f.dtype[0] == "f":  # the extreme is NaN: lanes that hold it
-                is_nan = p.op("ne", two, (best, best), lanes)
-                equal = p.op("or", ("bool", "bool"), (equal, is_nan), lanes)
-            seen = p.op("ge", (places, places), (at, p.broadcast(places, lanes, "0")), lanes)
-            equal = p.op("and", ("bool", "bool"), (equal, seen), lanes)
-            far = p.broadcast(places, lanes, p.literal(np.iinfo(places.replace("i", "int")).max,
-                                                       places))
-            lane = p.op("select", ("bool", places, places), (equal, at, far), lanes)
-            best, at = top, p.reduce("min", places, lanes, lane)
-        at = self.writer.fresh(out, "i64", at)
-        if f.member.role == "fold_all":
-            acc = self.accumulators[t]
-            number = acc.removeprefix("acc")
-            d = self.domain
-            per_part = self.size(d.rows // d.parts if not _is(d.parts, 1) else d.rows)
-            better = self._is_better(t.op, f.dtype, best, acc)
-            out.line(f"if (at{number} < 0 || {better}) {{ {acc} = {best}; at{number} = "
-                     f"(o % {per_part}) * {self.size(d.row)} + {at}; }}")
-            return
-        self.writer.locals[t] = self.writer.fresh(out, ctype(t.compute), at)
-        if t in self.schedule.stored:
-            self._store_fold(t, at, "i64", out)
-
     # --- scatter
 
     def _scatter(self, m: Member, e: Expr, loop: Scope, s: Any) -> None:
@@ -636,18 +328,5 @@ class _KernelWriter:
             loop.line("}")
 
 
-@dataclass(frozen=True)
-class _Places(Scratch):
-    """Scratch for places, apart from that for values of the same size."""
-
-
-def _place_dtype(dtype: str) -> str:
-    return "i64" if ITEM_SIZES[dtype] == 8 else "i32"
-
-
 def _weight(e: Expr) -> int:
     return 0 if e.op in ("const", "local", "index") else WEIGHTS.get(e.op, 1)
-
-
-def _is(n: Any, value: int) -> bool:
-    return isinstance(n, int) and n == value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functrans.core.dims import Dim, Size
+from functrans.lowering.c.symbolic import expression_text
 from functrans.lowering.loops.index import Index, LoopVar, Quotient, Remainder
 
 __all__ = ["C_TYPES", "ITEM_SIZES", "item_size", "size_text"]
@@ -27,9 +28,6 @@ def size_text(size: Size, names: dict[str, str]) -> str:
         return str(int(size))
     if size.is_name:
         return names[size.name]
-    # lazy: only expressions of symbolic sizes get here
-    from functrans.lowering.c.symbolic import expression_text  # noqa: PLC0415
-
     return expression_text(size, names)
 
 

@@ -12,9 +12,10 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.calls import Carry, prepare_call, write_call
 from functrans.lowering.c.isa import Isa
-from functrans.lowering.c.kernel import KernelText, Scratch, write_kernel
+from functrans.lowering.c.kernel import write_kernel
 from functrans.lowering.c.names import item_size, size_text
 from functrans.lowering.c.prelude import Prelude
+from functrans.lowering.c.text import KernelText, Scratch
 from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call, HostCall
 from functrans.lowering.loops.tensor import Scatter, Tensor
@@ -38,7 +39,10 @@ const i64 ft_abi = 1;
 static const ft_api *ft;
 static inline i64 ft_min(i64 a, i64 b) { return a < b ? a : b; }
 static inline i64 ft_max(i64 a, i64 b) { return a > b ? a : b; }
-static inline i64 ft_floordiv(i64 a, i64 b) { i64 q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }
+static inline i64 ft_floordiv(i64 a, i64 b) {
+  i64 q = a / b;
+  return q - (a % b != 0 && (a < 0) != (b < 0));
+}
 static inline i64 ft_mod(i64 a, i64 b) { return a - b * ft_floordiv(a, b); }
 static inline void ft_run(ft_range body, void *arg, i64 n, i64 grain, i64 work) {
   if (work > PARALLEL_WORK && n > grain) ft->parallel(body, arg, n, grain);
@@ -85,7 +89,8 @@ def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
     inputs = len(graph.inputs)
     abi = ABI.replace("PARALLEL_WORK", str(PARALLEL_WORK))
     kernels = "\n".join(text.replace("NAME", name) for text, name in module.functions.items())
-    text = (f"{module.prelude.source()}\n{abi}\n{''.join(module.declarations)}{kernels}\n{''.join(module.bodies)}\n"
+    text = (f"{module.prelude.source()}\n{abi}\n{''.join(module.declarations)}{kernels}\n"
+            f"{''.join(module.bodies)}\n"
             "int ft_program(const ft_api *api, void *ctx, char *const *b, char *arena, "
             "const i64 *z) {\n  ft = api;\n"
             f"  return ft_main(ctx, b, b + {inputs + len(module.constants)}, b + {inputs}, "

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import sympy
-
 from functrans.core.dims import Dim
 
 __all__ = ["expression_text"]
@@ -17,6 +15,7 @@ def expression_text(size: Dim, names: dict[str, str]) -> str:
 
 
 def _text(e: Any, names: dict[str, str]) -> str:
+    name = type(e).__name__  # sympy is not imported for programs without such sizes
     if e.is_Integer:
         return f"({int(e)}LL)"
     if e.is_Symbol:
@@ -27,13 +26,13 @@ def _text(e: Any, names: dict[str, str]) -> str:
         return "(" + " * ".join(_text(a, names) for a in e.args) + ")"
     if e.is_Pow and e.exp.is_Integer and e.exp > 0:
         return "(" + " * ".join([_text(e.base, names)] * int(e.exp)) + ")"
-    if isinstance(e, sympy.floor):
-        numerator, denominator = sympy.fraction(sympy.together(e.args[0]))
+    if name == "floor":
+        numerator, denominator = e.args[0].together().as_numer_denom()
         return f"ft_floordiv({_text(numerator, names)}, {_text(denominator, names)})"
-    if isinstance(e, sympy.Mod):
+    if name == "Mod":
         return f"ft_mod({_text(e.args[0], names)}, {_text(e.args[1], names)})"
-    if isinstance(e, (sympy.Max, sympy.Min)):
-        f = "ft_max" if isinstance(e, sympy.Max) else "ft_min"
+    if name in ("Max", "Min"):
+        f = "ft_max" if name == "Max" else "ft_min"
         out = _text(e.args[0], names)
         for a in e.args[1:]:
             out = f"{f}({out}, {_text(a, names)})"

@@ -8,7 +8,7 @@ ints, or `Dim`s where they are symbolic: the arithmetic is the same, and sympy i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Union
+from typing import Any
 
 from functrans.core.dims import Dim, Size
 
@@ -91,7 +91,7 @@ class Remainder:
         return f"({self.index} % {self.divisor})"
 
 
-Atom = Union[LoopVar, Computed, Quotient, Remainder]
+Atom = LoopVar | Computed | Quotient | Remainder
 
 
 class Index:

@@ -65,7 +65,7 @@ def _named(name: str) -> Rule:
 
 def _integer_pow(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     exponent = eqn.params["y"]
-    if xs[0].dtype[0] != "f" and xs[0].dtype != "bf16" and exponent < 0 or abs(exponent) > 64:
+    if (xs[0].dtype[0] != "f" and xs[0].dtype != "bf16" and exponent < 0) or abs(exponent) > 64:
         return None
 
     def define(s: Builder, x: Expr) -> Expr:

@@ -66,8 +66,9 @@ def folded(eqn: Equation, op: str, shape: Any, sizes: Any, dtype: str, xs: list[
     """A reduction, written out when it is over very few elements of a large space."""
     if any(isinstance(n, int) and n == 0 for n in sizes):
         compute = compute_dtype(dtype)
-        return Map(shape, dtype, (), lambda s, i: s.const(np.asarray(neutral(op, compute)), compute),
-                   weight=0, source=eqn.source)
+        start = np.asarray(neutral(op, compute))
+        return Map(shape, dtype, (), lambda s, i: s.const(start, compute), weight=0,
+                   source=eqn.source)
     if all(isinstance(n, int) for n in sizes) and math.prod(sizes) <= 4:
         def define(s: Builder, i: tuple[Index, ...]) -> Expr:
             terms = [element(s, (*i, *map(Index.of, r)))

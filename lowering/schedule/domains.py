@@ -151,7 +151,7 @@ def _merged(variables: list[LoopVar], indices: Sequence[Index]) -> list[list[Loo
 
 def _as_one(outer: LoopVar, inner: LoopVar, index: Index) -> bool:
     a, b = index.coefficient(outer), index.coefficient(inner)
-    if not a == b * inner.high:
+    if a != b * inner.high:
         return False
     return not any(not isinstance(atom, LoopVar) and _inside(atom, outer, inner)
                    for atom in index.terms)

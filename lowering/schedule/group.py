@@ -164,7 +164,7 @@ class _Scheduler:
     def _escaping(self) -> set[Tensor]:
         """The roots that another step than their own reads, or the caller gets."""
         stored = {t for t in self.outputs if not isinstance(t, Stored)}
-        for k, step in enumerate(self.steps):
+        for step in self.steps:
             if isinstance(step, Call):
                 stored.update(t for t in step.operands if not isinstance(t, Stored))
                 continue

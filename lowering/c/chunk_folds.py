@@ -1,0 +1,148 @@
+"""Reductions over rows: each chunk of rows has accumulators of its own, combined at the end.
+
+Chunks are as many as the shapes say, not the threads: results do not depend on the machine.
+"""
+
+from __future__ import annotations
+
+from functrans.core.dims import Size
+from functrans.lowering.c.expressions import Scope, ctype
+from functrans.lowering.c.names import C_TYPES
+from functrans.lowering.c.row_folds import RowFolds
+from functrans.lowering.c.text import KernelText, Places, Scratch, is_number
+from functrans.lowering.loops.tensor import Reduce, Tensor
+from functrans.lowering.rules.reduce import neutral
+from functrans.lowering.schedule.kernel import Member
+
+__all__ = ["ChunkFolds"]
+
+# rows in one chunk of a reduction over rows: as many as are added into one sum in sequence
+CHUNK_ELEMENTS, CHUNK_ROWS = 65536, 512
+
+
+class ChunkFolds(RowFolds):
+    """The part of a kernel's writer that folds over rows."""
+
+    columns: list[Member]
+    operands: list[Tensor | Scratch]
+
+    def _row(self, out: Scope) -> None:
+        raise NotImplementedError
+
+    def _finish(self, head: Scope, body: Scope, count: Size, finish: str = "",
+                serial: bool = False, grain: Size = 1) -> KernelText:
+        raise NotImplementedError
+
+    def _write_chunks(self, head: Scope, body: Scope) -> KernelText:
+        d = self.domain
+        per_part = d.rows // d.parts if not is_number(d.parts, 1) else d.rows
+        rows = CHUNK_ROWS // 8 if not isinstance(d.row, int) else \
+            max(1, min(CHUNK_ROWS, CHUNK_ELEMENTS // max(d.row, 1)))
+        chunks = (per_part + (rows - 1)) // rows
+        if isinstance(per_part, int):
+            if (isinstance(d.parts, int) and d.parts >= 16 and per_part <= 2 * CHUNK_ROWS):
+                rows, chunks = max(per_part, 1), 1
+            chunks = max(chunks, 1)
+        one = isinstance(chunks, int) and chunks == 1
+        self.accumulators: dict[Tensor, str] = {}
+        finish: list[str] = []
+        before, after = Scope("    "), Scope("    ")
+        before.line(f"const i64 part = c / {self.size(chunks)}, chunk = c % {self.size(chunks)};")
+        before.line(f"const i64 o0 = part * {self.size(per_part)} + chunk * {rows};")
+        before.line(f"const i64 o9 = ft_min(o0 + {rows}, (part + 1) * {self.size(per_part)});")
+        for k, m in enumerate(self.columns):
+            self._accumulator(k, m, one, chunks, before, after, finish)
+        body.line("for (i64 c = begin; c < end; c++) {")
+        body.take(before)
+        body.line("  for (i64 o = o0; o < o9; o++) {")
+        inner = body.nested().nested()
+        self._row(inner)
+        body.take(inner)
+        body.line("  }")
+        body.take(after)
+        body.line("}")
+        text = "".join(finish)
+        if text:
+            pointers = "".join(
+                f"  {C_TYPES[t.dtype]} *p{k} = a[{k}];\n  (void)p{k};\n"
+                for k, t in enumerate(self.operands))
+            text = (f"static void NAME_finish(void *arg) {{\n  void *const *a = arg;\n{pointers}"
+                    f"  const i64 *z = a[{len(self.operands)}];\n  (void)z;\n{text}}}\n")
+        return self._finish(head, body, d.parts * chunks, text)
+
+    def _accumulator(self, k: int, m: Member, one: bool, chunks: Size, before: Scope,
+                     after: Scope, finish: list[str]) -> None:
+        t = m.tensor
+        assert isinstance(t, Reduce)
+        dtype = "i32" if t.value_dtype == "bool" else t.value_dtype
+        start = self.prelude.literal(neutral(t.op, t.value_dtype), dtype)
+        parts = self.domain.parts
+        arg = t.op.startswith("arg")
+        if m.role == "fold_column":
+            row = self.size(self.domain.row)
+            direct = one and t.dtype == dtype and t in self.schedule.stored
+            where = t if direct else Scratch(dtype, parts * chunks * self.domain.row)
+            pointer = self.operand(where)
+            at = "part" if direct else "c"
+            before.line(f"{C_TYPES[dtype]} *acc{k} = {pointer} + {at} * {row};")
+            before.line(f"for (i64 i = 0; i < {row}; i++) acc{k}[i] = {start};")
+            self.accumulators[t] = f"acc{k}"
+            if direct:
+                return
+            out = self.operand(t)
+            total = self._combined(t.op, dtype, "total", f"{pointer}[(part * {self.size(chunks)} "
+                                   f"+ c) * {row} + i]")
+            finish.append(
+                f"  for (i64 part = 0; part < {self.size(parts)}; part++)\n"
+                f"    for (i64 i = 0; i < {row}; i++) {{\n"
+                f"      {ctype(dtype)} total = {start};\n"
+                f"      for (i64 c = 0; c < {self.size(chunks)}; c++) total = {total};\n"
+                f"      {self._stored(t, f'{out} + part * {row} + i', 'total', dtype)};\n    }}\n")
+            return
+        before.line(f"{ctype(dtype)} acc{k} = {start};")
+        self.accumulators[t] = f"acc{k}"
+        if arg:
+            before.line(f"i64 at{k} = -1;")
+        direct = one and t in self.schedule.stored
+        if direct:
+            out = self.operand(t)
+            value = f"at{k}" if arg else f"acc{k}"
+            after.line(self._stored(t, f"{out} + part", value, "i64" if arg else dtype) + ";")
+            return
+        partial = self.operand(Scratch(dtype, parts * chunks))
+        after.line(f"{partial}[c] = acc{k};")
+        out = self.operand(t)
+        n = self.size(chunks)
+        if arg:
+            places = self.operand(Places("i64", parts * chunks))
+            after.line(f"{places}[c] = at{k};")
+            better = self._is_better(t.op, dtype, f"{partial}[part * {n} + c]", "best")
+            finish.append(
+                f"  for (i64 part = 0; part < {self.size(parts)}; part++) {{\n"
+                f"    {ctype(dtype)} best = {start};\n    i64 at = -1;\n"
+                f"    for (i64 c = 0; c < {n}; c++)\n"
+                f"      if ({places}[part * {n} + c] >= 0 && (at < 0 || {better})) {{\n"
+                f"        best = {partial}[part * {n} + c];\n"
+                f"        at = {places}[part * {n} + c];\n      }}\n"
+                f"    {self._stored(t, f'{out} + part', 'at', 'i64')};\n  }}\n")
+            return
+        total = self._combined(t.op, dtype, "total", f"{partial}[part * {n} + c]")
+        finish.append(
+            f"  for (i64 part = 0; part < {self.size(parts)}; part++) {{\n"
+            f"    {ctype(dtype)} total = {start};\n"
+            f"    for (i64 c = 0; c < {n}; c++) total = {total};\n"
+            f"    {self._stored(t, f'{out} + part', 'total', dtype)};\n  }}\n")
+
+    def _add_to_column(self, t: Tensor, name: str, loop: Scope) -> None:
+        assert isinstance(t, Reduce)
+        p, lanes, count = self.prelude, self.lanes, self.writer.count
+        acc, dtype, value = self.accumulators[t], self._fold_dtype_of(t), name
+        if t.value_dtype == "bool":
+            value = self.writer.as_int(name)
+        at = f"{acc} + {self.writer.i_text}"
+        if lanes == 1:
+            total = p.op(t.op, (dtype, dtype), (f"*({at})", value), 1)
+            loop.line(f"*({at}) = {total};")
+            return
+        total = p.op(t.op, (dtype, dtype), (p.load(dtype, lanes, at, count), value), lanes)
+        loop.line(p.store(dtype, lanes, at, total, count) + ";")

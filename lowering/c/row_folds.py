@@ -1,0 +1,203 @@
+"""Reductions along a row: accumulators in registers, folded when the row ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from functrans.lowering.c.expressions import Scope, Writer, ctype
+from functrans.lowering.c.names import ITEM_SIZES
+from functrans.lowering.c.prelude import Prelude
+from functrans.lowering.c.text import Scratch, is_number
+from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.tensor import Reduce, Tensor
+from functrans.lowering.rules.reduce import neutral
+from functrans.lowering.schedule.group import Schedule
+from functrans.lowering.schedule.kernel import Domain, Member
+
+__all__ = ["Fold", "RowFolds"]
+
+UNROLL_BELOW = 14  # expressions in the body of a reduction that is worth several accumulators
+
+
+@dataclass
+class Fold:
+    """A reduction along the rows while its loop is written."""
+
+    member: Member
+    value: Expr
+    dtype: str
+    name: str
+
+
+class RowFolds:
+    """The part of a kernel's writer that folds along rows."""
+
+    domain: Domain
+    prelude: Prelude
+    schedule: Schedule
+    lanes: int
+    expressions: int
+    writer: Writer
+    accumulators: dict[Tensor, str]
+
+    def operand(self, t: Tensor | Scratch) -> str:
+        raise NotImplementedError
+
+    def size(self, n: object) -> str:
+        raise NotImplementedError
+
+    def _fold_dtype_of(self, t: Reduce) -> str:
+        return "i32" if t.value_dtype == "bool" else t.value_dtype
+
+    def _fold_dtype(self, m: Member) -> str:
+        assert isinstance(m.tensor, Reduce)
+        return self._fold_dtype_of(m.tensor)
+
+    def _unroll(self, members: list[Member], folds: list[Fold]) -> int:
+        row, lanes = self.domain.row, self.lanes
+        if lanes == 1 or not folds or self.expressions > UNROLL_BELOW or len(members) > 1 \
+                or folds[0].member.tensor.op.startswith("arg"):  # type: ignore[attr-defined]
+            return 1
+        total = self.domain.total
+        for unroll in (4, 2):
+            if isinstance(row, int) and row % (unroll * lanes) == 0 and (
+                    total is None or (isinstance(total, int) and total % (unroll * lanes) == 0)):
+                return unroll
+        return 1
+
+    def _begin_fold(self, f: Fold, out: Scope, unroll: int) -> None:
+        t, p, lanes = f.member.tensor, self.prelude, self.lanes
+        assert isinstance(t, Reduce)
+        start = p.literal(neutral(t.op, t.value_dtype), f.dtype)
+        vtype = p.vtype(f.dtype, lanes)
+        for u in range(unroll):
+            out.line(f"{vtype} {f.name}_{u} = {p.broadcast(f.dtype, lanes, start)};")
+        if t.op.startswith("arg"):
+            places = _place_dtype(f.dtype)
+            none = p.broadcast(places, lanes, "-1")
+            out.line(f"{p.vtype(places, lanes)} {f.name}_at = {none};")
+
+    def _fold(self, f: Fold, name: str, loop: Scope, u: int) -> None:
+        t, p, lanes, count = f.member.tensor, self.prelude, self.lanes, self.writer.count
+        assert isinstance(t, Reduce)
+        if t.value_dtype == "bool":
+            name = self.writer.as_int(name)
+        if t.op.startswith("arg"):
+            self._fold_place(f, t, name, loop)
+            return
+        if count is not None:
+            start = p.literal(neutral(t.op, t.value_dtype), f.dtype)
+            name = p.select_tail(f.dtype, lanes, name, count, start)
+        acc = f"{f.name}_{u}"
+        loop.line(f"{acc} = {p.op(t.op, (f.dtype, f.dtype), (acc, name), lanes)};")
+
+    def _fold_place(self, f: Fold, t: Reduce, name: str, loop: Scope) -> None:
+        p, lanes, count = self.prelude, self.lanes, self.writer.count
+        places, best = _place_dtype(f.dtype), f"{f.name}_0"
+        two = (f.dtype, f.dtype)
+        if count is not None:  # lanes beyond the end repeat what is best so far
+            mask = self.writer.tail_mask(count)
+            name = p.op("select", ("bool", *two), (mask, name, best), lanes)
+        value = self.writer.fresh(loop, p.vtype(f.dtype, lanes), name)
+        mask_type = p.vtype("bool", lanes)
+        better = p.op("gt" if t.op == "argmax" else "lt", two, (value, best), lanes)
+        if f.dtype[0] == "f":
+            is_nan = p.op("ne", two, (value, value), lanes)
+            was_number = p.op("eq", two, (best, best), lanes)
+            nan_first = p.op("and", ("bool", "bool"), (is_nan, was_number), lanes)
+            better = p.op("or", ("bool", "bool"), (better, nan_first), lanes)
+        none = p.op("lt", (places, places),
+                    (f"{f.name}_at", p.broadcast(places, lanes, "0")), lanes)
+        if count is not None:
+            none = p.op("and", ("bool", "bool"), (none, mask), lanes)
+        better = p.op("or", ("bool", "bool"), (better, none), lanes)
+        m = self.writer.fresh(loop, mask_type, better)
+        iota = p.iota(places, lanes, self.writer.i_text)
+        loop.line(f"{best} = {p.op('select', ('bool', *two), (m, value, best), lanes)};")
+        chosen = p.op("select", ("bool", places, places), (m, iota, f"{f.name}_at"), lanes)
+        loop.line(f"{f.name}_at = {chosen};")
+
+    def _end_fold(self, f: Fold, out: Scope, unroll: int) -> None:
+        t, p, lanes = f.member.tensor, self.prelude, self.lanes
+        assert isinstance(t, Reduce)
+        if t.op.startswith("arg"):
+            self._end_place(f, t, out)
+            return
+        names = [f"{f.name}_{u}" for u in range(unroll)]
+        while len(names) > 1:
+            names = [p.op(t.op, (f.dtype, f.dtype), (a, b), lanes)
+                     for a, b in zip(names[::2], names[1::2])]
+        total = p.reduce(t.op, f.dtype, lanes, names[0]) if lanes > 1 else names[0]
+        name = self.writer.fresh(out, ctype(f.dtype), total)
+        if f.member.role == "fold_all":
+            acc = self.accumulators[t]
+            out.line(f"{acc} = {self._combined(t.op, f.dtype, acc, name)};")
+            return
+        self.writer.locals[t] = self._rounded(t, name, f.dtype, out)
+        if t in self.schedule.stored:
+            self._store_fold(t, name, f.dtype, out)
+
+    def _rounded(self, t: Reduce, name: str, dtype: str, out: Scope) -> str:
+        if t.compute == "bool":
+            return self.writer.fresh(out, "int", f"{name} != 0")
+        if t.compute != dtype:
+            return self.writer.fresh(out, ctype(t.compute),
+                                     self.prelude.convert(dtype, t.compute, name, 1))
+        return name
+
+    def _store_fold(self, t: Reduce, name: str, dtype: str, out: Scope) -> None:
+        out.line(self._stored(t, f"{self.operand(t)} + o", name, dtype) + ";")
+
+    def _end_place(self, f: Fold, t: Reduce, out: Scope) -> None:
+        p, lanes = self.prelude, self.lanes
+        places = _place_dtype(f.dtype)
+        best, at = f"{f.name}_0", f"{f.name}_at"
+        kind = "max" if t.op == "argmax" else "min"
+        if lanes > 1:
+            two = (f.dtype, f.dtype)
+            top = self.writer.fresh(out, ctype(f.dtype), p.reduce(kind, f.dtype, lanes, best))
+            equal = p.op("eq", two, (best, p.broadcast(f.dtype, lanes, top)), lanes)
+            if f.dtype[0] == "f":  # the extreme is NaN: lanes that hold it
+                is_nan = p.op("ne", two, (best, best), lanes)
+                equal = p.op("or", ("bool", "bool"), (equal, is_nan), lanes)
+            seen = p.op("ge", (places, places), (at, p.broadcast(places, lanes, "0")), lanes)
+            equal = p.op("and", ("bool", "bool"), (equal, seen), lanes)
+            far = p.broadcast(places, lanes, p.literal(np.iinfo(places.replace("i", "int")).max,
+                                                       places))
+            lane = p.op("select", ("bool", places, places), (equal, at, far), lanes)
+            best, at = top, p.reduce("min", places, lanes, lane)
+        at = self.writer.fresh(out, "i64", at)
+        if f.member.role == "fold_all":
+            acc = self.accumulators[t]
+            number = acc.removeprefix("acc")
+            d = self.domain
+            per_part = self.size(d.rows // d.parts if not is_number(d.parts, 1) else d.rows)
+            better = self._is_better(t.op, f.dtype, best, acc)
+            out.line(f"if (at{number} < 0 || {better}) {{ {acc} = {best}; at{number} = "
+                     f"(o % {per_part}) * {self.size(d.row)} + {at}; }}")
+            return
+        self.writer.locals[t] = self.writer.fresh(out, ctype(t.compute), at)
+        if t in self.schedule.stored:
+            self._store_fold(t, at, "i64", out)
+
+    def _combined(self, op: str, dtype: str, a: str, b: str) -> str:
+        return self.prelude.op(op, (dtype, dtype), (a, b), 1)
+
+    def _stored(self, t: Tensor, pointer: str, value: str, dtype: str) -> str:
+        if t.compute == "bool":
+            value = f"({value} != 0)"
+        elif dtype != t.compute:
+            value = self.prelude.convert(dtype, t.compute, value, 1)
+        return self.prelude.store_scalar(t.dtype, pointer, value)
+
+    def _is_better(self, op: str, dtype: str, a: str, b: str) -> str:
+        sign = ">" if op == "argmax" else "<"
+        if dtype[0] == "f":  # NaN is extreme, the first one wins
+            return f"({a} {sign} {b} || ({a} != {a} && {b} == {b}))"
+        return f"({a} {sign} {b})"
+
+
+def _place_dtype(dtype: str) -> str:
+    return "i64" if ITEM_SIZES[dtype] == 8 else "i32"

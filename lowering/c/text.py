@@ -1,0 +1,48 @@
+"""What the text of a kernel is, and what it needs when it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from functrans.core.dims import Size
+from functrans.lowering.loops.tensor import Tensor
+
+__all__ = ["KernelText", "Places", "Scratch", "is_number"]
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Memory that a kernel needs besides its operands: partial results of its chunks."""
+
+    dtype: str
+    size: Size
+
+
+@dataclass(frozen=True)
+class Places(Scratch):
+    """Scratch for places, apart from that for values of the same size."""
+
+
+@dataclass
+class KernelText:
+    """A kernel in C: `text` defines the functions, with NAME for its name.
+
+    `operands` are what its argument array points to, in order; after them the sizes. It runs over
+    `count` ranges, then `finish`, if there is one, in the calling thread.
+    """
+
+    text: str
+    operands: list[Tensor | Scratch]
+    count: Size
+    grain: Size
+    weight: int
+    size: Size
+    has_finish: bool
+    serial: bool
+    sources: list[Any] = field(default_factory=list)
+
+
+def is_number(n: Any, value: int) -> bool:
+    """Whether a size is known to be `value`."""
+    return isinstance(n, int) and n == value
