@@ -10,6 +10,8 @@
 #include "gemm.h"
 #include "hooks.h"
 #include "jit_function.h"
+#include "library.h"
+#include "library_functions.h"
 #include "program.h"
 #include "signature.h"
 #include "special_ufuncs.h"
@@ -164,6 +166,11 @@ PYBIND11_MODULE(_runtime, m) {
     throw py::error_already_set();
   }
   register_gemm_library();
+  register_library_functions();
+  m.def(
+      "library_address",
+      [](const char* name) { return reinterpret_cast<std::uintptr_t>(find_library(name)); },
+      "library_address(name): of a function that compiled programs call; 0 when there is none.");
   m.def("memory_stats", stats_dict,
         "Bytes in use, peak, cached and their bound; counts of allocations.");
   m.def("clear_memory_cache", clear_memory_cache, py::call_guard<py::gil_scoped_release>(),

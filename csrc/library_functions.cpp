@@ -1,0 +1,14 @@
+#include "library_functions.h"
+
+namespace functrans {
+
+// each at the end of its file
+void register_sort_library();
+void register_top_k_library();
+
+void register_library_functions() {
+  register_sort_library();
+  register_top_k_library();
+}
+
+}  // namespace functrans
