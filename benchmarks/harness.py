@@ -12,29 +12,37 @@ import datetime
 import importlib
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import re
 import statistics
 import time
 import timeit
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+from bounds import LIMIT_BYTES, LIMITS, SUBJECT, AtMost, Bound, Peer, duration
+
+PEERS = ("numpy", "jax", "jaxlib", "torch")
 RESULTS = Path(__file__).parent / "results"
-SUBJECT = "functrans"
 ROUND_SECONDS, CASE_SECONDS, LEAST_ROUNDS = 0.002, 10.0, 15
 
 
 @dataclass(frozen=True)
 class Timing:
-    """A statement and the names it uses; it must wait for its result."""
+    """A statement and the names it uses; it must wait for its result.
+
+    `outcome` gives the result as NumPy arrays, where it is to be compared with the others'.
+    """
 
     statement: str
     names: Mapping[str, Any]
+    outcome: Callable[[], Sequence[np.ndarray]] | None = None
 
     def timer(self) -> timeit.Timer:
         return timeit.Timer(self.statement, globals=dict(self.names))
@@ -42,20 +50,30 @@ class Timing:
 
 @dataclass(frozen=True)
 class Case:
-    """One row: `timings` by library, and the bound that functrans has to keep, in seconds.
+    """One row: `timings` by library, and the bound that functrans has to keep.
 
-    `bound` may instead name a peer: functrans then has to be as fast as it, within `slack`.
+    A bound is a number of seconds, the name of a peer, or one of bounds.py; the time may exceed
+    those that are measured by `slack`. Results are compared with the first library of the row that
+    has an outcome, within `tolerance` of its largest element. With `unit` GB/s or GFLOP/s, `amount`
+    is how many bytes or operations the program needs.
     """
 
     title: str
     timings: Mapping[str, Timing]
-    bound: float | str
+    bound: float | str | Bound
     slack: float = 1.03
+    unit: str = ""
+    amount: float = 0.0
+    tolerance: float = 1e-4
 
 
 @dataclass
 class Row:
-    """A measured case, by library: medians, quartiles and minima in seconds; bound and verdict."""
+    """A measured case, by library: medians, quartiles and minima in seconds; bound and verdict.
+
+    `kept` holds medians of earlier runs, of libraries that this run left out. `errors` says, by
+    library, what was raised or how the result is wrong. A row of unit "x" holds ratios.
+    """
 
     title: str
     seconds: dict[str, float]
@@ -64,10 +82,35 @@ class Row:
     bound: float = 0.0
     bound_is: str = ""
     note: str = ""
+    unit: str = ""
+    amount: float = 0.0
+    kept: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    date: str = ""
 
     @property
     def passed(self) -> bool:
-        return self.seconds[SUBJECT] <= self.bound
+        """Whether functrans ran, was right and kept the bound; a NaN bound is never kept."""
+        return SUBJECT not in self.errors and self.seconds[SUBJECT] <= self.bound
+
+    @property
+    def verdict(self) -> str:
+        """pass; FAIL, with the reason where it is not the time; or that there was no peer."""
+        if SUBJECT in self.errors:
+            return "FAIL wrong" if SUBJECT in self.seconds else "FAIL error"
+        if math.isnan(self.bound):
+            return "no peer"
+        return "pass" if self.passed else "FAIL"
+
+    def show(self, seconds: float, name: str = SUBJECT) -> str:
+        """The time of a library in the unit of the row; a limit moves its own number of bytes."""
+        if name in LIMITS:
+            return f"{LIMIT_BYTES / seconds / 1e9:.3g} GB/s"
+        if self.unit == "x":
+            return f"{seconds:.3g}x"
+        if self.unit:
+            return f"{self.amount / seconds / 1e9:.3g} {self.unit}"
+        return duration(seconds)
 
 
 def optional_module(name: str) -> ModuleType | None:
@@ -81,73 +124,170 @@ def optional_module(name: str) -> ModuleType | None:
 
 def loops_for(timer: timeit.Timer, seconds: float) -> int:
     """How many calls take about `seconds`; also warms caches up."""
-    timer.timeit(3)
+    if timer.timeit(1) >= seconds:
+        return 1
+    timer.timeit(2)
     number = 1
     while (taken := timer.timeit(number)) < seconds / 4:
         number *= 4 if taken < seconds / 16 else 2
     return max(1, round(number * seconds / taken))
 
 
-def measure(case: Case, rounds: int) -> Row:
+def measure(
+    case: Case,
+    rounds: int,
+    seconds: float = CASE_SECONDS,
+    least: int = LEAST_ROUNDS,
+    rest: float = 0.0,
+    kept: Mapping[str, float] | None = None,
+) -> Row:
     """Time the libraries of `case` in up to `rounds` interleaved rounds, garbage collection off.
 
     A round of a library lasts about ROUND_SECONDS, less than a time slice of the system, so that
     the median is of rounds that nothing interrupted even where other programs run. Slow cases make
-    fewer rounds, to end in about CASE_SECONDS.
+    fewer rounds, at least `least`, to end in about `seconds`. `rest` is slept before each round of
+    a library: the threads of some spin for milliseconds after their work, on the next one's core.
     """
-    timers = {name: timing.timer() for name, timing in case.timings.items()}
+    timings, errors = runnable(case)
+    errors |= wrong_results(case, timings, errors)
+    timers = {name: timing.timer() for name, timing in timings.items()}
     loops = {name: loops_for(timer, ROUND_SECONDS) for name, timer in timers.items()}
     samples: dict[str, list[float]] = {name: [] for name in timers}
     names = list(timers)
-    end = time.perf_counter() + CASE_SECONDS
+    end = time.perf_counter() + seconds
     for index in range(rounds):
-        if index >= LEAST_ROUNDS and time.perf_counter() > end:
+        if not names or (index >= least and time.perf_counter() > end):
             break
         shift = index % len(names)
         for name in names[shift:] + names[:shift]:
+            if rest:
+                time.sleep(rest)
+                if loops[name] > 1:
+                    timers[name].timeit(1)  # caches and sleeping threads are this library's again
             samples[name].append(timers[name].timeit(loops[name]) / loops[name])
-    return summarise(case.title, samples, case.bound, case.slack)
+    return summarise(case.title, samples, case.bound, case.slack,
+                     unit=case.unit, amount=case.amount, errors=errors, kept=kept)  # fmt: skip
+
+
+def runnable(case: Case) -> tuple[dict[str, Timing], dict[str, str]]:
+    """The timings that run, and what the others raised; one bad row must not end the table."""
+    timings: dict[str, Timing] = {}
+    errors: dict[str, str] = {}
+    for name, timing in case.timings.items():
+        try:
+            timing.timer().timeit(1)
+        except Exception as error:
+            errors[name] = first_line(error)
+        else:
+            timings[name] = timing
+    return timings, errors
+
+
+def first_line(error: BaseException) -> str:
+    """Class and first line of the message, short enough for a table."""
+    lines = str(error).strip().splitlines() or [""]
+    text = f"{type(error).__name__}: {lines[0]}"[:160]
+    return f"{text} [{first_line(error.__cause__)}]" if error.__cause__ else text
+
+
+def wrong_results(
+    case: Case, timings: Mapping[str, Timing], errors: Mapping[str, str]
+) -> dict[str, str]:
+    """How the results of libraries differ from the reference's, where they do."""
+    outcomes = {n: t.outcome for n, t in timings.items() if t.outcome and n not in errors}
+    reference = next((name for name in outcomes if name != SUBJECT), None)
+    if reference is None:
+        return {}
+    expected, wrong = outcomes[reference](), {}
+    for name, outcome in outcomes.items():
+        if name == reference:
+            continue
+        if reason := difference(outcome(), expected, case.tolerance):
+            wrong[name] = f"wrong: {reason} ({reference} is the reference)"
+    return wrong
+
+
+def difference(
+    actual: Sequence[np.ndarray], expected: Sequence[np.ndarray], tolerance: float
+) -> str:
+    """How `actual` is off by more than `tolerance` of the largest element; empty if it is not."""
+    if len(actual) != len(expected):
+        return f"{len(actual)} arrays instead of {len(expected)}"
+    for index, (a, e) in enumerate(zip(actual, expected)):
+        if a.shape != e.shape:
+            return f"output {index} has shape {a.shape} instead of {e.shape}"
+        a, e = (x.astype(np.float32) if x.dtype.itemsize < 4 else x for x in (a, e))
+        if not a.size:
+            continue
+        with np.errstate(invalid="ignore", over="ignore"):
+            off = np.abs(a.astype(np.float64) - e) if a.dtype.kind in "iu" else np.abs(a - e)
+            error = float(np.max(off)) / max(float(np.max(np.abs(e))), 1e-30)
+        if not error <= tolerance:
+            return f"output {index} is off by {error:.1e} of its largest element"
+    return ""
 
 
 def summarise(
-    title: str, samples: Mapping[str, Sequence[float]], bound: float | str, slack: float = 1.0
+    title: str,
+    samples: Mapping[str, Sequence[float]],
+    bound: float | str | Bound,
+    slack: float = 1.0,
+    *,
+    unit: str = "",
+    amount: float = 0.0,
+    errors: Mapping[str, str] | None = None,
+    kept: Mapping[str, float] | None = None,
 ) -> Row:
     """The row of medians and quartiles of `samples` (seconds by library)."""
     row = Row(title, {name: statistics.median(times) for name, times in samples.items()})
     for name, times in samples.items():
-        low, _, high = statistics.quantiles(times, n=4)
-        row.quartiles[name], row.minima[name] = (low, high), min(times)
+        row.minima[name], row.quartiles[name] = min(times), (min(times), max(times))
+        if len(times) > 1:
+            low, _, high = statistics.quantiles(times, n=4)
+            row.quartiles[name] = (low, high)
+    row.unit, row.amount, row.errors = unit, amount, dict(errors or {})
+    row.kept = {name: value for name, value in (kept or {}).items() if name not in samples}
+    row.date = datetime.date.today().isoformat()
     if isinstance(bound, str):
-        row.bound, row.bound_is = row.seconds[bound] * slack, bound
-    else:
-        row.bound = bound
+        bound = Peer(bound)
+    elif not isinstance(bound, Bound):
+        bound = AtMost(bound)
+    if isinstance(bound, AtMost):
+        slack = 1.0  # nothing was measured that could vary
+    row.bound = bound.seconds(row.kept | row.seconds, amount) * slack
+    row.bound_is = bound.label
     return row
 
 
-def duration(seconds: float) -> str:
-    """Seconds with three digits and a unit that fits."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
+def print_header(width: int) -> None:
+    """The line above the rows of a table."""
+    print(f"\n{'':<{width}} {SUBJECT:>12} {'(fastest)':>14} {'reach':>14}             peers")
+
+
+def print_row(row: Row, width: int) -> None:
+    """Print median, minimum, bound, verdict and the peers' medians in one line, notes below it."""
+    peers = [f"{n} {row.show(s, n)}" for n, s in row.seconds.items() if n != SUBJECT]
+    peers += [f"{n} {row.show(s, n)} (kept)" for n, s in row.kept.items() if n != SUBJECT]
+    value = fastest = "-"
+    if SUBJECT in row.seconds:
+        value, fastest = row.show(row.seconds[SUBJECT]), f"({row.show(row.minima[SUBJECT])})"
+    if math.isnan(row.bound) and not row.bound_is:
+        row.bound_is = "-"
+    bound = row.bound_is or (f"{row.bound:.3g}x" if row.unit == "x" else duration(row.bound))
+    print(f"{row.title:<{width}} {value:>12} {fastest:>14} {bound:>14}   {row.verdict:<11}"
+          f"{', '.join(peers)}", flush=True)  # fmt: skip
+    for name, error in row.errors.items():
+        print(f"{'':<{width}} {name}: {error}", flush=True)
+    if row.note:
+        print(f"{'':<{width}} {row.note}", flush=True)
 
 
 def print_table(rows: Sequence[Row]) -> None:
-    """Print median, minimum, bound, verdict and the peers' medians, a row a line."""
+    """Print the rows, a line each."""
     width = max(len(row.title) for row in rows)
-    print(f"\n{'':<{width}} {SUBJECT:>10} {'(fastest)':>11} {'at most':>9}         peers")
+    print_header(width)
     for row in rows:
-        bound = row.bound_is if row.bound_is else duration(row.bound)
-        verdict = "pass" if row.passed else "FAIL"
-        peers = ", ".join(
-            f"{name} {duration(seconds)}"
-            for name, seconds in row.seconds.items()
-            if name != SUBJECT
-        )
-        value, fastest = duration(row.seconds[SUBJECT]), f"({duration(row.minima[SUBJECT])})"
-        print(f"{row.title:<{width}} {value:>10} {fastest:>11} {bound:>9}   {verdict}  {peers}")
-        if row.note:
-            print(f"{'':<{width}} {row.note}")
+        print_row(row, width)
 
 
 def processor() -> str:
@@ -176,30 +316,62 @@ def load() -> float:
     return os.getloadavg()[0]
 
 
-def write_results(name: str, rows: Sequence[Row], load_before: float) -> Path:
-    """Write benchmarks/results/<name>-<cpu>.json and return its path."""
-    cpu = processor()
-    slug = re.sub(r"[^a-z0-9]+", "-", cpu.lower()).strip("-")
+def results_path(name: str) -> Path:
+    """Where the results of this processor stand."""
+    slug = re.sub(r"[^a-z0-9]+", "-", processor().lower()).strip("-")
+    return RESULTS / f"{name}-{slug}.json"
+
+
+def read_results(name: str) -> dict[str, dict[str, Any]]:
+    """The rows of an earlier run on this processor with these versions of the peers, by title."""
+    path = results_path(name)
+    if not path.exists():
+        return {}
+    record = json.loads(path.read_text())
+    now = versions(PEERS)
+    if any(record["versions"].get(peer, now[peer]) != now[peer] for peer in now):
+        return {}
+    return {row["title"]: row for row in record["rows"]}
+
+
+def row_record(row: Row) -> dict[str, Any]:
+    """A row as it stands in the file."""
+    unit = {"unit": row.unit, "amount": row.amount} if row.unit else {}
+    kept = {"kept": row.kept} if row.kept else {}
+    errors = {"errors": row.errors} if row.errors else {}
+    return {
+        "title": row.title,
+        **unit,
+        "seconds": row.seconds,
+        "quartiles": row.quartiles,
+        "minima": row.minima,
+        **kept,
+        **errors,
+        "bound": None if math.isnan(row.bound) else row.bound,
+        "bound_is": row.bound_is or "fixed",
+        "passed": row.passed,
+        "date": row.date,
+    }
+
+
+def write_results(
+    name: str, rows: Sequence[Row], load_before: float, beside: Sequence[dict[str, Any]] = ()
+) -> Path:
+    """Write benchmarks/results/<name>-<cpu>.json and return its path.
+
+    `beside` are rows of earlier runs to keep, where `rows` has none of their title.
+    """
+    measured = {row.title: row_record(row) for row in rows}
+    merged = {row["title"]: measured.pop(row["title"], row) for row in beside} | measured
     record = {
         "date": datetime.date.today().isoformat(),
-        "device": {"processor": cpu, "cores": os.cpu_count(), "system": platform.system()},
-        "versions": versions(["functrans", "numpy", "jax", "jaxlib", "torch"]),
+        "device": {"processor": processor(), "cores": os.cpu_count(), "system": platform.system()},
+        "versions": versions(["functrans", *PEERS]),
         "load_before": round(load_before, 2),
         "unit": "seconds, median",
-        "rows": [
-            {
-                "title": row.title,
-                "seconds": row.seconds,
-                "quartiles": row.quartiles,
-                "minima": row.minima,
-                "bound": row.bound,
-                "bound_is": row.bound_is or "fixed",
-                "passed": row.passed,
-            }
-            for row in rows
-        ],
+        "rows": list(merged.values()),
     }
     RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}-{slug}.json"
+    path = results_path(name)
     path.write_text(json.dumps(record, indent=2) + "\n")
     return path

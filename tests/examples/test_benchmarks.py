@@ -2,10 +2,18 @@
 
 import json
 
+import bounds
+import compile_time
+import copy_limit
+import cpu
 import harness
+import neighbour
+import numpy as np
 import overheads
 import profile_overheads
 import pytest
+from cpu_workloads import small
+from cpu_workloads.entries import Peers, workloads_of
 
 FAMILIES = (
     overheads.elementwise_cases,
@@ -55,3 +63,76 @@ def test_durations(seconds, text):
 
 def test_import_brings_in_nothing_lazy():
     assert overheads.modules_after_import() == []
+
+
+SMALL = list(workloads_of(small))
+
+
+@pytest.mark.parametrize("item", SMALL, ids=lambda item: item.title)
+def test_small_programs_of_the_cpu_benchmark_run(item):
+    timing = item.case(Peers()).timings[harness.SUBJECT]
+    timing.timer().timeit(1)
+    assert all(np.isfinite(array).all() for array in timing.outcome())
+
+
+def test_rows_of_the_cpu_benchmark_have_names_of_their_own():
+    titles = [item.title for item in cpu.workloads()] + compile_time.TITLES + neighbour.TITLES
+    assert len(titles) == len(set(titles)) > len(SMALL)
+
+
+def test_bounds_come_from_what_is_measured_in_the_row():
+    measured = {"functrans": 9.0, "jax": 4.0, "torch": 2.0, "copy limit": 0.5, "read limit": 0.25}
+    assert bounds.Best().seconds(measured, 0) == 2.0
+    assert bounds.Best(speed=2).seconds(measured, 0) == 1.0
+    assert bounds.Best(time=0.5).seconds(measured, 0) == 1.0
+    assert bounds.Peer("jax", 0.5).seconds(measured, 0) == 2.0
+    assert bounds.Share(0.5).seconds(measured, 2 * bounds.LIMIT_BYTES) == 2.0
+    assert bounds.Share(0.5, bounds.READ).seconds(measured, bounds.LIMIT_BYTES) == 0.5
+    assert np.isnan(bounds.Best().seconds({"functrans": 1.0, "copy limit": 1.0}, 0))
+    assert bounds.AtMost(3.0).seconds({}, 0) == 3.0
+
+
+def instant(*arrays):
+    """A statement that takes no time, with a result."""
+    return harness.Timing("None", {}, lambda: [np.array(array, np.float32) for array in arrays])
+
+
+def measured_case(subject):
+    case = harness.Case("", {"functrans": subject, "numpy": instant([1, 2])}, 1.0)
+    return harness.measure(case, rounds=2, seconds=0, least=2)
+
+
+def test_a_right_result_passes_and_a_wrong_one_fails_however_fast():
+    assert measured_case(instant([1, 2])).verdict == "pass"
+    for wrong in ([1, 2.1], [1, np.nan], [[1, 2]]):
+        row = measured_case(instant(wrong))
+        assert not row.passed and row.verdict == "FAIL wrong"
+    assert measured_case(instant([1, 2], [3])).verdict == "FAIL wrong"
+
+
+def test_what_a_row_raises_is_reported_in_it():
+    row = measured_case(harness.Timing("1 / 0", {}))
+    assert row.verdict == "FAIL error" and "ZeroDivisionError" in row.errors["functrans"]
+    assert "numpy" in row.seconds and not row.passed
+
+
+def test_a_row_without_its_peer_does_not_pass():
+    row = harness.summarise("", {"functrans": [1.0, 1.0]}, bounds.Best())
+    assert row.verdict == "no peer" and not row.passed
+    row = harness.summarise("", {"functrans": [1.0, 1.0]}, bounds.Best(), kept={"jax": 2.0})
+    assert row.verdict == "pass"
+
+
+def test_rows_of_earlier_runs_stay_in_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(harness, "RESULTS", tmp_path)
+    rows = [harness.summarise(title, {"functrans": [1.0, 1.0]}, 5.0) for title in "ab"]
+    harness.write_results("name", rows, 0.0)
+    later = harness.summarise("a", {"functrans": [2.0, 2.0]}, 5.0)
+    harness.write_results("name", [later], 0.0, list(harness.read_results("name").values()))
+    found = harness.read_results("name")
+    assert [found[title]["seconds"]["functrans"] for title in "ab"] == [2.0, 1.0]
+
+
+def test_limits_move_bytes():
+    for call in copy_limit.limits().values():
+        call()
