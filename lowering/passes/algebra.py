@@ -186,11 +186,11 @@ def two_scalings(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     other = inner.invars[1]
     if type(other) is not Literal or not (is_power_of_two(other) or is_power_of_two(y)):
         return None
-    product = r(mul_p, other, y)
+    product = abs(float(other.value) * float(y.value))
     exponent = _normal_exponent(x.aval.dtype)
-    if 2.0 ** -exponent < abs(float(product.value)) < 2.0 ** exponent:  # type: ignore[union-attr]
-        return r(mul_p, inner.invars[0], product)
-    return None
+    if product and not 2.0 ** -exponent < product < 2.0 ** exponent:
+        return None
+    return r(mul_p, inner.invars[0], r(mul_p, other, y))
 
 
 @rule(mul_p, div_p, of=neg_p, law="(-x) * (-y) = x * y, (-x) * c = x * -c, (-x) * y = -(x * y)")

@@ -5,7 +5,8 @@ import pytest
 
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.primitives.shape import pad_p
+from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
+from functrans.primitives.shape import pad_p, reshape_p
 from tests.lowering.test_passes import array, simplified, spelled
 
 X, Y = array(3), array(3)
@@ -122,6 +123,18 @@ LAWS = {
         "b = reduce_sum[axes=(1)] a; c = neg b -> c"),
     "accumulated_unit": (lambda m: fnp.cumsum(m[:, :1], axis=1), (M,),
         "b = slice[start_indices=(0,0) limit_indices=(2,1) strides=(1,1)] a -> b"),
+    "reshape_to_same": (
+        lambda x: reshape_p.bind(x, new_sizes=(3,)), (X,),
+        " -> a"),
+    "broadcast_to_same": (
+        lambda x: broadcast_in_dim_p.bind(x, shape=(3,), broadcast_dimensions=(0,)), (X,),
+        " -> a"),
+    "identity_permutation": (
+        lambda m: transpose_p.bind(m, permutation=(0, 1)), (M,),
+        " -> a"),
+    "repeated_selector": (
+        lambda s, x, y: lax.select_n(fnp.broadcast_to(s > 1.0, (3,)), x, y), (S, X, Y,),
+        "d = gt a 1.0; e = select_n d b c -> e"),
 }
 
 
