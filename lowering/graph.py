@@ -87,10 +87,15 @@ def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor]) -> Sequence[Te
         return [call]
     if call is None:
         call = HostCall(eqn, operands, [stored(v.aval, eqn.source) for v in eqn.outvars])
+    outs: Sequence[Tensor] = ()
+    if isinstance(call, tuple):
+        call, outs = call
     for x in call.operands:
         graph.add(x)
     graph.items.append(call)
-    return call.results
+    for out in outs:
+        graph.add(out)
+    return outs or call.results
 
 
 def _literal(graph: Graph, atom: Literal) -> Tensor:

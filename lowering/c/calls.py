@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import singledispatch
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from functrans.core.dims import Size
 from functrans.lowering.c.names import C_TYPES, item_size
-from functrans.lowering.loops.call import Branch, Call, Gemm, HostCall, Scan, While
+from functrans.lowering.loops.call import Branch, Call, Gemm, HostCall, Library, Scan, While
 from functrans.lowering.loops.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -233,3 +233,20 @@ def _(call: Gemm, out: FunctionWriter, step: int) -> None:
 
 def _work(flops: Size) -> int:
     return flops // 8 if isinstance(flops, int) else 10**6
+
+
+@write_call.register(Library)
+def _(call: Library, out: FunctionWriter, step: int) -> None:
+    arguments = ", ".join(_argument(a, out) for a in call.arguments)
+    run = f"((int (*)({call.signature})){out.library(call.function)})"
+    out.line(f"if ({run}({arguments})) return 2;")
+    out.module.work += sum(_work(t.size * 8) for t in call.operands)
+
+
+def _argument(value: Any, out: FunctionWriter) -> str:
+    if isinstance(value, Tensor):
+        return f"(void *){out.where[value]}"
+    if isinstance(value, (list, tuple)):
+        kind = "void *const" if isinstance(value[0], Tensor) else "const i64"
+        return f"({kind}[]){{{', '.join(_argument(v, out) for v in value)}}}"
+    return out.size(value)

@@ -235,7 +235,7 @@ class Writer:
     def _number(self, e: Expr, loop: Scope) -> str:
         low, high = e.aux.bounds()
         small = (isinstance(low, int) and isinstance(high, int)
-                 and -INT32_LIMIT <= low and high < INT32_LIMIT)
+                 and low >= -INT32_LIMIT and high < INT32_LIMIT)
         dtype = "i32" if small else "i64"
         value = self._numbers(e.aux, dtype, loop)
         return value if e.dtype == dtype else self.prelude.convert(dtype, e.dtype, value,

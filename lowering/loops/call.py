@@ -9,7 +9,7 @@ from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
 from functrans.core.source import Source
 from functrans.lowering.loops.tensor import Stored, Tensor
 
-__all__ = ["Branch", "Call", "Gemm", "HostCall", "Scan", "While"]
+__all__ = ["Branch", "Call", "Gemm", "HostCall", "Library", "Scan", "While"]
 
 
 class Call:
@@ -96,6 +96,26 @@ class Gemm(Call):
         self.a_offset = a_offset
         self.b_offset = b_offset
         self.fields = fields
+
+
+Argument = Size | Tensor | Sequence[int] | Sequence[Tensor]
+
+
+class Library(Call):
+    """A call of a library function; `signature` are the C types of its arguments.
+
+    An argument is a size, a tensor (its address), or an array of either.
+    """
+
+    name = "library"
+
+    def __init__(self, function: str, signature: str, operands: Sequence[Tensor],
+                 results: Sequence[Stored], arguments: Sequence[Argument],
+                 source: Source | None) -> None:
+        super().__init__(operands, results, source)
+        self.function = function
+        self.signature = signature
+        self.arguments = tuple(arguments)
 
 
 def has_effect(jaxpr: Jaxpr) -> bool:

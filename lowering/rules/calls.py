@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from functrans.core.jaxpr import Equation
 from functrans.lowering.loops.call import Branch, Call, Scan, While
 from functrans.lowering.loops.tensor import Stored, Tensor, dtype_name
-from functrans.lowering.rules import contraction
+from functrans.lowering.rules import contraction, library
 
 __all__ = ["RULES", "results_of"]
 
-CallRule = Callable[[Equation, list[Tensor]], "Call | Tensor | None"]
+CallRule = Callable[[Equation, list[Tensor]],
+                    "Call | Tensor | tuple[Call, Sequence[Tensor]] | None"]
+"""A call whose results are those of the equation, or a call and the results; or a tensor."""
 
 
 def results_of(eqn: Equation) -> list[Stored]:
@@ -34,4 +36,5 @@ def _cond(eqn: Equation, xs: list[Tensor]) -> Call | None:
     return Branch(eqn, xs, results_of(eqn))
 
 
-RULES: dict[str, CallRule] = {"scan": _scan, "while": _while, "cond": _cond, **contraction.RULES}
+RULES: dict[str, CallRule] = {"scan": _scan, "while": _while, "cond": _cond, **contraction.RULES,
+                              **library.RULES}

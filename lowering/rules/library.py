@@ -1,0 +1,88 @@
+"""Primitives that library functions compute, row by row: sorting and cumulative operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from functrans.core.dims import Size
+from functrans.core.jaxpr import Equation
+from functrans.lowering.loops.call import Call, Library
+from functrans.lowering.loops.expr import Builder
+from functrans.lowering.loops.index import Index, LoopVar
+from functrans.lowering.loops.tensor import Map, Stored, Tensor, dtype_name
+
+__all__ = ["RULES", "TYPE_CODES", "along_rows", "back_from_rows"]
+
+TYPE_CODES = {"f32": 0, "f64": 1, "f16": 2, "bf16": 3, "i8": 4, "i16": 5, "i32": 6, "i64": 7,
+              "u8": 8, "u16": 9, "u32": 10, "u64": 11, "bool": 12}
+"""How the functions on rows (csrc/rows.h) name dtypes."""
+
+Outcome = tuple[Call, Sequence[Tensor]] | None
+
+
+def along_rows(x: Tensor, axis: int) -> Tensor:
+    """x with `axis` last."""
+    last = len(x.shape) - 1
+    if axis == last:
+        return x
+    shape = (*x.shape[:axis], *x.shape[axis + 1:], x.shape[axis])
+    return Map(shape, x.dtype, [x], lambda s, i: x.at(s, (*i[:axis], i[-1], *i[axis:-1])), weight=0,
+               source=x.source)
+
+
+def back_from_rows(x: Tensor, axis: int) -> Tensor:
+    """x with its last axis moved to `axis`."""
+    last = len(x.shape) - 1
+    if axis == last:
+        return x
+    shape = (*x.shape[:axis], x.shape[-1], *x.shape[axis:-1])
+    return Map(shape, x.dtype, [x], lambda s, i: x.at(s, (*i[:axis], *i[axis + 1:], i[axis])),
+               weight=0, source=x.source)
+
+
+def row_count(x: Tensor) -> Size:
+    rows: Size = 1
+    for n in x.shape[:-1]:
+        rows = rows * n
+    return rows
+
+
+def _is_iota(x: Tensor, axis: int) -> bool:
+    """Whether every element of x is its place along an axis."""
+    if not isinstance(x, Map) or x.operands or x.dtype != "i32":
+        return False
+    variables = [LoopVar(f"d{k}", n) for k, n in enumerate(x.shape)]
+    e = x.define(Builder(lambda t: True), tuple(map(Index.of, variables)))
+    return e.op == "index" and e.aux == Index.of(variables[axis])
+
+
+def _sort(eqn: Equation, xs: list[Tensor]) -> Outcome:
+    axis, keys = eqn.params["dimension"], eqn.params["num_keys"]
+    rows = [along_rows(x, axis) for x in xs]
+    count, n = row_count(rows[0]), rows[0].shape[-1]
+    outs = [Stored(r.shape, r.dtype, (), eqn.source) for r in rows]
+    if len(xs) == 2 and keys == 1 and _is_iota(xs[1], axis):
+        call = Library("argsort_rows", "i64, i64, i64, const void *, void *, i32 *", rows[:1], outs,
+                       [count, n, TYPE_CODES[xs[0].dtype], rows[0], *outs], eqn.source)
+    else:
+        codes = [TYPE_CODES[x.dtype] for x in xs]
+        call = Library(
+            "sort_rows", "i64, i64, i64, i64, i64, const i64 *, const void *const *, void *const *",
+            rows, outs, [count, n, len(xs), keys, int(eqn.params["is_stable"]), codes, rows, outs],
+            eqn.source)
+    return call, [back_from_rows(o, axis) for o in outs]
+
+
+def _top_k(eqn: Equation, xs: list[Tensor]) -> Outcome:
+    axis, k = eqn.params["axis"], eqn.params["k"]
+    x = along_rows(xs[0], axis)
+    shape = (*x.shape[:-1], k)
+    outs = [Stored(shape, dtype_name(v.aval.dtype) or "", (), eqn.source) for v in eqn.outvars]
+    if outs[1].dtype != "i32":
+        return None
+    call = Library("top_k_rows", "i64, i64, i64, i64, const void *, void *, i32 *", [x], outs,
+                   [row_count(x), x.shape[-1], k, TYPE_CODES[x.dtype], x, *outs], eqn.source)
+    return call, [back_from_rows(o, axis) for o in outs]
+
+
+RULES = {"sort": _sort, "top_k": _top_k}
