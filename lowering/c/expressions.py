@@ -71,6 +71,7 @@ class Writer:
         self._is_fixed: dict[Expr, bool] = {}
         self.locals: dict[Tensor, str] = {}
         self.local_stage: dict[Tensor, int] = {}
+        self.tiles: dict[Any, str] = {}
         self.stage = 0
         self.i_text = "i"
         self.count: str | None = None
@@ -225,6 +226,8 @@ class Writer:
             return p.gather(t.dtype, self.lanes, base, self._numbers(place, dtype, loop), dtype,
                             self.count)
         step = place.coefficient(i)
+        if (t, place) in self.tiles:
+            return p.load(t.dtype, self.lanes, self.tiles[t, place], self.count)
         start = self.pointer(base, place, t)
         if isinstance(step, int) and step == 1:
             return p.load(t.dtype, self.lanes, f"{start} + {self.i_text}", self.count)

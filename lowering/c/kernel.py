@@ -12,6 +12,7 @@ from functrans.lowering.c.names import C_TYPES, ITEM_SIZES
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.row_folds import Fold
 from functrans.lowering.c.text import KernelText, Scratch, is_number
+from functrans.lowering.c.tiles import TILE_ROWS, Tiles
 from functrans.lowering.loops.expr import Expr, Range
 from functrans.lowering.loops.index import Computed
 from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
@@ -33,7 +34,7 @@ def write_kernel(kernel: Kernel, schedule: Schedule, prelude: Prelude,
     return _KernelWriter(kernel, schedule, prelude, sizes).write()
 
 
-class _KernelWriter(ChunkFolds):
+class _KernelWriter(ChunkFolds, Tiles):
     def __init__(self, kernel: Kernel, schedule: Schedule, prelude: Prelude,
                  sizes: dict[str, str]) -> None:
         self.kernel = kernel
@@ -118,6 +119,10 @@ class _KernelWriter(ChunkFolds):
         body = Scope("    ")
         if self.columns:
             return self._write_chunks(head, body)
+        tiles = self.transposed()
+        if tiles:
+            self.tiled_rows(tiles, head, body)
+            return self._finish(head, body, self.domain.rows, grain=TILE_ROWS)
         body.line("for (i64 o = begin; o < end; o++) {")
         inner = body.nested()
         self._row(inner)

@@ -322,9 +322,12 @@ class FunctionWriter:
         work = text.size * weight
         per_range = work // text.count if isinstance(work, int) and isinstance(text.count, int) \
             and text.count > 0 else None
-        grain = "1" if per_range is None else str(max(1, GRAIN_WORK // max(per_range, 1)))
+        grain = text.grain
+        if per_range is not None and isinstance(grain, int):  # a multiple of the kernel's own
+            grain *= max(1, GRAIN_WORK // max(per_range * grain, 1))
         self.module.work += work if isinstance(work, int) else PARALLEL_WORK
-        run = f"ft_run({name}, a, {self.size(text.count)}, {grain}, {self.size(work)})"
+        run = (f"ft_run({name}, a, {self.size(text.count)}, {self.size(grain)}, "
+               f"{self.size(work)})")
         if text.serial or (isinstance(work, int) and work <= PARALLEL_WORK):
             run = f"{name}(a, 0, {self.size(text.count)})"
         finish = f" {name}_finish(a);" if text.has_finish else ""
