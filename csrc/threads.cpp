@@ -24,8 +24,8 @@
 namespace functrans {
 namespace {
 
-constexpr int kMaxThreads = 1024;
-// Pieces per thread: a thread that loses its CPU to a neighbour holds up one piece, not its share.
+constexpr int kMaxThreads = 512;
+// Pieces per thread: one that loses its CPU to a neighbour holds up a piece, not its whole share.
 constexpr std::int64_t kPieces = 12;
 // How long a thread watches memory before it sleeps. A sleeping thread starts 5 us (quiet) to 50 us
 // (virtual machine) after it is woken; kernels of one program follow one another in less.
@@ -39,21 +39,29 @@ constexpr std::uint32_t kOpen = 1u << 31;
 constexpr std::uint32_t kCallerSleeps = 1u << 30;
 constexpr std::uint32_t kWorking = kCallerSleeps - 1;
 
+// The share of one thread: it begins there, so that loops that follow one another find their data in
+// the cache of the same core, and goes on with what is left of the others' shares.
+struct alignas(64) Share {
+  std::atomic<std::int64_t> next{0};
+  std::int64_t end = 0;
+};
+
 // Trivially destructible and never destroyed: threads may look at it while the process exits.
 struct Pool {
   std::atomic<bool> taken{false};  // a caller has the pool; it alone writes the job
   alignas(64) std::atomic<std::uint32_t> epoch{0};  // counts jobs; threads sleep on it
   std::atomic<int> sleepers{0};
+  std::atomic<bool> waking{false};  // threads were woken and none has run since
   alignas(64) std::atomic<std::uint32_t> state{0};
-  alignas(64) std::atomic<std::int64_t> next{0};
   alignas(64) RangeFn body = nullptr;
   void* arg = nullptr;
-  std::int64_t n = 0;
   std::int64_t piece = 1;
   std::atomic<std::uint32_t> helpers{0};  // threads that may join, the caller left out
   int started = 0;                        // these two are written by who has the pool
   bool refused = false;                   // the system gave no more threads
+  std::uint32_t unwoken = 0;              // jobs that woke nobody
   std::atomic<int> count{0};  // 0: not yet known
+  Share shares[kMaxThreads];
 };
 
 Pool pool;
@@ -87,43 +95,49 @@ bool spin_until(Done done) {
   return done();
 }
 
-void run_pieces() {
-  const std::int64_t n = pool.n;
-  const std::int64_t piece = pool.piece;
-  for (;;) {
-    const std::int64_t begin = pool.next.fetch_add(piece, std::memory_order_relaxed);
-    if (begin >= n) return;
-    pool.body(pool.arg, begin, std::min(n, begin + piece));
+// `first`: the share to begin with; `count`: how many there are.
+void run_shares(std::uint32_t first, std::uint32_t count) {
+  for (std::uint32_t k = 0, at = first; k < count; ++k, at = at + 1 == count ? 0 : at + 1) {
+    Share& share = pool.shares[at];
+    for (;;) {
+      if (share.next.load(std::memory_order_relaxed) >= share.end) break;
+      const std::int64_t begin = share.next.fetch_add(pool.piece, std::memory_order_relaxed);
+      if (begin >= share.end) break;
+      pool.body(pool.arg, begin, std::min(share.end, begin + pool.piece));
+    }
   }
 }
 
-// Takes part in the job of the moment, if there is one that wants help.
-void help() {
+// Takes part in the job of the moment; whether there was one that wanted help.
+bool help(std::uint32_t number) {
   std::uint32_t state = pool.state.load(std::memory_order_acquire);
   std::uint32_t helpers;
   do {
     helpers = pool.helpers.load(std::memory_order_relaxed);
-    if ((state & kOpen) == 0 || (state & kWorking) >= helpers) return;
+    if ((state & kOpen) == 0 || (state & kWorking) >= helpers) return false;
   } while (!pool.state.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel));
+  helpers = pool.helpers.load(std::memory_order_relaxed);  // of the job that was joined
   if (helpers > kFirstWakes && (state & kWorking) + 1 < helpers &&
-      pool.sleepers.load(std::memory_order_relaxed) > 0 &&
-      pool.next.load(std::memory_order_relaxed) < pool.n) {
+      pool.sleepers.load(std::memory_order_relaxed) > 0) {
     futex_wake(pool.epoch, 2);
   }
-  run_pieces();
+  run_shares(number % (helpers + 1), helpers + 1);
   state = pool.state.fetch_sub(1, std::memory_order_acq_rel) - 1;
   if (state == kCallerSleeps) futex_wake(pool.state, 1);
+  return true;
 }
 
-void* work(void*) {
+void* work(void* argument) {
+  const auto number = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(argument));
   for (;;) {
     const std::uint32_t seen = pool.epoch.load(std::memory_order_acquire);
-    help();
     auto called = [seen] { return pool.epoch.load(std::memory_order_acquire) != seen; };
-    if (spin_until(called)) continue;
+    // Who came too late has a busy CPU, perhaps that of the caller, and does not watch on it.
+    if (help(number) ? spin_until(called) : called()) continue;
     pool.sleepers.fetch_add(1);
     futex_wait(pool.epoch, seen);
     pool.sleepers.fetch_sub(1);
+    pool.waking.store(false, std::memory_order_relaxed);
   }
   return nullptr;
 }
@@ -140,7 +154,8 @@ void start_threads(int wanted) {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   while (pool.started < wanted) {
     pthread_t thread;
-    pool.refused = pthread_create(&thread, &attributes, work, nullptr) != 0;
+    pool.refused = pthread_create(&thread, &attributes, work,
+                                  reinterpret_cast<void*>(std::uintptr_t(pool.started) + 1)) != 0;
     if (pool.refused) break;
     pthread_setname_np(thread, "functrans");
     ++pool.started;
@@ -250,18 +265,24 @@ void parallel_for(RangeFn body, void* arg, std::int64_t n, std::int64_t grain) n
   const std::int64_t pieces = (grains - 1) / each + 1;
   pool.body = body;
   pool.arg = arg;
-  pool.n = n;
   pool.piece = each * grain;
   const auto helpers = static_cast<std::uint32_t>(
       std::min<std::int64_t>(std::min(threads - 1, pool.started), pieces - 1));
   pool.helpers.store(helpers, std::memory_order_relaxed);
-  pool.next.store(0, std::memory_order_relaxed);
+  const std::int64_t share = (pieces - 1) / (helpers + 1) + 1;
+  for (std::uint32_t k = 0; k <= helpers; ++k) {
+    pool.shares[k].next.store(std::min(n, k * share * pool.piece), std::memory_order_relaxed);
+    pool.shares[k].end = std::min(n, (k + 1) * share * pool.piece);
+  }
   pool.state.store(kOpen, std::memory_order_release);
   pool.epoch.fetch_add(1);
-  if (pool.sleepers.load() > 0) {
+  // While other processes have the CPUs, a woken thread runs much later: waking it again for every
+  // loop would cost 1 to 4 us each. Now and then it is done, since `waking` may be out of date.
+  if (pool.sleepers.load() > 0 &&
+      (!pool.waking.exchange(true, std::memory_order_relaxed) || ++pool.unwoken % 8 == 0)) {
     futex_wake(pool.epoch, static_cast<int>(std::min(helpers, kFirstWakes)));
   }
-  run_pieces();
+  run_shares(0, helpers + 1);
   // Who has not joined by now is not waited for.
   std::uint32_t state = pool.state.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
   if (state != 0 && !spin_until([] { return pool.state.load(std::memory_order_acquire) == 0; })) {
