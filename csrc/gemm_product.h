@@ -1,0 +1,91 @@
+// One matrix product of a batch, and what its drivers share: packed operands (gemm_packed.cpp), or
+// operands where they are (gemm_small.cpp).
+#pragma once
+
+#include "allocator.h"
+#include "gemm_isa.h"
+#include "threads.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace functrans {
+
+// Block sizes, and what was measured behind them (Zen 5, 48 KiB first and 1 MiB second level cache
+// per core, two threads):
+constexpr i64 kDepthBytes = 1536;      // of a row of a packed panel: a panel of a takes 18 KiB
+constexpr i64 kTileRows = 144;         // of a task
+constexpr i64 kTileBytes = 2048;       // of a row of a task: 512 float32
+constexpr i64 kPackedBytes = 16 << 20; // of packed a, and of packed b, at a time
+constexpr i64 kSerial = 1 << 18;       // multiply-adds below which one thread is faster
+constexpr i64 kSmall = 64;             // extents up to which operands are packed on the stack
+constexpr i64 kInPlaceBytes = 256 << 10;  // of b that is read in place for many rows
+
+constexpr int kSizes[] = {4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8, 8, 16};
+
+inline i64 divide_up(i64 x, i64 y) { return (x + y - 1) / y; }
+inline i64 round_up(i64 x, i64 y) { return divide_up(x, y) * y; }
+
+template <typename Body>
+void each(i64 n, i64 grain, bool serial, const Body& body) {
+  if (serial || n <= grain) {
+    if (n > 0) body(0, n);
+    return;
+  }
+  parallel_for([](void* arg, std::int64_t begin, std::int64_t end) { (*static_cast<const Body*>(arg))(begin, end); },
+               const_cast<Body*>(&body), n, grain);
+}
+
+class Buffer {
+ public:
+  explicit Buffer(i64 bytes)
+      : data_(static_cast<char*>(allocate(static_cast<std::size_t>(std::max<i64>(1, bytes))))) {}
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() {
+    if (data_ != nullptr) deallocate(data_);
+  }
+  char* get() const { return data_; }
+
+ private:
+  char* data_;
+};
+
+// The product of one batch index.
+struct Product {
+  const ft_gemm& g;
+  const Kernels& kernels;
+  Pack pack;
+  i64 batch;
+  const char* a;
+  const char* b;
+  char* c;
+
+  i64 in_size() const { return kSizes[g.in_type]; }
+  i64 out_size() const { return kSizes[g.out_type]; }
+  // Sums go to a buffer of their own first, unless c can hold them.
+  bool buffered() const {
+    return g.epilogue != nullptr || out_size() != kernels.sum_size || g.c_col != 1 ||
+           g.alpha != 1 || (g.out_type <= kF16) != (g.in_type <= kF16);
+  }
+  void finish(i64 i0, i64 i1, i64 j0, i64 j1, const void* sums, i64 sums_row) const {
+    if (g.epilogue != nullptr) {
+      g.epilogue(g.epilogue_arg, batch, i0, i1, j0, j1, sums, sums_row);
+    } else {
+      kernels.finish[g.out_type](i1 - i0, j1 - j0, sums, sums_row, g.alpha, g.accumulate != 0,
+                                 c + (i0 * g.c_row + j0 * g.c_col) * out_size(), g.c_row, g.c_col);
+    }
+  }
+};
+
+// Each returns false when memory ran out.
+bool run_packed(const Product& p, bool serial);
+bool run_in_place(const Product& p, bool serial);
+bool run_small(const Product& p);   // extents of at most kSmall, any strides and types
+bool run_vector(const Product& p, bool serial);
+
+// Whether run_in_place, run_vector can take it, and is the faster choice.
+bool suits_in_place(const Product& p);
+bool suits_vector(const Product& p);
+
+}  // namespace functrans

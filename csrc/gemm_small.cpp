@@ -1,0 +1,140 @@
+// Matrix products that are not worth packing: small ones, those with few rows or columns, and
+// products with a vector.
+#include "gemm_product.h"
+
+namespace functrans {
+namespace {
+
+constexpr i64 kStackBytes = 16384;
+
+// Rows i0:i1 and columns j0:j1, whole k; b is read where it is.
+bool multiply_in_place(const Product& p, const char* a, i64 a_row, i64 a_col, const char* b,
+                       i64 b_row, i64 i0, i64 i1, i64 j0, i64 j1) {
+  const ft_gemm& g = p.g;
+  const i64 size = p.kernels.element_size;
+  a += i0 * a_row * size;
+  b += j0 * size;
+  const i64 rows = i1 - i0, columns = j1 - j0;
+  const i64 depth = kDepthBytes / size;  // a panel of b stays in the second level cache
+  const auto multiply = [&](char* c, i64 c_row, bool accumulate) {
+    i64 k0 = 0;
+    do {
+      const i64 taken = std::min(depth, g.k - k0);
+      p.kernels.direct(rows, columns, taken, a + k0 * a_col * size, a_row, a_col,
+                       b + k0 * b_row * size, b_row, c, c_row, k0 > 0 || accumulate);
+      k0 += taken;
+    } while (k0 < g.k);
+  };
+  if (!p.buffered()) {
+    multiply(p.c + (i0 * g.c_row + j0) * p.out_size(), g.c_row, g.accumulate != 0);
+    return true;
+  }
+  const i64 bytes = rows * columns * p.kernels.sum_size;
+  if (bytes <= kStackBytes) {
+    alignas(64) char sums[kStackBytes];
+    multiply(sums, columns, false);
+    p.finish(i0, i1, j0, j1, sums, columns);
+    return true;
+  }
+  const Buffer sums(bytes);
+  if (sums.get() == nullptr) return false;
+  multiply(sums.get(), columns, false);
+  p.finish(i0, i1, j0, j1, sums.get(), columns);
+  return true;
+}
+
+// Operands that kernels cannot read where they are go to the stack first.
+bool multiply_copies(const Product& p, bool same) {
+  const ft_gemm& g = p.g;
+  alignas(64) char a_copy[kSmall * kSmall * 8];
+  alignas(64) char b_copy[kSmall * kSmall * 8];
+  const char* a = p.a;
+  i64 a_row = g.a_row, a_col = g.a_col;
+  if (!same) {
+    p.pack(a, a_row, a_col, g.m, g.k, static_cast<int>(g.m), false, a_copy);
+    a = a_copy;
+    a_row = 1;
+    a_col = g.m;
+  }
+  p.pack(p.b, g.b_col, g.b_row, g.n, g.k, static_cast<int>(g.n), false, b_copy);
+  return multiply_in_place(p, a, a_row, a_col, b_copy, g.n, 0, g.m, 0, g.n);
+}
+
+bool same_type(const Product& p) { return p.in_size() == p.kernels.element_size; }
+
+}  // namespace
+
+bool run_small(const Product& p) {
+  const ft_gemm& g = p.g;
+  const bool same = same_type(p);
+  if (!same || (g.b_col != 1 && g.n > 1)) return multiply_copies(p, same);
+  return multiply_in_place(p, p.a, g.a_row, g.a_col, p.b, g.b_row, 0, g.m, 0, g.n);
+}
+
+// Each element of b is read once for every `mr` rows of a, each of a once for every `nr` columns.
+bool suits_in_place(const Product& p) {
+  const ft_gemm& g = p.g;
+  if (!same_type(p) || (g.b_col != 1 && g.n > 1)) return false;
+  return g.m <= 2 * p.kernels.mr ||
+         (g.n <= 2 * p.kernels.nr && g.n * g.k * p.in_size() <= kInPlaceBytes);
+}
+
+bool run_in_place(const Product& p, bool serial) {
+  const ft_gemm& g = p.g;
+  const bool flat = g.m <= 2 * p.kernels.mr;
+  const i64 height = flat ? g.m : 8 * p.kernels.mr;
+  const i64 width = flat ? kTileBytes / 2 / p.kernels.element_size : g.n;
+  const i64 row_tiles = divide_up(g.m, height);
+  std::atomic<bool> failed{false};
+  each(row_tiles * divide_up(g.n, width), 1, serial, [&](i64 begin, i64 end) {
+    for (i64 tile = begin; tile < end; ++tile) {
+      const i64 i = tile % row_tiles * height, j = tile / row_tiles * width;
+      if (!multiply_in_place(p, p.a, g.a_row, g.a_col, p.b, g.b_row, i, std::min(g.m, i + height),
+                             j, std::min(g.n, j + width))) {
+        failed = true;
+      }
+    }
+  });
+  return !failed;
+}
+
+bool suits_vector(const Product& p) {
+  const ft_gemm& g = p.g;
+  if (g.m != 1 || !same_type(p) || g.k < 2 || g.n * g.k <= kSmall * kSmall) return false;
+  return g.b_row == 1 || (g.b_col == 1 && g.n > 8 * p.kernels.nr);
+}
+
+bool run_vector(const Product& p, bool serial) {
+  const ft_gemm& g = p.g;
+  const Kernels& kernels = p.kernels;
+  const i64 size = kernels.element_size;
+  const bool rows = g.b_col == 1;
+  const bool buffered = p.buffered() && (rows || g.epilogue != nullptr || g.alpha != 1 ||
+                                         p.out_size() != size);
+  const bool copied = !rows && g.a_col != 1;
+  const Buffer sums(buffered ? g.n * size : 0), x_copy(copied ? g.k * size : 0);
+  if (sums.get() == nullptr || x_copy.get() == nullptr) return false;
+  if (copied) p.pack(p.a, 0, g.a_col, 1, g.k, 1, false, x_copy.get());
+  const char* x = copied ? x_copy.get() : p.a;
+  // rows: y and four rows of b stay in the first level cache; dots: a few rows for each thread
+  const i64 width = rows ? std::min<i64>(4096 / size * 4, round_up(divide_up(g.n, 8), 64))
+                         : std::max<i64>(4, round_up(divide_up(16384, g.k), 4));
+  each(divide_up(g.n, width), 1, serial, [&](i64 begin, i64 end) {
+    for (i64 j = begin * width; j < std::min(g.n, end * width); j += width) {
+      const i64 columns = std::min(g.n - j, width);
+      const i64 step = buffered ? 1 : g.c_col;
+      char* y = (buffered ? sums.get() : p.c) + j * step * size;
+      const bool accumulate = !buffered && g.accumulate;
+      if (rows) {
+        kernels.vector_rows(columns, g.k, x, g.a_col, p.b + j * size, g.b_row, y, accumulate);
+      } else {
+        kernels.vector_dots(columns, g.k, x, p.b + j * g.b_col * size, g.b_col, y, step,
+                            accumulate);
+      }
+    }
+  });
+  if (buffered) p.finish(0, 1, 0, g.n, sums.get(), g.n);
+  return true;
+}
+
+}  // namespace functrans
