@@ -17,10 +17,10 @@ from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
 from functrans.core.sizes import known_sizes, substitute
 from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.backend import Executable, register_backend
-from functrans.lowering.c.cache import program_cache
+from functrans.lowering.c.cache import load_or_compile, program_cache
 from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
 from functrans.lowering.c.program import ProgramText, write_program
-from functrans.lowering.c.toolchain import CompilerMissing, load_or_compile
+from functrans.lowering.c.toolchain import CompilerMissing
 from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.passes.pipeline import simplify
