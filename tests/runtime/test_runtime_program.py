@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import pathlib
+import signal
 import sys
 import threading
 import traceback
@@ -176,6 +177,18 @@ def test_exceptions_pass_through_a_program(tmp_path, heavy, error):
     assert caught.value is error
     assert [f.name for f in traceback.extract_tb(caught.value.__traceback__)][-1] == "fails"
     error.__traceback__ = None
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_ctrl_c_in_a_host_call(tmp_path, heavy):
+    def interrupted(x):
+        signal.raise_signal(signal.SIGINT)
+        return [x]
+
+    run = make_program(tmp_path, CALL_HOST, heavy=heavy, hosts=[(interrupted, [SPEC8], [SPEC8])])
+    with pytest.raises(KeyboardInterrupt):
+        run([X])
+    assert np.array_equal(make_program(tmp_path, ADD_ONE)([X])[0], X + 1)
 
 
 def test_failing_programs(tmp_path):
