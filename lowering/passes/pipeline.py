@@ -11,13 +11,14 @@ from functrans.lowering.passes.fold import FOLD
 from functrans.lowering.passes.loops import LOOPS
 from functrans.lowering.passes.movement import MOVEMENT
 from functrans.lowering.passes.outwards import OUTWARDS
+from functrans.lowering.passes.recurrences import RECURRENCES
 from functrans.lowering.passes.reductions import REDUCTIONS
 from functrans.lowering.passes.rewrite import Change, Dispatch, Rewriter, Table, equation_text
 
 __all__ = ["ALL_RULES", "TABLES", "simplify", "simplify_with"]
 
 TABLES: tuple[Table, ...] = (DECOMPOSE, FOLD, ALGEBRA, MOVEMENT, OUTWARDS, REDUCTIONS,
-                            CONTRACTIONS, LOOPS)
+                            CONTRACTIONS, LOOPS, RECURRENCES)
 MAX_SWEEPS = 12  # a chain of rewrites that each wait for the last one's dead code; 4 is usual
 
 ALL_RULES = Dispatch(TABLES)

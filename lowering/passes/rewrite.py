@@ -23,7 +23,8 @@ from functrans.core.source import Source
 from functrans.lowering.passes.cse import key_of, literal_key
 from functrans.primitives.broadcast import broadcast_in_dim_p
 
-__all__ = ["Change", "Results", "Rewriter", "Rule", "Table", "equation_text"]
+__all__ = ["Change", "Results", "Rewriter", "Rule", "Table", "count_uses",
+           "equation_text"]
 
 Results = Atom | tuple[Atom, ...] | None
 """What a rule returns: the atoms in place of the results, or None where it does not apply."""

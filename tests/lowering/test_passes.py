@@ -71,7 +71,7 @@ def spelled(jaxpr):
     for eqn in jaxpr.eqns:
         ins = " ".join(map(name, eqn.invars))
         params = " ".join(f"{k}={value(v)}" for k, v in eqn.params.items()
-                          if not (k, v) == ("weak_type", False))
+                          if (k, v) != ("weak_type", False))
         outs = " ".join(map(name, eqn.outvars))
         lines.append(f"{outs} = {eqn.primitive.name}{f'[{params}]' if params else ''} {ins}")
     return "; ".join(lines) + f" -> {' '.join(map(name, jaxpr.outvars))}"

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 import functrans as ft
 from functrans.core.check import check_jaxpr
 from functrans.core.evaluate import interpret
+from functrans.lowering.passes import recurrences
 from functrans.lowering.passes.pipeline import simplify
 from tests.laws.primitives import all_cases
 from tests.lowering.test_passes import program_of
@@ -82,6 +83,21 @@ def test_their_gradients_by_sample(program, arrays):
     xs = [np.stack([arrays[i], 0.5 * arrays[i]]) for i in floats]
     argnums = tuple(range(len(xs)))
     check_same(ft.vmap(ft.grad(loss, argnums)), xs, 1e-7)
+
+
+@program_and_inputs
+def test_their_short_loops(program, arrays):
+    floats = [i for i, a in enumerate(arrays) if a.dtype.kind == "f"]
+
+    def loss(*xs):
+        given = iter(xs)
+        whole = [next(given) if i in floats else ft.numpy.asarray(a)
+                 for i, a in enumerate(arrays)]
+        return ft.numpy.sum(ft.numpy.sin(programs.run(program, whole).astype("float64").real))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recurrences, "SHORTEST", 2)
+        check_same(ft.grad(loss, tuple(range(len(floats)))), [arrays[i] for i in floats], 1e-7)
 
 
 @pytest.mark.parametrize("case", all_cases(), ids=str)

@@ -1,0 +1,109 @@
+"""Golden programs of the laws of recurrences, and the networks that they are for."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.lowering.passes.pipeline import simplify
+from tests.lowering.test_passes import array, program_of, simplified, spelled
+
+STEPS = 20
+W, U, B, H, XS = array(4, 4), array(4, 3), array(4), array(4), array(STEPS, 3)
+ROWS = array(STEPS, 5, 3)
+LAWS = {
+    "product_of_elements": (
+        lambda u, b, xs: lax.scan(lambda c, x: (fnp.sin(c + u @ x), None), b, xs)[0], (U, B, XS,),
+        "d = dot_general[dimension_numbers=(((1),(1)),((),()))] c a; e = scan[jaxpr={c = add "
+        "a b; d = sin c -> d} length=20 reverse=False unroll=1 num_consts=0 num_carry=1] b d "
+        "-> e"),
+    "products_of_rows": (
+        lambda u, rows: lax.scan(lambda c, x: (fnp.sin(c + u @ x.T), None), fnp.ones((4, 5)),
+                                 rows)[0], (U, ROWS),
+        "c = broadcast_in_dim[shape=(4,5) broadcast_dimensions=()] 1.0; d = "
+        "dot_general[dimension_numbers=(((1),(2)),((),()))] a b; e = "
+        "transpose[permutation=(1,0,2)] d; f = scan[jaxpr={c = add a b; d = sin c -> d} "
+        "length=20 reverse=False unroll=1 num_consts=0 num_carry=1] c e -> f"),
+    "stacked_products": (
+        lambda w, b, xs: lax.scan(lambda c, x: (fnp.sin(c * x[0]), w @ c), b, xs), (W, B, XS,),
+        "d e = scan[jaxpr={c = slice[start_indices=(0) limit_indices=(1) strides=(1)] b; d = "
+        "reshape[new_sizes=()] c; e = mul a d; f = sin e -> f a} length=20 reverse=False "
+        "unroll=1 num_consts=0 num_carry=1] b c; f = "
+        "dot_general[dimension_numbers=(((1),(1)),((),()))] e a -> d f"),
+    "carried_outer_products": (
+        lambda w, xs: lax.scan(lambda c, x: (c + fnp.outer(fnp.exp(x), x), None), fnp.ones((3, 3)),
+                               xs)[0], (W, XS,),
+        "c = scan[jaxpr={b = exp a -> b} length=20 reverse=False unroll=1 num_consts=0 "
+        "num_carry=0] b; d = dot_general[dimension_numbers=(((0),(0)),((),()))] c b; e = add "
+        "d 1.0 -> e"),
+    "carried_products": (
+        lambda rows: lax.scan(lambda c, x: (x.T @ x + c, None), fnp.zeros((3, 3)), rows)[0],
+        (ROWS,),
+        "b = dot_general[dimension_numbers=(((0,1),(0,1)),((),()))] a a -> b"),
+    "carried_sum": (
+        lambda b, xs: lax.scan(lambda c, x: (c + x, None), b[:3], xs)[0], (B, XS,),
+        "c = slice[start_indices=(0) limit_indices=(3) strides=(1)] a; d = "
+        "reduce_sum[axes=(0)] b; e = add c d -> e"),
+    "sum_that_is_read_stays": (
+        lambda b, xs: lax.scan(lambda c, x: (c + x, c), b[:3], xs), (B, XS,),
+        "c = slice[start_indices=(0) limit_indices=(3) strides=(1)] a; d e = scan[jaxpr={c = "
+        "add a b -> c a} length=20 reverse=False unroll=1 num_consts=0 num_carry=1] c b -> d "
+        "e"),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_law(name):
+    fun, args, text = LAWS[name]
+    assert spelled(simplified(fun, *args)) == text
+
+
+def network(w, u, b, h, xs):
+    def step(h, x):
+        h = fnp.tanh(w @ h * 0.1 + u @ x + b)
+        return h, h
+
+    return (lax.scan(step, h, xs)[1] ** 2).sum()
+
+
+def gru(w, u, b, h, xs):
+    def step(h, x):
+        z, r = ft.nn.sigmoid(w @ h * 0.1 + u @ x + b), ft.nn.sigmoid(w @ h - b)
+        h = z * h + (1 - z) * fnp.tanh(w @ (r * h) * 0.2 + u @ x)
+        return h, (h, z)
+
+    return sum((y ** 2).sum() for y in lax.scan(step, h, xs, reverse=True)[1])
+
+
+@pytest.mark.parametrize("fun", [network, gru])
+def test_gradients_of_networks(fun):
+    args = W, U, B, H, XS
+    simplified(ft.grad(fun, (0, 1, 2, 3, 4)), *args, rtol=1e-4, atol=1e-4)
+    batches = array(3, STEPS, 3)
+    mean = lambda w, u, b, h, xs: ft.vmap(fun, (None, None, None, None, 0))(w, u, b, h, xs).mean()
+    simplified(ft.grad(mean, (0, 1, 2, 3, 4)), W, U, B, H, batches, rtol=1e-4, atol=1e-4)
+    simplified(ft.vmap(ft.grad(fun, (0, 4)), (None, None, None, None, 0)), W, U, B, H, batches,
+               rtol=1e-4, atol=1e-4)
+
+
+def test_the_loop_of_a_gradient_carries_no_matrix():
+    after = simplify(program_of(ft.grad(network, (0, 1, 2)), W, U, B, H, XS)[0])
+    loops = [e for e in after.eqns if e.primitive.name == "scan"]
+    assert len(loops) == 2
+    for eqn in loops:
+        assert all(len(v.aval.shape) < 2 for v in eqn.outvars[:eqn.params["num_carry"]])
+        names = [e.primitive.name for e in eqn.params["jaxpr"].eqns]
+        assert names.count("dot_general") == 1
+
+
+def test_what_would_need_much_memory_stays():
+    def fun(w, xs):
+        return lax.scan(lambda c, x: (c + fnp.outer(fnp.sin(x), fnp.cos(x)), None), w, xs)[0]
+
+    few, many = np.ones((20, 8), np.float32), np.ones((4000, 200), np.float32)
+    loops = [[e for e in simplify(program_of(fun, np.zeros(2 * xs.shape[1:], np.float32),
+                                             xs)[0]).eqns if e.primitive.name == "scan"]
+             for xs in (few, many)]
+    assert loops[0][0].params["num_carry"] == 0
+    assert loops[1][0].params["num_carry"] == 1
