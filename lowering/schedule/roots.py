@@ -44,6 +44,8 @@ def choose_roots(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> s
         if isinstance(item, Call):
             roots.update(t for t in item.operands if not isinstance(t, Stored))
             continue
+        if isinstance(item, Scatter) and not isinstance(item.base, Stored):
+            roots.add(item.base)
         for x in dict.fromkeys(item.operands):
             readers.setdefault(x, []).append(item)
     uses: dict[Tensor, int] = {}
