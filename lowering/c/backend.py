@@ -18,6 +18,7 @@ from functrans.core.sizes import known_sizes, substitute
 from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.backend import Executable, register_backend
 from functrans.lowering.c.cache import load_or_compile, program_cache
+from functrans.lowering.c.decided import Unsupported
 from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
 from functrans.lowering.c.program import ProgramText, write_program
 from functrans.lowering.c.toolchain import CompilerMissing
@@ -25,6 +26,7 @@ from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.reference import ReferenceBackend
+from functrans.primitives.control_flow.bodies import leaves_unsized
 
 __all__ = ["CBackend", "CExecutable"]
 
@@ -73,13 +75,16 @@ class CBackend:
             return self._fallback.compile(jaxpr, donated, require_inplace)
         simplified = simplify(jaxpr)
         sizes = size_sources(simplified)
-        if simplified.decided_names or sizes is None or not simplified.eqns:
-            # the sizes of a loop that records every iteration are known only when it has run
+        if sizes is None or not simplified.eqns or leaves_unsized(simplified, simplified.outvars):
+            # the runtime makes room for results before it runs a program that decides their sizes
             return self._fallback.compile(jaxpr, donated, require_inplace)
         names = {name: f"z[{k}]" for k, name in enumerate(sizes)}
         graph = graph_of(simplified)
         isa = host_isa()
-        text = write_program(graph, isa, names, donated)
+        try:
+            text = write_program(graph, isa, names, donated, sorted(simplified.decided_names))
+        except Unsupported:
+            return self._fallback.compile(jaxpr, donated, require_inplace)
         if require_inplace and text.copied:
             raise _copies_needed(text)
         try:
@@ -119,7 +124,7 @@ def size_sources(jaxpr: Jaxpr) -> dict[str, tuple[int, int]] | None:
         for axis, n in enumerate(v.aval.shape):
             if isinstance(n, Dim) and n.is_name:
                 found.setdefault(n.name, (k, axis))
-    return found if jaxpr.size_names <= found.keys() else None
+    return found if jaxpr.size_names - jaxpr.decided_names <= found.keys() else None
 
 
 def host_spec(call: HostCall, jaxpr: Jaxpr) -> tuple[Any, ...]:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["prepare_call", "write_call"]
 
+# Iterations for which a loop that records them makes room at first; the room then doubles.
+FIRST_ROOM = 16
+
 
 @singledispatch
 def prepare_call(call: Call, out: FunctionWriter) -> None:
@@ -100,6 +103,12 @@ def _begin_carry(out: FunctionWriter, step: int, carry: Sequence[Tensor],
     return now, then
 
 
+def _run(out: FunctionWriter, body: FunctionWriter, ins: str, outs: str, arena: str) -> None:
+    """Call the function of a body; what it returns unless it succeeds is returned."""
+    out.line(f"    {{ const int e = {body.name}(ctx, {ins}, {outs}, g, {arena}, z); "
+             "if (e) return e; }")
+
+
 def _swap(out: FunctionWriter, now: Sequence[str], then: Sequence[str]) -> None:
     for a, b in zip(now, then):
         if a != b:
@@ -135,7 +144,7 @@ def _(call: Scan, out: FunctionWriter, step: int) -> None:
     ins = _array([*[out.where[c] for c in consts], *now, *at[:len(xs)]])
     outs = _array([*then, *at[len(xs):]])
     arena = out.offsets[step, len(out.scratch[call]) - 1]
-    out.line(f"    if ({body.name}(ctx, {ins}, {outs}, g, {arena}, z)) return 1;")
+    _run(out, body, ins, outs, arena)
     _swap(out, now, then)
     out.line("  }")
     for c, r in zip(now, call.results[:n]):
@@ -163,16 +172,29 @@ def _(call: While, out: FunctionWriter, step: int) -> None:
     out.line("{")
     now, then = _begin_carry(out, step, carry, state)
     arena = out.offsets[step, len(out.scratch[call]) - 1]
+    stacks = [(out.where[r], out.size(slice_bytes(r))) for r in call.records]
     out.line("  u8 holds;")
+    if stacks:
+        out.line("  i64 count = 0, room = 0;")
     out.line("  for (;;) {")
     asked = _array([*[out.where[c] for c in call.operands[:p]], *now])
-    out.line(f"    if ({predicate.name}(ctx, {asked}, (char *const[]){{(char *)&holds}}, g, "
-             f"{arena}, z)) return 1;")
+    _run(out, predicate, asked, "(char *const[]){(char *)&holds}", arena)
     out.line("    if (!holds) break;")
+    if stacks:
+        out.line("    if (count == room) {")
+        out.line(f"      room = room ? 2 * room : {FIRST_ROOM};")
+        for place, one in stacks:
+            out.line(f"      if (ft_grow(&{place}, count * {one}, room * {one})) return 2;")
+        out.line("    }")
     ins = _array([*[out.where[c] for c in call.operands[p:p + b]], *now])
-    out.line(f"    if ({body.name}(ctx, {ins}, {_array(then)}, g, {arena}, z)) return 1;")
+    records = [f"{place} + count * {one}" for place, one in stacks]
+    _run(out, body, ins, _array([*then, *records]), arena)
+    if stacks:
+        out.line("    count++;")
     _swap(out, now, then)
     out.line("  }")
+    if call.record is not None:
+        out.line(f"  *(i64 *)&{out.size(call.record)} = count;")
     for c, r in zip(now, call.results):
         out.line(f"  memcpy({out.where[r]}, {c}, {out.size(nbytes(r))});")
     out.line("}")
@@ -194,8 +216,9 @@ def _(call: Branch, out: FunctionWriter, step: int) -> None:
     out.line(f"switch (ft_min(ft_max(*({ctype} *){out.where[index]}, 0), {last})) {{")
     for k, body in enumerate(out.bodies[call]):
         label = "default:" if k == last else f"case {k}:"
-        out.line(f"  {label} if ({body.name}(ctx, {ins}, {outs}, g, {out.offsets[step, 0]}, z)) "
-                 "return 1; break;")
+        out.line(f"  {label}")
+        _run(out, body, ins, outs, out.offsets[step, 0])
+        out.line("    break;")
     out.line("}")
 
 

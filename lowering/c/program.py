@@ -11,13 +11,14 @@ import numpy as np
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.calls import Carry, prepare_call, write_call
+from functrans.lowering.c.decided import GROW, OwnMemory
 from functrans.lowering.c.isa import Isa
 from functrans.lowering.c.kernel import write_kernel
 from functrans.lowering.c.names import item_size, size_text
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.text import KernelText, Scratch
 from functrans.lowering.graph import Graph, graph_of
-from functrans.lowering.loops.call import Call, HostCall
+from functrans.lowering.loops.call import Call, HostCall, While
 from functrans.lowering.loops.tensor import Scatter, Tensor
 from functrans.lowering.memory import Block, plan_arena
 from functrans.lowering.schedule.group import Schedule, schedule_of
@@ -81,9 +82,21 @@ class ProgramText:
 
 
 def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
-                  donated: frozenset[int] = frozenset()) -> ProgramText:
-    """The C text of a graph; the memory of `donated` inputs may be reused."""
-    module = Module(isa, size_names)
+                  donated: frozenset[int] = frozenset(),
+                  decided: Sequence[str] = ()) -> ProgramText:
+    """The C text of a graph; the memory of `donated` inputs may be reused.
+
+    `size_names` has the C expression of every size that the inputs tell, `decided` those that the
+    program decides as it runs.
+    """
+    given = len(size_names)
+    places = {name: f"z[{given + k}]" for k, name in enumerate(decided)}
+    module = Module(isa, {**size_names, **places})
+    table = ""
+    if decided:
+        module.declare(GROW)
+        copy = f"memcpy(sizes, z, {8 * given});" if given else ""
+        table = f"  i64 sizes[{len(module.sizes)}] = {{0}};\n  {copy}\n  z = sizes;\n"
     main = FunctionWriter(module, graph, "ft_main", donated)
     main.write()
     inputs = len(graph.inputs)
@@ -92,9 +105,10 @@ def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
     text = (f"{module.prelude.source()}\n{abi}\n{''.join(module.declarations)}{kernels}\n"
             f"{''.join(module.bodies)}\n"
             "int ft_program(const ft_api *api, void *ctx, char *const *b, char *arena, "
-            "const i64 *z) {\n  ft = api;\n"
+            f"const i64 *z) {{\n  ft = api;\n{table}"
             f"  return ft_main(ctx, b, b + {inputs + len(module.constants)}, b + {inputs}, "
-            f"arena, z);\n}}\n{_shapes_function(graph, main.arena_bytes, module)}")
+            f"arena, z);\n}}\n"
+            f"{_shapes_function(graph, main.arena_bytes, module) if given else ''}")
     return ProgramText(text, module.constants, main.arena_bytes, module.libs, module.hosts,
                        module.work > HEAVY_WORK, main.output_aliases, module.kernels,
                        module.schedules, module.copied)
@@ -102,8 +116,6 @@ def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
 
 def _shapes_function(graph: Graph, arena: Size, module: Module) -> str:
     """What tells the runtime the shapes of the results, where sizes are symbolic."""
-    if not module.sizes:
-        return ""
     dims = [n for t in graph.outputs for n in t.shape]
     lines = [f"  out[{k}] = {size_text(n, module.sizes)};\n" for k, n in enumerate(dims)]
     return ("void ft_shapes(const i64 *z, i64 *out, i64 *arena) {\n  (void)z; (void)out;\n"
@@ -169,6 +181,7 @@ class FunctionWriter:
         self.in_place: set[Tensor] = set()
         self.copied = module.copied
         self.output_aliases = [-1] * len(graph.outputs)
+        self.own = OwnMemory(self.schedule.steps, self.sizes)
         self.arena_bytes: Size = 0
 
     def write(self) -> None:
@@ -181,18 +194,39 @@ class FunctionWriter:
         self._find_aliases()
         self.arena_bytes = self._place_temporaries(texts)
         for number, (step, text) in enumerate(zip(self.schedule.steps, texts)):
+            for place, nbytes in self.own.made(number):
+                self.line(f"if (!({place} = ft->allocate(ft_max({self.size(nbytes)}, 1)))) "
+                          "return 2;")
             if isinstance(step, Kernel):
                 assert text is not None
+                self.own.check(number, text.text)
                 self._prepare_scatter(step)
                 self._kernel(text, number)
             else:
                 write_call(step, self, number)
+            for place in self.own.done(number):
+                self.line(f"ft->release({place}); {place} = 0;")
         self._copy_outputs()
-        self.module.bodies.append(
-            f"static int {self.name}(void *ctx, char *const *b, char *const *w, char *const *g, "
-            "char *arena, const i64 *z) {\n"
-            "  (void)ctx; (void)b; (void)w; (void)g; (void)arena; (void)z;\n"
-            f"{''.join(self.lines)}  return 0;\n}}\n")
+        self.module.bodies.append(self._function())
+
+    def _function(self) -> str:
+        """The text of the function, in another that frees what is not in the arena."""
+        inner = f"{self.name}_steps" if self.own.at else self.name
+        own = ", char **own" if self.own.at else ""
+        signature = "(void *ctx, char *const *b, char *const *w, char *const *g, char *arena, " \
+                    "const i64 *z"
+        text = (f"static int {inner}{signature}{own}) {{\n"
+                "  (void)ctx; (void)b; (void)w; (void)g; (void)arena; (void)z;\n"
+                f"{''.join(self.lines)}  return 0;\n}}\n")
+        if not own:
+            return text
+        count, sizes = max(self.own.count, 1), len(self.sizes)
+        return (f"{text}static int {self.name}{signature}) {{\n"
+                f"  char *own[{count}] = {{0}};\n  i64 sizes[{sizes}];\n"
+                f"  memcpy(sizes, z, sizeof sizes);\n"
+                f"  const int e = {inner}(ctx, b, w, g, arena, sizes, own);\n"
+                f"  for (int k = 0; k < {count}; k++) if (own[k]) ft->release(own[k]);\n"
+                "  return e;\n}\n")
 
     def line(self, text: str) -> None:
         self.lines.append(f"  {text}\n")
@@ -293,8 +327,12 @@ class FunctionWriter:
                 if isinstance(m.tensor, Scatter):
                     touch(m.tensor.base, k)
         blocks.extend(Block(t, self.nbytes(t), first[t], last[t]) for t in first)
-        arena = plan_arena(blocks)
+        arena = plan_arena([b for b in blocks if not self.own.has(b.nbytes)])
         self.offsets = {key: f"(arena + {at})" for key, at in arena.offsets.items()}
+        recorded = [self._root_of(r) for step in self.schedule.steps if isinstance(step, While)
+                    for r in step.records]
+        self.offsets.update(self.own.place(
+            [b for b in blocks if self.own.has(b.nbytes)], recorded))
         end: Size = arena.nbytes
         for n, (nbytes, keys) in enumerate(arena.symbolic):
             self.line(f"const i64 s{n} = {self.size(end)};")

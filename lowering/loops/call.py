@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from functrans.core.dims import Size
+from functrans.core.dims import Dim, Size
 from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
 from functrans.core.source import Source
 from functrans.lowering.loops.tensor import Stored, Tensor
@@ -59,7 +59,10 @@ class Scan(Call):
 
 
 class While(Call):
-    """A loop while a predicate of the carry holds."""
+    """A loop while a predicate of the carry holds.
+
+    Its body may have `records` besides the carry, of every iteration: `record` is their number.
+    """
 
     name = "while"
 
@@ -70,6 +73,8 @@ class While(Call):
         self.body = eqn.params["body_jaxpr"]
         self.predicate_consts: int = eqn.params["cond_nconsts"]
         self.body_consts: int = eqn.params["body_nconsts"]
+        self.record: Dim | None = eqn.params["record"] if "record" in eqn.params else None
+        self.records = self.results[len(operands) - self.predicate_consts - self.body_consts:]
         self.has_effect = has_effect(self.body) or has_effect(self.predicate)
 
 

@@ -27,8 +27,6 @@ def _scan(eqn: Equation, xs: list[Tensor]) -> Call | None:
 
 
 def _while(eqn: Equation, xs: list[Tensor]) -> Call | None:
-    if eqn.params.get("record") is not None:
-        return None
     return While(eqn, xs, results_of(eqn))
 
 
