@@ -1,6 +1,7 @@
 // The driver of matrix products: chooses kernels, blocks and threads.
 #include "gemm.h"
 
+#include "conv.h"
 #include "gemm_product.h"
 #include "library.h"
 
@@ -72,7 +73,11 @@ int run_complex(const ft_gemm& g) {
   return 0;
 }
 
-void exchange_operands(ft_gemm& g) {
+}  // namespace
+
+const Kernels& gemm_kernels(int in_type) { return *isa().kernels[in_type]; }
+
+void turn(ft_gemm& g) {
   std::swap(g.m, g.n);
   std::swap(g.a, g.b);
   std::swap(g.a_batch0, g.b_batch0);
@@ -80,9 +85,11 @@ void exchange_operands(ft_gemm& g) {
   std::swap(g.a_row, g.b_col);
   std::swap(g.a_col, g.b_row);
   std::swap(g.c_row, g.c_col);
+  std::swap(g.a_fill, g.b_fill);
+  std::swap(g.a_fill_columns, g.b_fill_columns);
+  g.a_fill_columns = !g.a_fill_columns;
+  g.b_fill_columns = !g.b_fill_columns;
 }
-
-}  // namespace
 
 int ft_gemm_run(const ft_gemm* given) {
   ft_gemm g = *given;
@@ -90,7 +97,7 @@ int ft_gemm_run(const ft_gemm* given) {
   if (batches <= 0 || g.m <= 0 || g.n <= 0) return 0;
   if (g.in_type >= kC64) return run_complex(g);
   const bool plain = g.a_fill == nullptr && g.b_fill == nullptr && g.epilogue == nullptr;
-  if (plain && (g.n == 1 ? g.m > 1 : g.c_col != 1 && g.c_row == 1)) exchange_operands(g);
+  if (plain && (g.n == 1 ? g.m > 1 : g.c_col != 1 && g.c_row == 1)) turn(g);
   const i64 work = g.m * g.n * std::max<i64>(g.k, 1);
   const bool small = g.m <= kSmall && g.n <= kSmall && g.k <= kSmall;
   const PairKernels* pairs = g.in_type == kBf16 && !small ? pair_kernels() : nullptr;
@@ -119,6 +126,7 @@ int ft_gemm_run(const ft_gemm* given) {
 
 void register_gemm_library() {
   register_library("gemm", reinterpret_cast<void*>(&ft_gemm_run));
+  register_library("conv", reinterpret_cast<void*>(&ft_conv_run));
 }
 
 }  // namespace functrans

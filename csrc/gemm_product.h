@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 namespace functrans {
 
@@ -41,7 +42,10 @@ class Buffer {
   explicit Buffer(i64 bytes)
       : data_(static_cast<char*>(allocate(static_cast<std::size_t>(std::max<i64>(1, bytes))))) {}
   Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    return *this;
+  }
   ~Buffer() {
     if (data_ != nullptr) deallocate(data_);
   }
@@ -77,6 +81,12 @@ struct Product {
     }
   }
 };
+
+// The kernels that products of this type are made of, but for pairs of bfloat16 (equal sums).
+const Kernels& gemm_kernels(int in_type);
+// The same product with rows and columns exchanged, fills included; not for other epilogues than
+// ones that know.
+void turn(ft_gemm& g);
 
 // Each returns false when memory ran out.
 bool run_packed(const Product& p, bool serial);
