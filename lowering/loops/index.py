@@ -220,6 +220,11 @@ class Index:
                 whole[atom] = q
         if isinstance(self.const, int) and isinstance(divisor, int):
             q, r = divmod(self.const, divisor)
+            # C rounds towards zero, floors are meant: what is left to divide is not negative
+            low = Index(rest, r).bounds()[0]
+            if isinstance(low, int) and low < 0:
+                steps = -(low // divisor)
+                q, r = q - steps, r + steps * divisor
             return Index(whole, q), Index(rest, r)
         q = _exact_quotient(self.const, divisor)
         if q is None:
