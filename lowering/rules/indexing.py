@@ -56,10 +56,14 @@ def _window(s: Builder, indices: Tensor, d: GatherDimensionNumbers, shape: Any, 
     return tuple(place), inside
 
 
+def _is_empty(shape: tuple[Size, ...]) -> bool:
+    return any(isinstance(n, int) and n == 0 for n in shape)
+
+
 def _gather(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     x, indices = xs
     p, aval = eqn.params, eqn.outvars[0].aval
-    if indices.dtype not in INDEX_DTYPES or any(isinstance(n, int) and n == 0 for n in x.shape):
+    if indices.dtype not in INDEX_DTYPES or _is_empty(x.shape):
         return None
     checked = p["mode"] is GatherScatterMode.FILL_OR_DROP
     fill = p.get("fill_value")
@@ -97,6 +101,8 @@ def _dynamic_update_slice(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | Non
     x, update, *starts = xs
     if any(s.dtype not in INDEX_DTYPES for s in starts):
         return None
+    if _is_empty(update.shape):
+        return [x]
 
     def place(s: Builder, i: tuple[Index, ...]) -> tuple[tuple[Index, ...], Expr | None]:
         return tuple([k + _start(s, start, (), n - size)[1]
@@ -111,9 +117,10 @@ def _scatter(op: str) -> Rule:
         x, indices, updates = xs
         p = eqn.params
         numbers = p["dimension_numbers"]
-        if indices.dtype not in INDEX_DTYPES or any(isinstance(n, int) and n == 0
-                                                    for n in x.shape):
+        if indices.dtype not in INDEX_DTYPES:
             return None
+        if _is_empty(x.shape) or _is_empty(updates.shape):
+            return [x]
         sizes = window_sizes(numbers, eqn.invars[2].aval, len(x.shape))
         checked = p["mode"] is GatherScatterMode.FILL_OR_DROP
 
