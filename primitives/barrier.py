@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from functrans.core.avals import ShapedArray
+from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive, Sample
 from functrans.primitives.base import LinearPrimitive, sample_array
 
@@ -38,6 +39,12 @@ class OptimizationBarrier(Primitive):
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None]) -> Any:
         return self.bind(*operands), list(axes)
+
+    def prune(self, eqn: Equation, used: Sequence[bool]) -> Equation:
+        """The barrier for the results that are `used`."""
+        return eqn.replace(
+            invars=tuple([x for x, u in zip(eqn.invars, used, strict=True) if u]),
+            outvars=tuple([v for v, u in zip(eqn.outvars, used, strict=True) if u]))
 
     def samples(self) -> Iterator[Sample]:
         yield Sample((sample_array(3, 2), sample_array(2, seed=1)))

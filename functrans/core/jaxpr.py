@@ -175,8 +175,10 @@ def size_names(value: Any) -> frozenset[str]:
 
 def decided_names(eqn: Equation) -> frozenset[str]:
     """The names of the sizes that an equation decides as it runs, those of its bodies included."""
-    bodies = [body.decided_names for body in subjaxprs(eqn)]
-    return eqn.primitive.decided_sizes(eqn.params).union(*bodies)
+    decided = eqn.primitive.decided_sizes(eqn.params)
+    if not eqn.primitive.higher_order:
+        return decided
+    return decided.union(*[body.decided_names for body in subjaxprs(eqn)])
 
 
 def subjaxprs(eqn: Equation) -> Iterator[Jaxpr]:

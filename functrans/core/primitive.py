@@ -187,11 +187,9 @@ class HigherOrder(Primitive, abstract=True):
     multiple_results = True
     widens_halves = False
     linearize: Any = None
+    # (operands, **params) -> (jaxpr, its operands), where running that is all the operation does
+    called: Any = None
     required_rules = (*Primitive.required_rules, "linearize")
-
-    def called(self, operands: Sequence[Any], **params: Any) -> tuple[Any, Sequence[Any]] | None:
-        """The jaxpr and its operands, where running that is all that the operation does."""
-        return None
 
     def samples(self) -> Iterator[Sample]:
         """None: bodies are programs, and the tests of control flow and composition draw them."""

@@ -11,8 +11,8 @@ __all__ = ["has_effects", "prune_jaxpr", "used_inputs"]
 
 def has_effects(eqn: Equation) -> bool:
     """True when the equation, or one in its bodies, acts on the world outside the program."""
-    if eqn.primitive.has_effect:
-        return True
+    if eqn.primitive.has_effect or not eqn.primitive.higher_order:
+        return eqn.primitive.has_effect
     return any(has_effects(inner) for body in subjaxprs(eqn) for inner in body.eqns)
 
 

@@ -378,6 +378,14 @@ def sum_of_products(r: Rewriter, eqn: Equation, x: Atom) -> Results:
 # ------------------------------------------------------------------------------- types
 
 
+@rule(dot_general_p, law="a product in the dtype of its operands")
+def same_type(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    preferred = eqn.params.get("preferred_element_type")
+    if preferred is None or preferred != x.aval.dtype:  # None equals float64 to NumPy
+        return None
+    return r(dot_general_p, x, y, dimension_numbers=eqn.params["dimension_numbers"])
+
+
 @rule(dot_general_p, of=convert_element_type_p, law="f32(x) . f32(y) = x . y accumulated in f32")
 def converted_operands(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     left, right = r.made(x, convert_element_type_p), r.made(y, convert_element_type_p)

@@ -1,8 +1,8 @@
 """Laws of the operations that move elements: all hold exactly.
 
-Normal forms, so that one meaning has one spelling: axes of size 1 come and go by `reshape`; the
-operand of a `broadcast_in_dim` has none of them; what repeats a scalar is a `broadcast_in_dim` of
-it. Movements of the small go before repetitions.
+Normal forms, so that one meaning has one spelling: axes of size 1 come and go by `reshape`, and a
+`broadcast_in_dim` has none, neither before nor after; what repeats a scalar is a
+`broadcast_in_dim` of it. Movements of the small go before repetitions.
 """
 
 from __future__ import annotations
@@ -69,17 +69,6 @@ def reshaped_scalar(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     return None if x.aval.shape else r.shaped(x, eqn.outvars[0].aval)
 
 
-@rule(reshape_p, of=broadcast_in_dim_p, law="axes of size 1 beside a broadcast are made by it")
-def reshaped_broadcast(r: Rewriter, eqn: Equation, x: Atom) -> Results:
-    inner = r.made(x, broadcast_in_dim_p)
-    shape = eqn.params["new_sizes"]
-    if inner is None or without_units(shape) != without_units(x.aval.shape):
-        return None
-    place = dict(zip(axes_of_size(x.aval.shape), axes_of_size(shape), strict=True))
-    dims = [place[d] for d in inner.params["broadcast_dimensions"]]
-    return broadcast(r, inner.invars[0], shape, dims)
-
-
 # ------------------------------------------------------------------------------- broadcast
 
 
@@ -106,6 +95,16 @@ def stretched_axes(r: Rewriter, eqn: Equation, x: Atom) -> Results:
         return None
     dims = [d for s, d in zip(sizes, eqn.params["broadcast_dimensions"], strict=True) if s != 1]
     return broadcast(r, reshape(r, x, without_units(sizes)), eqn.params["shape"], dims)
+
+
+@rule(broadcast_in_dim_p, law="axes of size 1 come after a broadcast")
+def new_units(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    shape = eqn.params["shape"]
+    if 1 not in shape or not x.aval.shape:
+        return None
+    place = {d: i for i, d in enumerate(axes_of_size(shape))}
+    dims = [place[d] for d in eqn.params["broadcast_dimensions"]]
+    return reshape(r, broadcast(r, x, without_units(shape), dims), shape)
 
 
 @rule(broadcast_in_dim_p, of=broadcast_in_dim_p, law="broadcast(broadcast(x)) = broadcast(x)")

@@ -17,7 +17,7 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.dims import Dim
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, literal_text
-from functrans.core.primitive import Primitive
+from functrans.core.primitive import HigherOrder, Primitive
 from functrans.core.sizes import substitute
 from functrans.core.source import Source
 from functrans.lowering.passes.cse import key_of, literal_key
@@ -251,18 +251,17 @@ class Rewriter:
                 self._append(eqn)
                 continue
             self._source = source = eqn.source or caller
-            if eqn.primitive.higher_order:
-                call = eqn.primitive.called(ins, **eqn.params)  # type: ignore[attr-defined]
-                if call is not None:
-                    results = self.inline(call[0], call[1], source)
-                    if log is not None:
-                        log.append(Change("inline", "a call is its body", source,
-                                          eqn.primitive.name, f"{len(call[0].eqns)} equations"))
-                    env.update(zip(outvars, results, strict=True))
-                    self._merge_uses(outvars, results, body_uses)
-                    sizes.update((n, s) for n, s in _sizes_of_operands(outvars, results).items()
-                                 if s != Dim(n))
-                    continue
+            if isinstance(eqn.primitive, HigherOrder) and eqn.primitive.called is not None:
+                body, operands = eqn.primitive.called(ins, **eqn.params)
+                results = self.inline(body, operands, source)
+                if log is not None:
+                    log.append(Change("inline", "a call is its body", source, eqn.primitive.name,
+                                      f"{len(body.eqns)} equations"))
+                env.update(zip(outvars, results, strict=True))
+                self._merge_uses(outvars, results, body_uses)
+                sizes.update((n, s) for n, s in _sizes_of_operands(outvars, results).items()
+                             if s != Dim(n))
+                continue
             if not same:
                 params: Mapping[str, Any] = eqn.params
                 news = outvars

@@ -139,6 +139,9 @@ LAWS = {
     "count_of_one": (
         lambda x: x + lax.iota("float32", 1)[0], (X,),
         "b = add a 0.0 -> b"),
+    "barrier_of_unused": (
+        lambda x, y: optimization_barrier([x, y])[0] + 1.0, (X, Y,),
+        "c = optimization_barrier a; d = add c 1.0 -> d"),
 }
 
 

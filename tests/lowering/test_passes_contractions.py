@@ -114,6 +114,10 @@ LAWS = {
     "converted_operands": (lambda h, g: h.astype("float32") @ g.astype("float32"), (H, G,),
         "c = dot_general[dimension_numbers=(((1),(0)),((),())) preferred_element_type=float32] a "
         "b -> c"),
+    "preferred_type": (
+        lambda a, b: lax.dot_general(a, b, (((1,), (0,)), ((), ())),
+                                    preferred_element_type="float32"), (A, B),
+        "c = dot_general[dimension_numbers=(((1),(0)),((),()))] a b -> c"),
 }
 
 

@@ -24,7 +24,8 @@ LAWS = {
     "reshaped_scalar": (lambda s: fnp.broadcast_to(s, (2, 3)).reshape(6), (S,),
         "b = broadcast_in_dim[shape=(6) broadcast_dimensions=()] a -> b"),
     "reshaped_broadcast": (lambda x: fnp.broadcast_to(x, (2, 3)).reshape(2, 1, 3), (X,),
-        "b = broadcast_in_dim[shape=(2,1,3) broadcast_dimensions=(2)] a -> b"),
+        "b = broadcast_in_dim[shape=(2,3) broadcast_dimensions=(1)] a; c = "
+        "reshape[new_sizes=(2,1,3)] b -> c"),
     "nothing_repeated": (lambda x: lax.broadcast_in_dim(x, (1, 3), (1,)), (X,),
         "b = reshape[new_sizes=(1,3)] a -> b"),
     "stretched_axes": (lambda x: lax.broadcast_in_dim(x.reshape(1, 3), (2, 3), (0, 1)), (X,),
