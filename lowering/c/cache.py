@@ -1,100 +1,269 @@
 """The disk cache of compiled programs: shared objects by the hash of all that they depend on.
 
-An entry is `<key>.so` beside `<key>.sum`, the hash of the object. Both are written under another
-name and renamed, so that readers see whole files; an object that does not match its hash, or that
-belongs to another user, is compiled again. Without a place to write, the process keeps its own.
+An entry is one file, `<key>.so`: the object and, behind it, the hash of the object, which the
+loader does not read. One file cannot disagree with itself however many processes write it. It is
+written under another name and renamed; what is truncated, changed or another user's is compiled
+again. Where the folder cannot be used the process keeps its programs in a folder of its own.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
-import hashlib
 import os
-import tempfile
-from collections.abc import Sequence
-from functools import cache
+import stat
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache as memoized
 from pathlib import Path
+from typing import Final
 
-from functrans.lowering.c.toolchain import compile_shared, compiler_identity
+from functrans.core.errors import BackendError
+from functrans.lowering.c.toolchain import compile_shared, compiler_identity, unique_name
 
-__all__ = ["Cache", "load_or_compile", "program_cache"]
+try:  # as `random` does: hashlib brings OpenSSL, 3 ms of a program's first result
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
 
-LIMIT_BYTES = 512 * 2**20
-FORMAT = "1"
+__all__ = ["Cache", "digest", "load_or_compile", "program_cache"]
+
+LIMIT_BYTES: Final = 512 * 2**20
+FORMAT: Final = "2"
+"""Changes with the format of entries and with the interface between programs and the runtime."""
+HASH_BYTES: Final = 32
+SUFFIXES: Final = (".so", ".json")
+STALE_SECONDS: Final = 3600.0
+"""Temporary files older than this were left by a process that was killed."""
+
+
+def digest(*parts: str) -> str:
+    """A key for texts, of which none can be mistaken for another: 64 hexadecimal digits."""
+    h = blake2b(digest_size=HASH_BYTES)
+    for part in parts:
+        data = part.encode()
+        h.update(b"%d:" % len(data))
+        h.update(data)
+    return str(h.hexdigest())
 
 
 class Cache:
-    """A folder of compiled programs, bounded by `limit_bytes`: the least recently used go first."""
+    """A folder of compiled programs, bounded by `limit_bytes`: the least recently used go first.
 
-    def __init__(self, folder: Path, limit_bytes: int = LIMIT_BYTES) -> None:
+    `folder` is made when first written, for its owner alone. None, or a folder that cannot be
+    used, is replaced by one of the process, with one warning.
+    """
+
+    def __init__(self, folder: Path | None, limit_bytes: int = LIMIT_BYTES) -> None:
         self.folder = folder
         self.limit_bytes = limit_bytes
-        self._private: tempfile.TemporaryDirectory[str] | None = None
+        self._writable = folder is not None
+        self._own: Path | None = None
+        self._own_pid = 0
+        self._known: dict[str, tuple[Path, int, int]] = {}
+        self._unseen = limit_bytes
+        """Bytes added since the folder was last looked at."""
 
     def find(self, key: str) -> Path | None:
-        """The object of this key, if it is there, whole, and ours."""
-        path = self.folder / f"{key}.so"
-        try:
-            status = path.stat()
-            if status.st_uid != os.getuid():
-                return None
-            expected = (self.folder / f"{key}.sum").read_text()
-            if hashlib.sha256(path.read_bytes()).hexdigest() != expected:
-                return None
-        except (OSError, UnicodeDecodeError):
-            return None
+        """The object of this key, if it is there, whole, and ours; its hash is checked once."""
+        known = self._known.get(key)
+        if known is not None:
+            path, inode, size = known
+            with contextlib.suppress(OSError):
+                status = os.stat(path)
+                if (status.st_ino, status.st_size) == (inode, size):
+                    return path
+            del self._known[key]
+        for folder in self._readable():
+            path = folder / f"{key}.so"
+            if read_sealed(path) is not None:
+                return self._remember(key, path)
+        return None
+
+    def add(self, key: str, make: Callable[[Path], None]) -> Path:
+        """Let `make` write an object to the path that it is given, and keep it under the key.
+
+        `make` is called again where the folder turns out to be full or not writable, which it says
+        by an OSError. Raises BackendError where no folder can be written.
+        """
+        return self._remember(key, self._placed(f"{key}.so", make))
+
+    def read(self, name: str) -> bytes | None:
+        """What `write` kept under a name, if it is there, whole, and ours."""
+        for folder in self._readable():
+            data = read_sealed(folder / name)
+            if data is not None:
+                _touch(folder / name)
+                return data
+        return None
+
+    def write(self, name: str, data: bytes) -> Path:
+        """Keep bytes under a name, sealed by their hash."""
+        return self._placed(name, lambda path: _write_private(path, data))
+
+    def _remember(self, key: str, path: Path) -> Path:
+        _touch(path)
         with contextlib.suppress(OSError):
-            os.utime(path)
+            status = os.stat(path)
+            self._known[key] = (path, status.st_ino, status.st_size)
         return path
 
-    def add(self, key: str, compiled: Path) -> Path:
-        """Move a compiled object into the cache, or into the process's own folder."""
-        try:
-            return self._add(self.folder, key, compiled)
-        except OSError:
-            if self._private is None:
-                self._private = tempfile.TemporaryDirectory(prefix="functrans-")
-            return self._add(Path(self._private.name), key, compiled)
+    # --- folders
 
-    def _add(self, folder: Path, key: str, compiled: Path) -> Path:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        data = compiled.read_bytes()
-        for name, content in ((f"{key}.so", data),
-                              (f"{key}.sum", hashlib.sha256(data).hexdigest().encode())):
-            descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=".new-")
+    def _readable(self) -> Iterator[Path]:
+        if self.folder is not None and _is_private(self.folder):
+            yield self.folder
+        if self._own is not None:
+            yield self._own
+
+    def _placed(self, name: str, make: Callable[[Path], None]) -> Path:
+        if self.folder is not None and self._writable:
             try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(content)
-                os.replace(temporary, folder / name)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
-                raise
-        self._evict(folder)
-        return folder / f"{key}.so"
+                os.makedirs(self.folder, mode=0o700, exist_ok=True)
+                if not _is_private(self.folder):
+                    raise PermissionError("it is not a folder of yours that others cannot write")
+                return self._put(self.folder, name, make)
+            except OSError as error:
+                self._writable = False
+                reason = error.strerror or str(error)
+                warnings.warn(f"functrans cannot keep compiled programs in {self.folder} "
+                              f"({reason}): every process compiles its own.", RuntimeWarning,
+                              stacklevel=3)
+        return self._put(self._own_folder(), name, make)
 
-    def _evict(self, folder: Path) -> None:
-        entries = []
+    def _put(self, folder: Path, name: str, make: Callable[[Path], None]) -> Path:
+        new = folder / unique_name("new")
+        try:
+            make(new)
+            seal(new)
+            size = os.stat(new).st_size
+            os.replace(new, folder / name)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(new)
+            raise
+        self._unseen += size
+        if self._unseen > self.limit_bytes // 16:  # reading 1000 entries takes 3 ms
+            self._unseen = 0
+            evict(folder, self.limit_bytes, keep=name)
+        return folder / name
+
+    def _own_folder(self) -> Path:
+        if self._own is None:
+            for parent in (os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp", "/dev/shm"):
+                folder = Path(parent or "/tmp") / unique_name("functrans").lstrip(".")
+                with contextlib.suppress(OSError):
+                    folder.mkdir(mode=0o700)
+                    self._own, self._own_pid = folder, os.getpid()
+                    atexit.register(self._remove_own)
+                    break
+            else:
+                raise BackendError("there is no folder to keep compiled programs in.", where=None,
+                                   why="neither the cache folder nor TMPDIR, /tmp, /var/tmp or "
+                                       "/dev/shm can be written",
+                                   fix="set TMPDIR or XDG_CACHE_HOME to a folder with room")
+        return self._own
+
+    def _remove_own(self) -> None:
+        if self._own is None or os.getpid() != self._own_pid:  # a forked child may still run
+            return
         with contextlib.suppress(OSError):
-            for entry in os.scandir(folder):
-                if entry.name.endswith(".so"):
-                    status = entry.stat()
+            for entry in os.scandir(self._own):
+                if not entry.name.startswith("refused-"):  # a message names it
+                    os.unlink(entry.path)
+            os.rmdir(self._own)
+
+
+def seal(path: Path) -> None:
+    """Append the hash of a file to it, and let its owner alone write it, whatever the umask."""
+    with open(path, "r+b") as file:
+        os.fchmod(file.fileno(), 0o600)
+        h = blake2b(file.read(), digest_size=HASH_BYTES)
+        file.write(h.digest())
+
+
+def read_sealed(path: Path) -> bytes | None:
+    """The content of a file that `seal` closed; None where it is not whole or not ours."""
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            if status.st_uid != os.geteuid() or not stat.S_ISREG(status.st_mode) \
+                    or status.st_mode & 0o022:
+                return None
+            data = file.read()
+    except OSError:
+        return None
+    content = data[:-HASH_BYTES]
+    whole = blake2b(content, digest_size=HASH_BYTES).digest() == data[-HASH_BYTES:]
+    return content if content and whole else None
+
+
+def evict(folder: Path, limit_bytes: int, keep: str = "") -> None:
+    """Remove the least recently used entries down to 3/4 of the limit, and old temporaries."""
+    entries: list[tuple[float, int, str]] = []
+    stale = time.time() - STALE_SECONDS
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            with contextlib.suppress(OSError):
+                status = entry.stat(follow_symlinks=False)
+                if entry.name.endswith(SUFFIXES) and entry.name != keep:
                     entries.append((status.st_mtime, status.st_size, entry.path))
-        total = sum(size for _, size, _ in entries)
-        for _, size, path in sorted(entries):
-            if total <= self.limit_bytes:
-                return
-            for victim in (path, f"{path[:-3]}.sum"):
-                with contextlib.suppress(OSError):
-                    os.unlink(victim)
-            total -= size
+                elif entry.name.startswith((".new-", ".work-")) and status.st_mtime < stale:
+                    _remove(entry.path)
+    total = sum(size for _, size, _ in entries)
+    if total <= limit_bytes:
+        return
+    for _, size, path in sorted(entries):
+        if total <= limit_bytes * 3 // 4:
+            return
+        _remove(path)
+        total -= size
 
 
-@cache
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        if os.path.isdir(path):
+            for name in os.listdir(path):
+                os.unlink(os.path.join(path, name))
+            os.rmdir(path)
+        else:
+            os.unlink(path)
+
+
+def _touch(path: Path) -> None:
+    """Mark an entry as used now."""
+    with contextlib.suppress(OSError):
+        os.utime(path)
+
+
+def _write_private(path: Path, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(data)
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether a folder is ours, and nobody else can put programs there."""
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return False
+    return (stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+            and not status.st_mode & 0o022)
+
+
 def program_cache() -> Cache:
     """The cache of this user: `functrans` in XDG_CACHE_HOME, or in ~/.cache."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Cache(Path(base) / "functrans")
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # relative ones are to be ignored, says the convention
+        base = os.path.expanduser("~/.cache")
+    return _cache_in(base)
+
+
+@memoized
+def _cache_in(base: str) -> Cache:
+    return Cache(Path(base) / "functrans" if os.path.isabs(base) else None)
 
 
 def load_or_compile(sources: Sequence[str], flags: Sequence[str], cache: Cache) -> Path:
@@ -102,12 +271,8 @@ def load_or_compile(sources: Sequence[str], flags: Sequence[str], cache: Cache) 
 
     Raises CompilerMissing and CompilerError.
     """
-    digest = hashlib.sha256("\0".join([FORMAT, compiler_identity(), *flags, *sources]).encode())
-    key = digest.hexdigest()
+    key = digest(FORMAT, os.uname().machine, compiler_identity(), *flags, "", *sources)
     found = cache.find(key)
     if found is not None:
         return found
-    with tempfile.TemporaryDirectory(prefix="functrans-") as folder:
-        compiled = Path(folder) / "program.so"
-        compile_shared(sources, flags, compiled)
-        return cache.add(key, compiled)
+    return cache.add(key, lambda path: compile_shared(sources, flags, path))

@@ -1,29 +1,44 @@
 """The C compiler: found, run on several texts side by side, and its failures explained.
 
-A small unit takes gcc 22-30 ms, its assembler 4, and the linker 12 through the driver or 5 by
-itself: the linker is called directly where that works.
+One unit of a 20-operation kernel takes `gcc -shared` 41 ms. Without start files and libraries it
+takes 35; the passes of gcc without its driver, the assembler reading what the compiler writes, and
+the linker called directly take 30. Whatever the short way cannot do is done by the driver.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import os
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Sequence
+import signal
+import zlib
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from functrans.core.errors import BackendError
+from functrans.lowering.c.processes import Children
 
-__all__ = ["CompilerError", "CompilerMissing", "compile_shared", "compiler", "compiler_identity"]
+__all__ = ["CompilerError", "CompilerMissing", "compile_shared", "compiler", "compiler_identity",
+           "unique_name"]
 
 # Programs are position independent, need no unwinding, and nothing of the C library but what the
 # process has already.
 COMPILE_FLAGS = ("-fPIC", "-g0", "-fno-asynchronous-unwind-tables", "-fno-ident",
-                 "-fno-stack-protector", "-w", "-pipe")
+                 "-fno-stack-protector", "-w")
 LINK_FLAGS = ("-shared", "--hash-style=gnu", "-z", "noexecstack", "--build-id=none")
+# Flags that the driver expands, or that add libraries.
+DRIVER_FLAGS = ("-march=native", "-mcpu=native", "-mtune=native", "-l", "-L", "-Wl,", "-Wa,",
+                "-fopenmp", "-fsanitize", "-flto", "-B", "-specs", "-fuse-ld", "-pthread", "-X")
+SHOWN_LINES = 8
+# What the tools print (under LC_ALL=C) and the loader says where the folder is to blame.
+FOLDER_ERRORS = {os.strerror(code): code for code in
+                 (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)}
+NOT_MAPPABLE = "failed to map segment"
 
 
 class CompilerMissing(BackendError):
@@ -34,107 +49,297 @@ class CompilerError(BackendError):
     """The C compiler refused a generated program: a defect of functrans or of the compiler."""
 
 
-@cache
-def compiler() -> str:
-    """The path of the C compiler: the variable CC, else cc, gcc or clang.
+def compiler() -> tuple[str, ...]:
+    """The command of the C compiler: the variable CC, else cc, gcc or clang, on PATH.
 
     Raises CompilerMissing when there is none.
     """
-    for name in (os.environ.get("CC", "").split(" ")[0], "cc", "gcc", "clang"):
-        path = shutil.which(name) if name else None
-        if path is not None:
-            return path
-    raise CompilerMissing("no C compiler was found.", where=None,
-                          why="compiled functions are C programs, and neither CC nor cc, gcc or "
-                              "clang on PATH is one.",
-                          fix="apt-get install gcc (Debian, Ubuntu), or conda install gcc")
+    return _compiler(os.environ.get("CC", ""), os.environ.get("PATH", os.defpath))
 
 
 @cache
+def _compiler(named: str, path: str) -> tuple[str, ...]:
+    """The command, by the two variables that decide it; CC may have arguments ("ccache gcc")."""
+    for words in (named.split(), ["cc"], ["gcc"], ["clang"]):
+        program = _which(words[0], path) if words else None
+        if program is not None:
+            return (program, *words[1:])
+    raise CompilerMissing(
+        "no C compiler was found.", where=None,
+        why="compiled functions are C programs, and neither CC nor cc, gcc or clang on PATH is one",
+        fix="apt-get install gcc (Debian, Ubuntu), dnf install gcc (Fedora) or conda install gcc")
+
+
 def compiler_identity() -> str:
-    """What tells one compiler from another, without running it."""
-    path = os.path.realpath(compiler())
-    status = os.stat(path)
-    return f"{path} {status.st_size} {status.st_mtime_ns}"
-
-
-@cache
-def _linker() -> str | None:
-    return shutil.which("ld")
+    """What tells one compiler from another, without running it; 10 us."""
+    parts = []
+    for word in compiler():
+        path = os.path.realpath(word)
+        try:
+            status = os.stat(path)
+        except OSError:  # an argument
+            parts.append(word)
+        else:
+            parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+    return "\n".join(parts)
 
 
 def compile_shared(sources: Sequence[str], flags: Sequence[str], destination: Path) -> None:
     """Compile C texts, each a unit, side by side on the cores, to one shared object.
 
-    Raises CompilerMissing, and CompilerError with the compiler's words. When it is interrupted, the
-    compilers are stopped and nothing is left.
+    Temporary files lie beside the destination, which appears at once, by renaming. Raises
+    CompilerMissing; CompilerError with the compiler's words; OSError where the folder cannot be
+    written. When it is interrupted, the compilers are killed and nothing is left.
     """
-    with tempfile.TemporaryDirectory(prefix="functrans-") as folder:
-        objects = [Path(folder) / f"unit{k}.o" for k in range(len(sources))]
-        commands = [[compiler(), *flags, *COMPILE_FLAGS, "-x", "c", "-c", "-", "-o", str(o)]
-                    for o in objects]
-        _compile_units(commands, sources, os.cpu_count() or 1)
-        _link(objects, Path(folder) / "program.so")
-        shutil.move(Path(folder) / "program.so", destination)
+    command = compiler()
+    with _work_folder(destination.parent) as folder:
+        for k, source in enumerate(sources):
+            (folder / f"unit{k}.c").write_text(source, encoding="utf-8")
+        with Children({**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}) as children:
+            job = _Job(folder, len(sources), (*flags, *COMPILE_FLAGS), children)
+            try:
+                _build(job, command, flags)
+            except _Failed as failed:
+                raise _explained(failed, sources, destination.parent) from None
+        os.replace(job.program, destination)
 
 
-def _compile_units(commands: Sequence[list[str]], sources: Sequence[str], at_once: int) -> None:
-    running: list[tuple[subprocess.Popen[bytes], list[str], str]] = []
-    waiting = list(zip(commands, sources, strict=True))[::-1]
-    try:
-        while waiting or running:
-            while waiting and len(running) < at_once:
-                command, source = waiting.pop()
-                running.append((_started(command, source), command, source))
-            process, command, source = running[0]
-            _, errors = process.communicate()
-            running.pop(0)
-            if process.returncode != 0:
-                raise _refused(command, source, errors)
-    finally:
-        for process, _, _ in running:
-            with contextlib.suppress(OSError):
-                process.kill()
-            process.communicate()
+def unique_name(kind: str) -> str:
+    """A name for a temporary file or folder that no other process or thread uses."""
+    return f".{kind}-{os.getpid()}-{os.urandom(6).hex()}"
 
 
-def _started(command: list[str], source: str) -> subprocess.Popen[bytes]:
-    # the text goes through a file that is already unlinked: a pipe would need a writer
-    with tempfile.TemporaryFile() as text:
-        text.write(source.encode())
-        text.seek(0)
+@dataclass(frozen=True)
+class _Tools:
+    """The passes behind gcc's driver: the words that begin the command of each."""
+
+    compiler: tuple[str, ...]
+    assembler: tuple[str, ...]
+    linker: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A folder with unit0.c, unit1.c ..., and how to make a program of them."""
+
+    folder: Path
+    units: int
+    flags: tuple[str, ...]
+    children: Children
+
+    @property
+    def program(self) -> Path:
+        return self.folder / "program.so"
+
+    @property
+    def objects(self) -> list[str]:
+        return [f"{self.folder}/unit{k}.o" for k in range(self.units)]
+
+    def errors(self, name: str) -> Path:
+        return self.folder / f"{name}.err"
+
+
+class _Failed(Exception):
+    """A command failed, with what it wrote; `unit` is the text that it was about."""
+
+    def __init__(self, command: Sequence[str], status: int, words: str,
+                 unit: int | None = None) -> None:
+        super().__init__(words)
+        self.command, self.status, self.words, self.unit = command, status, words, unit
+
+
+def _build(job: _Job, command: tuple[str, ...], flags: Sequence[str]) -> None:
+    """The short way where there is one, and the driver where that failed: its word is final."""
+    tools = None
+    if not any(flag.startswith(DRIVER_FLAGS) for flag in flags):
+        tools = _tools(command, job)
+    if tools is not None:
         try:
-            return subprocess.Popen(command, stdin=text, stdout=subprocess.DEVNULL,
-                                    stderr=subprocess.PIPE, close_fds=False)
-        except OSError as error:
-            raise CompilerMissing(f"the C compiler {command[0]} cannot be run: {error}.",
-                                  where=None, fix="apt-get install gcc") from error
+            _compile(job, [_pass_commands(job, tools, k) for k in range(job.units)])
+            _run(job, [*tools.linker, *job.objects, "-o", str(job.program)], "ld")
+            return _check_loads(job)
+        except (_Failed, OSError) as failed:
+            if isinstance(failed, OSError) and failed.errno in FOLDER_ERRORS.values():
+                raise
+    _compile(job, [([*command, *job.flags, "-pipe", "-c", f"{job.folder}/unit{k}.c", "-o",
+                     job.objects[k]],) for k in range(job.units)])
+    _run(job, [*command, "-shared", *job.objects, "-o", str(job.program),
+               *(f for f in flags if f.startswith(DRIVER_FLAGS)), "-lm"], "link")
+    _check_loads(job)
 
 
-def _link(objects: Sequence[Path], destination: Path) -> None:
-    files = [str(o) for o in objects]
-    linker = _linker()
-    if linker is not None:
-        done = subprocess.run([linker, *LINK_FLAGS, *files, "-o", str(destination)],
-                              capture_output=True, close_fds=False, check=False)
-        if done.returncode == 0:
-            return
-    command = [compiler(), "-shared", *files, "-o", str(destination), "-lm"]
-    done = subprocess.run(command, capture_output=True, check=False)
-    if done.returncode != 0:
-        raise _refused(command, "", done.stderr)
+def _pass_commands(job: _Job, tools: _Tools, k: int) -> tuple[list[str], list[str]]:
+    """The compiler, which writes assembly to its output, and the assembler, which reads it."""
+    return ([*tools.compiler, *job.flags, f"{job.folder}/unit{k}.c", "-o", "-"],
+            [*tools.assembler, "-o", job.objects[k]])
 
 
-def _refused(command: Sequence[str], source: str, errors: bytes) -> CompilerError:
-    lines = errors.decode(errors="replace").splitlines()
+def _compile(job: _Job, units: Sequence[tuple[list[str], ...]]) -> None:
+    """Run the commands of all units (each one command, or two joined by a pipe).
+
+    Twice as many at once as there are cores: one that waits for its file, or for the other end of
+    its pipe, leaves no core idle, and memory stays bounded (30 MB a compiler).
+    """
+    window = 2 * len(os.sched_getaffinity(0))
+    running: deque[tuple[int, list[int]]] = deque()
+    for k in range(len(units) + window):
+        if k < len(units):
+            running.append((k, _start_unit(job, units[k], job.errors(f"unit{k}"))))
+        if running and (k >= len(units) or len(running) >= window):
+            first, pids = running.popleft()
+            for command, pid in zip(units[first], pids, strict=True):
+                status = job.children.wait(pid)
+                if status != 0:
+                    raise _Failed(command, status, _words(job.errors(f"unit{first}")), first)
+
+
+def _start_unit(job: _Job, commands: tuple[list[str], ...], errors: Path) -> list[int]:
+    if len(commands) == 1:
+        return [_start(job, commands[0], errors)]
+    reading, writing = os.pipe()
+    try:
+        return [_start(job, commands[0], errors, stdout=writing),
+                _start(job, commands[1], errors, stdin=reading)]
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def _start(job: _Job, command: list[str], errors: Path, stdin: int | None = None,
+           stdout: int | None = None) -> int:
+    try:
+        return job.children.start(command, errors, stdin, stdout)
+    except OSError as error:
+        raise _Failed(command, 127, f"cannot be run: {error}") from error
+
+
+def _run(job: _Job, command: list[str], name: str) -> None:
+    status = job.children.wait(_start(job, command, job.errors(name)))
+    if status != 0:
+        raise _Failed(command, status, _words(job.errors(name)))
+
+
+def _check_loads(job: _Job) -> None:
+    """Load the program once, with all symbols, and let it go: 0.1 ms.
+
+    A linker of another machine, or a function of the compiler's own library that only the driver
+    links (128-bit division), shows here.
+    """
+    try:
+        library = ctypes.CDLL(str(job.program), os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError as error:
+        if NOT_MAPPABLE in str(error):  # a folder whose programs may not run (noexec)
+            raise OSError(errno.EROFS, str(error)) from None
+        raise _Failed([str(job.program)], 1, f"the program does not load: {error}") from None
+    ctypes.CDLL(None).dlclose(ctypes.c_void_p(library._handle))
+
+
+def _tools(command: tuple[str, ...], job: _Job) -> _Tools | None:
+    """The passes of a gcc; None for other compilers.
+
+    The driver says them in 3 ms, and a file beside the programs remembers what it said.
+    """
+    known = _known_tools
+    identity = compiler_identity()
+    if identity not in known:
+        memory = job.folder.parent / f"compiler-{zlib.crc32(identity.encode()):08x}"
+        said = _remembered(memory, identity)
+        if said is None:
+            errors = job.errors("driver")
+            question = [*command, "-###", "-x", "c", "-c", os.devnull, "-o", os.devnull]
+            if job.children.wait(_start(job, question, errors)) != 0:
+                raise _Failed(question, 1, _words(errors))
+            said = _words(errors)
+            with contextlib.suppress(OSError):
+                new = job.folder / "memory"
+                new.write_text(f"{identity}\n\n{said}", encoding="utf-8")
+                os.replace(new, memory)
+        known[identity] = _tools_said(said)
+    return known[identity]
+
+
+_known_tools: dict[str, _Tools | None] = {}
+
+
+def _remembered(memory: Path, identity: str) -> str | None:
+    try:
+        asked, _, said = memory.read_text(encoding="utf-8").partition("\n\n")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return said if asked == identity and "-quiet" in said else None
+
+
+def _tools_said(said: str) -> _Tools | None:
+    """The passes in what `gcc -###` prints: one command a line, after a space."""
+    compiler = assembler = None
+    for line in said.splitlines():
+        words = [w.strip('"') for w in line.split()] if line.startswith(" ") else []
+        if not words or "\\" in line:
+            continue
+        if os.path.basename(words[0]) == "cc1" and os.path.isabs(words[0]):
+            machine = [w for w in words[1:] if w.startswith("-m")]
+            compiler = (words[0], "-quiet", *machine)
+        elif os.path.basename(words[0]).endswith("as") and compiler is not None:
+            program = _which(words[0], os.environ.get("PATH", os.defpath))
+            machine = [w for w in words[1:] if w.startswith(("--64", "-m", "-E"))]
+            assembler = None if program is None else (program, *machine)
+    linker = _which("ld", os.environ.get("PATH", os.defpath))
+    if compiler is None or assembler is None or linker is None:
+        return None
+    return _Tools(compiler, assembler, (linker, *LINK_FLAGS))
+
+
+@contextmanager
+def _work_folder(parent: Path) -> Iterator[Path]:
+    """A folder of files that are gone afterwards, however it is left."""
+    folder = parent / unique_name("work")
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    finally:
+        with contextlib.suppress(OSError):
+            for entry in os.listdir(folder):
+                with contextlib.suppress(OSError):
+                    os.unlink(folder / entry)
+            os.rmdir(folder)
+
+
+def _which(name: str, path: str) -> str | None:
+    """The file that a command name means (shutil.which, whose import takes 2 ms)."""
+    folders = [""] if os.path.dirname(name) else path.split(os.pathsep)
+    for folder in folders:
+        file = os.path.join(folder, name)
+        if os.path.isfile(file) and os.access(file, os.X_OK):
+            return os.path.abspath(file)
+    return None
+
+
+def _words(file: Path) -> str:
+    with contextlib.suppress(OSError):
+        return file.read_text(encoding="utf-8", errors="replace")
+    return ""
+
+
+def _explained(failed: _Failed, sources: Sequence[str], folder: Path) -> Exception:
+    """What a failure means: the folder's, the compiler's absence, or a refused program."""
+    for text, code in FOLDER_ERRORS.items():
+        if text in failed.words:
+            return OSError(code, text)
+    program = os.path.basename(failed.command[0])
+    if failed.status == 127:
+        return CompilerMissing(f"the C compiler {failed.command[0]} {failed.words}.", where=None,
+                               fix="set CC to a compiler that runs, or apt-get install gcc")
     kept = ""
-    if source:
-        with tempfile.NamedTemporaryFile("w", suffix=".c", prefix="functrans-refused-",
-                                         delete=False) as file:
-            file.write(source)
-            kept = f" The program is kept in {file.name}."
-    first = "\n".join(lines[:8])
-    return CompilerError(f"the C compiler failed on a generated program.{kept}",
-                         why=f"{' '.join(command[:1])}: {first}",
-                         fix="jit under ft.config.use_backend('reference') evaluates with NumPy; "
-                             "please report the program")
+    text = "\n".join(sources) if failed.unit is None else sources[failed.unit]
+    with contextlib.suppress(OSError):
+        file = folder / f"refused-{zlib.crc32(text.encode()):08x}.c"
+        file.write_text(text, encoding="utf-8")
+        kept = f" The program is kept in {file}."
+    lines = failed.words.splitlines()[:SHOWN_LINES]
+    if failed.status < 0:
+        lines.append(f"ended by signal {signal.Signals(-failed.status).name}")
+    return CompilerError(
+        f"the C compiler failed on a generated program.{kept}", where=None,
+        why="\n".join([f"`{' '.join(failed.command)}`: exit status {failed.status}", *lines]),
+        fix=f"report the program: it is a defect of functrans or of {program}. Until then "
+            "ft.config.use_backend('reference') evaluates with NumPy")
