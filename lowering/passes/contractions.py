@@ -248,8 +248,8 @@ def _repeated(r: Rewriter, eqn: Equation, d: Dims, left: bool) -> Results:
     source, dims = inner.invars[0], inner.params["broadcast_dimensions"]
     summed = [a for a in cx if a not in dims]
     free = [a for a in fx if a not in dims]
-    if (not summed and not free) or (summed and is_narrow(y)):
-        return None
+    if (not summed and not free) or (summed and is_narrow(y)) or 0 in x.aval.shape:
+        return None  # nothing is summed: 0, where infinity times the sum of nothing is NaN
     kept = [a for a in range(len(x.aval.shape)) if a in dims or a in bx]
     x = broadcast(r, source, tuple([x.aval.shape[a] for a in kept]),
                   [kept.index(a) for a in dims])
@@ -279,7 +279,7 @@ def _after(axis: int, gone: Axes) -> int:
       law="sum(x . y) = sum(x) . y, and over a shared axis a contraction")
 def sum_of_product(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     inner = r.made(x, dot_general_p)
-    if inner is None or not r.once(x):
+    if inner is None or not r.once(x) or 0 in x.aval.shape:
         return None
     d = Dims.of(inner)
     nb, nx = len(d.bx), len(d.fx)
@@ -344,7 +344,7 @@ def sum_of_products(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     """Where both factors have axes of their own, so that their product is larger than both."""
     inner = r.made(x, mul_p)
     if inner is None or not r.once(x) or is_narrow(x) \
-            or dtypes.kind(x.aval.dtype) not in "iufc":
+            or dtypes.kind(x.aval.dtype) not in "fc":
         return None
     axes, shape = eqn.params["axes"], x.aval.shape
     factors = []

@@ -108,7 +108,7 @@ def _fits(count: int, x: Atom) -> bool:
     if dtypes.kind(x.aval.dtype) in "iu":
         return count < 1 << (8 * x.aval.dtype.itemsize - 1)
     digits = {1: 0, 2: 8}.get(x.aval.dtype.itemsize, 24)
-    return count <= 1 << digits
+    return 0 < count <= 1 << digits  # 0 times infinity would be NaN
 
 
 def _of_broadcast(r: Rewriter, eqn: Equation, inner: Equation) -> Atom:

@@ -119,3 +119,18 @@ def test_every_derivative(case):
         return pull(outs)
 
     check_same(derivative, list(wide.args), 1e-9)
+
+
+EMPTY = {
+    "repeated": lambda x: (ft.numpy.broadcast_to(x, (0, 3)).sum(0), x[:0].sum()),
+    "extremum": lambda x: ft.numpy.broadcast_to(x, (0, 3)).max(0, initial=1.0),
+    "product": lambda x: ft.numpy.broadcast_to(x[:, None], (3, 0)) @ ft.numpy.ones((0, 2)),
+    "sum_of_product": lambda x: (ft.numpy.ones((0, 3)) @ x[:, None]).sum(0),
+    "joined": lambda x: ft.numpy.concatenate([x[:0], x[:0]]),
+    "cumulated": lambda x: ft.numpy.cumsum(x[:0]),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_nothing(name):
+    check_same(EMPTY[name], [np.array([np.inf, 1.0, -np.inf])])
