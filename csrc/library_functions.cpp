@@ -5,10 +5,14 @@ namespace functrans {
 // each at the end of its file
 void register_sort_library();
 void register_top_k_library();
+void register_cumulate_library();
+void register_scatter_library();
 
 void register_library_functions() {
   register_sort_library();
   register_top_k_library();
+  register_cumulate_library();
+  register_scatter_library();
 }
 
 }  // namespace functrans
