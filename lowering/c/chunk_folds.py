@@ -81,7 +81,7 @@ class ChunkFolds(RowFolds):
         if m.role == "fold_column":
             row = self.size(self.domain.row)
             direct = one and t.dtype == dtype and t in self.schedule.stored
-            where = t if direct else Scratch(dtype, parts * chunks * self.domain.row)
+            where = t if direct else Scratch(dtype, parts * chunks * self.domain.row, k)
             pointer = self.operand(where)
             at = "part" if direct else "c"
             before.line(f"{C_TYPES[dtype]} *acc{k} = {pointer} + {at} * {row};")
@@ -109,12 +109,12 @@ class ChunkFolds(RowFolds):
             value = f"at{k}" if arg else f"acc{k}"
             after.line(self._stored(t, f"{out} + part", value, "i64" if arg else dtype) + ";")
             return
-        partial = self.operand(Scratch(dtype, parts * chunks))
+        partial = self.operand(Scratch(dtype, parts * chunks, k))
         after.line(f"{partial}[c] = acc{k};")
         out = self.operand(t)
         n = self.size(chunks)
         if arg:
-            places = self.operand(Places("i64", parts * chunks))
+            places = self.operand(Places("i64", parts * chunks, k))
             after.line(f"{places}[c] = at{k};")
             better = self._is_better(t.op, dtype, f"{partial}[part * {n} + c]", "best")
             finish.append(

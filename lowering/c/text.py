@@ -13,10 +13,14 @@ __all__ = ["KernelText", "Places", "Scratch", "is_number"]
 
 @dataclass(frozen=True)
 class Scratch:
-    """Memory that a kernel needs besides its operands: partial results of its chunks."""
+    """Memory that a kernel needs besides its operands: partial results of its chunks.
+
+    `number` is that of the reduction it belongs to, so that each has memory of its own.
+    """
 
     dtype: str
     size: Size
+    number: int
 
 
 @dataclass(frozen=True)
