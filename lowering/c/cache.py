@@ -200,22 +200,26 @@ def read_sealed(path: Path) -> bytes | None:
 
 
 def evict(folder: Path, limit_bytes: int, keep: str = "") -> None:
-    """Remove the least recently used entries down to 3/4 of the limit, and old temporaries."""
+    """Remove the least recently used entries down to 3/4 of the limit, and old temporaries.
+
+    The entry named `keep` stays, however large it is.
+    """
     entries: list[tuple[float, int, str]] = []
     stale = time.time() - STALE_SECONDS
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
             with contextlib.suppress(OSError):
                 status = entry.stat(follow_symlinks=False)
-                if entry.name.endswith(SUFFIXES) and entry.name != keep:
-                    entries.append((status.st_mtime, status.st_size, entry.path))
+                if entry.name.endswith(SUFFIXES):
+                    age = float("inf") if entry.name == keep else status.st_mtime
+                    entries.append((age, status.st_size, entry.path))
                 elif entry.name.startswith((".new-", ".work-")) and status.st_mtime < stale:
                     _remove(entry.path)
     total = sum(size for _, size, _ in entries)
     if total <= limit_bytes:
         return
-    for _, size, path in sorted(entries):
-        if total <= limit_bytes * 3 // 4:
+    for age, size, path in sorted(entries):
+        if total <= limit_bytes * 3 // 4 or age == float("inf"):
             return
         _remove(path)
         total -= size
