@@ -13,7 +13,7 @@ from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.row_folds import Fold
 from functrans.lowering.c.text import KernelText, Scratch, is_number
 from functrans.lowering.c.tiles import TILE_ROWS, Tiles
-from functrans.lowering.loops.expr import Expr, Range
+from functrans.lowering.loops.expr import Builder, Expr, Range
 from functrans.lowering.loops.index import Computed
 from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
 from functrans.lowering.rules.elementwise import WEIGHTS
@@ -43,6 +43,7 @@ class _KernelWriter(ChunkFolds, Tiles):
         self.prelude = prelude
         self.sizes = sizes
         self.operands: list[Tensor | Scratch] = []
+        self._built: dict[Any, tuple[Builder, dict[Tensor, Expr]]] = {}
         self.stages = self._stages()
         self.later = self._read_later()
         self.lanes = self._lanes()
@@ -50,6 +51,15 @@ class _KernelWriter(ChunkFolds, Tiles):
         self.row_buffers: dict[Tensor, str] = {}
 
     # --- what is computed when
+
+    def built(self, facts: dict[Range, bool]) -> tuple[Builder, dict[Tensor, Expr]]:
+        """The expressions of all members under some facts, made once."""
+        key = (frozenset(facts.items()), self.kernel.i.low, self.kernel.i.high)
+        if key not in self._built:
+            s = self.kernel.builder(self.schedule.is_stored, facts)
+            self._built[key] = s, {m.tensor: self.kernel.element(s, m)
+                                   for m in self.kernel.members}
+        return self._built[key]
 
     def _levels(self, exprs: list[Expr], stages: dict[Tensor, int]) -> dict[Expr, int]:
         levels: dict[Expr, int] = {}
@@ -65,13 +75,13 @@ class _KernelWriter(ChunkFolds, Tiles):
 
     def _stages(self) -> dict[Tensor, int]:
         """The number of the loop over a row in which each member is computed."""
-        s = self.kernel.builder(self.schedule.is_stored)
+        _, elements = self.built({})
         stages: dict[Tensor, int] = {}
         self.weight = 1
         self.loads: list[Tensor] = []
         exprs = []
         for m in self.kernel.members:
-            e = self.kernel.element(s, m)
+            e = elements[m.tensor]
             stages[m.tensor] = self._levels([e], stages)[e]
             exprs.append(e)
         everything = reached(exprs)
@@ -82,10 +92,10 @@ class _KernelWriter(ChunkFolds, Tiles):
 
     def _read_later(self) -> set[Tensor]:
         """Full members that a later loop over the row reads."""
-        s = self.kernel.builder(self.schedule.is_stored)
+        _, elements = self.built({})
         found = set()
         for m in self.kernel.members:
-            for e in reached([self.kernel.element(s, m)]):
+            for e in reached([elements[m.tensor]]):
                 if e.op == "local" and self.kernel.role(e.aux) == "full" \
                         and self.stages[e.aux] < self.stages[m.tensor]:
                     found.add(e.aux)
@@ -173,11 +183,11 @@ class _KernelWriter(ChunkFolds, Tiles):
         if self.domain.total is not None:
             out.line(f"const i64 R = ft_min({self.size(self.domain.row)}, "
                      f"{self.size(self.domain.total)} - o * {self.size(self.domain.row)});")
-        s = self.kernel.builder(self.schedule.is_stored, facts)
+        _, elements = self.built(facts)
         for stage in range(1 + max(self.stages.values())):
             for m in self.kernel.members:
                 if self.stages[m.tensor] == stage and m.role == "row":
-                    self._row_member(m, self.kernel.element(s, m), out)
+                    self._row_member(m, elements[m.tensor], out)
             inner = [m for m in self.kernel.members
                      if self.stages[m.tensor] == stage and m.role != "row"]
             if inner:
@@ -185,9 +195,7 @@ class _KernelWriter(ChunkFolds, Tiles):
 
     def _open_test(self, facts: dict[Range, bool]) -> Range | None:
         """A test that is the same along the row, whose outcome is not known."""
-        s = self.kernel.builder(self.schedule.is_stored, facts)
-        for m in self.kernel.members:
-            self.kernel.element(s, m)
+        s, _ = self.built(facts)
         for index, low, high in s.undecided:
             if not index.depends_on(self.kernel.i) and not any(
                     isinstance(a, Computed) for a in index.terms):
@@ -228,9 +236,7 @@ class _KernelWriter(ChunkFolds, Tiles):
         row = self.domain.row
         if not isinstance(row, int) or self.domain.total is not None:
             return [(0, row)]
-        s = self.kernel.builder(self.schedule.is_stored, facts)
-        for m in members:
-            self.kernel.element(s, m)
+        s, _ = self.built(facts)
         cuts = {0, row}
         i = self.kernel.i
         for index, low, high in s.undecided:
@@ -243,9 +249,9 @@ class _KernelWriter(ChunkFolds, Tiles):
 
     def _segment(self, members: list[Member], folds: list[Fold], stage: int, out: Scope,
                  facts: dict[Range, bool], a: Size, b: Size, unroll: int) -> None:
-        lanes, kernel = self.lanes, self.kernel
-        s = kernel.builder(self.schedule.is_stored, facts)
-        exprs = [kernel.element(s, m) for m in members]
+        lanes = self.lanes
+        s, elements = self.built(facts)
+        exprs = [elements[m.tensor] for m in members]
         end = "R" if self.domain.total is not None else self.size(b)
         whole = (isinstance(a, int) and isinstance(b, int) and (b - a) % lanes == 0
                  and (self.domain.total is None or (isinstance(self.domain.total, int)

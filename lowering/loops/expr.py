@@ -75,6 +75,11 @@ class Builder:
         # tests that the bounds of the loop variables do not decide: where loops may be split
         self.undecided: list[Range] = []
 
+    @property
+    def count(self) -> int:
+        """How many expressions there are."""
+        return len(self._known)
+
     def _make(self, op: str, args: tuple[Expr, ...], dtype: str, aux: Any,
               variables: frozenset[LoopVar]) -> Expr:
         key = (op, args, dtype, aux)

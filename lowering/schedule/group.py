@@ -12,7 +12,7 @@ from functrans.lowering.loops.expr import NotHere
 from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import Scatter, Stored, Tensor
 from functrans.lowering.schedule.domains import Nature, nature_of, roles_in
-from functrans.lowering.schedule.kernel import Domain, Kernel, Member, accesses, reached
+from functrans.lowering.schedule.kernel import Domain, Kernel, Member, accesses
 from functrans.lowering.schedule.roots import choose_roots, live_items
 
 __all__ = ["Note", "Schedule", "Step", "schedule_of"]
@@ -131,23 +131,24 @@ class _Scheduler:
                 continue
             # the role that a member has already, where it is possible, else the first
             members = [m if m in c else c[0] for m, c in zip(kernel.members, choices)]
+            same = domain == kernel.domain and members == kernel.members
             for role in mine:
-                joined = Kernel(domain, [*members, role])
+                joined = kernel.grown(role) if same else Kernel(domain, [*members, role])
                 try:
-                    self._check(joined, kernel)
+                    self._check(joined, [role] if same else joined.members, kernel)
+                    return joined
                 except NotHere as e:
                     reason = f"{e.tensor} is read at another place than it is computed"
                 except Refused as e:
                     reason = str(e)
-                else:
-                    return joined
+                if same:
+                    kernel.shrunk(role)
         raise Refused(reason)
 
-    def _check(self, kernel: Kernel, before: Kernel) -> None:
-        s = kernel.builder(self.is_stored)
-        exprs = [kernel.element(s, m) for m in kernel.members]
-        everything = reached(exprs)
-        if len(everything) > MOST_EXPRESSIONS:
+    def _check(self, kernel: Kernel, new: list[Member], before: Kernel) -> None:
+        s = kernel.growing(self.is_stored)
+        exprs = [kernel.element(s, m) for m in new]
+        if s.count > MOST_EXPRESSIONS:
             raise Refused("the kernel would be too large")
         for tensor, index in accesses(exprs):
             if not is_straight(index, kernel.i):

@@ -15,8 +15,8 @@ With `total`, the rows are pieces of one long line of so many elements, and the 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,8 +26,6 @@ from functrans.lowering.loops.index import ZERO, Index, LoopVar, Quotient, Remai
 from functrans.lowering.loops.tensor import Map, Reduce, Scatter, Tensor
 
 __all__ = ["Domain", "Kernel", "Member", "accesses", "reached"]
-
-_numbers = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -76,6 +74,25 @@ class Kernel:
                        "fold_all": p, "scatter": o * d.row + i}
         self._column, self._in_part = q, q * d.row + i
         self._by_tensor = {m.tensor: m for m in self.members}
+        # the expressions of a kernel that grows, kept from one attempt to the next
+        self._growing: Builder | None = None
+
+    def grown(self, member: Member) -> Kernel:
+        """This kernel with one more member, which shares its expressions."""
+        other = copy(self)
+        other.members = [*self.members, member]
+        other._by_tensor[member.tensor] = member
+        return other
+
+    def shrunk(self, member: Member) -> None:
+        """Forget a member that `grown` added and that did not fit."""
+        del self._by_tensor[member.tensor]
+
+    def growing(self, is_stored: Callable[[Tensor], bool]) -> Builder:
+        """The builder that the attempts to grow share."""
+        if self._growing is None:
+            self._growing = self.builder(is_stored)
+        return self._growing
 
     def role(self, tensor: Tensor) -> str:
         return self._by_tensor[tensor].role
