@@ -3,7 +3,7 @@
 The passes of gcc without its driver, the assembler reading what the compiler writes, and the linker
 called directly: a unit with one kernel of 20 operations takes 25 ms of processor time,
 `gcc -shared` 36. What the short way cannot do is done by the driver. A unit costs about 20 ms
-before its first kernel and 4 for each further one, so that splitting pays from ten kernels on.
+of processor time before its first kernel and 4 for each further one.
 """
 
 from __future__ import annotations
