@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from functrans.core.dims import Size
 from functrans.lowering.c.names import C_TYPES, item_size
-from functrans.lowering.loops.call import Branch, Call, Gemm, HostCall, Library, Scan, While
+from functrans.lowering.loops.call import Branch, Call, Conv, Gemm, HostCall, Library, Scan, While
 from functrans.lowering.loops.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -236,6 +236,19 @@ typedef struct {
   void *epilogue_arg;
 } ft_gemm;
 """
+CONV = """\
+typedef struct {
+  i64 rank, groups, batch, in_features, out_features;
+  i64 in_size[3], window[3], out_size[3];
+  i64 stride[3], pad_low[3], in_dilation[3], window_dilation[3];
+  const void *x; i64 x_group, x_batch, x_feature, x_space[3];
+  const void *w; i64 w_group, w_out, w_in, w_space[3];
+  void *out; i64 out_group, out_batch, out_feature, out_space[3];
+  int in_type, out_type;
+  double alpha;
+  int accumulate;
+} ft_conv;
+"""
 GEMM_TYPES = ("f32", "f64", "bf16", "f16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 
 
@@ -252,6 +265,24 @@ def _(call: Gemm, out: FunctionWriter, step: int) -> None:
     out.line(f"{{ const ft_gemm m = {{{', '.join(fields)}}}; if ({run}(&m)) return 2; }}")
     f = call.fields
     out.module.work += _work(f["batch0"] * f["batch1"] * f["m"] * f["n"] * f["k"])
+
+
+@write_call.register(Conv)
+def _(call: Conv, out: FunctionWriter, step: int) -> None:
+    out.module.declare(CONV)
+    (x, w), (result,) = call.operands, call.results
+    fields = []
+    for name, n in call.fields.items():
+        text = f"{{{', '.join(map(out.size, n))}}}" if isinstance(n, list) else out.size(n)
+        fields.append(f".{name} = {text}")
+    for name, t, offset in (("x", x, call.offsets[0]), ("w", w, call.offsets[1]),
+                            ("out", result, 0)):
+        fields.append(f".{name} = (({C_TYPES[t.dtype]} *){out.where[t]}) + {out.size(offset)}")
+    fields.append(f".in_type = {GEMM_TYPES.index(x.dtype)}, .alpha = 1.0")
+    fields.append(f".out_type = {GEMM_TYPES.index(result.dtype)}")
+    run = f"((int (*)(const ft_conv *)){out.library('conv')})"
+    out.line(f"{{ const ft_conv m = {{{', '.join(fields)}}}; if ({run}(&m)) return 2; }}")
+    out.module.work += _work(result.size * 64)
 
 
 def _work(flops: Size) -> int:

@@ -16,8 +16,9 @@ from functrans.lowering.schedule.kernel import Member
 
 __all__ = ["ChunkFolds"]
 
-# rows in one chunk of a reduction over rows: as many as are added into one sum in sequence
-CHUNK_ELEMENTS, CHUNK_ROWS = 65536, 512
+# Elements and rows in one chunk, and how many chunks there are while the rows are not exceeded:
+# no more rows are added into one sum in sequence.
+CHUNK_ELEMENTS, CHUNK_ROWS, MOST_CHUNKS = 65536, 512, 32
 
 
 class ChunkFolds(RowFolds):
@@ -36,11 +37,14 @@ class ChunkFolds(RowFolds):
     def _write_chunks(self, head: Scope, body: Scope) -> KernelText:
         d = self.domain
         per_part = d.rows // d.parts if not is_number(d.parts, 1) else d.rows
-        rows = CHUNK_ROWS // 8 if not isinstance(d.row, int) else \
-            max(1, min(CHUNK_ROWS, CHUNK_ELEMENTS // max(d.row, 1)))
+        rows = CHUNK_ROWS // 8
+        if isinstance(per_part, int) and isinstance(d.row, int):
+            # as few chunks as keep the threads busy: each has accumulators for a whole row
+            pieces = max(1, min(MOST_CHUNKS, per_part * d.row // CHUNK_ELEMENTS))
+            rows = max(1, min(CHUNK_ROWS, -(-per_part // pieces)))
         chunks = (per_part + (rows - 1)) // rows
         if isinstance(per_part, int):
-            if (isinstance(d.parts, int) and d.parts >= 16 and per_part <= 2 * CHUNK_ROWS):
+            if isinstance(d.parts, int) and d.parts >= 16 and per_part <= 2 * CHUNK_ROWS:
                 rows, chunks = max(per_part, 1), 1
             chunks = max(chunks, 1)
         one = isinstance(chunks, int) and chunks == 1

@@ -9,7 +9,7 @@ from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
 from functrans.core.source import Source
 from functrans.lowering.loops.tensor import Stored, Tensor
 
-__all__ = ["Branch", "Call", "Gemm", "HostCall", "Library", "Scan", "While"]
+__all__ = ["Branch", "Call", "Conv", "Gemm", "HostCall", "Library", "Scan", "While"]
 
 
 class Call:
@@ -73,7 +73,7 @@ class While(Call):
         self.body = eqn.params["body_jaxpr"]
         self.predicate_consts: int = eqn.params["cond_nconsts"]
         self.body_consts: int = eqn.params["body_nconsts"]
-        self.record: Dim | None = eqn.params["record"] if "record" in eqn.params else None
+        self.record: Dim | None = eqn.params.get("record")
         self.records = self.results[len(operands) - self.predicate_consts - self.body_consts:]
         self.has_effect = has_effect(self.body) or has_effect(self.predicate)
 
@@ -100,6 +100,19 @@ class Gemm(Call):
         super().__init__((a, b), (result,), source)
         self.a_offset = a_offset
         self.b_offset = b_offset
+        self.fields = fields
+
+
+class Conv(Call):
+    """A convolution; `fields` are those of the library's `ft_conv`, `offsets` of x and w."""
+
+    name = "conv"
+
+    def __init__(self, x: Tensor, w: Tensor, offsets: tuple[Size, Size],
+                 fields: Mapping[str, Size | Sequence[Size]], result: Stored,
+                 source: Source | None) -> None:
+        super().__init__((x, w), (result,), source)
+        self.offsets = offsets
         self.fields = fields
 
 

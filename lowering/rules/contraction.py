@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
-from functrans.lowering.loops.call import Call, Gemm
+from functrans.lowering.loops.call import Call, Conv, Gemm
 from functrans.lowering.loops.expr import Builder, Expr
 from functrans.lowering.loops.index import ZERO, Index, LoopVar
 from functrans.lowering.loops.tensor import Map, Reduce, Stored, Tensor, dtype_name
@@ -152,4 +152,40 @@ def _is_one(n: Size) -> bool:
     return isinstance(n, int) and n == 1
 
 
-RULES = {"dot_general": _dot_general}
+def _conv(eqn: Equation, xs: list[Tensor]) -> Call | None:
+    p, aval = eqn.params, eqn.outvars[0].aval
+    x, w = xs
+    out_dtype = dtype_name(aval.dtype)
+    xd, wd, od = p["dimension_numbers"]
+    rank = len(xd) - 2
+    if (x.dtype, out_dtype) not in GEMM_TYPES or not 1 <= rank <= 3:
+        return None
+    views = []
+    for t in (x, w):
+        view = strided_view(t)
+        views.append(view if view is not None else (t, _contiguous(t.shape), 0))
+    (x_base, x_strides, x_offset), (w_base, w_strides, w_offset) = views
+    out_strides = _contiguous(aval.shape)
+    groups = p.get("group_axes")
+
+    def group(strides: tuple[Size, ...], k: int) -> Size:
+        return 0 if groups is None else strides[groups[k]]
+
+    fields: dict[str, Size | list[Size]] = {
+        "rank": rank, "groups": 1 if groups is None else x.shape[groups[0]],
+        "batch": x.shape[xd[0]], "in_features": x.shape[xd[1]], "out_features": w.shape[wd[0]],
+        "in_size": [x.shape[d] for d in xd[2:]], "window": [w.shape[d] for d in wd[2:]],
+        "out_size": [aval.shape[d] for d in od[2:]], "stride": list(p["window_strides"]),
+        "pad_low": [low for low, _ in p["padding"]], "in_dilation": list(p["lhs_dilation"]),
+        "window_dilation": list(p["rhs_dilation"]),
+        "x_group": group(x_strides, 0), "x_batch": x_strides[xd[0]], "x_feature": x_strides[xd[1]],
+        "x_space": [x_strides[d] for d in xd[2:]],
+        "w_group": group(w_strides, 1), "w_out": w_strides[wd[0]], "w_in": w_strides[wd[1]],
+        "w_space": [w_strides[d] for d in wd[2:]],
+        "out_group": group(out_strides, 2), "out_batch": out_strides[od[0]],
+        "out_feature": out_strides[od[1]], "out_space": [out_strides[d] for d in od[2:]]}
+    result = Stored(aval.shape, out_dtype or "", (), eqn.source)
+    return Conv(x_base, w_base, (x_offset, w_offset), fields, result, eqn.source)
+
+
+RULES = {"dot_general": _dot_general, "conv_general_dilated": _conv}

@@ -85,4 +85,36 @@ def _top_k(eqn: Equation, xs: list[Tensor]) -> Outcome:
     return call, [back_from_rows(o, axis) for o in outs]
 
 
-RULES = {"sort": _sort, "top_k": _top_k}
+CUMULATIVE = {"cumsum": 0, "cumprod": 1, "cummax": 2, "cummin": 3, "cumlogsumexp": 4}
+"""How `cumulate_rows` names operations."""
+
+
+def _cumulative(eqn: Equation, xs: list[Tensor]) -> Outcome:
+    (x,), axis = xs, eqn.params["axis"]
+    name = eqn.primitive.name
+    if name == "cumlogsumexp" and x.compute not in ("f32", "f64"):
+        return None
+    wide = _converted(x, x.compute)
+    out = Stored(x.shape, x.compute, (), eqn.source)
+    outer, inner = _product(x.shape[:axis]), _product(x.shape[axis + 1:])
+    call = Library("cumulate_rows", "i64, i64, i64, i64, i64, i64, const void *, void *", [wide],
+                   [out], [CUMULATIVE[name], TYPE_CODES[x.compute], int(eqn.params["reverse"]),
+                           outer, x.shape[axis], inner, wide, out], eqn.source)
+    return call, [_converted(out, x.dtype)]
+
+
+def _converted(x: Tensor, dtype: str) -> Tensor:
+    """x in memory as `dtype`: halves are added up in float32."""
+    if x.dtype == dtype:
+        return x
+    return Map(x.shape, dtype, [x], lambda s, i: x.at(s, i), weight=1, source=x.source)
+
+
+def _product(sizes: Sequence[Size]) -> Size:
+    total: Size = 1
+    for n in sizes:
+        total = total * n
+    return total
+
+
+RULES = {"sort": _sort, "top_k": _top_k, **dict.fromkeys(CUMULATIVE, _cumulative)}
