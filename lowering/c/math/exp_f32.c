@@ -1,5 +1,5 @@
-/* Exponential and hyperbolic functions in float32: x = n ln 2 + r, where adding 1.5 * 2^23 rounds to
-   n, a polynomial in |r| <= 0.35, and 2^n by the bits of the exponent. The coefficients of all
+/* Exponential and hyperbolic functions in float32: x = n ln 2 + r, where adding 1.5 * 2^23 rounds
+   to n, a polynomial in |r| <= 0.35, and 2^n by the bits of the exponent. The coefficients of all
    templates are minimax fits (Remez exchange), rounded one after the other. */
 //: reduced_exp_V needs fma_V splat_V
 /* x = n ln 2 + (rh - lo), rh exact, |rh - lo| <= 0.35 (Cody and Waite); 2^23 + 2^22 + n is in t */

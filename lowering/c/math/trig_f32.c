@@ -1,8 +1,8 @@
 /* sin, cos and tan in float32: Cody and Waite for |x| < 2^17, where one rounded product with 2/pi
    still finds the multiple, and Payne and Hanek lane by lane above; minimax polynomials on pi/4. */
 //: two_over_pi_V
-/* 2/pi in 32-bit words: word i counts 2^(-32 (i + 1)) */
-static const u32 two_over_pi_V[] = {
+/* 2/pi in 32-bit words after one of zeros: word i counts 2^(-32 i) */
+static const u32 two_over_pi_V[] = {0, 
   0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu,
   0xdebbc561u};
 //: turn_V needs two_over_pi_V
@@ -10,13 +10,12 @@ static const u32 two_over_pi_V[] = {
    stands before these is a multiple of 4, what follows is too small to count */
 static u64 turn_V(float x) {
   union { float f; u32 i; } u = {x};
-  int e = (int)(u.i >> 23 & 0xff) - 150;   /* |x| = m 2^e */
+  int place = (int)(u.i >> 23 & 0xff) - 150 - 2 + 32, shift = place & 31;
   u64 m = (u.i & 0x7fffff) | 0x800000;
-  int skip = e > 2 ? e - 2 : 0, shift = skip & 31;   /* bits of 2/pi; 2^(e - skip) <= 4 */
-  const u32 *w = two_over_pi_V + (skip >> 5);
+  const u32 *w = two_over_pi_V + (place >> 5);
   u64 a = (u64)w[0] << 32 | w[1], b = (u64)w[2] << 32 | w[3];
   u64 high = shift ? a << shift | b >> (64 - shift) : a, low = b << shift >> 32;
-  return (u64)(((unsigned __int128)m * high + (m * low >> 32)) >> (skip + 2 - e));
+  return m * high + (m * low >> 32);
 }
 //: huge_angle_V needs turn_V
 /* x modulo pi/2, in two parts, and the multiple (modulo 4) where x >= 2^17 */

@@ -1,0 +1,82 @@
+/* Roots and powers in float64. */
+//: rsqrt_V needs sqrt_V splat_V
+INL F rsqrt_V(F x) { return splat_V(1.0) / sqrt_V(x); }
+//: cbrt_V needs fma_V select_V splat_V lt_V gt_V mand_V bits_V float_V abs_V copysign_V fromint_V
+//:+ toint_V round_V
+/* r = a^(-1/3): a third of the bits is right to 4 %, two steps of fourth order in h = 1 - a r^3;
+   then a r^2 and one step of Newton. The upper halves of the bits are enough, and 64-bit integers
+   do not fit the conversions of AVX2 */
+INL F cbrt_V(F x) {
+  F a = abs_V(x);
+  M small = lt_V(a, splat_V(0x1p-1022));
+  F v = select_V(small, a * 0x1p54, a);
+  F c1 = splat_V(0x1.5555555555555p-2), c2 = splat_V(0x1.c71c71c71c71cp-3);
+  F c3 = splat_V(0x1.61f9add3c0ca4p-3);
+  F t = round_V(fromint_V((I)((U)bits_V(v) >> 32)) * c1);
+  F r = float_V((0x553ef0ff - toint_V(t)) << 32);
+  F h = fma_V(-(v * r), r * r, splat_V(1.0));
+  F k = fma_V(fma_V(h, c3, c2), h, c1);
+  r = fma_V(r * h, k, r);
+  h = fma_V(-(v * r), r * r, splat_V(1.0));
+  k = fma_V(fma_V(h, c3, c2), h, c1);
+  r = fma_V(r * h, k, r);
+  F s = r * r, y = v * s;
+  y = fma_V(fma_V(-(y * y), y, v), s * c1, y);
+  y = copysign_V(select_V(small, y * 0x1p-18, y), x);
+  return select_V(mand_V(gt_V(a, splat_V(0.0)), lt_V(a, splat_V(__builtin_inf()))), y, x);
+}
+//: power_ends_V needs select_V splat_V splati_V lt_V gt_V eq_V ne_V lti_V mand_V mor_V mxor_V
+//:+ mandnot_V isnan_V bits_V float_V abs_V trunc_V
+/* x^y from v = |x|^y, which is right where |x| is neither 0 nor infinite nor 1 */
+INL F power_ends_V(F x, F y, F v) {
+  F a = abs_V(x), zero = splat_V(0.0), one = splat_V(1.0), inf = splat_V(__builtin_inf());
+  M empty = eq_V(a, zero), full = eq_V(a, inf);
+  v = select_V(mor_V(empty, full), select_V(mxor_V(empty, lt_V(y, zero)), zero, inf), v);
+  F half = y * 0.5;
+  M whole = eq_V(trunc_V(y), y), odd = mand_V(whole, ne_V(trunc_V(half), half));
+  v = select_V(mand_V(odd, lti_V(bits_V(x), splati_V(0))), -v, v);
+  M undefined = mandnot_V(mandnot_V(lt_V(x, zero), full), whole);
+  v = select_V(mor_V(undefined, mor_V(isnan_V(x), isnan_V(y))), splat_V(__builtin_nan("")), v);
+  M is_one = mor_V(eq_V(x, one), mor_V(eq_V(y, zero), mand_V(eq_V(a, one), eq_V(abs_V(y), inf))));
+  return select_V(is_one, one, v);
+}
+//: pow_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V abs_V round_V log_split_V
+//:+ power_ends_V
+/* 2^(y log2 |x|), the logarithm to 2^-66: 2 / ln 2 (s + s^3 / 3 + s^5 p(s^2)) with s = f / (2 + f),
+   where s, s^2, 1/3 and the sums are in two parts */
+INL F pow_V(F x, F y) {
+  F n, f = log_split_V(abs_V(x), &n), d = f + 2.0;
+  F s = f / d, sl = fma_V(-s, f - (d - 2.0), fma_V(-s, d, f)) / d;
+  F z = s * s, zl = fma_V(s, s, -z) + (s + s) * sl;
+  F p = splat_V(0x1.0e409a46379b8p-4); p = fma_V(p, z, splat_V(0x1.0f80254ef4cbap-4));
+  p = fma_V(p, z, splat_V(0x1.3b1ee95d3176cp-4)); p = fma_V(p, z, splat_V(0x1.745ce9f2d8dd9p-4));
+  p = fma_V(p, z, splat_V(0x1.c71c722d37cc9p-4)); p = fma_V(p, z, splat_V(0x1.2492492457f71p-3));
+  p = fma_V(p, z, splat_V(0x1.9999999999b2fp-3));
+  F v = p * (z * z), t = z * splat_V(0x1.5555555555555p-2);
+  F tl = fma_V(z, splat_V(0x1.5555555555555p-56), zl * splat_V(0x1.5555555555555p-2));
+  tl = tl + fma_V(z, splat_V(0x1.5555555555555p-2), -t);
+  F u = t + v, ul = (t - u) + v + tl;
+  F g = s * u, gl = fma_V(s, u, -g) + fma_V(s, ul, sl * u);
+  F a = s + g, al = (s - a) + g + (gl + sl);
+  F b = a * splat_V(0x1.71547652b82fep+1), bl = fma_V(a, splat_V(0x1.71547652b82fep+1), -b);
+  bl = bl + fma_V(a, splat_V(0x1.777d0ffda0d24p-55), al * splat_V(0x1.71547652b82fep+1));
+  F l = n + b, ll = (n - l) + b + bl;
+  F e = y * l, el = fma_V(y, l, -e) + y * ll;
+  M far = gt_V(abs_V(e), splat_V(1100.0));
+  e = select_V(far, select_V(gt_V(e, splat_V(0.0)), splat_V(1100.0), splat_V(-1100.0)), e);
+  F k = e + 0x1.8p52, r = (e - (k - 0x1.8p52)) + select_V(far, splat_V(0.0), el);
+  F qx = r * r;
+  F q = splat_V(0x1.ebd2b4c1970d9p-32); q = fma_V(q, qx, splat_V(0x1.b5239043a597fp-24));
+  q = fma_V(q, qx, splat_V(0x1.ffcbfd2331554p-17));
+  q = fma_V(q, qx, splat_V(0x1.5d87fe787a3f9p-10));
+  q = fma_V(q, qx, splat_V(0x1.c6b08d704a1c2p-5)); q = fma_V(q, qx, splat_V(0x1.62e42fefa39efp-1));
+  F qo = splat_V(0x1.fa965f0d0c3a6p-36); qo = fma_V(qo, qx, splat_V(0x1.e4abff4b670abp-28));
+  qo = fma_V(qo, qx, splat_V(0x1.62c02a6774618p-20));
+  qo = fma_V(qo, qx, splat_V(0x1.430912f6cee0dp-13));
+  qo = fma_V(qo, qx, splat_V(0x1.3b2ab6fba527ap-7));
+  qo = fma_V(qo, qx, splat_V(0x1.ebfbdff82c58ep-3));
+  q = fma_V(qo, r, q);
+  I i = bits_V(k), h = (I)((U)i >> 1);
+  F w = fma_V(q, r, splat_V(1.0)) * float_V((h << 52) + 0x3ff0000000000000);
+  return power_ends_V(x, y, w * float_V(((i - h) << 52) + 0x3ff0000000000000));
+}
