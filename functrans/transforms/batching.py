@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from functrans._runtime import get_trace, set_trace
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis, axis_names
+from functrans.core.compiling import compiling
 from functrans.core.custom import CustomCall
 from functrans.core.dims import Size
 from functrans.core.evaluate import eval_jaxpr
@@ -130,7 +131,8 @@ def batch_flat(fun: Callable[..., Sequence[Any]], axis: MappedAxis, values: Sequ
     return outs, out_axes
 
 
-_cache: WeakKeyDictionary[Jaxpr, dict[Any, tuple[Jaxpr, tuple[bool, ...]]]] = WeakKeyDictionary()
+_Batched = tuple[Jaxpr, tuple[bool, ...]]
+_cache: WeakKeyDictionary[Jaxpr, dict[Any, _Batched]] = WeakKeyDictionary()
 
 
 def batch_jaxpr(jaxpr: Jaxpr, axis: MappedAxis, batched: Sequence[bool],
@@ -141,10 +143,10 @@ def batch_jaxpr(jaxpr: Jaxpr, axis: MappedAxis, batched: Sequence[bool],
     the second result says which are.
     """
     wanted = (force,) * len(jaxpr.outvars) if isinstance(force, bool) else tuple(force)
-    key = (axis, tuple(batched), wanted)
+    key = (axis, tuple(batched), wanted, compiling())
     known = _cache.setdefault(jaxpr, {})
     if key not in known:
-        known[key] = _batch_jaxpr(jaxpr, *key)
+        known[key] = _batch_jaxpr(jaxpr, *key[:3])
     return known[key]
 
 

@@ -19,6 +19,7 @@ from functrans._runtime import ArrayBase, get_trace, wrap
 from functrans.core import config
 from functrans.core.avals import ShapedArray
 from functrans.core.axes import MappedAxis, bound_axes
+from functrans.core.compiling import for_compiler
 from functrans.core.dims import Size
 from functrans.core.errors import ArgumentError, public
 from functrans.core.evaluate import eval_jaxpr
@@ -78,9 +79,14 @@ class Jit(HigherOrder):
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, axis: MappedAxis,
               batch_jaxpr: Any, jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[int | None]]:
-        mapped, out_batched = batch_jaxpr(jaxpr, axis, [a is not None for a in axes])
+        with for_compiler(_compiles()):
+            mapped, out_batched = batch_jaxpr(jaxpr, axis, [a is not None for a in axes])
         outs = self.bind(*front(operands, axes), jaxpr=mapped, **params)
         return outs, [0 if b else None for b in out_batched]
+
+
+def _compiles() -> bool:
+    return config.current().backend != "reference"
 
 
 jit_p = Jit()
@@ -106,7 +112,8 @@ class Traced:
     def __init__(self, fun: Callable[..., Any], tree: PyTreeDef, avals: Sequence[ShapedArray],
                  name: str) -> None:
         flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), tree, {}, "jit")
-        closed = stage(flat, avals, name=name)
+        with for_compiler(_compiles()):
+            closed = stage(flat, avals, name=name)
         self.consts = closed.consts
         self.jaxpr = closed.jaxpr.hoist_consts()
         self.out_tree: PyTreeDef = flat.out_tree

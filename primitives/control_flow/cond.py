@@ -17,7 +17,7 @@ from functrans.core.primitive import Cost, HigherOrder, Linear
 from functrans.core.prune import prune_jaxpr, used_inputs
 from functrans.primitives.base import zeros
 from functrans.primitives.broadcast import broadcast_batch, broadcast_in_dim, move_axis
-from functrans.primitives.compare import select_n
+from functrans.primitives.compare import eq, select_n
 from functrans.primitives.control_flow.bodies import (
     body_cost,
     check_operands,
@@ -27,6 +27,9 @@ from functrans.primitives.control_flow.bodies import (
     rematerialized,
     stage_body,
 )
+from functrans.primitives.control_flow.lanes import block_of_lanes, map_blocks
+from functrans.primitives.convert import convert_element_type
+from functrans.primitives.reduce import reduce_or
 
 __all__ = ["cond_p"]
 
@@ -117,6 +120,10 @@ class Cond(HigherOrder):
             outs = cond_p.bind(index, *moved, branches=batched)
             return outs, [0 if w else None for w in wanted]
         index = move_axis(index, axes[0], 0)
+        block = block_of_lanes(branches, axis) if _is_dear(branches) else None
+        if block is not None:
+            outs = _by_block(index, moved, flags, axis, block, batch_jaxpr, branches)
+            return outs, [0] * len(outs)
         results = []
         for branch in branches:
             body, outs_batched = batch_jaxpr(branch, axis, flags)
@@ -142,6 +149,38 @@ class Cond(HigherOrder):
     def cost(self, *avals: ShapedArray, branches: Branches) -> Cost:
         """Of the first branch: which one is taken is not known."""
         return body_cost(branches[0])
+
+
+# Additions for one lane: what costs less is computed for all lanes, with vectors across them.
+DEAR = 64
+
+
+def _is_dear(branches: Branches) -> bool:
+    """Whether it pays to compute only the branches that are taken."""
+    flops = [body_cost(b).flops for b in branches]
+    return not all(isinstance(n, (int, float)) and n < DEAR for n in flops)
+
+
+def _by_block(index: Any, operands: Sequence[Any], flags: Sequence[bool], axis: MappedAxis,
+              block: int, batch_jaxpr: Any, branches: Branches) -> list[Any]:
+    """The choice for so many lanes at a time: of a block, the branches that any lane takes."""
+    within = MappedAxis(block, axis.name)
+
+    def choose(index: Any, *args: Any) -> list[Any]:
+        if block == 1:
+            return cond_p.bind(index, *args, branches=branches)  # type: ignore[no-any-return]
+        number = convert_element_type(index, np.dtype(np.int32))
+        results = []
+        for k, branch in enumerate(branches):
+            body, _ = batch_jaxpr(branch, within, flags, True)
+            avals = [a.strong() for a in body.out_avals]
+            nothing = stage_body(lambda *xs, avals=avals: [zeros(a) for a in avals],
+                                 body.in_avals, branch.name)
+            results.append(cond_p.bind(reduce_or(eq(number, np.int32(k)), (0,)), *args,
+                                       branches=(nothing, body)))
+        return [_select(index, cases) for cases in zip(*results, strict=True)]
+
+    return map_blocks(choose, [index, *operands], [True, *flags], axis.size, block, "lanes")
 
 
 def _saved(parts: Any) -> list[ShapedArray]:

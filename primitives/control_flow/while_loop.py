@@ -43,6 +43,7 @@ from functrans.primitives.control_flow.bodies import (
     split_body,
     stage_body,
 )
+from functrans.primitives.control_flow.lanes import block_of_lanes, map_blocks
 from functrans.primitives.control_flow.scan import interleaved, scan_p, split_by
 from functrans.primitives.reduce import reduce_or
 
@@ -229,7 +230,16 @@ class While(HigherOrder):
             elif b:
                 x = broadcast_batch(x, axis.size)
             moved.append(x)
-        if cond_batched:
+        block = None
+        if cond_batched and params.get("record") is None:
+            # what lanes record has one length, that of the longest
+            block = block_of_lanes((cond_jaxpr, body_jaxpr), axis)
+        if block is not None:
+            outs_batched = [True] * len(carry)
+            outs = _bind_by_block(moved, batched, axis, block, batch_jaxpr, cond_jaxpr=cond_jaxpr,
+                                  body_jaxpr=body_jaxpr, cond_nconsts=cond_nconsts,
+                                  body_nconsts=body_nconsts, **params)
+        elif cond_batched:
             outs = _bind_by_lane(moved, cond, body, outs_batched, cond_nconsts, body_nconsts,
                                  **params)
             num_active = params.get("num_active", 0)
@@ -304,6 +314,22 @@ def _masked(linear: Jaxpr, num_consts: int, num_carry: int) -> Jaxpr:
 
     before, stacks = counted(linear.in_avals, num_consts + num_carry)
     return stage_body(body, [*before, TRUE.aval, *stacks], linear.name)
+
+
+def _bind_by_block(operands: Sequence[Any], batched: Sequence[bool], axis: MappedAxis, block: int,
+                   batch_jaxpr: Any, **params: Any) -> list[Any]:
+    """The loop over lanes that stop at different times, so many lanes at a time."""
+    within = MappedAxis(block, axis.name)
+
+    def loop(*args: Any) -> list[Any]:
+        if block == 1:
+            return while_p.bind(*args, **params)  # type: ignore[no-any-return]
+        outs, axes = while_p.batch(args, [0 if b else None for b in batched], axis=within,
+                                   batch_jaxpr=batch_jaxpr, **params)
+        return [broadcast_batch(x, block) if a is None else move_axis(x, a, 0)
+                for x, a in zip(outs, axes, strict=True)]
+
+    return map_blocks(loop, operands, batched, axis.size, block, "lanes")
 
 
 def _bind_by_lane(operands: Sequence[Any], cond: Jaxpr, body: Jaxpr, outs_batched: Sequence[bool],
