@@ -216,9 +216,10 @@ class _KernelWriter(ChunkFolds, Tiles):
         folds = [Fold(m, None, self._fold_dtype(m), f"f{stage}_{k}")  # type: ignore[arg-type]
                  for k, m in enumerate(members) if m.role in ("fold_row", "fold_all")]
         unroll = self._unroll(members, folds)
-        for f in folds:
-            self._begin_fold(f, out, unroll)
         segments = self._segments(members, facts)
+        for f in folds:
+            f.searched = len(segments) == 1 and self._is_searched(f, facts)
+            self._begin_fold(f, out, unroll)
         i = self.kernel.i
         low, high = i.low, i.high
         for a, b in segments:
@@ -228,7 +229,36 @@ class _KernelWriter(ChunkFolds, Tiles):
             self._segment(members, folds, stage, out, facts, a, b, unroll)
         i.low, i.high = low, high
         for f in folds:
+            if f.searched:
+                self._search(f, self.built(facts)[1][f.member.tensor], stage, out)
             self._end_fold(f, out, unroll)
+
+    def _is_searched(self, f: Fold, facts: dict[Range, bool]) -> bool:
+        """Whether the place of an extreme value is found by a second loop, which is faster."""
+        t = f.member.tensor
+        assert isinstance(t, Reduce)
+        if not t.op.startswith("arg") or self.lanes == 1:
+            return False
+        e = self.built(facts)[1][t]
+        return not any(x.op == "local" and self.stages[x.aux] == self.stages[t]
+                       for x in reached([e]))
+
+    def _search(self, f: Fold, e: Expr, stage: int, out: Scope) -> None:
+        """The loop that finds the first place at which a value is the extreme one."""
+        p, lanes, row = self.prelude, self.lanes, self.domain.row
+        total = self.domain.total
+        whole = isinstance(row, int) and row % lanes == 0 and (
+            total is None or (isinstance(total, int) and total % lanes == 0))
+        end = "R" if total is not None else self.size(row)
+        loop = out.nested()
+        self._begin_search(f, out)
+        self.writer.begin_loop(out, stage, None if whole else "n")
+        if not whole:
+            loop.line(f"const i64 n = ft_min({lanes}, {end} - i);")
+        self._search_step(f, self.writer.vector(e, loop), loop)
+        out.line(f"for (i64 i = 0; i < {end}; i += {lanes}) {{")
+        out.take(loop)
+        out.line("}")
 
     def _segments(self, members: list[Member],
                   facts: dict[Range, bool]) -> list[tuple[Size, Size]]:

@@ -29,6 +29,8 @@ class Fold:
     value: Expr
     dtype: str
     name: str
+    top: str = ""
+    searched: bool = False  # of a place: by a loop of its own
 
 
 class RowFolds:
@@ -74,7 +76,7 @@ class RowFolds:
         vtype = p.vtype(f.dtype, lanes)
         for u in range(unroll):
             out.line(f"{vtype} {f.name}_{u} = {p.broadcast(f.dtype, lanes, start)};")
-        if t.op.startswith("arg"):
+        if t.op.startswith("arg") and not f.searched:
             places = _place_dtype(f.dtype)
             none = p.broadcast(places, lanes, "-1")
             out.line(f"{p.vtype(places, lanes)} {f.name}_at = {none};")
@@ -84,14 +86,47 @@ class RowFolds:
         assert isinstance(t, Reduce)
         if t.value_dtype == "bool":
             name = self.writer.as_int(name)
-        if t.op.startswith("arg"):
+        if t.op.startswith("arg") and not f.searched:
             self._fold_place(f, t, name, loop)
             return
         if count is not None:
             start = p.literal(neutral(t.op, t.value_dtype), f.dtype)
             name = p.select_tail(f.dtype, lanes, name, count, start)
         acc = f"{f.name}_{u}"
-        loop.line(f"{acc} = {p.op(t.op, (f.dtype, f.dtype), (acc, name), lanes)};")
+        op = t.op.removeprefix("arg")
+        loop.line(f"{acc} = {p.op(op, (f.dtype, f.dtype), (acc, name), lanes)};")
+
+    def _begin_search(self, f: Fold, out: Scope) -> None:
+        """The extreme value of the row, in all lanes, and no place yet."""
+        t, p, lanes = f.member.tensor, self.prelude, self.lanes
+        assert isinstance(t, Reduce)
+        top = p.reduce(t.op.removeprefix("arg"), f.dtype, lanes, f"{f.name}_0")
+        name = self.writer.fresh(out, ctype(f.dtype), top)
+        out.line(f"const {p.vtype(f.dtype, lanes)} {f.name}_top = "
+                 f"{p.broadcast(f.dtype, lanes, name)};")
+        places = _place_dtype(f.dtype)
+        out.line(f"{p.vtype(places, lanes)} {f.name}_at = {self._far(places)};")
+        f.top = name
+
+    def _far(self, places: str) -> str:
+        """Beyond every place, in all lanes."""
+        p = self.prelude
+        limit = np.iinfo(places.replace("i", "int")).max
+        return p.broadcast(places, self.lanes, p.literal(limit, places))
+
+    def _search_step(self, f: Fold, value: str, loop: Scope) -> None:
+        p, lanes, count = self.prelude, self.lanes, self.writer.count
+        places, two, at = _place_dtype(f.dtype), (f.dtype, f.dtype), f"{f.name}_at"
+        found = p.op("eq", two, (value, f"{f.name}_top"), lanes)
+        if f.dtype[0] == "f":  # there is a NaN only if it is the extreme value
+            found = p.op("or", ("bool", "bool"), (found, p.op("ne", two, (value, value), lanes)),
+                         lanes)
+        if count is not None:
+            found = p.op("and", ("bool", "bool"), (found, self.writer.tail_mask(count)), lanes)
+        m = self.writer.fresh(loop, p.vtype("bool", lanes), found)
+        here = p.op("select", ("bool", places, places),
+                    (m, p.iota(places, lanes, self.writer.i_text), self._far(places)), lanes)
+        loop.line(f"{at} = {p.op('min', (places, places), (at, here), lanes)};")
 
     def _fold_place(self, f: Fold, t: Reduce, name: str, loop: Scope) -> None:
         p, lanes, count = self.prelude, self.lanes, self.writer.count
@@ -155,7 +190,9 @@ class RowFolds:
         places = _place_dtype(f.dtype)
         best, at = f"{f.name}_0", f"{f.name}_at"
         kind = "max" if t.op == "argmax" else "min"
-        if lanes > 1:
+        if f.searched:
+            best, at = f.top, p.reduce("min", places, lanes, at)
+        elif lanes > 1:
             two = (f.dtype, f.dtype)
             top = self.writer.fresh(out, ctype(f.dtype), p.reduce(kind, f.dtype, lanes, best))
             equal = p.op("eq", two, (best, p.broadcast(f.dtype, lanes, top)), lanes)
