@@ -34,7 +34,7 @@ class Config:
     int_dtype: np.dtype[Any] = _INT32
     disable_jit: bool = False
     internal_frames: bool = False
-    backend: str = "reference"
+    backend: str = "c"
 
 
 def debug_from_environment() -> bool:

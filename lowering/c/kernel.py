@@ -245,8 +245,7 @@ class _KernelWriter(ChunkFolds, Tiles):
 
     def _search(self, f: Fold, e: Expr, stage: int, out: Scope) -> None:
         """The loop that finds the first place at which a value is the extreme one."""
-        p, lanes, row = self.prelude, self.lanes, self.domain.row
-        total = self.domain.total
+        lanes, row, total = self.lanes, self.domain.row, self.domain.total
         whole = isinstance(row, int) and row % lanes == 0 and (
             total is None or (isinstance(total, int) and total % lanes == 0))
         end = "R" if total is not None else self.size(row)
