@@ -40,6 +40,49 @@ const PairKernels* pair_kernels() {
   return chosen;
 }
 
+// Few rows and columns but a long sum: pieces of the sum are products of their own, which are added
+// up. How many there are depends on the sizes alone, so that results do not depend on threads.
+i64 pieces_of_sum(const Product& p) {
+  const ft_gemm& g = p.g;
+  if (g.m * g.n > kSplitTile || g.k < 4 * kSplitDepth || g.k < 4 * std::max(g.m, g.n)) return 1;
+  return std::min<i64>(32, g.k / kSplitDepth);
+}
+
+bool run_split(const Product& p, i64 pieces, bool serial) {
+  const ft_gemm& g = p.g;
+  const i64 size = p.kernels.sum_size, tile = g.m * g.n;
+  const i64 depth = round_up(divide_up(g.k, pieces), 16);
+  pieces = divide_up(g.k, depth);
+  const Buffer sums(pieces * tile * size);
+  if (sums.get() == nullptr) return false;
+  ft_gemm part = g;
+  part.out_type = g.in_type >= kI8 ? (size == 8 ? kI64 : kI32) : (size == 8 ? kF64 : kF32);
+  part.c_row = g.n;
+  part.c_col = 1;
+  part.alpha = 1;
+  part.accumulate = 0;
+  part.epilogue = nullptr;
+  std::atomic<bool> failed{false};
+  each(pieces, 1, serial, [&](i64 begin, i64 end) {
+    for (i64 piece = begin; piece < end; ++piece) {
+      ft_gemm one = part;
+      const i64 k0 = piece * depth;
+      one.k = std::min(depth, g.k - k0);
+      const Product product{one, p.kernels, p.pack, p.batch, p.k0 + k0,
+                            p.a + k0 * g.a_col * p.in_size(), p.b + k0 * g.b_row * p.in_size(),
+                            sums.get() + piece * tile * size};
+      if (!run_packed(product, true)) failed = true;
+    }
+  });
+  if (failed) return false;
+  const Finish add = p.kernels.finish[part.out_type];
+  for (i64 piece = 1; piece < pieces; ++piece) {
+    add(1, tile, sums.get() + piece * tile * size, tile, 1, true, sums.get(), tile, 1);
+  }
+  p.finish(0, g.m, 0, g.n, sums.get(), g.n);
+  return true;
+}
+
 bool run_one(const Product& p, bool serial) {
   const ft_gemm& g = p.g;
   serial = serial || g.m * g.n * std::max<i64>(g.k, 1) < kSerial;
@@ -48,7 +91,8 @@ bool run_one(const Product& p, bool serial) {
     if (g.m <= kSmall && g.n <= kSmall && g.k <= kSmall) return run_small(p);
     if (suits_in_place(p)) return run_in_place(p, serial);
   }
-  return run_packed(p, serial);
+  const i64 pieces = pieces_of_sum(p);
+  return pieces > 1 ? run_split(p, pieces, serial) : run_packed(p, serial);
 }
 
 // Real and imaginary parts are matrices with every second element.
@@ -109,7 +153,7 @@ int ft_gemm_run(const ft_gemm* given) {
   const auto run = [&](i64 begin, i64 end) {
     for (i64 batch = begin; batch < end; ++batch) {
       const i64 b0 = batch / g.batch1, b1 = batch % g.batch1;
-      const Product product{g, kernels, pack, batch,
+      const Product product{g, kernels, pack, batch, 0,
                             static_cast<const char*>(g.a) + (b0 * g.a_batch0 + b1 * g.a_batch1) * in,
                             static_cast<const char*>(g.b) + (b0 * g.b_batch0 + b1 * g.b_batch1) * in,
                             static_cast<char*>(g.c) + (b0 * g.c_batch0 + b1 * g.c_batch1) * out};

@@ -17,15 +17,17 @@ class Packed {
     tile_rows_ = std::max<i64>(1, kTileRows / kernels_.mr) * kernels_.mr;
     tile_columns_ = round_up(kTileBytes / kernels_.sum_size, kernels_.nr);
     if (!serial_) shrink_tiles();
-    rows_ = std::min(p_.g.m, std::max<i64>(1, kPackedBytes / column / tile_rows_) * tile_rows_);
-    columns_ =
-        std::min(p_.g.n, std::max<i64>(1, kPackedBytes / column / tile_columns_) * tile_columns_);
+    // What only one tile reads is packed by the task of that tile, and stays in its cache.
+    own_a_ = p_.g.n <= tile_columns_;
+    own_b_ = !own_a_ && p_.g.m <= tile_rows_;
+    rows_ = own_a_ ? p_.g.m : rows_at_once(p_.g.m, column, tile_rows_);
+    columns_ = own_b_ ? p_.g.n : rows_at_once(p_.g.n, column, tile_columns_);
   }
 
   bool run() {
     const i64 size = kernels_.element_size;
-    Buffer a(rows_ * elements_ * size);
-    Buffer b(round_up(columns_, kernels_.nr) * elements_ * size);
+    Buffer a(own_a_ ? 0 : rows_ * elements_ * size);
+    Buffer b(own_b_ ? 0 : round_up(columns_, kernels_.nr) * elements_ * size);
     if (a.get() == nullptr || b.get() == nullptr) return false;
     a_ = a.get();
     b_ = b.get();
@@ -38,6 +40,10 @@ class Packed {
   }
 
  private:
+  static i64 rows_at_once(i64 count, i64 bytes, i64 tile) {
+    return std::min(count, std::max<i64>(1, kPackedBytes / bytes / tile) * tile);
+  }
+
   // Smaller tasks where there would be too few to share.
   void shrink_tiles() {
     while (divide_up(p_.g.m, tile_rows_) * divide_up(p_.g.n, tile_columns_) < 8) {
@@ -61,23 +67,26 @@ class Packed {
   void multiply(i64 i0, i64 i1, i64 j0, i64 j1, bool new_columns) {
     const i64 row_tiles = divide_up(i1 - i0, tile_rows_);
     const i64 column_tiles = divide_up(j1 - j0, tile_columns_);
-    const i64 b_pieces = new_columns ? column_tiles * blocks_ : 0;
-    each(b_pieces + row_tiles * blocks_, 1, serial_, [&](i64 begin, i64 end) {
+    const i64 b_pieces = new_columns && !own_b_ ? column_tiles * blocks_ : 0;
+    const i64 a_pieces = own_a_ ? 0 : row_tiles * blocks_;
+    each(b_pieces + a_pieces, 1, serial_, [&](i64 begin, i64 end) {
       for (i64 piece = begin; piece < end; ++piece) {
         if (piece < b_pieces) {
-          const i64 j = j0 + piece / blocks_ * tile_columns_;
-          pack_b(j0, j1, j, std::min(j1, j + tile_columns_), piece % blocks_);
+          const i64 j = j0 + piece / blocks_ * tile_columns_, block = piece % blocks_;
+          pack_b(j, std::min(j1, j + tile_columns_), block, b_at(j0, j1, j, block));
         } else {
           const i64 rest = piece - b_pieces;
-          const i64 i = i0 + rest / blocks_ * tile_rows_;
-          pack_a(i0, i1, i, std::min(i1, i + tile_rows_), rest % blocks_);
+          const i64 i = i0 + rest / blocks_ * tile_rows_, block = rest % blocks_;
+          pack_a(i, std::min(i1, i + tile_rows_), block, a_at(i0, i1, i, block));
         }
       }
     });
     each(row_tiles * column_tiles, 1, serial_, [&](i64 begin, i64 end) {
       const bool buffered = p_.buffered();
-      Buffer sums(buffered ? tile_rows_ * tile_columns_ * kernels_.sum_size  : 0);
-      if (sums.get() == nullptr) {
+      const i64 depth = divide_up(depth_, kernels_.k_step) * kernels_.element_size;
+      const Buffer sums(buffered ? tile_rows_ * tile_columns_ * kernels_.sum_size : 0);
+      const Buffer own((own_a_ ? tile_rows_ : own_b_ ? tile_columns_ : 0) * depth);
+      if (sums.get() == nullptr || own.get() == nullptr) {
         failed_ = true;
         return;
       }
@@ -87,8 +96,11 @@ class Packed {
         char* c = buffered ? sums.get() : p_.c + (i * p_.g.c_row + j) * p_.out_size();
         const i64 c_row = buffered ? round_up(columns, kernels_.nr) : p_.g.c_row;
         for (i64 block = 0; block < blocks_; ++block) {
-          kernels_.block(rows, columns, elements_in(block), a_at(i0, i1, i, block),
-                         b_at(j0, j1, j, block), c, c_row,
+          if (own_a_) pack_a(i, i + rows, block, own.get());
+          if (own_b_) pack_b(j, j + columns, block, own.get());
+          kernels_.block(rows, columns, elements_in(block),
+                         own_a_ ? own.get() : a_at(i0, i1, i, block),
+                         own_b_ ? own.get() : b_at(j0, j1, j, block), c, c_row,
                          block > 0 || (!buffered && p_.g.accumulate));
         }
         if (buffered) p_.finish(i, i + rows, j, j + columns, c, c_row);
@@ -106,10 +118,9 @@ class Packed {
                     kernels_.element_size;
   }
 
-  void pack_a(i64 i0, i64 i1, i64 i, i64 end, i64 block) {
+  void pack_a(i64 i, i64 end, i64 block, char* to) {
     const ft_gemm& g = p_.g;
     const i64 k0 = begin_of(block), k1 = end_of(block);
-    char* to = a_at(i0, i1, i, block);
     if (g.a_fill == nullptr) {
       p_.pack(p_.a + (i * g.a_row + k0 * g.a_col) * p_.in_size(), g.a_row, g.a_col, end - i,
               k1 - k0, kernels_.mr, false, to);
@@ -120,15 +131,14 @@ class Packed {
       failed_ = true;
       return;
     }
-    g.a_fill(g.fill_arg, p_.batch, i, end, k0, k1, made.get());
+    g.a_fill(g.fill_arg, p_.batch, i, end, p_.k0 + k0, p_.k0 + k1, made.get());
     p_.pack(made.get(), g.a_fill_columns ? 1 : k1 - k0, g.a_fill_columns ? end - i : 1, end - i,
             k1 - k0, kernels_.mr, false, to);
   }
 
-  void pack_b(i64 j0, i64 j1, i64 j, i64 end, i64 block) {
+  void pack_b(i64 j, i64 end, i64 block, char* to) {
     const ft_gemm& g = p_.g;
     const i64 k0 = begin_of(block), k1 = end_of(block);
-    char* to = b_at(j0, j1, j, block);
     if (g.b_fill == nullptr) {
       p_.pack(p_.b + (j * g.b_col + k0 * g.b_row) * p_.in_size(), g.b_col, g.b_row, end - j,
               k1 - k0, kernels_.nr, true, to);
@@ -139,7 +149,7 @@ class Packed {
       failed_ = true;
       return;
     }
-    g.b_fill(g.fill_arg, p_.batch, k0, k1, j, end, made.get());
+    g.b_fill(g.fill_arg, p_.batch, p_.k0 + k0, p_.k0 + k1, j, end, made.get());
     p_.pack(made.get(), g.b_fill_columns ? k1 - k0 : 1, g.b_fill_columns ? 1 : end - j, end - j,
             k1 - k0, kernels_.nr, true, to);
   }
@@ -148,6 +158,7 @@ class Packed {
   const Kernels& kernels_;
   const bool serial_;
   i64 blocks_, depth_, elements_, tile_rows_, tile_columns_, rows_, columns_;
+  bool own_a_ = false, own_b_ = false;
   char* a_ = nullptr;
   char* b_ = nullptr;
   std::atomic<bool> failed_{false};

@@ -14,10 +14,12 @@ namespace functrans {
 
 // Block sizes, and what was measured behind them (Zen 5, 48 KiB first and 1 MiB second level cache
 // per core, two threads):
-constexpr i64 kDepthBytes = 1536;      // of a row of a packed panel: a panel of a takes 18 KiB
+constexpr i64 kDepthBytes = 2304;      // of a row of a packed panel: a panel of a takes 18 KiB
 constexpr i64 kTileRows = 144;         // of a task
 constexpr i64 kTileBytes = 2048;       // of a row of a task: 512 float32
 constexpr i64 kPackedBytes = 16 << 20; // of packed a, and of packed b, at a time
+constexpr i64 kSplitTile = 1 << 17;     // elements of c up to which a long sum is split
+constexpr i64 kSplitDepth = 1024;      // of a piece
 constexpr i64 kSerial = 1 << 18;       // multiply-adds below which one thread is faster
 constexpr i64 kSmall = 64;             // extents up to which operands are packed on the stack
 constexpr i64 kInPlaceBytes = 256 << 10;  // of b that is read in place for many rows
@@ -61,6 +63,7 @@ struct Product {
   const Kernels& kernels;
   Pack pack;
   i64 batch;
+  i64 k0;  // where the sum begins for fills, when it is a piece of a longer one
   const char* a;
   const char* b;
   char* c;

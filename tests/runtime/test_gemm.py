@@ -75,7 +75,8 @@ def test_random_products(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 3000, 700), (3000, 1, 700), (700, 500, 1), (1, 1, 5000),
-                                   (4, 2000, 900), (600, 40, 900), (400, 300, 2000), (1, 7, 9000)])
+                                   (4, 2000, 900), (600, 40, 900), (400, 300, 2000), (1, 7, 9000),
+                                   (70, 50, 9000)])
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
 def test_flat_and_large(shape: tuple[int, int, int], dtype: Any) -> None:
     rng = np.random.default_rng(2)
@@ -130,7 +131,8 @@ def test_nan_and_infinity_stay() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("shape", [(1, 5, 3), (3, 3, 0), (30, 30, 30), (200, 300, 500)])
+@pytest.mark.parametrize("shape", [(1, 5, 3), (3, 3, 0), (30, 30, 30), (200, 300, 500),
+                                   (40, 50, 6000)])
 def test_epilogue_sees_every_tile_once(shape: tuple[int, int, int], dtype: Any) -> None:
     rng = np.random.default_rng(5)
     m, n, k = shape
@@ -172,7 +174,8 @@ def test_operands_made_while_packing(by_columns: bool) -> None:
     check(c, a, b, 1.0, None)
 
 
-@pytest.mark.parametrize("shape", [(300, 500, 900), (1, 5000, 300), (5000, 1, 300), (16, 900, 400)])
+@pytest.mark.parametrize("shape", [(300, 500, 900), (1, 5000, 300), (5000, 1, 300), (16, 900, 400),
+                                   (70, 50, 9000)])
 def test_results_do_not_depend_on_threads(shape: tuple[int, int, int]) -> None:
     rng = np.random.default_rng(7)
     m, n, k = shape

@@ -1,0 +1,175 @@
+"""Matrix products and convolutions of csrc alone, against numpy, torch and jax, in GFLOP/s.
+
+Run from the repository's root: `python benchmarks/gemm.py [words of case names]`. Every round times
+every library once; the median and the best of the rounds are printed.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import jax
+import jax.numpy as jnp
+import torch
+
+from tests.runtime.library_calls import conv_call, gemm_call
+
+Calls = dict[str, Callable[[], Any]]
+NDArray = np.ndarray[Any, Any]
+
+
+def normal(*shape: int, dtype: Any = np.float32) -> NDArray:
+    return np.random.default_rng(0).standard_normal(shape).astype(dtype)
+
+
+def to_torch(x: NDArray) -> Any:
+    if x.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(x.view(np.uint16).view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(x)
+
+
+def product(m: int, n: int, k: int, batch: tuple[int, ...] = (), dtype: Any = np.float32,
+            turned: str = "") -> tuple[float, Calls]:
+    a, b = normal(*batch, m, k, dtype=dtype), normal(*batch, k, n, dtype=dtype)
+    if "a" in turned:
+        a = np.ascontiguousarray(a.swapaxes(-1, -2)).swapaxes(-1, -2)
+    if "b" in turned:
+        b = np.ascontiguousarray(b.swapaxes(-1, -2)).swapaxes(-1, -2)
+    c = np.empty((*batch, m, n), dtype)
+    x, y, z = to_torch(a), to_torch(b), to_torch(c)
+    calls: Calls = {"ours": gemm_call(a, b, c), "torch": lambda: torch.matmul(x, y, out=z)}
+    if dtype != ml_dtypes.bfloat16:
+        calls["numpy"] = lambda: np.matmul(a, b, out=c)
+    if dtype != np.float64:
+        function = jax.jit(lambda p, q: (p.swapaxes(-1, -2) if "a" in turned else p) @
+                           (q.swapaxes(-1, -2) if "b" in turned else q))
+        p = jnp.asarray(a.swapaxes(-1, -2) if "a" in turned else a)
+        q = jnp.asarray(b.swapaxes(-1, -2) if "b" in turned else b)
+        calls["jax"] = lambda: function(p, q).block_until_ready()
+    return 2e-9 * m * n * k * int(np.prod(batch)), calls
+
+
+def convolution(batch: int, size: int, features: int, out_features: int, kernel: int,
+                stride: int, layout: str, part: str) -> tuple[float, Calls]:
+    """`part`: forward, or the gradient for x or for w. torch has its own layout, NCHW."""
+    pad = kernel // 2
+    spec = {"NHWC": ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2)),
+            "NCHW": ((0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2, 3))}[layout]
+    places = (size + 2 * pad - kernel) // stride + 1
+
+    def made(axes: tuple[int, ...], *extents: int) -> NDArray:
+        return normal(*(extents[axes.index(d)] for d in range(4)))
+
+    x = made(spec[0], batch, features, size, size)
+    w = made(spec[1], out_features, features, kernel, kernel)
+    ct = made(spec[2], batch, out_features, places, places)
+
+    def swapped(s: tuple[int, ...]) -> tuple[int, ...]:
+        return (s[1], s[0], *s[2:])
+
+    one = (1, 1)
+    if part == "forward":
+        call = conv_call(x, w, np.empty_like(ct), window_strides=(stride,) * 2,
+                         padding=((pad, pad),) * 2, lhs_dilation=one, rhs_dilation=one,
+                         dimension_numbers=spec)
+    elif part == "x":
+        flipped = w[tuple(slice(None, None, -1 if d in spec[1][2:] else 1) for d in range(4))]
+        low = kernel - 1 - pad
+        call = conv_call(ct, flipped, np.empty_like(x), window_strides=one,
+                         padding=((low, low),) * 2, lhs_dilation=(stride,) * 2, rhs_dilation=one,
+                         dimension_numbers=(spec[2], swapped(spec[1]), spec[0]))
+    else:
+        call = conv_call(x, ct, np.empty_like(w), window_strides=one, padding=((pad, pad),) * 2,
+                         lhs_dilation=one, rhs_dilation=(stride,) * 2,
+                         dimension_numbers=tuple(map(swapped, (spec[0], spec[2], spec[1]))))
+    calls: Calls = {"ours": call}
+    names = ("NHWC", "HWIO", "NHWC") if layout == "NHWC" else ("NCHW", "OIHW", "NCHW")
+
+    def forward(p: Any, q: Any) -> Any:
+        return jax.lax.conv_general_dilated(p, q, (stride,) * 2, ((pad, pad),) * 2,
+                                            dimension_numbers=names)
+
+    p, q, t = jnp.asarray(x), jnp.asarray(w), jnp.asarray(ct)
+    function = jax.jit({"forward": lambda p, q, t: forward(p, q),
+                        "x": lambda p, q, t: jax.vjp(lambda p: forward(p, q), p)[1](t)[0],
+                        "w": lambda p, q, t: jax.vjp(lambda q: forward(p, q), q)[1](t)[0]}[part])
+    calls["jax"] = lambda: function(p, q, t).block_until_ready()
+    tx, tw, tt = (to_torch(np.ascontiguousarray(z.transpose(axes)))
+                  for z, axes in ((x, spec[0]), (w, spec[1]), (ct, spec[2])))
+    if part == "forward":
+        calls["torch"] = lambda: torch.nn.functional.conv2d(tx, tw, stride=stride, padding=pad)
+    else:
+        mask = [part == "x", part == "w", False]
+        calls["torch"] = lambda: torch.ops.aten.convolution_backward(
+            tt, tx, tw, None, [stride] * 2, [pad] * 2, [1, 1], False, [0, 0], 1, mask)
+    return 2e-9 * ct.size * features * kernel * kernel, calls
+
+
+half = ml_dtypes.bfloat16
+CASES: dict[str, Callable[[], tuple[float, Calls]]] = {
+    "1024^3": lambda: product(1024, 1024, 1024),
+    "1024^3 a.T": lambda: product(1024, 1024, 1024, turned="a"),
+    "1024^3 b.T": lambda: product(1024, 1024, 1024, turned="b"),
+    "2048^3": lambda: product(2048, 2048, 2048),
+    "256^3": lambda: product(256, 256, 256),
+    "1000x777x555": lambda: product(1000, 777, 555),
+    "1024^3 float64": lambda: product(1024, 1024, 1024, dtype=np.float64),
+    "1024^3 bfloat16": lambda: product(1024, 1024, 1024, dtype=half),
+    "1024 x 32^3": lambda: product(32, 32, 32, (1024,)),
+    "1024 x 32^3 b.T": lambda: product(32, 32, 32, (1024,), turned="b"),
+    "4096 x 8^3": lambda: product(8, 8, 8, (4096,)),
+    "4096 x 8^3 b.T": lambda: product(8, 8, 8, (4096,), turned="b"),
+    "mlp 256x784 784x256": lambda: product(256, 256, 784),
+    "mlp 256x256 256x128": lambda: product(256, 128, 256),
+    "mlp 256x128 128x10": lambda: product(256, 10, 128),
+    "mlp 784x256 256x256 a.T": lambda: product(784, 256, 256, turned="a"),
+    "mlp 256x256 256x784 b.T": lambda: product(256, 784, 256, turned="b"),
+    "attention q k.T": lambda: product(512, 512, 64, (4, 8), turned="b"),
+    "attention p v": lambda: product(512, 64, 512, (4, 8)),
+    "vector 4096 x 4096": lambda: product(1, 4096, 4096),
+    "vector 4096 x 4096 b.T": lambda: product(1, 4096, 4096, turned="b"),
+    "8 x 1024 x 1024": lambda: product(8, 1024, 1024),
+    "16 x 1024 x 1024 b.T": lambda: product(16, 1024, 1024, turned="b"),
+    "outer 4096": lambda: product(4096, 4096, 1),
+    **{f"conv {layout} {name} {part}": lambda a=args, y=layout, p=part: convolution(*a, y, p)
+       for name, args in {"16x32x32x64": (16, 32, 64, 64, 3, 1),
+                          "16x56x56x64": (16, 56, 64, 64, 3, 1),
+                          "64x14x14x8": (64, 14, 8, 16, 3, 1),
+                          "16x56x56x64/2": (16, 56, 64, 128, 3, 2)}.items()
+       for layout in ("NHWC", "NCHW") for part in ("forward", "x", "w")},
+}
+
+
+def main(words: list[str]) -> None:
+    libraries = ("ours", "numpy", "torch", "jax")
+    print(f"{'GFLOP/s, median (best)':34s}" + "".join(f"{name:>18s}" for name in libraries))
+    for name, make in CASES.items():
+        if words and not any(word in name for word in words):
+            continue
+        work, calls = make()
+        times: dict[str, list[float]] = {library: [] for library in calls}
+        for call in calls.values():
+            call()
+        end = time.perf_counter() + 1.5
+        while time.perf_counter() < end:
+            for library, call in calls.items():
+                begin = time.perf_counter()
+                call()
+                times[library].append(time.perf_counter() - begin)
+        cells = (f"{work / statistics.median(times[x]):8.1f} ({work / min(times[x]):7.1f})"
+                 if x in times else "" for x in libraries)
+        print(f"{name:34s}" + "".join(f"{cell:>18s}" for cell in cells), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
