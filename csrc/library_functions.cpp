@@ -7,12 +7,14 @@ void register_sort_library();
 void register_top_k_library();
 void register_cumulate_library();
 void register_scatter_library();
+void register_linalg_library();
 
 void register_library_functions() {
   register_sort_library();
   register_top_k_library();
   register_cumulate_library();
   register_scatter_library();
+  register_linalg_library();
 }
 
 }  // namespace functrans

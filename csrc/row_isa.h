@@ -35,9 +35,22 @@ inline i64 index_at(const void* index, bool wide, i64 r) {
               : static_cast<const std::int32_t*>(index)[r];
 }
 
+constexpr i64 kSmallMatrix = 16;  // rows, and right-hand sides, of what is called small
+
+struct TriangularKind {
+  bool left, lower, transposed, unit;
+};
+
 struct RowKernels {
   Scan (*scan_of)(i64 op, i64 dtype, bool reverse);
   Update (*update_of)(i64 op, i64 dtype);
+  // Up to lane_bytes / item size small matrices at once, of float and of double.
+  i64 lane_bytes;
+  void (*cholesky[2])(i64 n, i64 count, const void* a, void* out);
+  void (*solve[2])(i64 n, i64 k, i64 count, const void* a, const void* b, void* out);
+  void (*triangular_solve[2])(const TriangularKind& kind, i64 n, i64 k, i64 count, const void* a,
+                              const void* b, void* out);
+  void (*det[2])(i64 n, i64 count, const void* a, void* out, void* log);
 };
 
 const RowKernels& row_kernels();  // of the machine that runs

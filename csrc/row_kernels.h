@@ -3,5 +3,13 @@
 
 #include "prefix.h"
 #include "row_updates.h"
+#include "small_matrices.h"
 
-constexpr RowKernels kKernels{scan_of, update_of};
+constexpr RowKernels kKernels{
+    scan_of,
+    update_of,
+    kVectorBytes,
+    {Small<float>::cholesky, Small<double>::cholesky},
+    {Small<float>::solve, Small<double>::solve},
+    {Small<float>::triangular_solve, Small<double>::triangular_solve},
+    {Small<float>::det, Small<double>::det}};

@@ -54,7 +54,7 @@ template <typename Body>
 void parallel_pieces(i64 n, i64 grain, Body&& body) {
   using Plain = std::remove_reference_t<Body>;
   parallel_for([](void* arg, i64 begin, i64 end) { (*static_cast<Plain*>(arg))(begin, end); },
-               &body, n, grain);
+               const_cast<void*>(static_cast<const void*>(&body)), n, grain);
 }
 
 inline i64 round_up(i64 n, i64 multiple) { return (n + multiple - 1) / multiple * multiple; }

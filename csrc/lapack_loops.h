@@ -1,0 +1,66 @@
+// NumPy's linear algebra without Python: the C loops of its generalised ufuncs over stacks of
+// matrices, which call the LAPACK that comes with it, and that library's own functions.
+#pragma once
+
+#include "rows.h"
+
+#include <initializer_list>
+
+namespace functrans {
+
+enum class Lapack : int {
+  cholesky, solve, det, slogdet, eigh, eigvalsh, eig, eigvals, svd_reduced, svd_full, svd_values,
+  qr_raw, qr_reduced, qr_complete, kCount,
+};
+
+// One array of a stack: where it begins, the bytes of an element, and its core shape (rows and
+// columns, one length, or nothing), C-contiguous.
+struct Stack {
+  const void* data;
+  i64 item;
+  i64 rank;
+  i64 shape[2];
+  i64 bytes() const { return item * (rank > 0 ? shape[0] : 1) * (rank > 1 ? shape[1] : 1); }
+};
+
+// Whether NumPy has the loop for that dtype of inputs (f32, f64, c64, c128).
+bool has_lapack(Lapack function, i64 dtype);
+
+// Runs it over a batch, several matrices at a time where there are several; `core` are the core
+// dimensions in the order of the ufunc's signature. Matrices that cannot be factored become NaN.
+void run_lapack(Lapack function, i64 dtype, i64 batch, std::initializer_list<i64> core,
+                std::initializer_list<Stack> stacks);
+
+// LU with partial pivoting of a column-major matrix.
+using LuFactor = void (*)(const std::int64_t* m, const std::int64_t* n, void* a,
+                          const std::int64_t* lda, std::int64_t* pivots, std::int64_t* info);
+
+struct Blas {
+  // null where the symbols were not found
+  LuFactor lu[2] = {};  // float, double
+  void (*strsm)(int order, int side, int uplo, int transpose, int diagonal, std::int64_t m,
+                std::int64_t n, float alpha, const float* a, std::int64_t lda, float* b,
+                std::int64_t ldb) = nullptr;
+  void (*dtrsm)(int order, int side, int uplo, int transpose, int diagonal, std::int64_t m,
+                std::int64_t n, double alpha, const double* a, std::int64_t lda, double* b,
+                std::int64_t ldb) = nullptr;
+  void (*set_threads)(int) = nullptr;
+  int (*get_threads)() = nullptr;
+};
+const Blas& blas();
+
+// One thread for each BLAS call while we run several of them ourselves.
+class SerialBlas {
+ public:
+  SerialBlas();
+  SerialBlas(const SerialBlas&) = delete;
+  SerialBlas& operator=(const SerialBlas&) = delete;
+  ~SerialBlas();
+
+ private:
+  int threads_ = 0;
+};
+
+void init_lapack();  // at import, under the GIL; what is not found stays unavailable
+
+}  // namespace functrans

@@ -1,0 +1,349 @@
+// Library functions: factorizations and systems over stacks of matrices (primitives/linalg.py,
+// solve.py, spectral.py). Small ones are taken several at a time, one to a vector lane.
+#include "lapack_loops.h"
+#include "library.h"
+#include "row_isa.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace functrans {
+namespace {
+
+constexpr int kUnsupported = 3;
+
+i64 real_size(i64 dtype) { return dtype == kF32 || dtype == kC64 ? 4 : 8; }
+i64 complex_size(i64 dtype) { return 2 * real_size(dtype); }
+bool is_real(i64 dtype) { return dtype == kF32 || dtype == kF64; }
+
+Stack matrices(const void* data, i64 item, i64 m, i64 n) { return {data, item, 2, {m, n}}; }
+Stack vectors(const void* data, i64 item, i64 n) { return {data, item, 1, {n, 1}}; }
+Stack numbers(const void* data, i64 item) { return {data, item, 0, {1, 1}}; }
+
+bool small(i64 dtype, i64 n, i64 k) {
+  return is_real(dtype) && n <= kSmallMatrix && k <= kSmallMatrix;
+}
+
+// Groups of small matrices in parallel; run(first, count).
+template <typename Run>
+void over_groups(i64 dtype, i64 batch, i64 elements, Run&& run) {
+  const i64 lanes = row_kernels().lane_bytes / item_size(dtype);
+  const i64 groups = (batch + lanes - 1) / lanes;
+  parallel_pieces(groups, std::max<i64>(1, 4096 / (elements * lanes)), [&](i64 begin, i64 end) {
+    for (i64 g = begin; g < end; ++g) run(g * lanes, std::min(lanes, batch - g * lanes));
+  });
+}
+
+template <typename Pointer>
+Pointer* offset(Pointer* data, i64 bytes) {
+  using Byte = std::conditional_t<std::is_const_v<Pointer>, const char, char>;
+  return reinterpret_cast<Byte*>(data) + bytes;
+}
+
+int cholesky(i64 dtype, i64 batch, i64 n, const void* a, void* out) {
+  if (batch == 0 || n == 0) return 0;
+  const i64 item = item_size(dtype), bytes = n * n * item;
+  if (small(dtype, n, 1)) {
+    const auto kernel = row_kernels().cholesky[dtype == kF64];
+    over_groups(dtype, batch, n * n, [&](i64 first, i64 count) {
+      kernel(n, count, offset(a, first * bytes), offset(out, first * bytes));
+    });
+    return 0;
+  }
+  if (!has_lapack(Lapack::cholesky, dtype)) return kUnsupported;
+  run_lapack(Lapack::cholesky, dtype, batch, {n},
+             {matrices(a, item, n, n), matrices(out, item, n, n)});
+  parallel_pieces(batch, 1, [&](i64 begin, i64 end) {  // NaN above the diagonal of failed ones
+    for (i64 row = begin * n; row < end * n; ++row) {
+      const i64 i = row % n;
+      std::memset(offset(out, (row * n + i + 1) * item), 0, (n - i - 1) * item);
+    }
+  });
+  return 0;
+}
+
+int solve(i64 dtype, i64 batch, i64 n, i64 k, const void* a, const void* b, void* out) {
+  if (batch == 0 || n == 0 || k == 0) return 0;
+  const i64 item = item_size(dtype), bytes = n * n * item, side = n * k * item;
+  if (small(dtype, n, k)) {
+    const auto kernel = row_kernels().solve[dtype == kF64];
+    over_groups(dtype, batch, n * (n + k), [&](i64 first, i64 count) {
+      kernel(n, k, count, offset(a, first * bytes), offset(b, first * side),
+             offset(out, first * side));
+    });
+    return 0;
+  }
+  if (!has_lapack(Lapack::solve, dtype)) return kUnsupported;
+  run_lapack(Lapack::solve, dtype, batch, {n, k},
+             {matrices(a, item, n, n), matrices(b, item, n, k), matrices(out, item, n, k)});
+  return 0;
+}
+
+template <typename T>
+void substitute(const TriangularKind& kind, i64 n, i64 k, const T* a, const T* b, T* x) {
+  std::copy_n(b, n * k, x);
+  constexpr int row_major = 101, left = 141, right = 142, upper = 121, lower = 122;
+  constexpr int plain = 111, transposed = 112, counted = 131, unit = 132;
+  const int side = kind.left ? left : right, triangle = kind.lower ? lower : upper;
+  const int op = kind.transposed ? transposed : plain, diagonal = kind.unit ? unit : counted;
+  const i64 m = kind.left ? n : k, columns = kind.left ? k : n;
+  if constexpr (sizeof(T) == 4) {
+    blas().strsm(row_major, side, triangle, op, diagonal, m, columns, 1, a, n, x, columns);
+  } else {
+    blas().dtrsm(row_major, side, triangle, op, diagonal, m, columns, 1, a, n, x, columns);
+  }
+}
+
+int triangular_solve(i64 dtype, i64 batch, i64 n, i64 k, i64 left, i64 lower, i64 transposed,
+                     i64 unit, const void* a, const void* b, void* out) {
+  if (batch == 0 || n == 0 || k == 0) return 0;
+  const TriangularKind kind{left != 0, lower != 0, transposed != 0, unit != 0};
+  const i64 item = item_size(dtype), bytes = n * n * item, side = n * k * item;
+  if (small(dtype, n, k)) {
+    const auto kernel = row_kernels().triangular_solve[dtype == kF64];
+    over_groups(dtype, batch, n * (n + k), [&](i64 first, i64 count) {
+      kernel(kind, n, k, count, offset(a, first * bytes), offset(b, first * side),
+             offset(out, first * side));
+    });
+    return 0;
+  }
+  if (!is_real(dtype) || blas().strsm == nullptr || blas().dtrsm == nullptr) return kUnsupported;
+  const auto run = [&](i64 begin, i64 end) {
+    for (i64 i = begin; i < end; ++i) {
+      const void *ai = offset(a, i * bytes), *bi = offset(b, i * side);
+      void* xi = offset(out, i * side);
+      if (dtype == kF32) {
+        substitute(kind, n, k, static_cast<const float*>(ai), static_cast<const float*>(bi),
+                   static_cast<float*>(xi));
+      } else {
+        substitute(kind, n, k, static_cast<const double*>(ai), static_cast<const double*>(bi),
+                   static_cast<double*>(xi));
+      }
+    }
+  };
+  if (batch == 1) return run(0, 1), 0;
+  SerialBlas serial;
+  parallel_pieces(batch, 1, run);
+  return 0;
+}
+
+// LAPACK wants columns: the matrix is transposed on the way in and out.
+template <typename T>
+bool factor(LuFactor lu, i64 m, i64 n, const T* a, T* factors, std::int32_t* pivots) {
+  const i64 k = std::min(m, n);
+  Scratch scratch((m * n + k) * 8);
+  if (!scratch) return false;
+  T* columns = scratch.as<T>(k * 8);
+  auto* exchanged = scratch.as<std::int64_t>();
+  for (i64 i = 0; i < m; ++i) {
+    for (i64 j = 0; j < n; ++j) columns[j * m + i] = a[i * n + j];
+  }
+  std::int64_t info = 0;
+  const std::int64_t rows = m, width = n;
+  lu(&rows, &width, columns, &rows, exchanged, &info);
+  for (i64 i = 0; i < m; ++i) {
+    for (i64 j = 0; j < n; ++j) factors[i * n + j] = columns[j * m + i];
+  }
+  for (i64 i = 0; i < k; ++i) pivots[i] = static_cast<std::int32_t>(exchanged[i] - 1);
+  return true;
+}
+
+int lu(i64 dtype, i64 batch, i64 m, i64 n, const void* a, void* factors, std::int32_t* pivots,
+       std::int32_t* permutation) {
+  if (!is_real(dtype) || blas().lu[dtype == kF64] == nullptr) return kUnsupported;
+  const i64 k = std::min(m, n);
+  bool failed = false;
+  const auto run = [&](i64 begin, i64 end) {
+    for (i64 i = begin; i < end; ++i) {
+      const LuFactor function = blas().lu[dtype == kF64];
+      const i64 at = i * m * n;
+      bool done = true;
+      if (k > 0 && dtype == kF32) {
+        done = factor(function, m, n, static_cast<const float*>(a) + at,
+                      static_cast<float*>(factors) + at, pivots + i * k);
+      } else if (k > 0) {
+        done = factor(function, m, n, static_cast<const double*>(a) + at,
+                      static_cast<double*>(factors) + at, pivots + i * k);
+      }
+      if (!done) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+      std::int32_t* order = permutation + i * m;
+      for (i64 r = 0; r < m; ++r) order[r] = static_cast<std::int32_t>(r);
+      for (i64 r = 0; r < k; ++r) std::swap(order[r], order[pivots[i * k + r]]);
+    }
+  };
+  if (batch == 1) {
+    run(0, 1);
+  } else {
+    SerialBlas serial;
+    parallel_pieces(batch, std::max<i64>(1, 512 / std::max<i64>(1, m * n)), run);
+  }
+  return failed ? kOutOfMemory : 0;
+}
+
+int det(i64 dtype, i64 batch, i64 n, const void* a, void* out) {
+  const i64 item = item_size(dtype);
+  if (small(dtype, n, 1) && n > 0) {
+    const auto kernel = row_kernels().det[dtype == kF64];
+    over_groups(dtype, batch, n * n, [&](i64 first, i64 count) {
+      kernel(n, count, offset(a, first * n * n * item), offset(out, first * item), nullptr);
+    });
+    return 0;
+  }
+  if (!has_lapack(Lapack::det, dtype)) return kUnsupported;
+  if (batch > 0) {
+    run_lapack(Lapack::det, dtype, batch, {n}, {matrices(a, item, n, n), numbers(out, item)});
+  }
+  return 0;
+}
+
+int slogdet(i64 dtype, i64 batch, i64 n, const void* a, void* sign, void* log) {
+  const i64 item = item_size(dtype), real = real_size(dtype);
+  if (small(dtype, n, 1) && n > 0) {
+    const auto kernel = row_kernels().det[dtype == kF64];
+    over_groups(dtype, batch, n * n, [&](i64 first, i64 count) {
+      kernel(n, count, offset(a, first * n * n * item), offset(sign, first * item),
+             offset(log, first * item));
+    });
+    return 0;
+  }
+  if (!has_lapack(Lapack::slogdet, dtype)) return kUnsupported;
+  if (batch > 0) {
+    run_lapack(Lapack::slogdet, dtype, batch, {n},
+               {matrices(a, item, n, n), numbers(sign, item), numbers(log, real)});
+  }
+  return 0;
+}
+
+template <typename To, typename From>
+void convert(const void* from, void* to, i64 count) {
+  std::copy_n(static_cast<const From*>(from), count, static_cast<To*>(to));
+}
+
+// One input and outputs, in double precision whatever the dtype, as NumPy does: eigenvectors and
+// singular vectors then have the signs that they have there.
+int run_in_double(Lapack function, i64 dtype, i64 batch, std::initializer_list<i64> core,
+                  std::initializer_list<Stack> stacks) {
+  const bool complex = !is_real(dtype);
+  const i64 type = complex ? kC128 : kF64;
+  if (!has_lapack(function, type)) return kUnsupported;
+  if (batch == 0) return 0;
+  if (type == dtype) return run_lapack(function, type, batch, core, stacks), 0;
+  i64 total = 0;
+  Stack wide[4] = {};
+  i64 count = 0;
+  for (const Stack& stack : stacks) {
+    wide[count] = stack;
+    wide[count++].item *= 2;
+    total += round_up(2 * batch * stack.bytes(), 64);
+  }
+  Scratch scratch(total);
+  if (!scratch) return kOutOfMemory;
+  total = 0;
+  for (i64 i = 0; i < count; ++i) {
+    wide[i].data = scratch.as<char>(total);
+    total += round_up(batch * wide[i].bytes(), 64);
+  }
+  const Stack* narrow = stacks.begin();
+  convert<double, float>(narrow[0].data, const_cast<void*>(wide[0].data),
+                         batch * narrow[0].bytes() / 4);
+  if (count == 2) {
+    run_lapack(function, type, batch, core, {wide[0], wide[1]});
+  } else if (count == 3) {
+    run_lapack(function, type, batch, core, {wide[0], wide[1], wide[2]});
+  } else {
+    run_lapack(function, type, batch, core, {wide[0], wide[1], wide[2], wide[3]});
+  }
+  for (i64 i = 1; i < count; ++i) {
+    convert<float, double>(wide[i].data, const_cast<void*>(narrow[i].data),
+                           batch * narrow[i].bytes() / 4);
+  }
+  return 0;
+}
+
+int eigh(i64 dtype, i64 batch, i64 n, const void* a, void* w, void* v) {
+  if (batch == 0 || n == 0) return 0;
+  const i64 item = item_size(dtype);
+  const Stack in = matrices(a, item, n, n), values = vectors(w, real_size(dtype), n);
+  if (v == nullptr) return run_in_double(Lapack::eigvalsh, dtype, batch, {n}, {in, values});
+  return run_in_double(Lapack::eigh, dtype, batch, {n}, {in, values, matrices(v, item, n, n)});
+}
+
+int eig(i64 dtype, i64 batch, i64 n, const void* a, void* w, void* v) {
+  if (batch == 0 || n == 0) return 0;
+  const i64 wide = complex_size(dtype);
+  const Stack in = matrices(a, item_size(dtype), n, n), values = vectors(w, wide, n);
+  if (v == nullptr) return run_in_double(Lapack::eigvals, dtype, batch, {n}, {in, values});
+  return run_in_double(Lapack::eig, dtype, batch, {n}, {in, values, matrices(v, wide, n, n)});
+}
+
+int svd(i64 dtype, i64 batch, i64 m, i64 n, i64 full, const void* a, void* s, void* u, void* vh) {
+  const i64 k = std::min(m, n), item = item_size(dtype);
+  if (k == 0) return kUnsupported;
+  const Stack in = matrices(a, item, m, n), values = vectors(s, real_size(dtype), k);
+  if (u == nullptr) return run_in_double(Lapack::svd_values, dtype, batch, {m, n}, {in, values});
+  const i64 left = full != 0 ? m : k, right = full != 0 ? n : k;
+  return run_in_double(full != 0 ? Lapack::svd_full : Lapack::svd_reduced, dtype, batch, {m, n},
+                       {in, matrices(u, item, m, left), values, matrices(vh, item, right, n)});
+}
+
+// NumPy factors in double precision, whatever the dtype.
+int qr(i64 dtype, i64 batch, i64 m, i64 n, i64 full, const void* a, void* q, void* r) {
+  const bool complex = !is_real(dtype), narrow = real_size(dtype) == 4;
+  const i64 type = complex ? kC128 : kF64, item = complex ? 16 : 8, parts = complex ? 2 : 1;
+  const i64 k = std::min(m, n), columns = full != 0 ? m : k;
+  const bool complete = full != 0 && m > n;
+  const Lapack second = complete ? Lapack::qr_complete : Lapack::qr_reduced;
+  if (!has_lapack(Lapack::qr_raw, type) || !has_lapack(second, type) || k == 0) return kUnsupported;
+  if (batch == 0) return 0;
+  const i64 raw_bytes = round_up(batch * m * n * item, 64);
+  const i64 tau_bytes = round_up(batch * k * item, 64);
+  Scratch scratch(raw_bytes + tau_bytes + (narrow ? batch * m * columns * item : 0));
+  if (!scratch) return kOutOfMemory;
+  char *raw = scratch.as<char>(), *tau = raw + raw_bytes;
+  void* wide_q = narrow ? static_cast<void*>(tau + tau_bytes) : q;
+  const i64 size = item_size(dtype);
+  narrow ? convert<double, float>(a, raw, batch * m * n * parts)
+         : convert<double, double>(a, raw, batch * m * n * parts);
+  run_lapack(Lapack::qr_raw, type, batch, {m, n},
+             {matrices(raw, item, m, n), vectors(tau, item, k)});
+  if (complete) {
+    run_lapack(second, type, batch, {m, n},
+               {matrices(raw, item, m, n), vectors(tau, item, n), matrices(wide_q, item, m, m)});
+  } else {
+    run_lapack(second, type, batch, {m, n, k},
+               {matrices(raw, item, m, n), vectors(tau, item, k), matrices(wide_q, item, m, k)});
+  }
+  if (narrow) convert<float, double>(wide_q, q, batch * m * columns * parts);
+  for (i64 i = 0; i < batch; ++i) {
+    for (i64 row = 0; row < columns; ++row) {
+      const i64 zeros = std::min(row, n), kept = (n - zeros) * parts;
+      char* to = static_cast<char*>(r) + (i * columns + row) * n * size;
+      const char* from = raw + ((i * m + row) * n + zeros) * item;
+      std::memset(to, 0, zeros * size);
+      narrow ? convert<float, double>(from, to + zeros * size, kept)
+             : convert<double, double>(from, to + zeros * size, kept);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void register_linalg_library() {
+  init_lapack();
+  const auto add = [](const char* name, auto* function) {
+    register_library(name, reinterpret_cast<void*>(function));
+  };
+  add("cholesky", &cholesky);
+  add("solve", &solve);
+  add("triangular_solve", &triangular_solve);
+  add("det", &det);
+  add("slogdet", &slogdet);
+  if (blas().lu[0] != nullptr && blas().lu[1] != nullptr) add("lu", &lu);
+  if (has_lapack(Lapack::eigh, kF64)) add("eigh", &eigh);
+  if (has_lapack(Lapack::eig, kF64)) add("eig", &eig);
+  if (has_lapack(Lapack::svd_full, kF64)) add("svd", &svd);
+  if (has_lapack(Lapack::qr_raw, kF64)) add("qr", &qr);
+}
+
+}  // namespace functrans
