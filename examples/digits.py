@@ -51,21 +51,22 @@ def load() -> Data:
     return Data(images[HELD_OUT:], labels[HELD_OUT:], images[:HELD_OUT], labels[:HELD_OUT])
 
 
-def gradient_times(run: Run, data: Data, repeats: int = 25) -> tuple[float, float]:
-    """Median seconds of the gradient of a batch's mean loss, and of its per-sample gradients.
+def gradient_times(run: Run, data: Data, repeats: int = 15) -> list[float]:
+    """Median seconds of the gradient of a batch's mean loss and of its per-sample gradients.
 
-    They take turns, after a call of each to compile, so that both meet the same machine.
+    Each compiled, then eager. They take turns, after a call of each to compile, so that all meet
+    the same machine.
     """
     images, labels = data.train_images[:BATCH], data.train_labels[:BATCH]
-    mean_gradient = ft.jit(ft.grad(make_batch_loss(run.network)))
-    each_gradient = ft.jit(per_sample_gradients(run.network))
-    times: tuple[list[float], list[float]] = ([], [])
+    eager = [ft.grad(make_batch_loss(run.network)), per_sample_gradients(run.network)]
+    functions = [*map(ft.jit, eager), *eager]
+    times: list[list[float]] = [[] for _ in functions]
     for _ in range(repeats + 1):
-        for function, taken in zip((mean_gradient, each_gradient), times, strict=True):
+        for function, taken in zip(functions, times, strict=True):
             start = time.perf_counter()
             ft.block_until_ready(function(run.params, images, labels))
             taken.append(time.perf_counter() - start)
-    return statistics.median(times[0][1:]), statistics.median(times[1][1:])
+    return [statistics.median(taken[1:]) for taken in times]
 
 
 def parameter_count(run: Run) -> int:
@@ -104,15 +105,18 @@ def print_accuracies(runs: list[Run], examples: int) -> bool:
 
 
 def print_times(runs: list[Run], data: Data) -> None:
-    """Print the time of batch and per-sample gradients of each network."""
-    print(f"\ntime per step   batch gradient   per-sample gradients   ratio   (batch of {BATCH})")
+    """Print the time of batch and per-sample gradients of each network, compiled and eager."""
+    print(f"\ntime per step of {BATCH}      compiled        eager   speed-up")
     for run in runs:
         if not run.private:
-            batch, each = gradient_times(run, data)
-            print(
-                f"{run.title:<12} {batch * 1e3:>14.2f} ms {each * 1e3:>19.2f} ms"
-                f" {each / batch:>7.1f}"
-            )
+            times = gradient_times(run, data)
+            for name, compiled, eager in zip(
+                ("gradient", "per-sample"), times[:2], times[2:], strict=True
+            ):
+                print(
+                    f"{run.title:<8} {name:<10} {compiled * 1e3:>10.3f} ms {eager * 1e3:>9.2f} ms"
+                    f" {eager / compiled:>9.1f}x"
+                )
 
 
 def main() -> int:
