@@ -18,6 +18,7 @@ from functrans.primitives.arithmetic import add
 from functrans.primitives.base import sample_array, zeros
 from functrans.primitives.broadcast import broadcast_batch, broadcast_in_dim, move_axis
 from functrans.primitives.compare import lt, select_n
+from functrans.primitives.convert import convert_element_type
 from functrans.primitives.index import gather_p, join_components, size_array
 from functrans.primitives.index_layout import (
     GatherDimensionNumbers,
@@ -207,6 +208,8 @@ def _from_front(start: Any, size: Size) -> Any:
         return int(start) + size if start < 0 else int(start)
     if isinstance(start, Dim) or dtypes.kind(start.dtype) == "u":
         return start
+    if start.dtype.itemsize < 4:  # too narrow for most sizes
+        start = convert_element_type(start, np.int32)
     return select_n(lt(start, 0), start, add(start, size_array(size, start.dtype)))
 
 

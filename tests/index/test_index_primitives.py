@@ -245,3 +245,8 @@ class TestErrors:
     def test_number_of_starts(self) -> None:
         with pytest.raises(ShapeError, match="one per dimension"):
             ds.dynamic_slice(wrap(self.x), (0,), (1, 1))
+
+
+def test_starts_of_narrow_dtypes_count_from_the_end():
+    out = ft.lax.dynamic_slice(np.arange(300.0), [np.asarray(-3, np.int8)], [2])
+    np.testing.assert_array_equal(out, [297.0, 298.0])
