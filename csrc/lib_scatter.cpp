@@ -12,7 +12,9 @@ namespace {
 
 constexpr i64 kPieceBytes = 1 << 15;
 constexpr i64 kSerialBytes = 1 << 16;  // below this one thread is faster
-constexpr i64 kNarrowBytes = 128;  // up to here few threads lose more by lists than they gain
+// Up to here a few threads lose more by lists than they gain: 12 ms against 4.5 in all, of rows of
+// 16 float32.
+constexpr i64 kNarrowBytes = 128;
 constexpr i64 kMostPieces = 32;
 constexpr int kUnsupported = 3;
 
@@ -32,9 +34,9 @@ bool is_sorted(const void* index, bool wide, i64 rows) {
   return sorted.load();
 }
 
-// Unsorted rows: each thread combines those whose targets lie in its share of `out`, from lists that
-// are made first. (Shares of columns read the updates as often as there are threads: 37 ms a thread
-// against 18 for whole rows, of 2^20 rows of 64 float32.)
+// Unsorted rows: each thread combines those whose targets lie in its share of `out`, from lists
+// that are made first. (Shares of columns read the updates as often as there are threads: 37 ms a
+// thread against 18 for whole rows, of 2^20 rows of 64 float32.)
 int scatter_unsorted(const UpdateRange& whole, Update update, i64 rows) {
   const i64 targets = whole.targets, threads = thread_count();
   const i64 pieces = std::min({targets, threads, kMostPieces});

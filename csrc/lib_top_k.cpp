@@ -43,7 +43,8 @@ i64 select(const typename Traits::Key* bits, i64 begin, i64 end, i64 k, RecordOf
   Key threshold = 0;
   for (i64 start = begin; start < end; start += kBlock) {
     const i64 stop = std::min(end, start + kBlock);
-    if (full && stop - start == kBlock && !any_above<Key, Traits>(bits + start, threshold)) continue;
+    const bool whole = stop - start == kBlock;
+    if (full && whole && !any_above<Key, Traits>(bits + start, threshold)) continue;
     for (i64 i = start; i < stop; ++i) {
       const Key key = Traits::ordered(bits[i]);
       found[count] = Record{key} << 32 | Record{~static_cast<std::uint32_t>(i)};

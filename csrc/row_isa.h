@@ -16,8 +16,8 @@ struct Scan {
   char identity[8];
 };
 
-// Rows [begin, end) of updates, or those that `chosen` lists in these places, combined in this order
-// into the rows index[r] of out. Rows whose target is not in [0, targets) are passed over.
+// Rows [begin, end) of updates, or those that `chosen` lists in these places, combined in this
+// order into the rows index[r] of out. Rows whose target is not in [0, targets) are passed over.
 struct UpdateRange {
   char* out;
   const char* updates;
