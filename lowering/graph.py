@@ -11,10 +11,17 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.lowering.loops.call import Call, HostCall
-from functrans.lowering.loops.tensor import Map, Stored, Tensor, compute_dtype, dtype_name
-from functrans.lowering.rules import calls, elementwise, indexing, movement, reduce
+from functrans.lowering.loops.tensor import (
+    Map,
+    Stored,
+    Tensor,
+    compute_dtype,
+    dtype_name,
+    memory_dtype,
+)
+from functrans.lowering.rules import calls, elementwise, indexing, linalg, movement, reduce
 
-__all__ = ["Graph", "graph_of", "memory_dtype"]
+__all__ = ["Graph", "graph_of"]
 
 RULES: Mapping[str, elementwise.Rule] = {
     **elementwise.RULES, **movement.RULES, **reduce.RULES, **indexing.RULES}
@@ -38,11 +45,6 @@ class Graph:
         for x in tensor.operands:
             self.add(x)
         self.items.append(tensor)
-
-
-def memory_dtype(dtype: np.dtype[Any]) -> str:
-    """The short name of a dtype, or `raw16` and the like for those that only the host knows."""
-    return dtype_name(dtype) or f"raw{dtype.itemsize}"
 
 
 def stored(aval: ShapedArray, source: Any = None) -> Stored:
@@ -82,6 +84,8 @@ def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor]) -> Sequence[Te
                 graph.add(out)
             return outs
     call = calls.RULES[name](eqn, operands) if known and name in calls.RULES else None
+    if name in linalg.RULES:
+        call = linalg.RULES[name](eqn, operands)
     if isinstance(call, Tensor):
         graph.add(call)
         return [call]

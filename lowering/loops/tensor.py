@@ -12,7 +12,8 @@ from functrans.core.source import Source
 from functrans.lowering.loops.expr import Builder, Expr
 from functrans.lowering.loops.index import Index
 
-__all__ = ["DTYPES", "Map", "Reduce", "Scatter", "Stored", "Tensor", "compute_dtype", "dtype_name"]
+__all__ = ["DTYPES", "Map", "Reduce", "Scatter", "Stored", "Tensor", "compute_dtype", "dtype_name",
+           "memory_dtype"]
 
 DTYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16",
           "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
@@ -25,6 +26,11 @@ Define = Callable[[Builder, tuple[Index, ...]], Expr]
 def dtype_name(dtype: np.dtype[Any]) -> str | None:
     """The short name of a dtype, None when compiled code does not know it."""
     return DTYPES.get(dtype.name)
+
+
+def memory_dtype(dtype: np.dtype[Any]) -> str:
+    """The short name of a dtype, or `raw16` and the like for those that kernels do not know."""
+    return dtype_name(dtype) or f"raw{dtype.itemsize}"
 
 
 def compute_dtype(name: str) -> str:

@@ -1,0 +1,126 @@
+"""Dense linear algebra and Fourier transforms: library functions over stacks of matrices, or lines.
+
+Complex arrays are only handed through: compiled kernels do not compute with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from functrans.core.dims import Size
+from functrans.core.jaxpr import Equation
+from functrans.lowering.loops.call import Call, Library
+from functrans.lowering.loops.tensor import Stored, Tensor, memory_dtype
+from functrans.primitives.fft import FftType
+
+__all__ = ["RULES"]
+
+CODES = {"float32": 0, "float64": 1, "complex64": 13, "complex128": 14}
+REAL = ("float32", "float64")
+FFT_KINDS = {FftType.FFT: 0, FftType.IFFT: 1, FftType.RFFT: 2, FftType.IRFFT: 3}
+
+
+def _call(name: str, eqn: Equation, xs: Sequence[Tensor], sizes: Sequence[Size],
+          outputs: int | None = None) -> Call:
+    """`name(dtype, *sizes, *operands, *results)`; results that nobody asked for are NULL."""
+    outs = [Stored(v.aval.shape, memory_dtype(v.aval.dtype), (), eqn.source) for v in eqn.outvars]
+    missing = (outputs or len(outs)) - len(outs)
+    code = CODES[eqn.invars[0].aval.dtype.name]
+    signature = ", ".join(["i64"] * (1 + len(sizes))
+                          + ["void *"] * (len(xs) + len(outs) + missing))
+    return Library(name, signature, list(xs), outs, [code, *sizes, *xs, *outs, *[0] * missing],
+                   eqn.source)
+
+
+def _stack(x: Tensor) -> Size:
+    count: Size = 1
+    for n in x.shape[:-2]:
+        count = count * n
+    return count
+
+
+def _is_empty(x: Tensor) -> bool:
+    return any(isinstance(n, int) and n == 0 for n in x.shape[-2:])
+
+
+def _known(eqn: Equation, dtypes: Sequence[str] = tuple(CODES)) -> bool:
+    return eqn.invars[0].aval.dtype.name in dtypes
+
+
+def _square(name: str, results: int | None = None) -> Any:
+    def rule(eqn: Equation, xs: list[Tensor]) -> Call | None:
+        a = xs[0]
+        if not _known(eqn) or _is_empty(a):
+            return None
+        return _call(name, eqn, xs, [_stack(a), a.shape[-1]], results)
+
+    return rule
+
+
+def _solve(eqn: Equation, xs: list[Tensor]) -> Call | None:
+    a, b = xs
+    if not _known(eqn) or _is_empty(a) or _is_empty(b):
+        return None
+    return _call("solve", eqn, xs, [_stack(a), a.shape[-1], b.shape[-1]])
+
+
+def _triangular_solve(eqn: Equation, xs: list[Tensor]) -> Call | None:
+    (a, b), p = xs, eqn.params
+    if not _known(eqn, REAL) or _is_empty(a) or _is_empty(b):
+        return None
+    columns = b.shape[-1] if p["left_side"] else b.shape[-2]
+    flags = [int(p[k]) for k in ("left_side", "lower", "transpose_a", "unit_diagonal")]
+    return _call("triangular_solve", eqn, xs, [_stack(a), a.shape[-1], columns, *flags])
+
+
+def _lu(eqn: Equation, xs: list[Tensor]) -> Call | None:
+    a = xs[0]
+    if not _known(eqn, REAL) or _is_empty(a):
+        return None
+    return _call("lu", eqn, xs, [_stack(a), *a.shape[-2:]])
+
+
+def _qr(eqn: Equation, xs: list[Tensor]) -> Call | None:
+    a = xs[0]
+    if not _known(eqn) or _is_empty(a):
+        return None
+    return _call("qr", eqn, xs, [_stack(a), *a.shape[-2:], int(eqn.params["full_matrices"])])
+
+
+def _svd(eqn: Equation, xs: list[Tensor]) -> Call | None:
+    a = xs[0]
+    if not _known(eqn) or _is_empty(a):
+        return None
+    return _call("svd", eqn, xs, [_stack(a), *a.shape[-2:], int(eqn.params["full_matrices"])], 3)
+
+
+def _fft(eqn: Equation, xs: list[Tensor]) -> Call | None:
+    lengths = list(eqn.params["fft_lengths"])
+    x = xs[0]
+    if not _known(eqn) or any(isinstance(n, int) and n == 0 for n in (*lengths, *x.shape)):
+        return None
+    batch: Size = 1
+    for n in x.shape[:len(x.shape) - len(lengths)]:
+        batch = batch * n
+    out = Stored(eqn.outvars[0].aval.shape, memory_dtype(eqn.outvars[0].aval.dtype), (),
+                 eqn.source)
+    code = CODES[eqn.invars[0].aval.dtype.name]
+    return Library("fft", "i64, i64, i64, const i64 *, i64, const void *, void *", xs, [out],
+                   [FFT_KINDS[eqn.params["fft_type"]], code, len(lengths), lengths, batch, x, out],
+                   eqn.source)
+
+
+RULES = {
+    "cholesky": _square("cholesky"),
+    "det": _square("det"),
+    "slogdet": _square("slogdet"),
+    "eigh": _square("eigh", 2),
+    "eig": _square("eig", 2),
+    "solve": _solve,
+    "triangular_solve": _triangular_solve,
+    "lu": _lu,
+    "qr": _qr,
+    "svd": _svd,
+    "fft": _fft,
+}
