@@ -61,12 +61,24 @@ std::vector<Stretch> stretches(const std::vector<PatchAxis>& axes, const Run& ru
   return result;
 }
 
+// Steps from index to index; divisions for each would take as long as copying a run.
 std::vector<Place> places(const std::vector<PatchAxis>& axes, i64 from, i64 to) {
-  std::vector<Place> result(static_cast<std::size_t>(to - from));
+  std::vector<Place> result;
+  result.reserve(static_cast<std::size_t>(std::max<i64>(0, to - from)));
+  i64 index[4] = {0, 0, 0, 0};
+  Place place;
+  i64 rest = from;
+  for (std::size_t d = axes.size(); d-- > 0 && from < to; rest /= axes[d].size) {
+    index[d] = rest % axes[d].size;
+    place.move(axes[d], index[d]);
+  }
   for (i64 i = from; i < to; ++i) {
-    i64 rest = i;
-    for (std::size_t d = axes.size(); d-- > 0; rest /= axes[d].size) {
-      result[static_cast<std::size_t>(i - from)].move(axes[d], rest % axes[d].size);
+    result.push_back(place);
+    for (std::size_t d = axes.size(); d-- > 0;) {
+      place.move(axes[d], 1);
+      if (++index[d] < axes[d].size) break;
+      place.move(axes[d], -index[d]);
+      index[d] = 0;
     }
   }
   return result;

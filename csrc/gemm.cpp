@@ -150,7 +150,26 @@ int ft_gemm_run(const ft_gemm* given) {
   const i64 in = kSizes[g.in_type], out = kSizes[g.out_type];
   const bool over_batch = batches >= 8 || (batches > 1 && work < 4 * kSerial);
   std::atomic<bool> failed{false};
+  const Product first{g, kernels, pack, 0, 0, static_cast<const char*>(g.a),
+                      static_cast<const char*>(g.b), static_cast<char*>(g.c)};
+  // small products read and written where they are: without what only larger ones need
+  const bool bare = plain && small && kernels.direct != nullptr && in == kernels.element_size &&
+                    (g.b_col == 1 || g.n == 1) && !first.buffered();
+  const auto run_bare = [&](i64 begin, i64 end) {
+    i64 b0 = begin / g.batch1, b1 = begin % g.batch1;
+    for (i64 batch = begin; batch < end; ++batch) {
+      kernels.direct(g.m, g.n, g.k, first.a + (b0 * g.a_batch0 + b1 * g.a_batch1) * in, g.a_row,
+                     g.a_col, first.b + (b0 * g.b_batch0 + b1 * g.b_batch1) * in, g.b_row,
+                     first.c + (b0 * g.c_batch0 + b1 * g.c_batch1) * out, g.c_row,
+                     g.accumulate != 0);
+      if (++b1 == g.batch1) {
+        b1 = 0;
+        ++b0;
+      }
+    }
+  };
   const auto run = [&](i64 begin, i64 end) {
+    if (bare) return run_bare(begin, end);
     for (i64 batch = begin; batch < end; ++batch) {
       const i64 b0 = batch / g.batch1, b1 = batch % g.batch1;
       const Product product{g, kernels, pack, batch, 0,

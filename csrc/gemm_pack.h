@@ -82,36 +82,46 @@ inline __attribute__((always_inline)) void transpose_block(typename Vector<T>::t
   if constexpr (Half > 1) transpose_block<T, Half / 2>(rows);
 }
 
-// One panel whose rows are adjacent along k: blocks of L x L.
+// `steps` <= L columns of a panel whose rows are adjacent along k.
+template <typename T>
+inline __attribute__((always_inline)) void pack_columns(const T* source, i64 row, i64 rows,
+                                                        int steps, int width, T* packed) {
+  constexpr int L = Vector<T>::lanes;
+  for (i64 r0 = 0; r0 < rows; r0 += L) {
+    typename Vector<T>::type block[L];
+#pragma GCC unroll 16
+    for (int r = 0; r < L; ++r) {
+      block[r] = r0 + r >= rows ? (typename Vector<T>::type){}
+                 : steps == L   ? load(source + (r0 + r) * row)
+                                : load_part(source + (r0 + r) * row, steps);
+    }
+    transpose_block<T>(block);
+    const int filled = width - r0 < L ? static_cast<int>(width - r0) : L;
+#pragma GCC unroll 16
+    for (int q = 0; q < L; ++q) {
+      if (q < steps) {
+        if (filled == L) {
+          store(packed + q * width + r0, block[q]);
+        } else {
+          store_part(packed + q * width + r0, block[q], filled);
+        }
+      }
+    }
+  }
+  for (int q = 0; q < steps; ++q) {
+    for (i64 r = (rows + L - 1) / L * L; r < width; ++r) packed[q * width + r] = 0;
+  }
+}
+
 template <typename T>
 void pack_along_k(const T* source, i64 row, i64 rows, i64 k, int width, T* packed) {
   constexpr int L = Vector<T>::lanes;
   i64 p = 0;
   for (; p + L <= k; p += L) {
-    for (i64 r0 = 0; r0 < rows; r0 += L) {
-      typename Vector<T>::type block[L];
-#pragma GCC unroll 16
-      for (int r = 0; r < L; ++r) {
-        block[r] = r0 + r < rows ? load(source + (r0 + r) * row + p)
-                                 : (typename Vector<T>::type){};
-      }
-      transpose_block<T>(block);
-      const int filled = width - r0 < L ? static_cast<int>(width - r0) : L;
-      if (filled == L) {
-#pragma GCC unroll 16
-        for (int q = 0; q < L; ++q) store(packed + (p + q) * width + r0, block[q]);
-      } else {
-#pragma GCC unroll 16
-        for (int q = 0; q < L; ++q) store_part(packed + (p + q) * width + r0, block[q], filled);
-      }
-    }
-    for (int q = 0; q < L; ++q) {
-      for (i64 r = (rows + L - 1) / L * L; r < width; ++r) packed[(p + q) * width + r] = 0;
-    }
+    pack_columns(source + p, row, rows, L, width, packed + p * width);
   }
-  for (; p < k; ++p) {
-    for (i64 r = 0; r < rows; ++r) packed[p * width + r] = source[r * row + p];
-    for (i64 r = rows; r < width; ++r) packed[p * width + r] = 0;
+  if (p < k) {
+    pack_columns(source + p, row, rows, static_cast<int>(k - p), width, packed + p * width);
   }
 }
 
