@@ -1,5 +1,5 @@
 /* Inverse circular functions in float32: minimax polynomials in x^2. */
-//: arcsine_V needs splat_V
+//: arcsine_V needs fma_V splat_V
 /* (asin s - s) / s for z = s^2 <= 1/4 */
 INL F arcsine_V(F z) {
   F p = splat_V(0x1.595a9cp-5f); p = fma_V(p, z, splat_V(0x1.8c3fe2p-6f));
@@ -7,7 +7,7 @@ INL F arcsine_V(F z) {
   p = fma_V(p, z, splat_V(0x1.5555c8p-3f));
   return p * z;
 }
-//: asin_V needs fma_V select_V splat_V gt_V abs_V sqrt_V copysign_V arcsine_V
+//: asin_V needs fma_V select_V splat_V gt_V abs_V copysign_V sqrt_V arcsine_V
 /* pi/2 - 2 asin(sqrt((1 - |x|) / 2)) for |x| > 1/2 */
 INL F asin_V(F x) {
   F a = abs_V(x), half = splat_V(0.5f);
@@ -17,7 +17,7 @@ INL F asin_V(F x) {
   F y = splat_V(0x1.921fb6p+0f) - fma_V(t, splat_V(2.0f), s + s + splat_V(0x1.777a5cp-25f));
   return copysign_V(select_V(big, y, s + t), x);
 }
-//: acos_V needs fma_V select_V splat_V gt_V lt_V abs_V sqrt_V copysign_V arcsine_V
+//: acos_V needs fma_V select_V splat_V lt_V gt_V abs_V copysign_V sqrt_V arcsine_V
 INL F acos_V(F x) {
   F a = abs_V(x), half = splat_V(0.5f);
   M big = gt_V(a, half), negative = lt_V(x, splat_V(0.0f));
@@ -47,14 +47,14 @@ INL F atan_V(F x) {
   F r = q + fma_V(q, arctangent_V(q * q), select_V(big, splat_V(-0x1.777a5cp-25f), zero));
   return copysign_V(select_V(big, splat_V(0x1.921fb6p+0f), zero) + r, x);
 }
-//: atan2_V needs fma_V select_V splat_V splati_V gt_V eq_V lti_V mor_V mxor_V bits_V abs_V
-//:+ copysign_V arctangent_V
+//: atan2_V needs fma_V select_V splat_V splati_V gt_V eq_V lti_V mxor_V bits_V abs_V copysign_V
+//:+ arctangent_V
 /* from the angle to the nearer axis */
 INL F atan2_V(F y, F x) {
   F a = abs_V(x), b = abs_V(y), zero = splat_V(0.0f);
   M steep = gt_V(b, a), left = lti_V(bits_V(x), splati_V(0));
   F num = select_V(steep, a, b), den = select_V(steep, b, a), q = num / den;
-  q = select_V(eq_V(den, zero), zero, select_V(eq_V(num, den), splat_V(1.0f), q));
+  q = select_V(eq_V(num, den), select_V(eq_V(den, zero), zero, splat_V(1.0f)), q);
   F high = select_V(steep, splat_V(0x1.921fb6p+0f), select_V(left, splat_V(0x1.921fb6p+1f), zero));
   F low = select_V(left, splat_V(-0x1.777a5cp-24f), zero);
   low = select_V(steep, splat_V(-0x1.777a5cp-25f), low);

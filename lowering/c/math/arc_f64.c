@@ -1,5 +1,5 @@
 /* Inverse circular functions in float64: minimax polynomials in x^2. */
-//: arcsine_V needs splat_V
+//: arcsine_V needs fma_V splat_V
 /* (asin s - s) / s for z = s^2 <= 1/4 */
 INL F arcsine_V(F z) {
   F px = z * z;
@@ -14,7 +14,7 @@ INL F arcsine_V(F z) {
   p = fma_V(po, z, p);
   return p * z;
 }
-//: asin_V needs fma_V select_V splat_V gt_V abs_V sqrt_V copysign_V arcsine_V
+//: asin_V needs fma_V select_V splat_V gt_V abs_V copysign_V sqrt_V arcsine_V
 /* pi/2 - 2 asin(sqrt((1 - |x|) / 2)) for |x| > 1/2 */
 INL F asin_V(F x) {
   F a = abs_V(x), half = splat_V(0.5);
@@ -25,7 +25,7 @@ INL F asin_V(F x) {
   F y = splat_V(0x1.921fb54442d18p+0) - fma_V(t, splat_V(2.0), s + s + low);
   return copysign_V(select_V(big, y, s + t), x);
 }
-//: acos_V needs fma_V select_V splat_V gt_V lt_V abs_V sqrt_V copysign_V arcsine_V
+//: acos_V needs fma_V select_V splat_V lt_V gt_V abs_V copysign_V sqrt_V arcsine_V
 INL F acos_V(F x) {
   F a = abs_V(x), half = splat_V(0.5);
   M big = gt_V(a, half), negative = lt_V(x, splat_V(0.0));
@@ -37,7 +37,7 @@ INL F acos_V(F x) {
   F middle = splat_V(0x1.921fb54442d18p+0) - (copysign_V(s, x) + (copysign_V(t, x) + low));
   return select_V(big, select_V(negative, near_minus_one, near_one), middle);
 }
-//: arctangent_V needs fma_V select_V splat_V gt_V mand_V mor_V
+//: arctangent_V needs fma_V select_V splat_V gt_V
 /* high + low + s atan(num / den) with s = -1 where `minus`, 0 <= num <= den: for num > den / 2
    from pi/4, by (num - den) / (num + den), whose rounding is put back by the remainder */
 INL F arctangent_V(F num, F den, F high, F low, M minus) {
@@ -73,8 +73,8 @@ INL F atan_V(F x) {
   F low = select_V(big, splat_V(0x1.1a62633145c07p-54), zero);
   return copysign_V(arctangent_V(num, den, high, low, big), x);
 }
-//: atan2_V needs fma_V select_V splat_V splati_V gt_V lt_V eq_V lti_V mor_V mxor_V bits_V abs_V
-//:+ copysign_V arctangent_V
+//: atan2_V needs select_V splat_V splati_V lt_V gt_V eq_V lti_V mxor_V bits_V abs_V copysign_V
+//:+ arctangent_V
 /* from the angle to the nearer axis */
 INL F atan2_V(F y, F x) {
   F a = abs_V(x), b = abs_V(y), zero = splat_V(0.0), one = splat_V(1.0);

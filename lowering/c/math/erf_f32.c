@@ -53,7 +53,7 @@ INL F erfc_V(F x) {
   y = select_V(lt_V(x, splat_V(0.0f)), splat_V(2.0f) - y, y);
   return select_V(lt_V(a, splat_V(0.9f)), fma_V(-x, erf_small_V(x * x), one - x), y);
 }
-//: erf_inv_V needs fma_V select_V splat_V gt_V lt_V eq_V abs_V sqrt_V copysign_V log_V
+//: erf_inv_V needs fma_V select_V splat_V lt_V gt_V eq_V copysign_V log_V sqrt_V
 /* x times a polynomial in x^2 < 1/2, in w = -log(1 - x^2) < 5 or in sqrt w (the last two variables
    are those of M. Giles, "Approximating the erfinv function", GPU Computing Gems 2, 2011); its last
    step i v + c without rounding. The centres make c nearly a float */

@@ -15,7 +15,7 @@ INL F erf_small_V(F z) {
   p = fma_V(po, z, p);
   return p;
 }
-//: erfc_tail_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V abs_V reduced_exp_V
+//: erfc_tail_V needs fma_V select_V splat_V gt_V bits_V float_V reduced_exp_V
 /* e^-a^2 p(q) / (a + b) with q = (a - b) / (a + b) for a > 0.9; a^2 and 1 / (a + b) in two
    parts. b = 197/64 makes the constant of p nearly a float */
 INL F erfc_tail_V(F a) {
@@ -60,7 +60,7 @@ INL F erf_V(F x) {
   y = select_V(lt_V(a, splat_V(0.9)), y, splat_V(1.0) - erfc_tail_V(a));
   return copysign_V(y, x);
 }
-//: erfc_V needs fma_V select_V splat_V lt_V abs_V erf_small_V erfc_tail_V
+//: erfc_V needs fma_V select_V splat_V lt_V abs_V erfc_tail_V erf_small_V
 INL F erfc_V(F x) {
   F a = abs_V(x), y = erfc_tail_V(a);
   y = select_V(lt_V(x, splat_V(0.0)), splat_V(2.0) - y, y);
@@ -107,7 +107,7 @@ INL F erf_inv_tail_V(F w, F *i, F *v) {
   *i = select_V(low, a, e) / select_V(low, b, g);
   return select_V(low, splat_V(0x1.80b06fcdb3354p+1), splat_V(0x1.4387066f97d2bp+2));
 }
-//: erf_inv_V needs fma_V select_V splat_V gt_V lt_V eq_V abs_V any_V copysign_V log_V
+//: erf_inv_V needs fma_V select_V splat_V lt_V gt_V eq_V any_V abs_V copysign_V log_V
 //:+ erf_inv_tail_V
 /* as in float32, with two ranges of sqrt w, rare enough to be skipped where no lane needs them */
 INL F erf_inv_V(F x) {

@@ -9,7 +9,7 @@ INL F reduced_exp_V(F x, F *t, F *lo) {
   *lo = n * splat_V(-0x1.05c61p-29f);
   return fma_V(n, splat_V(-0x1.62e43p-1f), x);
 }
-//: exp_V needs fma_V select_V splat_V gt_V lt_V bits_V float_V reduced_exp_V
+//: exp_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V reduced_exp_V
 INL F exp_V(F x) {
   F t, lo, c = select_V(gt_V(x, splat_V(89.0f)), splat_V(89.0f), x);
   c = select_V(lt_V(c, splat_V(-104.0f)), splat_V(-104.0f), c);
@@ -22,7 +22,7 @@ INL F exp_V(F x) {
   I n = bits_V(t), h = n >> 1;
   return y * float_V((h << 23) + 0x3f800000) * float_V(((n - h) << 23) + 0x3f800000);
 }
-//: exp2_V needs fma_V select_V splat_V gt_V lt_V bits_V float_V
+//: exp2_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V
 INL F exp2_V(F x) {
   F c = select_V(gt_V(x, splat_V(129.0f)), splat_V(129.0f), x);
   c = select_V(lt_V(c, splat_V(-151.0f)), splat_V(-151.0f), c);
@@ -35,7 +35,7 @@ INL F exp2_V(F x) {
   I n = bits_V(t), h = n >> 1;
   return y * float_V((h << 23) + 0x3f800000) * float_V(((n - h) << 23) + 0x3f800000);
 }
-//: expm1_V needs fma_V select_V splat_V gt_V lt_V bits_V float_V abs_V reduced_exp_V
+//: expm1_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V abs_V reduced_exp_V
 /* 2^(n-1) (e^r - 1) + (2^(n-1) - 1/2), twice: the double would overflow early */
 INL F expm1_V(F x) {
   F t, lo, c = select_V(gt_V(x, splat_V(89.0f)), splat_V(89.0f), x);
@@ -48,7 +48,7 @@ INL F expm1_V(F x) {
   F y = fma_V(s, g, fma_V(s, rh, s - 0.5f));
   return select_V(lt_V(abs_V(x), splat_V(0x1p-60f)), x, y + y);
 }
-//: tanh_V needs fma_V select_V splat_V gt_V lt_V bits_V float_V abs_V copysign_V
+//: tanh_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V abs_V copysign_V
 /* 1 - 2 / (e^2|x| + 1) and, where that cancels, a polynomial; one part of ln 2 is enough because
    2 / (e^2|x| + 1) falls faster than the error of the exponent grows */
 INL F tanh_V(F x) {
@@ -74,7 +74,7 @@ INL F logistic_V(F x) {
   F y = select_V(negative, e, one) / d, inverse = select_V(negative, one - y, y);
   return fma_V(-(y * inverse), lost, y);
 }
-//: sinh_cosh_V needs fma_V select_V splat_V gt_V bits_V float_V selecti_V gti_V splati_V
+//: sinh_cosh_V needs fma_V select_V splat_V selecti_V splati_V gt_V gti_V bits_V float_V
 //:+ reduced_exp_V
 /* a = n ln 2 + r: up = 2^(n-2), down = 2^(-n-2), g = sinh r - rh, d = cosh r - 1 */
 INL void sinh_cosh_V(F a, F *up, F *down, F *rh, F *g, F *d) {

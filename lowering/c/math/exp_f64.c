@@ -7,7 +7,7 @@ INL F reduced_exp_V(F x, F *t, F *lo) {
   *lo = n * splat_V(0x1.abc9e3b39803fp-56);
   return fma_V(n, splat_V(-0x1.62e42fefa39efp-1), x);
 }
-//: exp_V needs fma_V select_V splat_V gt_V lt_V bits_V float_V reduced_exp_V
+//: exp_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V reduced_exp_V
 INL F exp_V(F x) {
   F t, lo, c = select_V(gt_V(x, splat_V(710.0)), splat_V(710.0), x);
   c = select_V(lt_V(c, splat_V(-746.0)), splat_V(-746.0), c);
@@ -27,7 +27,7 @@ INL F exp_V(F x) {
   y = y * float_V((h << 52) + 0x3ff0000000000000);
   return y * float_V(((n - h) << 52) + 0x3ff0000000000000);
 }
-//: exp2_V needs fma_V select_V splat_V gt_V lt_V bits_V float_V
+//: exp2_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V
 INL F exp2_V(F x) {
   F c = select_V(gt_V(x, splat_V(1025.0)), splat_V(1025.0), x);
   c = select_V(lt_V(c, splat_V(-1076.0)), splat_V(-1076.0), c);
@@ -48,7 +48,7 @@ INL F exp2_V(F x) {
   y = y * float_V((h << 52) + 0x3ff0000000000000);
   return y * float_V(((n - h) << 52) + 0x3ff0000000000000);
 }
-//: expm1_V needs fma_V select_V splat_V gt_V lt_V bits_V float_V abs_V reduced_exp_V
+//: expm1_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V abs_V reduced_exp_V
 /* 2^(n-1) (e^r - 1) + (2^(n-1) - 1/2), twice: the double would overflow early */
 INL F expm1_V(F x) {
   F t, lo, c = select_V(gt_V(x, splat_V(710.0)), splat_V(710.0), x);
@@ -68,7 +68,7 @@ INL F expm1_V(F x) {
   F y = fma_V(s, g, fma_V(s, rh, s - 0.5));
   return select_V(lt_V(abs_V(x), splat_V(0x1p-60)), x, y + y);
 }
-//: tanh_V needs fma_V select_V splat_V gt_V lt_V bits_V float_V abs_V copysign_V
+//: tanh_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V abs_V copysign_V
 /* 1 - 2 / (e^2|x| + 1) and, where that cancels, a polynomial; one part of ln 2 is enough because
    2 / (e^2|x| + 1) falls faster than the error of the exponent grows */
 INL F tanh_V(F x) {
@@ -107,7 +107,7 @@ INL F logistic_V(F x) {
   F y = select_V(negative, e, one) / d, inverse = select_V(negative, one - y, y);
   return fma_V(-(y * inverse), lost, y);
 }
-//: sinh_cosh_V needs fma_V select_V splat_V gt_V bits_V float_V selecti_V gti_V splati_V
+//: sinh_cosh_V needs fma_V select_V splat_V selecti_V splati_V gt_V gti_V bits_V float_V
 //:+ reduced_exp_V
 /* a = n ln 2 + r: up = 2^(n-2), down = 2^(-n-2), g = sinh r - rh, d = cosh r - 1 */
 INL void sinh_cosh_V(F a, F *up, F *down, F *rh, F *g, F *d) {

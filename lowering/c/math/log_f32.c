@@ -24,14 +24,14 @@ INL F log_split_V(F x, F *n) {
   *n = fromint_V(e >> 23) - select_V(small, splat_V(23.0f), splat_V(0.0f));
   return float_V(b - (e & (-0x7fffffff - 1 >> 8))) - 1.0f;
 }
-//: log_V needs fma_V splat_V log_mantissa_V log_ends_V log_split_V
+//: log_V needs fma_V splat_V log_split_V log_mantissa_V log_ends_V
 INL F log_V(F x) {
   F n, f = log_split_V(x, &n);
   F y = fma_V(log_mantissa_V(f), f * f, f);
   y = fma_V(n, splat_V(0x1.62e43p-1f), fma_V(n, splat_V(-0x1.05c61p-29f), y));
   return log_ends_V(x, y);
 }
-//: log2_V needs fma_V splat_V log_mantissa_V log_ends_V log_split_V
+//: log2_V needs fma_V splat_V log_split_V log_mantissa_V log_ends_V
 INL F log2_V(F x) {
   F n, f = log_split_V(x, &n);
   F g = log_mantissa_V(f) * (f * f) * splat_V(0x1.715476p+0f);
@@ -58,7 +58,7 @@ INL F log1p_V(F x) {
   y = select_V(gt_V(x, splat_V(-1.0f)), y, bad);
   return select_V(lt_V(abs_V(x), splat_V(0x1p-60f)), x, y);
 }
-//: asinh_V needs fma_V select_V splat_V lt_V gt_V abs_V sqrt_V copysign_V log1p_plus_V
+//: asinh_V needs fma_V select_V splat_V lt_V gt_V abs_V copysign_V sqrt_V log1p_plus_V
 /* log1p(a + a^2 / (1 + sqrt(1 + a^2))), and log a + log 2 for large a */
 INL F asinh_V(F x) {
   F a = abs_V(x), z = a * a;
@@ -69,7 +69,7 @@ INL F asinh_V(F x) {
   y = select_V(lt_V(a, splat_V(__builtin_inff())), y, a);
   return select_V(lt_V(a, splat_V(0x1p-60f)), x, copysign_V(y, x));
 }
-//: acosh_V needs fma_V select_V splat_V lt_V ge_V gt_V sqrt_V log1p_plus_V
+//: acosh_V needs fma_V select_V splat_V lt_V gt_V sqrt_V log1p_plus_V
 /* log1p(t + sqrt(t (t + 2))) with t = x - 1 */
 INL F acosh_V(F x) {
   F t = x - 1.0f;
@@ -79,7 +79,7 @@ INL F acosh_V(F x) {
   y = select_V(lt_V(x, splat_V(__builtin_inff())), y, x);
   return select_V(lt_V(x, splat_V(1.0f)), splat_V(__builtin_nanf("")), y);
 }
-//: atanh_V needs fma_V select_V splat_V lt_V gt_V eq_V abs_V copysign_V log1p_plus_V
+//: atanh_V needs fma_V select_V splat_V lt_V eq_V abs_V copysign_V log1p_plus_V
 INL F atanh_V(F x) {
   F a = abs_V(x), z = a * a;
   F y = log1p_plus_V((a + a) / (splat_V(1.0f) - a), splat_V(0.0f)) * 0.5f;

@@ -1,8 +1,8 @@
 /* Roots and powers in float64. */
-//: rsqrt_V needs sqrt_V splat_V
+//: rsqrt_V needs splat_V sqrt_V
 INL F rsqrt_V(F x) { return splat_V(1.0) / sqrt_V(x); }
-//: cbrt_V needs fma_V select_V splat_V lt_V gt_V mand_V bits_V float_V abs_V copysign_V fromint_V
-//:+ toint_V round_V
+//: cbrt_V needs fma_V select_V splat_V lt_V gt_V mand_V bits_V float_V abs_V copysign_V round_V
+//:+ fromint_V toint_V
 /* r = a^(-1/3): a third of the bits is right to 4 %, two steps of fourth order in h = 1 - a r^3;
    then a r^2 and one step of Newton. The upper halves of the bits are enough, and 64-bit integers
    do not fit the conversions of AVX2 */
@@ -25,8 +25,8 @@ INL F cbrt_V(F x) {
   y = copysign_V(select_V(small, y * 0x1p-18, y), x);
   return select_V(mand_V(gt_V(a, splat_V(0.0)), lt_V(a, splat_V(__builtin_inf()))), y, x);
 }
-//: power_ends_V needs select_V splat_V splati_V lt_V gt_V eq_V ne_V lti_V mand_V mor_V mxor_V
-//:+ mandnot_V isnan_V bits_V float_V abs_V trunc_V
+//: power_ends_V needs select_V splat_V splati_V lt_V eq_V ne_V lti_V mand_V mor_V mxor_V mandnot_V
+//:+ isnan_V bits_V abs_V trunc_V
 /* x^y from v = |x|^y, which is right where |x| is neither 0 nor infinite nor 1 */
 INL F power_ends_V(F x, F y, F v) {
   F a = abs_V(x), zero = splat_V(0.0), one = splat_V(1.0), inf = splat_V(__builtin_inf());
@@ -40,8 +40,7 @@ INL F power_ends_V(F x, F y, F v) {
   M is_one = mor_V(eq_V(x, one), mor_V(eq_V(y, zero), mand_V(eq_V(a, one), eq_V(abs_V(y), inf))));
   return select_V(is_one, one, v);
 }
-//: pow_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V abs_V round_V log_split_V
-//:+ power_ends_V
+//: pow_V needs fma_V select_V splat_V gt_V bits_V float_V abs_V log_split_V power_ends_V
 /* 2^(y log2 |x|), the logarithm to 2^-66: 2 / ln 2 (s + s^3 / 3 + s^5 p(s^2)) with s = f / (2 + f),
    where s, s^2, 1/3 and the sums are in two parts */
 INL F pow_V(F x, F y) {

@@ -41,7 +41,7 @@ static __attribute__((noinline)) void huge_angle_V(const F *x, F *r, F *lo, I *n
   __builtin_memcpy(r, b, sizeof b), __builtin_memcpy(lo, c, sizeof c);
   __builtin_memcpy(n, k, sizeof k);
 }
-//: angle_V needs fma_V splat_V bits_V ge_V any_V huge_angle_V
+//: angle_V needs fma_V splat_V ge_V any_V bits_V huge_angle_V
 /* a = n pi/2 + (r + lo), |r| <= 0.8, n modulo 4; pi/2 in three parts (Cody and Waite): the first
    product is taken away exactly */
 INL F angle_V(F a, F *lo, I *n) {
@@ -88,11 +88,10 @@ INL F cos_V(F x) {
   F lo, r = angle_V(abs_V(x), &lo, &n), y = sin_or_cos_V(r, n = n + 1);
   return float_V(bits_V(y) ^ (n << 62 & (-0x7fffffffffffffff - 1)));
 }
-//: tan_V needs fma_V select_V splat_V splati_V bits_V float_V abs_V eqi_V angle_V
-/* -1 / tan r for odd n */
-INL F tan_V(F x) {
-  I n;
-  F lo, r = angle_V(abs_V(x), &lo, &n), z = r * r;
+//: tan_small_V needs fma_V splat_V
+/* tan(r + lo), |r| <= 0.8 */
+INL F tan_small_V(F r, F lo) {
+  F z = r * r;
   F px = z * z;
   F p = splat_V(-0x1.782acd3f43b89p-15); p = fma_V(p, px, splat_V(-0x1.b9630cf463bd8p-16));
   p = fma_V(p, px, splat_V(0x1.d26dd91b451cfp-13));
@@ -106,7 +105,14 @@ INL F tan_V(F x) {
   po = fma_V(po, px, splat_V(0x1.664f49a836687p-6));
   po = fma_V(po, px, splat_V(0x1.11111111182adp-3));
   p = fma_V(po, z, p);
-  F t = r * z * p, y = r + fma_V(lo, fma_V(r + t, r + t, splat_V(1.0)), t);
+  F t = r * z * p, u = r + t;
+  return r + fma_V(lo, fma_V(u, u, splat_V(1.0)), t);
+}
+//: tan_V needs select_V splat_V splati_V eqi_V bits_V float_V abs_V angle_V tan_small_V
+/* -1 / tan r for odd n */
+INL F tan_V(F x) {
+  I n;
+  F lo, r = angle_V(abs_V(x), &lo, &n), y = tan_small_V(r, lo);
   M even = eqi_V(n & 1, splati_V(0));
   y = select_V(even, y, splat_V(-1.0)) / select_V(even, splat_V(1.0), y);
   return float_V(bits_V(y) ^ (bits_V(x) & (-0x7fffffffffffffff - 1)));
