@@ -211,10 +211,9 @@ def two_slices(r: Rewriter, eqn: Equation, x: Atom) -> Results:
     if inner is None or not is_static(inner.invars[0].aval.shape):
         return None
     p, q = inner.params, eqn.params
-    starts = [a + b * s for a, b, s in zip(p["start_indices"], q["start_indices"], p["strides"],
-                                           strict=True)]
-    limits = [a + ((n - 1) * s + 1 if n > b else b * s) for a, b, n, s in zip(
+    ranges = [(a + b * s, a + (n - 1) * s + 1) if n > b else (a, a) for a, b, n, s in zip(
         p["start_indices"], q["start_indices"], q["limit_indices"], p["strides"], strict=True)]
+    starts, limits = zip(*ranges, strict=True)
     strides = [s * t for s, t in zip(p["strides"], q["strides"], strict=True)]
     return _slice(r, inner.invars[0], starts, limits, strides)
 

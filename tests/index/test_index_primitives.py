@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from index_laws import cases, check_batching, check_derivatives, check_staging
 
+import functrans as ft
 from functrans._runtime import wrap
 from functrans.core.avals import ShapedArray
 from functrans.core.axes import MappedAxis

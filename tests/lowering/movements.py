@@ -311,7 +311,7 @@ def chains(draw: Draw, x: np.ndarray[Any, Any], longest: int = 6) -> Chain:
     steps: list[tuple[str, Step]] = []
     kept = set()
     a: Any = ft.numpy.asarray(x)
-    for k in range(draw(st.integers(1, longest))):
+    for _ in range(draw(st.integers(1, longest))):
         name = draw(st.sampled_from(sorted(OPERATIONS)))
         step = OPERATIONS[name](draw, a)
         if step is None:

@@ -143,3 +143,7 @@ LAWS = {
 def test_law(name):
     fun, args, text = LAWS[name]
     assert spelled(simplified(fun, *args)) == text
+
+
+def test_slices_of_slices_that_are_empty():
+    simplified(lambda x: lax.slice(lax.slice(x, (3,), (9,), (3,)), (2,), (2,)), L)
