@@ -216,12 +216,15 @@ def difference(
     for index, (a, e) in enumerate(zip(actual, expected)):
         if a.shape != e.shape:
             return f"output {index} has shape {a.shape} instead of {e.shape}"
+        half = a.dtype.itemsize == 2 and a.dtype.kind not in "iu"
         a, e = (x.astype(np.float32) if x.dtype.itemsize < 4 else x for x in (a, e))
         if not a.size:
             continue
         with np.errstate(invalid="ignore", over="ignore"):
             off = np.abs(a.astype(np.float64) - e) if a.dtype.kind in "iu" else np.abs(a - e)
-            error = float(np.max(off)) / max(float(np.max(np.abs(e))), 1e-30)
+            # where an operation rounds halves moves some across a comparison, to another branch
+            worst = np.quantile(off, 0.99) if half else np.max(off)
+            error = float(worst) / max(float(np.max(np.abs(e))), 1e-30)
         if not error <= tolerance:
             return f"output {index} is off by {error:.1e} of its largest element"
     return ""
