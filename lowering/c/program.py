@@ -10,10 +10,12 @@ import numpy as np
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.c.calls import Carry, prepare_call, write_call
+from functrans.lowering.c.bodies import Carry
+from functrans.lowering.c.calls import prepare_call, write_call
 from functrans.lowering.c.decided import GROW, OwnMemory
 from functrans.lowering.c.isa import Isa
 from functrans.lowering.c.kernel import write_kernel
+from functrans.lowering.c.limits import GRAIN_WORK, HEAVY_WORK, PARALLEL_WORK
 from functrans.lowering.c.names import item_size, size_text
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.text import KernelText, Scratch
@@ -21,6 +23,7 @@ from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call, HostCall, While
 from functrans.lowering.loops.tensor import Scatter, Tensor
 from functrans.lowering.memory import Block, plan_arena
+from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
 from functrans.lowering.schedule.kernel import Kernel
 
@@ -52,14 +55,6 @@ static inline void ft_run(ft_range body, void *arg, i64 n, i64 grain, i64 work) 
 void *memcpy(void *, const void *, unsigned long);
 void *memset(void *, int, unsigned long);
 """
-
-# Elements times (2 + weight) of one element from which two threads win: waking the second takes
-# 5 to 20 us, in which one thread does about this much (measured on additions and exponentials).
-PARALLEL_WORK = 600_000
-# ... and what one piece of the work should be
-GRAIN_WORK = 150_000
-# Programs that do more release the GIL while they run: releasing and taking it costs 0.1 us.
-HEAVY_WORK = 200_000
 
 
 @dataclass
@@ -110,8 +105,8 @@ def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
             f"arena, z);\n}}\n"
             f"{_shapes_function(graph, main.arena_bytes, module) if given else ''}")
     return ProgramText(text, module.constants, main.arena_bytes, module.libs, module.hosts,
-                       module.work > HEAVY_WORK, main.output_aliases, module.kernels,
-                       module.schedules, module.copied)
+                       main.work > HEAVY_WORK or not module.is_bounded, main.output_aliases,
+                       module.kernels, module.schedules, module.copied)
 
 
 def _shapes_function(graph: Graph, arena: Size, module: Module) -> str:
@@ -138,7 +133,7 @@ class Module:
         self.kernels: list[KernelText] = []
         self.schedules: list[Schedule] = []
         self.copied: list[tuple[Tensor, str]] = []
-        self.work = 0
+        self.is_bounded = True  # no loop that may run for any time
         self._known: dict[Any, FunctionWriter] = {}
 
     def declare(self, text: str) -> None:
@@ -149,6 +144,15 @@ class Module:
     def kernel_name(self, text: str) -> str:
         """The name of the function with this text: equal kernels are one."""
         return self.functions.setdefault(text, f"k{len(self.functions)}")
+
+    def size(self, n: Size) -> str:
+        return size_text(n, self.sizes)
+
+    def library(self, name: str) -> str:
+        """The expression of the address of a library function."""
+        if name not in self.libs:
+            self.libs.append(name)
+        return f"ft->lib[{self.libs.index(name)}]"
 
     def body(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset()) -> FunctionWriter:
         """The function of the body of a loop or a branch."""
@@ -170,7 +174,7 @@ class FunctionWriter:
         self.graph = graph
         self.name = name
         self.donated = donated
-        self.schedule = schedule_of(graph)
+        self.schedule = fuse_epilogues(schedule_of(graph), graph.outputs)
         module.schedules.append(self.schedule)
         self.lines: list[str] = []
         self.where: dict[Tensor, str] = {}
@@ -178,9 +182,12 @@ class FunctionWriter:
         self.bodies: dict[Call, list[FunctionWriter]] = {}
         self.scratch: dict[Call, list[Size]] = {}
         self.carries: dict[Call, Carry] = {}
+        self.epilogues: dict[Call, KernelText] = {}
         self.in_place: set[Tensor] = set()
         self.copied = module.copied
         self.output_aliases = [-1] * len(graph.outputs)
+        self.work = 0
+        self.has_hosts = False
         self.own = OwnMemory(self.schedule.steps, self.sizes)
         self.arena_bytes: Size = 0
 
@@ -363,7 +370,7 @@ class FunctionWriter:
         grain = text.grain
         if per_range is not None and isinstance(grain, int):  # a multiple of the kernel's own
             grain *= max(1, GRAIN_WORK // max(per_range * grain, 1))
-        self.module.work += work if isinstance(work, int) else PARALLEL_WORK
+        self.work += work if isinstance(work, int) else PARALLEL_WORK
         run = (f"ft_run({name}, a, {self.size(text.count)}, {self.size(grain)}, "
                f"{self.size(work)})")
         if text.serial or (isinstance(work, int) and work <= PARALLEL_WORK):
@@ -381,6 +388,7 @@ class FunctionWriter:
         self.line(f"memcpy({out}, {x}, {self.size(nbytes)});")
 
     def host(self, call: HostCall) -> None:
+        self.has_hosts = True
         hosts = self.module.hosts
         hosts.append(call)
         pointers = ", ".join(self.where[t] for t in (*call.operands, *call.results)) or "0"
@@ -392,11 +400,7 @@ class FunctionWriter:
                   "return 1;")
 
     def library(self, name: str) -> str:
-        """The expression of the address of a library function."""
-        libs = self.module.libs
-        if name not in libs:
-            libs.append(name)
-        return f"ft->lib[{libs.index(name)}]"
+        return self.module.library(name)
 
     def _copy_outputs(self) -> None:
         for k, t in enumerate(self.graph.outputs):

@@ -1,0 +1,14 @@
+"""How much work is worth what: the numbers by which programs use threads.
+
+The unit is the time of one addition of an element in a vector loop, loads and stores included.
+"""
+
+__all__ = ["GRAIN_WORK", "HEAVY_WORK", "PARALLEL_WORK"]
+
+# Elements times (2 + weight) of one element from which two threads win: waking the second takes
+# 5 to 20 us, in which one thread does about this much (measured on additions and exponentials).
+PARALLEL_WORK = 600_000
+# ... and what one piece of the work should be
+GRAIN_WORK = 150_000
+# Programs that do more release the GIL while they run: releasing and taking it costs 0.1 us.
+HEAVY_WORK = 200_000
