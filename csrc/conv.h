@@ -11,7 +11,7 @@ extern "C" {
 // out[b, f, o] (+)= alpha * sum over c, t of x[b, c, o * stride + t * window_dilation - pad_low] *
 // w[f, c, t], for each group; x has in_dilation - 1 zeros between its elements, and zeros around.
 // Strides count elements and may be anything, so that layouts, flipped windows and the gradients
-// (features and batch exchanged) are all this one function. Up to three spatial axes, first to last.
+// (features and batch exchanged) are all this one function. Up to three spatial axes.
 typedef struct ft_conv {
   i64 rank, groups, batch, in_features, out_features;
   i64 in_size[3], window[3], out_size[3];

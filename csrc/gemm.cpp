@@ -5,39 +5,49 @@
 #include "gemm_product.h"
 #include "library.h"
 
+#include <cstring>
 #include <utility>
 
 namespace functrans {
 namespace {
 
-const Isa& isa() {
-  static const Isa* chosen = [] {
+bool runs_here(const Isa* isa) {
+  if (isa == nullptr) return false;
 #if defined(__x86_64__) && defined(__GNUC__)
-    __builtin_cpu_init();
-    if (gemm_avx512() != nullptr && __builtin_cpu_supports("avx512f") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2")) {
-      return gemm_avx512();
-    }
-    if (gemm_avx2() != nullptr && __builtin_cpu_supports("avx2") &&
-        __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) {
-      return gemm_avx2();
-    }
+  __builtin_cpu_init();
+  if (isa == gemm_avx512()) {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("bmi2");
+  }
+  if (isa == gemm_avx2()) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("bmi2");
+  }
 #endif
-    return gemm_portable();
-  }();
-  return *chosen;
+  return isa == gemm_portable();
 }
 
-const PairKernels* pair_kernels() {
-  static const PairKernels* chosen = []() -> const PairKernels* {
-#if defined(__x86_64__) && defined(__GNUC__)
-    __builtin_cpu_init();
-    if (&isa() == gemm_avx512() && __builtin_cpu_supports("avx512bf16")) return gemm_avx512_bf16();
-#endif
-    return nullptr;
-  }();
+const Isa* best_isa() {
+  for (const Isa* isa : {gemm_avx512(), gemm_avx2()}) {
+    if (runs_here(isa)) return isa;
+  }
+  return gemm_portable();
+}
+
+std::atomic<const Isa*>& chosen_isa() {
+  static std::atomic<const Isa*> chosen{best_isa()};
   return chosen;
+}
+
+const Isa& isa() { return *chosen_isa().load(std::memory_order_relaxed); }
+
+const PairKernels* pair_kernels() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  static const bool supported = __builtin_cpu_supports("avx512bf16");
+  if (supported && &isa() == gemm_avx512()) return gemm_avx512_bf16();
+#endif
+  return nullptr;
 }
 
 // Few rows and columns but a long sum: pieces of the sum are products of their own, which are added
@@ -135,6 +145,16 @@ void turn(ft_gemm& g) {
   g.b_fill_columns = !g.b_fill_columns;
 }
 
+int ft_gemm_use(const char* name) {
+  for (const Isa* isa : {gemm_avx512(), gemm_avx2(), gemm_portable()}) {
+    if (runs_here(isa) && std::strcmp(isa->name, name) == 0) {
+      chosen_isa() = isa;
+      return 1;
+    }
+  }
+  return 0;
+}
+
 int ft_gemm_run(const ft_gemm* given) {
   ft_gemm g = *given;
   const i64 batches = g.batch0 * g.batch1;
@@ -173,9 +193,9 @@ int ft_gemm_run(const ft_gemm* given) {
     for (i64 batch = begin; batch < end; ++batch) {
       const i64 b0 = batch / g.batch1, b1 = batch % g.batch1;
       const Product product{g, kernels, pack, batch, 0,
-                            static_cast<const char*>(g.a) + (b0 * g.a_batch0 + b1 * g.a_batch1) * in,
-                            static_cast<const char*>(g.b) + (b0 * g.b_batch0 + b1 * g.b_batch1) * in,
-                            static_cast<char*>(g.c) + (b0 * g.c_batch0 + b1 * g.c_batch1) * out};
+                            first.a + (b0 * g.a_batch0 + b1 * g.a_batch1) * in,
+                            first.b + (b0 * g.b_batch0 + b1 * g.b_batch1) * in,
+                            first.c + (b0 * g.c_batch0 + b1 * g.c_batch1) * out};
       if (!run_one(product, over_batch)) failed = true;
     }
   };

@@ -47,6 +47,10 @@ typedef struct ft_gemm {
 
 // 0, or 2 when memory ran out. Exported by name too, for tests and benchmarks through ctypes.
 __attribute__((visibility("default"))) int ft_gemm_run(const ft_gemm* g);
+
+// Kernels of this instruction set from now on ("avx512", "avx2", "portable"), for tests; 0 if this
+// processor has not got it.
+__attribute__((visibility("default"))) int ft_gemm_use(const char* name);
 }
 
 void register_gemm_library();

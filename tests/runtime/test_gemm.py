@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 from typing import Any
 
 import ml_dtypes
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from functrans import _runtime
-from tests.runtime.library_calls import Epilogue, Fill, gemm, gemm_call
+from tests.runtime.library_calls import Epilogue, Fill, gemm, gemm_call, library
 
 NDArray = np.ndarray[Any, Any]
 SIZES = [0, 1, 2, 3, 5, 8, 12, 13, 16, 17, 31, 32, 33, 64, 65, 100, 150, 300, 513]
@@ -72,6 +73,26 @@ def test_random_products(dtype: Any) -> None:
         alpha = float(rng.choice([1.0, 3.0]))
         gemm(a, b, c, alpha=alpha, accumulate=before is not None)
         check(c, a, b, alpha, before)
+
+
+@pytest.fixture(params=[b"avx512", b"avx2", b"portable"])
+def isa(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each instruction set that this machine has."""
+    if not library.ft_gemm_use(request.param):
+        pytest.skip(f"no {request.param.decode()} here")
+    yield
+    assert any(library.ft_gemm_use(name) for name in (b"avx512", b"avx2", b"portable"))
+
+
+@pytest.mark.usefixtures("isa")
+@pytest.mark.parametrize("dtype", [*FLOATS, np.int8, np.int64])
+def test_every_instruction_set(dtype: Any) -> None:
+    rng = np.random.default_rng(8)
+    for m in (*range(1, 14), 30, 70, 200):
+        for n, k in ((1, 50), (8, 8), (9, 33), (37, 70), (90, 700)):
+            a = laid_out(rng, sample(rng, dtype, m, k))
+            b = laid_out(rng, sample(rng, dtype, k, n))
+            check(gemm(a, b, np.empty((m, n), dtype)), a, b, 1.0, None)
 
 
 @pytest.mark.parametrize("shape", [(1, 3000, 700), (3000, 1, 700), (700, 500, 1), (1, 1, 5000),
