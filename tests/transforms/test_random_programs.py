@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 
 import functrans as ft
+import functrans.numpy as fnp
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.check import check_jaxpr
@@ -161,3 +162,42 @@ def test_vmap_and_derivatives_commute(program, arrays):
     assert_close(each, pulled, 1e-7)
     assert_close(ft.vmap(lambda w, xs, ts: ft.linearize(lambda a: fun(w, a), xs)[1](ts))(
         ints, floats, tangents), outside, 1e-7)
+
+
+@program_and_inputs
+def test_compiled_programs_equal_eager_ones(program, arrays):
+    """Values, both derivatives, and maps of values and gradients, each in one compiled program."""
+    floating = [i for i, a in enumerate(arrays) if a.dtype.kind == "f"]
+
+    def fun(*xs):
+        return programs.outputs(program, list(xs))
+
+    def real(*xs):
+        outs = [fnp.real(o) for o in fun(*xs) if programs.kind_of(o) != "i"]
+        return sum(fnp.sum(fnp.sin(o)) for o in outs)
+
+    def derivatives(*xs):
+        return ft.grad(real, floating)(*xs)
+
+    def pushed(*xs):
+        inputs = [xs[i] for i in floating]
+        return ft.jvp(lambda *fs: real(*replaced(xs, floating, fs)), inputs,
+                      [fnp.cos(x) for x in inputs])
+
+    batches = stacked(arrays)
+    with ft.config.use_backend("c"):
+        compiled = [ft.jit(f)(*xs) for f, xs in (
+            (fun, arrays), (ft.vmap(fun), batches), (derivatives, arrays), (pushed, arrays),
+            (ft.vmap(derivatives), batches))]
+    eager = [f(*map(ft.numpy.asarray, xs)) for f, xs in (
+        (fun, arrays), (ft.vmap(fun), batches), (derivatives, arrays), (pushed, arrays),
+        (ft.vmap(derivatives), batches))]
+    for actual, expected, tolerance in zip(compiled, eager, (1e-9, 1e-8, 1e-7, 1e-7, 1e-7),
+                                           strict=True):
+        assert_close(actual, expected, tolerance)
+
+
+def replaced(xs, places, values):
+    """A list with the values at some places replaced."""
+    rest = iter(values)
+    return [next(rest) if i in places else x for i, x in enumerate(xs)]
