@@ -10,10 +10,12 @@ from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 from functrans.core.dims import Size
+from functrans.lowering.c.chains import write_chain
 from functrans.lowering.c.names import C_TYPES
 from functrans.lowering.c.products import GEMM_TYPES, gemm_lines, gemm_work, write_epilogue
 from functrans.lowering.loops.call import Call, Conv, Gemm, HostCall, Library
 from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.schedule.chains import Chain
 from functrans.lowering.schedule.epilogues import Fused
 
 if TYPE_CHECKING:
@@ -51,6 +53,21 @@ typedef struct {
   int accumulate;
 } ft_conv;
 """
+
+
+@prepare_call.register(Chain)
+def _(call: Chain, out: FunctionWriter) -> None:
+    out.chains[call] = write_chain(call, out)
+
+
+@write_call.register(Chain)
+def _(call: Chain, out: FunctionWriter, step: int) -> None:
+    chain = out.chains[call]
+    pointers = [*[out.where[t] for t in chain.operands], "(void *)z", "&failed"]
+    run = f"ft_run({chain.name}, a, {call.count}, {chain.grain}, {chain.work})"
+    out.line(f"{{ i64 failed = 0; void *a[] = {{{', '.join(pointers)}}}; {run}; "
+             "if (failed) return 2; }")
+    out.work += chain.work
 
 
 @prepare_call.register(Fused)

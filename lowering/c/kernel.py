@@ -20,7 +20,7 @@ from functrans.lowering.rules.elementwise import WEIGHTS
 from functrans.lowering.schedule.group import Schedule, is_straight
 from functrans.lowering.schedule.kernel import Kernel, Member, reached
 
-__all__ = ["write_kernel"]
+__all__ = ["KernelWriter", "write_kernel"]
 
 # Tests that the loop does not decide are turned into branches up to this depth, each of which
 # repeats the code of the loop; below it they are selections.
@@ -31,10 +31,10 @@ MOST_SEGMENTS = 5
 def write_kernel(kernel: Kernel, schedule: Schedule, prelude: Prelude,
                  sizes: dict[str, str]) -> KernelText:
     """The C text of a kernel; `sizes` has the C expression of every named size."""
-    return _KernelWriter(kernel, schedule, prelude, sizes).write()
+    return KernelWriter(kernel, schedule, prelude, sizes).write()
 
 
-class _KernelWriter(ChunkFolds, Tiles):
+class KernelWriter(ChunkFolds, Tiles):
     def __init__(self, kernel: Kernel, schedule: Schedule, prelude: Prelude,
                  sizes: dict[str, str]) -> None:
         self.kernel = kernel
@@ -281,10 +281,7 @@ class _KernelWriter(ChunkFolds, Tiles):
         lanes = self.lanes
         s, elements = self.built(facts)
         exprs = [elements[m.tensor] for m in members]
-        end = "R" if self.domain.total is not None else self.size(b)
-        whole = (isinstance(a, int) and isinstance(b, int) and (b - a) % lanes == 0
-                 and (self.domain.total is None or (isinstance(self.domain.total, int)
-                                                    and self.domain.total % lanes == 0)))
+        begin, end, whole = self._bounds(a, b)
         step = lanes * unroll
         loop = out.nested()
         self.writer.begin_loop(out, stage, None if whole or lanes == 1 else "n")
@@ -299,9 +296,16 @@ class _KernelWriter(ChunkFolds, Tiles):
         if lanes == 1 and is_number(self.domain.row, 1):
             out.line("{ const i64 i = 0; (void)i;")
         else:
-            out.line(f"for (i64 i = {self.size(a)}; i < {end}; i += {step}) {{")
+            out.line(f"for (i64 i = {begin}; i < {end}; i += {step}) {{")
         out.take(loop)
         out.line("}")
+
+    def _bounds(self, a: Size, b: Size) -> tuple[str, str, bool]:
+        """Where a loop over a piece of the row begins and ends; whether in whole vectors."""
+        total, lanes = self.domain.total, self.lanes
+        whole = (isinstance(a, int) and isinstance(b, int) and (b - a) % lanes == 0
+                 and (total is None or (isinstance(total, int) and total % lanes == 0)))
+        return self.size(a), "R" if total is not None else self.size(b), whole
 
     def _member(self, m: Member, e: Expr, stage: int, loop: Scope, fold: Fold | None, u: int,
                 s: Any) -> None:

@@ -12,6 +12,7 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.bodies import Carry
 from functrans.lowering.c.calls import prepare_call, write_call
+from functrans.lowering.c.chains import ChainText
 from functrans.lowering.c.decided import GROW, OwnMemory
 from functrans.lowering.c.isa import Isa
 from functrans.lowering.c.kernel import write_kernel
@@ -23,9 +24,9 @@ from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call, HostCall, While
 from functrans.lowering.loops.tensor import Scatter, Tensor
 from functrans.lowering.memory import Block, plan_arena
-from functrans.lowering.schedule.epilogues import fuse_epilogues
-from functrans.lowering.schedule.group import Schedule, schedule_of
+from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel
+from functrans.lowering.schedule.plan import plan_of
 
 __all__ = ["ProgramText", "write_program"]
 
@@ -174,7 +175,7 @@ class FunctionWriter:
         self.graph = graph
         self.name = name
         self.donated = donated
-        self.schedule = fuse_epilogues(schedule_of(graph), graph.outputs)
+        self.schedule = plan_of(graph)
         module.schedules.append(self.schedule)
         self.lines: list[str] = []
         self.where: dict[Tensor, str] = {}
@@ -183,6 +184,7 @@ class FunctionWriter:
         self.scratch: dict[Call, list[Size]] = {}
         self.carries: dict[Call, Carry] = {}
         self.epilogues: dict[Call, KernelText] = {}
+        self.chains: dict[Call, ChainText] = {}
         self.in_place: set[Tensor] = set()
         self.copied = module.copied
         self.output_aliases = [-1] * len(graph.outputs)

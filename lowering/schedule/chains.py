@@ -1,0 +1,302 @@
+"""Chains: steps that run one after another on a block of rows, before the next block begins.
+
+Attention is the example: scores, the softmax of each row of them, and the product with the values
+need an S x S matrix for each head. Step by step these matrices go to memory and back; block by
+block (a head, or some rows of one) they stay in the cache of the thread that works on the block,
+and take no other memory. Every value of a chain is split along its leading dimensions into equal
+blocks, and whoever reads it in the chain reads only from the block of the same number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from copy import copy
+from dataclasses import replace
+
+from functrans.core.dims import Size
+from functrans.lowering.loops.call import Call, Gemm
+from functrans.lowering.loops.expr import NotHere
+from functrans.lowering.loops.index import ZERO, Index, LoopVar
+from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.group import Note, Schedule, Step, is_straight
+from functrans.lowering.schedule.kernel import Domain, Kernel, accesses
+
+__all__ = ["Chain", "form_chains"]
+
+# Fewer blocks would leave threads without work.
+LEAST_BLOCKS = 4
+# Bytes, over all blocks, of values that only the chain reads: with less it saves nothing.
+LEAST_BYTES = 128 << 10
+# ... and of one block: more does not stay in the second-level cache of a core (1 MB). Then rows are
+# split further where that is possible, into at least LEAST_BLOCK_ROWS, for which the library packs
+# the other operand again; far beyond it there is no chain.
+BLOCK_BYTES, LEAST_BLOCK_ROWS, MOST_BLOCK_BYTES = 512 << 10, 64, 8 << 20
+# Kernels that read by transposed tiles begin at rows that are multiples of a tile.
+TILE_ROWS = 64
+
+
+class Chain(Call):
+    """Steps of which each runs on one block of its rows at a time.
+
+    There are `count` blocks; `inner` are the values that only the steps need.
+    """
+
+    name = "chain"
+
+    def __init__(self, steps: Sequence[Step], count: int, inner: Collection[Tensor],
+                 reads: Iterable[Tensor], made: Iterable[Tensor]) -> None:
+        super().__init__(list(reads), list(made), None)  # type: ignore[arg-type]
+        self.steps = tuple(steps)
+        self.count = count
+        self.inner = tuple(inner)
+
+
+class _Refused(Exception):
+    pass
+
+
+def form_chains(schedule: Schedule, outputs: Collection[Tensor]) -> Schedule:
+    """The schedule with chains where values between products stay in the cache."""
+    if sum(isinstance(s, Gemm) for s in schedule.steps) < 2:
+        return schedule
+    return _Former(schedule, outputs).run()
+
+
+class _Former:
+    def __init__(self, schedule: Schedule, outputs: Collection[Tensor]) -> None:
+        self.schedule = schedule
+        self.steps = list(schedule.steps)
+        self.outputs = set(outputs)
+        self.notes = list(schedule.notes)
+        self.reads = {id(s): self._reads(s) for s in self.steps}
+        self.made = {id(s): self._made(s) for s in self.steps}
+
+    def run(self) -> Schedule:
+        k = 0
+        while k < len(self.steps):
+            if isinstance(self.steps[k], Gemm):
+                self._form(k)
+            k += 1
+        return replace(self.schedule, steps=self.steps, notes=self.notes)
+
+    def _reads(self, step: Step) -> set[Tensor]:
+        if isinstance(step, Call):
+            return set(step.operands)
+        return step.loads(step.builder(self.schedule.is_stored))
+
+    def _made(self, step: Step) -> list[Tensor]:
+        if isinstance(step, Call):
+            return list(step.results)
+        return [m.tensor for m in step.members if m.tensor in self.schedule.stored]
+
+    def _form(self, first: int) -> None:
+        """Put a chain that begins with a product in the place of its steps, if it pays."""
+        start = self.steps[first]
+        assert isinstance(start, Gemm)
+        count = start.fields["batch0"] * start.fields["batch1"]
+        if not isinstance(count, int) or count < LEAST_BLOCKS or not self._fits(start, count, {}):
+            return
+        chain, before, after = [start], list[Step](), list[Step]()
+        made, later = set(self.made[id(start)]), set[Tensor]()
+        end = first + 1
+        refusals: list[Note] = []
+        for step in self.steps[end:]:
+            if _is_barrier(step):
+                break
+            end += 1
+            reads = self.reads[id(step)]
+            joins = bool(reads & made) or isinstance(step, Gemm)
+            if reads & later:
+                after.append(step)
+            elif joins and self._fits(step, count, made, refusals):
+                chain.append(step)
+                made.update(self.made[id(step)])
+            elif reads & made:
+                after.append(step)
+            else:
+                before.append(step)
+                continue
+            if after and after[-1] is step:
+                later.update(self.made[id(step)])
+        chain, apart = self._pruned(chain)
+        before = [s for s in self.steps[first:end] if s in before or s in apart]
+        inner = self._inner(chain)
+        saved = sum(_nbytes(t) for t in inner)
+        if len(chain) < 2 or saved < LEAST_BYTES:
+            return
+        one = max(_live_bytes(chain, inner, self), 1) // count
+        if one > BLOCK_BYTES:
+            count = self._finer(chain, count, one)
+            one = max(_live_bytes(chain, inner, self), 1) // count
+        if one > MOST_BLOCK_BYTES:
+            note = "no chain with what reads it: a block would not stay in the cache"
+            self.notes.append(Note(start.results[0], start.source, note))
+            return
+        self.notes.extend(refusals)
+        reads = dict.fromkeys(t for s in chain for t in self.reads[id(s)])
+        all_made = [t for s in chain for t in self.made[id(s)]]
+        joined = Chain([suited(s, count) for s in chain], count, inner,
+                       [t for t in reads if t not in all_made],
+                       [t for t in all_made if t not in inner])
+        self.reads[id(joined)], self.made[id(joined)] = set(joined.operands), list(joined.results)
+        self.steps[first:end] = [*before, joined, *after]
+
+    def _pruned(self, chain: list[Step]) -> tuple[list[Step], list[Step]]:
+        """Without steps that share nothing with the others."""
+        apart: list[Step] = []
+        changed = True
+        while changed:
+            changed = False
+            for step in chain:
+                others = [s for s in chain if s is not step]
+                made = {t for s in others for t in self.made[id(s)]}
+                read = {t for s in others for t in self.reads[id(s)]}
+                if not self.reads[id(step)] & made and not read & set(self.made[id(step)]):
+                    chain, changed = others, True
+                    apart.append(step)
+                    break
+        return chain, apart
+
+    def _inner(self, chain: list[Step]) -> list[Tensor]:
+        """What only the steps of a chain read."""
+        inside = {id(s) for s in chain}
+        elsewhere = self.outputs.union(*[self.reads[id(s)] for s in self.steps
+                                         if id(s) not in inside])
+        return [t for s in chain for t in self.made[id(s)] if t not in elsewhere]
+
+    def _finer(self, chain: list[Step], count: int, nbytes: int) -> int:
+        """More blocks, if the rows of every product can be split."""
+        gemm = chain[0]
+        assert isinstance(gemm, Gemm)
+        m = gemm.fields["m"]
+        assert isinstance(m, int)
+        pieces = [q for q in range(2, m // LEAST_BLOCK_ROWS + 1) if m % q == 0]
+        for q in pieces:
+            if nbytes // q <= BLOCK_BYTES or q == pieces[-1]:
+                made = set[Tensor]()
+                for step in chain:
+                    if not self._fits(step, count * q, made):
+                        return count
+                    made.update(self.made[id(step)])
+                return count * q
+        return count
+
+    # --- whether a step can run block by block
+
+    def _fits(self, step: Step, count: int, made: Collection[Tensor],
+              refusals: list[Note] | None = None) -> bool:
+        try:
+            if isinstance(step, Gemm):
+                _check_gemm(step, count, made)
+            kernel = step.kernel if isinstance(step, Fused) else suited(step, count)
+            if isinstance(kernel, Kernel):
+                self._check_kernel(kernel, count, made)
+        except _Refused as reason:
+            if refusals is not None:
+                t = step.results[0] if isinstance(step, Call) else step.members[0].tensor
+                refusals.append(Note(t, t.source, f"not in a chain of products: {reason}"))
+            return False
+        return True
+
+    def _check_kernel(self, kernel: Kernel, count: int, made: Collection[Tensor]) -> None:
+        d = kernel.domain
+        if any(m.role not in ("full", "row", "fold_row") for m in kernel.members):
+            raise _Refused("it reduces over rows")
+        if d.total is not None or not isinstance(d.rows, int) or d.rows % count:
+            raise _Refused("its rows are not split in the same blocks")
+        rows = d.rows // count
+        block, r = LoopVar("b", count), LoopVar("r", rows)
+        o = Index.of(block) * rows + (Index.of(r) if rows > 1 else ZERO)
+        i = Index.of(kernel.i) if not (isinstance(d.row, int) and d.row == 1) else ZERO
+        split = copy(kernel)
+        split.places = {**kernel.places, "full": o * d.row + i, "row": o, "fold_row": o}
+        s = split.builder(self.schedule.is_stored)
+        try:
+            found = accesses(split.everything(s))
+        except NotHere:
+            raise _Refused("a value is read at another place than it is computed") from None
+        for t, index in found:
+            if not is_straight(index, kernel.i) or (
+                    rows % TILE_ROWS and not _is_near(index, kernel.i)):
+                raise _Refused("memory is not read in order along its rows")
+            if t in made:
+                _check_place(t, index, block)
+
+
+def suited(step: Step, count: int) -> Step:
+    """A kernel that only maps elements, over rows that can be split."""
+    if not isinstance(step, Kernel) or any(m.role != "full" for m in step.members):
+        return step
+    d, size = step.domain, step.domain.size
+    if isinstance(size, int) and size % count == 0 and (
+            d.total is not None or not isinstance(d.rows, int) or d.rows % count):
+        return Kernel(Domain(count, size // count), step.members, step.reasons)
+    return step
+
+
+def _check_place(t: Tensor, index: Index, block: LoopVar) -> None:
+    """That a place in a value of the chain is in the block of the same number."""
+    nbytes = _per_block(t, block.high)
+    rest = index - Index.of(block) * nbytes
+    if rest.depends_on(block) or not rest.within(0, nbytes):
+        raise _Refused(f"{t} is read from other blocks too")
+
+
+def _check_gemm(gemm: Gemm, count: int, made: Collection[Tensor]) -> None:
+    f = gemm.fields
+    if not all(isinstance(n, int) for n in f.values()):
+        raise _Refused("its sizes are known only when it runs")
+    batch = f["batch0"] * f["batch1"]
+    if count % batch or f["m"] % (count // batch):
+        raise _Refused("its rows are not split in the same blocks")
+    pieces = count // batch
+    a, b = gemm.operands[:2]
+    if b in made and pieces > 1:
+        raise _Refused(f"{b} is needed as a whole")
+    for name, t, offset, rows, columns in (
+            ("a", a, gemm.a_offset, f["m"] // pieces, f["k"]),
+            ("b", b, gemm.b_offset, f["k"], f["n"])):
+        if t not in made:
+            continue
+        block, row, column = _per_block(t, count), f[f"{name}_row"], f[f"{name}_col"]
+        inside = (rows - 1) * row + (columns - 1) * column < block and min(row, column) >= 0
+        stepped = (f["batch1"] == 1 or f[f"{name}_batch1"] == block * pieces) and (
+            f["batch0"] == 1 or f[f"{name}_batch0"] == f["batch1"] * block * pieces) and (
+            pieces == 1 or rows * row == block)
+        if offset != 0 or not inside or not stepped:
+            raise _Refused(f"{t} is read from other blocks too")
+
+
+def _per_block(t: Tensor, count: Size) -> Size:
+    if not isinstance(t.size, int) or t.size % count:
+        raise _Refused(f"{t} is not split in the same blocks")
+    return t.size // count
+
+
+def _is_barrier(step: Step) -> bool:
+    """Whether a step may do more than write what it makes."""
+    if isinstance(step, Call):
+        return not isinstance(step, Gemm)
+    return any(m.role == "scatter" for m in step.members)
+
+
+def _is_near(index: Index, i: LoopVar) -> bool:
+    step = index.coefficient(i)
+    return isinstance(step, int) and step in (0, 1)
+
+
+def _nbytes(t: Tensor) -> int:
+    assert isinstance(t.size, int)
+    bits = "".join(filter(str.isdigit, t.dtype))
+    return t.size * int(bits or 8) // 8
+
+
+def _live_bytes(chain: Sequence[Step], inner: Collection[Tensor], former: _Former) -> int:
+    """The most bytes of inner values that are needed at one time."""
+    most = 0
+    for k, _ in enumerate(chain):
+        before = {t for s in chain[:k + 1] for t in former.made[id(s)]}
+        needed = {t for s in chain[k:] for t in (*former.reads[id(s)], *former.made[id(s)])}
+        most = max(most, sum(_nbytes(t) for t in inner if t in before and t in needed))
+    return most
