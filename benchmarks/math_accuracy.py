@@ -88,7 +88,7 @@ def points(name: str, dtype: str, count: int, seed: int = 0) -> list[np.ndarray]
     def any_exponent(low: int, high: int) -> np.ndarray:
         return np.ldexp(rng.uniform(1, 2, count), rng.integers(low, high + 1, count))
 
-    parts = [rng.uniform(a, b, count) for a, b in RANGES.get(name, [(-8, 8)])]
+    parts: list[np.ndarray] = [rng.uniform(a, b, count) for a, b in RANGES.get(name, [(-8, 8)])]
     parts += [s * any_exponent(*EXPONENTS[dtype]) for s in (1, -1)]
     parts += [s * any_exponent(-12, 8) for s in (1, -1)]
     if name in ("sin", "cos", "tan"):
@@ -114,7 +114,7 @@ def exact(name: str, *x: float) -> mpmath.mpf:
 
 def ulps(y: float, value: mpmath.mpf, dtype: str) -> float:
     """The distance in units of the last place that a float near the exact value has."""
-    info = np.finfo(FLOATS[dtype])
+    info = np.finfo(FLOATS[dtype])  # type: ignore[type-var]
     digits, top = info.nmant + 1, mpmath.mpf(2) ** int(info.maxexp)
     if mpmath.isnan(value) or np.isnan(y):
         return 0.0 if mpmath.isnan(value) and np.isnan(y) else float("inf")
@@ -221,7 +221,7 @@ def swept(name: str, step: int) -> float:
     sweep = getattr(compiled((name,)), f"sweep_{name}")
     sweep.restype = ctypes.c_double
     worst = ctypes.c_uint32()
-    return sweep(ctypes.c_uint64(0), ctypes.c_uint64(step), ctypes.byref(worst))
+    return float(sweep(ctypes.c_uint64(0), ctypes.c_uint64(step), ctypes.byref(worst)))
 
 
 def cycles(name: str, dtype: str) -> float:

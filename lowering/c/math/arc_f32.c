@@ -14,7 +14,8 @@ INL F asin_V(F x) {
   M big = gt_V(a, half);
   F z = select_V(big, fma_V(a, -half, half), a * a), s = select_V(big, sqrt_V(z), a);
   F t = s * arcsine_V(z);
-  F y = splat_V(0x1.921fb6p+0f) - fma_V(t, splat_V(2.0f), s + s + splat_V(0x1.777a5cp-25f));
+  F high = splat_V(0x1.921fb6p+0f), u = high - (s + s), lost = (high - u) - (s + s);
+  F y = u - (fma_V(t, splat_V(2.0f), splat_V(0x1.777a5cp-25f)) - lost);
   return copysign_V(select_V(big, y, s + t), x);
 }
 //: acos_V needs fma_V select_V splat_V lt_V gt_V abs_V copysign_V sqrt_V arcsine_V

@@ -21,8 +21,8 @@ INL F asin_V(F x) {
   M big = gt_V(a, half);
   F z = select_V(big, fma_V(a, -half, half), a * a), s = select_V(big, sqrt_V(z), a);
   F t = s * arcsine_V(z);
-  F low = splat_V(-0x1.1a62633145c07p-54);
-  F y = splat_V(0x1.921fb54442d18p+0) - fma_V(t, splat_V(2.0), s + s + low);
+  F high = splat_V(0x1.921fb54442d18p+0), u = high - (s + s), lost = (high - u) - (s + s);
+  F y = u - (fma_V(t, splat_V(2.0), splat_V(-0x1.1a62633145c07p-54)) - lost);
   return copysign_V(select_V(big, y, s + t), x);
 }
 //: acos_V needs fma_V select_V splat_V lt_V gt_V abs_V copysign_V sqrt_V arcsine_V

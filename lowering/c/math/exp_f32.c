@@ -67,12 +67,12 @@ INL F tanh_V(F x) {
   return copysign_V(y, x);
 }
 //: logistic_V needs fma_V select_V splat_V lt_V abs_V exp_V
-/* e / (1 + e) or 1 / (1 + e) with e = e^-|x|; what 1 + e lost is put back to first order */
+/* e / (1 + e) or 1 / (1 + e) with e = e^-|x|, corrected by the remainder, 1 + e being two parts */
 INL F logistic_V(F x) {
   F one = splat_V(1.0f), e = exp_V(-abs_V(x)), d = e + 1.0f, lost = e - (d - 1.0f);
   M negative = lt_V(x, splat_V(0.0f));
-  F y = select_V(negative, e, one) / d, inverse = select_V(negative, one - y, y);
-  return fma_V(-(y * inverse), lost, y);
+  F num = select_V(negative, e, one), y = num / d, inverse = select_V(negative, one - y, y);
+  return fma_V(fma_V(-y, lost, fma_V(-y, d, num)), inverse, y);
 }
 //: sinh_cosh_V needs fma_V select_V splat_V selecti_V splati_V gt_V gti_V bits_V float_V
 //:+ reduced_exp_V

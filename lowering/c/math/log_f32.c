@@ -39,19 +39,19 @@ INL F log2_V(F x) {
   return log_ends_V(x, y);
 }
 //: log1p_plus_V needs fma_V splat_V bits_V float_V fromint_V log_mantissa_V
-/* log(1 + x) + k ln 2 for finite x > -1: 1 + x = 2^n (1 + f), where f = 2^-n x + (2^-n - 1) is
+/* log(1 + x + lo) + k ln 2 for finite x > -1: 1 + x = 2^n (1 + f), where f = 2^-n x + (2^-n - 1) is
    rounded once, and f = x for n = 0 */
-INL F log1p_plus_V(F x, F k) {
+INL F log1p_plus_V(F x, F lo, F k) {
   I b = bits_V(x + 1.0f) - 0x3f2aaaab;
   F n = fromint_V(b >> 23), s = float_V(0x40800000 - (b & (-0x7fffffff - 1 >> 8)));
   F f = fma_V(x * 0.25f, s, fma_V(s, splat_V(0.25f), splat_V(-1.0f)));
-  F y = fma_V(log_mantissa_V(f), f * f, f);
+  F y = f + fma_V(log_mantissa_V(f), f * f, lo * (s * 0.25f));
   n = n + k;
   return fma_V(n, splat_V(0x1.62e43p-1f), fma_V(n, splat_V(-0x1.05c61p-29f), y));
 }
 //: log1p_V needs select_V splat_V lt_V gt_V eq_V abs_V log1p_plus_V
 INL F log1p_V(F x) {
-  F y = log1p_plus_V(x, splat_V(0.0f));
+  F zero = splat_V(0.0f), y = log1p_plus_V(x, zero, zero);
   y = select_V(lt_V(x, splat_V(__builtin_inff())), y, x);
   F inf = splat_V(__builtin_inff()), nan = splat_V(__builtin_nanf(""));
   F bad = select_V(eq_V(x, splat_V(-1.0f)), -inf, nan);
@@ -63,9 +63,9 @@ INL F log1p_V(F x) {
 INL F asinh_V(F x) {
   F a = abs_V(x), z = a * a;
   M big = gt_V(a, splat_V(0x1p30f));
-  F u = a + z / (sqrt_V(fma_V(a, a, splat_V(1.0f))) + 1.0f);
-  u = select_V(big, a, u);
-  F y = log1p_plus_V(u, select_V(big, splat_V(1.0f), splat_V(0.0f)));
+  F zero = splat_V(0.0f), v = z / (sqrt_V(fma_V(a, a, splat_V(1.0f))) + 1.0f);
+  F u = select_V(big, a, a + v), lo = select_V(big, zero, v - (u - a));
+  F y = log1p_plus_V(u, lo, select_V(big, splat_V(1.0f), zero));
   y = select_V(lt_V(a, splat_V(__builtin_inff())), y, a);
   return select_V(lt_V(a, splat_V(0x1p-60f)), x, copysign_V(y, x));
 }
@@ -74,15 +74,16 @@ INL F asinh_V(F x) {
 INL F acosh_V(F x) {
   F t = x - 1.0f;
   M big = gt_V(x, splat_V(0x1p30f));
-  F u = select_V(big, x, t + sqrt_V(fma_V(t, t, t + t)));
-  F y = log1p_plus_V(u, select_V(big, splat_V(1.0f), splat_V(0.0f)));
+  F zero = splat_V(0.0f), v = sqrt_V(fma_V(t, t, t + t));
+  F u = select_V(big, x, t + v), lo = select_V(big, zero, t - (u - v));
+  F y = log1p_plus_V(u, lo, select_V(big, splat_V(1.0f), zero));
   y = select_V(lt_V(x, splat_V(__builtin_inff())), y, x);
   return select_V(lt_V(x, splat_V(1.0f)), splat_V(__builtin_nanf("")), y);
 }
 //: atanh_V needs fma_V select_V splat_V lt_V eq_V abs_V copysign_V log1p_plus_V
 INL F atanh_V(F x) {
   F a = abs_V(x), z = a * a;
-  F y = log1p_plus_V((a + a) / (splat_V(1.0f) - a), splat_V(0.0f)) * 0.5f;
+  F zero = splat_V(0.0f), y = log1p_plus_V((a + a) / (splat_V(1.0f) - a), zero, zero) * 0.5f;
   F p = splat_V(0x1.692b66p-3f); p = fma_V(p, z, splat_V(0x1.a6e4fcp-5f));
   p = fma_V(p, z, splat_V(0x1.e3faf8p-4f)); p = fma_V(p, z, splat_V(0x1.234dd8p-3f));
   p = fma_V(p, z, splat_V(0x1.99a674p-3f)); p = fma_V(p, z, splat_V(0x1.55554p-2f));

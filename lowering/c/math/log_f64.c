@@ -41,20 +41,20 @@ INL F log2_V(F x) {
   return log_ends_V(x, y);
 }
 //: log1p_plus_V needs fma_V splat_V bits_V float_V fromint_V log_mantissa_V
-/* log(1 + x) + k ln 2 for finite x > -1: 1 + x = 2^n (1 + f), where f = 2^-n x + (2^-n - 1) is
+/* log(1 + x + lo) + k ln 2 for finite x > -1: 1 + x = 2^n (1 + f), where f = 2^-n x + (2^-n - 1) is
    rounded once, and f = x for n = 0 */
-INL F log1p_plus_V(F x, F k) {
+INL F log1p_plus_V(F x, F lo, F k) {
   I e = bits_V(x + 1.0) + 0x95f619980c433;
   F n = fromint_V((I)((U)e >> 52)) - 1023.0;
   F s = float_V((-0x7fffffffffffffff - 1) - (e & ~0xfffffffffffff));
   F f = fma_V(x * 0.25, s, fma_V(s, splat_V(0.25), splat_V(-1.0)));
   n = n + k;
-  F g = f - fma_V(n, splat_V(-0x1.abc9e3b39803fp-56), log_mantissa_V(f));
+  F g = f - fma_V(lo, s * -0.25, fma_V(n, splat_V(-0x1.abc9e3b39803fp-56), log_mantissa_V(f)));
   return fma_V(n, splat_V(0x1.62e42fefa39efp-1), g);
 }
 //: log1p_V needs select_V splat_V lt_V gt_V eq_V abs_V log1p_plus_V
 INL F log1p_V(F x) {
-  F y = log1p_plus_V(x, splat_V(0.0));
+  F zero = splat_V(0.0), y = log1p_plus_V(x, zero, zero);
   y = select_V(lt_V(x, splat_V(__builtin_inf())), y, x);
   F inf = splat_V(__builtin_inf()), nan = splat_V(__builtin_nan(""));
   F bad = select_V(eq_V(x, splat_V(-1.0)), -inf, nan);
@@ -66,9 +66,9 @@ INL F log1p_V(F x) {
 INL F asinh_V(F x) {
   F a = abs_V(x), z = a * a;
   M big = gt_V(a, splat_V(0x1p60));
-  F u = a + z / (sqrt_V(fma_V(a, a, splat_V(1.0))) + 1.0);
-  u = select_V(big, a, u);
-  F y = log1p_plus_V(u, select_V(big, splat_V(1.0), splat_V(0.0)));
+  F zero = splat_V(0.0), v = z / (sqrt_V(fma_V(a, a, splat_V(1.0))) + 1.0);
+  F u = select_V(big, a, a + v), lo = select_V(big, zero, v - (u - a));
+  F y = log1p_plus_V(u, lo, select_V(big, splat_V(1.0), zero));
   y = select_V(lt_V(a, splat_V(__builtin_inf())), y, a);
   return select_V(lt_V(a, splat_V(0x1p-60)), x, copysign_V(y, x));
 }
@@ -77,15 +77,16 @@ INL F asinh_V(F x) {
 INL F acosh_V(F x) {
   F t = x - 1.0;
   M big = gt_V(x, splat_V(0x1p60));
-  F u = select_V(big, x, t + sqrt_V(fma_V(t, t, t + t)));
-  F y = log1p_plus_V(u, select_V(big, splat_V(1.0), splat_V(0.0)));
+  F zero = splat_V(0.0), v = sqrt_V(fma_V(t, t, t + t));
+  F u = select_V(big, x, t + v), lo = select_V(big, zero, t - (u - v));
+  F y = log1p_plus_V(u, lo, select_V(big, splat_V(1.0), zero));
   y = select_V(lt_V(x, splat_V(__builtin_inf())), y, x);
   return select_V(lt_V(x, splat_V(1.0)), splat_V(__builtin_nan("")), y);
 }
 //: atanh_V needs fma_V select_V splat_V lt_V eq_V abs_V copysign_V log1p_plus_V
 INL F atanh_V(F x) {
   F a = abs_V(x), z = a * a;
-  F y = log1p_plus_V((a + a) / (splat_V(1.0) - a), splat_V(0.0)) * 0.5;
+  F zero = splat_V(0.0), y = log1p_plus_V((a + a) / (splat_V(1.0) - a), zero, zero) * 0.5;
   F px = z * z;
   F p = splat_V(0x1.cc3b63a31c9a1p-3); p = fma_V(p, px, splat_V(0x1.28a7a0bf439a5p-3));
   p = fma_V(p, px, splat_V(0x1.e9fec5ae04504p-5)); p = fma_V(p, px, splat_V(0x1.11870d4011ce7p-4));
