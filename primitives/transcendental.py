@@ -181,9 +181,10 @@ class Logistic(Elementwise):
     def evaluate(self, x: Any) -> Any:
         if np.asarray(x).dtype.kind == "c":
             return 1 / (1 + np.exp(-x))
-        # tanh form: exact tails, no overflow, one pass
-        half = x.dtype.type(0.5)
-        return half * np.tanh(half * x) + half
+        # exact in both tails, and without overflow
+        one = x.dtype.type(1)
+        small = np.exp(-np.abs(x))
+        return np.where(x < 0, small, one) / (one + small)
 
 
 class Erf(Elementwise):
