@@ -18,7 +18,6 @@ from functrans.core.errors import publish
 from functrans.core.scope import named_scope
 from functrans.device import Device, devices
 from functrans.lax import stop_gradient
-from functrans.lowering import reference as _reference
 from functrans.placement import block_until_ready, device_get, device_put
 from functrans.primitives.barrier import checkpoint_name
 from functrans.transforms.checkpoint import checkpoint
@@ -52,7 +51,6 @@ __version__ = "0.1.0"
 remat = checkpoint
 config = _config
 _methods.install()
-_reference_backend = _reference.ReferenceBackend.name
 
 __all__ = [
     "Array", "Device", "Dim", "ShapeDtypeStruct", "block_until_ready", "checkpoint",

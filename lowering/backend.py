@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -59,8 +58,18 @@ def register_backend(backend: Backend) -> None:
     _backends[backend.name] = backend
 
 
-BUILT_IN = {"c": "functrans.lowering.c.backend", "reference": "functrans.lowering.reference"}
-"""The modules that register our own backends: imported by the first program that is compiled."""
+BUILT_IN = ("c", "reference")
+
+
+def _built_in(name: str) -> Backend:
+    """One of our own backends, imported by the first program that it compiles."""
+    if name == "c":
+        from functrans.lowering.c.backend import CBackend  # noqa: PLC0415
+
+        return CBackend()
+    from functrans.lowering.reference import ReferenceBackend  # noqa: PLC0415
+
+    return ReferenceBackend()
 
 
 def get_backend(name: str = "c") -> Backend:
@@ -69,7 +78,7 @@ def get_backend(name: str = "c") -> Backend:
     Raises BackendError when there is none.
     """
     if name not in _backends and name in BUILT_IN:
-        importlib.import_module(BUILT_IN[name])
+        register_backend(_built_in(name))
     if name not in _backends:
         # lazy: an eighth of the time of `import functrans`, for those who ask for another backend
         from importlib.metadata import entry_points  # noqa: PLC0415

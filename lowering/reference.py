@@ -13,7 +13,6 @@ from functrans.core.evaluate import Program
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.prune import prune_jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
-from functrans.lowering.backend import register_backend
 
 __all__ = ["ReferenceBackend", "ReferenceExecutable"]
 
@@ -48,6 +47,3 @@ class ReferenceBackend:
             raise BackendError("the reference backend updates nothing in place.",
                                fix="install a C compiler: apt-get install gcc")
         return ReferenceExecutable(jaxpr)
-
-
-register_backend(ReferenceBackend())

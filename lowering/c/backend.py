@@ -1,63 +1,64 @@
-"""The CPU backend: a jaxpr becomes one C program in a shared object."""
+"""The CPU backend: a jaxpr becomes one C program in a shared object.
+
+A program that the disk cache knows by its fingerprint is loaded without a look at the passes, the
+rules and the C compiler; they are imported when a program has to be made, or to show one.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from functrans._runtime import Program
-from functrans.core import dtypes
-from functrans.core.dims import Dim, Size
-from functrans.core.errors import BackendError
-from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
-from functrans.core.sizes import known_sizes, substitute
-from functrans.lowering.analysis import cost_of, memory_of
-from functrans.lowering.backend import Executable, register_backend
-from functrans.lowering.c.cache import load_or_compile, program_cache
-from functrans.lowering.c.decided import Unsupported
-from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
-from functrans.lowering.c.program import ProgramText, write_program
-from functrans.lowering.c.toolchain import CompilerMissing
-from functrans.lowering.graph import Graph, graph_of
-from functrans.lowering.loops.call import HostCall
-from functrans.lowering.passes.pipeline import simplify
+from functrans.core.dims import Size
+from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.c.cache import Cache, program_cache
+from functrans.lowering.c.fingerprint import Fingerprint, constant_key, fingerprint
+from functrans.lowering.c.manifests import Schema, lookup, store
+from functrans.lowering.c.specs import spec
 from functrans.lowering.reference import ReferenceBackend
-from functrans.primitives.control_flow.bodies import leaves_unsized
+
+if TYPE_CHECKING:
+    from functrans.lowering.backend import Executable
+    from functrans.lowering.c.lower import Lowered
 
 __all__ = ["CBackend", "CExecutable"]
 
+MANIFEST: Final[Schema] = {"constants": [str], "aliases": [int], "arena": int, "sizes": [[int]],
+                           "libs": [str], "heavy": bool}
+
 
 class CExecutable:
-    """A compiled program and what is known of it."""
+    """A compiled program, and what is known of it when that is asked for."""
 
-    def __init__(self, jaxpr: Jaxpr, simplified: Jaxpr, graph: Graph, text: ProgramText,
-                 program: Program) -> None:
+    def __init__(self, jaxpr: Jaxpr, donated: frozenset[int], program: Program) -> None:
         self.jaxpr = jaxpr
-        self.simplified = simplified
-        self.graph = graph
-        self.text = text
-        self.program = program
+        self.donated = donated
         self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]] = program
+
+    @cached_property
+    def lowered(self) -> Lowered:
+        """What the program was made from, made again for a program from the disk cache."""
+        from functrans.lowering.c.lower import lower  # noqa: PLC0415  see the head of this file
+
+        found = lower(self.jaxpr, self.donated)
+        assert found is not None
+        return found
 
     def as_text(self) -> str:
         """The simplified jaxpr, what was not fused and why, and the C program."""
-        notes = [f"{n.source or 'somewhere'}: {n.tensor} is computed apart: {n.reason}"
-                 for schedule in self.text.schedules for n in schedule.notes]
-        return "\n".join([str(self.simplified), "", *notes, "", self.text.text])
+        return self.lowered.as_text()
 
     def cost_analysis(self) -> dict[str, Size]:
-        return cost_of(self.simplified)
+        return self.lowered.cost_analysis()
 
     def memory_analysis(self) -> dict[str, Size]:
-        known = memory_of(self.simplified)
-        args, outs = known["arguments"], known["outputs"]
-        temporaries = self.text.arena_bytes
-        return {"arguments": args, "outputs": outs, "temporaries": temporaries,
-                "peak": args + outs + temporaries}
+        return self.lowered.memory_analysis()
 
 
 class CBackend:
@@ -71,85 +72,80 @@ class CBackend:
 
     def compile(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
                 require_inplace: bool = False) -> Executable:
-        if not self._has_compiler:
+        told, cache = fingerprint(jaxpr), program_cache()
+        key = None if told is None else told.key(donated, require_inplace)
+        if told is not None and key is not None:
+            known = lookup(cache, key, MANIFEST)
+            program = known and _loaded(jaxpr, told, *known)
+            if program is not None:
+                return CExecutable(jaxpr, donated, program)
+        made = self._made(jaxpr, donated, require_inplace, cache) if self._has_compiler else None
+        if made is None:
             return self._fallback.compile(jaxpr, donated, require_inplace)
-        simplified = simplify(jaxpr)
-        sizes = size_sources(simplified)
-        if sizes is None or not simplified.eqns or leaves_unsized(simplified, simplified.outvars):
-            # the runtime makes room for results before it runs a program that decides their sizes
-            return self._fallback.compile(jaxpr, donated, require_inplace)
-        names = {name: f"z[{k}]" for k, name in enumerate(sizes)}
-        graph = graph_of(simplified)
-        isa = host_isa()
+        executable, path = made
+        if told is not None and key is not None:
+            manifest = _manifest(executable.lowered, told)
+            if manifest is not None:
+                store(cache, key, manifest, path)
+        return executable
+
+    def _made(self, jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool,
+              cache: Cache) -> tuple[CExecutable, Path] | None:
+        """A program compiled now, or found by its C text; None where NumPy must evaluate."""
+        # later: most programs of most processes are in the cache
+        from functrans.lowering.c.lower import CompilerMissing, compiled, lower  # noqa: PLC0415
+
+        lowered = lower(jaxpr, donated)
+        if lowered is None:
+            return None
         try:
-            text = write_program(graph, isa, names, donated, sorted(simplified.decided_names))
-        except Unsupported:
-            return self._fallback.compile(jaxpr, donated, require_inplace)
-        if require_inplace and text.copied:
-            raise _copies_needed(text)
-        try:
-            path = load_or_compile([text.text], [*COMMON_FLAGS, *isa.flags], program_cache())
+            path = compiled(lowered, require_inplace, cache)
         except CompilerMissing as error:
             self._has_compiler = False
             warnings.warn(f"{error} Until then NumPy evaluates compiled functions, slowly.",
                           RuntimeWarning, stacklevel=2)
-            return self._fallback.compile(jaxpr, donated, require_inplace)
-        program = Program(
-            str(path), [spec(v.aval) for v in simplified.invars], text.constants,
-            [(*spec(a.aval), alias) for a, alias in zip(simplified.outvars, text.aliases)],
-            text.arena_bytes if isinstance(text.arena_bytes, int) else 0,
-            list(sizes.values()), text.libs,
-            [host_spec(call, simplified) for call in text.hosts], text.heavy,
-            tuple(sorted(a for a in text.aliases if a >= 0)))
-        return CExecutable(jaxpr, simplified, graph, text, program)
+            return None
+        text = lowered.text
+        arena = text.arena_bytes if isinstance(text.arena_bytes, int) else 0
+        program = _program(jaxpr, path, text.constants, text.aliases, arena, lowered.sizes,
+                           text.libs, lowered.hosts, text.heavy)
+        executable = CExecutable(jaxpr, donated, program)
+        executable.lowered = lowered
+        return executable, path
 
 
-def _copies_needed(text: ProgramText) -> BackendError:
-    tensor, reason = text.copied[0]
-    return BackendError(f"an update of a {tensor.dtype}{list(tensor.shape)} needs a copy.",
-                        where=tensor.source, why=f"{reason}.",
-                        fix="jit(f, donate_argnums=...) gives the program the memory of arguments "
-                            "that are not used again")
+def _program(jaxpr: Jaxpr, path: Path, constants: list[np.ndarray[Any, Any]], aliases: list[int],
+             arena: int, sizes: Sequence[Sequence[int]], libs: list[str],
+             hosts: list[tuple[Any, ...]], heavy: bool) -> Program:
+    return Program(
+        str(path), [spec(v.aval) for v in jaxpr.invars], constants,
+        [(*spec(a.aval), alias) for a, alias in zip(jaxpr.outvars, aliases, strict=True)], arena,
+        [(k, axis) for k, axis in sizes], libs, hosts, heavy,
+        tuple(sorted(a for a in aliases if a >= 0)))
 
 
-def spec(aval: Any) -> tuple[np.dtype[Any], tuple[int | None, ...]]:
-    """The dtype and shape of a value as the runtime takes them: None for a symbolic size."""
-    return aval.dtype, tuple([n if isinstance(n, int) else None for n in aval.shape])
+def _manifest(lowered: Lowered, told: Fingerprint) -> dict[str, Any] | None:
+    """What another process must know to run the program; None where it cannot know it.
+
+    Calls of Python are made from equations of the simplified jaxpr, and some constants by passes.
+    """
+    text = lowered.text
+    constants = list(map(constant_key, text.constants))
+    if text.hosts or not told.constants.keys() >= set(constants):
+        return None
+    return {"constants": constants, "aliases": text.aliases,
+            "arena": text.arena_bytes if isinstance(text.arena_bytes, int) else 0,
+            "sizes": list(map(list, lowered.sizes)), "libs": text.libs, "heavy": text.heavy}
 
 
-def size_sources(jaxpr: Jaxpr) -> dict[str, tuple[int, int]] | None:
-    """For every named size the input and axis that tell it; None when one is not told."""
-    found: dict[str, tuple[int, int]] = {}
-    for k, v in enumerate(jaxpr.invars):
-        for axis, n in enumerate(v.aval.shape):
-            if isinstance(n, Dim) and n.is_name:
-                found.setdefault(n.name, (k, axis))
-    return found if jaxpr.size_names - jaxpr.decided_names <= found.keys() else None
-
-
-def host_spec(call: HostCall, jaxpr: Jaxpr) -> tuple[Any, ...]:
-    """The callable of an equation that Python evaluates, with the types of its arrays."""
-    eqn = call.eqn
-    return (partial(_evaluate, eqn), [spec(a.aval) for a in eqn.invars],
-            [spec(v.aval) for v in eqn.outvars], not _keeps_arguments(eqn))
-
-
-def _evaluate(eqn: Equation, *arrays: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-    params: Mapping[str, Any] = eqn.params
-    if any(isinstance(n, Dim) for v in (*eqn.invars, *eqn.outvars) for n in v.aval.shape):
-        sizes = known_sizes([a.aval for a in eqn.invars], [x.shape for x in arrays])
-        params = {k: substitute(v, sizes) for k, v in params.items()}
-    halves = eqn.primitive.widens_halves and any(dtypes.is_half(a.aval.dtype) for a in eqn.invars)
-    with np.errstate(all="ignore"):
-        out = (eqn.primitive.run if halves else eqn.primitive.evaluate)(*arrays, **params)
-    outs = out if eqn.primitive.multiple_results else [out]
-    return [np.asarray(o, v.aval.dtype) for o, v in zip(outs, eqn.outvars, strict=True)]
-
-
-def _keeps_arguments(eqn: Equation) -> bool:
-    """Whether user code sees the arguments, and may keep them."""
-    return "callback" in eqn.params or any(
-        map(_keeps_arguments, (e for body in subjaxprs(eqn) for e in body.eqns)))
-
-
-register_backend(CBackend())
+def _loaded(jaxpr: Jaxpr, told: Fingerprint, manifest: dict[str, Any],
+            path: Path) -> Program | None:
+    """The program that a manifest describes; None where the two do not fit together."""
+    inputs = len(jaxpr.invars)
+    aliases, sizes, keys = manifest["aliases"], manifest["sizes"], manifest["constants"]
+    if len(aliases) != len(jaxpr.outvars) or not all(-1 <= a < inputs for a in aliases) \
+            or not all(len(at) == 2 and 0 <= at[0] < inputs for at in sizes) \
+            or not told.constants.keys() >= set(keys):
+        return None
+    return _program(jaxpr, path, [told.constants[key] for key in keys], aliases,
+                    manifest["arena"], sizes, manifest["libs"], [], manifest["heavy"])

@@ -14,38 +14,42 @@ import os
 import stat
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache as memoized
 from pathlib import Path
 from typing import Final
 
 from functrans.core.errors import BackendError
-from functrans.lowering.c.toolchain import compile_shared, compiler_identity, unique_name
 
 try:  # as `random` does: hashlib brings OpenSSL, 3 ms of a program's first result
     from _blake2 import blake2b
 except ImportError:
     from hashlib import blake2b
 
-__all__ = ["Cache", "digest", "load_or_compile", "program_cache"]
+__all__ = ["FORMAT", "Cache", "digest", "program_cache", "unique_name"]
 
 LIMIT_BYTES: Final = 512 * 2**20
 FORMAT: Final = "2"
 """Changes with the format of entries and with the interface between programs and the runtime."""
 HASH_BYTES: Final = 32
-SUFFIXES: Final = (".so", ".json")
+SUFFIXES: Final = (".so", ".manifest")
 STALE_SECONDS: Final = 3600.0
 """Temporary files older than this were left by a process that was killed."""
 
 
-def digest(*parts: str) -> str:
+def digest(*parts: str | bytes) -> str:
     """A key for texts, of which none can be mistaken for another: 64 hexadecimal digits."""
     h = blake2b(digest_size=HASH_BYTES)
     for part in parts:
-        data = part.encode()
+        data = part.encode() if isinstance(part, str) else part
         h.update(b"%d:" % len(data))
         h.update(data)
     return str(h.hexdigest())
+
+
+def unique_name(kind: str) -> str:
+    """A name for a temporary file or folder that no other process or thread uses."""
+    return f".{kind}-{os.getpid()}-{os.urandom(6).hex()}"
 
 
 class Cache:
@@ -268,15 +272,3 @@ def program_cache() -> Cache:
 @memoized
 def _cache_in(base: str) -> Cache:
     return Cache(Path(base) / "functrans" if os.path.isabs(base) else None)
-
-
-def load_or_compile(sources: Sequence[str], flags: Sequence[str], cache: Cache) -> Path:
-    """The shared object of some C texts, from the cache or compiled now.
-
-    Raises CompilerMissing and CompilerError.
-    """
-    key = digest(FORMAT, os.uname().machine, compiler_identity(), *flags, "", *sources)
-    found = cache.find(key)
-    if found is not None:
-        return found
-    return cache.add(key, lambda path: compile_shared(sources, flags, path))

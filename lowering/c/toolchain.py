@@ -23,10 +23,10 @@ from functools import cache
 from pathlib import Path
 
 from functrans.core.errors import BackendError
+from functrans.lowering.c.cache import unique_name
 from functrans.lowering.c.processes import Children
 
-__all__ = ["CompilerError", "CompilerMissing", "compile_shared", "compiler", "compiler_identity",
-           "unique_name"]
+__all__ = ["CompilerError", "CompilerMissing", "compile_shared", "compiler", "compiler_identity"]
 
 # Programs are position independent, need no unwinding, and nothing of the C library but what the
 # process has already.
@@ -105,11 +105,6 @@ def compile_shared(sources: Sequence[str], flags: Sequence[str], destination: Pa
             except _Failed as failed:
                 raise _explained(failed, sources, destination.parent) from None
         os.replace(job.program, destination)
-
-
-def unique_name(kind: str) -> str:
-    """A name for a temporary file or folder that no other process or thread uses."""
-    return f".{kind}-{os.getpid()}-{os.urandom(6).hex()}"
 
 
 @dataclass(frozen=True)

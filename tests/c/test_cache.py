@@ -11,9 +11,9 @@ import threading
 
 import pytest
 
-from functrans.lowering.c import cache as cache_module
-from functrans.lowering.c import manifests
-from functrans.lowering.c.cache import Cache, digest, load_or_compile, program_cache
+from functrans.lowering.c import objects
+from functrans.lowering.c.cache import Cache, digest, program_cache
+from functrans.lowering.c.objects import load_or_compile
 
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler")
@@ -230,7 +230,7 @@ def test_compiled_once(cache, monkeypatch):
     path = load_or_compile([SOURCE], ["-O1"], cache)
     assert ctypes.CDLL(str(path)).f() == 7  # the hash behind it does not matter
     assert load_or_compile([SOURCE], ["-O2"], cache) != path
-    monkeypatch.setattr(cache_module, "compile_shared", None)
+    monkeypatch.setattr(objects, "compile_shared", None)
     assert load_or_compile([SOURCE], ["-O1"], cache) == path
     assert load_or_compile([SOURCE], ["-O1"], reopened(cache)) == path
 
@@ -246,7 +246,8 @@ def test_corrupt_programs_are_compiled_again(cache):
 TWO = """
 import ctypes, sys
 from pathlib import Path
-from functrans.lowering.c.cache import Cache, load_or_compile
+from functrans.lowering.c.cache import Cache
+from functrans.lowering.c.objects import load_or_compile
 print("ready", flush=True)
 sys.stdin.readline()
 cache = Cache(Path(sys.argv[1]))
@@ -284,38 +285,3 @@ def test_threads_compile_the_same_program(cache):
     for thread in threads:
         thread.join()
     assert len(found) == 8 and len(set(found)) == 1
-
-
-# --- manifests
-
-MANIFEST = {"outputs": [["float32", [8, None]]], "arena": 64, "libs": []}
-SCHEMA = {"outputs": [[(str, [(int, None)])]], "arena": int, "libs": [str]}
-
-
-def test_a_manifest_leads_to_its_program(cache):
-    path = cache.add(KEY, Maker())
-    manifests.store(cache, "b" * 64, MANIFEST, path)
-    assert manifests.lookup(reopened(cache), "b" * 64, SCHEMA) == (MANIFEST, path)
-    assert manifests.lookup(cache, "c" * 64, SCHEMA) is None
-    path.unlink()
-    assert manifests.lookup(cache, "b" * 64, SCHEMA) is None
-
-
-@pytest.mark.parametrize("change", [
-    {"arena": 64.0}, {"arena": True}, {"arena": None}, {"libs": "x"}, {"libs": [1]}, {"extra": 1},
-    {"outputs": [["float32", [8, "n"]]]}, {"outputs": {}},
-])
-def test_an_unexpected_manifest_is_a_miss(cache, change):
-    path = cache.add(KEY, Maker())
-    manifests.store(cache, "b" * 64, {**MANIFEST, **change}, path)
-    assert manifests.lookup(cache, "b" * 64, SCHEMA) is None
-
-
-@pytest.mark.parametrize("text", [
-    b"", b"{", b"null", b"[]", b'{"format":"0"}', b"[" * 100_000,
-    b'{"format":"0","object":"' + KEY.encode() + b'","program":{}}',
-    b'{"format":"2","object":"../../evil","program":{}}',
-])
-def test_sealed_nonsense_is_a_miss(cache, text):
-    cache.write(f"{KEY}.json", text)
-    assert manifests.lookup(cache, KEY, {}) is None

@@ -1,0 +1,132 @@
+"""From a jaxpr to what its program is made of: C text, constants and calls of Python.
+
+Imported by the first program that the disk cache does not know: the passes, the rules, the schedule
+and the writers of C take 30 ms to import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from functrans.core import dtypes
+from functrans.core.dims import Dim, Size
+from functrans.core.errors import BackendError
+from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
+from functrans.core.sizes import known_sizes, substitute
+from functrans.lowering.analysis import cost_of, memory_of
+from functrans.lowering.c.cache import Cache
+from functrans.lowering.c.decided import Unsupported
+from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
+from functrans.lowering.c.objects import load_or_compile
+from functrans.lowering.c.program import ProgramText, write_program
+from functrans.lowering.c.specs import spec
+from functrans.lowering.c.toolchain import CompilerMissing
+from functrans.lowering.graph import graph_of
+from functrans.lowering.loops.call import HostCall
+from functrans.lowering.passes.pipeline import simplify
+from functrans.primitives.control_flow.bodies import leaves_unsized
+
+__all__ = ["CompilerMissing", "Lowered", "compiled", "lower"]
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A program as text, and the inputs and axes that tell its symbolic sizes."""
+
+    simplified: Jaxpr
+    text: ProgramText
+    sizes: list[tuple[int, int]]
+
+    @property
+    def hosts(self) -> list[tuple[Any, ...]]:
+        return [host_spec(call) for call in self.text.hosts]
+
+    def as_text(self) -> str:
+        """The simplified jaxpr, what was not fused and why, and the C program."""
+        notes = [f"{n.source or 'somewhere'}: {n.tensor} is computed apart: {n.reason}"
+                 for schedule in self.text.schedules for n in schedule.notes]
+        return "\n".join([str(self.simplified), "", *notes, "", self.text.text])
+
+    def cost_analysis(self) -> dict[str, Size]:
+        return cost_of(self.simplified)
+
+    def memory_analysis(self) -> dict[str, Size]:
+        known = memory_of(self.simplified)
+        args, outs = known["arguments"], known["outputs"]
+        temporaries = self.text.arena_bytes
+        return {"arguments": args, "outputs": outs, "temporaries": temporaries,
+                "peak": args + outs + temporaries}
+
+
+def lower(jaxpr: Jaxpr, donated: frozenset[int]) -> Lowered | None:
+    """The program of a jaxpr; None where the runtime could not run it."""
+    simplified = simplify(jaxpr)
+    sizes = size_sources(simplified)
+    if sizes is None or not simplified.eqns or leaves_unsized(simplified, simplified.outvars):
+        # the runtime makes room for results before it runs a program that decides their sizes
+        return None
+    names = {name: f"z[{k}]" for k, name in enumerate(sizes)}
+    try:
+        text = write_program(graph_of(simplified), host_isa(), names, donated,
+                             sorted(simplified.decided_names))
+    except Unsupported:
+        return None
+    return Lowered(simplified, text, list(sizes.values()))
+
+
+def compiled(lowered: Lowered, require_inplace: bool, cache: Cache) -> Path:
+    """The shared object of a program. Raises CompilerMissing, and BackendError where
+    `require_inplace` is asked for and an update needs a copy."""
+    if require_inplace and lowered.text.copied:
+        raise _copies_needed(lowered.text)
+    return load_or_compile([lowered.text.text], [*COMMON_FLAGS, *host_isa().flags], cache)
+
+
+def _copies_needed(text: ProgramText) -> BackendError:
+    tensor, reason = text.copied[0]
+    return BackendError(f"an update of a {tensor.dtype}{list(tensor.shape)} needs a copy.",
+                        where=tensor.source, why=f"{reason}.",
+                        fix="jit(f, donate_argnums=...) gives the program the memory of arguments "
+                            "that are not used again")
+
+
+def size_sources(jaxpr: Jaxpr) -> dict[str, tuple[int, int]] | None:
+    """For every named size the input and axis that tell it; None when one is not told."""
+    found: dict[str, tuple[int, int]] = {}
+    for k, v in enumerate(jaxpr.invars):
+        for axis, n in enumerate(v.aval.shape):
+            if isinstance(n, Dim) and n.is_name:
+                found.setdefault(n.name, (k, axis))
+    return found if jaxpr.size_names - jaxpr.decided_names <= found.keys() else None
+
+
+def host_spec(call: HostCall) -> tuple[Any, ...]:
+    """The callable of an equation that Python evaluates, with the types of its arrays."""
+    eqn = call.eqn
+    return (partial(_evaluate, eqn), [spec(a.aval) for a in eqn.invars],
+            [spec(v.aval) for v in eqn.outvars], not _keeps_arguments(eqn))
+
+
+def _evaluate(eqn: Equation, *arrays: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    params: Mapping[str, Any] = eqn.params
+    if any(isinstance(n, Dim) for v in (*eqn.invars, *eqn.outvars) for n in v.aval.shape):
+        sizes = known_sizes([a.aval for a in eqn.invars], [x.shape for x in arrays])
+        params = {k: substitute(v, sizes) for k, v in params.items()}
+    halves = eqn.primitive.widens_halves and any(dtypes.is_half(a.aval.dtype) for a in eqn.invars)
+    with np.errstate(all="ignore"):
+        out = (eqn.primitive.run if halves else eqn.primitive.evaluate)(*arrays, **params)
+    outs = out if eqn.primitive.multiple_results else [out]
+    return [np.asarray(o, v.aval.dtype) for o, v in zip(outs, eqn.outvars, strict=True)]
+
+
+def _keeps_arguments(eqn: Equation) -> bool:
+    """Whether user code sees the arguments, and may keep them."""
+    return "callback" in eqn.params or any(
+        map(_keeps_arguments, (e for body in subjaxprs(eqn) for e in body.eqns)))
+
