@@ -53,41 +53,63 @@ INL F erfc_V(F x) {
   y = select_V(lt_V(x, splat_V(0.0f)), splat_V(2.0f) - y, y);
   return select_V(lt_V(a, splat_V(0.9f)), fma_V(-x, erf_small_V(x * x), one - x), y);
 }
-//: erf_inv_V needs fma_V select_V splat_V lt_V gt_V eq_V copysign_V log_V sqrt_V
-/* x times a polynomial in x^2 < 1/2, in w = -log(1 - x^2) < 5 or in sqrt w (the last two variables
-   are those of M. Giles, "Approximating the erfinv function", GPU Computing Gems 2, 2011); its last
-   step i v + c without rounding. The centres make c nearly a float */
+//: log1p_giles_V needs fma_V splat_V
+/* log(1 + t) for |t| < sqrt(2) - 1: t - t^2/2 + t^3 P(t)/Q(t), with the coefficients of Cephes */
+INL F log1p_giles_V(F t) {
+  F p = splat_V(4.5270000862445199635215e-5f);
+  p = fma_V(p, t, splat_V(4.9854102823193375972212e-1f));
+  p = fma_V(p, t, splat_V(6.5787325942061044846969f));
+  p = fma_V(p, t, splat_V(29.911919328553073277375f));
+  p = fma_V(p, t, splat_V(60.949667980987787057556f));
+  p = fma_V(p, t, splat_V(57.112963590585538103336f));
+  p = fma_V(p, t, splat_V(20.039553499201281259648f));
+  F q = t + splat_V(15.062909083469192043167f);
+  q = fma_V(q, t, splat_V(83.047565967967209469434f));
+  q = fma_V(q, t, splat_V(221.76239823732856465394f));
+  q = fma_V(q, t, splat_V(309.09872225312059774938f));
+  q = fma_V(q, t, splat_V(216.42788614495947685003f));
+  q = fma_V(q, t, splat_V(60.118660497603840919306f));
+  F square = t * t;
+  return t + fma_V(splat_V(-0.5f), square, t * square * (p / q));
+}
+//: log_giles_V needs fma_V splat_V select_V lt_V bits_V float_V fromint_V splati_V
+/* log v for normal v in (0, 1]: v = 2^e m with m in [sqrt(1/2), sqrt(2)), x = m - 1 */
+INL F log_giles_V(F v) {
+  I bits = bits_V(v);
+  F half = float_V((bits & 0x007fffff) | 0x3f000000), zero = splat_V(0.0f);
+  M low = lt_V(half, splat_V(0.70710678f));
+  F e = fromint_V((bits >> 23) - 126) - select_V(low, splat_V(1.0f), zero);
+  F x = (half - splat_V(1.0f)) + select_V(low, half, zero);
+  F square = x * x, cube = square * x;
+  F a = fma_V(fma_V(splat_V(7.0376836292e-2f), x, splat_V(-1.1514610310e-1f)), x,
+              splat_V(1.1676998740e-1f));
+  F b = fma_V(fma_V(splat_V(-1.2420140846e-1f), x, splat_V(1.4249322787e-1f)), x,
+              splat_V(-1.6668057665e-1f));
+  F c = fma_V(fma_V(splat_V(2.0000714765e-1f), x, splat_V(-2.4999993993e-1f)), x,
+              splat_V(3.3333331174e-1f));
+  F tail = fma_V(fma_V(fma_V(a, cube, b), cube, c), cube, e * splat_V(-2.12194440e-4f));
+  return fma_V(e, splat_V(0.693359375f), fma_V(splat_V(-0.5f), square, x) + tail);
+}
+//: erf_inv_V needs fma_V splat_V select_V lt_V gt_V eq_V sqrt_V log1p_giles_V log_giles_V
+/* M. Giles, "Approximating the erfinv function", GPU Computing Gems 2, 2011. Every operation is
+   that of the eager erf_inv (csrc/erf_inv_float.cpp), in its order: normal samples of compiled
+   programs are those of eager ones to the last bit */
 INL F erf_inv_V(F x) {
-  F z = x * x, w = -log_V(fma_V(-x, x, splat_V(1.0f)));
-  F u = w - 0x1.5p+1f, s = sqrt_V(w) - 0x1.76p+1f;
-  F ix = z * z;
-  F i = splat_V(0x1.e28f86p-2f); i = fma_V(i, ix, splat_V(0x1.1351fap-1f));
-  i = fma_V(i, ix, splat_V(0x1.97339ap-4f)); i = fma_V(i, ix, splat_V(0x1.64a9bcp-4f));
-  i = fma_V(i, ix, splat_V(0x1.db2a1ep-3f));
-  F io = splat_V(-0x1.55fb0ep-1f); io = fma_V(io, ix, splat_V(-0x1.43697cp-3f));
-  io = fma_V(io, ix, splat_V(0x1.dd565p-5f)); io = fma_V(io, ix, splat_V(0x1.0531bap-3f));
-  i = fma_V(io, z, i);
-  F jx = u * u;
-  F j = splat_V(-0x1.0be746p-27f); j = fma_V(j, jx, splat_V(0x1.fc81c2p-22f));
-  j = fma_V(j, jx, splat_V(-0x1.ee4d24p-18f)); j = fma_V(j, jx, splat_V(-0x1.2c080ep-10f));
-  j = fma_V(j, jx, splat_V(0x1.f6dd1ep-3f));
-  F jo = splat_V(0x1.a20adep-27f); jo = fma_V(jo, jx, splat_V(-0x1.97605cp-19f));
-  jo = fma_V(jo, jx, splat_V(0x1.c1b262p-13f)); jo = fma_V(jo, jx, splat_V(-0x1.2f3872p-8f));
-  j = fma_V(jo, u, j);
-  F kx = s * s;
-  F k = splat_V(0x1.7d7694p-13f); k = fma_V(k, kx, splat_V(0x1.83c308p-14f));
-  k = fma_V(k, kx, splat_V(-0x1.179e28p-8f)); k = fma_V(k, kx, splat_V(-0x1.3c4646p-7f));
-  k = fma_V(k, kx, splat_V(0x1.000324p+0f));
-  F ko = splat_V(-0x1.d8b85p-16f); ko = fma_V(ko, kx, splat_V(-0x1.a39bfcp-12f));
-  ko = fma_V(ko, kx, splat_V(0x1.85fcdap-10f)); ko = fma_V(ko, kx, splat_V(0x1.d8f96ap-8f));
-  ko = fma_V(ko, kx, splat_V(0x1.779c96p-7f));
-  k = fma_V(ko, s, k);
-  M inner = lt_V(z, splat_V(0.5f)), tail = gt_V(w, splat_V(5.0f));
-  F v = select_V(inner, z, select_V(tail, s, u));
-  i = select_V(inner, i, select_V(tail, k, j));
-  F c = select_V(tail, splat_V(0x1.609cb6p+1f), splat_V(0x1.883c68p+0f));
-  c = select_V(inner, splat_V(0x1.c5bf8ap-1f), c);
-  F p = fma_V(i, v, c), y = fma_V(x, p, x * fma_V(i, v, c - p));
-  M one = eq_V(z, splat_V(1.0f));
-  return select_V(one, copysign_V(splat_V(__builtin_inff()), x), y);
+  F t = splat_V(0.0f) - x * x, v = t + splat_V(1.0f), least = splat_V(1.17549435e-38f);
+  F far = log_giles_V(select_V(gt_V(v, least), v, least));
+  F l = select_V(gt_V(t, splat_V(-0.41421356f)), log1p_giles_V(t), far);
+  M central = gt_V(l, splat_V(-5.0f));
+  F w = select_V(central, splat_V(-2.5f) - l, sqrt_V(splat_V(0.0f) - l) - splat_V(3.0f));
+  F p = select_V(central, splat_V(2.81022636e-08f), splat_V(-0.000200214257f));
+  p = fma_V(p, w, select_V(central, splat_V(3.43273939e-07f), splat_V(0.000100950558f)));
+  p = fma_V(p, w, select_V(central, splat_V(-3.5233877e-06f), splat_V(0.00134934322f)));
+  p = fma_V(p, w, select_V(central, splat_V(-4.39150654e-06f), splat_V(-0.00367342844f)));
+  p = fma_V(p, w, select_V(central, splat_V(0.00021858087f), splat_V(0.00573950773f)));
+  p = fma_V(p, w, select_V(central, splat_V(-0.00125372503f), splat_V(-0.0076224613f)));
+  p = fma_V(p, w, select_V(central, splat_V(-0.00417768164f), splat_V(0.00943887047f)));
+  p = fma_V(p, w, select_V(central, splat_V(0.246640727f), splat_V(1.00167406f)));
+  p = fma_V(p, w, select_V(central, splat_V(1.50140941f), splat_V(2.83297682f)));
+  p = select_V(eq_V(t, splat_V(-1.0f)), splat_V(__builtin_inff()), p);
+  p = select_V(lt_V(t, splat_V(-1.0f)), splat_V(__builtin_nanf("")), p);
+  return x * p;
 }
