@@ -73,11 +73,11 @@ def widest(bodies: Sequence[Jaxpr]) -> int | None:
     most = 1
     for body in bodies:
         for eqn in body.eqns:
-            sizes = [v.aval.size for v in eqn.outvars]
-            inner = widest(list(subjaxprs(eqn)))
-            if inner is None or any(not isinstance(n, int) for n in sizes):
-                return None
-            most = max(most, inner, *sizes)
+            sizes = [widest(list(subjaxprs(eqn))), *(v.aval.size for v in eqn.outvars)]
+            for n in sizes:
+                if not isinstance(n, int):
+                    return None
+                most = max(most, n)
     return most
 
 
