@@ -72,7 +72,7 @@ INL F log1p_giles_V(F t) {
   F square = t * t;
   return t + fma_V(splat_V(-0.5f), square, t * square * (p / q));
 }
-//: log_giles_V needs fma_V splat_V select_V lt_V bits_V float_V fromint_V splati_V
+//: log_giles_V needs fma_V splat_V select_V lt_V bits_V float_V fromint_V
 /* log v for normal v in (0, 1]: v = 2^e m with m in [sqrt(1/2), sqrt(2)), x = m - 1 */
 INL F log_giles_V(F v) {
   I bits = bits_V(v);

@@ -45,9 +45,9 @@ INL F log1p_plus_V(F x, F lo, F k) {
   I b = bits_V(x + 1.0f) - 0x3f2aaaab;
   F n = fromint_V(b >> 23), s = float_V(0x40800000 - (b & (-0x7fffffff - 1 >> 8)));
   F f = fma_V(x * 0.25f, s, fma_V(s, splat_V(0.25f), splat_V(-1.0f)));
-  F y = f + fma_V(log_mantissa_V(f), f * f, lo * (s * 0.25f));
   n = n + k;
-  return fma_V(n, splat_V(0x1.62e43p-1f), fma_V(n, splat_V(-0x1.05c61p-29f), y));
+  F low = fma_V(n, splat_V(-0x1.05c61p-29f), lo * (s * 0.25f));
+  return fma_V(n, splat_V(0x1.62e43p-1f), f + fma_V(log_mantissa_V(f), f * f, low));
 }
 //: log1p_V needs select_V splat_V lt_V gt_V eq_V abs_V log1p_plus_V
 INL F log1p_V(F x) {
@@ -74,8 +74,9 @@ INL F asinh_V(F x) {
 INL F acosh_V(F x) {
   F t = x - 1.0f;
   M big = gt_V(x, splat_V(0x1p30f));
-  F zero = splat_V(0.0f), v = sqrt_V(fma_V(t, t, t + t));
-  F u = select_V(big, x, t + v), lo = select_V(big, zero, t - (u - v));
+  F zero = splat_V(0.0f), w = fma_V(t, t, t + t), v = sqrt_V(w), u = select_V(big, x, t + v);
+  F rest = fma_V(-v, v, w) / (v + v + 0x1p-100f);   /* of the root; 0 for x = 1 */
+  F lo = select_V(big, zero, (t - (u - v)) + rest);
   F y = log1p_plus_V(u, lo, select_V(big, splat_V(1.0f), zero));
   y = select_V(lt_V(x, splat_V(__builtin_inff())), y, x);
   return select_V(lt_V(x, splat_V(1.0f)), splat_V(__builtin_nanf("")), y);

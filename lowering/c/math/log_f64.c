@@ -77,8 +77,9 @@ INL F asinh_V(F x) {
 INL F acosh_V(F x) {
   F t = x - 1.0;
   M big = gt_V(x, splat_V(0x1p60));
-  F zero = splat_V(0.0), v = sqrt_V(fma_V(t, t, t + t));
-  F u = select_V(big, x, t + v), lo = select_V(big, zero, t - (u - v));
+  F zero = splat_V(0.0), w = fma_V(t, t, t + t), v = sqrt_V(w), u = select_V(big, x, t + v);
+  F rest = fma_V(-v, v, w) / (v + v + 0x1p-100);   /* of the root; 0 for x = 1 */
+  F lo = select_V(big, zero, (t - (u - v)) + rest);
   F y = log1p_plus_V(u, lo, select_V(big, splat_V(1.0), zero));
   y = select_V(lt_V(x, splat_V(__builtin_inf())), y, x);
   return select_V(lt_V(x, splat_V(1.0)), splat_V(__builtin_nan("")), y);
