@@ -15,7 +15,7 @@ With `total`, the rows are pieces of one long line of so many elements, and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +25,7 @@ from functrans.lowering.loops.expr import Builder, Expr, NotHere, Range
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, Quotient, Remainder, unflatten
 from functrans.lowering.loops.tensor import Map, Reduce, Scatter, Tensor
 
-__all__ = ["Domain", "Kernel", "Member", "accesses", "reached"]
+__all__ = ["Domain", "Kernel", "Member", "accesses", "reached", "stages_of"]
 
 
 @dataclass(frozen=True)
@@ -186,6 +186,25 @@ def reached(roots: Iterable[Expr]) -> list[Expr]:
             stack.extend((a, False) for a in e.args)
             stack.extend((a, False) for a in computed_in(e))
     return order
+
+
+def stages_of(kernel: Kernel, elements: Mapping[Tensor, Expr]) -> dict[Tensor, int]:
+    """The number of the loop over a row in which each member is computed.
+
+    What reads a reduction along the row comes in a loop after the one that folds it.
+    """
+    stages: dict[Tensor, int] = {}
+    levels: dict[Expr, int] = {}
+    for m in kernel.members:
+        element = elements[m.tensor]
+        for e in reached([element]):
+            if e.op == "local":
+                levels[e] = stages[e.aux] + (kernel.role(e.aux) == "fold_row")
+            elif e not in levels:
+                parts = computed_in(e) if e.op in ("load", "index") else e.args
+                levels[e] = max((levels[a] for a in parts), default=0)
+        stages[m.tensor] = levels[element]
+    return stages
 
 
 def computed_in(e: Expr) -> list[Expr]:
