@@ -31,7 +31,7 @@ LEAST_BYTES = 128 << 10
 # ... and of one block: more does not stay in the second-level cache of a core (1 MB). Then rows are
 # split further where that is possible, into at least LEAST_BLOCK_ROWS, for which the library packs
 # the other operand again; far beyond it there is no chain.
-BLOCK_BYTES, LEAST_BLOCK_ROWS, MOST_BLOCK_BYTES = 512 << 10, 64, 8 << 20
+BLOCK_BYTES, LEAST_BLOCK_ROWS, MOST_BLOCK_BYTES = 512 << 10, 128, 8 << 20
 # Kernels that read by transposed tiles begin at rows that are multiples of a tile.
 TILE_ROWS = 64
 
@@ -119,6 +119,7 @@ class _Former:
                 continue
             if after and after[-1] is step:
                 later.update(self.made[id(step)])
+        self.notes.extend(refusals)
         chain, apart = self._pruned(chain)
         before = [s for s in self.steps[first:end] if s in before or s in apart]
         inner = self._inner(chain)
@@ -133,7 +134,6 @@ class _Former:
             note = "no chain with what reads it: a block would not stay in the cache"
             self.notes.append(Note(start.results[0], start.source, note))
             return
-        self.notes.extend(refusals)
         reads = dict.fromkeys(t for s in chain for t in self.reads[id(s)])
         all_made = [t for s in chain for t in self.made[id(s)]]
         joined = Chain([suited(s, count) for s in chain], count, inner,
