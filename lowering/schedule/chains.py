@@ -69,6 +69,8 @@ class _Former:
         self.steps = list(schedule.steps)
         self.outputs = set(outputs)
         self.notes = list(schedule.notes)
+        # made in the chain that is being formed, but not block by block
+        self.spread: set[Tensor] = set()
         self.reads = {id(s): self._reads(s) for s in self.steps}
         self.made = {id(s): self._made(s) for s in self.steps}
 
@@ -97,6 +99,7 @@ class _Former:
         count = start.fields["batch0"] * start.fields["batch1"]
         if not isinstance(count, int) or count < LEAST_BLOCKS or not self._fits(start, count, {}):
             return
+        self.spread = {start.results[0]} if _is_spread(start, count) else set()
         chain, before, after = [start], list[Step](), list[Step]()
         made, later = set(self.made[id(start)]), set[Tensor]()
         end = first + 1
@@ -112,6 +115,8 @@ class _Former:
             elif joins and self._fits(step, count, made, refusals):
                 chain.append(step)
                 made.update(self.made[id(step)])
+                if _is_spread(step, count):
+                    self.spread.update(step.results)  # type: ignore[union-attr]
             elif reads & made:
                 after.append(step)
             else:
@@ -187,6 +192,9 @@ class _Former:
     def _fits(self, step: Step, count: int, made: Collection[Tensor],
               refusals: list[Note] | None = None) -> bool:
         try:
+            for t in self.reads[id(step)]:
+                if t in self.spread:
+                    raise _Refused(f"{t} is read from other blocks too")
             if isinstance(step, Gemm):
                 _check_gemm(step, count, made)
             kernel = step.kernel if isinstance(step, Fused) else suited(step, count)
@@ -252,20 +260,35 @@ def _check_gemm(gemm: Gemm, count: int, made: Collection[Tensor]) -> None:
         raise _Refused("its rows are not split in the same blocks")
     pieces = count // batch
     a, b = gemm.operands[:2]
+    if pieces > 1 and f["m"] // pieces < LEAST_BLOCK_ROWS:
+        raise _Refused("a block would have few rows")
     if b in made and pieces > 1:
         raise _Refused(f"{b} is needed as a whole")
     for name, t, offset, rows, columns in (
             ("a", a, gemm.a_offset, f["m"] // pieces, f["k"]),
             ("b", b, gemm.b_offset, f["k"], f["n"])):
-        if t not in made:
-            continue
-        block, row, column = _per_block(t, count), f[f"{name}_row"], f[f"{name}_col"]
-        inside = (rows - 1) * row + (columns - 1) * column < block and min(row, column) >= 0
-        stepped = (f["batch1"] == 1 or f[f"{name}_batch1"] == block * pieces) and (
-            f["batch0"] == 1 or f[f"{name}_batch0"] == f["batch1"] * block * pieces) and (
-            pieces == 1 or rows * row == block)
-        if offset != 0 or not inside or not stepped:
+        if t in made and (offset != 0 or not _in_block(gemm, name, t, count, rows, columns)):
             raise _Refused(f"{t} is read from other blocks too")
+
+
+def _in_block(gemm: Gemm, name: str, t: Tensor, count: int, rows: Size, columns: Size) -> bool:
+    """Whether the part of an operand that belongs to a block is the block of that number."""
+    f = gemm.fields
+    block, row, column = _per_block(t, count), f[f"{name}_row"], f[f"{name}_col"]
+    pieces = count // (f["batch0"] * f["batch1"])
+    inside = (rows - 1) * row + (columns - 1) * column < block and min(row, column) >= 0
+    return inside and (f["batch1"] == 1 or f[f"{name}_batch1"] == block * pieces) and (
+        f["batch0"] == 1 or f[f"{name}_batch0"] == f["batch1"] * block * pieces) and (
+        pieces == 1 or rows * row == block)
+
+
+def _is_spread(step: Step, count: int) -> bool:
+    """Whether a step writes to other places than the block of what it makes."""
+    if not isinstance(step, Gemm) or isinstance(step, Fused):
+        return False
+    f = step.fields
+    pieces = count // (f["batch0"] * f["batch1"])
+    return not _in_block(step, "c", step.results[0], count, f["m"] // pieces, f["n"])
 
 
 def _per_block(t: Tensor, count: Size) -> Size:

@@ -91,7 +91,7 @@ def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],
         raise _Refused("its elements go to computed places")
     if (isinstance(n, int) and n < LEAST_ROW) or (isinstance(m * n, int) and m * n < LEAST_TILE):
         raise _Refused("the product is small")
-    work = m * n * k
+    work = batch * m * n * k
     if isinstance(work, int) and work < SERIAL_WORK and not (
             isinstance(batch * m * n, int) and batch * m * n < SERIAL_ELEMENTS):
         raise _Refused("the product is too small for several threads, the kernel is not")

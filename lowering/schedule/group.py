@@ -61,6 +61,9 @@ class _Scheduler:
         self.made_in: dict[Tensor, int] = {}
         self.loads: list[set[Tensor]] = []
         self.notes: list[Note] = []
+        self.natures: dict[Tensor, Nature] = {}
+        self.tried: set[tuple[Tensor, int]] = set()
+        self.gone: set[int] = set()
 
     def is_stored(self, tensor: Tensor) -> bool:
         return isinstance(tensor, Stored) or tensor in self.roots
@@ -79,6 +82,7 @@ class _Scheduler:
                 self.ensure(item, done)
         for t in self.outputs:
             self.ensure(t, done)
+        self._reunite()
         return Schedule(self.steps, self._escaping(), self.notes)
 
     def ensure(self, root: Tensor, done: set[Tensor]) -> None:
@@ -87,11 +91,19 @@ class _Scheduler:
         done.add(root)
         if isinstance(root.size, int) and root.size == 0:
             return  # nothing to compute
-        nature = nature_of(root, self.is_stored)
-        first = max((self.made_in.get(t, -1) for t in nature.reads), default=-1)
-        for k in self._candidates(root, nature, first):
+        self.natures[root] = nature = nature_of(root, self.is_stored)
+        if self._placed(root, nature, len(self.steps)):
+            return
+        self.made_in[root] = len(self.steps)
+        self.steps.append(Kernel(nature.domain, [Member(root, nature.role)]))
+        self.loads.append(set(nature.reads))
+
+    def _placed(self, root: Tensor, nature: Nature, before: int) -> bool:
+        """Whether root is computed in one of the kernels before a step from now on."""
+        for k in self._candidates(root, nature, before):
             kernel = self.steps[k]
             assert isinstance(kernel, Kernel)
+            self.tried.add((root, k))
             try:
                 self.steps[k] = self._joined(kernel, root, nature)
             except Refused as refusal:
@@ -99,17 +111,30 @@ class _Scheduler:
                 continue
             self.made_in[root] = k
             self.loads[k] |= nature.reads
-            return
-        self.made_in[root] = len(self.steps)
-        self.steps.append(Kernel(nature.domain, [Member(root, nature.role)]))
-        self.loads.append(set(nature.reads))
+            return True
+        return False
 
-    def _candidates(self, root: Tensor, nature: Nature, first: int) -> list[int]:
+    def _reunite(self) -> None:
+        """Single roots join kernels that have come to read the same after them.
+
+        The sum of a cotangent over rows comes before the rows are read for a gradient.
+        """
+        for k, step in enumerate(self.steps):
+            if isinstance(step, Kernel) and len(step.members) == 1:
+                root = step.members[0].tensor
+                if self._placed(root, self.natures[root], k):
+                    self.gone.add(k)
+        self.steps = [step for k, step in enumerate(self.steps) if k not in self.gone]
+
+    def _candidates(self, root: Tensor, nature: Nature, before: int) -> list[int]:
         """Kernels that root may join, those that share most with it first."""
         if isinstance(root, Scatter):
             return []
+        first = max((self.made_in.get(t, -1) for t in nature.reads), default=-1)
         found = []
-        for k in range(max(first, 0), len(self.steps)):
+        for k in range(max(first, 0), before):
+            if (root, k) in self.tried or k in self.gone:
+                continue
             kernel = self.steps[k]
             if not isinstance(kernel, Kernel) or kernel.members[0].role == "scatter":
                 continue

@@ -1,4 +1,4 @@
-"""The whole schedule of a graph: kernels, then epilogues of products, then chains."""
+"""The whole schedule of a graph: kernels, products where they go, their epilogues, chains."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from functrans.lowering.graph import Graph
 from functrans.lowering.schedule.chains import form_chains
 from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
+from functrans.lowering.schedule.placed import place_products
 
 __all__ = ["plan_of"]
 
 
 def plan_of(graph: Graph) -> Schedule:
     """Decide which values are stored, which are computed together, and in what order."""
-    schedule = fuse_epilogues(schedule_of(graph), graph.outputs)
+    schedule = place_products(schedule_of(graph), graph.outputs)
+    schedule = fuse_epilogues(schedule, graph.outputs)
     return form_chains(schedule, graph.outputs)

@@ -1,0 +1,76 @@
+"""Products that are only moved (heads back beside each other, say) are written where they go."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection
+from dataclasses import replace
+
+from functrans.core.dims import Size
+from functrans.lowering.loops.call import Gemm
+from functrans.lowering.loops.expr import Builder
+from functrans.lowering.loops.index import ZERO, Index, LoopVar, unflatten
+from functrans.lowering.loops.tensor import Stored, Tensor
+from functrans.lowering.schedule.group import Schedule
+from functrans.lowering.schedule.kernel import Kernel
+
+__all__ = ["place_products"]
+
+NAMES = ("batch0", "batch1", "row", "col")
+
+
+def place_products(schedule: Schedule, outputs: Collection[Tensor]) -> Schedule:
+    """The schedule without kernels that only give a product another order of dimensions."""
+    steps = list(schedule.steps)
+    for gemm in [s for s in schedule.steps if type(s) is Gemm]:
+        product = gemm.results[0]
+        readers = [k for k, s in enumerate(steps) if product in _reads(s, schedule)]
+        if len(readers) != 1 or product in outputs:
+            continue
+        kernel = steps[readers[0]]
+        if not isinstance(kernel, Kernel) or len(kernel.members) != 1 or \
+                kernel.members[0].role != "full":
+            continue
+        moved = kernel.members[0].tensor
+        fields = _written(gemm, moved)
+        if fields is not None:
+            call = Gemm(*gemm.operands, gemm.a_offset, gemm.b_offset, fields,
+                        moved, gemm.source)  # type: ignore[arg-type]
+            steps[readers[0]] = call
+            steps.remove(gemm)
+    return replace(schedule, steps=steps)
+
+
+def _reads(step: object, schedule: Schedule) -> Collection[Tensor]:
+    if isinstance(step, Kernel):
+        return step.loads(step.builder(schedule.is_stored))
+    return step.operands  # type: ignore[attr-defined]
+
+
+def _written(gemm: Gemm, moved: Tensor) -> dict[str, Size] | None:
+    """The fields of a product that writes `moved`, if that has its elements in another order."""
+    product, f = gemm.results[0], gemm.fields
+    sizes = (f["batch0"], f["batch1"], f["m"], f["n"])
+    if moved.dtype != product.dtype or not all(isinstance(n, int) for n in sizes):
+        return None
+    variables = [LoopVar(name, n) for name, n in zip(NAMES, sizes)]
+    parts = [Index.of(v) if n != 1 else ZERO for v, n in zip(variables, sizes)]
+    at = ZERO
+    for name, part in zip(NAMES, parts):
+        at = at + part * f[f"c_{name}"]
+    axes = [k for k, n in enumerate(sizes) if n != 1]
+    for order in itertools.permutations(axes):
+        if order and order[-1] < 2:
+            continue  # elements one by one
+        strides, step = [0, 0, 0, 0], 1
+        for k in reversed(order):
+            strides[k] = step
+            step *= sizes[k]  # type: ignore[operator,assignment]
+        place = ZERO
+        for part, stride in zip(parts, strides):
+            place = place + part * stride
+        s = Builder(lambda t: isinstance(t, Stored))
+        e = moved.define(s, unflatten(place, moved.shape))
+        if e.op == "load" and e.aux[0] is product and e.aux[1] == at:
+            return {**f, **{f"c_{name}": n for name, n in zip(NAMES, strides)}}
+    return None
