@@ -9,7 +9,7 @@ blocks, and whoever reads it in the chain reads only from the block of the same 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, KeysView, Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -24,14 +24,15 @@ from functrans.lowering.schedule.kernel import Domain, Kernel, accesses
 
 __all__ = ["Chain", "form_chains"]
 
-# Fewer blocks would leave threads without work.
-LEAST_BLOCKS = 4
+# Fewer blocks would leave threads without work; rows are split further to have ENOUGH_BLOCKS.
+LEAST_BLOCKS, ENOUGH_BLOCKS = 4, 16
 # Bytes, over all blocks, of values that only the chain reads: with less it saves nothing.
 LEAST_BYTES = 128 << 10
-# ... and of one block: more does not stay in the second-level cache of a core (1 MB). Then rows are
-# split further where that is possible, into at least LEAST_BLOCK_ROWS, for which the library packs
-# the other operand again; far beyond it there is no chain.
-BLOCK_BYTES, LEAST_BLOCK_ROWS, MOST_BLOCK_BYTES = 512 << 10, 128, 8 << 20
+# ... and of one block: more does not stay near the core. Rows are then split further, into at least
+# LEAST_BLOCK_ROWS, for which the library packs the other operand again; far beyond it there is no
+# chain. Attention with heads of 512 x 64 (1 MB of scores), ms of processor time by rows of a block:
+# 64: 15.8, 128: 15.1, 256: 14.7, 512: 14.4; of 2048 x 64: 64: 64, 128: 60.6, 256: 59.3, 2048: 60.1.
+BLOCK_BYTES, LEAST_BLOCK_ROWS, MOST_BLOCK_BYTES = 2 << 20, 128, 8 << 20
 # Kernels that read by transposed tiles begin at rows that are multiples of a tile.
 TILE_ROWS = 64
 
@@ -82,9 +83,9 @@ class _Former:
             k += 1
         return replace(self.schedule, steps=self.steps, notes=self.notes)
 
-    def _reads(self, step: Step) -> set[Tensor]:
+    def _reads(self, step: Step) -> KeysView[Tensor]:
         if isinstance(step, Call):
-            return set(step.operands)
+            return dict.fromkeys(step.operands).keys()
         return step.loads(step.builder(self.schedule.is_stored))
 
     def _made(self, step: Step) -> list[Tensor]:
@@ -132,7 +133,7 @@ class _Former:
         if len(chain) < 2 or saved < LEAST_BYTES:
             return
         one = max(_live_bytes(chain, inner, self), 1) // count
-        if one > BLOCK_BYTES:
+        if one > BLOCK_BYTES or count < ENOUGH_BLOCKS:
             count = self._finer(chain, count, one)
             one = max(_live_bytes(chain, inner, self), 1) // count
         if one > MOST_BLOCK_BYTES:
@@ -144,7 +145,7 @@ class _Former:
         joined = Chain([suited(s, count) for s in chain], count, inner,
                        [t for t in reads if t not in all_made],
                        [t for t in all_made if t not in inner])
-        self.reads[id(joined)], self.made[id(joined)] = set(joined.operands), list(joined.results)
+        self.reads[id(joined)], self.made[id(joined)] = self._reads(joined), list(joined.results)
         self.steps[first:end] = [*before, joined, *after]
 
     def _pruned(self, chain: list[Step]) -> tuple[list[Step], list[Step]]:
@@ -178,7 +179,8 @@ class _Former:
         assert isinstance(m, int)
         pieces = [q for q in range(2, m // LEAST_BLOCK_ROWS + 1) if m % q == 0]
         for q in pieces:
-            if nbytes // q <= BLOCK_BYTES or q == pieces[-1]:
+            enough = nbytes // q <= BLOCK_BYTES and count * q >= ENOUGH_BLOCKS
+            if enough or q == pieces[-1]:
                 made = set[Tensor]()
                 for step in chain:
                     if not self._fits(step, count * q, made):

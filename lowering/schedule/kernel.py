@@ -15,7 +15,7 @@ With `total`, the rows are pieces of one long line of so many elements, and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -140,9 +140,12 @@ class Kernel:
                 exprs.extend([condition] if condition is not None else [])
         return exprs
 
-    def loads(self, s: Builder) -> set[Tensor]:
-        """The tensors that the kernel reads from memory."""
-        return {t for t, _ in accesses(self.everything(s)) if t is not None}
+    def loads(self, s: Builder) -> KeysView[Tensor]:
+        """The tensors that the kernel reads from memory: a set in the order of its expressions.
+
+        Sets of tensors have another order in each process, and programs must not.
+        """
+        return dict.fromkeys([t for t, _ in accesses(self.everything(s)) if t is not None]).keys()
 
     def target(self, s: Builder, member: Member) -> tuple[Index, Expr | None]:
         """Where an element of a scatter goes, and under which condition."""

@@ -22,9 +22,10 @@ NAMES = ("batch0", "batch1", "row", "col")
 def place_products(schedule: Schedule, outputs: Collection[Tensor]) -> Schedule:
     """The schedule without kernels that only give a product another order of dimensions."""
     steps = list(schedule.steps)
+    reads = {id(s): _reads(s, schedule) for s in steps}
     for gemm in [s for s in schedule.steps if type(s) is Gemm]:
         product = gemm.results[0]
-        readers = [k for k, s in enumerate(steps) if product in _reads(s, schedule)]
+        readers = [k for k, s in enumerate(steps) if product in reads[id(s)]]
         if len(readers) != 1 or product in outputs:
             continue
         kernel = steps[readers[0]]
@@ -37,6 +38,7 @@ def place_products(schedule: Schedule, outputs: Collection[Tensor]) -> Schedule:
             call = Gemm(*gemm.operands, gemm.a_offset, gemm.b_offset, fields,
                         moved, gemm.source)  # type: ignore[arg-type]
             steps[readers[0]] = call
+            reads[id(call)] = call.operands
             steps.remove(gemm)
     return replace(schedule, steps=steps)
 

@@ -176,6 +176,22 @@ def test_calls_of_python_are_lowered_in_every_process(tmp_path):
     assert manifests_in(tmp_path) == []
 
 
+@needs_compiler
+def test_processes_write_the_same_program(tmp_path):
+    """No order of a set of objects shows: chains of products and their operands, say."""
+    code = """
+        import sys
+        import functrans as ft
+        def loss(q, k, v):
+            scores = ft.nn.softmax(ft.numpy.einsum("bqd,bkd->bqk", q, k) * 0.125)
+            return (ft.numpy.einsum("bqk,bkd->bqd", scores, v) ** 2).sum()
+        x = ft.ShapeDtypeStruct((64, 64, 32), "float32")
+        print(ft.jit(ft.grad(loss, argnums=(0, 1, 2))).lower(x, x, x).compile().as_text())
+    """
+    texts = {run(code, tmp_path / str(k))[0] for k in range(3)}
+    assert len(texts) == 1
+
+
 def test_bytes_and_text_have_keys():
     assert digest(b"ab") == digest("ab")
     assert digest(b"a", b"b") != digest(b"ab")
