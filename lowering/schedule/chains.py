@@ -29,10 +29,11 @@ LEAST_BLOCKS, ENOUGH_BLOCKS = 4, 16
 # Bytes, over all blocks, of values that only the chain reads: with less it saves nothing.
 LEAST_BYTES = 128 << 10
 # ... and of one block: more does not stay near the core. Rows are then split further, into at least
-# LEAST_BLOCK_ROWS, for which the library packs the other operand again; far beyond it there is no
-# chain. Attention with heads of 512 x 64 (1 MB of scores), ms of processor time by rows of a block:
-# 64: 15.8, 128: 15.1, 256: 14.7, 512: 14.4; of 2048 x 64: 64: 64, 128: 60.6, 256: 59.3, 2048: 60.1.
-BLOCK_BYTES, LEAST_BLOCK_ROWS, MOST_BLOCK_BYTES = 2 << 20, 128, 8 << 20
+# LEAST_BLOCK_ROWS, for which the library packs the other operand again. Attention with heads of
+# 512 x 64 (1 MB of scores), ms of processor time by rows of a block: 64: 15.8, 128: 15.1, 256: 14.7,
+# 512: 14.4; of 2048 x 64: 64: 64, 128: 60.6, 256: 59.3, 2048: 60.1. Its gradient, which cannot be
+# split, is no slower than apart even with 48 MB a block (222 against 227 ms), and needs less memory.
+BLOCK_BYTES, LEAST_BLOCK_ROWS = 2 << 20, 128
 # Kernels that read by transposed tiles begin at rows that are multiples of a tile.
 TILE_ROWS = 64
 
@@ -135,11 +136,6 @@ class _Former:
         one = max(_live_bytes(chain, inner, self), 1) // count
         if one > BLOCK_BYTES or count < ENOUGH_BLOCKS:
             count = self._finer(chain, count, one)
-            one = max(_live_bytes(chain, inner, self), 1) // count
-        if one > MOST_BLOCK_BYTES:
-            note = "no chain with what reads it: a block would not stay in the cache"
-            self.notes.append(Note(start.results[0], start.source, note))
-            return
         reads = dict.fromkeys(t for s in chain for t in self.reads[id(s)])
         all_made = [t for s in chain for t in self.made[id(s)]]
         joined = Chain([suited(s, count) for s in chain], count, inner,

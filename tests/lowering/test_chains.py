@@ -45,7 +45,7 @@ def test_attention_is_one_chain():
 
 
 def test_long_rows_are_split_further():
-    assert steps(attention, *heads(*LONG)) == [f"chain 32: gemm; {ROWS}; gemm"]
+    assert steps(attention, *heads(*LONG)) == [f"chain 16: gemm; {ROWS}; gemm"]
 
 
 def test_the_gradient_too():
