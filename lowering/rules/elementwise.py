@@ -48,9 +48,9 @@ def pointwise(eqn: Equation, xs: list[Tensor], weight: int,
     aval = eqn.outvars[0].aval
     dtype = dtype_name(aval.dtype)
     assert dtype is not None
-    repeats = any(not x.shape for x in xs) and bool(aval.shape)
+    # a scalar operand is read again for every element, but that stands outside of the loops
     return [Map(aval.shape, dtype, xs, lambda s, i: define(s, *[element(s, x, i) for x in xs]),
-                weight=weight, repeats=repeats, source=eqn.source)]
+                weight=weight, source=eqn.source)]
 
 
 def _named(name: str) -> Rule:

@@ -163,7 +163,7 @@ class _Scheduler:
                     self._check(joined, [role] if same else joined.members, kernel)
                     return joined
                 except NotHere as e:
-                    reason = f"{e.tensor} is read at another place than it is computed"
+                    reason = _elsewhere(joined, e.tensor)
                 except Refused as e:
                     reason = str(e)
                 if same:
@@ -219,6 +219,12 @@ def is_straight(index: Index, i: LoopVar) -> bool:
     """Whether an index moves along a row by a constant step."""
     return not any(not isinstance(a, LoopVar) and Index({a: 1}).depends_on(i)
                    for a in index.terms)
+
+
+def _elsewhere(kernel: Kernel, tensor: Tensor) -> str:
+    if kernel.role(tensor) in ("fold_column", "fold_all"):
+        return f"{tensor} folds over the rows of the kernel, and is known after its loops"
+    return f"{tensor} is read at another place than it is computed"
 
 
 def _divides(a: Size, b: Size) -> bool:

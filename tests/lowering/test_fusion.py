@@ -1,0 +1,143 @@
+"""What fuses, and the reasons for what does not: golden schedules."""
+
+import textwrap
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans.lowering.graph import graph_of
+from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.schedule.plan import plan_of
+from functrans.lowering.schedule.show import show
+from tests.lowering.test_passes import program_of
+
+
+def plan(fun, *args):
+    jaxpr, _ = program_of(fun, *args)
+    return plan_of(graph_of(simplify(jaxpr)))
+
+
+def shown(fun, *args):
+    """The schedule of a function of arrays, without the lines of this file."""
+    return show(plan(fun, *args), lines=False)
+
+
+X = np.zeros((64, 128), np.float32)
+GAIN = np.zeros(128, np.float32)
+IDS = np.zeros(9, np.int32)
+
+
+def layer_norm(x, gain, bias):
+    centred = x - fnp.mean(x, 1, keepdims=True)
+    return centred / fnp.sqrt(fnp.mean(centred * centred, 1, keepdims=True) + 1e-5) * gain + bias
+
+
+PROGRAMS = {
+    "softmax": (lambda x: ft.nn.softmax(x, axis=1), (X,), """\
+        kernel 1: 64 rows of 128, 3 loops
+          fold_row: max f32[64]
+          full: f32[64, 128]
+          fold_row: add f32[64]
+          full: f32[64, 128] stored
+          reads f32[64, 128]"""),
+    "layer_norm": (layer_norm, (X, GAIN, GAIN), """\
+        kernel 1: 64 rows of 128, 3 loops
+          fold_row: add f32[64]
+          fold_row: add f32[64]
+          row: f32[64]
+          full: f32[64, 128] stored
+          reads f32[128], f32[64, 128]"""),
+    "siblings": (lambda x: (fnp.exp(x), fnp.exp(x) + 1, fnp.sin(x)), (X,), """\
+        kernel 1: 1 row of 8192, 1 loop
+          full: f32[64, 128] stored
+          full: f32[64, 128] stored
+          full: f32[64, 128] stored
+          reads f32[64, 128]"""),
+    "sums_over_everything": (lambda x: (fnp.sum(x, 1), fnp.sum(x, 0), fnp.sum(x)), (X,), """\
+        kernel 1: 64 rows of 128, 1 loop
+          fold_row: add f32[64] stored
+          fold_column: add f32[128] stored
+          fold_all: add f32[] stored
+          reads f32[64, 128]"""),
+    "sum_with_prologue_and_epilogue": (lambda x: fnp.sqrt(fnp.sum(fnp.sin(x), 1)) + 1, (X,), """\
+        kernel 1: 64 rows of 128, 1 loop
+          fold_row: add f32[64]
+          row: f32[64] stored
+          reads f32[64, 128]"""),
+    "gather_and_consumer": (lambda x, i: fnp.sin(x[i]) + 2, (X, IDS), """\
+        kernel 1: 9 rows of 128, 1 loop
+          full: f32[9, 128] stored
+          reads f32[64, 128], i32[9]"""),
+    "scatter_of_an_expression": (
+        lambda x, i: fnp.zeros((5, 128), np.float32).at[i].add(fnp.sin(x[:9])), (X, IDS), """\
+        kernel 1: 1 row of 640, 1 loop
+          full: f32[5, 128] stored
+        kernel 2: 9 rows of 128, 1 loop
+          scatter: scatter_add f32[5, 128] stored
+          reads f32[64, 128], i32[9]"""),
+    "concatenate": (lambda x: fnp.concatenate([fnp.sin(x), x]) + 1, (X,), """\
+        kernel 1: 128 rows of 128, 1 loop
+          full: f32[128, 128] stored
+          reads f32[64, 128]"""),
+    "pad": (lambda x: fnp.pad(fnp.exp(x), 1) * 2, (X,), """\
+        kernel 1: 66 rows of 130, 1 loop
+          full: f32[66, 130] stored
+          reads f32[64, 128]"""),
+    "transpose_and_add": (lambda x, y: x.T + y, (X, X.T), """\
+        kernel 1: 128 rows of 64, 1 loop
+          full: f32[128, 64] stored
+          reads f32[128, 64], f32[64, 128]"""),
+    "product_with_epilogue": (lambda x, w: ft.nn.relu(x @ w), (X, np.zeros((128, 64), np.float32)),
+                              """\
+        gemm with epilogue 1: f32[64, 64]
+          full: f32[64, 64] stored"""),
+    "rows_too_long": (lambda x: ft.nn.softmax(x, axis=1), (np.zeros((4, 100000), np.float32),), """\
+        kernel 1: 40 rows of 10000 in 4 parts, 1 loop
+          fold_all: max f32[4] stored
+          reads f32[4, 100000]
+        kernel 2: 4 rows of 100000 in 4 parts, 1 loop
+          full: f32[4, 100000] stored
+          fold_all: add f32[4] stored
+          reads f32[4, 100000], max f32[4]
+        kernel 3: 4 rows of 100000, 1 loop
+          full: f32[4, 100000] stored
+          reads add f32[4], f32[4, 100000]
+        apart: f32[4, 100000]: the rows are too long to stay in the cache between two loops"""),
+    "known_after_the_loops": (lambda x: x / fnp.max(x, 0), (X,), """\
+        kernel 1: 64 rows of 128, 1 loop
+          fold_column: max f32[128] stored
+          reads f32[64, 128]
+        kernel 2: 64 rows of 128, 1 loop
+          full: f32[64, 128] stored
+          reads f32[64, 128], max f32[128]
+        apart: f32[64, 128]: Reduce(f32[128]) folds over the rows of the kernel, and is known after\
+ its loops"""),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_schedule(name):
+    fun, args, text = PROGRAMS[name]
+    assert shown(fun, *args) == textwrap.dedent(text)
+
+
+def test_layer_norm_and_its_gradient_are_one_kernel():
+    """Sums over rows and over columns, and every row read once."""
+    def gradient(x, gain, bias, ct):
+        return ft.vjp(layer_norm, x, gain, bias)[1](ct)
+
+    schedule = plan(gradient, X, GAIN, GAIN, X)
+    (kernel,) = schedule.steps
+    roles = [m.role for m in kernel.members]
+    assert roles.count("fold_column") == 2  # the cotangents of gain and bias
+    assert roles.count("fold_row") == 4
+    assert sum(m.tensor in schedule.stored for m in kernel.members) == 3
+    assert not schedule.notes
+
+
+def test_the_lines_of_the_user_are_named():
+    text = show(plan(lambda x: fnp.sum(fnp.sin(x), 1), X))
+    assert "fold_row: add f32[64] stored  test_fusion.py:" in text
+    assert "fnp.sum(fnp.sin(x), 1)" in text
