@@ -30,9 +30,10 @@ LEAST_BLOCKS, ENOUGH_BLOCKS = 4, 16
 LEAST_BYTES = 128 << 10
 # ... and of one block: more does not stay near the core. Rows are then split further, into at least
 # LEAST_BLOCK_ROWS, for which the library packs the other operand again. Attention with heads of
-# 512 x 64 (1 MB of scores), ms of processor time by rows of a block: 64: 15.8, 128: 15.1, 256: 14.7,
-# 512: 14.4; of 2048 x 64: 64: 64, 128: 60.6, 256: 59.3, 2048: 60.1. Its gradient, which cannot be
-# split, is no slower than apart even with 48 MB a block (222 against 227 ms), and needs less memory.
+# 512 x 64 (1 MB of scores), ms of processor time by rows of a block: 64: 15.8, 128: 15.1, 256:
+# 14.7, 512: 14.4; of 2048 x 64: 64: 64, 128: 60.6, 256: 59.3, 2048: 60.1. Its gradient, which
+# cannot be split, is no slower than apart even with 48 MB a block (222 and 227 ms), and needs less
+# memory.
 BLOCK_BYTES, LEAST_BLOCK_ROWS = 2 << 20, 128
 # Kernels that read by transposed tiles begin at rows that are multiples of a tile.
 TILE_ROWS = 64
