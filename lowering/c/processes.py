@@ -54,9 +54,15 @@ class Children:
             else (os.POSIX_SPAWN_DUP2, stdout, 1),
             (os.POSIX_SPAWN_OPEN, 2, str(errors), appended, 0o600),
         ]
-        pid = os.posix_spawn(command[0], list(command), self._environment, file_actions=actions,
-                             setpgroup=0, setsigdef=[signal.SIGINT, signal.SIGPIPE])
-        self._running.add(pid)
+        # a Ctrl-C between the start and the note of it would leave a process that nobody ends
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            pid = os.posix_spawn(command[0], list(command), self._environment,
+                                 file_actions=actions, setpgroup=0, setsigmask=before,
+                                 setsigdef=[signal.SIGINT, signal.SIGPIPE])
+            self._running.add(pid)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return pid
 
     def wait(self, pid: int) -> int:
