@@ -8,6 +8,7 @@ from typing import Any
 from functrans.core.dims import Size
 from functrans.lowering.c.chunk_folds import ChunkFolds
 from functrans.lowering.c.expressions import Scope, Writer
+from functrans.lowering.c.limits import STREAMED_BYTES
 from functrans.lowering.c.names import C_TYPES, ITEM_SIZES
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.row_folds import Fold
@@ -49,6 +50,7 @@ class KernelWriter(ChunkFolds, Tiles):
         self.lanes = self._lanes()
         self.columns = [m for m in kernel.members if m.role in ("fold_column", "fold_all")]
         self.row_buffers: dict[Tensor, str] = {}
+        self.streamed = False
 
     # --- what is computed when
 
@@ -148,6 +150,8 @@ class KernelWriter(ChunkFolds, Tiles):
             f"  {C_TYPES[t.dtype]} *p{k} = a[{k}];\n" for k, t in enumerate(self.operands))
         sizes = f"  const i64 *z = a[{len(self.operands)}];\n  (void)z;\n"
         frees = "".join(f"  ft->release({name});\n" for name in self.row_buffers.values())
+        if self.streamed:
+            frees += f"  {self.prelude.fence()};\n"
         text = (f"static void NAME(void *arg, i64 begin, i64 end) {{\n  void *const *a = arg;\n"
                 f"{pointers}{sizes}{head.text()}{body.text()}{frees}}}\n{finish}")
         return KernelText(text, self.operands, count, grain, self.weight, self.domain.size,
@@ -332,10 +336,24 @@ class KernelWriter(ChunkFolds, Tiles):
 
     def _store(self, t: Tensor, pointer: str, name: str, loop: Scope) -> None:
         base = self.writer.pointer(pointer, self.kernel.places["full"], t)
+        if self._streams(t):
+            text = self.prelude.stream(t.dtype, self.lanes, f"{base} + {self.writer.i_text}", name)
+            if text is not None:
+                self.streamed = True
+                loop.line(text + ";")
+                return
         text = self.prelude.store(t.dtype, self.lanes, f"{base} + {self.writer.i_text}", name,
                                   self.writer.count) if self.lanes > 1 else \
             self.prelude.store_scalar(t.dtype, f"{base} + {self.writer.i_text}", name)
         loop.line(text + ";")
+
+    def _streams(self, t: Tensor) -> bool:
+        """Whether a result is too large for the cache, and lies so that whole vectors are aligned."""
+        row, i = self.domain.row, self.kernel.i
+        return (self.lanes > 1 and self.writer.count is None and t not in self.later
+                and isinstance(t.size, int) and t.size * ITEM_SIZES[t.dtype] >= STREAMED_BYTES
+                and isinstance(row, int) and row % self.lanes == 0
+                and isinstance(i.low, int) and i.low % self.lanes == 0)
 
     def _row_buffer(self, t: Tensor) -> str:
         """Memory for one row of a value that a later loop over the row reads."""

@@ -228,6 +228,25 @@ class Prelude:
         value = self._compressed(dtype, lanes, value)
         return f"{self._b.fn(stem, element, lanes)}({pointer}, {value}{rest})"
 
+    def stream(self, dtype: str, lanes: int, pointer: str, value: str) -> str | None:
+        """Write all lanes past the cache to aligned memory; None where there is no such store.
+
+        `fence()` must follow before other threads read.
+        """
+        if not self.isa.x86 or dtype not in ("f32", "f64") \
+                or lanes * (4 if dtype == "f32" else 8) != self.isa.vector_bytes:
+            return None
+        bits = 8 * self.isa.vector_bytes
+        suffix = str(bits) if bits > 128 else ""
+        ctype = "float" if dtype == "f32" else "double"
+        return (f"__builtin_ia32_movntp{'s' if dtype == 'f32' else 'd'}{suffix}"
+                f"(({ctype} *)({pointer}), {value})")
+
+    @staticmethod
+    def fence() -> str:
+        """After the last streaming store of a function."""
+        return "__builtin_ia32_sfence()"
+
     def load_scalar(self, dtype: str, pointer: str) -> str:
         return self.load(dtype, 1, pointer)
 
