@@ -171,7 +171,10 @@ class Index:
         """The least and the greatest value."""
         low = high = self.const
         for atom, c in self.terms.items():
-            a, b = _bounds(atom)
+            if type(atom) is LoopVar:
+                a, b = atom.low, atom.high - 1
+            else:
+                a, b = _bounds(atom)
             if at_least_zero(c):
                 low, high = low + c * a, high + c * b
             else:
@@ -189,24 +192,24 @@ class Index:
         return at_least_zero(low - 1 - greatest) or at_least_zero(least - high)
 
     def __floordiv__(self, divisor: Size) -> Index:
+        return divmod(self, divisor)[0]
+
+    def __mod__(self, divisor: Size) -> Index:
+        return divmod(self, divisor)[1]
+
+    def __divmod__(self, divisor: Size) -> tuple[Index, Index]:
+        """Quotient and remainder, for the price of one of them."""
         if _is(divisor, 1):
-            return self
+            return self, ZERO
         whole, rest = self._split(divisor)
         if rest.within(0, divisor):
-            return whole
+            return whole, rest
+        remainder = Index({Remainder(rest, divisor): 1})
         if len(rest.terms) == 1 and not whole.terms and _is(rest.const, 0):
             (atom, c), = rest.terms.items()
             if _is(c, 1) and type(atom) is Quotient:  # (x // a) // b
-                return atom.index // (atom.divisor * divisor)
-        return whole + Index({Quotient(rest, divisor): 1})
-
-    def __mod__(self, divisor: Size) -> Index:
-        if _is(divisor, 1):
-            return ZERO
-        _, rest = self._split(divisor)
-        if rest.within(0, divisor):
-            return rest
-        return Index({Remainder(rest, divisor): 1})
+                return atom.index // (atom.divisor * divisor), remainder
+        return whole + Index({Quotient(rest, divisor): 1}), remainder
 
     def _split(self, divisor: Size) -> tuple[Index, Index]:
         """(whole, rest) with self == whole * divisor + rest, as much in `whole` as divides."""
@@ -221,11 +224,12 @@ class Index:
         if isinstance(self.const, int) and isinstance(divisor, int):
             q, r = divmod(self.const, divisor)
             # C rounds towards zero, floors are meant: what is left to divide is not negative
-            low = Index(rest, r).bounds()[0]
+            left = Index(rest, r)
+            low = left.bounds()[0]
             if isinstance(low, int) and low < 0:
                 steps = -(low // divisor)
-                q, r = q - steps, r + steps * divisor
-            return Index(whole, q), Index(rest, r)
+                return Index(whole, q - steps), Index(rest, r + steps * divisor)
+            return Index(whole, q), left
         q = _exact_quotient(self.const, divisor)
         if q is None:
             return Index(whole, 0), Index(rest, self.const)
@@ -328,20 +332,17 @@ def flatten(index: Iterable[Index], shape: Sequence[Size]) -> Index:
     """The place of an element in a C-ordered array."""
     total = ZERO
     for i, stride in zip(index, strides_of(shape), strict=True):
-        total = total + i * stride
+        if i is not ZERO:
+            total = total + i * stride
     return total
 
 
 def unflatten(place: Index, shape: Sequence[Size]) -> tuple[Index, ...]:
     """The index of the element at a place of a C-ordered array."""
-    index: list[Index] = []
-    for k in range(len(shape) - 1, -1, -1):
-        if _is(shape[k], 1):
-            index.append(ZERO)
-        elif k == 0 or all(_is(s, 1) for s in shape[:k]):
-            index.append(place)
-            place = ZERO
-        else:
-            index.append(place % shape[k])
-            place = place // shape[k]
-    return tuple(reversed(index))
+    index = [ZERO] * len(shape)
+    wide = [k for k, n in enumerate(shape) if not _is(n, 1)]
+    for k in reversed(wide[1:]):
+        place, index[k] = divmod(place, shape[k])
+    if wide:
+        index[wide[0]] = place
+    return tuple(index)

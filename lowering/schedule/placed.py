@@ -73,6 +73,8 @@ def _written(gemm: Gemm, moved: Tensor) -> dict[str, Size] | None:
             place = place + part * stride
         s = Builder(lambda t: isinstance(t, Stored))
         e = moved.define(s, unflatten(place, moved.shape))
-        if e.op == "load" and e.aux[0] is product and e.aux[1] == at:
+        if e.op != "load" or e.aux[0] is not product:
+            return None  # more than a movement, in whatever order
+        if e.aux[1] == at:
             return {**f, **{f"c_{name}": n for name, n in zip(NAMES, strides)}}
     return None
