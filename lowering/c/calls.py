@@ -13,6 +13,7 @@ from functrans.core.dims import Size
 from functrans.lowering.c.chains import write_chain
 from functrans.lowering.c.names import C_TYPES
 from functrans.lowering.c.products import GEMM_TYPES, gemm_lines, gemm_work, write_epilogue
+from functrans.lowering.c.small_products import suits_unrolling, write_unrolled
 from functrans.lowering.loops.call import Call, Conv, Gemm, HostCall, Library
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.chains import Chain
@@ -77,6 +78,9 @@ def _(call: Fused, out: FunctionWriter) -> None:
 
 @write_call.register(Gemm)
 def _(call: Gemm, out: FunctionWriter, step: int) -> None:
+    if suits_unrolling(call, out):
+        write_unrolled(call, out)
+        return
     epilogue = out.epilogues.get(call)
     lines = gemm_lines(call, out.module, out.where.__getitem__, {}, epilogue)
     out.line(f"{{ {' '.join(lines)} }}")

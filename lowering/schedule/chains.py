@@ -35,6 +35,8 @@ LEAST_BYTES = 128 << 10
 # cannot be split, is no slower than apart even with 48 MB a block (222 and 227 ms), and needs less
 # memory.
 BLOCK_BYTES, LEAST_BLOCK_ROWS = 2 << 20, 128
+# Multiply-adds of a product on one block: smaller ones are faster as one batch.
+LEAST_BLOCK_WORK = 1 << 16
 # Kernels that read by transposed tiles begin at rows that are multiples of a tile.
 TILE_ROWS = 64
 
@@ -261,6 +263,8 @@ def _check_gemm(gemm: Gemm, count: int, made: Collection[Tensor]) -> None:
     a, b = gemm.operands[:2]
     if pieces > 1 and f["m"] // pieces < LEAST_BLOCK_ROWS:
         raise _Refused("a block would have few rows")
+    if f["m"] // pieces * f["n"] * f["k"] < LEAST_BLOCK_WORK:
+        raise _Refused("the product of a block is small")
     if b in made and pieces > 1:
         raise _Refused(f"{b} is needed as a whole")
     for name, t, offset, rows, columns in (
