@@ -25,7 +25,7 @@ class Block(Generic[K]):
     last: int
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Arena(Generic[K]):
     """Byte offsets of blocks; `nbytes` of all, `peak` what is needed at the fullest step.
 

@@ -58,7 +58,7 @@ void *memset(void *, int, unsigned long);
 """
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ProgramText:
     """A program in C, and what the runtime must know to run it.
 

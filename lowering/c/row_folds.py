@@ -21,7 +21,7 @@ __all__ = ["Fold", "RowFolds"]
 UNROLL_BELOW = 14  # expressions in the body of a reduction that is worth several accumulators
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Fold:
     """A reduction along the rows while its loop is written."""
 

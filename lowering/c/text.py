@@ -28,7 +28,7 @@ class Places(Scratch):
     """Scratch for places, apart from that for values of the same size."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class KernelText:
     """A kernel in C: `text` defines the functions, with NAME for its name.
 

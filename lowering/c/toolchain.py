@@ -107,7 +107,7 @@ def compile_shared(sources: Sequence[str], flags: Sequence[str], destination: Pa
         os.replace(job.program, destination)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class _Tools:
     """The passes behind gcc's driver: the words that begin the command of each."""
 
@@ -116,7 +116,7 @@ class _Tools:
     linker: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class _Job:
     """A folder with unit0.c, unit1.c ..., and how to make a program of them."""
 
