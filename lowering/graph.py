@@ -19,12 +19,21 @@ from functrans.lowering.loops.tensor import (
     dtype_name,
     memory_dtype,
 )
-from functrans.lowering.rules import calls, elementwise, indexing, linalg, movement, reduce
+from functrans.lowering.rules import (
+    calls,
+    elementwise,
+    indexing,
+    linalg,
+    movement,
+    reduce,
+    window,
+)
 
 __all__ = ["Graph", "graph_of"]
 
 RULES: Mapping[str, elementwise.Rule] = {
-    **elementwise.RULES, **movement.RULES, **reduce.RULES, **indexing.RULES}
+    **elementwise.RULES, **movement.RULES, **reduce.RULES, **indexing.RULES,
+    **window.RULES}
 
 
 @dataclass

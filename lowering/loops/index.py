@@ -205,10 +205,10 @@ class Index:
         if rest.within(0, divisor):
             return whole, rest
         remainder = Index({Remainder(rest, divisor): 1})
-        if len(rest.terms) == 1 and not whole.terms and _is(rest.const, 0):
+        if len(rest.terms) == 1 and _is(rest.const, 0):
             (atom, c), = rest.terms.items()
             if _is(c, 1) and type(atom) is Quotient:  # (x // a) // b
-                return atom.index // (atom.divisor * divisor), remainder
+                return whole + atom.index // (atom.divisor * divisor), remainder
         return whole + Index({Quotient(rest, divisor): 1}), remainder
 
     def _split(self, divisor: Size) -> tuple[Index, Index]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from functrans.lowering.loops.index import ZERO, Index, flatten, unflatten
 from functrans.lowering.loops.tensor import Map, Tensor, compute_dtype, dtype_name
 from functrans.lowering.rules.elementwise import Rule
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "padded"]
 
 
 def _moved(eqn: Equation, xs: list[Tensor], define: Any, repeats: bool = False) -> list[Tensor]:
@@ -104,38 +105,40 @@ def _rev(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
         s, tuple([(n - 1) - k if d in dims else k for d, (k, n) in enumerate(zip(i, x.shape))])))
 
 
+def padded(s: Builder, x: Tensor, value: Callable[[], Expr], at: tuple[Index, ...],
+           config: Sequence[tuple[Size, Size, int]]) -> Expr:
+    """The element at an index of x with padding around it and between its elements."""
+    if any(_is_zero(n) for n in x.shape):
+        return value()
+    tests, index = [], []
+    between: Expr | None = None
+    for k, n, (low, high, interior) in zip(at, x.shape, config):
+        k = k - low
+        if interior:
+            step = interior + 1
+            whole = (n - 1) * step + 1
+            tests.append((k, 0, whole))
+            k = s.clamped(k, whole)
+            hole = s.op("eq", s.index(k % step, "i64"), s.const(np.int64(0), "i64"), dtype="bool")
+            between = hole if between is None else s.op("and", between, hole)
+            k = k // step
+        elif not (_is_zero(low) and _is_zero(high)):
+            tests.append((k, 0, n))
+            k = s.clamped(k, n)
+        index.append(k)
+
+    def inside() -> Expr:
+        out = x.at(s, tuple(index))
+        if between is not None:
+            out = s.op("select", between, out, value(), dtype=out.dtype)
+        return out
+
+    return s.when(tests, inside, value)
+
+
 def _pad(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     (x, value), config = xs, eqn.params["padding_config"]
-
-    def define(s: Builder, i: tuple[Index, ...]) -> Expr:
-        tests, index = [], []
-        between: Expr | None = None
-        for k, n, (low, high, interior) in zip(i, x.shape, config):
-            k = k - low
-            if interior:
-                step = interior + 1
-                tests.append((k, 0, (n - 1) * step + 1 if not _is_zero(n) else 0))
-                k = s.clamped(k, (n - 1) * step + 1 if not _is_zero(n) else 1)
-                hole = s.op("eq", s.index(k % step, "i64"), s.const(np.int64(0), "i64"),
-                            dtype="bool")
-                between = hole if between is None else s.op("and", between, hole)
-                k = k // step
-            elif not (_is_zero(low) and _is_zero(high)):
-                tests.append((k, 0, n))
-                k = s.clamped(k, n)
-            index.append(k)
-
-        def inside() -> Expr:
-            out = x.at(s, tuple(index))
-            if between is not None:
-                out = s.op("select", between, out, value.at(s, ()), dtype=out.dtype)
-            return out
-
-        if any(_is_zero(n) for n in x.shape):
-            return value.at(s, ())
-        return s.when(tests, inside, lambda: value.at(s, ()))
-
-    return _moved(eqn, xs, define)
+    return _moved(eqn, xs, lambda s, i: padded(s, x, lambda: value.at(s, ()), i, config))
 
 
 def _concatenate(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:

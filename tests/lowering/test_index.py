@@ -1,0 +1,83 @@
+"""Index arithmetic: what an index simplifies to has the value of what was asked for."""
+
+import itertools
+import os
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from functrans.lowering.loops.index import (
+    ZERO,
+    Index,
+    LoopVar,
+    Quotient,
+    Remainder,
+    flatten,
+    unflatten,
+)
+
+MANY = int(os.environ.get("FUNCTRANS_EXAMPLES", "0"))
+EXAMPLES = settings(max_examples=MANY or 200, deadline=None, derandomize=not MANY, database=None,
+                    print_blob=False, suppress_health_check=list(HealthCheck))
+A, B = LoopVar("a", 6), LoopVar("b", 4)
+PLACES = list(itertools.product(range(6), range(4)))
+NUMBERS = (1, 2, 3, 4, 6, 8, 12)
+
+
+def value(index, a, b):
+    """What an index is for the values of the loop variables."""
+    total = index.const
+    for atom, c in index.terms.items():
+        if isinstance(atom, LoopVar):
+            total += c * (a if atom is A else b)
+        else:
+            inner = value(atom.index, a, b)
+            # divisions are those of C, which agree with Python's for numbers that are not negative
+            assert inner >= 0
+            assert isinstance(atom, (Quotient, Remainder))
+            total += c * (inner // atom.divisor if isinstance(atom, Quotient)
+                          else inner % atom.divisor)
+    return total
+
+
+def steps():
+    number = st.sampled_from(NUMBERS)
+    return st.lists(st.one_of(
+        st.tuples(st.just("add"), st.integers(-6, 12)), st.tuples(st.just("mul"), number),
+        st.tuples(st.just("div"), number), st.tuples(st.just("rem"), number),
+        st.tuples(st.just("plus"), st.sampled_from((A, B))),
+        st.tuples(st.just("again"), number)), max_size=7)
+
+
+@given(steps())
+@EXAMPLES
+def test_arithmetic(chain):
+    index, expected = ZERO, [0] * len(PLACES)
+    for name, n in chain:
+        if name in ("div", "rem", "again") and min(expected) < 0:
+            continue  # kernels divide what is not negative
+        if name == "add":
+            index, expected = index + n, [e + n for e in expected]
+        elif name == "mul":
+            index, expected = index * n, [e * n for e in expected]
+        elif name == "div":
+            index, expected = index // n, [e // n for e in expected]
+        elif name == "rem":
+            index, expected = index % n, [e % n for e in expected]
+        elif name == "plus":
+            index = index + Index.of(n)
+            expected = [e + (a if n is A else b) for e, (a, b) in zip(expected, PLACES)]
+        else:  # what a reshape there and back leaves
+            index = (index // n) * n + index % n
+        assert [value(index, a, b) for a, b in PLACES] == expected
+        low, high = index.bounds()
+        assert low <= min(expected)
+        assert max(expected) <= high
+
+
+@given(st.lists(st.sampled_from((1, 2, 3, 4)), min_size=1, max_size=4))
+@EXAMPLES
+def test_places_there_and_back(shape):
+    variables = [LoopVar(f"v{k}", n) for k, n in enumerate(shape)]
+    index = tuple([Index.of(v) if v.high > 1 else ZERO for v in variables])
+    assert unflatten(flatten(index, shape), shape) == index
