@@ -19,7 +19,7 @@ from functrans.lowering.loops.index import Computed
 from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
 from functrans.lowering.rules.elementwise import WEIGHTS
 from functrans.lowering.schedule.group import Schedule, is_straight
-from functrans.lowering.schedule.kernel import Kernel, Member, reached
+from functrans.lowering.schedule.kernel import Kernel, Member, reached, stages_of
 
 __all__ = ["KernelWriter", "write_kernel"]
 
@@ -63,34 +63,14 @@ class KernelWriter(ChunkFolds, Tiles):
                                    for m in self.kernel.members}
         return self._built[key]
 
-    def _levels(self, exprs: list[Expr], stages: dict[Tensor, int]) -> dict[Expr, int]:
-        levels: dict[Expr, int] = {}
-        for e in reached(exprs):
-            level = max((levels[a] for a in e.args), default=0)
-            if e.op == "local":
-                role = self.kernel.role(e.aux)
-                level = stages[e.aux] + (role == "fold_row")
-            elif e.op in ("load", "index"):
-                level = max((levels[a] for a in self.kernel.inside(e)), default=0)
-            levels[e] = level
-        return levels
-
     def _stages(self) -> dict[Tensor, int]:
         """The number of the loop over a row in which each member is computed."""
         _, elements = self.built({})
-        stages: dict[Tensor, int] = {}
-        self.weight = 1
-        self.loads: list[Tensor] = []
-        exprs = []
-        for m in self.kernel.members:
-            e = elements[m.tensor]
-            stages[m.tensor] = self._levels([e], stages)[e]
-            exprs.append(e)
-        everything = reached(exprs)
+        everything = reached(elements.values())
         self.expressions = len(everything)
         self.weight = max(1, sum(_weight(e) for e in everything))
-        self.loads = [e.aux[0] for e in everything if e.op == "load"]
-        return stages
+        self.loads: list[Tensor] = [e.aux[0] for e in everything if e.op == "load"]
+        return stages_of(self.kernel, elements)
 
     def _read_later(self) -> set[Tensor]:
         """Full members that a later loop over the row reads."""
@@ -348,7 +328,7 @@ class KernelWriter(ChunkFolds, Tiles):
         loop.line(text + ";")
 
     def _streams(self, t: Tensor) -> bool:
-        """Whether a result is too large for the cache, and lies so that whole vectors are aligned."""
+        """Whether a result is too large for the cache, and whole vectors of it are aligned."""
         row, i = self.domain.row, self.kernel.i
         return (self.lanes > 1 and self.writer.count is None and t not in self.later
                 and isinstance(t.size, int) and t.size * ITEM_SIZES[t.dtype] >= STREAMED_BYTES

@@ -12,7 +12,7 @@ PARALLEL_WORK = 600_000
 GRAIN_WORK = 150_000
 # Programs that do more release the GIL while they run: releasing and taking it costs 0.1 us.
 HEAVY_WORK = 200_000
-# Results that are larger than the last-level cache go past it: a store otherwise reads the line first
-# (measured on 2^24 float32: a copy at 37 GB/s, at 50 with streaming stores; on 2^22, which fit in
-# the cache, streaming takes 30 % longer).
+# Results larger than the last-level cache go past it: a store otherwise reads the line first
+# (measured: 256 outer products of 784 x 256 float32 take 6.6 ms, 2.8 with streaming stores; on
+# 2^22 numbers, which fit in the cache, streaming takes 30 % longer).
 STREAMED_BYTES = 2**25

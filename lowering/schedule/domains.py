@@ -13,8 +13,8 @@ from functrans.lowering.schedule.kernel import Domain, Member, accesses
 
 __all__ = ["CHUNK", "Nature", "nature_of", "roles_in"]
 
-CHUNK = 8192
-"""Elements in one piece of a long line: 32 KB of float32, two inputs and an output within L2."""
+CHUNK = 4096
+"""Elements in one piece of a long line: 16 KB of float32: three of them are in L1."""
 
 LONG_ROW = 32768
 FEW_ROWS = 16

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.tensor import Map, Reduce, Scatter, Stored, Tensor
+from functrans.lowering.schedule.kernel import HEAVY
 
 __all__ = ["choose_roots", "live_items"]
 
@@ -54,6 +55,7 @@ def choose_roots(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> s
             uses[item] = sum(uses.get(r, 1) if _moves(r) else 1 for r in readers.get(item, ()))
     weight: dict[Tensor, int] = {}
     loads: dict[Tensor, int] = {}
+    chain: dict[Tensor, int] = {}
     for t in items:
         if isinstance(t, Call):
             continue
@@ -66,6 +68,14 @@ def choose_roots(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> s
             weight.setdefault(x, 0)
         weight[t] = t.weight + sum(weight[x] for x in inlined)
         loads[t] = len(t.operands) - len(inlined) + sum(loads.get(x, 0) for x in inlined)
+        chain[t] = t.weight + max((chain.get(x, 0) for x in inlined), default=0)
+        if t.weight >= HEAVY:  # where a loop over a row may be split
+            heavy = [x for x in inlined if x.shape == t.shape and chain.get(x, 0) >= HEAVY
+                     and not _moves(x)]
+            roots.update(heavy)
+            if heavy:
+                weight[t] = chain[t] = t.weight
+                loads[t] = len(t.operands)
         shared = uses[t] > 1 and (
             weight[t] >= SHARED_WEIGHT or (weight[t] >= 2 and loads[t] >= SHARED_LOADS))
         repeated = (weight[t] >= REPEATED_WEIGHT and bool(t.shape)
