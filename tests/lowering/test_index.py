@@ -3,7 +3,7 @@
 import itertools
 import os
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from functrans.lowering.loops.index import (
@@ -44,15 +44,18 @@ def steps():
     number = st.sampled_from(NUMBERS)
     return st.lists(st.one_of(
         st.tuples(st.just("add"), st.integers(-6, 12)), st.tuples(st.just("mul"), number),
-        st.tuples(st.just("div"), number), st.tuples(st.just("rem"), number),
+        st.tuples(st.just("div"), number), st.tuples(st.just("div"), number),
+        st.tuples(st.just("rem"), number),
         st.tuples(st.just("plus"), st.sampled_from((A, B))),
-        st.tuples(st.just("again"), number)), max_size=7)
+        st.tuples(st.just("again"), number)), min_size=2, max_size=8)
 
 
-@given(steps())
+@given(st.sampled_from((1, 4, 5)), st.sampled_from((0, 1)), steps())
+@example(1, 0, [("div", 2), ("add", 2), ("div", 2)])
 @EXAMPLES
-def test_arithmetic(chain):
-    index, expected = ZERO, [0] * len(PLACES)
+def test_arithmetic(p, q, chain):
+    index = Index.of(A) * p + Index.of(B) * q
+    expected = [p * a + q * b for a, b in PLACES]
     for name, n in chain:
         if name in ("div", "rem", "again") and min(expected) < 0:
             continue  # kernels divide what is not negative
