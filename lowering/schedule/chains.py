@@ -9,7 +9,7 @@ blocks, and whoever reads it in the chain reads only from the block of the same 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, KeysView, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -21,6 +21,7 @@ from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.epilogues import Fused
 from functrans.lowering.schedule.group import Note, Schedule, Step, is_straight
 from functrans.lowering.schedule.kernel import Domain, Kernel, accesses
+from functrans.lowering.schedule.reads import Reads
 
 __all__ = ["Chain", "form_chains"]
 
@@ -61,22 +62,22 @@ class _Refused(Exception):
     pass
 
 
-def form_chains(schedule: Schedule, outputs: Collection[Tensor]) -> Schedule:
+def form_chains(schedule: Schedule, outputs: Collection[Tensor], reads: Reads) -> Schedule:
     """The schedule with chains where values between products stay in the cache."""
     if sum(isinstance(s, Gemm) for s in schedule.steps) < 2:
         return schedule
-    return _Former(schedule, outputs).run()
+    return _Former(schedule, outputs, reads).run()
 
 
 class _Former:
-    def __init__(self, schedule: Schedule, outputs: Collection[Tensor]) -> None:
+    def __init__(self, schedule: Schedule, outputs: Collection[Tensor], reads: Reads) -> None:
         self.schedule = schedule
         self.steps = list(schedule.steps)
         self.outputs = set(outputs)
         self.notes = list(schedule.notes)
         # made in the chain that is being formed, but not block by block
         self.spread: set[Tensor] = set()
-        self.reads = {id(s): self._reads(s) for s in self.steps}
+        self.reads = {id(s): reads.of(s, schedule.is_stored) for s in self.steps}
         self.made = {id(s): self._made(s) for s in self.steps}
 
     def run(self) -> Schedule:
@@ -86,11 +87,6 @@ class _Former:
                 self._form(k)
             k += 1
         return replace(self.schedule, steps=self.steps, notes=self.notes)
-
-    def _reads(self, step: Step) -> KeysView[Tensor]:
-        if isinstance(step, Call):
-            return dict.fromkeys(step.operands).keys()
-        return step.loads(step.builder(self.schedule.is_stored))
 
     def _made(self, step: Step) -> list[Tensor]:
         if isinstance(step, Call):
@@ -144,7 +140,8 @@ class _Former:
         joined = Chain([suited(s, count) for s in chain], count, inner,
                        [t for t in reads if t not in all_made],
                        [t for t in all_made if t not in inner])
-        self.reads[id(joined)], self.made[id(joined)] = self._reads(joined), list(joined.results)
+        self.reads[id(joined)] = dict.fromkeys(joined.operands).keys()
+        self.made[id(joined)] = list(joined.results)
         self.steps[first:end] = [*before, joined, *after]
 
     def _pruned(self, chain: list[Step]) -> tuple[list[Step], list[Step]]:
@@ -212,7 +209,8 @@ class _Former:
         d = kernel.domain
         if any(m.role not in ("full", "row", "fold_row") for m in kernel.members):
             raise _Refused("it reduces over rows")
-        if d.total is not None or not isinstance(d.rows, int) or d.rows % count:
+        if d.total is not None or not isinstance(d.row, int) or not isinstance(d.rows, int) \
+                or d.rows % count:
             raise _Refused("its rows are not split in the same blocks")
         rows = d.rows // count
         block, r = LoopVar("b", count), LoopVar("r", rows)

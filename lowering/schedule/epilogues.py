@@ -12,12 +12,13 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from functrans.core.dims import Size
-from functrans.lowering.loops.call import Call, Gemm
+from functrans.lowering.loops.call import Gemm
 from functrans.lowering.loops.expr import Builder, Expr, NotHere
 from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import Stored, Tensor
-from functrans.lowering.schedule.group import Note, Schedule, Step, is_straight
+from functrans.lowering.schedule.group import Note, Schedule, is_straight
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, accesses, reached
+from functrans.lowering.schedule.reads import Reads
 
 __all__ = ["Fused", "fuse_epilogues"]
 
@@ -50,22 +51,17 @@ class _Refused(Exception):
     pass
 
 
-def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor]) -> Schedule:
+def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads) -> Schedule:
     """The schedule with kernels moved into the products that they read."""
     steps = list(schedule.steps)
     stored, notes = set(schedule.stored), list(schedule.notes)
-    # what each step reads, by its id, while nothing else is stored: two thirds of the time to lower
-    # the gradient of a transformer when it was found anew for every product
-    known: dict[int, tuple[Step, Collection[Tensor]]] = {}
 
-    def reads(step: Step) -> Collection[Tensor]:
-        if id(step) not in known:
-            known[id(step)] = step, _reads(step, stored)
-        return known[id(step)][1]
+    def is_stored(t: Tensor) -> bool:
+        return isinstance(t, Stored) or t in stored
 
     for gemm in reversed([s for s in schedule.steps if type(s) is Gemm]):
         product = gemm.results[0]
-        readers = [k for k, s in enumerate(steps) if product in reads(s)]
+        readers = [k for k, s in enumerate(steps) if product in reads.of(s, is_stored)]
         if not readers:
             continue
         kernel = steps[readers[0]]
@@ -78,19 +74,11 @@ def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor]) -> Schedule:
             tensor = kernel.members[0].tensor
             notes.append(Note(tensor, tensor.source, f"no epilogue of a product: {reason}"))
             continue
-        count = len(stored)
+        # other kernels read nothing that is stored only now: what they know of stays true
         stored.update(r for r in fused.results if not isinstance(r, Stored))
-        if len(stored) > count:
-            known.clear()
         steps[readers[0]:readers[0] + 1] = [fused, *rest]
         steps.remove(gemm)
     return replace(schedule, steps=steps, stored=stored, notes=notes)
-
-
-def _reads(step: Step, stored: set[Tensor]) -> Collection[Tensor]:
-    if isinstance(step, Call):
-        return step.operands
-    return step.loads(step.builder(lambda t: isinstance(t, Stored) or t in stored))
 
 
 def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],
@@ -101,7 +89,8 @@ def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],
     batch, m, n, k = f["batch0"] * f["batch1"], f["m"], f["n"], f["k"]
     if any(m.role == "scatter" for m in kernel.members):
         raise _Refused("its elements go to computed places")
-    if (isinstance(n, int) and n < LEAST_ROW) or (isinstance(m * n, int) and m * n < LEAST_TILE):
+    if any(isinstance(size, int) and size < least for size, least in (
+            (n, LEAST_ROW), (m, LEAST_ROWS), (m * n, LEAST_TILE))):
         raise _Refused("the product is small")
     work = batch * m * n * k
     if isinstance(work, int) and work < SERIAL_WORK and not (

@@ -13,19 +13,19 @@ from functrans.lowering.loops.index import ZERO, Index, LoopVar, unflatten
 from functrans.lowering.loops.tensor import Stored, Tensor
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel
+from functrans.lowering.schedule.reads import Reads
 
 __all__ = ["place_products"]
 
 NAMES = ("batch0", "batch1", "row", "col")
 
 
-def place_products(schedule: Schedule, outputs: Collection[Tensor]) -> Schedule:
+def place_products(schedule: Schedule, outputs: Collection[Tensor], reads: Reads) -> Schedule:
     """The schedule without kernels that only give a product another order of dimensions."""
     steps = list(schedule.steps)
-    reads = {id(s): _reads(s, schedule) for s in steps}
     for gemm in [s for s in schedule.steps if type(s) is Gemm]:
         product = gemm.results[0]
-        readers = [k for k, s in enumerate(steps) if product in reads[id(s)]]
+        readers = [k for k, s in enumerate(steps) if product in reads.of(s, schedule.is_stored)]
         if len(readers) != 1 or product in outputs:
             continue
         kernel = steps[readers[0]]
@@ -38,15 +38,8 @@ def place_products(schedule: Schedule, outputs: Collection[Tensor]) -> Schedule:
             call = Gemm(*gemm.operands, gemm.a_offset, gemm.b_offset, fields,
                         moved, gemm.source)  # type: ignore[arg-type]
             steps[readers[0]] = call
-            reads[id(call)] = call.operands
             steps.remove(gemm)
     return replace(schedule, steps=steps)
-
-
-def _reads(step: object, schedule: Schedule) -> Collection[Tensor]:
-    if isinstance(step, Kernel):
-        return step.loads(step.builder(schedule.is_stored))
-    return step.operands  # type: ignore[attr-defined]
 
 
 def _written(gemm: Gemm, moved: Tensor) -> dict[str, Size] | None:

@@ -7,12 +7,14 @@ from functrans.lowering.schedule.chains import form_chains
 from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
 from functrans.lowering.schedule.placed import place_products
+from functrans.lowering.schedule.reads import Reads
 
 __all__ = ["plan_of"]
 
 
 def plan_of(graph: Graph) -> Schedule:
     """Decide which values are stored, which are computed together, and in what order."""
-    schedule = place_products(schedule_of(graph), graph.outputs)
-    schedule = fuse_epilogues(schedule, graph.outputs)
-    return form_chains(schedule, graph.outputs)
+    reads = Reads()
+    schedule = place_products(schedule_of(graph), graph.outputs, reads)
+    schedule = fuse_epilogues(schedule, graph.outputs, reads)
+    return form_chains(schedule, graph.outputs, reads)
