@@ -8,7 +8,7 @@ from __future__ import annotations
 from functrans.core.dims import Size
 from functrans.lowering.c.expressions import Scope, ctype
 from functrans.lowering.c.names import C_TYPES
-from functrans.lowering.c.row_folds import RowFolds
+from functrans.lowering.c.row_folds import RowFolds, place_dtype
 from functrans.lowering.c.text import KernelText, Places, Scratch, is_number
 from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.rules.reduce import neutral
@@ -55,7 +55,7 @@ class ChunkFolds(RowFolds):
         before.line(f"const i64 o0 = part * {self.size(per_part)} + chunk * {rows};")
         before.line(f"const i64 o9 = ft_min(o0 + {rows}, (part + 1) * {self.size(per_part)});")
         for k, m in enumerate(self.columns):
-            self._accumulator(k, m, one, chunks, before, after, finish)
+            self._accumulator(k, m, one, chunks, rows, before, after, finish)
         body.line("for (i64 c = begin; c < end; c++) {")
         body.take(before)
         body.line("  for (i64 o = o0; o < o9; o++) {")
@@ -74,14 +74,17 @@ class ChunkFolds(RowFolds):
                     f"  const i64 *z = a[{len(self.operands)}];\n  (void)z;\n{text}}}\n")
         return self._finish(head, body, d.parts * chunks, text)
 
-    def _accumulator(self, k: int, m: Member, one: bool, chunks: Size, before: Scope,
-                     after: Scope, finish: list[str]) -> None:
+    def _accumulator(self, k: int, m: Member, one: bool, chunks: Size, rows: int,
+                     before: Scope, after: Scope, finish: list[str]) -> None:
         t = m.tensor
         assert isinstance(t, Reduce)
         dtype = "i32" if t.value_dtype == "bool" else t.value_dtype
         start = self.prelude.literal(neutral(t.op, t.value_dtype), dtype)
         parts = self.domain.parts
         arg = t.op.startswith("arg")
+        if m.role == "fold_column" and arg:
+            self._best_of_columns(k, t, one, chunks, rows, before, finish)
+            return
         if m.role == "fold_column":
             row = self.size(self.domain.row)
             direct = one and t.dtype == dtype and t in self.schedule.stored
@@ -137,8 +140,59 @@ class ChunkFolds(RowFolds):
             f"    for (i64 c = 0; c < {n}; c++) total = {total};\n"
             f"    {self._stored(t, f'{out} + part', 'total', dtype)};\n  }}\n")
 
+    def _best_of_columns(self, k: int, t: Reduce, one: bool, chunks: Size, rows: int,
+                         before: Scope, finish: list[str]) -> None:
+        """Two accumulators for every column: the extreme value, and the row where it is."""
+        dtype = t.value_dtype
+        places, row = place_dtype(dtype), self.size(self.domain.row)
+        parts, n = self.domain.parts, self.size(chunks)
+        size = parts * chunks * self.domain.row
+        best = self.operand(Scratch(dtype, size, k))
+        direct = one and t.dtype == places and t in self.schedule.stored
+        at = self.operand(t if direct else Places(places, size, k))
+        start = self.prelude.literal(neutral(t.op, dtype), dtype)
+        self.accumulators[t] = f"acc{k}"
+        before.line(f"{C_TYPES[dtype]} *acc{k} = {best} + c * {row};")
+        before.line(f"{C_TYPES[places]} *at{k} = {at} + {'part' if direct else 'c'} * {row};")
+        # where nothing is more extreme than the start, the first row has the extreme value
+        before.line(f"for (i64 i = 0; i < {row}; i++) {{ acc{k}[i] = {start}; "
+                    f"at{k}[i] = chunk * {rows}; }}")
+        if direct:
+            return
+        here = f"[(part * {n} + c) * {row} + i]"
+        better = self._is_better(t.op, dtype, f"{best}{here}", "best")
+        out = self.operand(t)
+        finish.append(
+            f"  for (i64 part = 0; part < {self.size(parts)}; part++)\n"
+            f"    for (i64 i = 0; i < {row}; i++) {{\n"
+            f"      i64 c = 0;\n"
+            f"      {ctype(dtype)} best = {best}{here};\n"
+            f"      i64 at = {at}{here};\n"
+            f"      for (c = 1; c < {n}; c++)\n"
+            f"        if ({better}) {{ best = {best}{here}; at = {at}{here}; }}\n"
+            f"      {self._stored(t, f'{out} + part * {row} + i', 'at', 'i64')};\n    }}\n")
+
+    def _best_in_column(self, t: Reduce, name: str, loop: Scope) -> None:
+        p, lanes, count, dtype = self.prelude, self.lanes, self.writer.count, t.value_dtype
+        acc, i, places = self.accumulators[t], self.writer.i_text, place_dtype(dtype)
+        best_at, at = f"{acc} + {i}", f"{acc.replace('acc', 'at')} + {i}"
+        value = self.writer.fresh(loop, p.vtype(dtype, lanes), name)
+        best = self.writer.fresh(loop, p.vtype(dtype, lanes), p.load(dtype, lanes, best_at, count))
+        m = self.writer.fresh(loop, p.vtype("bool", lanes), self._beats(t.op, dtype, value, best))
+        value = p.op("select", ("bool", dtype, dtype), (m, value, best), lanes)
+        d = self.domain
+        q = "o" if is_number(d.parts, 1) else f"(o - part * {self.size(d.rows // d.parts)})"
+        place = p.op("select", ("bool", places, places),
+                     (m, p.broadcast(places, lanes, f"({places}){q}"),
+                      p.load(places, lanes, at, count)), lanes)
+        loop.line(p.store(dtype, lanes, best_at, value, count) + ";")
+        loop.line(p.store(places, lanes, at, place, count) + ";")
+
     def _add_to_column(self, t: Tensor, name: str, loop: Scope) -> None:
         assert isinstance(t, Reduce)
+        if t.op.startswith("arg"):
+            self._best_in_column(t, name, loop)
+            return
         p, lanes, count = self.prelude, self.lanes, self.writer.count
         acc, dtype, value = self.accumulators[t], self._fold_dtype_of(t), name
         if t.value_dtype == "bool":

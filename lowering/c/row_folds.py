@@ -16,7 +16,7 @@ from functrans.lowering.rules.reduce import neutral
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Domain, Member
 
-__all__ = ["Fold", "RowFolds"]
+__all__ = ["Fold", "RowFolds", "place_dtype"]
 
 UNROLL_BELOW = 14  # expressions in the body of a reduction that is worth several accumulators
 
@@ -77,7 +77,7 @@ class RowFolds:
         for u in range(unroll):
             out.line(f"{vtype} {f.name}_{u} = {p.broadcast(f.dtype, lanes, start)};")
         if t.op.startswith("arg") and not f.searched:
-            places = _place_dtype(f.dtype)
+            places = place_dtype(f.dtype)
             none = p.broadcast(places, lanes, "-1")
             out.line(f"{p.vtype(places, lanes)} {f.name}_at = {none};")
 
@@ -104,7 +104,7 @@ class RowFolds:
         name = self.writer.fresh(out, ctype(f.dtype), top)
         out.line(f"const {p.vtype(f.dtype, lanes)} {f.name}_top = "
                  f"{p.broadcast(f.dtype, lanes, name)};")
-        places = _place_dtype(f.dtype)
+        places = place_dtype(f.dtype)
         out.line(f"{p.vtype(places, lanes)} {f.name}_at = {self._far(places)};")
         f.top = name
 
@@ -116,7 +116,7 @@ class RowFolds:
 
     def _search_step(self, f: Fold, value: str, loop: Scope) -> None:
         p, lanes, count = self.prelude, self.lanes, self.writer.count
-        places, two, at = _place_dtype(f.dtype), (f.dtype, f.dtype), f"{f.name}_at"
+        places, two, at = place_dtype(f.dtype), (f.dtype, f.dtype), f"{f.name}_at"
         found = p.op("eq", two, (value, f"{f.name}_top"), lanes)
         if f.dtype[0] == "f":  # there is a NaN only if it is the extreme value
             found = p.op("or", ("bool", "bool"), (found, p.op("ne", two, (value, value), lanes)),
@@ -130,19 +130,14 @@ class RowFolds:
 
     def _fold_place(self, f: Fold, t: Reduce, name: str, loop: Scope) -> None:
         p, lanes, count = self.prelude, self.lanes, self.writer.count
-        places, best = _place_dtype(f.dtype), f"{f.name}_0"
+        places, best = place_dtype(f.dtype), f"{f.name}_0"
         two = (f.dtype, f.dtype)
         if count is not None:  # lanes beyond the end repeat what is best so far
             mask = self.writer.tail_mask(count)
             name = p.op("select", ("bool", *two), (mask, name, best), lanes)
         value = self.writer.fresh(loop, p.vtype(f.dtype, lanes), name)
         mask_type = p.vtype("bool", lanes)
-        better = p.op("gt" if t.op == "argmax" else "lt", two, (value, best), lanes)
-        if f.dtype[0] == "f":
-            is_nan = p.op("ne", two, (value, value), lanes)
-            was_number = p.op("eq", two, (best, best), lanes)
-            nan_first = p.op("and", ("bool", "bool"), (is_nan, was_number), lanes)
-            better = p.op("or", ("bool", "bool"), (better, nan_first), lanes)
+        better = self._beats(t.op, f.dtype, value, best)
         none = p.op("lt", (places, places),
                     (f"{f.name}_at", p.broadcast(places, lanes, "0")), lanes)
         if count is not None:
@@ -153,6 +148,16 @@ class RowFolds:
         loop.line(f"{best} = {p.op('select', ('bool', *two), (m, value, best), lanes)};")
         chosen = p.op("select", ("bool", places, places), (m, iota, f"{f.name}_at"), lanes)
         loop.line(f"{f.name}_at = {chosen};")
+
+    def _beats(self, op: str, dtype: str, value: str, best: str) -> str:
+        """The mask of the lanes in which a value is more extreme; NaN is, the first one wins."""
+        p, lanes, two = self.prelude, self.lanes, (dtype, dtype)
+        better = p.op("gt" if op == "argmax" else "lt", two, (value, best), lanes)
+        if dtype[0] != "f":
+            return better
+        nan_first = p.op("and", ("bool", "bool"), (p.op("ne", two, (value, value), lanes),
+                                                   p.op("eq", two, (best, best), lanes)), lanes)
+        return p.op("or", ("bool", "bool"), (better, nan_first), lanes)
 
     def _end_fold(self, f: Fold, out: Scope, unroll: int) -> None:
         t, p, lanes = f.member.tensor, self.prelude, self.lanes
@@ -187,7 +192,7 @@ class RowFolds:
 
     def _end_place(self, f: Fold, t: Reduce, out: Scope) -> None:
         p, lanes = self.prelude, self.lanes
-        places = _place_dtype(f.dtype)
+        places = place_dtype(f.dtype)
         best, at = f"{f.name}_0", f"{f.name}_at"
         kind = "max" if t.op == "argmax" else "min"
         if f.searched:
@@ -236,5 +241,6 @@ class RowFolds:
         return f"({a} {sign} {b})"
 
 
-def _place_dtype(dtype: str) -> str:
+def place_dtype(dtype: str) -> str:
+    """The integers of the width of a dtype, in which places beside its values are kept."""
     return "i64" if ITEM_SIZES[dtype] == 8 else "i32"

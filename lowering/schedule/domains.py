@@ -55,7 +55,7 @@ def nature_of(root: Tensor, is_stored: Callable[[Tensor], bool]) -> Nature:
     kept_runs = _merged([v for v in kept if not _is_one(v.high)], indices)
     folded_runs = _merged([v for v in folded if not _is_one(v.high)], indices)
     if isinstance(root, Reduce):
-        domain, role = _of_reduction(kept_runs, folded_runs, indices, root.op)
+        domain, role = _of_reduction(kept_runs, folded_runs, indices)
     else:
         role = "scatter" if isinstance(root, Scatter) else "full"
         rows = _product([_run_size(r) for r in kept_runs[:-1]])
@@ -74,13 +74,11 @@ def in_pieces(domain: Domain) -> Domain:
 
 
 def _of_reduction(kept: list[list[LoopVar]], folded: list[list[LoopVar]],
-                  indices: Sequence[Index], op: str) -> tuple[Domain, str]:
+                  indices: Sequence[Index]) -> tuple[Domain, str]:
     keep = _product([_run_size(r) for r in kept])
     fold = _product([_run_size(r) for r in folded])
     along_fold = sum(_is_one(i.coefficient(folded[-1][-1])) for i in indices) if folded else 1
     along_kept = sum(_is_one(i.coefficient(kept[-1][-1])) for i in indices) if kept else 0
-    if op.startswith("arg"):  # places along a row: columns are walked with a stride
-        along_kept = -1
     if along_kept > along_fold or (along_kept == along_fold and kept and folded
                                   and _smaller(_run_size(folded[-1]), _run_size(kept[-1]))):
         row = _run_size(kept[-1])
@@ -126,7 +124,7 @@ def roles_in(root: Tensor, domain: Domain) -> list[Member]:
                 found.append(Member(root, "fold_all"))
         elif _is_one(keep) and fold == domain.total:
             found.append(Member(root, "fold_all"))
-        return [m for m in found if not root.op.startswith("arg") or m.role != "fold_column"]
+        return found
     if root.size == domain.size:
         found.append(Member(root, "full"))
     if root.size == domain.rows and domain.total is None and not _is_one(domain.row):
