@@ -10,7 +10,7 @@ from functrans.core.dims import Size
 from functrans.lowering.loops.call import Gemm
 from functrans.lowering.loops.expr import Builder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, unflatten
-from functrans.lowering.loops.tensor import Stored, Tensor
+from functrans.lowering.loops.tensor import Map, Tensor
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.reads import Reads
@@ -33,7 +33,7 @@ def place_products(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
                 kernel.members[0].role != "full":
             continue
         moved = kernel.members[0].tensor
-        fields = _written(gemm, moved)
+        fields = _written(gemm, moved, schedule)
         if fields is not None:
             call = Gemm(*gemm.operands, gemm.a_offset, gemm.b_offset, fields,
                         moved, gemm.source)  # type: ignore[arg-type]
@@ -42,11 +42,11 @@ def place_products(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
     return replace(schedule, steps=steps)
 
 
-def _written(gemm: Gemm, moved: Tensor) -> dict[str, Size] | None:
+def _written(gemm: Gemm, moved: Tensor, schedule: Schedule) -> dict[str, Size] | None:
     """The fields of a product that writes `moved`, if that has its elements in another order."""
     product, f = gemm.results[0], gemm.fields
     sizes = (f["batch0"], f["batch1"], f["m"], f["n"])
-    if moved.dtype != product.dtype or not all(isinstance(n, int) for n in sizes):
+    if moved.dtype != product.dtype or not isinstance(moved, Map) or not all(isinstance(n, int) for n in sizes):
         return None
     variables = [LoopVar(name, n) for name, n in zip(NAMES, sizes)]
     parts = [Index.of(v) if n != 1 else ZERO for v, n in zip(variables, sizes)]
@@ -64,7 +64,7 @@ def _written(gemm: Gemm, moved: Tensor) -> dict[str, Size] | None:
         place = ZERO
         for part, stride in zip(parts, strides):
             place = place + part * stride
-        s = Builder(lambda t: isinstance(t, Stored))
+        s = Builder(schedule.is_stored)
         e = moved.define(s, unflatten(place, moved.shape))
         if e.op != "load" or e.aux[0] is not product:
             return None  # more than a movement, in whatever order

@@ -99,6 +99,22 @@ def test_what_others_read_has_memory():
     check(f, q, k, v)
 
 
+def test_a_value_of_a_row_beside_a_product():
+    def f(x, w):
+        y = fnp.tanh(x)
+        return x @ w - y.sum(axis=-1, keepdims=True) * y.max()
+
+    check(f, array(2, 4, 70, 32), array(2, 4, 32, 64))
+
+
+def test_heads_go_beside_each_other():
+    def f(q, k, v):
+        return attention(q, k, v).swapaxes(1, 2).reshape(q.shape[0], q.shape[2], -1)
+
+    assert steps(f, *heads(*SMALL)) == [f"chain 6: gemm; {ROWS}; gemm"]
+    check(f, *heads(*SMALL))
+
+
 def test_few_blocks_are_no_chain():
     assert "chain" not in " ".join(steps(attention, *heads(2, 256, 16)))
 
