@@ -24,16 +24,31 @@ __all__ = ["RULES"]
 INDEX_DTYPES = ("i32", "i64", "u32", "i16", "i8", "u8", "u16")
 
 
-def _start(s: Builder, x: Tensor, index: tuple[Index, ...], limit: Size) -> tuple[Expr, Index]:
-    """A start as the program gives it, in 64 bits, and moved into `0 <= start <= limit`."""
-    value = x.at(s, index)
-    if value.dtype != "i64":
-        value = s.op("convert", value, dtype="i64")
+def _start(s: Builder, value: Expr, limit: Size) -> Index:
+    """A start moved into `0 <= start <= limit`."""
     if isinstance(limit, int) and limit == 0:
-        return value, ZERO
+        return ZERO
     top = s.index(Index.of(limit), "i64")
     inside = s.op("min", s.op("max", value, s.const(np.int64(0), "i64")), top)
-    return value, s.computed(inside, limit + 1)
+    return s.computed(inside, limit + 1)
+
+
+def _given(s: Builder, x: Tensor, index: tuple[Index, ...]) -> Expr:
+    """A start as the program gives it, in 64 bits."""
+    value = x.at(s, index)
+    return value if value.dtype == "i64" else s.op("convert", value, dtype="i64")
+
+
+def _moved(s: Builder, i: tuple[Index, ...], starts: list[Tensor], shape: Any,
+           sizes: Any) -> tuple[Index, ...]:
+    """The place of element `i` of a window whose starts are scalars.
+
+    What nothing depends on is not read.
+    """
+    place = []
+    for k, start, n, size in zip(i, starts, shape, sizes):
+        place.append(k if n == size else k + _start(s, _given(s, start, ()), n - size))
+    return tuple(place)
 
 
 def _window(s: Builder, indices: Tensor, d: GatherDimensionNumbers, shape: Any, sizes: Any,
@@ -46,7 +61,10 @@ def _window(s: Builder, indices: Tensor, d: GatherDimensionNumbers, shape: Any, 
     inside: Expr | None = None
     for k, axis in enumerate(d.start_index_map):
         limit = shape[axis] - sizes[axis]
-        value, start = _start(s, indices, (*batch, Index.of(k)), limit)
+        if isinstance(limit, int) and limit == 0 and not checked:
+            continue  # what nothing depends on is not read
+        value = _given(s, indices, (*batch, Index.of(k)))
+        start = _start(s, value, limit)
         place[axis] = place[axis] + start
         if checked:
             here = s.op("eq", value, s.index(start, "i64"), dtype="bool")
@@ -91,8 +109,7 @@ def _dynamic_slice(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
         return None
 
     def define(s: Builder, i: tuple[Index, ...]) -> Expr:
-        return x.at(s, tuple([k + _start(s, start, (), n - size)[1]
-                              for k, start, n, size in zip(i, starts, x.shape, sizes)]))
+        return x.at(s, _moved(s, i, starts, x.shape, sizes))
 
     return [Map(eqn.outvars[0].aval.shape, x.dtype, xs, define, weight=0, source=eqn.source)]
 
@@ -105,8 +122,7 @@ def _dynamic_update_slice(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | Non
         return [x]
 
     def place(s: Builder, i: tuple[Index, ...]) -> tuple[tuple[Index, ...], Expr | None]:
-        return tuple([k + _start(s, start, (), n - size)[1]
-                      for k, start, n, size in zip(i, starts, x.shape, update.shape)]), None
+        return _moved(s, i, starts, x.shape, update.shape), None
 
     return [Scatter("set", x, update.shape, xs, place, lambda s, i: update.at(s, i), unique=True,
                     source=eqn.source)]
