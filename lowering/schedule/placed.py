@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from functrans.core.dims import Size
@@ -33,7 +33,8 @@ def place_products(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
                 kernel.members[0].role != "full":
             continue
         moved = kernel.members[0].tensor
-        fields = _written(gemm, moved, schedule)
+        fields = next((found for f in _batches(gemm)
+                       if (found := _written(gemm, f, moved, schedule)) is not None), None)
         if fields is not None:
             call = Gemm(*gemm.operands, gemm.a_offset, gemm.b_offset, fields,
                         moved, gemm.source)  # type: ignore[arg-type]
@@ -42,11 +43,26 @@ def place_products(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
     return replace(schedule, steps=steps)
 
 
-def _written(gemm: Gemm, moved: Tensor, schedule: Schedule) -> dict[str, Size] | None:
+def _batches(gemm: Gemm) -> Iterator[Mapping[str, Size]]:
+    """The fields of a product as they are, and with its batch as two dimensions of the result."""
+    f = gemm.fields
+    yield f
+    inner: Size = 1
+    for n in reversed(gemm.results[0].shape[:-2]):
+        inner = inner * n
+        if f["batch0"] == 1 and isinstance(inner, int) and isinstance(f["batch1"], int) \
+                and 1 < inner < f["batch1"] and f["batch1"] % inner == 0:
+            yield {**f, "batch0": f["batch1"] // inner, "batch1": inner,
+                   **{f"{x}_batch0": f[f"{x}_batch1"] * inner for x in "abc"}}
+
+
+def _written(gemm: Gemm, f: Mapping[str, Size], moved: Tensor,
+             schedule: Schedule) -> dict[str, Size] | None:
     """The fields of a product that writes `moved`, if that has its elements in another order."""
-    product, f = gemm.results[0], gemm.fields
+    product = gemm.results[0]
     sizes = (f["batch0"], f["batch1"], f["m"], f["n"])
-    if moved.dtype != product.dtype or not isinstance(moved, Map) or not all(isinstance(n, int) for n in sizes):
+    if moved.dtype != product.dtype or not isinstance(moved, Map) or not all(
+            isinstance(n, int) for n in sizes):
         return None
     variables = [LoopVar(name, n) for name, n in zip(NAMES, sizes)]
     parts = [Index.of(v) if n != 1 else ZERO for v, n in zip(variables, sizes)]
