@@ -127,8 +127,31 @@ bool help(std::uint32_t number) {
   return true;
 }
 
+// Asks the scheduler (Linux 6.12 and later) for short turns. The share of the CPU stays what it was,
+// but beside a busy process a thread no longer waits 3 ms for its next turn with a piece in its
+// hands that all the others wait for: measured beside one such process, a loop of 7 ms took twice as
+// long, with short turns 1.3 times.
+void take_short_turns() {
+  struct Attributes {
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t runtime, deadline, period;
+  } attributes{};
+#if defined(SYS_sched_getattr) && defined(SYS_sched_setattr)
+  constexpr std::uint64_t kTurn = 100000;  // nanoseconds, the shortest that there is
+  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
+  if (attributes.policy != SCHED_OTHER) return;
+  attributes.size = sizeof attributes;
+  attributes.runtime = kTurn;
+  syscall(SYS_sched_setattr, 0, &attributes, 0);
+#endif
+}
+
 void* work(void* argument) {
   const auto number = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(argument));
+  take_short_turns();
   for (;;) {
     const std::uint32_t seen = pool.epoch.load(std::memory_order_acquire);
     auto called = [seen] { return pool.epoch.load(std::memory_order_acquire) != seen; };
@@ -260,6 +283,8 @@ void parallel_for(RangeFn body, void* arg, std::int64_t n, std::int64_t grain) n
     return;
   }
   start_threads(threads - 1);
+  static thread_local const bool short_turns = (take_short_turns(), true);
+  static_cast<void>(short_turns);
   const std::int64_t grains = (n - 1) / grain + 1;
   const std::int64_t each = (grains - 1) / (threads * kPieces) + 1;
   const std::int64_t pieces = (grains - 1) / each + 1;

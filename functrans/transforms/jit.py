@@ -229,9 +229,9 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: Any = None,
     Arguments are pytrees of arrays; those named by `static_argnums` or `static_argnames` are
     hashable Python values, and the function is traced anew for each. `donate_argnums` lets the
     program reuse the memory of arguments: they cannot be used afterwards. `require_inplace` raises
-    BackendError when an update, such as `x.at[i].set(y)`, needs a copy. `inline` puts the equations of a call inside another
-    traced function into that function's program. Without `fun`, returns a decorator. The result has
-    `lower(*args)`, `clear_cache()` and the original as `__wrapped__`.
+    BackendError when an update, such as `x.at[i].set(y)`, needs a copy. `inline` puts the equations
+    of a call inside another traced function into that function's program. Without `fun`, returns a
+    decorator. The result has `lower(*args)`, `clear_cache()` and the original as `__wrapped__`.
     Raises StaticArgumentError for an unhashable static argument, and whatever tracing raises.
 
     >>> import functrans as ft
