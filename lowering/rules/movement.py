@@ -101,8 +101,8 @@ def _slice(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
 
 def _rev(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     x, dims = xs[0], eqn.params["dimensions"]
-    return _moved(eqn, xs, lambda s, i: x.at(
-        s, tuple([k * -1 + (n - 1) if d in dims else k for d, (k, n) in enumerate(zip(i, x.shape))])))
+    return _moved(eqn, xs, lambda s, i: x.at(s, tuple(
+        [k * -1 + (n - 1) if d in dims else k for d, (k, n) in enumerate(zip(i, x.shape))])))
 
 
 def padded(s: Builder, x: Tensor, value: Callable[[], Expr], at: tuple[Index, ...],
