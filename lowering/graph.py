@@ -20,6 +20,7 @@ from functrans.lowering.loops.tensor import (
     memory_dtype,
 )
 from functrans.lowering.rules import (
+    bits,
     calls,
     elementwise,
     indexing,
@@ -33,7 +34,7 @@ __all__ = ["Graph", "graph_of"]
 
 RULES: Mapping[str, elementwise.Rule] = {
     **elementwise.RULES, **movement.RULES, **reduce.RULES, **indexing.RULES,
-    **window.RULES}
+    **window.RULES, **bits.RULES}
 
 
 @dataclass

@@ -100,16 +100,6 @@ def _convert(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     return pointwise(eqn, xs, 1, lambda s, x: convert(s, x, dtype))
 
 
-def _bitcast(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
-    x, aval = xs[0], eqn.outvars[0].aval
-    dtype = dtype_name(aval.dtype)
-    widths = {"f32": 4, "i32": 4, "u32": 4, "f64": 8, "i64": 8, "u64": 8}
-    if dtype not in widths or x.dtype not in widths or widths[dtype] != widths[x.dtype]:
-        return None
-    return pointwise(eqn, xs, 0, lambda s, e: e if e.dtype == dtype
-                     else s.op("bitcast", e, dtype=dtype))
-
-
 def _select_n(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     which, *cases = xs
     if len(cases) == 1:
@@ -170,7 +160,6 @@ RULES: dict[str, Rule] = {
     "integer_pow": _integer_pow,
     "round": _round,
     "convert_element_type": _convert,
-    "bitcast_convert_type": _bitcast,
     "select_n": _select_n,
     "clamp": _clamp,
     "copy": _same,

@@ -1,0 +1,73 @@
+"""Bits of values read as another dtype, of the same width or not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from functrans.core.jaxpr import Equation
+from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.index import Index
+from functrans.lowering.loops.tensor import Map, Tensor, dtype_name
+from functrans.lowering.rules.elementwise import Rule
+
+__all__ = ["RULES"]
+
+WIDTHS = {"bf16": 2, "f32": 4, "f64": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8,
+          "u8": 1, "u16": 2, "u32": 4, "u64": 8}
+"""Bytes; f16 is not here: in registers it is a float32 with other bits."""
+
+
+def _bits(s: Builder, x: Expr, dtype: str) -> Expr:
+    """An element of a dtype in memory as an unsigned integer of its width."""
+    if dtype == "bf16":  # the upper half of a float32
+        wide = s.op("bitcast", x, dtype="u32")
+        upper = s.op("shift_right_logical", wide, s.const(np.uint32(16), "u32"))
+        return s.op("convert", upper, dtype="u16")
+    unsigned = f"u{8 * WIDTHS[dtype]}"
+    return x if dtype == unsigned else s.op("bitcast", x, dtype=unsigned)
+
+
+def _from_bits(s: Builder, x: Expr, dtype: str) -> Expr:
+    if dtype == "bf16":
+        wide = s.op("shift_left", s.op("convert", x, dtype="u32"), s.const(np.uint32(16), "u32"))
+        return s.op("bitcast", wide, dtype="f32")
+    return x if x.dtype == dtype else s.op("bitcast", x, dtype=dtype)
+
+
+def _bitcast(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
+    x, aval = xs[0], eqn.outvars[0].aval
+    dtype = dtype_name(aval.dtype)
+    if dtype not in WIDTHS or x.dtype not in WIDTHS:
+        return None
+    old, new = WIDTHS[x.dtype], WIDTHS[dtype]
+
+    def same(s: Builder, i: tuple[Index, ...]) -> Expr:
+        e = x.at(s, i)
+        return e if x.dtype == dtype else _from_bits(s, _bits(s, e, x.dtype), dtype)
+
+    def narrower(s: Builder, i: tuple[Index, ...]) -> Expr:
+        """Bytes of an element, the least first."""
+        whole = _bits(s, x.at(s, i[:-1]), x.dtype)
+        place = s.index(i[-1] * (8 * new), whole.dtype)
+        part = s.op("shift_right_logical", whole, place)
+        return _from_bits(s, s.op("convert", part, dtype=f"u{8 * new}"), dtype)
+
+    def wider(s: Builder, i: tuple[Index, ...]) -> Expr:
+        whole: Expr | None = None
+        unsigned = f"u{8 * new}"
+        for k in range(new // old):
+            part = _bits(s, x.at(s, (*i, Index.of(k))), x.dtype)
+            part = s.op("convert", part, dtype=unsigned)
+            if k:
+                place = s.index(Index.of(8 * old * k), unsigned)
+                part = s.op("shift_left", part, place)
+            whole = part if whole is None else s.op("or", whole, part)
+        assert whole is not None
+        return _from_bits(s, whole, dtype)
+
+    define = same if old == new else narrower if old > new else wider
+    return [Map(aval.shape, dtype, xs, define, weight=int(old != new), repeats=old > new,
+                source=eqn.source)]
+
+
+RULES: dict[str, Rule] = {"bitcast_convert_type": _bitcast}
