@@ -50,7 +50,7 @@ PROGRAMS = {
           full: f32[64, 128] stored
           reads f32[128], f32[64, 128]"""),
     "siblings": (lambda x: (fnp.exp(x), fnp.exp(x) + 1, fnp.sin(x)), (X,), """\
-        kernel 1: 1 row of 8192, 1 loop
+        kernel 1: 8192 elements in pieces of 4096, 1 loop
           full: f32[64, 128] stored
           full: f32[64, 128] stored
           full: f32[64, 128] stored
@@ -94,7 +94,7 @@ PROGRAMS = {
         gemm with epilogue 1: f32[64, 64]
           full: f32[64, 64] stored"""),
     "rows_too_long": (lambda x: ft.nn.softmax(x, axis=1), (np.zeros((4, 100000), np.float32),), """\
-        kernel 1: 40 rows of 10000 in 4 parts, 1 loop
+        kernel 1: 100 rows of 4000 in 4 parts, 1 loop
           fold_all: max f32[4] stored
           reads f32[4, 100000]
         kernel 2: 4 rows of 100000 in 4 parts, 1 loop
