@@ -181,7 +181,8 @@ class ChunkFolds(RowFolds):
         m = self.writer.fresh(loop, p.vtype("bool", lanes), self._beats(t.op, dtype, value, best))
         value = p.op("select", ("bool", dtype, dtype), (m, value, best), lanes)
         d = self.domain
-        q = "o" if is_number(d.parts, 1) else f"(o - part * {self.size(d.rows // d.parts)})"
+        per_part = d.rows // d.parts  # type: ignore[operator]
+        q = "o" if is_number(d.parts, 1) else f"(o - part * {self.size(per_part)})"
         place = p.op("select", ("bool", places, places),
                      (m, p.broadcast(places, lanes, f"({places}){q}"),
                       p.load(places, lanes, at, count)), lanes)

@@ -9,7 +9,7 @@ import numpy as np
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
-from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.expr import Builder, Expr, Range
 from functrans.lowering.loops.index import ZERO, Index, flatten, unflatten
 from functrans.lowering.loops.tensor import Map, Tensor, compute_dtype, dtype_name
 from functrans.lowering.rules.elementwise import Rule
@@ -110,7 +110,8 @@ def padded(s: Builder, x: Tensor, value: Callable[[], Expr], at: tuple[Index, ..
     """The element at an index of x with padding around it and between its elements."""
     if any(_is_zero(n) for n in x.shape):
         return value()
-    tests, index = [], []
+    tests: list[Range] = []
+    index: list[Index] = []
     between: Expr | None = None
     for k, n, (low, high, interior) in zip(at, x.shape, config):
         k = k - low

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -146,7 +147,7 @@ def _put(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
         total: Expr | None = None
         for parts in itertools.product(*[c(s, k) for c, k in zip(covering, i)]):
             term = s.when([test for _, _, tests, _ in parts for test in tests],
-                          lambda parts=parts: inside(s, parts, zero), lambda: zero)
+                          partial(inside, s, parts, zero), lambda: zero)
             total = term if total is None else s.op("add", total, term)
         return zero if total is None else total
 
