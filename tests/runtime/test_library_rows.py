@@ -12,12 +12,14 @@ CUMULATIVE = [cumulative.cumsum_p, cumulative.cumprod_p, cumulative.cummax_p, cu
 WHOLE = [name for name in REAL if name not in ("float16", "bfloat16")]
 
 
-@pytest.mark.parametrize("name", WHOLE)
-@pytest.mark.parametrize("op", range(5))
+FLOATING = ("float32", "float64")
+TAKEN = [(op, name) for op in range(5) for name in WHOLE
+         if (op != 4 or name in FLOATING) and (op >= 2 or name != "bool")]
+
+
+@pytest.mark.parametrize(("op", "name"), TAKEN)
 def test_running_combinations_are_those_of_the_primitives(op, name):
-    inexact = name in ("float32", "float64") and op in (0, 1, 4)
-    if (op == 4 and not inexact) or (op < 2 and name == "bool"):
-        pytest.skip("the primitive does not take this dtype")
+    inexact = name in FLOATING and op in (0, 1, 4)
     rng = np.random.default_rng(0)
     function = library("cumulate_rows", *[I64] * 6, POINTER, POINTER)
     for shape in [(1, 1, 1), (3, 7, 1), (5, 300, 1), (1, 200_001, 1), (2, 40, 33), (2, 5, 1100)]:
