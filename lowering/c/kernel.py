@@ -67,7 +67,6 @@ class KernelWriter(ChunkFolds, Tiles):
         """The number of the loop over a row in which each member is computed."""
         _, elements = self.built({})
         everything = reached(elements.values())
-        self.expressions = len(everything)
         self.weight = max(1, sum(_weight(e) for e in everything))
         self.loads: list[Tensor] = [e.aux[0] for e in everything if e.op == "load"]
         return stages_of(self.kernel, elements)
@@ -199,10 +198,15 @@ class KernelWriter(ChunkFolds, Tiles):
               facts: dict[Range, bool]) -> None:
         folds = [Fold(m, None, self._fold_dtype(m), f"f{stage}_{k}")  # type: ignore[arg-type]
                  for k, m in enumerate(members) if m.role in ("fold_row", "fold_all")]
-        unroll = self._unroll(members, folds)
         segments = self._segments(members, facts)
+        unroll = 1
+        if len(segments) == 1:
+            for f in folds:
+                f.searched = self._is_searched(f, facts)
+            elements = self.built(facts)[1]
+            weight = sum(_weight(e) for e in reached([elements[m.tensor] for m in members]))
+            unroll = self._unroll(members, folds, weight)
         for f in folds:
-            f.searched = len(segments) == 1 and self._is_searched(f, facts)
             self._begin_fold(f, out, unroll)
         i = self.kernel.i
         low, high = i.low, i.high
@@ -214,7 +218,7 @@ class KernelWriter(ChunkFolds, Tiles):
         i.low, i.high = low, high
         for f in folds:
             if f.searched:
-                self._search(f, self.built(facts)[1][f.member.tensor], stage, out)
+                self._search(f, self.built(facts)[1][f.member.tensor], stage, out, unroll)
             self._end_fold(f, out, unroll)
 
     def _is_searched(self, f: Fold, facts: dict[Range, bool]) -> bool:
@@ -227,14 +231,14 @@ class KernelWriter(ChunkFolds, Tiles):
         return not any(x.op == "local" and self.stages[x.aux] == self.stages[t]
                        for x in reached([e]))
 
-    def _search(self, f: Fold, e: Expr, stage: int, out: Scope) -> None:
+    def _search(self, f: Fold, e: Expr, stage: int, out: Scope, unroll: int) -> None:
         """The loop that finds the first place at which a value is the extreme one."""
         lanes, row, total = self.lanes, self.domain.row, self.domain.total
         whole = isinstance(row, int) and row % lanes == 0 and (
             total is None or (isinstance(total, int) and total % lanes == 0))
         end = "R" if total is not None else self.size(row)
         loop = out.nested()
-        self._begin_search(f, out)
+        self._begin_search(f, out, unroll)
         self.writer.begin_loop(out, stage, None if whole else "n")
         if not whole:
             loop.line(f"const i64 n = ft_min({lanes}, {end} - i);")

@@ -18,7 +18,7 @@ from functrans.lowering.schedule.kernel import Domain, Member
 
 __all__ = ["Fold", "RowFolds", "place_dtype"]
 
-UNROLL_BELOW = 14  # expressions in the body of a reduction that is worth several accumulators
+UNROLL_BELOW = 8  # weight of what is reduced, from which the loop has enough else to do
 
 
 @dataclass(eq=False, repr=False)
@@ -40,7 +40,6 @@ class RowFolds:
     prelude: Prelude
     schedule: Schedule
     lanes: int
-    expressions: int
     writer: Writer
     accumulators: dict[Tensor, str]
 
@@ -57,10 +56,14 @@ class RowFolds:
         assert isinstance(m.tensor, Reduce)
         return self._fold_dtype_of(m.tensor)
 
-    def _unroll(self, members: list[Member], folds: list[Fold]) -> int:
+    def _unroll(self, members: list[Member], folds: list[Fold], weight: int) -> int:
+        """How many accumulators a loop has: its one reduction of `weight` waits for itself."""
         row, lanes = self.domain.row, self.lanes
-        if lanes == 1 or not folds or self.expressions > UNROLL_BELOW or len(members) > 1 \
-                or folds[0].member.tensor.op.startswith("arg"):  # type: ignore[attr-defined]
+        if lanes == 1 or not folds or weight > UNROLL_BELOW or len(members) > 1:
+            return 1
+        tensor = folds[0].member.tensor
+        assert isinstance(tensor, Reduce)
+        if tensor.op.startswith("arg") and not folds[0].searched:
             return 1
         total = self.domain.total
         for unroll in (4, 2):
@@ -96,17 +99,26 @@ class RowFolds:
         op = t.op.removeprefix("arg")
         loop.line(f"{acc} = {p.op(op, (f.dtype, f.dtype), (acc, name), lanes)};")
 
-    def _begin_search(self, f: Fold, out: Scope) -> None:
+    def _begin_search(self, f: Fold, out: Scope, unroll: int) -> None:
         """The extreme value of the row, in all lanes, and no place yet."""
         t, p, lanes = f.member.tensor, self.prelude, self.lanes
         assert isinstance(t, Reduce)
-        top = p.reduce(t.op.removeprefix("arg"), f.dtype, lanes, f"{f.name}_0")
+        op = t.op.removeprefix("arg")
+        top = p.reduce(op, f.dtype, lanes, self._together(f, op, unroll))
         name = self.writer.fresh(out, ctype(f.dtype), top)
         out.line(f"const {p.vtype(f.dtype, lanes)} {f.name}_top = "
                  f"{p.broadcast(f.dtype, lanes, name)};")
         places = place_dtype(f.dtype)
         out.line(f"{p.vtype(places, lanes)} {f.name}_at = {self._far(places)};")
         f.top = name
+
+    def _together(self, f: Fold, op: str, unroll: int) -> str:
+        """All accumulators of a reduction as one, pairwise."""
+        names = [f"{f.name}_{u}" for u in range(unroll)]
+        while len(names) > 1:
+            names = [self.prelude.op(op, (f.dtype, f.dtype), (a, b), self.lanes)
+                     for a, b in zip(names[::2], names[1::2])]
+        return names[0]
 
     def _far(self, places: str) -> str:
         """Beyond every place, in all lanes."""
@@ -165,11 +177,8 @@ class RowFolds:
         if t.op.startswith("arg"):
             self._end_place(f, t, out)
             return
-        names = [f"{f.name}_{u}" for u in range(unroll)]
-        while len(names) > 1:
-            names = [p.op(t.op, (f.dtype, f.dtype), (a, b), lanes)
-                     for a, b in zip(names[::2], names[1::2])]
-        total = p.reduce(t.op, f.dtype, lanes, names[0]) if lanes > 1 else names[0]
+        together = self._together(f, t.op, unroll)
+        total = p.reduce(t.op, f.dtype, lanes, together) if lanes > 1 else together
         name = self.writer.fresh(out, ctype(f.dtype), total)
         if f.member.role == "fold_all":
             acc = self.accumulators[t]
