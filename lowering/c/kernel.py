@@ -8,7 +8,7 @@ from typing import Any
 from functrans.core.dims import Size
 from functrans.lowering.c.chunk_folds import ChunkFolds
 from functrans.lowering.c.expressions import Scope, Writer
-from functrans.lowering.c.limits import STREAMED_BYTES
+from functrans.lowering.c.limits import LONGEST_PREFETCH, PREFETCHED_BYTES, STREAMED_BYTES
 from functrans.lowering.c.names import C_TYPES, ITEM_SIZES
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.row_folds import Fold
@@ -218,7 +218,7 @@ class KernelWriter(ChunkFolds, Tiles):
         i.low, i.high = low, high
         for f in folds:
             if f.searched:
-                self._search(f, self.built(facts)[1][f.member.tensor], stage, out, unroll)
+                self._search(f, self.built(facts)[1], stage, out, unroll)
             self._end_fold(f, out, unroll)
 
     def _is_searched(self, f: Fold, facts: dict[Range, bool]) -> bool:
@@ -231,7 +231,8 @@ class KernelWriter(ChunkFolds, Tiles):
         return not any(x.op == "local" and self.stages[x.aux] == self.stages[t]
                        for x in reached([e]))
 
-    def _search(self, f: Fold, e: Expr, stage: int, out: Scope, unroll: int) -> None:
+    def _search(self, f: Fold, elements: dict[Tensor, Expr], stage: int, out: Scope,
+                unroll: int) -> None:
         """The loop that finds the first place at which a value is the extreme one."""
         lanes, row, total = self.lanes, self.domain.row, self.domain.total
         whole = isinstance(row, int) and row % lanes == 0 and (
@@ -242,7 +243,9 @@ class KernelWriter(ChunkFolds, Tiles):
         self.writer.begin_loop(out, stage, None if whole else "n")
         if not whole:
             loop.line(f"const i64 n = ft_min({lanes}, {end} - i);")
-        self._search_step(f, self.writer.vector(e, loop), loop)
+        self._search_step(f, self.writer.vector(elements[f.member.tensor], loop), loop)
+        if stage == 0:
+            self._prefetch(elements, loop)
         out.line(f"for (i64 i = 0; i < {end}; i += {lanes}) {{")
         out.take(loop)
         out.line("}")
@@ -281,6 +284,8 @@ class KernelWriter(ChunkFolds, Tiles):
                 self.writer.begin_loop(out, stage, None, u * lanes)
             for m, e in zip(members, exprs):
                 self._member(m, e, stage, loop, by_tensor.get(m.tensor), u, s)
+            if stage == 1:
+                self._prefetch(elements, loop)
         if lanes == 1 and is_number(self.domain.row, 1):
             out.line("{ const i64 i = 0; (void)i;")
         else:
@@ -294,6 +299,26 @@ class KernelWriter(ChunkFolds, Tiles):
         whole = (isinstance(a, int) and isinstance(b, int) and (b - a) % lanes == 0
                  and (total is None or (isinstance(total, int) and total % lanes == 0)))
         return self.size(a), "R" if total is not None else self.size(b), whole
+
+    def _prefetch(self, elements: dict[Tensor, Expr], loop: Scope) -> None:
+        """Ask for the next row while the second loop computes: the first one only waits for it.
+
+        Measured on logsumexp of 8192 rows of 8192 float32: 15 GB/s without, 26 with.
+        """
+        d, kernel = self.domain, self.kernel
+        if self.lanes == 1 or d.total is not None or not isinstance(d.row, int):
+            return
+        first = [elements[m.tensor] for m in kernel.members if self.stages[m.tensor] == 0]
+        for e in reached(first):
+            if e.op != "load":
+                continue
+            t, place = e.aux
+            nbytes = ITEM_SIZES[t.dtype]
+            if (is_number(place.coefficient(kernel.i), 1) and place.coefficient(kernel.o) == d.row
+                    and isinstance(t.size, int) and t.size * nbytes >= PREFETCHED_BYTES
+                    and 1024 <= d.row * nbytes <= LONGEST_PREFETCH):
+                start = self.writer.pointer(self.operand(t), place, t)
+                loop.line(f"__builtin_prefetch({start} + {self.writer.i_text} + {d.row}, 0, 2);")
 
     def _member(self, m: Member, e: Expr, stage: int, loop: Scope, fold: Fold | None, u: int,
                 s: Any) -> None:

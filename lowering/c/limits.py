@@ -3,7 +3,8 @@
 The unit is the time of one addition of an element in a vector loop, loads and stores included.
 """
 
-__all__ = ["GRAIN_WORK", "HEAVY_WORK", "PARALLEL_WORK", "STREAMED_BYTES"]
+__all__ = ["GRAIN_WORK", "HEAVY_WORK", "LONGEST_PREFETCH", "PARALLEL_WORK", "PREFETCHED_BYTES",
+           "STREAMED_BYTES"]
 
 # Elements times (2 + weight) of one element from which two threads win: waking the second takes
 # 5 to 20 us, in which one thread does about this much (measured on additions and exponentials).
@@ -16,3 +17,6 @@ HEAVY_WORK = 200_000
 # (measured: 256 outer products of 784 x 256 float32 take 6.6 ms, 2.8 with streaming stores; on
 # 2^22 numbers, which fit in the cache, streaming takes 30 % longer).
 STREAMED_BYTES = 2**25
+# Rows of arrays that do not fit in the second-level cache are asked for while the row before them
+# is computed, if they are not too long for that cache.
+PREFETCHED_BYTES, LONGEST_PREFETCH = 2**22, 2**17
