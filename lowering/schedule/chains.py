@@ -238,7 +238,7 @@ def suited(step: Step, count: int) -> Step:
     d, size = step.domain, step.domain.size
     if isinstance(size, int) and size % count == 0 and (
             d.total is not None or not isinstance(d.rows, int) or d.rows % count):
-        return Kernel(Domain(count, size // count), step.members, step.reasons)
+        return Kernel(Domain(count, size // count), step.members)
     return step
 
 

@@ -111,7 +111,7 @@ def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],
     results: list[Tensor] = [m.tensor for m in taken if m.tensor in stored | wanted]
     inner = Kernel(Domain(batch * m, n), [Member(m.tensor, "full") for m in taken])
     reads = _checked(inner, product, inner.builder(lambda t: isinstance(t, Stored) or t in stored))
-    outer = [Kernel(kernel.domain, rest, kernel.reasons)] if rest else []
+    outer = [Kernel(kernel.domain, rest)] if rest else []
     return Fused(gemm, inner, [*results, *[product] * kept], reads), outer
 
 

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.dims import Size
 from functrans.lowering.loops.expr import Builder, Expr, NotHere, Range
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, Quotient, Remainder, unflatten
-from functrans.lowering.loops.tensor import Map, Reduce, Scatter, Tensor
+from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
 from functrans.lowering.rules.elementwise import WEIGHTS
 
 __all__ = ["Domain", "Kernel", "Member", "accesses", "reached", "stages_of"]
@@ -57,7 +57,6 @@ class Kernel:
 
     domain: Domain
     members: list[Member]
-    reasons: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         d = self.domain
@@ -269,7 +268,3 @@ def accesses(exprs: Iterable[Expr]) -> list[tuple[Tensor | None, Index]]:
         elif e.op == "index":
             found.append((None, e.aux))
     return found
-
-
-def is_movement(tensor: Tensor) -> bool:
-    return isinstance(tensor, Map) and tensor.weight == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from functrans.lowering.c.isa import Isa
@@ -181,7 +181,3 @@ class Builder:
 
 
 Emitter = Callable[[Builder, str, int], str]
-
-
-def scalar_list(items: Sequence[str]) -> str:
-    return "{" + ", ".join(items) + "}"
