@@ -44,7 +44,7 @@ from functrans.transforms.staged import (
 from functrans.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from functrans import checkpoint_policies, nn, random, scipy, test_util
+    from functrans import checkpoint_policies, nn, per_sample, random, scipy, test_util
 
 __version__ = "0.1.0"
 
@@ -58,13 +58,13 @@ __all__ = [
     "custom_jvp", "custom_vjp", "debug", "default_dtypes", "device_get", "device_put", "devices",
     "disable_jit", "dlpack", "eval_shape", "float0", "grad", "hessian", "hvp", "io_callback",
     "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize",
-    "make_jaxpr", "named_scope", "nn", "numpy", "pure_callback", "random", "remat", "scipy",
-    "stop_gradient", "test_util", "tree", "tree_util", "value_and_grad", "vjp", "vmap",
+    "make_jaxpr", "named_scope", "nn", "numpy", "per_sample", "pure_callback", "random", "remat",
+    "scipy", "stop_gradient", "test_util", "tree", "tree_util", "value_and_grad", "vjp", "vmap",
 ]
 
 publish(globals(), [name for name in __all__ if name in globals()])
 
-_LAZY = ("checkpoint_policies", "nn", "random", "scipy", "test_util")
+_LAZY = ("checkpoint_policies", "nn", "per_sample", "random", "scipy", "test_util")
 
 
 def __getattr__(name: str) -> Any:

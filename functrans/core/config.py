@@ -13,12 +13,13 @@ import numpy as np
 
 from functrans._runtime import set_context_token
 
-__all__ = ["Config", "current", "debug_internal_frames", "disable_jit", "scope",
-           "use_backend"]
+__all__ = ["ALGEBRA", "Config", "algebra", "current", "debug_internal_frames", "disable_jit",
+           "scope", "use_backend"]
 
 _FLOAT32: Final = np.dtype(np.float32)
 _INT32: Final = np.dtype(np.int32)
 DEBUG_VARIABLE: Final = "FUNCTRANS_DEBUG"
+ALGEBRA: Final = ("auto", "always", "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,8 @@ class Config:
 
     `float_dtype` and `int_dtype` are the dtypes that Python scalars and dtype-less creation
     functions get; `disable_jit` runs the target of `jit` eagerly; `internal_frames` keeps the
-    package's own frames in tracebacks; `backend` names what compiles the programs of `jit`.
+    package's own frames in tracebacks; `backend` names what compiles the programs of `jit`;
+    `algebra` says when compiled programs contract factors instead of materialising their product.
     """
 
     float_dtype: np.dtype[Any] = _FLOAT32
@@ -35,6 +37,7 @@ class Config:
     disable_jit: bool = False
     internal_frames: bool = False
     backend: str = "c"
+    algebra: str = "auto"
 
 
 def debug_from_environment() -> bool:
@@ -110,3 +113,18 @@ def use_backend(name: str) -> Any:
     'reference'
     """
     return scope(backend=name)
+
+
+def algebra(when: str) -> Any:
+    """Context manager: when compiled programs contract the factors of per-sample gradients.
+
+    `"auto"` where it costs less than materialising them, `"always"` where it can be done at all,
+    `"off"` never. Results differ by roundings only. Raises ValueError for another word.
+
+    >>> with algebra("off"):
+    ...     current().algebra
+    'off'
+    """
+    if when not in ALGEBRA:
+        raise ValueError(f"algebra is 'auto', 'always' or 'off', not {when!r}")
+    return scope(algebra=when)

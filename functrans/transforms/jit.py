@@ -98,9 +98,10 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
                   require_inplace: bool = False) -> Executable:
     """The compiled form of a jaxpr, made once."""
     known = _executables.setdefault(jaxpr, {})
-    key = (config.current().backend, donated, require_inplace)
+    settings = config.current()
+    key = (settings.backend, settings.algebra, donated, require_inplace)
     if key not in known:
-        known[key] = get_backend(key[0]).compile(jaxpr, donated, require_inplace)
+        known[key] = get_backend(settings.backend).compile(jaxpr, donated, require_inplace)
     return known[key]
 
 

@@ -57,7 +57,7 @@ class Fingerprint:
             return None
         return digest(FORMAT, version, os.environ.get("CC", ""), isa.name,
                       *COMMON_FLAGS, *isa.flags, "", repr(sorted(donated)), repr(require_inplace),
-                      settings.float_dtype.str, settings.int_dtype.str, self.text)
+                      settings.float_dtype.str, settings.int_dtype.str, settings.algebra, self.text)
 
 
 class Untold(Exception):
