@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 SUBJECT = "functrans"
+OWN = GRADIENT, MATERIALISED = ("batch gradient", "materialised")
+"""Columns that functrans computes itself, to be measured against: a gradient of the whole batch,
+and the same program without contraction algebra."""
 LIMIT_BYTES = 2**27
 """Bytes that one call of a limit moves (copy: 64 MiB read and 64 MiB written)."""
 COPY, READ, STREAM = LIMITS = ("copy limit", "read limit", "streaming copy")
@@ -72,7 +75,7 @@ class Best(Bound):
         return "best" if self.speed == 1 else f"{self.speed:g}x best"
 
     def seconds(self, measured: Mapping[str, float], amount: float) -> float:
-        peers = [t for name, t in measured.items() if name not in (SUBJECT, *LIMITS)]
+        peers = [t for name, t in measured.items() if name not in (SUBJECT, *OWN, *LIMITS)]
         return min(peers, default=math.nan) * self.time / self.speed
 
 
@@ -89,3 +92,18 @@ class Share(Bound):
 
     def seconds(self, measured: Mapping[str, float], amount: float) -> float:
         return amount * measured.get(self.limit, math.nan) / (self.share * LIMIT_BYTES)
+
+
+@dataclass(frozen=True)
+class Each(Bound):
+    """All of several bounds; one without its peer leaves the others undecided too."""
+
+    bounds: tuple[Bound, ...]
+
+    @property
+    def label(self) -> str:
+        return ", ".join(bound.label for bound in self.bounds)
+
+    def seconds(self, measured: Mapping[str, float], amount: float) -> float:
+        limits = [bound.seconds(measured, amount) for bound in self.bounds]
+        return math.nan if any(map(math.isnan, limits)) else min(limits)

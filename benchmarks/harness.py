@@ -31,6 +31,8 @@ from bounds import LIMIT_BYTES, LIMITS, SUBJECT, AtMost, Bound, Peer, duration
 PEERS = ("numpy", "jax", "jaxlib", "torch")
 RESULTS = Path(__file__).parent / "results"
 ROUND_SECONDS, CASE_SECONDS, LEAST_ROUNDS = 0.002, 10.0, 15
+SLOW_SECONDS, SLOW_ROUNDS = 1.0, 3
+REACH = 14
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,9 @@ class Case:
     """One row: `timings` by library, and the bound that functrans has to keep.
 
     A bound is a number of seconds, the name of a peer, or one of bounds.py; the time may exceed
-    those that are measured by `slack`. Results are compared with the first library of the row that
-    has an outcome, within `tolerance` of its largest element. With `unit` GB/s or GFLOP/s, `amount`
-    is how many bytes or operations the program needs.
+    those that are measured by `slack`. Results are compared with `reference`, or with the first
+    library of the row that has an outcome, within `tolerance` of its largest element. With `unit`
+    GB/s or GFLOP/s, `amount` is how many bytes or operations the program needs.
     """
 
     title: str
@@ -65,6 +67,7 @@ class Case:
     unit: str = ""
     amount: float = 0.0
     tolerance: float = 1e-4
+    reference: Callable[[], Sequence[np.ndarray]] | None = None
 
 
 @dataclass
@@ -72,7 +75,8 @@ class Row:
     """A measured case, by library: medians, quartiles and minima in seconds; bound and verdict.
 
     `kept` holds medians of earlier runs, of libraries that this run left out. `errors` says, by
-    library, what was raised or how the result is wrong. A row of unit "x" holds ratios.
+    library, what was raised or how the result is wrong. A row of unit "x" holds ratios, one of
+    unit "MB" megabytes.
     """
 
     title: str
@@ -108,6 +112,8 @@ class Row:
             return f"{LIMIT_BYTES / seconds / 1e9:.3g} GB/s"
         if self.unit == "x":
             return f"{seconds:.3g}x"
+        if self.unit == "MB":
+            return f"{seconds:.3g} MB"
         if self.unit:
             return f"{self.amount / seconds / 1e9:.3g} {self.unit}"
         return duration(seconds)
@@ -147,6 +153,7 @@ def measure(
     the median is of rounds that nothing interrupted even where other programs run. Slow cases make
     fewer rounds, at least `least`, to end in about `seconds`. `rest` is slept before each round of
     a library: the threads of some spin for milliseconds after their work, on the next one's core.
+    A library whose call takes more than SLOW_SECONDS is in the first SLOW_ROUNDS only.
     """
     timings, errors = runnable(case)
     errors |= wrong_results(case, timings, errors)
@@ -156,7 +163,11 @@ def measure(
     names = list(timers)
     end = time.perf_counter() + seconds
     for index in range(rounds):
-        if not names or (index >= least and time.perf_counter() > end):
+        if index >= least and time.perf_counter() > end:
+            break
+        if index == SLOW_ROUNDS:
+            names = [n for n in names if statistics.median(samples[n]) < SLOW_SECONDS]
+        if not names:
             break
         shift = index % len(names)
         for name in names[shift:] + names[:shift]:
@@ -195,10 +206,14 @@ def wrong_results(
 ) -> dict[str, str]:
     """How the results of libraries differ from the reference's, where they do."""
     outcomes = {n: t.outcome for n, t in timings.items() if t.outcome and n not in errors}
-    reference = next((name for name in outcomes if name != SUBJECT), None)
-    if reference is None:
-        return {}
-    expected, wrong = outcomes[reference](), {}
+    if case.reference is not None:
+        reference, expected = "float64", case.reference()
+    else:
+        reference = next((name for name in outcomes if name != SUBJECT), "")
+        if not reference:
+            return {}
+        expected = outcomes[reference]()
+    wrong = {}
     for name, outcome in outcomes.items():
         if name == reference:
             continue
@@ -262,12 +277,12 @@ def summarise(
     return row
 
 
-def print_header(width: int) -> None:
-    """The line above the rows of a table."""
-    print(f"\n{'':<{width}} {SUBJECT:>12} {'(fastest)':>14} {'reach':>14}             peers")
+def print_header(width: int, reach: int = REACH) -> None:
+    """The line above the rows of a table, whose bounds take `reach` columns."""
+    print(f"\n{'':<{width}} {SUBJECT:>12} {'(fastest)':>14} {'reach':>{reach}}             peers")
 
 
-def print_row(row: Row, width: int) -> None:
+def print_row(row: Row, width: int, reach: int = REACH) -> None:
     """Print median, minimum, bound, verdict and the peers' medians in one line, notes below it."""
     peers = [f"{n} {row.show(s, n)}" for n, s in row.seconds.items() if n != SUBJECT]
     peers += [f"{n} {row.show(s, n)} (kept)" for n, s in row.kept.items() if n != SUBJECT]
@@ -277,7 +292,7 @@ def print_row(row: Row, width: int) -> None:
     if math.isnan(row.bound) and not row.bound_is:
         row.bound_is = "-"
     bound = row.bound_is or (f"{row.bound:.3g}x" if row.unit == "x" else duration(row.bound))
-    print(f"{row.title:<{width}} {value:>12} {fastest:>14} {bound:>14}   {row.verdict:<11}"
+    print(f"{row.title:<{width}} {value:>12} {fastest:>14} {bound:>{reach}}   {row.verdict:<11}"
           f"{', '.join(peers)}", flush=True)  # fmt: skip
     for name, error in row.errors.items():
         print(f"{'':<{width}} {name}: {error}", flush=True)

@@ -11,6 +11,7 @@ The arrays of a row are made when its turn comes, and freed after it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ import functrans as ft
 JAX_MODULES = ("lax", "nn", "random", "scipy.special", "ops", "tree")
 Make = Callable[[ModuleType], Callable[..., Any]]
 Restore = Callable[..., Any] | None
+Scope = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ class Workload:
             call = copy_limit.limits()[self.bound.limit]
             add.timings[self.bound.limit] = Timing("call()", {"call": call})
         return Case(self.title, add.timings, self.bound, unit=self.work.unit,
-                    amount=self.work.amount, tolerance=self.tolerance)  # fmt: skip
+                    amount=self.work.amount, tolerance=self.tolerance,
+                    reference=add.reference)  # fmt: skip
 
 
 def workload(
@@ -108,12 +111,16 @@ def normal(*shape: int, seed: int = 0, dtype: Any = np.float32, scale: float = 1
     return (values if scale == 1.0 else values * np.float32(scale)).astype(dtype, copy=False)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Entries:
-    """Takes the programs of one row. Arguments are NumPy arrays, in lists and tuples."""
+    """Takes the programs of one row. Arguments are NumPy arrays, in lists and tuples.
+
+    `reference`, if set, gives the results that all others are compared with.
+    """
 
     lib: Peers
     timings: dict[str, Timing] = field(default_factory=dict)
+    reference: Callable[[], list[np.ndarray]] | None = None
 
     def libraries(self) -> dict[str, ModuleType]:
         """The libraries with JAX's names."""
@@ -131,13 +138,24 @@ class Entries:
     def traced_with(self, make: Make, arguments: Callable, *, wait: str = "") -> None:
         """The same where each library makes its own arguments."""
         for name, library in self.libraries().items():
-            run, values = library.jit(make(library)), arguments(library)
-            leaves = library.tree.leaves
+            self.jitted(name, library, make(library), arguments(library), wait=wait)
 
-            def outcome(run=run, values=values, leaves=leaves):
-                return [np.asarray(leaf) for leaf in leaves(run(*values))]
+    def jitted(
+        self, name: str, library: ModuleType, function: Callable, values: Any, *,
+        scope: Scope = contextlib.nullcontext, wait: str = "", check: bool = True
+    ) -> None:  # fmt: skip
+        """A column of `function`, jitted by a library, compiled and called inside `scope()`."""
+        jitted, leaves = library.jit(function), library.tree.leaves
 
-            self.timings[name] = timing(run, values, outcome, wait, library.block_until_ready)
+        def scoped(*values):
+            with scope():
+                return jitted(*values)
+
+        run = jitted if scope is contextlib.nullcontext else scoped
+        outcome = lambda: [np.asarray(leaf) for leaf in leaves(run(*values))]
+        self.timings[name] = timing(
+            run, values, outcome if check else None, wait, library.block_until_ready
+        )
 
     def numpy(self, function: Callable, *arguments: Any, check: bool = True) -> None:
         """NumPy, where it has the function."""
@@ -153,8 +171,14 @@ class Entries:
             return
         values = self.tensors(arguments)
         for name, run in self.torch_variants(function):
-            outcome = functools.partial(self.torch_outcome, run, values, restore)
-            self.timings[name] = timing(run, values, outcome if check else None)
+            self.torch_column(name, run, values, check, restore)
+
+    def torch_column(
+        self, name: str, run: Callable, values: Any, check: bool = True, restore: Restore = None
+    ) -> None:
+        """A column of `run`, on tensors."""
+        outcome = functools.partial(self.torch_outcome, run, values, restore)
+        self.timings[name] = timing(run, values, outcome if check else None)
 
     def torch_gradient(
         self, loss: Callable, params: Any, *arguments: Any, restore: Restore = None
@@ -171,8 +195,7 @@ class Entries:
             def run(params, *arguments, forward=forward):
                 return torch.autograd.grad(forward(params, *arguments), flatten(params))
 
-            outcome = functools.partial(self.torch_outcome, run, values, restore)
-            self.timings[name] = timing(run, values, outcome)
+            self.torch_column(name, run, values, restore=restore)
 
     def torch_pullback(
         self, function: Callable, cotangent: Any, *arguments: Any, restore: Restore = None
@@ -188,8 +211,7 @@ class Entries:
                 out = forward(*arguments)
                 return out, *torch.autograd.grad(out, arguments, cotangent)
 
-            outcome = functools.partial(self.torch_outcome, run, values, restore)
-            self.timings[name] = timing(run, values, outcome)
+            self.torch_column(name, run, values, restore=restore)
 
     def torch_variants(self, function: Callable) -> Iterator[tuple[str, Callable]]:
         yield "torch", function

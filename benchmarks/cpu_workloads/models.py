@@ -29,14 +29,20 @@ def cross_entropy(lib, logits, label):
     return -lib.numpy.mean(lib.numpy.take_along_axis(scores, label[..., None], axis=-1))
 
 
-def mlp_loss(lib):
-    def loss(params, x, label):
+def mlp(lib):
+    """Dense layers with relu between them."""
+
+    def run(params, x):
         for weight, bias in params[:-1]:
             x = lib.nn.relu(x @ weight + bias)
         weight, bias = params[-1]
-        return cross_entropy(lib, x @ weight + bias, label)
+        return x @ weight + bias
 
-    return loss
+    return run
+
+
+def mlp_loss(lib):
+    return lambda params, x, label: cross_entropy(lib, mlp(lib)(params, x), label)
 
 
 def torch_cross_entropy(torch):
@@ -44,16 +50,19 @@ def torch_cross_entropy(torch):
     return lambda logits, label: torch.nn.functional.cross_entropy(logits, label.long())
 
 
-def torch_mlp_loss(torch):
-    entropy = torch_cross_entropy(torch)
-
-    def loss(params, x, label):
+def torch_mlp(torch):
+    def run(params, x):
         for weight, bias in params[:-1]:
             x = torch.relu(torch.addmm(bias, x, weight) if x.ndim == 2 else x @ weight + bias)
         weight, bias = params[-1]
-        return entropy(x @ weight + bias, label)
+        return x @ weight + bias
 
-    return loss
+    return run
+
+
+def torch_mlp_loss(torch):
+    entropy = torch_cross_entropy(torch)
+    return lambda params, x, label: entropy(torch_mlp(torch)(params, x), label)
 
 
 def mlp_arrays(sizes=MLP_SIZES, batch: int = 256):
@@ -128,13 +137,19 @@ def restore_cnn(*gradients):
 MODEL, LAYERS, HEADS, LENGTH = 128, 2, 4, 64
 
 
-def transformer_loss(lib):
-    """Mean squared error of pre-norm blocks with causal attention and gelu."""
-    xp = lib.numpy
+def layer_norm(lib):
+    """Layer norm over the last axis."""
 
     def norm(x, scale, shift):
         mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
         return (x - mean) * lib.lax.rsqrt(variance + 1e-5) * scale + shift
+
+    return norm
+
+
+def transformer(lib):
+    """Pre-norm blocks with causal attention and gelu."""
+    xp, norm = lib.numpy, layer_norm(lib)
 
     def attend(x, into, out):
         heads = (x @ into).reshape(*x.shape[:-1], 3, HEADS, MODEL // HEADS)
@@ -144,16 +159,21 @@ def transformer_loss(lib):
         mixed = lib.nn.softmax(xp.where(mask, scores, -1e9), axis=-1) @ v
         return xp.moveaxis(mixed, -3, -2).reshape(x.shape) @ out
 
-    def loss(params, x, target):
+    def run(params, x):
         for scale1, shift1, into, out, scale2, shift2, widen, bias, narrow in params:
             x = x + attend(norm(x, scale1, shift1), into, out)
             x = x + lib.nn.gelu(norm(x, scale2, shift2) @ widen + bias) @ narrow
-        return xp.mean((x - target) ** 2)
+        return x
 
-    return loss
+    return run
 
 
-def torch_transformer_loss(torch):
+def transformer_loss(lib):
+    """Mean squared error of the blocks."""
+    return lambda params, x, target: lib.numpy.mean((transformer(lib)(params, x) - target) ** 2)
+
+
+def torch_transformer(torch):
     call = torch.nn.functional
 
     def attend(x, into, out):
@@ -162,19 +182,23 @@ def torch_transformer_loss(torch):
         mixed = call.scaled_dot_product_attention(q, k, v, is_causal=True)
         return mixed.transpose(-2, -3).flatten(-2) @ out
 
-    def loss(params, x, target):
+    def run(params, x):
         for scale1, shift1, into, out, scale2, shift2, widen, bias, narrow in params:
             x = x + attend(call.layer_norm(x, (MODEL,), scale1, shift1), into, out)
             hidden = call.layer_norm(x, (MODEL,), scale2, shift2) @ widen + bias
             x = x + call.gelu(hidden, approximate="tanh") @ narrow
-        return ((x - target) ** 2).mean()
+        return x
 
-    return loss
+    return run
 
 
-def transformer_arrays(batch: int = 16):
+def torch_transformer_loss(torch):
+    return lambda params, x, target: ((torch_transformer(torch)(params, x) - target) ** 2).mean()
+
+
+def transformer_params() -> list[list[np.ndarray]]:
     ones, zeros = np.ones(MODEL, np.float32), np.zeros(MODEL, np.float32)
-    params = [
+    return [
         [
             ones, zeros, normal(MODEL, 3 * MODEL, seed=seed, scale=MODEL**-0.5),
             normal(MODEL, MODEL, seed=seed + 1, scale=MODEL**-0.5), ones, zeros,
@@ -184,8 +208,11 @@ def transformer_arrays(batch: int = 16):
         ]
         for seed in range(0, 4 * LAYERS, 4)
     ]  # fmt: skip
+
+
+def transformer_arrays(batch: int = 16):
     shape = (batch, LENGTH, MODEL)
-    return params, normal(*shape, seed=20), normal(*shape, seed=21)
+    return transformer_params(), normal(*shape, seed=20), normal(*shape, seed=21)
 
 
 def add_gradient(add: Entries, make_loss, arrays, torch_loss, torch_arrays, restore=None) -> None:
