@@ -28,6 +28,7 @@ LAYERS = [
     "random",
     "nn",
     "scipy",
+    "per_sample",
     "",  # functrans/__init__.py itself
 ]
 # what a layer knows of an earlier one, where that is less than everything
