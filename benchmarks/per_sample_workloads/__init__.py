@@ -1,0 +1,1 @@
+"""The models, the quantities and the peers of per_sample.py."""
