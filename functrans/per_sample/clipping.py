@@ -9,8 +9,7 @@ import numpy as np
 
 import functrans.numpy as fnp
 from functrans import lax, random, tree
-from functrans.core.avals import get_aval
-from functrans.core.errors import ArgumentError, ShapeError, shown
+from functrans.core.errors import ArgumentError, shown
 from functrans.core.keypath import keystr
 from functrans.core.trace import Tracer
 from functrans.per_sample.batches import (
@@ -124,16 +123,19 @@ def _clipped(what: str, loss: Function, max_norm: Any, noise_multiplier: Any, pe
              expected: Any, in_axes: Any, chunk_size: int | None) -> Function:
     """(params, batch, key, weights) to the clipped mean and the squared norms."""
     checked(what, loss, chunk_size)
+    _check_number(what, "noise_multiplier", noise_multiplier, 0.0)
     noisy = _known(noise_multiplier) != 0
     _check_bounds(what, max_norm, per_leaf, noisy)
-    _check_number(what, "noise_multiplier", noise_multiplier, 0.0)
     if expected is not None:
         _check_number(what, "expected_batch_size", expected)
 
     def run(params: Tree, batch: tuple[Any, ...], key: Any, weights: Any) -> tuple[Tree, Tree]:
         split = split_batch(what, loss, params, batch, in_axes,
                             at_least=1 if expected is None else 0)
-        bounds = tree.broadcast(max_norm, params) if per_leaf else max_norm
+        bounds = max_norm
+        if per_leaf:
+            bounds = tree.unflatten(tree.structure(params), tree.broadcast_prefix(
+                max_norm, params, what=f"per_sample.{what}: max_norm", full_what="params"))
         if weights is not None:
             weights = check_weights(what, weights, split)
 
@@ -193,7 +195,7 @@ def _divisor(batch: Batch, weights: Any, expected: Any) -> Any:
 
 def _of(number: Any, x: Any) -> Any:
     """A number as an array of the dtype of x, which it does not widen."""
-    return fnp.asarray(number).astype(x.dtype)
+    return number.astype(x.dtype) if isinstance(number, Tracer) else fnp.asarray(number, x.dtype)
 
 
 # ------------------------------------------------------------------------------------- arguments
@@ -205,10 +207,15 @@ def _known(number: Any) -> float | None:
     return None if value is None else float(np.asarray(value))
 
 
+def _check_is_number(what: str, name: str, number: Any) -> None:
+    if not isinstance(number, (int, float)) and getattr(number, "shape", None) != ():
+        raise ArgumentError(f"per_sample.{what}: {name} must be a number, got {shown(number)}.",
+                            fix=f"{name}=1.0")
+
+
 def _check_number(what: str, name: str, number: Any, least: float | None = None) -> None:
     """Refuse what is no scalar, not finite, negative, or 0 where `least` is None."""
-    if not isinstance(number, (int, float)) and getattr(number, "shape", None) != ():
-        raise ArgumentError(f"per_sample.{what}: {name} must be a number, got {shown(number)}.")
+    _check_is_number(what, name, number)
     value = _known(number)
     if value is None or 0 < value < math.inf or value == least:
         return
@@ -226,9 +233,7 @@ def _check_bounds(what: str, max_norm: Any, per_leaf: bool, noisy: bool) -> None
             fix="per_leaf=True clips every leaf by itself, and takes a tree of bounds")
     for path, bound in pairs:
         name = f"max_norm{keystr(path)}"
-        if getattr(bound, "shape", ()) != ():
-            raise ShapeError(f"per_sample.{what}: {name} is {get_aval(bound)}, not a number.",
-                             fix="max_norm=1.0")
+        _check_is_number(what, name, bound)
         value = _known(bound)
         if value is not None and not (value > 0 and (math.isfinite(value) or not noisy)):
             raise ArgumentError(
