@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from functrans.core import config
 from functrans.core.dims import Size
 from functrans.core.errors import BackendError
 from functrans.core.evaluate import Program
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.prune import prune_jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
+
+if TYPE_CHECKING:
+    from functrans.lowering.passes.networks.decide import Decision
 
 __all__ = ["ReferenceBackend", "ReferenceExecutable"]
 
@@ -46,4 +50,20 @@ class ReferenceBackend:
         if require_inplace:
             raise BackendError("the reference backend updates nothing in place.",
                                fix="install a C compiler: apt-get install gcc")
-        return ReferenceExecutable(jaxpr)
+        return ReferenceExecutable(_contracted(jaxpr))
+
+
+def _contracted(jaxpr: Jaxpr) -> Jaxpr:
+    """The program without the values that contraction algebra need not materialise.
+
+    Where there are none it stays as it was written: other backends are compared with it.
+    """
+    algebra = config.current().algebra
+    if algebra == "off":
+        return jaxpr
+    # later: a program without such values needs none of the passes
+    from functrans.lowering.passes.pipeline import simplify  # noqa: PLC0415
+
+    decisions: list[Decision] = []
+    simplified = simplify(jaxpr, algebra=algebra, decisions=decisions)
+    return simplified if any(d.is_contracted for d in decisions) else jaxpr

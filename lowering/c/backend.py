@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from functrans._runtime import Program
+from functrans.core import config
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.cache import Cache, program_cache
@@ -39,6 +40,7 @@ class CExecutable:
     def __init__(self, jaxpr: Jaxpr, donated: frozenset[int], program: Program) -> None:
         self.jaxpr = jaxpr
         self.donated = donated
+        self._algebra = config.current().algebra
         self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]] = program
 
     @cached_property
@@ -46,12 +48,13 @@ class CExecutable:
         """What the program was made from, made again for a program from the disk cache."""
         from functrans.lowering.c.lower import lower  # noqa: PLC0415  see the head of this file
 
-        found = lower(self.jaxpr, self.donated)
+        with config.algebra(self._algebra):
+            found = lower(self.jaxpr, self.donated)
         assert found is not None
         return found
 
     def as_text(self) -> str:
-        """The simplified jaxpr, what was not fused and why, and the C program."""
+        """The simplified jaxpr, what was materialised and fused and why, and the C program."""
         return self.lowered.as_text()
 
     def cost_analysis(self) -> dict[str, Size]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.core import dtypes
+from functrans.core import config, dtypes
 from functrans.core.dims import Dim, Size
 from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
@@ -30,6 +30,7 @@ from functrans.lowering.c.specs import spec
 from functrans.lowering.c.toolchain import CompilerMissing
 from functrans.lowering.graph import graph_of
 from functrans.lowering.loops.call import HostCall
+from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.primitives.control_flow.bodies import leaves_unsized
 
@@ -43,16 +44,19 @@ class Lowered:
     simplified: Jaxpr
     text: ProgramText
     sizes: list[tuple[int, int]]
+    decisions: list[Decision]
 
     @property
     def hosts(self) -> list[tuple[Any, ...]]:
         return [host_spec(call) for call in self.text.hosts]
 
     def as_text(self) -> str:
-        """The simplified jaxpr, what was not fused and why, and the C program."""
+        """The simplified jaxpr, what was materialised and what was not, what was not fused and
+        why, and the C program."""
         notes = [f"{n.source or 'somewhere'}: {n.tensor} is computed apart: {n.reason}"
                  for schedule in self.text.schedules for n in schedule.notes]
-        return "\n".join([str(self.simplified), "", *notes, "", self.text.text])
+        return "\n".join([str(self.simplified), "", *map(str, self.decisions), "", *notes, "",
+                          self.text.text])
 
     def cost_analysis(self) -> dict[str, Size]:
         return cost_of(self.simplified)
@@ -67,7 +71,8 @@ class Lowered:
 
 def lower(jaxpr: Jaxpr, donated: frozenset[int]) -> Lowered | None:
     """The program of a jaxpr; None where the runtime could not run it."""
-    simplified = simplify(jaxpr)
+    decisions: list[Decision] = []
+    simplified = simplify(jaxpr, algebra=config.current().algebra, decisions=decisions)
     sizes = size_sources(simplified)
     if sizes is None or not simplified.eqns or leaves_unsized(simplified, simplified.outvars):
         # the runtime makes room for results before it runs a program that decides their sizes
@@ -78,7 +83,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int]) -> Lowered | None:
                              sorted(simplified.decided_names))
     except Unsupported:
         return None
-    return Lowered(simplified, text, list(sizes.values()))
+    return Lowered(simplified, text, list(sizes.values()), decisions)
 
 
 def compiled(lowered: Lowered, require_inplace: bool, cache: Cache) -> Path:

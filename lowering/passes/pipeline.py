@@ -10,6 +10,7 @@ from functrans.lowering.passes.decompose import DECOMPOSE
 from functrans.lowering.passes.fold import FOLD
 from functrans.lowering.passes.loops import LOOPS
 from functrans.lowering.passes.movement import MOVEMENT
+from functrans.lowering.passes.networks.algebra import Decision, contract_networks
 from functrans.lowering.passes.outwards import OUTWARDS
 from functrans.lowering.passes.recurrences import RECURRENCES
 from functrans.lowering.passes.reductions import REDUCTIONS
@@ -24,12 +25,18 @@ MAX_SWEEPS = 12  # a chain of rewrites that each wait for the last one's dead co
 ALL_RULES = Dispatch(TABLES)
 
 
-def simplify(jaxpr: Jaxpr, log: list[Change] | None = None) -> Jaxpr:
+def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str = "auto",
+             decisions: list[Decision] | None = None) -> Jaxpr:
     """A program that computes the same with less work; `jaxpr` itself when there is none.
 
-    Inputs and outputs keep their number, order and types. Each change is appended to `log`.
+    Inputs and outputs keep their number, order and types. Each change is appended to `log`, what
+    was contracted and what was not to `decisions`. `algebra` is as in `Config`.
     """
-    return simplify_with(ALL_RULES, jaxpr, log)
+    before = simplify_with(ALL_RULES, jaxpr, log)
+    if algebra == "off":
+        return before
+    after = contract_networks(before, algebra == "always", decisions)
+    return before if after is before else simplify_with(ALL_RULES, after, log)
 
 
 def simplify_with(rules: Dispatch, jaxpr: Jaxpr, log: list[Change] | None = None) -> Jaxpr:

@@ -163,6 +163,10 @@ class Rewriter:
         aval = primitive.type(*[a.aval for a in operands], **params)
         return self.emit(Equation(primitive, operands, (Var(aval),), params, self._source))[0]
 
+    def at(self, source: Source | None) -> None:
+        """What is emitted next comes from this line of the user."""
+        self._source = source
+
     def emit(self, eqn: Equation) -> tuple[Atom, ...]:
         """Emit a new equation, itself simplified: the atoms of its results."""
         uses = self._uses

@@ -1,0 +1,1 @@
+"""Contraction algebra: reductions of products that are never materialised."""

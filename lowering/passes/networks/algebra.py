@@ -1,0 +1,62 @@
+"""The pass: sinks that are cheaper from factors are contracted, in a program and its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from functrans.core.jaxpr import Atom, Jaxpr
+from functrans.lowering.passes.networks.contract import contracted
+from functrans.lowering.passes.networks.decide import Decision, decide
+from functrans.lowering.passes.networks.forms import analysis_of
+from functrans.lowering.passes.rewrite import Dispatch, Rewriter
+
+__all__ = ["Decision", "contract_networks"]
+
+
+def contract_networks(jaxpr: Jaxpr, eager: bool = False,
+                      decisions: list[Decision] | None = None) -> Jaxpr:
+    """A program that does not materialise what is cheaper to contract; itself where nothing is.
+
+    Each decision is appended to `decisions`. `eager` contracts all that can be, whatever it costs.
+    """
+    jaxpr = _with_bodies(jaxpr, lambda body: contract_networks(body, eager, decisions))
+    found = analysis_of(jaxpr, eager)
+    if not found.sinks:
+        return jaxpr
+    replacements, made = decide(found, eager)
+    if decisions is not None:
+        decisions += made
+    if not replacements:
+        return jaxpr
+    plans = {r.sink.eqn: r for r in replacements}
+    r = Rewriter(Dispatch(()), lambda body: body)
+    env: dict[Atom, Atom] = {}
+    for eqn in jaxpr.eqns:
+        new = eqn.replace(invars=tuple([env.get(x, x) for x in eqn.invars]))
+        replacement = plans.get(eqn)
+        if replacement is None:
+            env.update(zip(eqn.outvars, r.process(new), strict=True))
+            continue
+        r.at(eqn.source)
+        form = replacement.sink.form
+        env[eqn.outvars[0]] = contracted(r, form, replacement.plans)
+    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(r.eqns),
+                 tuple([env.get(x, x) for x in jaxpr.outvars]), name=jaxpr.name)
+
+
+def _with_bodies(jaxpr: Jaxpr, change: Callable[[Jaxpr], Jaxpr]) -> Jaxpr:
+    """The program with the bodies of its loops and branches changed."""
+    eqns = []
+    for eqn in jaxpr.eqns:
+        params: dict[str, Any] = {}
+        for key, value in eqn.params.items():
+            if isinstance(value, Jaxpr):
+                params[key] = change(value)
+            elif key == "branches":
+                params[key] = tuple(map(change, value))
+        same = all(params[key] == eqn.params[key] for key in params)
+        eqns.append(eqn if same else eqn.replace(params={**eqn.params, **params}))
+    if all(a is b for a, b in zip(eqns, jaxpr.eqns, strict=True)):
+        return jaxpr
+    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns), jaxpr.outvars, name=jaxpr.name)

@@ -1,0 +1,326 @@
+"""Which values are materialised, by what it costs.
+
+Seeds that meet in one sink are decided together. For a set of seeds that are materialised, each of
+their sinks is computed either as the program says, from those values, or by contracting the
+networks of the others; the set of least time is taken, and none where nothing is gained.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from functrans.core.dtypes import is_half
+from functrans.core.jaxpr import Equation, Var
+from functrans.core.source import Source
+from functrans.lowering.passes.networks.contract import Plan, kept_indices
+from functrans.lowering.passes.networks.figures import Figures, magnitude
+from functrans.lowering.passes.networks.forms import Analysis, Sink
+from functrans.lowering.passes.networks.network import (
+    Array,
+    Group,
+    Index,
+    Names,
+    Term,
+    flat,
+    instance,
+    renamed,
+)
+from functrans.lowering.passes.networks.paths import best_path
+from functrans.lowering.passes.networks.seeds import Seed
+from functrans.lowering.passes.networks.selections import selected
+
+__all__ = ["Decision", "Replacement", "decide"]
+
+GAIN = 0.9  # of the time; below the error of the model
+MOST_TRIED = 4  # seeds of which every subset is tried
+
+
+class Decision(NamedTuple):
+    """How the reductions of some values are computed, and what either way costs."""
+
+    values: tuple[str, ...]
+    source: Source | None
+    reductions: tuple[str, ...]
+    is_contracted: bool
+    contracted: Figures | None
+    materialised: Figures
+
+    def __str__(self) -> str:
+        where = f"{self.source.filename}:{self.source.line}: " if self.source else ""
+        what = f"{where}{' and '.join(self.values)} for {', '.join(self.reductions)}"
+        ways = f"materialised: {self.materialised}"
+        if self.contracted is not None:
+            ways = f"from factors: {self.contracted}; {ways}"
+        verdict = "never made" if self.is_contracted else "materialised"
+        return f"{what}: {verdict} ({ways})"
+
+
+class Replacement(NamedTuple):
+    """A sink and the plans of its terms."""
+
+    sink: Sink
+    plans: tuple[Plan, ...]
+
+
+class Way(NamedTuple):
+    """How to compute a sink: plans, or none where it stays as it is."""
+
+    plans: tuple[Plan, ...] | None
+    figures: Figures
+
+
+def decide(a: Analysis, eager: bool) -> tuple[list[Replacement], list[Decision]]:
+    """What to contract; `eager` contracts all that can be."""
+    replacements: list[Replacement] = []
+    decisions: list[Decision] = []
+    for seeds, sinks in _components(a):
+        best = _Component(a, seeds, sinks).best(eager)
+        replacements += best[0]
+        decisions.append(best[1])
+    return replacements, decisions
+
+
+def _components(a: Analysis) -> list[tuple[list[Var], list[Sink]]]:
+    """Seeds that meet in a sink, and the sinks of each such set."""
+    owner: dict[Var, int] = {}
+    members: dict[int, list[Var]] = {}
+    for sink in a.sinks:
+        groups = {owner[s] for s in sink.form.seeds if s in owner}
+        new = [s for s in a.seeds if s in sink.form.seeds and s not in owner]
+        target = min(groups, default=len(members))
+        joined = [s for g in sorted(groups) for s in members.pop(g)] + new
+        members[target] = joined
+        owner.update(dict.fromkeys(joined, target))  # type: ignore[arg-type]
+    return [(seeds, [s for s in a.sinks if owner[next(iter(s.form.seeds))] == key])
+            for key, seeds in members.items()]
+
+
+class _Component:
+    """Some seeds and all sinks in which they occur."""
+
+    def __init__(self, a: Analysis, seeds: list[Var], sinks: list[Sink]) -> None:
+        self.a, self.seeds, self.sinks = a, seeds, sinks
+        self.forced = frozenset(s for s in seeds if s in a.forced)
+        self._ways: dict[tuple[int, frozenset[Var]], Way | None] = {}
+
+    def best(self, eager: bool) -> tuple[list[Replacement], Decision]:
+        everything = frozenset(self.seeds)
+        plain, figures = self._cost(everything, direct=True)
+        assert plain is not None
+        tried = {m: self._cost(m) for m in self._candidates()}
+        found = [(m, ways, f) for m, (ways, f) in tried.items() if ways is not None]
+        if eager:  # as few values as can be
+            found = [x for x in found if any(w.plans is not None for w in x[1])]
+            chosen = min(found, key=lambda x: len(x[0]), default=None)
+        else:
+            chosen = min(found, key=lambda x: x[2].time, default=None)
+        taken = chosen is not None and (eager or chosen[2].time < GAIN * figures.time)
+        replacements = []
+        if chosen is not None and taken:
+            replacements = [Replacement(sink, way.plans)
+                            for sink, way in zip(self.sinks, chosen[1], strict=True)
+                            if way.plans is not None]
+        decision = Decision(
+            tuple([str(s.aval) for s in self.seeds]), self.sinks[0].eqn.source,
+            tuple([f"{s.eqn.primitive.name} {s.eqn.outvars[0].aval}" for s in self.sinks]),
+            bool(replacements), None if chosen is None else chosen[2], figures)
+        return replacements, decision
+
+    def _candidates(self) -> Iterable[frozenset[Var]]:
+        """Sets of seeds to materialise."""
+        free = [s for s in self.seeds if s not in self.forced]
+        if len(free) <= MOST_TRIED:
+            for n in range(len(free) + 1):
+                for some in itertools.combinations(free, n):
+                    yield self.forced | frozenset(some)
+            return
+        yield self.forced
+        yield frozenset(self.seeds)
+        chosen = self.forced
+        best = self._cost(chosen)[1].time
+        for s in free:  # one after the other, where that helps
+            tried = chosen | {s}
+            yield tried
+            time = self._cost(tried)[1].time
+            if time < best:
+                chosen, best = tried, time
+
+    def _cost(self, materialised: frozenset[Var], direct: bool = False
+              ) -> tuple[list[Way] | None, Figures]:
+        ways: list[Way] = []
+        total = Figures()
+        made: set[Var] = set()
+        for k, sink in enumerate(self.sinks):
+            way = self._direct(sink) if direct else self._way(k, sink, materialised)
+            if way is None:
+                return None, Figures(flops=float("inf"))
+            ways.append(way)
+            total = total.then(way.figures)
+            if way.plans is not None:
+                made |= sink.form.seeds & materialised
+        for s in materialised:
+            seed = self.a.seeds[s]
+            # products of two numbers are made where they are read
+            if s not in self.forced and (not seed.is_product or s in made):
+                total = total.beside(seed_figures(seed))
+            elif s in self.forced:
+                total = total._replace(memory=total.memory + s.aval.nbytes)  # type: ignore[arg-type]
+        return ways, total
+
+    def _way(self, k: int, sink: Sink, materialised: frozenset[Var]) -> Way | None:
+        own = materialised & sink.form.seeds
+        if (k, own) not in self._ways:
+            contracted = self._contracted(sink, own)
+            if own == sink.form.seeds:
+                direct = self._direct(sink)
+                if contracted is None or direct.figures.time <= contracted.figures.time:
+                    contracted = direct
+            self._ways[k, own] = contracted
+        return self._ways[k, own]
+
+    # --------------------------------------------------------------------------- as it is
+
+    def _direct(self, sink: Sink) -> Way:
+        """The operations between the seeds and the sink, in one kernel."""
+        seen: set[Equation] = set()
+        todo = [sink.eqn]
+        figures = Figures(steps=1)
+        for eqn in todo:
+            out = eqn.outvars[0].aval
+            if eqn is sink.eqn:
+                size = max(magnitude(x.aval.shape) for x in eqn.invars)
+                if eqn.primitive.name == "dot_general":
+                    cost = eqn.primitive.cost(*(x.aval for x in eqn.invars), **eqn.params)
+                    figures = figures.then(Figures(flops=_number(cost.flops)))
+                    for x in set(sink.operands) - self.a.seeds.keys():
+                        figures = figures.then(_stored(x))
+                else:
+                    figures = figures.then(Figures(elements=size))
+                figures = figures.then(Figures(moved=magnitude(out.shape) * out.dtype.itemsize))
+            elif eqn.primitive.name not in FREE:
+                figures = figures.then(Figures(elements=magnitude(out.shape)))
+            for x in eqn.invars:
+                maker = self.a.makers.get(x)
+                seed = self.a.seeds.get(x)
+                if seed is not None:
+                    fused = seed.is_product and x not in self.forced
+                    assert isinstance(x, Var)
+                    bytes_ = sum(_bytes(o) for o in seed.operands) if fused else _bytes(x)
+                    figures = figures.then(Figures(
+                        elements=magnitude(x.aval.shape) if fused else 0.0, moved=bytes_))
+                    if fused and eqn.primitive.name == "dot_general":
+                        figures = figures.then(_stored(x))
+                elif x in self.a.forms and maker is not None:
+                    if maker not in seen:
+                        seen.add(maker)
+                        todo.append(maker)
+                elif maker is None or maker.primitive.name != "broadcast_in_dim":
+                    figures = figures.then(Figures(moved=_bytes(x)))
+        return Way(None, figures)
+
+    # --------------------------------------------------------------------------- contracted
+
+    def _contracted(self, sink: Sink, materialised: frozenset[Var]) -> Way | None:
+        form = sink.form
+        inner = np.dtype(np.float32) if is_half(form.dtype) else form.dtype
+        outputs = flat(form.axes)
+        plans: list[Plan] = []
+        figures = Figures()
+        for term in form.terms:
+            expanded = self._expanded(term, form.axes, materialised)
+            if expanded is None:
+                return None
+            dense = selected(expanded, outputs, inner)
+            if dense is None:
+                return None
+            if dense.coefficient == 0.0:
+                continue
+            kept = kept_indices(dense.placed, outputs)
+            path = best_path(dense.arrays, kept, inner.itemsize)
+            if path is None and dense.arrays:
+                return None
+            plans.append((dense, path))
+            if path is not None:
+                figures = figures.then(path.figures)
+            size = magnitude(form.shape)
+            figures = figures.then(Figures(0.0, size, inner.itemsize * size * len(dense.placed),
+                                           len(dense.placed)))
+        return Way(tuple(plans), figures)
+
+    def _expanded(self, term: Term, axes: Sequence[Group], materialised: frozenset[Var]
+                  ) -> Term | None:
+        """The term with the networks of its seeds, but for those that are materialised."""
+        seeds = [f for f in term.factors if isinstance(f, Array) and f.source in self.a.seeds
+                 and f.source not in materialised]
+        factors = [f for f in term.factors if f not in seeds]
+        coefficient = term.coefficient
+        outputs = set(flat(axes))
+        for k, f in enumerate(seeds):
+            seed = self.a.seeds[f.source]  # type: ignore[index]
+            others = [*factors, *seeds[k + 1:]]
+            if seed.conv is not None:
+                group = f.axes[seed.conv.eqn.params["group_axes"][2]]
+                if group and not outputs & set(group):
+                    along = [o for o in others if set(o.indices) & set(group)]
+                    arrays = [o for o in along if isinstance(o, Array)]
+                    total = seed.conv.summed(arrays, f.axes) if len(arrays) == len(along) \
+                        and not any(o in seeds for o in arrays) else None
+                    if total is not None:
+                        factors = [o for o in factors if o not in along]
+                        factors.append(total)
+                        continue
+            if seed.term is None:
+                return None
+            inside = _placed(seed, f)
+            if inside is None:
+                return None
+            coefficient *= inside.coefficient
+            factors += inside.factors
+        return Term(coefficient, tuple(factors))
+
+
+FREE = frozenset(("broadcast_in_dim", "transpose", "reshape", "convert_element_type", "pad",
+                  "concatenate", "slice"))
+
+
+def _placed(seed: Seed, f: Array) -> Term | None:
+    """The network of a seed with the names of the axes of a factor."""
+    assert seed.term is not None
+    names: dict[Index, Group] = {}
+    for group, axis in zip(seed.axes, f.axes, strict=True):
+        if group:
+            names[group[0]] = axis
+    found: Names = names
+    return renamed(instance(seed.term, seed.axes), found)
+
+
+def seed_figures(seed: Seed) -> Figures:
+    """What it costs to materialise a seed."""
+    nbytes = _bytes(seed.var)
+    moved = nbytes + sum(_bytes(o) for o in seed.operands)
+    if seed.conv is not None:
+        return Figures(seed.conv.flops, 0.0, moved, 1, nbytes)
+    assert seed.term is not None
+    whole = magnitude([i.size for i in {i for f in seed.term.factors if isinstance(f, Array)
+                                        for i in f.indices}])
+    if len([f for f in seed.term.factors if isinstance(f, Array)]) == 2 and not seed.is_product:
+        return Figures(2 * whole, 0.0, moved, 1, nbytes)
+    return Figures(0.0, whole, moved, 1, nbytes)
+
+
+def _stored(x: Var) -> Figures:
+    """A value that is written and read again."""
+    return Figures(moved=2 * _bytes(x), steps=1, memory=_bytes(x))
+
+
+def _bytes(x: object) -> float:
+    aval = x.aval  # type: ignore[attr-defined]
+    return magnitude(aval.shape) * float(aval.dtype.itemsize)
+
+
+def _number(size: object) -> float:
+    return float(size) if isinstance(size, (int, float)) else 0.0

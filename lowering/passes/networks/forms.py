@@ -1,0 +1,399 @@
+"""Which values of a program are networks, where they are reduced, and where they are needed whole.
+
+One walk along the program. A value is followed from a seed through the operations that make a
+network of networks; where it meets a sum or a contraction that leaves little of it, that is a
+*sink*, which can be computed from the factors. Everything else needs the value itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from functrans.core import dtypes
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.primitive import Primitive
+from functrans.lowering.passes.networks.figures import magnitude
+from functrans.lowering.passes.networks.network import (
+    Array,
+    Derived,
+    Form,
+    Group,
+    Index,
+    Part,
+    Term,
+    aligned,
+    flat,
+    groups_of,
+    multiplied,
+    reshaped,
+    squared,
+)
+from functrans.lowering.passes.networks.seeds import Makers, Seed, seed_of, unrepeated
+from functrans.lowering.passes.rewrite import Rewriter
+from functrans.primitives.arithmetic import add_p, div_p, integer_pow_p, mul_p, neg_p, sub_p
+from functrans.primitives.broadcast import broadcast_in_dim_p, reduce_sum_p, transpose_p
+from functrans.primitives.convert import convert_element_type_p
+from functrans.primitives.differentiable import add_any_p
+from functrans.primitives.dot import dot_general_p
+from functrans.primitives.shape import concatenate_p, pad_p, reshape_p, slice_p
+
+__all__ = ["Analysis", "Sink", "analysis_of"]
+
+LEAST_BYTES = 1 << 15  # a smaller value stays in the cache, and is as quickly read as its factors
+LEAST_RATIO = 4  # of what is reduced to the result
+HIGHEST_POWER = 4
+HIGHEST_SUM = 16  # terms
+MOST_PIECES = 64  # of a concatenation: the leaves of a model in one vector
+
+
+@dataclass
+class Sink:
+    """An equation that reduces a value to little, and its result as a form."""
+
+    eqn: Equation
+    form: Form
+    operands: tuple[Var, ...]
+
+
+@dataclass
+class Analysis:
+    """What is known of a program."""
+
+    makers: Makers = field(default_factory=dict)
+    forms: dict[Atom, Form] = field(default_factory=dict)
+    seeds: dict[Atom, Seed] = field(default_factory=dict)
+    sinks: list[Sink] = field(default_factory=list)
+    forced: set[Var] = field(default_factory=set)  # seeds that are needed whole
+    least_bytes: int = LEAST_BYTES
+    least_ratio: float = LEAST_RATIO
+
+    # --------------------------------------------------------------------------- operands
+
+    def operand(self, x: Atom, axes: tuple[Group, ...] | None = None) -> Form:
+        """The form of an operand: a network of several arrays, or of itself."""
+        found = self.forms.get(x)
+        if found is not None:
+            return found
+        dtype = x.aval.dtype
+        value = self.constant(x)
+        axes = groups_of(x.aval.shape) if axes is None else axes
+        if value is not None:
+            return Form(axes, (Term(value, ()),), dtype)
+        return Form(axes, (Term(1.0, (unrepeated(x, x.aval.shape, axes, self.makers),)),), dtype)
+
+    def constant(self, x: Atom) -> float | None:
+        """The number that every element of x is, or None."""
+        if isinstance(x, Literal):
+            return float(x.value)
+        eqn = self.makers.get(x)
+        if eqn is not None and eqn.primitive is broadcast_in_dim_p \
+                and isinstance(eqn.invars[0], Literal):
+            return float(eqn.invars[0].value)
+        return None
+
+    def beside(self, form: Form, y: Atom) -> tuple[Form, Form] | None:
+        """A form, and the other operand of an elementwise operation with its names.
+
+        None where that is no network and as large itself: then nothing is gained.
+        """
+        if not y.aval.shape:
+            return form, self.operand(y).replace(axes=form.axes)
+        other = self.operand(y)
+        if y not in self.forms:
+            covered = {i for f in other.terms[0].factors for i in f.indices}
+            if covered == set(flat(other.axes)):
+                return None
+        return aligned(form, other, [(d, d) for d in range(len(form.axes))])
+
+
+def analysis_of(jaxpr: Jaxpr, eager: bool) -> Analysis:
+    """Analyse a program; `eager` takes every seed and every sink, however small."""
+    found = Analysis()
+    if eager:
+        found.least_bytes, found.least_ratio = 0, 1.0
+    for eqn in jaxpr.eqns:
+        _visit(found, eqn)
+        for v in eqn.outvars:
+            found.makers[v] = eqn
+    for v in jaxpr.outvars:
+        _need(found, v)
+    return found
+
+
+def _visit(a: Analysis, eqn: Equation) -> None:
+    known = [x for x in eqn.invars if x in a.forms]
+    if known:
+        rule = _RULES.get(eqn.primitive)
+        form = rule(a, eqn) if rule is not None else None
+        if form is not None:
+            a.forms[eqn.outvars[0]] = form
+            return
+        if eqn.primitive in (reduce_sum_p, dot_general_p):
+            sink = _sink(a, eqn)
+            if sink is not None:
+                a.sinks.append(sink)
+                return
+        for x in known:
+            _need(a, x)
+    out = eqn.outvars[0] if eqn.outvars else None
+    if out is None or magnitude(out.aval.shape) * out.aval.dtype.itemsize < a.least_bytes:
+        return
+    seed = seed_of(eqn, a.makers)
+    if seed is not None:
+        for x in seed.operands:
+            _need(a, x)
+        a.seeds[seed.var] = seed
+        a.forms[seed.var] = Form(seed.axes, (Term(1.0, (Array(seed.var, seed.axes),)),),
+                                 seed.var.aval.dtype, frozenset((seed.var,)))
+
+
+def _need(a: Analysis, x: Atom) -> None:
+    """Something needs all of x."""
+    form = a.forms.get(x)
+    if form is not None:
+        a.forced |= form.seeds
+
+
+# ------------------------------------------------------------------------------- sinks
+
+
+def _sink(a: Analysis, eqn: Equation) -> Sink | None:
+    out = eqn.outvars[0].aval
+    if dtypes.kind(out.dtype) != "f":
+        return None
+    operands = tuple([x for x in eqn.invars if x in a.forms and isinstance(x, Var)])
+    largest = max(magnitude(x.aval.shape) for x in operands)
+    if magnitude(out.shape) * a.least_ratio > largest:
+        return None
+    form = _summed(a, eqn) if eqn.primitive is reduce_sum_p else _dot(a, eqn)
+    return None if form is None else Sink(eqn, form, operands)
+
+
+def _without(form: Form, gone: set[Index]) -> Form | None:
+    """A form that is summed over indices of its result: each term that lacks one, so often."""
+    terms = []
+    for t in form.terms:
+        there = {i for f in t.factors for i in f.indices}
+        count = magnitude([i.size for i in gone - there])
+        if any(not isinstance(i.size, int) for i in gone - there):
+            return None
+        terms.append(Term(t.coefficient * count, t.factors))
+    return form.replace(terms=tuple(terms))
+
+
+def _summed(a: Analysis, eqn: Equation) -> Form | None:
+    form = a.forms[eqn.invars[0]]
+    axes = eqn.params["axes"]
+    found = _without(form, set(flat([form.axes[d] for d in axes])))
+    return None if found is None else found.replace(
+        axes=tuple([g for d, g in enumerate(form.axes) if d not in axes]),
+        dtype=eqn.outvars[0].aval.dtype)
+
+
+def _dot(a: Analysis, eqn: Equation) -> Form | None:
+    x, y = eqn.invars
+    (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
+    found = aligned(a.operand(x), a.operand(y), [*zip(cx, cy, strict=True),
+                                                 *zip(bx, by, strict=True)])
+    if found is None:
+        return None
+    first, second = found
+    free_x = [g for d, g in enumerate(first.axes) if d not in (*cx, *bx)]
+    free_y = [g for d, g in enumerate(second.axes) if d not in (*cy, *by)]
+    axes = (*[first.axes[d] for d in bx], *free_x, *free_y)
+    same = x is y and cx == cy and bx == by and not free_x
+    form = squared(first) if same else multiplied(first, second, axes)
+    if form is None:
+        return None
+    form = _without(form, set(flat([first.axes[d] for d in cx])))
+    return None if form is None else form.replace(axes=axes, dtype=eqn.outvars[0].aval.dtype)
+
+
+# --------------------------------------------------------------- networks of networks
+
+
+def _product(a: Analysis, eqn: Equation) -> Form | None:
+    x, y = eqn.invars
+    if x is y:
+        return squared(a.forms[x])
+    pair = a.beside(*_ordered(a, x, y))
+    return None if pair is None else multiplied(*pair, pair[0].axes)
+
+
+def _ordered(a: Analysis, x: Atom, y: Atom) -> tuple[Form, Atom]:
+    return (a.forms[x], y) if x in a.forms else (a.forms[y], x)
+
+
+def _quotient(a: Analysis, eqn: Equation) -> Form | None:
+    x, y = eqn.invars
+    form = a.forms.get(x)
+    if form is None or y in a.forms:
+        return None
+    value = a.constant(y)
+    if value is not None:
+        return None if value == 0 else _scaled(form, 1 / value)
+    pair = a.beside(form, y)
+    if pair is None:
+        return None
+    form, divisor = pair
+    ((coefficient, (array,)),) = divisor.terms
+    assert isinstance(array, Array) and not isinstance(array.source, Derived)
+    source = array.source
+
+    def make(r: Rewriter) -> Atom:
+        return r(div_p, r.scalar(1, source.aval.dtype), source)
+
+    inverse = Derived(source.aval, magnitude(source.aval.shape), 0.0, 0.0, make)
+    divisor = divisor.replace(terms=(Term(coefficient, (Array(inverse, array.axes),)),))
+    return multiplied(form, divisor, form.axes)
+
+
+def _sum(a: Analysis, eqn: Equation) -> Form | None:
+    return _added(a.beside(*_ordered(a, *eqn.invars)))
+
+
+def _difference(a: Analysis, eqn: Equation) -> Form | None:
+    x, y = eqn.invars
+    pair = a.beside(*_ordered(a, x, y))
+    if pair is None:
+        return None
+    first, second = pair if x in a.forms else pair[::-1]
+    return _added((first, _scaled(second, -1.0)))
+
+
+def _added(pair: tuple[Form, Form] | None) -> Form | None:
+    if pair is None or len(pair[0].terms) + len(pair[1].terms) > HIGHEST_SUM:
+        return None
+    x, y = pair
+    return x.replace(terms=(*x.terms, *y.terms), seeds=x.seeds | y.seeds, is_square=False)
+
+
+def _scaled(form: Form, factor: float) -> Form:
+    return form.replace(terms=tuple([Term(t.coefficient * factor, t.factors)
+                                     for t in form.terms]),
+                        is_square=form.is_square and factor >= 0)
+
+
+def _negated(a: Analysis, eqn: Equation) -> Form | None:
+    return _scaled(a.forms[eqn.invars[0]], -1.0)
+
+
+def _power(a: Analysis, eqn: Equation) -> Form | None:
+    y = eqn.params["y"]
+    form = a.forms[eqn.invars[0]]
+    if not 2 <= y <= HIGHEST_POWER:
+        return None
+    square = squared(form)
+    if square is None or y == 2:
+        return square
+    result: Form | None = square
+    for _ in range(y - 2):
+        pair = None if result is None else aligned(
+            result, form, [(d, d) for d in range(len(form.axes))])
+        result = None if pair is None else multiplied(*pair, pair[0].axes)
+    return None if result is None else result.replace(is_square=y % 2 == 0)
+
+
+def _converted(a: Analysis, eqn: Equation) -> Form | None:
+    dtype: np.dtype[Any] = eqn.params["new_dtype"]
+    return a.forms[eqn.invars[0]].replace(dtype=dtype) if dtypes.kind(dtype) == "f" else None
+
+
+def _broadcast(a: Analysis, eqn: Equation) -> Form | None:
+    (x,) = eqn.invars
+    shape, dims = eqn.params["shape"], eqn.params["broadcast_dimensions"]
+    form = a.forms[x]
+    if any(x.aval.shape[k] != shape[d] for k, d in enumerate(dims)):
+        return None
+    axes = list(groups_of(shape))
+    for g, d in zip(form.axes, dims, strict=True):
+        axes[d] = g
+    return form.replace(axes=tuple(axes))
+
+
+def _transposed(a: Analysis, eqn: Equation) -> Form | None:
+    form = a.forms[eqn.invars[0]]
+    return form.replace(axes=tuple([form.axes[p] for p in eqn.params["permutation"]]))
+
+
+def _reshaped(a: Analysis, eqn: Equation) -> Form | None:
+    return reshaped(a.forms[eqn.invars[0]], eqn.params["new_sizes"])
+
+
+def _in_part(form: Form, axis: int, size: int, start: int, step: int) -> Form:
+    """A form as a part of a longer axis."""
+    outer = Index(size)
+    part = Part(form.axes[axis], outer, start, step)
+    axes = tuple([(outer,) if d == axis else g for d, g in enumerate(form.axes)])
+    # a term that does not vary along the axis still ends where the part does
+    return form.replace(axes=axes, terms=tuple([Term(t.coefficient, (*t.factors, part))
+                                                for t in form.terms]))
+
+
+def _padded(a: Analysis, eqn: Equation) -> Form | None:
+    x, value = eqn.invars
+    form = a.forms.get(x)
+    if form is None or a.constant(value) != 0.0:
+        return None
+    for axis, (low, high, hole) in enumerate(eqn.params["padding_config"]):
+        size, n = eqn.outvars[0].aval.shape[axis], x.aval.shape[axis]
+        if (low, high, hole) == (0, 0, 0):
+            continue
+        if not isinstance(size, int) or not isinstance(n, int) or low < 0 or high < 0 or n == 0:
+            return None
+        form = _in_part(form, axis, size, low, hole + 1)
+    return form
+
+
+def _joined(a: Analysis, eqn: Equation) -> Form | None:
+    """A concatenation is a sum of its pieces, each padded."""
+    axis, out = eqn.params["dimension"], eqn.outvars[0].aval
+    size = out.shape[axis]
+    if not isinstance(size, int):
+        return None
+    total: Form | None = None
+    start = 0
+    for x in eqn.invars:
+        n = x.aval.shape[axis]
+        if not isinstance(n, int) or n == 0:
+            return None
+        form = _in_part(a.operand(x), axis, size, start, 1)
+        start += n
+        if total is None:
+            total = form
+            continue
+        found = aligned(total, form, [(d, d) for d in range(len(out.shape))])
+        if found is None or len(found[0].terms) + len(found[1].terms) > MOST_PIECES:
+            return None
+        total = found[0].replace(terms=(*found[0].terms, *found[1].terms),
+                                 seeds=found[0].seeds | found[1].seeds)
+    return None if total is None else total.replace(is_square=False)
+
+
+def _sliced(a: Analysis, eqn: Equation) -> Form | None:
+    """Along a sliced axis the result is what the part of it holds."""
+    p, shape = eqn.params, eqn.invars[0].aval.shape
+    form = a.forms[eqn.invars[0]]
+    for axis, (start, step) in enumerate(zip(p["start_indices"], p["strides"], strict=True)):
+        size, n = shape[axis], eqn.outvars[0].aval.shape[axis]
+        if size == n:
+            continue
+        if not isinstance(n, int) or n == 0 or len(form.axes[axis]) != 1:
+            return None
+        inner = groups_of((n,))[0]
+        part = Part(inner, form.axes[axis][0], start, step)
+        form = form.replace(
+            axes=tuple([inner if d == axis else g for d, g in enumerate(form.axes)]),
+            terms=tuple([Term(t.coefficient, (*t.factors, part)) for t in form.terms]))
+    return form
+
+
+_RULES: dict[Primitive, Callable[[Analysis, Equation], Form | None]] = {
+    mul_p: _product, div_p: _quotient, add_p: _sum, add_any_p: _sum, sub_p: _difference,
+    neg_p: _negated, integer_pow_p: _power, convert_element_type_p: _converted,
+    broadcast_in_dim_p: _broadcast, transpose_p: _transposed, reshape_p: _reshaped,
+    pad_p: _padded, concatenate_p: _joined, slice_p: _sliced}

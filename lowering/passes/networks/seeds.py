@@ -1,0 +1,172 @@
+"""Seeds: values that are networks of smaller arrays, by nature of the operation that makes them.
+
+Products of two repeated arrays, products of matrices in a batch, convolutions in groups (what the
+gradient of a kernel for every sample is) and scatters into zeros (of an embedding, for every one).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from functrans.core import dtypes
+from functrans.core.dims import Size
+from functrans.core.jaxpr import Atom, Equation, Literal, Var
+from functrans.core.primitive import Primitive
+from functrans.lowering.passes.networks.convolutions import Convolution, convolution
+from functrans.lowering.passes.networks.network import (
+    Array,
+    Choice,
+    Group,
+    Index,
+    Term,
+    groups_of,
+)
+from functrans.primitives.arithmetic import mul_p
+from functrans.primitives.broadcast import broadcast_in_dim_p
+from functrans.primitives.conv import conv_general_dilated_p
+from functrans.primitives.dot import dot_general_p
+from functrans.primitives.index import scatter_add_p
+from functrans.primitives.index_layout import GatherScatterMode
+
+__all__ = ["Makers", "Seed", "seed_of", "unrepeated"]
+
+Makers = dict[Atom, Equation]
+
+
+class Seed(NamedTuple):
+    """A value and the network that it is: `term`, with result `axes`.
+
+    `operands` are the arrays that it is made of. A convolution can also be summed over its groups.
+    """
+
+    var: Var
+    axes: tuple[Group, ...]
+    term: Term | None
+    operands: tuple[Atom, ...]
+    conv: Convolution | None = None
+
+    @property
+    def is_product(self) -> bool:
+        """Whether each element is one product, which kernels compute wherever they need it."""
+        return self.term is not None and all(isinstance(f, Array) for f in self.term.factors) \
+            and not {i for f in self.term.factors for i in f.indices} \
+            - {i for g in self.axes for i in g}
+
+
+def unrepeated(x: Atom, shape: tuple[Size, ...], axes: tuple[Group, ...],
+               makers: Makers) -> Array:
+    """x, or what it repeats, with names from `axes`."""
+    eqn = makers.get(x)
+    if eqn is not None and eqn.primitive is broadcast_in_dim_p:
+        source = eqn.invars[0]
+        dims = eqn.params["broadcast_dimensions"]
+        if all(source.aval.shape[k] == shape[d] for k, d in enumerate(dims)):
+            return Array(source, tuple([axes[d] for d in dims]))
+    return Array(x, axes if x.aval.shape else ())
+
+
+def seed_of(eqn: Equation, makers: Makers) -> Seed | None:
+    """The seed that an equation makes, if it makes one."""
+    make = _SEEDS.get(eqn.primitive)
+    if make is None or dtypes.kind(eqn.outvars[0].aval.dtype) != "f":
+        return None
+    return make(eqn, makers)
+
+
+def _product(eqn: Equation, makers: Makers) -> Seed | None:
+    out = eqn.outvars[0]
+    axes = groups_of(out.aval.shape)
+    x, y = [unrepeated(a, out.aval.shape, axes, makers) for a in eqn.invars]
+    everywhere = {i for g in axes for i in g}
+    mine, others = set(x.indices), set(y.indices)
+    if isinstance(x.source, Literal) or isinstance(y.source, Literal) \
+            or mine == everywhere or others == everywhere or mine | others != everywhere:
+        return None
+    return Seed(out, axes, Term(1.0, (x, y)), _atoms(x, y))
+
+
+def _atoms(*arrays: Array) -> tuple[Atom, ...]:
+    return tuple([a.source for a in arrays if isinstance(a.source, (Var, Literal))])
+
+
+def _batched_dot(eqn: Equation, makers: Makers) -> Seed | None:
+    out = eqn.outvars[0]
+    (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
+    x, y = eqn.invars
+    free_x = [d for d in range(len(x.aval.shape)) if d not in (*cx, *bx)]
+    free_y = [d for d in range(len(y.aval.shape)) if d not in (*cy, *by)]
+    if not bx or not free_x or not free_y:
+        return None
+    axes = groups_of(out.aval.shape)
+    names_x: dict[int, Group] = {}
+    names_y: dict[int, Group] = {}
+    for a, b, g in zip(bx, by, axes, strict=False):
+        names_x[a] = names_y[b] = g
+    for a, b in zip(cx, cy, strict=True):
+        names_x[a] = names_y[b] = groups_of((x.aval.shape[a],))[0]
+    names_x.update(zip(free_x, axes[len(bx):], strict=False))
+    names_y.update(zip(free_y, axes[len(bx) + len(free_x):], strict=True))
+    left = unrepeated(x, x.aval.shape, tuple([names_x[d] for d in range(len(names_x))]), makers)
+    right = unrepeated(y, y.aval.shape, tuple([names_y[d] for d in range(len(names_y))]), makers)
+    return Seed(out, axes, Term(1.0, (left, right)), _atoms(left, right))
+
+
+def _grouped_conv(eqn: Equation, makers: Makers) -> Seed | None:
+    if eqn.params["group_axes"] is None:
+        return None
+    out = eqn.outvars[0]
+    axes = groups_of(out.aval.shape)
+    conv = convolution(eqn, axes)
+    return Seed(out, axes, conv.as_product(), eqn.invars, conv)
+
+
+def _batched_scatter(eqn: Equation, makers: Makers) -> Seed | None:
+    """Rows added into zeros: sum over where of choice[where, row] * updates[where]."""
+    base, indices, updates = eqn.invars
+    numbers = eqn.params["dimension_numbers"]
+    zero = makers.get(base)
+    if zero is None or zero.primitive is not broadcast_in_dim_p \
+            or not isinstance(zero.invars[0], Literal) or zero.invars[0].value != 0 \
+            or len(numbers.scatter_dims_to_operand_dims) != 1 \
+            or numbers.inserted_window_dims != numbers.scatter_dims_to_operand_dims:
+        return None
+    out, row = eqn.outvars[0], numbers.scatter_dims_to_operand_dims[0]
+    shape = out.aval.shape
+    window = [d for d in range(len(shape))
+              if d != row and d not in numbers.operand_batching_dims]
+    full = all(updates.aval.shape[u] == shape[d]
+               for u, d in zip(numbers.update_window_dims, window, strict=True))
+    size = shape[row]
+    if not full or (isinstance(size, int) and size <= 1):
+        return None
+    axes = groups_of(shape)
+    where: list[Group] = []
+    for d, n in enumerate(indices.aval.shape[:-1]):
+        if d in numbers.scatter_indices_batching_dims:
+            at = numbers.scatter_indices_batching_dims.index(d)
+            where.append(axes[numbers.operand_batching_dims[at]])
+        else:
+            where.append(groups_of((n,))[0])
+    rest, inside = iter(where), dict(zip(numbers.update_window_dims, window, strict=True))
+    names = tuple([axes[inside[u]] if u in inside else next(rest)
+                   for u in range(len(updates.aval.shape))])
+    chosen = Choice(indices, tuple([i for g in where for i in g]), axes[row][0],
+                    eqn.params["mode"] is not GatherScatterMode.FILL_OR_DROP)
+    rows = unrepeated(updates, updates.aval.shape, names, makers)
+    return Seed(out, axes, Term(1.0, (rows, chosen)), (indices, *_atoms(rows)))
+
+
+_SEEDS: dict[Primitive, Callable[[Equation, Makers], Seed | None]] = {
+    mul_p: _product, dot_general_p: _batched_dot, conv_general_dilated_p: _grouped_conv,
+    scatter_add_p: _batched_scatter}
+
+
+def elements(shape: tuple[Size, ...]) -> Size:
+    return math.prod(shape)
+
+
+def index_of(group: Group) -> Index:
+    (index,) = group
+    return index
