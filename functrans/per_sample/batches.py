@@ -63,8 +63,9 @@ class Batch:
     def sample(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """The arguments that are made of these leaves and of those that are not mapped."""
         given = iter(leaves)
-        return tree.unflatten(self.structure,
-                              [next(given) if x is None else x for x in self.fixed])
+        arguments: tuple[Any, ...] = tree.unflatten(
+            self.structure, [next(given) if x is None else x for x in self.fixed])
+        return arguments
 
     def map(self, fun: Function, params: Tree, leaves: Sequence[Any]) -> Tree:
         """fun(params, *sample) for every sample of `leaves`: vmap(fun, (None, 0, ...))."""

@@ -195,7 +195,7 @@ def _divisor(batch: Batch, weights: Any, expected: Any) -> Any:
 
 def _of(number: Any, x: Any) -> Any:
     """A number as an array of the dtype of x, which it does not widen."""
-    return number.astype(x.dtype) if isinstance(number, Tracer) else fnp.asarray(number, x.dtype)
+    return fnp.asarray(number, x.dtype)
 
 
 # ------------------------------------------------------------------------------------- arguments
