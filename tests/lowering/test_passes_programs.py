@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 import functrans as ft
 from functrans.core.check import check_jaxpr
 from functrans.core.evaluate import interpret
-from functrans.lowering.passes import recurrences
+from functrans.lowering.passes import scans
 from functrans.lowering.passes.pipeline import simplify
 from tests.laws.primitives import all_cases
 from tests.lowering.test_passes import program_of
@@ -96,7 +96,7 @@ def test_their_short_loops(program, arrays):
         return ft.numpy.sum(ft.numpy.sin(programs.run(program, whole).astype("float64").real))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recurrences, "SHORTEST", 2)
+        patch.setattr(scans, "SHORTEST", 2)
         check_same(ft.grad(loss, tuple(range(len(floats)))), [arrays[i] for i in floats], 1e-7)
 
 

@@ -12,6 +12,13 @@ from tests.lowering.test_passes import array, program_of, simplified, spelled
 STEPS = 20
 W, U, B, H, XS = array(4, 4), array(4, 3), array(4), array(4), array(STEPS, 3)
 ROWS = array(STEPS, 5, 3)
+IDS = np.array([3, 0, 3, 9], np.int32)
+
+
+def outer(x, y):
+    return x[..., :, None] * y[..., None, :]
+
+
 LAWS = {
     "product_of_elements": (
         lambda u, b, xs: lax.scan(lambda c, x: (fnp.sin(c + u @ x), None), b, xs)[0], (U, B, XS,),
@@ -41,6 +48,41 @@ LAWS = {
         lambda rows: lax.scan(lambda c, x: (x.T @ x + c, None), fnp.zeros((3, 3)), rows)[0],
         (ROWS,),
         "b = dot_general[dimension_numbers=(((0,1),(0,1)),((),()))] a a -> b"),
+    "stacked_outer_products": (
+        lambda h, xs: lax.scan(lambda h, x: (fnp.sin(h), outer(h, x)), h, xs), (H, XS[:5]),
+        "c d = scan[jaxpr={b = sin a -> b a} length=5 reverse=False unroll=1 num_consts=0 "
+        "num_carry=1] a; e = broadcast_in_dim[shape=(5,4,3) broadcast_dimensions=(0,1)] d; f = "
+        "broadcast_in_dim[shape=(5,4,3) broadcast_dimensions=(0,2)] b; g = mul e f -> c g"),
+    "stacked_product_with_a_constant": (
+        lambda h, u: lax.scan(lambda h, _: (fnp.sin(h), -outer(h, u).T), h, None, length=3),
+        (H, U[0]),
+        "c d = scan[jaxpr={b = sin a -> b a} length=3 reverse=False unroll=1 num_consts=0 "
+        "num_carry=1] a; e = broadcast_in_dim[shape=(3,4,3) broadcast_dimensions=(0,1)] d; f = "
+        "broadcast_in_dim[shape=(3,4,3) broadcast_dimensions=(2)] b; g = mul e f; h = neg g; i = "
+        "transpose[permutation=(0,2,1)] h -> c i"),
+    "carried_products_of_samples": (
+        lambda h, rows: lax.scan(lambda c, x: ((fnp.sin(c[0]), c[1] - outer(c[0], x)), None),
+                                 (h, fnp.zeros((5, 6, 3))), rows)[0], (array(5, 6), ROWS[:3]),
+        "c d = scan[jaxpr={b = sin a -> b a} length=3 reverse=False unroll=1 num_consts=0 "
+        "num_carry=1] a; e = dot_general[dimension_numbers=(((0),(0)),((1),(1)))] d b; f = neg e "
+        "-> c f"),
+    "carried_products_with_a_constant": (
+        lambda h, u: lax.scan(lambda c, _: ((fnp.sin(c[0]), c[1] + outer(c[0], u)), None),
+                              (h, fnp.zeros((4, 3))), None, length=3)[0], (H, U[0]),
+        "c = broadcast_in_dim[shape=(4) broadcast_dimensions=()] 0.0; d e = scan[jaxpr={c = sin "
+        "a; d = add b a -> c d} length=3 reverse=False unroll=1 num_consts=0 num_carry=2] a c; f "
+        "= broadcast_in_dim[shape=(4,3) broadcast_dimensions=(0)] e; g = "
+        "broadcast_in_dim[shape=(4,3) broadcast_dimensions=(1)] b; h = mul f g -> d h"),
+    "carried_rows": (
+        lambda h, ids: lax.scan(
+            lambda c, i: ((fnp.sin(c[0]), c[1] + fnp.zeros((9, 4)).at[i].add(c[0])), None),
+            (h, fnp.zeros((9, 4))), ids)[0], (H, IDS),
+        "c = broadcast_in_dim[shape=(9,4) broadcast_dimensions=()] 0.0; d e f = scan[jaxpr={c = "
+        "sin a; d = lt b 0; e = add b 9; f = select_n d b e; g = broadcast_in_dim[shape=(1) "
+        "broadcast_dimensions=()] f -> c g a} length=4 reverse=False unroll=1 num_consts=0 "
+        "num_carry=1] a b; g = scatter_add[dimension_numbers={update_window_dims=(1,), "
+        "inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)} mode=FILL_OR_DROP "
+        "unique_indices=False indices_are_sorted=False] c e f -> d g"),
     "carried_sum": (
         lambda b, xs: lax.scan(lambda c, x: (c + x, None), b[:3], xs)[0], (B, XS,),
         "c = slice[start_indices=(0) limit_indices=(3) strides=(1)] a; d = "
