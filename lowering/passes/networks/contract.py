@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,20 +58,25 @@ def _at_dtype(r: Rewriter, x: Atom, dtype: np.dtype[Any]) -> Atom:
 
 
 def _term(r: Rewriter, dense: Dense, path: Path | None, form: Form, inner: np.dtype[Any]) -> Atom:
+    outputs = flat(form.axes)
     named: Named = (r.scalar(dense.coefficient, inner), [])
     if path is not None:
-        x, names = _result(r, dense.arrays, path, inner)
-        x = _at_dtype(r, x, inner)
-        if dense.coefficient != 1.0:
-            x = r(mul_p, x, r.scalar(dense.coefficient, inner))
-        named = (x, names)
+        first = dense.placed[0] if dense.placed else None
+        lead = () if first is None else first.inner if isinstance(first, Part) else first.where
+        order = {i: k for k, i in enumerate(dict.fromkeys((*lead, *outputs)))}
+        x, names = _result(r, dense.arrays, path, inner, order)
+        named = (_at_dtype(r, x, inner), names)
     for k, selection in enumerate(dense.placed):
-        named = _placed(r, named, selection, kept_indices(dense.placed[k + 1:], flat(form.axes)))
+        named = _placed(r, named, selection, kept_indices(dense.placed[k + 1:], outputs))
+    order = {i: k for k, i in enumerate(outputs)}
+    for array in dense.after:
+        named = _elementwise(r, named, (flattened(r, array), list(array.indices)), inner, order)
     x, names = named
-    outputs = flat(form.axes)
-    order = [i for i in outputs if i in names]
-    x = transpose(r, x, [names.index(i) for i in order])
-    if len(order) != len(outputs):
+    if path is not None and dense.coefficient != 1.0:
+        x = r(mul_p, x, r.scalar(dense.coefficient, inner))
+    there = [i for i in outputs if i in names]
+    x = transpose(r, x, [names.index(i) for i in there])
+    if len(there) != len(outputs):
         x = broadcast(r, x, tuple([i.size for i in outputs]),
                       [k for k, i in enumerate(outputs) if i in names])
     return reshape(r, x, form.shape)
@@ -80,7 +85,8 @@ def _term(r: Rewriter, dense: Dense, path: Path | None, form: Form, inner: np.dt
 # ------------------------------------------------------------------------------- products
 
 
-def _result(r: Rewriter, arrays: Sequence[Array], path: Path, inner: np.dtype[Any]) -> Named:
+def _result(r: Rewriter, arrays: Sequence[Array], path: Path, inner: np.dtype[Any],
+            order: Mapping[Index, int]) -> Named:
     if path.pair is None:
         array = arrays[path.leaf]
         x, names = flattened(r, array), list(array.indices)
@@ -88,17 +94,25 @@ def _result(r: Rewriter, arrays: Sequence[Array], path: Path, inner: np.dtype[An
         if gone:
             x = reduce_sum(r, _at_dtype(r, x, inner), gone)
         return x, [i for i in names if i in path.kept]
-    first, second = (_result(r, arrays, p, inner) for p in path.pair)
-    return _multiplied(r, first, second, path.kept, inner)
+    first, second = (_result(r, arrays, p, inner, order) for p in path.pair)
+    if _place(second, first, order) < _place(first, second, order):
+        first, second = second, first
+    return _multiplied(r, first, second, path.kept, inner, order)
+
+
+def _place(named: Named, other: Named, order: Mapping[Index, int]) -> int:
+    """Where the first axis that an array has alone stands in the result."""
+    return min((order.get(i, len(order)) for i in named[1] if i not in other[1]),
+               default=len(order))
 
 
 def _multiplied(r: Rewriter, first: Named, second: Named, kept: frozenset[Index],
-                inner: np.dtype[Any]) -> Named:
+                inner: np.dtype[Any], order: Mapping[Index, int]) -> Named:
     (x, xs), (y, ys) = first, second
     shared = [i for i in xs if i in ys and i in kept]
     summed = [i for i in xs if i in ys and i not in kept]
     if not summed:
-        return _elementwise(r, first, second, inner)
+        return _elementwise(r, first, second, inner, order)
     if x.aval.dtype != y.aval.dtype:
         x, y = _at_dtype(r, x, inner), _at_dtype(r, y, inner)
     dims = ((tuple(map(xs.index, summed)), tuple(map(ys.index, summed))),
@@ -108,17 +122,17 @@ def _multiplied(r: Rewriter, first: Named, second: Named, kept: frozenset[Index]
     return out, [*shared, *[i for i in xs if i not in ys], *[i for i in ys if i not in xs]]
 
 
-def _elementwise(r: Rewriter, first: Named, second: Named, inner: np.dtype[Any]) -> Named:
-    (x, xs), (y, ys) = first, second
-    x, y = _at_dtype(r, x, inner), _at_dtype(r, y, inner)
-    if len(xs) < len(ys):
-        (x, xs), (y, ys) = (y, ys), (x, xs)
-    names = [*xs, *[i for i in ys if i not in xs]]
+def _elementwise(r: Rewriter, first: Named, second: Named, inner: np.dtype[Any],
+                 order: Mapping[Index, int]) -> Named:
+    names = [*first[1], *[i for i in second[1] if i not in first[1]]]
+    names.sort(key=lambda i: order.get(i, -1))
     shape = tuple([i.size for i in names])
-    x = broadcast(r, x, shape, [names.index(i) for i in xs])
-    at = [names.index(i) for i in ys]
-    y = transpose(r, y, sorted(range(len(at)), key=at.__getitem__))
-    return r(mul_p, x, broadcast(r, y, shape, sorted(at))), names
+    sides = []
+    for x, own in (first, second):
+        at = [names.index(i) for i in own]
+        x = transpose(r, _at_dtype(r, x, inner), sorted(range(len(at)), key=at.__getitem__))
+        sides.append(broadcast(r, x, shape, sorted(at)))
+    return r(mul_p, *sides), names
 
 
 # ------------------------------------------------------------------------------- placing

@@ -21,6 +21,7 @@ from functrans.lowering.passes.networks.figures import Figures, magnitude
 from functrans.lowering.passes.networks.forms import Analysis, Sink
 from functrans.lowering.passes.networks.network import (
     Array,
+    Choice,
     Group,
     Index,
     Names,
@@ -154,13 +155,16 @@ class _Component:
         ways: list[Way] = []
         total = Figures()
         made: set[Var] = set()
+        steps: set[object] = set()
         for k, sink in enumerate(self.sinks):
             way = self._direct(sink) if direct else self._way(k, sink, materialised)
             if way is None:
                 return None, Figures(flops=float("inf"))
             ways.append(way)
-            total = total.then(way.figures)
-            if way.plans is not None:
+            if way.plans is None:
+                total = total.then(way.figures)
+            else:
+                total = total.then(_cost_of_plans(sink, way.plans, steps))
                 made |= sink.form.seeds & materialised
         for s in materialised:
             seed = self.a.seeds[s]
@@ -229,7 +233,6 @@ class _Component:
         inner = np.dtype(np.float32) if is_half(form.dtype) else form.dtype
         outputs = flat(form.axes)
         plans: list[Plan] = []
-        figures = Figures()
         for term in form.terms:
             expanded = self._expanded(term, form.axes, materialised)
             if expanded is None:
@@ -244,12 +247,7 @@ class _Component:
             if path is None and dense.arrays:
                 return None
             plans.append((dense, path))
-            if path is not None:
-                figures = figures.then(path.figures)
-            size = magnitude(form.shape)
-            figures = figures.then(Figures(0.0, size, inner.itemsize * size * len(dense.placed),
-                                           len(dense.placed)))
-        return Way(tuple(plans), figures)
+        return Way(tuple(plans), _cost_of_plans(sink, plans, set()))
 
     def _expanded(self, term: Term, axes: Sequence[Group], materialised: frozenset[Var]
                   ) -> Term | None:
@@ -296,6 +294,29 @@ def _placed(seed: Seed, f: Array) -> Term | None:
             names[group[0]] = axis
     found: Names = names
     return renamed(instance(seed.term, seed.axes), found)
+
+
+def _cost_of_plans(sink: Sink, plans: Sequence[Plan], known: set[object]) -> Figures:
+    """What contracting a sink costs. Steps that are `known`, which it adds to, are made once."""
+    figures = Figures()
+    for dense, path in plans:
+        for step in path.steps() if path is not None else ():
+            leaves = step.leaves()
+            key = (tuple(sorted([id(dense.arrays[k].source) for k in leaves])),
+                   tuple(sorted([magnitude((i.size,)) for i in step.kept])))
+            if key not in known:
+                known.add(key)
+                figures = figures.beside(step.own) if len(leaves) > 1 else figures.then(step.own)
+        out = sink.eqn.outvars[0]
+        size = magnitude(out.aval.shape)
+        figures = figures.then(Figures(0.0, size))
+        for f in dense.placed:
+            placed = (tuple(sorted([id(a.source) for a in dense.arrays])), id(f.places)
+                      if isinstance(f, Choice) else f.start)
+            if placed not in known:
+                known.add(placed)
+                figures = figures.then(Figures(0.0, size, _bytes(out), 1))
+    return figures
 
 
 def seed_figures(seed: Seed) -> Figures:

@@ -6,7 +6,7 @@ networks, 2014. Networks here have two to six arrays. Sets of indices and of arr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from functrans.lowering.passes.networks.figures import Figures, magnitude
@@ -22,13 +22,24 @@ FEW = 4  # with so few rows, columns or terms a product is made element by eleme
 class Path:
     """An array of the network (by number), or two paths whose results are multiplied.
 
-    `kept` are the indices of its result; the others are summed.
+    `kept` are the indices of its result; the others are summed. `own` is what the last step costs.
     """
 
     kept: frozenset[Index]
     figures: Figures
+    own: Figures
     leaf: int = -1
     pair: tuple[Path, Path] | None = None
+
+    def leaves(self) -> tuple[int, ...]:
+        return (self.leaf,) if self.pair is None else \
+            (*self.pair[0].leaves(), *self.pair[1].leaves())
+
+    def steps(self) -> Iterator[Path]:
+        """This step and those before it."""
+        yield self
+        for path in self.pair or ():
+            yield from path.steps()
 
 
 class _Search:
@@ -117,7 +128,7 @@ def best_path(arrays: Sequence[Array], outputs: Group, itemsize: int) -> Path | 
                 figures = fa.beside(fb).then(own._replace(
                     memory=fa.memory + fb.memory + own.memory))
                 if found is None or figures.time < found[1].time:
-                    found = (kept, figures, _pair(search, kept, figures, pa, pb))
+                    found = (kept, figures, _pair(search, kept, figures, own, pa, pb))
             left = (left - 1) & subset
         assert found is not None
         best[subset] = found
@@ -125,9 +136,9 @@ def best_path(arrays: Sequence[Array], outputs: Group, itemsize: int) -> Path | 
 
 
 def _leaf(search: _Search, k: int, kept: int, figures: Figures) -> Callable[[], Path]:
-    return lambda: Path(search.group(kept), figures, leaf=k)
+    return lambda: Path(search.group(kept), figures, figures, leaf=k)
 
 
-def _pair(search: _Search, kept: int, figures: Figures, a: Callable[[], Path],
+def _pair(search: _Search, kept: int, figures: Figures, own: Figures, a: Callable[[], Path],
           b: Callable[[], Path]) -> Callable[[], Path]:
-    return lambda: Path(search.group(kept), figures, pair=(a(), b()))
+    return lambda: Path(search.group(kept), figures, own, pair=(a(), b()))

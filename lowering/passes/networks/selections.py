@@ -38,11 +38,16 @@ __all__ = ["Dense", "atom_of", "flattened", "selected"]
 
 
 class Dense(NamedTuple):
-    """A network of arrays alone; its result is placed by `placed`, in this order, into zeros."""
+    """A network of arrays alone.
+
+    Its result is placed by `placed`, in this order, into zeros, and then multiplied with `after`,
+    which vary over axes of the result alone.
+    """
 
     coefficient: float
     arrays: tuple[Array, ...]
     placed: tuple[Choice | Part, ...] = ()
+    after: tuple[Array, ...] = ()
 
 
 ZERO = Dense(0.0, ())
@@ -71,6 +76,12 @@ class _Selecting:
         self.outputs = set(outputs)
         self.dtype = dtype
         self.placed: list[Choice | Part] = []
+        placing = {f.index if isinstance(f, Choice) else f.outer for f in term.factors
+                   if not isinstance(f, Array)} & self.outputs
+        # a gather and a scatter at the same places would do no more
+        self.after = tuple([f for f in self.factors if isinstance(f, Array)
+                            and placing & set(f.indices) and self.outputs >= set(f.indices)])
+        self.factors = [f for f in self.factors if f not in self.after]
 
     def result(self) -> Dense:
         while True:
@@ -79,7 +90,7 @@ class _Selecting:
             f = next((f for kind in kinds for f in self.factors if isinstance(f, kind)), None)
             if f is None:
                 arrays = tuple([f for f in self.factors if isinstance(f, Array)])
-                return Dense(self.coefficient, arrays, tuple(self.placed[::-1]))
+                return Dense(self.coefficient, arrays, tuple(self.placed[::-1]), self.after)
             self.factors = [other for other in self.factors if other is not f]
             if isinstance(f, Part):
                 if not self._take_part(f):
@@ -107,7 +118,7 @@ class _Selecting:
             if mapping.keys() & self.outputs:
                 raise Unsupported
             news = [f.renamed(mapping) for f in self.factors]
-            if None in news:
+            if None in news or mapping.keys() & {i for f in self.after for i in f.indices}:
                 raise Unsupported
             self.factors = [f for f in news if f is not None]
         self._leave(part, part.outer, part.inner)
