@@ -79,8 +79,9 @@ def _mean_and_variance(what: str, loss: Function, ddof: int, in_axes: Any,
     def run(params: Tree, *batch: Any) -> tuple[Tree, Tree]:
         split = split_batch(what, loss, params, batch, in_axes, at_least=ddof + 1)
         mean, mean_of_squares = _means(loss, params, split, chunk_size)
-        ratio = split.size / (split.size - ddof)
-        spread = tree.map(lambda m, s: fnp.maximum(s - m * m, 0) * ratio, mean, mean_of_squares)
+        size = split.size
+        spread = tree.map(lambda m, s: fnp.maximum(s - m * m, 0) * size / (size - ddof),
+                          mean, mean_of_squares)
         return tree.map(narrow, mean, params), tree.map(narrow, spread, params)
 
     return named(what, loss, run)
@@ -156,7 +157,7 @@ def noise_scale(loss: Function, *, in_axes: Any = 0, chunk_size: int | None = No
         size = split.size
         (total, squares), _ = in_chunks(part, split.leaves, chunk_size)
         of_mean = sum(fnp.sum((x / size) ** 2) for x in tree.leaves(total))
-        trace = (squares / size - of_mean) * (size / (size - 1))
+        trace = (squares / size - of_mean) * size / (size - 1)
         squared_mean = of_mean - trace / size
         return NoiseScale(trace / squared_mean, trace, squared_mean)
 

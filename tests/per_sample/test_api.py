@@ -145,11 +145,12 @@ def test_is_a_loop_over_samples(case, chunk_size, problem):
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("chunk_size", [None, 3])
-def test_under_jit(case, chunk_size, problem):
+@pytest.mark.parametrize("algebra, chunk_size", [("always", None), ("off", None), ("auto", 3)])
+def test_under_jit(case, algebra, chunk_size, problem):
     params, batch, gradients = problem
     make_function, expected = CASES[case]
-    result = vector(ft.jit(make_function(chunk_size=chunk_size))(params, *batch))
+    with ft.config.algebra(algebra):
+        result = vector(ft.jit(make_function(chunk_size=chunk_size))(params, *batch))
     np.testing.assert_allclose(result, expected(gradients), rtol=1e-9, atol=1e-13)
 
 
@@ -470,6 +471,20 @@ def test_noise_scale_is_unbiased():
     estimates = ft.vmap(lambda xs: per_sample.noise_scale(dot)(w, xs))(batches)
     assert float(estimates.trace_covariance.mean()) == pytest.approx(5.0, rel=0.03)
     assert float(estimates.squared_mean.mean()) == pytest.approx(1.25, rel=0.05)
+
+
+# the weights of the other ones are an array of known length
+@pytest.mark.parametrize("case", [name for name in CASES if name not in (
+    "weighted_sum", "clipped_mean, masked", "clipped_mean, padded")])
+def test_a_number_of_samples_that_is_not_known(case):
+    make_function, _ = CASES[case]
+    params, batch = make()
+    shapes = ft.eval_shape(make_function(), params, *batch)
+    size = ft.Dim("b")
+    symbolic = ft.eval_shape(make_function(), params, *ft.tree.map(
+        lambda x: ft.ShapeDtypeStruct((size, *x.shape[1:]), x.dtype), batch))
+    for x, y in zip(ft.tree.leaves(shapes), ft.tree.leaves(symbolic), strict=True):
+        assert y.shape == tuple(size if n == B else n for n in x.shape) and y.dtype == x.dtype
 
 
 def test_names():
