@@ -58,12 +58,11 @@ def _contracted(jaxpr: Jaxpr) -> Jaxpr:
 
     Where there are none it stays as it was written: other backends are compared with it.
     """
-    algebra = config.current().algebra
-    if algebra == "off":
+    if config.current().algebra == "off":
         return jaxpr
     # later: a program without such values needs none of the passes
     from functrans.lowering.passes.pipeline import simplify  # noqa: PLC0415
 
     decisions: list[Decision] = []
-    simplified = simplify(jaxpr, algebra=algebra, decisions=decisions)
+    simplified = simplify(jaxpr, decisions=decisions)
     return simplified if any(d.is_contracted for d in decisions) else jaxpr

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.core import config, dtypes
+from functrans.core import dtypes
 from functrans.core.dims import Dim, Size
 from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
@@ -72,7 +72,7 @@ class Lowered:
 def lower(jaxpr: Jaxpr, donated: frozenset[int]) -> Lowered | None:
     """The program of a jaxpr; None where the runtime could not run it."""
     decisions: list[Decision] = []
-    simplified = simplify(jaxpr, algebra=config.current().algebra, decisions=decisions)
+    simplified = simplify(jaxpr, decisions=decisions)
     sizes = size_sources(simplified)
     if sizes is None or not simplified.eqns or leaves_unsized(simplified, simplified.outvars):
         # the runtime makes room for results before it runs a program that decides their sizes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functrans.core import config
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.prune import prune_jaxpr
 from functrans.lowering.passes.algebra import ALGEBRA
@@ -25,13 +26,14 @@ MAX_SWEEPS = 12  # a chain of rewrites that each wait for the last one's dead co
 ALL_RULES = Dispatch(TABLES)
 
 
-def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str = "auto",
+def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str | None = None,
              decisions: list[Decision] | None = None) -> Jaxpr:
     """A program that computes the same with less work; `jaxpr` itself when there is none.
 
     Inputs and outputs keep their number, order and types. Each change is appended to `log`, what
-    was contracted and what was not to `decisions`. `algebra` is as in `Config`.
+    was contracted and what was not to `decisions`. `algebra` is as in `Config`, whose it is if None.
     """
+    algebra = config.current().algebra if algebra is None else algebra
     before = simplify_with(ALL_RULES, jaxpr, log)
     if algebra == "off":
         return before
