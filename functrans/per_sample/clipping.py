@@ -132,6 +132,8 @@ def _clipped(what: str, loss: Function, max_norm: Any, noise_multiplier: Any, pe
     def run(params: Tree, batch: tuple[Any, ...], key: Any, weights: Any) -> tuple[Tree, Tree]:
         split = split_batch(what, loss, params, batch, in_axes,
                             at_least=1 if expected is None else 0)
+        if noisy:
+            _check_key(what, key, weights, expected)
         bounds = max_norm
         if per_leaf:
             bounds = tree.unflatten(tree.structure(params), tree.broadcast_prefix(
@@ -154,7 +156,6 @@ def _clipped(what: str, loss: Function, max_norm: Any, noise_multiplier: Any, pe
 
         total, squares = in_chunks(part, (split.leaves, weights), chunk_size)
         if noisy:
-            _check_key(what, key, weights, expected)
             deviation = noise_multiplier * (
                 sum(b * b for b in tree.leaves(bounds)) ** 0.5 if per_leaf else max_norm)
             total = _add_noise(total, deviation, key)
