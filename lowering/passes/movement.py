@@ -8,12 +8,21 @@ Normal forms, so that one meaning has one spelling: axes of size 1 come and go b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from functrans.core.dims import Shape, Size, is_static
 from functrans.core.jaxpr import Atom, Equation, Literal
 from functrans.lowering.passes.rewrite import Results, Rewriter, Table
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
 from functrans.primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
+from functrans.primitives.index import Scatter, gather_p
+from functrans.primitives.index_layout import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    scatter_numbers,
+    window_sizes,
+)
 from functrans.primitives.shape import concatenate_p, pad_p, reshape_p, rev_p, slice_p
 
 __all__ = ["MOVEMENT", "broadcast", "reshape", "transpose", "without_units"]
@@ -334,3 +343,59 @@ def static_places(r: Rewriter, eqn: Equation, x: Atom, *starts: Atom) -> Results
 @rule(dynamic_update_slice_p, law="an update of everything is the update")
 def update_of_all(r: Rewriter, eqn: Equation, x: Atom, update: Atom, *starts: Atom) -> Results:
     return update if update.aval.shape == x.aval.shape else None
+
+
+# ------------------------------------------------------------------------------- windows
+
+
+@rule(gather_p, Scatter, of=concatenate_p, law="a window that covers an axis needs no index there")
+def covering_windows(r: Rewriter, eqn: Equation, x: Atom, indices: Atom, *updates: Atom) -> Results:
+    parts = r.made(indices, concatenate_p)
+    last = len(indices.aval.shape) - 1
+    if parts is None or parts.params["dimension"] != last \
+            or any(p.aval.shape[last] != 1 for p in parts.invars):
+        return None
+    windows, numbers = _windows(eqn)
+    clips = eqn.params["mode"] is GatherScatterMode.CLIP
+    kept = [k for k, (d, p) in enumerate(zip(numbers.start_index_map, parts.invars, strict=True))
+            if windows[d] != x.aval.shape[d] or not (clips or r.constant(p) == 0)]
+    if not kept or len(kept) == len(parts.invars):
+        return None
+    vectors = [parts.invars[k] for k in kept]
+    indices = r(concatenate_p, *vectors, dimension=last) if len(vectors) > 1 else vectors[0]
+    numbers = replace(numbers, start_index_map=tuple([numbers.start_index_map[k] for k in kept]))
+    return r(eqn.primitive, x, indices, *updates, **_with_numbers(eqn, numbers))
+
+
+@rule(gather_p, Scatter, law="windows of one element have no axis")
+def windows_of_one(r: Rewriter, eqn: Equation, x: Atom, indices: Atom, *updates: Atom) -> Results:
+    windows, numbers = _windows(eqn)
+    without = numbers.collapsed_slice_dims + numbers.operand_batching_dims
+    windowed = [d for d in range(len(windows)) if d not in without]
+    ones = [d for d in windowed if windows[d] == 1 and d in numbers.start_index_map]
+    if not ones:
+        return None
+    gone = [numbers.offset_dims[windowed.index(d)] for d in ones]
+    numbers = replace(
+        numbers, collapsed_slice_dims=tuple(sorted([*numbers.collapsed_slice_dims, *ones])),
+        offset_dims=tuple([d - sum(g < d for g in gone) for d in numbers.offset_dims
+                           if d not in gone]))
+    params = _with_numbers(eqn, numbers)
+    if updates:
+        shape = tuple([n for d, n in enumerate(updates[0].aval.shape) if d not in gone])
+        return r(eqn.primitive, x, indices, reshape(r, updates[0], shape), **params)
+    return reshape(r, r(eqn.primitive, x, indices, **params), eqn.outvars[0].aval.shape)
+
+
+def _windows(eqn: Equation) -> tuple[Shape, GatherDimensionNumbers]:
+    """The sizes of the windows of a gather or scatter, and its numbers as those of a gather."""
+    numbers = eqn.params["dimension_numbers"]
+    if eqn.primitive is gather_p:
+        return eqn.params["slice_sizes"], numbers
+    x, _, updates = eqn.invars
+    return window_sizes(numbers, updates.aval, len(x.aval.shape)), numbers.gather
+
+
+def _with_numbers(eqn: Equation, numbers: GatherDimensionNumbers) -> dict[str, Any]:
+    given = numbers if eqn.primitive is gather_p else scatter_numbers(numbers)
+    return {**eqn.params, "dimension_numbers": given}

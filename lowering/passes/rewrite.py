@@ -167,6 +167,10 @@ class Rewriter:
         """What is emitted next comes from this line of the user."""
         self._source = source
 
+    def keep(self, eqn: Equation) -> None:
+        """Add an equation as it is, with its variables."""
+        self._append(eqn)
+
     def emit(self, eqn: Equation) -> tuple[Atom, ...]:
         """Emit a new equation, itself simplified: the atoms of its results."""
         uses = self._uses

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from functrans.core.jaxpr import Atom, Jaxpr
+from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.passes.networks.contract import contracted
 from functrans.lowering.passes.networks.decide import Decision, decide
 from functrans.lowering.passes.networks.forms import analysis_of
 from functrans.lowering.passes.rewrite import Dispatch, Rewriter
+from functrans.primitives.shape import reshape_p
 
 __all__ = ["Decision", "contract_networks"]
 
@@ -31,18 +32,17 @@ def contract_networks(jaxpr: Jaxpr, eager: bool = False,
         return jaxpr
     plans = {r.sink.eqn: r for r in replacements}
     r = Rewriter(Dispatch(()), lambda body: body)
-    env: dict[Atom, Atom] = {}
     for eqn in jaxpr.eqns:
-        new = eqn.replace(invars=tuple([env.get(x, x) for x in eqn.invars]))
         replacement = plans.get(eqn)
         if replacement is None:
-            env.update(zip(eqn.outvars, r.process(new), strict=True))
+            r.keep(eqn)
             continue
         r.at(eqn.source)
-        form = replacement.sink.form
-        env[eqn.outvars[0]] = contracted(r, form, replacement.plans)
-    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(r.eqns),
-                 tuple([env.get(x, x) for x in jaxpr.outvars]), name=jaxpr.name)
+        value = contracted(r, replacement.sink.form, replacement.plans)
+        # under the name that it had: later networks know it by that
+        r.keep(Equation(reshape_p, (value,), eqn.outvars, {"new_sizes": value.aval.shape},
+                        eqn.source))
+    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(r.eqns), jaxpr.outvars, name=jaxpr.name)
 
 
 def _with_bodies(jaxpr: Jaxpr, change: Callable[[Jaxpr], Jaxpr]) -> Jaxpr:

@@ -85,9 +85,7 @@ class _Selecting:
 
     def result(self) -> Dense:
         while True:
-            # parts first: what is inside of one may be chosen
-            kinds = (Part, Choice)
-            f = next((f for kind in kinds for f in self.factors if isinstance(f, kind)), None)
+            f = self._next()
             if f is None:
                 arrays = tuple([f for f in self.factors if isinstance(f, Array)])
                 return Dense(self.coefficient, arrays, tuple(self.placed[::-1]), self.after)
@@ -98,6 +96,17 @@ class _Selecting:
             elif isinstance(f, Choice):
                 self._take_choice(f)
 
+    def _next(self) -> Part | Choice | None:
+        """A selection that is inside of no other; parts first, as what is in one may be chosen."""
+        parts = [f for f in self.factors if isinstance(f, Part)]
+        if parts:
+            inside = {i for f in parts for i in f.inner}
+            found = next((f for f in parts if f.outer not in inside), None)
+            if found is None:
+                raise Unsupported
+            return found
+        return next((f for f in self.factors if isinstance(f, Choice)), None)
+
     def _take_part(self, part: Part) -> bool:
         names: list[Names] = []
         for k, f in enumerate(self.factors):
@@ -105,7 +114,7 @@ class _Selecting:
                 continue
             if isinstance(f, Array):
                 self.factors[k] = _slice(f, part)
-            elif isinstance(f, Choice):
+            elif isinstance(f, Choice) or part.outer in f.inner:
                 raise Unsupported
             else:
                 same = _same_part(f, part)
@@ -133,6 +142,8 @@ class _Selecting:
                 if isinstance(f, Part):
                     raise Unsupported
                 if isinstance(f, Choice):
+                    if f.index is not choice.index:
+                        raise Unsupported
                     if f.places is choice.places and f.where == choice.where:
                         seen = choice.clips
                         continue
