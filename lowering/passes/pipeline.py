@@ -31,7 +31,7 @@ def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str | None 
     """A program that computes the same with less work; `jaxpr` itself when there is none.
 
     Inputs and outputs keep their number, order and types. Each change is appended to `log`, what
-    was contracted and what was not to `decisions`. `algebra` is as in `Config`, whose it is if None.
+    was contracted and what was not to `decisions`. `algebra` is as in `Config`, its own if None.
     """
     algebra = config.current().algebra if algebra is None else algebra
     before = simplify_with(ALL_RULES, jaxpr, log)
