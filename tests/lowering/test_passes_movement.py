@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
@@ -14,6 +15,7 @@ S = array()
 K = array(2)
 L = array(9)
 M, N = array(2, 3), array(2, 3)
+IDS = np.array([1, 0, 7, -1], np.int32)
 T = array(2, 4, 3)
 
 LAWS = {
@@ -136,6 +138,21 @@ LAWS = {
     "repeated_selector": (
         lambda s, x, y: lax.select_n(fnp.broadcast_to(s > 1.0, (3,)), x, y), (S, X, Y,),
         "d = gt a 1.0; e = select_n d b c -> e"),
+    "rows": (
+        lambda m, ids: ft.vmap(lambda i: lax.dynamic_slice(m, (i, 0), (1, 3)))(ids), (M, IDS),
+        "c = lt b 0; d = add b 2; e = select_n c b d; f = reshape[new_sizes=(4,1)] e; g = "
+        "gather[dimension_numbers={offset_dims=(1,), collapsed_slice_dims=(0,), "
+        "start_index_map=(0,)} slice_sizes=(1,3) unique_indices=False indices_are_sorted=False "
+        "mode=CLIP fill_value=None] a f; h = reshape[new_sizes=(4,1,3)] g -> h"),
+    "updated_rows": (
+        lambda m, u, ids: ft.vmap(lambda u, i: lax.dynamic_update_slice(m, u, (i, 0)))(u, ids),
+        (M, array(4, 1, 3), IDS),
+        "d = lt c 0; e = add c 2; f = select_n d c e; g = broadcast_in_dim[shape=(4,2,3) "
+        "broadcast_dimensions=(1,2)] a; h = reshape[new_sizes=(4,1)] f; i = "
+        "reshape[new_sizes=(4,3)] b; j = scatter[dimension_numbers={update_window_dims=(1,), "
+        "inserted_window_dims=(1,), scatter_dims_to_operand_dims=(1,), "
+        "operand_batching_dims=(0,), scatter_indices_batching_dims=(0,)} unique_indices=True "
+        "indices_are_sorted=True mode=CLIP] g h i -> j"),
 }
 
 
@@ -147,3 +164,20 @@ def test_law(name):
 
 def test_slices_of_slices_that_are_empty():
     simplified(lambda x: lax.slice(lax.slice(x, (3,), (9,), (3,)), (2,), (2,)), L)
+
+
+@pytest.mark.parametrize("mode", ["clip", "fill", "drop"])
+def test_windows(mode):
+    """Of one element and whole, indexed by constants and by values in and out of bounds."""
+    ids = np.array([[1, 0], [0, 0], [2, 1], [-1, -3], [5, 0]], np.int32)
+
+    def fun(t, i):
+        rows = t.at[i[:, 0], 0:2].get(mode=mode) if mode != "drop" else t[i[:, 0]]
+        both = t.at[i[:, 0], i[:, 1]]
+        parts = ft.vmap(lambda i: lax.dynamic_slice(t, (i[0], i[1], 0), (1, 2, 4)))(i)
+        added = both.add(1.0, mode="clip" if mode == "clip" else "drop")
+        return rows, both.get(mode="clip"), parts, added
+
+    simplified(fun, array(3, 2, 4), ids)
+    simplified(ft.vmap(fun), array(2, 3, 2, 4), np.stack([ids, ids[::-1]]))
+    simplified(ft.grad(lambda t, i: sum((y ** 2).sum() for y in fun(t, i))), array(3, 2, 4), ids)
