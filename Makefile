@@ -1,6 +1,7 @@
 # make demo   trains on handwritten digits (examples/digits.py)
 # make test   style, types, tests and doctests
-# make bench  call overheads, and programs on this CPU, beside JAX and PyTorch (downloads both)
+# make bench  call overheads, programs on this CPU and per-sample statistics, beside JAX and PyTorch
+#             (downloads both)
 # Each makes its own virtual environment once and installs what it needs; nothing else is required but
 # Python 3.11 or newer, a C++ compiler and make. At most two cores are used.
 
@@ -29,8 +30,9 @@ typecheck: .venv-test/.installed
 	.venv-test/bin/mypy
 
 bench: .venv-bench/.installed
-	.venv-bench/bin/python benchmarks/overheads.py; overheads=$$?; \
-	.venv-bench/bin/python benchmarks/cpu.py && exit $$overheads
+	status=0; for table in overheads cpu per_sample; do \
+	  .venv-bench/bin/python benchmarks/$$table.py || status=1; \
+	done; exit $$status
 
 .venv/.installed: EXTRAS = [demo]
 .venv-test/.installed: EXTRAS = [test,demo]

@@ -62,10 +62,10 @@ def mlp_norms(lib):
     return lambda *arguments: lib.numpy.sqrt(squares(loss_factors(lib, *arguments)))
 
 
-def mlp_clipped_mean(lib):
+def mlp_clipped_mean(lib, max_norm):
     def run(*arguments):
         pairs = loss_factors(lib, *arguments)
-        return weighted(pairs, clip_factors(lib.numpy, lib.numpy.sqrt(squares(pairs))))
+        return weighted(pairs, clip_factors(lib.numpy, lib.numpy.sqrt(squares(pairs)), max_norm))
 
     return run
 
@@ -106,10 +106,11 @@ def bag_norms(lib):
     return lambda *arguments: lib.numpy.sqrt(bag_squares(*bag_factors(lib, *arguments)))
 
 
-def bag_clipped_mean(lib):
+def bag_clipped_mean(lib, max_norm):
     def run(params, ids, label):
         pairs, rows, counts = bag_factors(lib, params, ids, label)
-        weights = clip_factors(lib.numpy, lib.numpy.sqrt(bag_squares(pairs, rows, counts)))
+        norms = lib.numpy.sqrt(bag_squares(pairs, rows, counts))
+        weights = clip_factors(lib.numpy, norms, max_norm)
         rows = rows * (weights / len(weights))[:, None]
         spread = lib.numpy.broadcast_to(rows[:, None], (*ids.shape, rows.shape[-1]))
         return [scatter(lib, params[0], ids, spread), *weighted(pairs, weights)]
@@ -138,4 +139,12 @@ PROGRAMS = {
     ("embedding bag", "clipped mean"): bag_clipped_mean,
     ("embedding bag", "variance"): bag_variance,
 }
-"""By model and quantity; each takes the library."""
+"""By model and quantity; each takes the library, and clipped means the largest norm."""
+
+
+def program(model: str, quantity: str, max_norm: float, lib) -> Callable | None:
+    """The program of a quantity of a model, where there is one."""
+    make = PROGRAMS.get((model, quantity))
+    if make is None:
+        return None
+    return make(lib, max_norm) if quantity == "clipped mean" else make(lib)

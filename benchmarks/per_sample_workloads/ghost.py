@@ -35,8 +35,8 @@ def embedding_squares(torch: ModuleType, layer: Any, ids: Any, cotangent: Any) -
 class Ghost:
     """Norms and clipped means of the gradients of a network's cross entropy."""
 
-    def __init__(self, torch: ModuleType, network: Any):
-        self.torch, self.network = torch, network
+    def __init__(self, torch: ModuleType, network: Any, max_norm: float):
+        self.torch, self.network, self.max_norm = torch, network, max_norm
         self.params = list(network.parameters())
         self.transposed = transposed(torch, network)
         self.seen: list[tuple[Callable, Any, Any, Any]] = []
@@ -66,7 +66,7 @@ class Ghost:
 
     def clipped_mean(self, x: Any, label: Any) -> Any:
         losses = self.losses(x, label.long())
-        factors = clip_factors(self.torch, self.norms_of(losses, again=True))
+        factors = clip_factors(self.torch, self.norms_of(losses, again=True), self.max_norm)
         gradients = self.torch.autograd.grad((losses * factors).mean(), self.params)
         return [g.T if turned else g for g, turned in zip(gradients, self.transposed)]
 
@@ -109,19 +109,22 @@ def transposed(torch: ModuleType, network: Any) -> list[bool]:
     ]
 
 
-def ghost(torch: ModuleType, network: Any, leaves: list[Any]) -> Ghost:
+def ghost(torch: ModuleType, network: Any, leaves: list[Any], max_norm: float) -> Ghost:
     """Of the network, with these tensors as its parameters."""
     with torch.no_grad():
         for parameter, value, turned in zip(
             network.parameters(), leaves, transposed(torch, network), strict=True
         ):
             parameter.copy_(value.T if turned else value)
-    return Ghost(torch, network)
+    return Ghost(torch, network, max_norm)
 
 
-def programs(torch: ModuleType, model: str, params: Any) -> dict[str, Callable]:
+def programs(
+    torch: ModuleType, model: str, params: Any, max_norm: float
+) -> dict[str, Callable]:
     """By quantity, for a model with parameters of tensors; functions of the batch."""
     if model not in NETWORKS:
         return {}
-    found = ghost(torch, NETWORKS[model](torch, params), torch.utils._pytree.tree_leaves(params))
+    leaves = torch.utils._pytree.tree_leaves(params)
+    found = ghost(torch, NETWORKS[model](torch, params), leaves, max_norm)
     return {"norms": found.norms, "clipped mean": found.clipped_mean}

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-MAX_NORM = 1.0
-
 
 def rows(leaf: Any) -> Any:
     """A leaf as [batch, coordinates]."""
@@ -23,15 +21,19 @@ def norms(xp: ModuleType, leaves: Sequence[Any]) -> Any:
     return xp.sqrt(sum((rows(leaf) ** 2).sum(axis=1) for leaf in leaves))
 
 
-def clip_factors(xp: ModuleType, norms: Any) -> Any:
-    """What scales gradients down to MAX_NORM at most."""
-    return xp.clip(MAX_NORM / norms, max=1.0)
+def clip_factors(xp: ModuleType, norms: Any, max_norm: float) -> Any:
+    """What scales gradients down to `max_norm` at most."""
+    return xp.clip(max_norm / norms, max=1.0)
 
 
-def clipped_mean(xp: ModuleType, leaves: Sequence[Any]) -> list[Any]:
-    """The mean of the gradients of all samples, each scaled down to MAX_NORM at most."""
-    factors = clip_factors(xp, norms(xp, leaves))
-    return [xp.tensordot(factors, leaf, 1) / leaf.shape[0] for leaf in leaves]
+def clipped_mean(max_norm: float) -> Callable:
+    """The mean of the gradients of all samples, each scaled down to `max_norm` at most."""
+
+    def run(xp: ModuleType, leaves: Sequence[Any]) -> list[Any]:
+        factors = clip_factors(xp, norms(xp, leaves), max_norm)
+        return [xp.tensordot(factors, leaf, 1) / leaf.shape[0] for leaf in leaves]
+
+    return run
 
 
 def variance(xp: ModuleType, leaves: Sequence[Any]) -> list[Any]:
