@@ -112,13 +112,13 @@ class _Component:
         everything = frozenset(self.seeds)
         plain, figures = self._cost(everything, direct=True)
         assert plain is not None
-        tried = {m: self._cost(m) for m in self._candidates()}
-        found = [(m, ways, f) for m, (ways, f) in tried.items() if ways is not None]
-        if eager:  # as few values as can be
-            found = [x for x in found if any(w.plans is not None for w in x[1])]
-            chosen = min(found, key=lambda x: len(x[0]), default=None)
-        else:
-            chosen = min(found, key=lambda x: x[2].time, default=None)
+        found = []
+        for made in self._candidates():
+            ways, cost = self._cost(made)
+            if ways is not None and any(w.plans is not None for w in ways):
+                found.append((made, ways, cost))
+        # eagerly, as few values are materialised as can be
+        chosen = min(found, key=lambda x: (len(x[0]) if eager else 0, x[2].time), default=None)
         taken = chosen is not None and (eager or chosen[2].time < GAIN * figures.time)
         replacements = []
         if chosen is not None and taken:

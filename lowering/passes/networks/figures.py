@@ -18,6 +18,7 @@ UNKNOWN = 64  # what a symbolic size is taken to be
 ELEMENT = 4.0  # an operation on each element of arrays that stay in the cache
 BYTE = 6.0  # 30 GB/s
 STEP = 2e5  # a kernel of its own, 1 us
+FUSED = 0.25  # of a step: what works element by element is mostly part of another kernel
 MEMORY = 1.0  # bytes that live besides: pages are touched, caches are emptied
 
 
@@ -36,7 +37,7 @@ class Figures(NamedTuple):
     flops: float = 0.0
     elements: float = 0.0
     moved: float = 0.0
-    steps: int = 0
+    steps: float = 0.0
     memory: float = 0.0
 
     def then(self, other: Figures) -> Figures:

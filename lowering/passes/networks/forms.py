@@ -139,10 +139,7 @@ def _visit(a: Analysis, eqn: Equation) -> None:
                 return
         for x in known:
             _need(a, x)
-    out = eqn.outvars[0] if eqn.outvars else None
-    if out is None or magnitude(out.aval.shape) * out.aval.dtype.itemsize < a.least_bytes:
-        return
-    seed = seed_of(eqn, a.makers)
+    seed = seed_of(eqn, a.makers, a.least_bytes)
     if seed is not None:
         for x in seed.operands:
             _need(a, x)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from functrans.lowering.passes.networks.figures import Figures, magnitude
+from functrans.lowering.passes.networks.figures import FUSED, Figures, magnitude
 from functrans.lowering.passes.networks.network import Array, Derived, Group, Index
 
 __all__ = ["Path", "best_path"]
@@ -82,11 +82,11 @@ class _Search:
         figures = Figures()
         if isinstance(source, Derived):
             moved = source.moved
-            figures = Figures(source.flops, source.elements, moved, 1,
+            figures = Figures(source.flops, source.elements, moved, 1 if source.flops else FUSED,
                               float(source.aval.dtype.itemsize) * magnitude(source.aval.shape))
         if kept != self.masks[k]:
             whole = self.size(self.masks[k])
-            figures = figures.then(Figures(0.0, whole, self.itemsize * whole, 1))
+            figures = figures.then(Figures(0.0, whole, self.itemsize * whole, FUSED))
         return kept, figures
 
     def pair(self, a: int, b: int, kept: int, is_last: bool) -> Figures:
@@ -98,7 +98,7 @@ class _Search:
         memory = 0.0 if is_last else self.itemsize * self.size(kept)
         if summed and min(self.size(summed), self.size(a & ~b), self.size(b & ~a)) >= FEW:
             return Figures(2 * whole, 0.0, moved, 1, memory)
-        return Figures(0.0, (2 if summed else 1) * whole, moved, 1, memory)
+        return Figures(0.0, (2 if summed else 1) * whole, moved, FUSED, memory)
 
 
 def best_path(arrays: Sequence[Array], outputs: Group, itemsize: int) -> Path | None:

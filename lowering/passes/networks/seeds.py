@@ -6,7 +6,6 @@ gradient of a kernel for every sample is) and scatters into zeros (of an embeddi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -15,11 +14,11 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Atom, Equation, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.lowering.passes.networks.convolutions import Convolution, convolution
+from functrans.lowering.passes.networks.figures import magnitude
 from functrans.lowering.passes.networks.network import (
     Array,
     Choice,
     Group,
-    Index,
     Term,
     groups_of,
 )
@@ -67,10 +66,13 @@ def unrepeated(x: Atom, shape: tuple[Size, ...], axes: tuple[Group, ...],
     return Array(x, axes if x.aval.shape else ())
 
 
-def seed_of(eqn: Equation, makers: Makers) -> Seed | None:
-    """The seed that an equation makes, if it makes one."""
+def seed_of(eqn: Equation, makers: Makers, least_bytes: int) -> Seed | None:
+    """The seed that an equation makes, if it makes one of at least so many bytes."""
     make = _SEEDS.get(eqn.primitive)
-    if make is None or dtypes.kind(eqn.outvars[0].aval.dtype) != "f":
+    if make is None:
+        return None
+    out = eqn.outvars[0].aval
+    if dtypes.kind(out.dtype) != "f" or magnitude(out.shape) * out.dtype.itemsize < least_bytes:
         return None
     return make(eqn, makers)
 
@@ -161,12 +163,3 @@ def _batched_scatter(eqn: Equation, makers: Makers) -> Seed | None:
 _SEEDS: dict[Primitive, Callable[[Equation, Makers], Seed | None]] = {
     mul_p: _product, dot_general_p: _batched_dot, conv_general_dilated_p: _grouped_conv,
     scatter_add_p: _batched_scatter}
-
-
-def elements(shape: tuple[Size, ...]) -> Size:
-    return math.prod(shape)
-
-
-def index_of(group: Group) -> Index:
-    (index,) = group
-    return index
