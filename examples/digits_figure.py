@@ -11,9 +11,10 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
-from training import Data, Run, per_sample_gradients
+from training import Data, Run, make_loss
 
 import functrans as ft
+from functrans import per_sample
 
 # Okabe and Ito's colours, told apart by everyone.
 COLOURS = {"MLP": "#0072B2", "CNN": "#D55E00"}
@@ -71,10 +72,8 @@ def draw_norms(axis, run: Run, privacy: dpsgd.Privacy) -> None:
 
 def draw_hardest(axes, run: Run, data: Data) -> None:
     """The held-out digits whose gradients are largest under the trained model."""
-    gradients = ft.jit(per_sample_gradients(run.network))
-    norms = ft.jit(dpsgd.norms_per_sample)(
-        gradients(run.params, data.test_images, data.test_labels)
-    )
+    norms_of = ft.jit(per_sample.norms(make_loss(run.network)))
+    norms = norms_of(run.params, data.test_images, data.test_labels)
     logits = ft.vmap(run.network.apply, in_axes=(None, 0))(run.params, data.test_images)
     guesses = np.argmax(np.asarray(logits), axis=1)
     hardest = np.argsort(-np.asarray(norms))[: len(axes)]

@@ -1,6 +1,6 @@
-"""Differentially private gradients: clip every example's gradient, add noise, account for both.
+"""DP-SGD: gradients clipped and noised, the batches that they need, and the privacy that they give.
 
-The algorithm is DP-SGD (Abadi et al. 2016). Batches are Poisson samples, which is what the
+The algorithm is that of Abadi et al. 2016. Batches are Poisson samples, which is what the
 accountant assumes: every example joins independently with the same probability. They are padded to
 one size, with a mask, so that the compiled step sees one shape.
 """
@@ -8,12 +8,12 @@ one size, with a mask, so that the compiled step sees one shape.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-import functrans as ft
-import functrans.numpy as fnp
+from functrans import per_sample
 
 
 @dataclass(frozen=True)
@@ -43,23 +43,18 @@ def poisson_sample(rng: np.random.Generator, examples: int, privacy: Privacy):
     return indices, mask
 
 
-def norms_per_sample(gradients):
-    """L2 norm [batch] over all leaves of per-sample gradients, whose leading axis is the batch."""
-    squares = [fnp.sum(g.reshape(g.shape[0], -1) ** 2, axis=1) for g in ft.tree.leaves(gradients)]
-    return fnp.sqrt(sum(squares))
+def private_gradient(loss: Callable, privacy: Privacy) -> Callable:
+    """`(params, images, labels, key=, weights=)` to the private mean gradient and norms [capacity].
 
-
-def clip_and_noise(gradients, mask, key, privacy: Privacy):
-    """The private mean of per-sample gradients, and their norms [batch] before clipping."""
-    norms = norms_per_sample(gradients)
-    weights = mask * fnp.minimum(1.0, privacy.clip / fnp.maximum(norms, 1e-12))
-    leaves, structure = ft.tree.flatten(gradients)
-    private = []
-    for leaf, leaf_key in zip(leaves, ft.random.split(key, len(leaves)), strict=True):
-        clipped = fnp.tensordot(weights, leaf, axes=1)
-        noise = privacy.noise * privacy.clip * ft.random.normal(leaf_key, clipped.shape)
-        private.append((clipped + noise) / privacy.batch)
-    return ft.tree.unflatten(structure, private), norms
+    `weights` is the mask of a Poisson sample, `key` a new one for each step. The norms are those
+    before clipping, for figures: they are not private.
+    """
+    return per_sample.clipped_mean_and_norms(
+        loss,
+        privacy.clip,
+        noise_multiplier=privacy.noise,
+        expected_batch_size=privacy.batch,
+    )
 
 
 def epsilon(privacy: Privacy, examples: int, steps: int, delta: float) -> float:

@@ -1,4 +1,4 @@
-"""Adam, and the two training loops: mean gradients, and private ones from per-sample gradients."""
+"""Adam, and the two training loops: mean gradients, and private ones."""
 
 from __future__ import annotations
 
@@ -67,12 +67,6 @@ def make_batch_loss(network: Network) -> Callable:
     """Mean cross-entropy of images [batch, 8, 8] and labels [batch]."""
     losses = ft.vmap(make_loss(network), in_axes=(None, 0, 0))
     return lambda params, images, labels: fnp.mean(losses(params, images, labels))
-
-
-def per_sample_gradients(network: Network) -> Callable:
-    """Gradients of the loss with a leading axis for the example."""
-    loss = make_loss(network)
-    return ft.vmap(ft.grad(loss), in_axes=(None, 0, 0))
 
 
 def initial_state(params) -> State:
@@ -170,13 +164,12 @@ def train(network: Network, data: Data, seed: int, steps: int, rate: float) -> R
 def train_privately(
     network: Network, data: Data, seed: int, steps: int, rate: float, privacy: dpsgd.Privacy
 ) -> Run:
-    """Train on per-sample gradients, each clipped, and noise on their sum."""
-    gradients_of = per_sample_gradients(network)
+    """Train on the gradients of single examples, each clipped, and noise on their sum."""
+    gradient = dpsgd.private_gradient(make_loss(network), privacy)
 
     @ft.jit
     def update(state: State, images, labels, mask, key, rate):
-        gradients = gradients_of(state.params, images, labels)
-        private, norms = dpsgd.clip_and_noise(gradients, mask, key, privacy)
+        private, norms = gradient(state.params, images, labels, key=key, weights=mask)
         return adam(state, private, rate), norms
 
     run = Run(f"{network.name} DP-SGD", network, private=True)

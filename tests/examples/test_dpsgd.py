@@ -1,12 +1,14 @@
-"""The private gradients of the digits example, against loops and closed forms."""
+"""The demo's private gradients against loops and closed forms, and what it says that they cost."""
 
 import math
 
+import digits
+import digits_figure
 import dpsgd
 import numpy as np
 import pytest
 from networks import CNN, MLP
-from training import make_batch_loss, make_loss, per_sample_gradients
+from training import make_loss, train, train_privately
 
 import functrans as ft
 
@@ -15,57 +17,61 @@ BATCH = 5
 
 @pytest.fixture(params=[MLP, CNN], ids=lambda network: network.name)
 def problem(request):
-    """Parameters, images, labels and gradients per sample of a network."""
+    """The loss of a network, its parameters, images and labels."""
     rng = np.random.default_rng(0)
     images = rng.random((BATCH, 8, 8)).astype(np.float32)
     labels = rng.integers(0, 10, BATCH).astype(np.int32)
-    params = request.param.init(ft.random.key(0))
-    gradients = per_sample_gradients(request.param)(params, images, labels)
-    return request.param, params, images, labels, gradients
+    return make_loss(request.param), request.param.init(ft.random.key(0)), images, labels
 
 
 def flat(tree) -> np.ndarray:
     return np.concatenate([np.ravel(np.asarray(leaf)) for leaf in ft.tree.leaves(tree)])
 
 
-def row(tree, index):
-    return ft.tree.map(lambda leaf: leaf[index], tree)
-
-
-def test_per_sample_gradients_are_a_loop_of_gradients(problem):
-    network, params, images, labels, gradients = problem
-    for index in range(BATCH):
-        alone = ft.grad(make_loss(network))(params, images[index], labels[index])
-        np.testing.assert_allclose(flat(row(gradients, index)), flat(alone), rtol=1e-4, atol=1e-5)
-
-
-def test_they_average_to_the_batch_gradient(problem):
-    network, params, images, labels, gradients = problem
-    mean = ft.tree.map(lambda leaf: leaf.mean(axis=0), gradients)
-    expected = ft.grad(make_batch_loss(network))(params, images, labels)
-    np.testing.assert_allclose(flat(mean), flat(expected), rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("clip", [0.1, 5.0, 1e6])
-def test_clipping(problem, clip):
-    *_, gradients = problem
+def test_a_private_gradient_is_a_mean_of_clipped_gradients(problem, clip):
+    loss, params, images, labels = problem
     privacy = dpsgd.Privacy(clip=clip, noise=0.0, batch=BATCH)
     mask = np.array([1, 1, 0, 1, 1], np.float32)
-    private, norms = dpsgd.clip_and_noise(gradients, mask, ft.random.key(0), privacy)
-    rows = [flat(row(gradients, index)) for index in range(BATCH)]
+    gradient = ft.jit(dpsgd.private_gradient(loss, privacy))
+    private, norms = gradient(params, images, labels, weights=mask)
+    rows = [flat(ft.grad(loss)(params, *sample)) for sample in zip(images, labels, strict=True)]
     sizes = [np.linalg.norm(each) for each in rows]
     np.testing.assert_allclose(np.asarray(norms), sizes, rtol=1e-5)
     kept = [m * min(1, clip / size) * each for m, size, each in zip(mask, sizes, rows)]
     np.testing.assert_allclose(flat(private), sum(kept) / BATCH, rtol=1e-4, atol=1e-6)
 
 
-def test_noise_has_its_deviation(problem):
-    *_, gradients = problem
-    nothing = ft.tree.map(lambda leaf: 0 * leaf, gradients)
+def test_its_noise_has_its_deviation(problem):
+    loss, params, images, labels = problem
     privacy = dpsgd.Privacy(clip=2.0, noise=3.0, batch=BATCH)
-    noise, _ = dpsgd.clip_and_noise(nothing, np.ones(BATCH), ft.random.key(1), privacy)
+    gradient = ft.jit(dpsgd.private_gradient(loss, privacy))
+    nobody = np.zeros(BATCH, np.float32)
+    noise, _ = gradient(params, images, labels, key=ft.random.key(1), weights=nobody)
     values = flat(noise)
     assert np.std(values) == pytest.approx(2.0 * 3.0 / BATCH, rel=5 / math.sqrt(values.size))
+
+
+def test_the_table_of_costs():
+    """No time is judged; the memory is what the compiler plans, so it is the same everywhere."""
+    data = digits.load()
+    params = MLP.init(ft.random.key(0))
+    batch, private, materialised, eager = digits.gradient_costs(MLP, params, data, repeats=1)
+    assert private.peak < 1.5 * batch.peak
+    each = 4 * sum(leaf.size for leaf in ft.tree.leaves(params))
+    assert materialised.peak > 0.9 * digits.PRIVACY.capacity * each
+    assert eager.peak is None
+    assert all(cost.seconds > 0 for cost in (batch, private, materialised, eager))
+
+
+def test_training_and_its_figure(tmp_path):
+    data = digits.load()
+    runs = [train(CNN, data, 0, 5, 1e-2)]
+    runs += [train_privately(network, data, 0, 5, 1e-2, digits.PRIVACY) for network in (MLP, CNN)]
+    assert all(0 < norms.size <= digits.PRIVACY.capacity for norms in runs[1].norms)
+    path = tmp_path / "digits.png"
+    digits_figure.draw(runs, data, digits.PRIVACY, path)
+    assert path.stat().st_size > 10_000
 
 
 def test_poisson_samples_have_their_rate():
