@@ -113,6 +113,10 @@ def _multiplied(r: Rewriter, first: Named, second: Named, kept: frozenset[Index]
     summed = [i for i in xs if i in ys and i not in kept]
     if not summed:
         return _elementwise(r, first, second, inner, order)
+    if set(xs) == set(ys):
+        x, names = _elementwise(r, first, second, inner, order)
+        return reduce_sum(r, x, tuple([d for d, i in enumerate(names) if i in summed])), \
+            [i for i in names if i in kept]
     if x.aval.dtype != y.aval.dtype:
         x, y = _at_dtype(r, x, inner), _at_dtype(r, y, inner)
     dims = ((tuple(map(xs.index, summed)), tuple(map(ys.index, summed))),
@@ -125,7 +129,8 @@ def _multiplied(r: Rewriter, first: Named, second: Named, kept: frozenset[Index]
 def _elementwise(r: Rewriter, first: Named, second: Named, inner: np.dtype[Any],
                  order: Mapping[Index, int]) -> Named:
     names = [*first[1], *[i for i in second[1] if i not in first[1]]]
-    names.sort(key=lambda i: order.get(i, -1))
+    if all(i in order for i in names):
+        names.sort(key=order.__getitem__)
     shape = tuple([i.size for i in names])
     sides = []
     for x, own in (first, second):

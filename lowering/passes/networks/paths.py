@@ -98,7 +98,8 @@ class _Search:
         memory = 0.0 if is_last else self.itemsize * self.size(kept)
         if summed and min(self.size(summed), self.size(a & ~b), self.size(b & ~a)) >= FEW:
             return Figures(2 * whole, 0.0, moved, 1, memory)
-        return Figures(0.0, (2 if summed else 1) * whole, moved, FUSED, memory)
+        step = FUSED if self.size(kept) <= max(self.size(a), self.size(b)) else 1.0
+        return Figures(0.0, (2 if summed else 1) * whole, moved, step, memory)
 
 
 def best_path(arrays: Sequence[Array], outputs: Group, itemsize: int) -> Path | None:
