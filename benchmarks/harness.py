@@ -129,12 +129,12 @@ def optional_module(name: str) -> ModuleType | None:
 
 
 def loops_for(timer: timeit.Timer, seconds: float) -> int:
-    """How many calls take about `seconds`; also warms caches up."""
-    if timer.timeit(1) >= seconds:
+    """How many calls take about `seconds`; also warms caches up, so the first counts for little."""
+    if timer.timeit(1) >= 20 * seconds:
         return 1
     timer.timeit(2)
     number = 1
-    while (taken := timer.timeit(number)) < seconds / 4:
+    while (taken := min(timer.repeat(3, number))) < seconds / 4:
         number *= 4 if taken < seconds / 16 else 2
     return max(1, round(number * seconds / taken))
 
@@ -174,7 +174,9 @@ def measure(
             if rest:
                 time.sleep(rest)
                 if loops[name] > 1:
-                    timers[name].timeit(1)  # caches and sleeping threads are this library's again
+                    # Caches, pages and sleeping threads are this library's again: after a peer that
+                    # moved 160 MB, calls of 50 us took 1 ms (300, 130, 76 us, ...) to be so.
+                    timers[name].timeit(loops[name])
             samples[name].append(timers[name].timeit(loops[name]) / loops[name])
     return summarise(case.title, samples, case.bound, case.slack,
                      unit=case.unit, amount=case.amount, errors=errors, kept=kept)  # fmt: skip
