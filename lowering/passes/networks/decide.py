@@ -257,6 +257,7 @@ class _Component:
         factors = [f for f in term.factors if f not in seeds]
         coefficient = term.coefficient
         outputs = set(flat(axes))
+        summed = {i for f in seeds for i in f.indices} - outputs
         for k, f in enumerate(seeds):
             seed = self.a.seeds[f.source]  # type: ignore[index]
             others = [*factors, *seeds[k + 1:]]
@@ -270,6 +271,7 @@ class _Component:
                     if total is not None:
                         factors = [o for o in factors if o not in along]
                         factors.append(total)
+                        summed -= set(group)
                         continue
             if seed.term is None:
                 return None
@@ -278,7 +280,11 @@ class _Component:
                 return None
             coefficient *= inside.coefficient
             factors += inside.factors
-        return Term(coefficient, tuple(factors))
+        # an axis along which the networks of all seeds repeat themselves counts so often
+        gone = [i.size for i in summed - {i for f in factors for i in f.indices}]
+        if not all(isinstance(n, int) for n in gone):
+            return None
+        return Term(coefficient * magnitude(gone), tuple(factors))
 
 
 FREE = frozenset(("broadcast_in_dim", "transpose", "reshape", "convert_element_type", "pad",

@@ -238,8 +238,9 @@ def matched(xs: Sequence[Index], ys: Sequence[Index], splits: Splits
 def aligned(x: Form, y: Form, pairs: Sequence[tuple[int, int]]) -> tuple[Form, Form] | None:
     """x, and y with the names of x for pairs of axes, new ones for others; None where axes are
     grouped in ways that do not fit."""
-    own = {i: (Index(i.size),) for i in flat(y.axes)}
-    other = _form_renamed(y, own)
+    # what y is summed over may have names that x has for its axes
+    y = y.replace(terms=tuple([instance(t, y.axes) for t in y.terms]))
+    other = _form_renamed(y, {i: (Index(i.size),) for i in flat(y.axes)})
     assert other is not None
     splits = Splits()
     matches: list[tuple[Index, Index]] = []
