@@ -207,7 +207,7 @@ class _Component:
                 figures = figures.then(Figures(moved=magnitude(out.shape) * out.dtype.itemsize))
             elif eqn.primitive.name not in FREE:
                 figures = figures.then(Figures(elements=magnitude(out.shape)))
-            for x in eqn.invars:
+            for x in dict.fromkeys(eqn.invars):
                 maker = self.a.makers.get(x)
                 seed = self.a.seeds.get(x)
                 if seed is not None:
