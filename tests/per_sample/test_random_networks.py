@@ -60,6 +60,12 @@ def wide(x):
     return np.asarray(x).astype(np.float64)
 
 
+def by_numpy(jaxpr, arrays):
+    """The values of a program, with those of the calls in it, without any pass."""
+    with ft.config.use_backend("reference"):
+        return interpret(jaxpr, arrays)
+
+
 class Expected:
     """The result of a program on a network in float64, and what its errors are measured by."""
 
@@ -72,7 +78,7 @@ class Expected:
                     Program("vmap", "norm_power", program.place).on(exact)(params, xs, ys))
 
         jaxpr, arrays = staged(fun, args)
-        *self.leaves, norms = interpret(jaxpr, arrays)
+        *self.leaves, norms = by_numpy(jaxpr, arrays)
         norms = np.maximum(norms, LEAST)
         consumer = CONSUMERS[program.consumer]
         if consumer.rows and program.place in ("plain", "jit", "checkpoint"):
@@ -111,7 +117,7 @@ def evaluated(jaxpr, arrays, algebra):
     check_jaxpr(after)
     assert simplify(after, algebra="off") is after
     assert [v.aval for v in after.outvars] == [v.aval for v in jaxpr.outvars]
-    return interpret(after, arrays)
+    return by_numpy(after, arrays)
 
 
 def check(network, program, dtype, words=WORDS):
@@ -196,6 +202,17 @@ def test_compiled_networks(network, program, dtype):
 @pytest.mark.xfail(reason="bounds of an index divided by a size that is not known", strict=True)
 def test_a_loop_of_unknown_length_is_compiled():
     compiled(network_of("until"), Program("vmap", "norm_power", "plain"), FLOAT64, "off")
+
+
+@pytest.mark.xfail(reason="only the first copy of the product is written", strict=True)
+@pytest.mark.parametrize("dtype, subscripts", [("bfloat16", "ij,ij->"), ("float32", "ij,jk->ik")])
+def test_a_product_is_repeated(dtype, subscripts):
+    def repeated(w):
+        out = fnp.einsum(subscripts, w, w)
+        return fnp.broadcast_to(out, (64, *out.shape))
+
+    w = fnp.ones((3, 3), dtype)
+    np.testing.assert_array_equal(wide(ft.jit(repeated)(w)), wide(repeated(w)))
 
 
 @pytest.mark.xfail(reason="the transpose of a product with a wider result", strict=True)
