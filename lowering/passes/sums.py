@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from functrans.core import dtypes
-from functrans.core.jaxpr import Atom, Equation, Literal
+from functrans.core.jaxpr import Atom, Equation, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.lowering.passes.contractions import is_narrow
 from functrans.lowering.passes.movement import reshape, transpose
 from functrans.lowering.passes.reductions import reduce_sum
 from functrans.lowering.passes.scans import Loop, nbytes
-from functrans.lowering.passes.stacks import MOVES, WIDE, After, Cuts, repeated
+from functrans.lowering.passes.stacks import MOVES, WIDE, After, Cuts, repeated, widened
 from functrans.primitives.arithmetic import add_p, mul_p, neg_p, sub_p
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
 from functrans.primitives.conv import conv_general_dilated_p
@@ -119,7 +119,7 @@ class _Sums:
             if total is not None:
                 return total
         self.product = True
-        self.added[v] = nbytes(v)
+        self.added[v] = nbytes(Var(widened(v.aval)))
         return lambda after: after.sums[v]
 
     def _of_equation(self, e: Equation) -> Total | None:
@@ -135,9 +135,12 @@ class _Sums:
         if found is None:
             return None
         factors, product = found
+        leaves = {v: n for a in factors for v, n in self.cuts.of(a).leaves.items()}
+        # many small products are slower than a large one, convolutions are not
+        if e.primitive is conv_general_dilated_p and sum(leaves.values()) >= nbytes(e.outvars[0]):
+            return None
         self.product = True
-        for v in factors:
-            self.stacked.update(self.cuts.of(v).leaves)
+        self.stacked.update(leaves)
         return lambda after: product(after, [after.stack(v, self.length) for v in factors])
 
     def _of_all(self, e: Equation) -> Total:
@@ -153,6 +156,7 @@ class _Sums:
 
     def _of_linear(self, e: Equation, i: int) -> Total:
         inner = self.of(e.invars[i])
+        self.product = self.product or nbytes(e.invars[i]) < nbytes(e.outvars[0])
 
         def total(after: After) -> Atom:
             x = inner(after)

@@ -9,10 +9,14 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.core.avals import ShapedArray
+from functrans.core.check import check_jaxpr
+from functrans.core.dims import Dim
 from functrans.core.evaluate import interpret
 from functrans.core.jaxpr import subjaxprs
+from functrans.core.staging import stage
 from functrans.lowering.passes.pipeline import simplify
-from tests.lowering.test_passes import program_of, simplified
+from tests.lowering.test_passes import assert_same_values, program_of, simplified
 
 RNG = np.random.default_rng(1)
 SAMPLES, STEPS, LAYERS, SIZE = 6, 9, 3, 20
@@ -236,15 +240,18 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("length", [0, 1, 2, STEPS])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("form", FORMS)
-def test_forms(form, dtype, length):
-    def stacked(h, xs, ys):
-        return lax.scan(lambda h, xy: (step_of(h, xy[0]), FORMS[form](h, xy[1])), h, (xs, ys))
+STAY = {"power", "elementwise"}
+SMALL = {"repeated", "convolution", "kernel"}  # no products, or not larger than their factors
 
-    def carried(h, xs, ys):
-        like = FORMS[form](h, y[0])
+
+def stacked(form):
+    return lambda h, xs, ys: lax.scan(
+        lambda h, xy: (step_of(h, xy[0]), FORMS[form](h, xy[1])), h, (xs, ys))
+
+
+def carried(form):
+    def fun(h, xs, ys):
+        like = FORMS[form](h, Y[0].astype(h.dtype))
 
         def step(carry, xy):
             h, acc, other = carry
@@ -253,9 +260,27 @@ def test_forms(form, dtype, length):
 
         return lax.scan(step, (h, 0 * like, like), (xs, ys), reverse=True)[0]
 
+    return fun
+
+
+@pytest.mark.parametrize("length", [2, STEPS])
+@pytest.mark.parametrize("make", [stacked, carried])
+@pytest.mark.parametrize("form", [form for form in FORMS if form not in SMALL])
+def test_products_leave_the_loop(form, make, length):
+    args = [x.astype(np.float32) for x in (Z[0], X[:length], Y[:length])]
+    size = FORMS[form](Z[0], Y[0]).size
+    (loop,) = loops_of(simplify(program_of(make(form), *args)[0]))
+    outs = [v.aval.size for v in loop.params["jaxpr"].outvars[1:]]
+    assert (max(outs, default=0) >= size) == (form in STAY)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, STEPS])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("form", FORMS)
+def test_forms(form, dtype, length):
     x, y = X.astype(dtype), Y.astype(dtype)
     close = {"rtol": 1e-9, "atol": 1e-9} if dtype is np.float64 else {"rtol": 1e-4, "atol": 1e-4}
-    for fun in (stacked, carried):
+    for fun in (stacked(form), carried(form)):
         simplified(fun, Z[0].astype(dtype), x[:length], y[:length], **close)
 
 
@@ -312,6 +337,32 @@ def test_narrow_sums_round_less_often(dtype):
         assert error <= before_error
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("form", FORMS)
+def test_narrow_forms(form, dtype):
+    given = fnp.zeros((), dtype).dtype
+    args = [x.astype(given) for x in (Z[0], X, Y)]
+    for fun in (stacked(form), carried(form)):
+        simplified(fun, *args, rtol=0.06, atol=0.15)
+
+
+def test_narrow_products_that_are_carried_in_wide():
+    def fun(h, xs, ys):
+        def step(carry, xy):
+            h, acc = carry
+            return (step_of(h, xy[0]), acc + outer(h, xy[1]).astype("float32")), None
+
+        return lax.scan(step, (h, fnp.zeros((4, 5, 7))), (xs, ys))[0]
+
+    given = fnp.bfloat16
+    after = simplified(fun, Z[0].astype(given), X.astype(given), Y.astype(given), rtol=0.02,
+                       atol=0.02)
+    (loop,) = loops_of(after)
+    assert loop.params["num_carry"] == 1
+    (product,) = [e for e in after.eqns if e.primitive.name == "dot_general"]
+    assert product.params["preferred_element_type"] == np.float32
+
+
 def test_sums_of_repeated_values_are_sums_of_these():
     def fun(h, xs):
         return lax.scan(lambda c, x: ((step_of(c[0], x), c[1] + c[0][:, :, None]), None),
@@ -329,3 +380,35 @@ def test_what_is_smaller_as_a_product_stays():
     after = simplified(fun, wide[0][0], *wide)
     (loop,) = loops_of(after)
     assert "dot_general" in [e.primitive.name for e in loop.params["jaxpr"].eqns]
+
+
+def test_convolutions_of_what_is_larger_than_the_kernel_stay():
+    loss, _, _, _ = NETWORKS["convolved"]
+    p = {"w": normal(2, 2, 3, 3).astype(np.float32)}
+    images = normal(SAMPLES, 2, 12, 12).astype(np.float32)
+    for transform in (by_sample, by_batch):
+        *_, backward = loops_of(simplified(transform(loss), p, images, rtol=1e-3, atol=1e-4))
+        assert [v.aval.ndim for v in backward.outvars[backward.params["num_carry"]:]] == []
+
+
+@pytest.mark.parametrize("sizes", [("B", None), (None, "T"), ("B", "T")], ids=str)
+@pytest.mark.parametrize("name", ["plain", "embedded", "layers_in_time"])
+def test_sizes_that_are_not_known(name, sizes):
+    loss, p, xs, size = NETWORKS[name]
+    p, xs = cast((p, xs), np.float32)
+    leaves, tree = ft.tree.flatten(p)
+    shape = tuple(n if s is None else Dim(s) for s, n in zip(sizes, xs.shape[:2], strict=True))
+    avals = [ShapedArray(x.shape, x.dtype) for x in leaves]
+    closed = stage(lambda x, *ls: ft.tree.leaves(by_sample(loss)(ft.tree.unflatten(tree, ls), x)),
+                   [ShapedArray(shape + xs.shape[2:], xs.dtype), *avals])
+    before = closed.jaxpr.hoist_consts()
+    after = simplify(before)
+    check_jaxpr(after)
+    assert simplify(after) is after
+    for eqn in loops_of(after):
+        assert all(math.prod(n for n in v.aval.shape if isinstance(n, int)) < size
+                   for v in eqn.outvars[:eqn.params["num_carry"]])
+    for b, t in ((1, 1), (2, 0), (SAMPLES, STEPS)):
+        x = xs[:b if sizes[0] else SAMPLES, :t if sizes[1] else STEPS]
+        assert_same_values(before, after, [*map(np.asarray, closed.consts), x, *leaves],
+                           1e-3, 1e-4)
