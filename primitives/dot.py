@@ -146,6 +146,10 @@ class DotGeneral(Differentiable):
                      {"dimension_numbers": (((), ()), ((), ()))})
         yield Sample((sample_array(4, 2, 3), sample_array(3, 4, seed=1)),
                      {"dimension_numbers": (((0, 2), (1, 0)), ((), ()))})
+        yield Sample((sample_array(3, 4, dtype=dtypes.bfloat16),
+                      sample_array(4, 2, seed=1, dtype=dtypes.bfloat16)),
+                     {"dimension_numbers": (((1,), (0,)), ((), ())),
+                      "preferred_element_type": np.dtype(np.float32)})
 
 
 def _product_of_views(x: Any, y: Any, dimension_numbers: DimensionNumbers) -> Any:
@@ -183,6 +187,12 @@ def _shift(axes: Axes, mapped: int) -> Axes:
     return tuple(a + (a >= mapped) for a in axes)
 
 
+def _as_wide(x: Any, ct: Any) -> Any:
+    """An operand in the dtype of a cotangent: a product may be wider than what it is of."""
+    dtype = get_aval(ct).dtype
+    return x if get_aval(x).dtype == dtype else convert_element_type(x, dtype)
+
+
 def _transpose_left(ct: Any, x: ShapedArray, y: Any, dimension_numbers: DimensionNumbers) -> Any:
     """The cotangent of the first operand, of type `x`: a contraction over the free axes of y."""
     (cx, cy), (bx, by) = dimension_numbers
@@ -191,6 +201,7 @@ def _transpose_left(ct: Any, x: ShapedArray, y: Any, dimension_numbers: Dimensio
     free_y = tuple(d for d in range(y_ndim) if d not in cy + by)
     nb = len(bx)
     over = tuple(range(nb + len(free_x), nb + len(free_x) + len(free_y)))
+    y = _as_wide(y, ct)
     out = dot_general(ct, y, ((over, free_y), (tuple(range(nb)), by)))
     # axes of out: batch, free of x, contracted of y in the order in which they stand in y
     contracted = [cx[cy.index(d)] for d in sorted(cy)]
@@ -206,6 +217,7 @@ def _transpose_right(ct: Any, x: Any, y: ShapedArray, dimension_numbers: Dimensi
     free_y = tuple(d for d in range(y.ndim) if d not in cy + by)
     nb = len(bx)
     over = tuple(range(nb, nb + len(free_x)))
+    x = _as_wide(x, ct)
     out = dot_general(x, ct, ((free_x, over), (bx, tuple(range(nb)))))
     # axes of out: batch, contracted of x in the order in which they stand in x, free of y
     places = (*by, *(cy[cx.index(d)] for d in sorted(cx)), *free_y)

@@ -84,6 +84,9 @@ class Dim:
     def __floordiv__(self, other: Size) -> Size:
         return self if _is_int(other, 1) else _simplify(self.expr // _expr(other))
 
+    def __rfloordiv__(self, other: Size) -> Size:
+        return _simplify(_expr(other) // self.expr)
+
     def __mod__(self, other: Size) -> Size:
         return _simplify(self.expr % _expr(other))
 

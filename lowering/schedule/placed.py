@@ -62,8 +62,8 @@ def _written(gemm: Gemm, f: Mapping[str, Size], moved: Tensor,
     product = gemm.results[0]
     sizes = (f["batch0"], f["batch1"], f["m"], f["n"])
     if moved.dtype != product.dtype or not isinstance(moved, Map) or not all(
-            isinstance(n, int) for n in sizes):
-        return None
+            isinstance(n, int) for n in sizes) or moved.size != product.size:
+        return None  # a repeated or a cut product is more, or less, than a movement
     variables = [LoopVar(name, n) for name, n in zip(NAMES, sizes)]
     parts = [Index.of(v) if n != 1 else ZERO for v, n in zip(variables, sizes)]
     at = ZERO
