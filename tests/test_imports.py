@@ -40,11 +40,12 @@ NARROW = {
 # absent (triton)
 LAZY = {"sympy", "triton", "importlib.metadata"}
 # parts of the lowering that `import functrans`, or a program from the disk cache, does without:
-# 30 ms of the first result; each is imported in one place
+# 30 ms of the first result
 DEFERRED = {
     ("functrans.lowering.backend", "functrans.lowering.c.backend"),
     ("functrans.lowering.backend", "functrans.lowering.reference"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.lower"),
+    ("functrans.lowering.reference", "functrans.lowering.passes.pipeline"),
 }
 PEERS = {"jax", "jaxlib", "torch", "scipy", "tensorflow"}
 ALLOWED_PACKAGES = {"numpy", "ml_dtypes", "optree", "sympy", "triton", "functrans"}
