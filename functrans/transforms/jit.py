@@ -309,6 +309,7 @@ class Compiled:
         self._in_tree = in_tree
         self._fixed = fixed
         self._static = static
+        self._settings = config.current()
         self._executable = executable_of(traced.jaxpr)
 
     @public
@@ -324,8 +325,10 @@ class Compiled:
                 raise ArgumentError(f"compiled for a {a} as leaf {i} of the arguments, called with "
                                     f"a {x.aval}.", where=user_source(),
                                     fix="call the jitted function, which compiles again")
-        outs = jit_p.bind(*self._traced.consts, *leaves, jaxpr=self._traced.jaxpr,
-                          name=self._traced.jaxpr.name)
+        # the program that was compiled, whatever the settings are by now
+        with config.scope(backend=self._settings.backend, algebra=self._settings.algebra):
+            outs = jit_p.bind(*self._traced.consts, *leaves, jaxpr=self._traced.jaxpr,
+                              name=self._traced.jaxpr.name)
         return tree_unflatten(self._traced.out_tree, outs)
 
     def as_text(self) -> str:

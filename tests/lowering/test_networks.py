@@ -238,6 +238,18 @@ def test_the_setting_is_heeded_by_every_backend():
         assert sizes == [False, True]
 
 
+def test_a_compiled_function_keeps_its_setting(monkeypatch):
+    x, y = array(32, 64), array(32, 48)
+    with ft.config.algebra("off"):
+        compiled = ft.jit(lambda x, y: norms(outer(x, y))).lower(x, y).compile()
+    asked = []
+    executable_of = ft.transforms.jit.executable_of
+    monkeypatch.setattr(ft.transforms.jit, "executable_of", lambda *args: asked.append(
+        ft.config.current().algebra) or executable_of(*args))
+    compiled(x, y)
+    assert asked == ["off"]
+
+
 def test_memory_of_a_clipped_mean():
     x, y = array(64, 256), array(64, 128)
 
