@@ -17,7 +17,7 @@ from functrans.core.dtypes import is_half
 from functrans.core.jaxpr import Equation, Var
 from functrans.core.source import Source
 from functrans.lowering.passes.networks.contract import Plan, kept_indices
-from functrans.lowering.passes.networks.figures import Figures, magnitude
+from functrans.lowering.passes.networks.figures import Figures, in_lanes, magnitude
 from functrans.lowering.passes.networks.forms import Analysis, Sink
 from functrans.lowering.passes.networks.network import (
     Array,
@@ -196,7 +196,7 @@ class _Component:
         for eqn in todo:
             out = eqn.outvars[0].aval
             if eqn is sink.eqn:
-                size = max(magnitude(x.aval.shape) for x in eqn.invars)
+                size = max(in_lanes(x.aval.shape) for x in eqn.invars)
                 if eqn.primitive.name == "dot_general":
                     cost = eqn.primitive.cost(*(x.aval for x in eqn.invars), **eqn.params)
                     figures = figures.then(Figures(flops=_number(cost.flops)))
@@ -206,7 +206,7 @@ class _Component:
                     figures = figures.then(Figures(elements=size))
                 figures = figures.then(Figures(moved=magnitude(out.shape) * out.dtype.itemsize))
             elif eqn.primitive.name not in FREE:
-                figures = figures.then(Figures(elements=magnitude(out.shape)))
+                figures = figures.then(Figures(elements=in_lanes(out.shape)))
             for x in dict.fromkeys(eqn.invars):
                 maker = self.a.makers.get(x)
                 seed = self.a.seeds.get(x)
@@ -215,7 +215,7 @@ class _Component:
                     assert isinstance(x, Var)
                     bytes_ = sum(_bytes(o) for o in seed.operands) if fused else _bytes(x)
                     figures = figures.then(Figures(
-                        elements=magnitude(x.aval.shape) if fused else 0.0, moved=bytes_))
+                        elements=in_lanes(x.aval.shape) if fused else 0.0, moved=bytes_))
                     if fused and eqn.primitive.name == "dot_general":
                         figures = figures.then(_stored(x))
                 elif x in self.a.forms and maker is not None:

@@ -7,18 +7,19 @@ rarely: where two ways are that close, either will do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from functrans.core.dims import Size
 
-__all__ = ["UNKNOWN", "Figures", "magnitude"]
+__all__ = ["UNKNOWN", "Figures", "in_lanes", "magnitude"]
 
 UNKNOWN = 64  # what a symbolic size is taken to be
 ELEMENT = 4.0  # an operation on each element of arrays that stay in the cache
 BYTE = 6.0  # 30 GB/s
 STEP = 2e5  # a kernel of its own, 1 us
 FUSED = 0.25  # of a step: what works element by element is mostly part of another kernel
+LANES = 16  # elements that are computed at once; what a short last axis leaves over is lost
 MEMORY = 1.0  # bytes that live besides: pages are touched, caches are emptied
 
 
@@ -28,6 +29,13 @@ def magnitude(shape: Iterable[Size]) -> float:
     for n in shape:
         product *= n if isinstance(n, int) else UNKNOWN
     return product
+
+
+def in_lanes(shape: Sequence[Size]) -> float:
+    """The number of elements of an array that is computed along its last axis."""
+    last = magnitude(shape[-1:])
+    whole = -(-last // LANES) * LANES
+    return magnitude(shape[:-1]) * whole if last and last < 4 * LANES else magnitude(shape)
 
 
 class Figures(NamedTuple):
