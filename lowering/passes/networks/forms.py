@@ -32,7 +32,7 @@ from functrans.lowering.passes.networks.network import (
     reshaped,
     squared,
 )
-from functrans.lowering.passes.networks.seeds import Makers, Seed, seed_of, unrepeated
+from functrans.lowering.passes.networks.seeds import Makers, Seed, repeated, seed_of, unrepeated
 from functrans.lowering.passes.rewrite import Rewriter
 from functrans.primitives.arithmetic import add_p, div_p, integer_pow_p, mul_p, neg_p, sub_p
 from functrans.primitives.broadcast import broadcast_in_dim_p, reduce_sum_p, transpose_p
@@ -125,6 +125,8 @@ def analysis_of(jaxpr: Jaxpr, eager: bool) -> Analysis:
 
 
 def _visit(a: Analysis, eqn: Equation) -> None:
+    if eqn.primitive is reshape_p and eqn.invars[0] not in a.forms:
+        _plant(a, repeated(eqn.invars[0], a.makers, a.least_bytes))
     known = [x for x in eqn.invars if x in a.forms]
     if known:
         rule = _RULES.get(eqn.primitive)
@@ -139,7 +141,10 @@ def _visit(a: Analysis, eqn: Equation) -> None:
                 return
         for x in known:
             _need(a, x)
-    seed = seed_of(eqn, a.makers, a.least_bytes)
+    _plant(a, seed_of(eqn, a.makers, a.least_bytes))
+
+
+def _plant(a: Analysis, seed: Seed | None) -> None:
     if seed is not None:
         for x in seed.operands:
             _need(a, x)

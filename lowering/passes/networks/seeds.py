@@ -29,7 +29,7 @@ from functrans.primitives.dot import dot_general_p
 from functrans.primitives.index import scatter_add_p
 from functrans.primitives.index_layout import GatherScatterMode
 
-__all__ = ["Makers", "Seed", "seed_of", "unrepeated"]
+__all__ = ["Makers", "Seed", "repeated", "seed_of", "unrepeated"]
 
 Makers = dict[Atom, Equation]
 
@@ -91,6 +91,18 @@ def _product(eqn: Equation, makers: Makers) -> Seed | None:
 
 def _atoms(*arrays: Array) -> tuple[Atom, ...]:
     return tuple([a.source for a in arrays if isinstance(a.source, (Var, Literal))])
+
+
+def repeated(x: Atom, makers: Makers, least_bytes: int) -> Seed | None:
+    """x as a seed, if it repeats a smaller array; most repetitions are part of other kernels."""
+    eqn = makers.get(x)
+    if eqn is None or eqn.primitive is not broadcast_in_dim_p or not isinstance(x, Var) \
+            or not eqn.invars[0].aval.shape or dtypes.kind(x.aval.dtype) != "f" \
+            or magnitude(x.aval.shape) * x.aval.dtype.itemsize < least_bytes:
+        return None
+    axes = groups_of(x.aval.shape)
+    source = unrepeated(x, x.aval.shape, axes, makers)
+    return None if source.source is x else Seed(x, axes, Term(1.0, (source,)), _atoms(source))
 
 
 def _batched_dot(eqn: Equation, makers: Makers) -> Seed | None:
