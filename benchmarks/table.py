@@ -20,7 +20,7 @@ from harness import (
     write_results,
 )
 
-REST = 0.003
+REST = 0.02  # the threads of torch spin for some milliseconds after their work
 
 
 def parse_options(description: str, arguments: list[str] | None = None) -> argparse.Namespace:
