@@ -1,0 +1,177 @@
+"""What a template gives: the text of a Triton module, and how it is compiled and launched."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+__all__ = ["BYTES", "INT_MAX", "TYPES", "Argument", "Epilogue", "Expression", "Kernel", "expand",
+           "integer", "pointer", "power_of_two"]
+
+# Triton's names of element types
+BYTES = {"fp64": 8, "fp32": 4, "bf16": 2, "fp16": 2, "fp8e4nv": 1, "fp8e5": 1, "i8": 1, "u8": 1,
+         "i32": 4, "i1": 1}
+TYPES = {"fp64": "tl.float64", "fp32": "tl.float32", "bf16": "tl.bfloat16", "fp16": "tl.float16",
+         "fp8e4nv": "tl.float8e4nv", "fp8e5": "tl.float8e5", "i8": "tl.int8", "u8": "tl.uint8",
+         "i32": "tl.int32", "i1": "tl.int1"}
+INT_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a kernel: `*bf16`, `i32`, `i64` or `fp32`; numbers have a value.
+
+    A pointer that is divisible is aligned to 16 bytes, such a number is a multiple of 16.
+    """
+
+    name: str
+    type: str
+    divisible: bool = False
+    value: int | float | None = None
+
+
+def pointer(name: str, dtype: str, aligned: bool = True) -> Argument:
+    return Argument(name, f"*{dtype}", aligned)
+
+
+def integer(name: str, value: int) -> Argument:
+    return Argument(name, "i32" if -INT_MAX <= value <= INT_MAX else "i64", value % 16 == 0, value)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A launch of a function of a module.
+
+    `arguments` are those of the function in order. A pointer is named after the tensor that it is
+    for; `workspace` is memory of the launches of one call, of so many bytes, in any state.
+    """
+
+    name: str
+    text: str
+    arguments: tuple[Argument, ...]
+    grid: tuple[int, int, int]
+    warps: int
+    stages: int
+    workspace: int = 0
+
+    @property
+    def signature(self) -> dict[str, str]:
+        return {a.name: a.type for a in self.arguments}
+
+    @property
+    def attributes(self) -> dict[tuple[int], list[list[object]]]:
+        """Those of `triton.compiler.ASTSource`."""
+        return {(k,): [["tt.divisibility", 16]]
+                for k, a in enumerate(self.arguments) if a.divisible}
+
+    @property
+    def options(self) -> dict[str, object]:
+        return {"num_warps": self.warps, "num_stages": self.stages, "enable_fp_fusion": True}
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """What is computed from the tile of sums before it is stored: lines of Triton.
+
+    They see `acc` (the sums, times alpha, in float32 for narrow operands), the numbers of the rows
+    and columns of the matrix as `rows` (..., 1) and `cols` (1, ...), `inside` (the mask of loads
+    and stores, None where all elements are), `b0` and `b1` (the indices of the batch) and the sizes
+    `m` and `n`. `result` is the expression that is stored to c, or None where the lines store all
+    that there is. `arguments` come after c, before the sizes.
+    """
+
+    lines: tuple[str, ...]
+    arguments: tuple[Argument, ...] = ()
+    result: str | None = "acc"
+
+
+def power_of_two(n: int, least: int = 16) -> int:
+    """The least power of two that is n or more."""
+    return max(least, 1 << max(n - 1, 0).bit_length())
+
+
+class _Expansion(ast.NodeTransformer):
+    def __init__(self, constants: Mapping[str, object],
+                 blocks: Mapping[str, Iterable[str]]) -> None:
+        self.constants = {name: ast.parse(repr(v) if not isinstance(v, Expression) else v,
+                                          mode="eval").body for name, v in constants.items()}
+        self.wide = bool(constants.get("WIDE"))
+        self.blocks = {name: "\n".join(lines) for name, lines in blocks.items()}
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.constants.get(node.id, node)
+
+    def visit_If(self, node: ast.If) -> ast.stmt | list[ast.stmt]:
+        test = self.visit(node.test)
+        if any(isinstance(n, ast.Name) for n in ast.walk(test)):
+            node.test = test
+            node.body = self._all(node.body)
+            node.orelse = self._all(node.orelse)
+            return node
+        taken = eval(compile(ast.fix_missing_locations(ast.Expression(test)), "<template>", "eval"))
+        return self._all(node.body if taken else node.orelse)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        test = self.visit(node.test)
+        if any(isinstance(n, ast.Name) for n in ast.walk(test)):
+            self.generic_visit(node)
+            return node
+        taken = eval(compile(ast.fix_missing_locations(ast.Expression(test)), "<template>", "eval"))
+        return self.visit(node.body if taken else node.orelse)  # type: ignore[no-any-return]
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """WIDE(i) is i as a 64-bit integer where the template says so."""
+        if isinstance(node.func, ast.Name) and node.func.id == "WIDE":
+            x = self.visit(node.args[0])
+            if not self.wide:
+                return x  # type: ignore[no-any-return]
+            return ast.parse(f"tl.cast({ast.unparse(x)}, tl.int64)", mode="eval").body
+        self.generic_visit(node)
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Mult | ast.FloorDiv) and _is_one(node.right):
+            return node.left
+        if isinstance(node.op, ast.Mult) and _is_one(node.left):
+            return node.right
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt | list[ast.stmt]:
+        if isinstance(node.value, ast.Name) and node.value.id in self.blocks:
+            return self._all(ast.parse(self.blocks[node.value.id]).body)
+        self.generic_visit(node)
+        return node
+
+    def _all(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        made: list[ast.stmt] = []
+        for statement in body:
+            result = self.visit(statement)
+            made += result if isinstance(result, list) else [result]
+        return made
+
+
+def _is_one(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 1 and isinstance(node.value, int)
+
+
+class Expression(str):
+    """A constant of a template that is a piece of text, not a value."""
+
+
+def expand(template: str, name: str, arguments: Iterable[Argument],
+           constants: Mapping[str, object], blocks: Mapping[str, Iterable[str]] | None = None
+           ) -> str:
+    """The module of a template: constants become literals, tests on them are decided.
+
+    A statement that is the name of a block becomes its lines (which may name blocks and constants).
+    """
+    tree = ast.parse(template)
+    tree = _Expansion(constants, blocks or {}).visit(tree)
+    function = tree.body[-1]
+    assert isinstance(function, ast.FunctionDef)
+    function.name = name
+    function.args.args = [ast.arg(a.name) for a in arguments]
+    head = "import triton\nimport triton.language as tl\n\n\n"
+    return head + ast.unparse(ast.fix_missing_locations(tree)) + "\n"

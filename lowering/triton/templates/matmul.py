@@ -1,0 +1,525 @@
+"""Products of matrices: c[b0, b1] = epilogue(alpha * a[b0, b1] @ b[b0, b1])."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from functrans.lowering.triton.templates.kernel import (
+    BYTES,
+    INT_MAX,
+    TYPES,
+    Argument,
+    Epilogue,
+    Expression,
+    Kernel,
+    expand,
+    integer,
+    pointer,
+    power_of_two,
+)
+
+__all__ = ["Config", "Matmul", "Operand", "configs", "kernels"]
+
+SHARED_BYTES = 227 * 1024
+PLAIN = Epilogue(())
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A matrix for each index of the batch, by strides in elements; `aligned`: to 16 bytes."""
+
+    dtype: str
+    row: int
+    col: int
+    batch: tuple[int, int] = (0, 0)
+    aligned: bool = True
+
+    @property
+    def along(self) -> str:
+        """The direction in which elements are neighbours in memory."""
+        return "row" if self.col == 1 else "col" if self.row == 1 else "neither"
+
+    @property
+    def has_descriptor(self) -> bool:
+        """Whether the copy engine can read its tiles."""
+        far = self.row if self.along == "row" else self.col
+        size = BYTES[self.dtype]
+        return self.along != "neither" and self.aligned and far > 0 and all(
+            stride >= 0 and stride * size % 16 == 0 for stride in (far, *self.batch))
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """`precision` of float32 operands: "ieee", "tf32", "tf32x3" or "bf16x6" (see Triton's dot)."""
+
+    m: int
+    n: int
+    k: int
+    a: Operand
+    b: Operand
+    c: Operand
+    batch: tuple[int, int] = (1, 1)
+    alpha: float = 1.0
+    precision: str = "ieee"
+    epilogue: Epilogue = PLAIN
+
+    @property
+    def batches(self) -> int:
+        return math.prod(self.batch)
+
+    @property
+    def sums(self) -> str:
+        return {"fp64": "fp64", "i8": "i32"}.get(self.a.dtype, "fp32")
+
+
+@dataclass(frozen=True)
+class Config:
+    """How a product is cut: see `configs`.
+
+    `group`: rows of tiles that run side by side; `splits`: programs that share the sum of a tile;
+    `persistent`: a program computes tiles one after the other, without a gap if `flat`;
+    `descriptors`: tiles come through the copy engine; `parts` of the columns go through the
+    epilogue one by one; `together`: matrices of the batch in one program (0: not the kernel of
+    small ones).
+    """
+
+    block_m: int
+    block_n: int
+    block_k: int
+    warps: int
+    stages: int
+    group: int = 8
+    splits: int = 1
+    persistent: bool = False
+    flat: bool = True
+    descriptors: bool = True
+    parts: int = 1
+    together: int = 0
+
+
+HEAD = '''
+@triton.jit
+def NAME():
+    tiles_m = tl.cdiv(m, BLOCK_M)
+    tiles_n = tl.cdiv(n, BLOCK_N)
+    steps = tl.cdiv(k, BLOCK_K)
+    DESCRIBE
+    if PERSISTENT:
+        # the places of the epilogue are counted apart, so that loads do not wait for them
+        stored = tl.program_id(0) - tl.num_programs(0)
+        tiles = tiles_m * tiles_n * OUTER
+        for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=FLAT):
+            PLACE
+            SUM
+            stored += tl.num_programs(0)
+            tile = stored
+            PLACE
+            STORE
+    else:
+        tile = tl.program_id(0)
+        PLACE
+        SUM
+        STORE
+'''
+
+PLACE = '''
+outer = tile // (tiles_m * tiles_n)
+inner = tile % (tiles_m * tiles_n)
+first_m = inner // (GROUP * tiles_n) * GROUP
+count_m = tl.minimum(tiles_m - first_m, GROUP)
+row = (first_m + inner % (GROUP * tiles_n) % count_m) * BLOCK_M
+col = inner % (GROUP * tiles_n) // count_m * BLOCK_N
+if SPLITS > 1:
+    split = outer % SPLITS
+    outer = outer // SPLITS
+if BATCHED:
+    b0 = outer // batch1
+    b1 = outer % batch1
+else:
+    b0 = 0
+    b1 = 0
+'''
+
+SUM = '''
+if not DESCRIPTORS:
+    at_m = row + tl.arange(0, BLOCK_M)
+    at_n = col + tl.arange(0, BLOCK_N)
+    at_k = tl.arange(0, BLOCK_K)
+    if BATCHED:
+        a_matrix = a + tl.cast(b0, tl.int64) * a_batch0 + tl.cast(b1, tl.int64) * a_batch1
+        b_matrix = b + tl.cast(b0, tl.int64) * b_batch0 + tl.cast(b1, tl.int64) * b_batch1
+    else:
+        a_matrix = a
+        b_matrix = b
+    a_tile = a_matrix + (WIDE(at_m)[:, None] * A_ROW + WIDE(at_k)[None, :] * A_COL)
+    b_tile = b_matrix + (WIDE(at_k)[:, None] * B_ROW + WIDE(at_n)[None, :] * B_COL)
+acc = tl.full((BLOCK_M, BLOCK_N), 0, dtype=SUMS)
+if SPLITS > 1:
+    share = tl.cdiv(steps, SPLITS)
+    first = split * share
+    last = tl.minimum(first + share, steps)
+else:
+    first = 0
+    last = steps
+for step in range(first, last):
+    LOAD
+    acc = tl.dot(x, y, acc, input_precision=PRECISION, out_dtype=SUMS)
+'''
+
+LOAD = '''
+if not DESCRIPTORS:
+    done = step * BLOCK_K
+    if EVEN_M and EVEN_K:
+        x = tl.load(a_tile + WIDE(done) * A_COL)
+    else:
+        there = (at_m < m)[:, None] & (at_k < k - done)[None, :]
+        x = tl.load(a_tile + WIDE(done) * A_COL, mask=there, other=0)
+    if EVEN_N and EVEN_K:
+        y = tl.load(b_tile + WIDE(done) * B_ROW)
+    else:
+        there = (at_k < k - done)[:, None] & (at_n < n)[None, :]
+        y = tl.load(b_tile + WIDE(done) * B_ROW, mask=there, other=0)
+'''
+
+STORE = '''
+rows = (row + tl.arange(0, BLOCK_M))[:, None]
+if SPLITS > 1:
+    cols = (col + tl.arange(0, BLOCK_N))[None, :]
+    partial = workspace + tl.cast(split * (BATCHES) + outer, tl.int64) * m * n
+    tl.store(partial + (tl.cast(rows, tl.int64) * n + cols), acc, mask=(rows < m) & (cols < n))
+elif PARTS == 1:
+    FINISH
+else:
+    left, right = tl.split(tl.permute(tl.reshape(acc, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1)))
+    acc = left
+    FINISH
+    col += BLOCK_N // 2
+    acc = right
+    FINISH
+'''
+
+FINISH = '''
+cols = (col + tl.arange(0, BLOCK_N // PARTS))[None, :]
+if EVEN_M and EVEN_N:
+    inside = None
+else:
+    inside = (rows < m) & (cols < n)
+if ALPHA != 1.0:
+    acc = acc * ALPHA
+EPILOGUE
+if STORES_DESCRIPTOR:
+    STORE_TILE
+elif STORES:
+    c_matrix = c
+    if BATCHED:
+        c_matrix += tl.cast(b0, tl.int64) * c_batch0 + tl.cast(b1, tl.int64) * c_batch1
+    place = WIDE(rows) * C_ROW + WIDE(cols) * C_COL
+    tl.store(c_matrix + place, (RESULT).to(C_TYPE), mask=inside)
+'''
+
+# the second launch of a split sum: partial sums are added in order, whoever finished first
+COMBINE = '''
+@triton.jit
+def NAME():
+    tiles_m = tl.cdiv(m, BLOCK_M)
+    tiles_n = tl.cdiv(n, BLOCK_N)
+    tile = tl.program_id(0)
+    outer = tile // (tiles_m * tiles_n)
+    if BATCHED:
+        b0 = outer // batch1
+        b1 = outer % batch1
+    else:
+        b0 = 0
+        b1 = 0
+    row = tile // tiles_n % tiles_m * BLOCK_M
+    col = tile % tiles_n * BLOCK_N
+    rows = (row + tl.arange(0, BLOCK_M))[:, None]
+    cols = (col + tl.arange(0, BLOCK_N))[None, :]
+    partial = workspace + tl.cast(outer, tl.int64) * m * n + (tl.cast(rows, tl.int64) * n + cols)
+    there = (rows < m) & (cols < n)
+    step = (BATCHES) * tl.cast(m, tl.int64) * n
+    acc = tl.load(partial, mask=there, other=0)
+    for split in tl.static_range(1, SPLITS):
+        acc += tl.load(partial + split * step, mask=there, other=0)
+    FINISH
+'''
+
+# many small matrices: one tile has all of some
+SMALL = '''
+@triton.jit
+def NAME():
+    outer = tl.program_id(0) * TOGETHER + tl.arange(0, TOGETHER)[:, None, None]
+    if BATCHED:
+        b0 = outer // batch1
+        b1 = outer % batch1
+        a_matrix = a + (tl.cast(b0, tl.int64) * a_batch0 + tl.cast(b1, tl.int64) * a_batch1)
+        b_matrix = b + (tl.cast(b0, tl.int64) * b_batch0 + tl.cast(b1, tl.int64) * b_batch1)
+        c_matrix = c + (tl.cast(b0, tl.int64) * c_batch0 + tl.cast(b1, tl.int64) * c_batch1)
+    else:
+        b0 = 0
+        b1 = 0
+        a_matrix = a
+        b_matrix = b
+        c_matrix = c
+    rows = tl.arange(0, BLOCK_M)[None, :, None]
+    cols = tl.arange(0, BLOCK_N)[None, None, :]
+    left = tl.arange(0, BLOCK_K)[None, None, :]
+    right = tl.arange(0, BLOCK_K)[None, :, None]
+    a_tile = a_matrix + (rows * A_ROW + left * A_COL)
+    b_tile = b_matrix + (right * B_ROW + cols * B_COL)
+    if EVEN_M and EVEN_N and EVEN_K and EVEN_BATCH:
+        x = tl.load(a_tile)
+        y = tl.load(b_tile)
+        inside = None
+    else:
+        there = outer < (BATCHES)
+        x = tl.load(a_tile, mask=there & (rows < m) & (left < k), other=0)
+        y = tl.load(b_tile, mask=there & (right < k) & (cols < n), other=0)
+        inside = there & (rows < m) & (cols < n)
+    if TOGETHER == 1:
+        x = tl.reshape(x, (BLOCK_M, BLOCK_K))
+        y = tl.reshape(y, (BLOCK_K, BLOCK_N))
+    acc = tl.dot(x, y, input_precision=PRECISION, out_dtype=SUMS)
+    if TOGETHER == 1:
+        acc = tl.reshape(acc, (1, BLOCK_M, BLOCK_N))
+    if ALPHA != 1.0:
+        acc = acc * ALPHA
+    EPILOGUE
+    if STORES:
+        tl.store(c_matrix + (rows * C_ROW + cols * C_COL), (RESULT).to(C_TYPE), mask=inside)
+'''
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    """A matrix whose tiles the copy engine moves."""
+
+    operand: Operand
+    name: str
+    sizes: tuple[str, str]
+    block: tuple[str, str]
+    batch: tuple[int, int]
+
+    @property
+    def axes(self) -> list[int]:
+        """Axes of the batch that the matrix has."""
+        return [k for k in (0, 1) if self.batch[k] > 1 and self.operand.batch[k]]
+
+    def _turned(self, row: str, col: str) -> tuple[str, str]:
+        return (row, col) if self.operand.along == "row" else (col, row)
+
+    @property
+    def described(self) -> str:
+        far = f"{self.name}_row" if self.operand.along == "row" else f"{self.name}_col"
+        shape = [f"batch{k}" for k in self.axes] + [*self._turned(*self.sizes)]
+        strides = [f"{self.name}_batch{k}" for k in self.axes] + [far, "1"]
+        block = ["1"] * len(self.axes) + [*self._turned(*self.block)]
+        return (f"{self.name}_tiles = tl.make_tensor_descriptor({self.name}, [{', '.join(shape)}], "
+                f"[{', '.join(strides)}], [{', '.join(block)}])")
+
+    def _place(self, row: str, col: str) -> str:
+        return ", ".join([f"b{k}" for k in self.axes] + [*self._turned(row, col)])
+
+    def load(self, row: str, col: str) -> str:
+        tile = f"{self.name}_tiles.load([{self._place(row, col)}])"
+        if self.axes:
+            tile = f"tl.reshape({tile}, ({', '.join(self._turned(*self.block))}))"
+        return tile if self.operand.along == "row" else f"tl.trans({tile})"
+
+    def store(self, row: str, col: str, value: str) -> str:
+        if self.axes:
+            value = f"tl.reshape({value}, ({', '.join(['1'] * len(self.axes) + [*self.block])}))"
+        return f"{self.name}_tiles.store([{self._place(row, col)}], {value})"
+
+
+def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132) -> list[Kernel]:
+    """The launches of a product, in order: two where the sum is split."""
+    if config.together:
+        return [_small(p, config, name)]
+    tiles = -(-p.m // config.block_m) * -(-p.n // config.block_n) * p.batches
+    programs = tiles * config.splits
+    batched = p.batches > 1
+    descriptors = config.descriptors and p.a.has_descriptor and p.b.has_descriptor and p.k > 0
+    stores = not p.epilogue.lines or p.epilogue.result is not None
+    stores_descriptor = (config.descriptors and stores and p.c.has_descriptor and config.splits == 1
+                         and p.c.along == "row")
+    constants = _constants(p, config) | {
+        "FLAT": config.flat and config.splits == 1, "PERSISTENT": config.persistent,
+        "DESCRIPTORS": descriptors, "GROUP": config.group, "SPLITS": config.splits,
+        "PARTS": config.parts if config.splits == 1 else 1, "STORES_DESCRIPTOR": stores_descriptor,
+        "OUTER": Expression(f"{config.splits} * {_batches(p)}" if batched else str(config.splits))}
+    x = _Tiles(p.a, "a", ("m", "k"), ("BLOCK_M", "BLOCK_K"), p.batch)
+    y = _Tiles(p.b, "b", ("k", "n"), ("BLOCK_K", "BLOCK_N"), p.batch)
+    z = _Tiles(p.c, "c", ("m", "n"), ("BLOCK_M", "BLOCK_N // PARTS"), p.batch)
+    blocks: dict[str, Iterable[str]] = {
+        "DESCRIBE": [*[x.described, y.described] * descriptors, *[z.described] * stores_descriptor],
+        "PLACE": [PLACE], "SUM": [SUM], "STORE": [STORE], "FINISH": [FINISH],
+        "LOAD": [f"x = {x.load('row', 'step * BLOCK_K')}",
+                 f"y = {y.load('step * BLOCK_K', 'col')}"] if descriptors else [LOAD],
+        "EPILOGUE": p.epilogue.lines, "STORE_TILE": [z.store("row", "col", "(RESULT).to(C_TYPE)")]}
+    sizes = [integer("m", p.m), integer("n", p.n), integer("k", p.k)]
+    strides = [s for q, op in zip("abc", (p.a, p.b, p.c)) for s in _strides(q, op, batched)]
+    batch = [integer("batch0", p.batch[0]), integer("batch1", p.batch[1])] * batched
+    inputs = [pointer("a", p.a.dtype, p.a.aligned), pointer("b", p.b.dtype, p.b.aligned)]
+    end = [pointer("c", p.c.dtype, p.c.aligned), *p.epilogue.arguments]
+    workspace = config.splits * p.batches * p.m * p.n * BYTES[p.sums] if config.splits > 1 else 0
+    if config.splits > 1:
+        end = [pointer("workspace", p.sums)]
+    arguments = (*inputs, *end, *sizes, *batch, *strides)
+    grid = min(programs, sms) if config.persistent else programs
+    made = [Kernel(name, expand(HEAD, name, arguments, constants, blocks), arguments, (grid, 1, 1),
+                   config.warps, config.stages, workspace)]
+    if config.splits > 1:
+        made.append(_combine(p, f"{name}_combine", constants, blocks, sizes + batch, workspace))
+    return made
+
+
+def _combine(p: Matmul, name: str, constants: dict[str, object],
+             blocks: dict[str, Iterable[str]], sizes: list[Argument], workspace: int) -> Kernel:
+    block_m, block_n = (8, 128) if p.n > 64 else (32, 32)
+    here = {"BLOCK_M": block_m, "BLOCK_N": block_n, "EVEN_M": p.m % block_m == 0,
+            "EVEN_N": p.n % block_n == 0, "PARTS": 1, "STORES_DESCRIPTOR": False}
+    arguments = (pointer("workspace", p.sums), pointer("c", p.c.dtype, p.c.aligned),
+                 *p.epilogue.arguments, *sizes, *_strides("c", p.c, p.batches > 1))
+    tiles = -(-p.m // block_m) * -(-p.n // block_n) * p.batches
+    return Kernel(name, expand(COMBINE, name, arguments, constants | here, blocks),
+                  arguments, (tiles, 1, 1), 4, 1, workspace)
+
+
+def _small(p: Matmul, config: Config, name: str) -> Kernel:
+    constants = _constants(p, config) | {"TOGETHER": config.together,
+                                         "EVEN_BATCH": p.batches % config.together == 0}
+    batched = p.batches > 1
+    arguments = (
+        pointer("a", p.a.dtype, p.a.aligned), pointer("b", p.b.dtype, p.b.aligned),
+        pointer("c", p.c.dtype, p.c.aligned), *p.epilogue.arguments,
+        integer("m", p.m), integer("n", p.n), integer("k", p.k),
+        *[integer("batch0", p.batch[0]), integer("batch1", p.batch[1])] * batched,
+        *[s for q, op in zip("abc", (p.a, p.b, p.c)) for s in _strides(q, op, batched)])
+    text = expand(SMALL, name, arguments, constants, {"EPILOGUE": p.epilogue.lines})
+    return Kernel(name, text, arguments, (-(-p.batches // config.together), 1, 1), config.warps,
+                  config.stages)
+
+
+def _constants(p: Matmul, config: Config) -> dict[str, object]:
+    far = max(rows * abs(op.row) + cols * abs(op.col) for op, rows, cols in (
+        (p.a, p.m + config.block_m, p.k + config.block_k),
+        (p.b, p.k + config.block_k, p.n + config.block_n),
+        (p.c, p.m + config.block_m, p.n + config.block_n)))
+    return {
+        "BLOCK_M": config.block_m, "BLOCK_N": config.block_n, "BLOCK_K": config.block_k,
+        "EVEN_M": p.m % config.block_m == 0, "EVEN_N": p.n % config.block_n == 0,
+        "EVEN_K": p.k % config.block_k == 0, "BATCHED": p.batches > 1,
+        "BATCHES": Expression(_batches(p)), "ALPHA": p.alpha, "PRECISION": p.precision,
+        "SUMS": Expression(TYPES[p.sums]), "C_TYPE": Expression(TYPES[p.c.dtype]),
+        "RESULT": Expression(p.epilogue.result or "acc"), "STORES": p.epilogue.result is not None,
+        "WIDE": far > INT_MAX,
+    } | {f"{q.upper()}_{d.upper()}": Expression("1" if getattr(op, d) == 1 else f"{q}_{d}")
+         for q, op in zip("abc", (p.a, p.b, p.c)) for d in ("row", "col")}
+
+
+def _batches(p: Matmul) -> str:
+    return "batch0 * batch1" if p.batches > 1 else "1"
+
+
+def _strides(name: str, op: Operand, batched: bool) -> list[Argument]:
+    return [*[integer(f"{name}_batch{k}", op.batch[k]) for k in (0, 1) if batched],
+            *[integer(f"{name}_{d}", step) for d, step in (("row", op.row), ("col", op.col))
+              if step != 1]]
+
+
+# What of the peak a tile reaches once the pipeline is full (large products of bfloat16)
+EFFICIENCY = {(128, 256): 1.0, (256, 128): 0.97, (128, 128): 0.85, (64, 256): 0.8, (256, 64): 0.7,
+              (128, 64): 0.6, (64, 128): 0.62, (64, 64): 0.45, (32, 128): 0.35, (128, 32): 0.3,
+              (32, 64): 0.25, (64, 32): 0.22, (16, 128): 0.2, (16, 64): 0.12, (32, 32): 0.12,
+              (16, 32): 0.07, (64, 16): 0.1, (128, 16): 0.15, (16, 16): 0.04, (32, 16): 0.06}
+# Tensor operations per multiprocessor and nanosecond, bytes per nanosecond of a whole H100
+RATES = {"bf16": 7000.0, "fp16": 7000.0, "fp8e4nv": 13000.0, "fp8e5": 13000.0, "i8": 13000.0,
+         "tf32": 3000.0, "ieee": 350.0, "tf32x3": 900.0, "bf16x6": 1000.0, "fp64": 400.0}
+BANDWIDTH, CACHE_BANDWIDTH = 2600.0, 5000.0
+LAUNCH, STEP = 3000.0, 250.0  # nanoseconds: another launch, a step of 64 along the sum
+SMALL_SIZE, SMALL_BATCH = 64, 256
+
+
+def configs(p: Matmul, sms: int = 132, count: int = 6) -> list[Config]:
+    """Configurations worth trying, by the time that a model gives them."""
+    if max(p.m, p.n, p.k) <= SMALL_SIZE and p.batches >= SMALL_BATCH:
+        return _small_configs(p)
+    narrow = BYTES[p.a.dtype] <= 2
+    tiles = [t for t in EFFICIENCY if (t[0] <= power_of_two(p.m) and t[1] <= power_of_two(p.n))]
+    if not narrow and p.precision != "tf32":
+        tiles = [t for t in tiles if t[0] * t[1] <= 128 * 128]
+    ranked = []
+    for tile in tiles:
+        whole = -(-p.m // tile[0]) * -(-p.n // tile[1]) * p.batches
+        for splits in (1, 2, 4, 8, 16):
+            if splits > 1 and (whole * splits > 2 * sms or p.k < splits * 256):
+                continue
+            time = _time(p, tile, splits, whole, sms)
+            ranked.append((time, -EFFICIENCY[tile], tile, splits))
+    ranked.sort()
+    made: list[Config] = []
+    for _, _, tile, splits in ranked:
+        made += [c for c in _variants(p, tile, splits, sms) if c not in made]
+        if len(made) >= count:
+            break
+    return made[:count]
+
+
+def _time(p: Matmul, tile: tuple[int, int], splits: int, tiles: int, sms: int) -> float:
+    rate = RATES[p.precision if p.a.dtype == "fp32" else p.a.dtype] * EFFICIENCY[tile]
+    waves = math.ceil(tiles * splits / sms)
+    compute = max(waves * 2 * tile[0] * tile[1] / rate, STEP / 64) * p.k / splits
+    size = BYTES[p.a.dtype]
+    moved = p.batches * ((p.m * p.k + p.k * p.n) * size + p.m * p.n * BYTES[p.c.dtype])
+    again = 2 * splits * p.batches * p.m * p.n * BYTES[p.sums] if splits > 1 else 0
+    cached = tiles * (tile[0] + tile[1]) * p.k * size / CACHE_BANDWIDTH
+    slowest = max(compute, moved / BANDWIDTH, cached)
+    return slowest + 0.1 * compute + again / BANDWIDTH + (splits > 1) * LAUNCH
+
+
+def _variants(p: Matmul, tile: tuple[int, int], splits: int, sms: int) -> list[Config]:
+    size = BYTES[p.a.dtype]
+    area = tile[0] * tile[1]
+    exact = p.a.dtype == "fp64" or (p.a.dtype == "fp32" and p.precision == "ieee")
+    copied = p.a.has_descriptor and p.b.has_descriptor
+    if exact:
+        warps = 8 if area >= 128 * 64 else 4
+    else:
+        warps = 8 if area >= 128 * 128 and (tile[0] >= 128 or not copied) else 4
+    block_k = min(128 // size if area > 64 * 64 else 256 // size, power_of_two(p.k, 32))
+    if exact:  # without tensor cores; its operands are read badly where the copy engine puts them
+        block_k, copied = 16, False
+    elif not copied:  # what is not copied asynchronously takes registers
+        block_k = min(block_k, 32)
+    stages = _stages(p, tile, block_k, 0)
+    tiles = -(-p.m // tile[0]) * -(-p.n // tile[1]) * p.batches
+    base = Config(*tile, block_k, warps, stages, splits=splits, descriptors=copied)
+    if not copied or splits > 1 or tiles <= sms:
+        return [base]
+    parts = 2 if area >= 128 * 256 else 1
+    flat = Config(*tile, block_k, warps, _stages(p, tile, block_k, parts), persistent=True,
+                  parts=parts)
+    return [flat, base] if area >= 128 * 128 else [base]
+
+
+def _stages(p: Matmul, tile: tuple[int, int], block_k: int, parts: int) -> int:
+    stage = (tile[0] + tile[1]) * block_k * BYTES[p.a.dtype]
+    room = SHARED_BYTES - 1024  # the tile that is stored takes the place of stages, but not where
+    if parts or p.a.dtype == "fp32":  # those of the next tile are on their way
+        room -= tile[0] * tile[1] // max(parts, 1) * BYTES[p.c.dtype]
+    steps = -(-p.k // block_k)
+    return max(1, min(4, room // stage, max(steps, 2)))
+
+
+def _small_configs(p: Matmul) -> list[Config]:
+    block = [power_of_two(s) for s in (p.m, p.n, p.k)]
+    if BYTES[p.a.dtype] == 1:
+        block[2] = max(block[2], 32)
+    area = block[0] * block[1] + (block[0] + block[1]) * block[2]
+    found = [Config(*block, warps, 1, descriptors=False, together=together)
+             for together, warps in ((1, 1), (1, 2), (2, 2), (4, 4), (8, 4), (8, 8))
+             if area * together <= 8 * 4096 * warps // 2 and together <= p.batches]
+    return found or [Config(*block, 4, 1, descriptors=False, together=1)]
