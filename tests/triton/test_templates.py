@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from functrans.lowering.triton.templates import attention as attention_template
+from functrans.lowering.triton.templates.attention import Attention, Heads
+from functrans.lowering.triton.templates.attention_gradient import (
+    Gradient,
+    backward,
+    dk_dv_configs,
+    dq_configs,
+)
 from functrans.lowering.triton.templates.kernel import Epilogue, Kernel, pointer
 from functrans.lowering.triton.templates.matmul import (
     Config,
@@ -229,3 +238,134 @@ def test_matmul_compiles(compile_kernel: Run, p: Matmul, uses: set[str]) -> None
 def test_products_that_use_few_programs_are_split() -> None:
     assert configs(in_memory("bf16", 64, 64, 8192))[0].splits > 1
     assert configs(in_memory("bf16", 8192, 8192, 8192))[0].splits == 1
+
+
+def heads(x: NDArray) -> Heads:
+    """The strides of a tensor (batch, head, row, column): 0 along dimensions that are broadcast."""
+    return Heads(NAMES[x.dtype], *[s // x.itemsize if n > 1 else 0 for n, s in
+                                   zip(x.shape, x.strides)][:3],
+                 x.strides[3] // x.itemsize if x.shape[3] > 1 else 0)
+
+
+class Case:
+    """A problem of attention: its tensors, and what float64 says of them."""
+
+    def __init__(self, queries: int, keys: int, size: int = 16, value_size: int = 16,
+                 shared: int = 1, causal: bool = False, offset: int = 0,
+                 bias: tuple[int, ...] = (), mask: tuple[int, ...] = (), scale: float = 0.3,
+                 steps: int = 1) -> None:
+        batch, count = 2, 2
+        # (batch, row, head, column) in memory, and a step between columns if asked for
+        def tensor(seed: int, rows: int, number: int, width: int) -> NDArray:
+            x = normal(seed, batch, rows, number, width * steps)
+            return x[..., ::steps].swapaxes(1, 2)
+
+        self.q = tensor(0, queries, count * shared, size)
+        self.k, self.v = tensor(1, keys, count, size), tensor(2, keys, count, value_size)
+        self.dout = tensor(3, queries, count * shared, value_size)
+        self.bias = normal(4, *bias) if bias else None
+        self.mask = (normal(5, *mask) > 0).astype(np.uint8) if mask else None
+        if self.mask is not None:
+            self.mask[..., 1, :] = 0
+        self.seen = np.ones((queries, keys), bool)
+        if causal:
+            self.seen = np.arange(keys) <= np.arange(queries)[:, None] + offset
+        self.out = np.full_like(self.dout, np.nan)
+        self.problem = Attention(
+            batch, count * shared, count, queries, keys, size, value_size, heads(self.q),
+            heads(self.k), heads(self.v), heads(self.out), scale, causal, offset,
+            None if self.bias is None else heads(self.bias),
+            None if self.mask is None else heads(self.mask))
+        q, k, v, g = (x.astype(np.float64) for x in (self.q, self.k, self.v, self.dout))
+        k, v = k.repeat(shared, 1), v.repeat(shared, 1)
+        scores = scale * q @ k.swapaxes(-1, -2) + (0 if self.bias is None else self.bias)
+        seen = self.seen if self.mask is None else self.seen & (self.mask != 0)
+        scores = np.where(seen, scores, -np.inf)
+        with np.errstate(all="ignore"):
+            self.sums = np.log2(np.exp(scores).sum(-1))
+            p = np.where(np.isfinite(self.sums)[..., None],
+                         np.exp(scores - self.sums[..., None] * np.log(2)), 0)
+        self.expected = p @ v
+        dp = g @ v.swapaxes(-1, -2)
+        ds = p * (dp - (g * self.expected).sum(-1, keepdims=True))
+        folded = (batch, count, shared, keys)
+        self.gradients = {
+            "dq": scale * ds @ k, "dbias": ds,
+            "dk": (scale * ds.swapaxes(-1, -2) @ q).reshape(*folded, size).sum(2),
+            "dv": (p.swapaxes(-1, -2) @ g).reshape(*folded, value_size).sum(2)}
+
+    def tensors(self) -> dict[str, NDArray]:
+        """In the order of memory; all elements that steps leave out are there."""
+        def whole(x: NDArray) -> NDArray:
+            return x if x.base is None else x.base
+
+        return {n: whole(x) for n, x in (
+            ("q", self.q), ("k", self.k), ("v", self.v), ("dout", self.dout), ("bias", self.bias),
+            ("mask", self.mask)) if x is not None} | {
+                "out": np.full(self.dout.shape, np.nan, np.float32),
+                "sums": np.full(self.q.shape[:3], np.nan, np.float32)}
+
+
+CASES = {
+    "even": Case(32, 32), "odd": Case(37, 45, 20, 9), "causal": Case(40, 40, causal=True),
+    "causal, few keys": Case(40, 19, causal=True, offset=-5, shared=2),
+    "causal, many keys": Case(21, 50, causal=True, offset=29),
+    "shared": Case(16, 33, shared=3), "bias": Case(33, 21, bias=(1, 2, 33, 21)),
+    "mask": Case(33, 21, mask=(2, 1, 33, 21), causal=True),
+    "bias and mask": Case(20, 36, bias=(2, 2, 20, 36), mask=(1, 1, 20, 36)),
+    "negative scale": Case(17, 20, scale=-0.5), "steps": Case(18, 34, steps=2),
+}
+SHAPES = {"": attention_template.Config(16, 16, 4, 2),
+          "persistent": attention_template.Config(32, 16, 4, 2, True, 1)}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", CASES)
+def test_attention(interpret: Run, name: str, shape: str) -> None:
+    case, config = CASES[name], SHAPES[shape]
+    out = heads(case.tensors()["out"])
+    problem = replace(case.problem, out=out)
+    memory = interpret(attention_template.forward(problem, config, sms=3), case.tensors())
+    np.testing.assert_allclose(memory["out"], case.expected, atol=2e-5)
+    np.testing.assert_allclose(memory["sums"], case.sums, atol=2e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", CASES)
+def test_gradient_of_attention(interpret: Run, name: str, shape: str) -> None:
+    case, config = CASES[name], SHAPES[shape]
+    tensors = case.tensors() | {
+        "sums": case.sums.astype(np.float32), "out": case.expected.astype(np.float32),
+        "products": np.full(case.sums.shape, np.nan, np.float32),
+        **{n: np.full(x.shape, np.nan, np.float32) for n, x in case.gradients.items()}}
+    gradient = Gradient(replace(case.problem, out=heads(tensors["out"])), heads(case.dout),
+                        *[heads(tensors[n]) for n in ("dq", "dk", "dv")],
+                        heads(tensors["dbias"]) if case.bias is not None else None)
+    memory = interpret(backward(gradient, config, config, sms=3), tensors)
+    for n, expected in case.gradients.items():
+        if n != "dbias":
+            np.testing.assert_allclose(memory[n], expected, atol=5e-5, err_msg=n)
+    if case.bias is not None:
+        inside = np.where(case.seen, memory["dbias"], case.gradients["dbias"])
+        np.testing.assert_allclose(inside, case.gradients["dbias"], atol=5e-5)
+
+
+def attend(dtype: str, length: int, size: int, **fields: Any) -> Attention:
+    h = Heads(dtype, 4 * length * size, length * size, size)
+    return Attention(2, 4, 4, length, length, size, size, h, h, h, h, size ** -0.5, **fields)
+
+
+@pytest.mark.parametrize("p, wgmma", [
+    (attend("bf16", 1024, 64), True), (attend("bf16", 1024, 64, causal=True), True),
+    (attend("fp16", 1000, 128), True), (attend("fp32", 512, 64, precision="tf32"), True)],
+    ids=["even", "causal", "odd", "tf32"])
+def test_attention_compiles(compile_kernel: Run, p: Attention, wgmma: bool) -> None:
+    g = Gradient(p, p.q, p.q, p.q, p.q)
+    kernels = attention_template.forward(p, attention_template.configs(p)[0])
+    kernels += backward(g, dq_configs(g)[0], dk_dv_configs(g)[0])
+    for kernel in kernels:
+        used = compile_kernel(kernel)
+        assert used["STACK"] == used["LOCAL"] == 0
+        assert used["shared"] <= 227 * 1024
+        assert used["REG"] * 32 * used["warps"] <= 65536
+    assert (used["wgmma"] > 0) == wgmma

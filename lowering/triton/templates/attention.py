@@ -1,0 +1,368 @@
+"""Attention: softmax(scale * query key^T + bias) value, without the matrix of scores in memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from functrans.lowering.triton.templates.kernel import (
+    BYTES,
+    INT_MAX,
+    TYPES,
+    Argument,
+    Expression,
+    Kernel,
+    expand,
+    integer,
+    pointer,
+    power_of_two,
+)
+
+__all__ = ["SCORES", "SPANS", "Attention", "Config", "Heads", "Tile", "configs", "constants",
+           "extra_pointers", "forward", "source", "tile"]
+
+LOG2_E = 1 / math.log(2)
+
+
+@dataclass(frozen=True)
+class Heads:
+    """A tensor (batch, head, row, column) by strides in elements, 0 along what it is broadcast."""
+
+    dtype: str
+    batch: int
+    head: int
+    row: int
+    col: int = 1
+    aligned: bool = True
+
+    def has_descriptor(self, batch: int, heads: int) -> bool:
+        steps = [self.row, *[self.batch] * (batch > 1), *[self.head] * (heads > 1)]
+        return self.col == 1 and self.aligned and all(
+            s > 0 and s * BYTES[self.dtype] % 16 == 0 for s in steps)
+
+
+@dataclass(frozen=True)
+class Attention:
+    """`heads` are those of the queries; each `key_heads` is shared by heads // key_heads of them.
+
+    Query r sees keys up to r + offset if causal, and those for which the mask (bytes) is not 0.
+    The logarithms of the sums (`sums`, float32, contiguous (batch, heads, queries)) are to base 2;
+    rows that see no key are 0 and have -inf there. `precision` is that of products of float32.
+    """
+
+    batch: int
+    heads: int
+    key_heads: int
+    queries: int
+    keys: int
+    size: int
+    value_size: int
+    q: Heads
+    k: Heads
+    v: Heads
+    out: Heads
+    scale: float
+    causal: bool = False
+    offset: int = 0
+    bias: Heads | None = None
+    mask: Heads | None = None
+    precision: str = "ieee"
+
+
+@dataclass(frozen=True)
+class Config:
+    """`block_m` queries and `block_n` keys at a time; `persistent`: programs of a multiprocessor.
+
+    With descriptors, tiles come through the copy engine.
+    """
+
+    block_m: int
+    block_n: int
+    warps: int
+    stages: int
+    descriptors: bool = False
+    persistent: int = 0
+
+
+FORWARD = '''
+@triton.jit
+def NAME():
+    blocks = tl.cdiv(queries, BLOCK_M)
+    DESCRIBE
+    if PERSISTENT:
+        for place in tl.range(tl.program_id(0), blocks * heads * batch, tl.num_programs(0)):
+            BODY
+    else:
+        place = tl.program_id(0)
+        BODY
+'''
+
+# the longest rows of a causal block come first; programs that stay take blocks of all lengths
+BODY = '''
+if CAUSAL and PERSISTENT:
+    block = blocks - 1 - place // (heads * batch)
+    head = place % heads
+    b = place // heads % batch
+else:
+    block = place % blocks
+    if CAUSAL:
+        block = blocks - 1 - block
+    head = place // blocks % heads
+    b = place // blocks // heads
+key_head = head // SHARED
+row = block * BLOCK_M
+rows = row + tl.arange(0, BLOCK_M)
+cols = tl.arange(0, BLOCK_N)
+BASES
+x = LOAD_Q
+highest = tl.full((BLOCK_M,), float('-inf'), dtype=tl.float32)
+total = tl.full((BLOCK_M,), 0, dtype=tl.float32)
+acc = tl.full((BLOCK_M, VALUE_SIZE), 0, dtype=tl.float32)
+SPANS
+for start in range(0, free, BLOCK_N):
+    FREE_STEP
+if not (KEYS_EVEN and not CAUSAL):
+    for start in range(free, end, BLOCK_N):
+        BOUND_STEP
+if EMPTY_ROWS:
+    acc = acc / tl.where(total == 0, 1, total)[:, None]
+else:
+    acc = acc / total[:, None]
+STORE_OUT
+first_row = tl.cast(b * heads + head, tl.int64) * queries
+tl.store(sums + first_row + rows, highest + tl.log2(total), mask=rows < queries)
+'''
+
+# columns before `free` are seen by all rows of the block, those from `end` on by none
+SPANS = '''
+if CAUSAL:
+    end = tl.maximum(tl.minimum(keys, row + BLOCK_M + offset), 0)
+    free = tl.maximum(tl.minimum(keys, row + 1 + offset), 0) // BLOCK_N * BLOCK_N
+else:
+    end = keys
+    free = keys // BLOCK_N * BLOCK_N
+'''
+
+# scores to base 2 (`s`) of rows and start + cols, which have the shapes of a column and a row or,
+# where the tile is turned, of a row and a column
+SCORES = '''
+if not FOLDED:
+    s = s * (SCALE * LOG2_E)
+if BIASED:
+    place_in = WIDE(ROWS) * bias_row + WIDE(start + COLS) * BIAS_COL
+    if BOUND:
+        there = (ROWS < queries) & (start + COLS < keys)
+    else:
+        there = ROWS < queries
+    s += tl.load(bias_head_base + place_in, mask=there, other=0).to(tl.float32) * LOG2_E
+if MASKED:
+    place_in = WIDE(ROWS) * mask_row + WIDE(start + COLS) * MASK_COL
+    if BOUND:
+        there = (ROWS < queries) & (start + COLS < keys)
+    else:
+        there = ROWS < queries
+    s = tl.where(tl.load(mask_head_base + place_in, mask=there, other=0) != 0, s, float('-inf'))
+if BOUND:
+    if CAUSAL:
+        s = tl.where((start + COLS < keys) & (start + COLS <= ROWS + offset), s, float('-inf'))
+    else:
+        s = tl.where(start + COLS < keys, s, float('-inf'))
+'''
+
+STEP = '''
+s = tl.dot(x, LOAD_K, input_precision=PRECISION)
+SCORES
+if FOLDED:
+    new = tl.maximum(highest, tl.max(s, 1) * (SCALE * LOG2_E))
+else:
+    new = tl.maximum(highest, tl.max(s, 1))
+if EMPTY_ROWS:
+    base = tl.where(new == float('-inf'), 0, new)
+else:
+    base = new
+if FOLDED:
+    p = tl.exp2(s * (SCALE * LOG2_E) - base[:, None])
+else:
+    p = tl.exp2(s - base[:, None])
+rest = tl.exp2(highest - base)
+total = total * rest + tl.sum(p, 1)
+acc = acc * rest[:, None]
+acc = tl.dot(p.to(V_TYPE), LOAD_V, acc, input_precision=PRECISION)
+highest = new
+'''
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The text that reads and writes rows of a tensor."""
+
+    name: str
+    heads: Heads
+    block: str      # the rows of a tile
+    width: str      # its columns, a power of two
+    size: str       # the columns that there are
+    count: str      # the rows that there are
+    shared: bool    # whether it has heads of keys
+    whole: bool     # whether there are as many columns as a tile has
+    descriptor: bool
+
+    @property
+    def head(self) -> str:
+        return "key_head" if self.shared else "head"
+
+    @property
+    def described(self) -> str:
+        n = self.name
+        number = "key_heads" if self.shared else "heads"
+        return (f"{n}_tiles = tl.make_tensor_descriptor({n}, [batch, {number}, {self.count}, "
+                f"{self.size}], [{n}_batch, {n}_head, {n}_row, 1], [1, 1, {self.block}, "
+                f"{self.width}])")
+
+    @property
+    def based(self) -> str:
+        n = self.name
+        return (f"{n}_base = {n} + tl.cast(b, tl.int64) * {n}_batch + "
+                f"tl.cast({self.head}, tl.int64) * {n}_head")
+
+    def _column(self) -> str:
+        return f"tl.arange(0, {self.width})"
+
+    def _place(self, rows: str, turned: bool) -> str:
+        step = "" if self.heads.col == 1 else f" * {self.name}_col"
+        column = f"{self._column()}{'[:, None]' if turned else '[None, :]'}{step}"
+        row = f"(WIDE({rows}) * {self.name}_row){'[None, :]' if turned else '[:, None]'}"
+        return f"{self.name}_base + ({row} + {column})"
+
+    def _mask(self, rows: str, bound: bool, turned: bool) -> str | None:
+        tests = []
+        if bound:
+            tests.append(f"({rows} < {self.count}){'[None, :]' if turned else '[:, None]'}")
+        if not self.whole:
+            axes = "[:, None]" if turned else "[None, :]"
+            tests.append(f"({self._column()} < {self.size}){axes}")
+        return " & ".join(tests) or None
+
+    def load(self, start: str, rows: str, bound: bool, turned: bool = False) -> str:
+        """Rows from `start` on, which are `rows`; bound: some may not be there and are 0."""
+        if self.descriptor:
+            tile = (f"tl.reshape({self.name}_tiles.load([b, {self.head}, {start}, 0]), "
+                    f"({self.block}, {self.width}))")
+            return f"tl.trans({tile})" if turned else tile
+        mask = self._mask(rows, bound, turned)
+        return f"tl.load({self._place(rows, turned)}{f', mask={mask}, other=0' if mask else ''})"
+
+    def store(self, start: str, rows: str, value: str) -> str:
+        value = f"({value}).to({TYPES[self.heads.dtype]})"
+        if self.descriptor:
+            return (f"{self.name}_tiles.store([b, {self.head}, {start}, 0], "
+                    f"tl.reshape({value}, (1, 1, {self.block}, {self.width})))")
+        return (f"tl.store({self._place(rows, False)}, {value}, "
+                f"mask={self._mask(rows, True, False)})")
+
+    @property
+    def strides(self) -> list[Argument]:
+        h, n = self.heads, self.name
+        return [integer(f"{n}_batch", h.batch), integer(f"{n}_head", h.head),
+                integer(f"{n}_row", h.row), *[integer(f"{n}_col", h.col)] * (h.col != 1)]
+
+
+def tile(p: Attention, name: str, heads: Heads, block: str, config: Config) -> Tile:
+    """The tile of a tensor whose name is that of a part of attention, or d and that."""
+    part = name.removeprefix("d") if name != "dout" else "out"
+    keyed = part in ("k", "v")
+    size = p.size if part in ("q", "k") else p.value_size
+    return Tile(name, heads, block, "SIZE" if part in ("q", "k") else "VALUE_SIZE",
+                 "size" if part in ("q", "k") else "value_size", "keys" if keyed else "queries",
+                 keyed, size == power_of_two(size),
+                 config.descriptors and heads.has_descriptor(p.batch, p.key_heads if keyed
+                                                             else p.heads))
+
+
+def constants(p: Attention, config: Config) -> dict[str, object]:
+    tensors = [h for h in (p.q, p.k, p.v, p.out, p.bias, p.mask) if h is not None]
+    far = max(max(p.queries, p.keys) * abs(h.row) + max(p.size, p.value_size, p.keys) * abs(h.col)
+              for h in tensors)
+    return {
+        "BLOCK_M": config.block_m, "BLOCK_N": config.block_n, "SIZE": power_of_two(p.size),
+        "VALUE_SIZE": power_of_two(p.value_size), "SHARED": p.heads // p.key_heads,
+        "PERSISTENT": config.persistent > 0, "CAUSAL": p.causal, "BIASED": p.bias is not None,
+        "MASKED": p.mask is not None, "KEYS_EVEN": p.keys % config.block_n == 0,
+        "QUERIES_EVEN": p.queries % config.block_m == 0,
+        "EMPTY_ROWS": p.mask is not None or p.bias is not None or (p.causal and p.offset < 0),
+        "FOLDED": p.bias is None and p.scale > 0, "SCALE": p.scale, "LOG2_E": LOG2_E,
+        "PRECISION": p.precision, "V_TYPE": Expression(TYPES[p.v.dtype]),
+        "K_TYPE": Expression(TYPES[p.k.dtype]), "Q_TYPE": Expression(TYPES[p.q.dtype]),
+        "BIAS_COL": Expression("1" if p.bias and p.bias.col == 1 else "bias_col"),
+        "MASK_COL": Expression("1" if p.mask and p.mask.col == 1 else "mask_col"),
+        "WIDE": far > INT_MAX}
+
+
+def source(p: Attention, tiles: list[Tile]) -> tuple[list[Argument], list[str]]:
+    """The numbers that kernels get, and the lines that find the head of a program."""
+    extras = [Tile(n, h, "", "", "", "", False, True, False)
+              for n, h in (("bias", p.bias), ("mask", p.mask)) if h is not None]
+    numbers = [integer("batch", p.batch), integer("heads", p.heads),
+               integer("key_heads", p.key_heads), integer("queries", p.queries),
+               integer("keys", p.keys), integer("size", p.size),
+               integer("value_size", p.value_size), *[integer("offset", p.offset)] * p.causal]
+    numbers += [a for t in [*tiles, *extras] for a in t.strides]
+    lines = [t.based for t in tiles if not t.descriptor]
+    lines += [t.based.replace("_base =", "_head_base =", 1) for t in extras]
+    return numbers, lines
+
+
+def extra_pointers(p: Attention) -> list[Argument]:
+    return [pointer(n, h.dtype, h.aligned)
+            for n, h in (("bias", p.bias), ("mask", p.mask)) if h is not None]
+
+
+def forward(p: Attention, config: Config, name: str = "attention", sms: int = 132) -> list[Kernel]:
+    q = tile(p, "q", p.q, "BLOCK_M", config)
+    k = tile(p, "k", p.k, "BLOCK_N", config)
+    v = tile(p, "v", p.v, "BLOCK_N", config)
+    out = tile(p, "out", p.out, "BLOCK_M", config)
+    tiles = [q, k, v, out]
+    numbers, bases = source(p, tiles)
+    arguments = (pointer("q", p.q.dtype, p.q.aligned), pointer("k", p.k.dtype, p.k.aligned),
+                 pointer("v", p.v.dtype, p.v.aligned), *extra_pointers(p),
+                 pointer("out", p.out.dtype, p.out.aligned), pointer("sums", "fp32"), *numbers)
+    values = constants(p, config) | {"ROWS": Expression("rows[:, None]"),
+                                     "COLS": Expression("cols[None, :]")}
+
+    def step(bound: bool) -> list[str]:
+        text = STEP.replace("LOAD_K", k.load("start", "(start + cols)", bound, True))
+        text = text.replace("LOAD_V", v.load("start", "(start + cols)", bound))
+        return [text.replace("SCORES", SCORES.strip("\n")).replace("BOUND", str(bound))]
+
+    blocks = {"DESCRIBE": [t.described for t in tiles if t.descriptor],
+              "BODY": [BODY.replace("LOAD_Q", q.load("row", "rows",
+                                                     p.queries % config.block_m != 0))],
+              "BASES": bases, "SPANS": [SPANS], "FREE_STEP": step(False), "BOUND_STEP": step(True),
+              "STORE_OUT": [out.store("row", "rows", "acc")]}
+    programs = -(-p.queries // config.block_m) * p.heads * p.batch
+    if config.persistent:
+        programs = min(programs, config.persistent * sms)
+    text = expand(FORWARD, name, arguments, values, blocks)
+    return [Kernel(name, text, arguments, (programs, 1, 1), config.warps, config.stages)]
+
+
+def configs(p: Attention, count: int = 6) -> list[Config]:
+    """Configurations of `forward` worth trying, the likely best first."""
+    width = max(power_of_two(p.size), power_of_two(p.value_size))
+    if p.q.dtype == "fp32":
+        block = 64 if width <= 64 else 32
+        found = [Config(block, block, 8, 2), Config(block, 32, 4, 2), Config(32, 32, 4, 2)]
+    elif width <= 64:
+        found = [Config(64, 64, 4, 3), Config(64, 64, 4, 2, True, 4), Config(128, 64, 4, 3),
+                 Config(128, 128, 8, 2), Config(64, 64, 4, 2), Config(128, 64, 4, 2, True, 2),
+                 Config(64, 128, 4, 2), Config(128, 64, 8, 3), Config(128, 128, 8, 2, True, 1),
+                 Config(64, 64, 4, 3, True, 3), Config(64, 128, 4, 2, True, 2)]
+    elif width <= 128:
+        found = [Config(128, 64, 8, 3), Config(128, 128, 8, 2), Config(64, 64, 4, 3),
+                 Config(128, 128, 8, 2, True, 1), Config(64, 64, 4, 2, True, 2),
+                 Config(128, 64, 4, 2)]
+    else:
+        found = [Config(128, 64, 8, 2), Config(64, 64, 4, 2), Config(64, 32, 4, 2),
+                 Config(128, 64, 8, 2, True, 1)]
+    short = [c for c in found if c.block_m <= power_of_two(p.queries, 64)]
+    return (short or found[-1:])[:count]

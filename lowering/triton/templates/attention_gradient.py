@@ -1,0 +1,311 @@
+"""The gradient of attention: scores are computed again from the sums that `forward` kept.
+
+Two launches. The first gives dq by blocks of queries, and for each row the product of dout and out
+(`products`), which the second needs; that gives dk and dv by blocks of keys. Nothing is added by
+two programs: the result does not depend on their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from functrans.lowering.triton.templates.attention import (
+    SCORES,
+    SPANS,
+    Attention,
+    Config,
+    Heads,
+    Tile,
+    constants,
+    extra_pointers,
+    source,
+    tile,
+)
+from functrans.lowering.triton.templates.kernel import (
+    TYPES,
+    Argument,
+    Expression,
+    Kernel,
+    expand,
+    pointer,
+    power_of_two,
+)
+
+__all__ = ["Gradient", "backward", "dk_dv_configs", "dq_configs"]
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """The tensors of a gradient, all but q, k, v and out, which `attention` has.
+
+    dbias, if it is asked for, has all of (batch, heads, queries, keys): sum what is broadcast. What
+    causality leaves out is not written: fill it with 0 before.
+    """
+
+    attention: Attention
+    dout: Heads
+    dq: Heads
+    dk: Heads
+    dv: Heads
+    dbias: Heads | None = None
+
+
+LAUNCH = '''
+@triton.jit
+def NAME():
+    blocks = tl.cdiv(LENGTH, BLOCK)
+    DESCRIBE
+    if PERSISTENT:
+        for place in tl.range(tl.program_id(0), blocks * PLACES * batch, tl.num_programs(0)):
+            BODY
+    else:
+        place = tl.program_id(0)
+        BODY
+'''
+
+DQ = '''
+if CAUSAL and PERSISTENT:
+    block = blocks - 1 - place // (heads * batch)
+    head = place % heads
+    b = place // heads % batch
+else:
+    block = place % blocks
+    if CAUSAL:
+        block = blocks - 1 - block
+    head = place // blocks % heads
+    b = place // blocks // heads
+key_head = head // SHARED
+row = block * BLOCK_M
+rows = row + tl.arange(0, BLOCK_M)
+cols = tl.arange(0, BLOCK_N)
+BASES
+x = LOAD_Q
+dy = LOAD_DOUT
+first_row = tl.cast(b * heads + head, tl.int64) * queries
+product = tl.sum(dy.to(tl.float32) * LOAD_OUT.to(tl.float32), 1)
+tl.store(products + first_row + rows, product, mask=rows < queries)
+sum_of_row = tl.load(sums + first_row + rows, mask=rows < queries, other=float('inf'))
+if EMPTY_ROWS:
+    sum_of_row = tl.where(sum_of_row == float('-inf'), float('inf'), sum_of_row)
+acc = tl.full((BLOCK_M, SIZE), 0, dtype=tl.float32)
+SPANS
+for start in range(0, free, BLOCK_N):
+    FREE_STEP
+if not (KEYS_EVEN and not CAUSAL):
+    for start in range(free, end, BLOCK_N):
+        BOUND_STEP
+STORE_DQ
+'''
+
+DQ_STEP = '''
+y = LOAD_K
+s = tl.dot(x, y, input_precision=PRECISION)
+dp = tl.dot(dy, LOAD_V, input_precision=PRECISION)
+SCORES
+if FOLDED:
+    p = tl.exp2(s * (SCALE * LOG2_E) - sum_of_row[:, None])
+else:
+    p = tl.exp2(s - sum_of_row[:, None])
+ds = p * (dp - product[:, None])
+if BIAS_GRADIENT:
+    STORE_DBIAS
+acc = tl.dot(ds.to(K_TYPE), tl.trans(y), acc, input_precision=PRECISION)
+'''
+
+DK_DV = '''
+if CAUSAL and PERSISTENT:
+    block = place // (key_heads * batch)
+    key_head = place % key_heads
+    b = place // key_heads % batch
+else:
+    block = place % blocks
+    key_head = place // blocks % key_heads
+    b = place // blocks // key_heads
+start = block * BLOCK_N
+cols = tl.arange(0, BLOCK_N)
+lines = tl.arange(0, BLOCK_M)
+KEY_BASES
+x = LOAD_K
+y = LOAD_V
+dk_acc = tl.full((BLOCK_N, SIZE), 0, dtype=tl.float32)
+dv_acc = tl.full((BLOCK_N, VALUE_SIZE), 0, dtype=tl.float32)
+if CAUSAL:
+    first = tl.maximum(start - offset, 0) // BLOCK_M * BLOCK_M
+    free = tl.cdiv(tl.maximum(start + BLOCK_N - 1 - offset, 0), BLOCK_M) * BLOCK_M
+    free = tl.maximum(tl.minimum(free, tl.cdiv(queries, BLOCK_M) * BLOCK_M), first)
+else:
+    first = 0
+    free = 0
+for shared in range(SHARED):
+    head = key_head * SHARED + shared
+    QUERY_BASES
+    first_row = tl.cast(b * heads + head, tl.int64) * queries
+    if CAUSAL:
+        for row in range(first, free, BLOCK_M):
+            BOUND_STEP
+    for row in range(free, queries, BLOCK_M):
+        FREE_STEP
+STORE_DK
+STORE_DV
+'''
+
+# the tile is turned: keys by queries; rows of queries that are not there have weight 0
+DK_DV_STEP = '''
+rows = row + lines
+z = LOAD_Q
+dz = LOAD_DOUT
+sum_of_row = tl.load(sums + first_row + rows, mask=rows < queries, other=float('inf'))
+if EMPTY_ROWS:
+    sum_of_row = tl.where(sum_of_row == float('-inf'), float('inf'), sum_of_row)
+product = tl.load(products + first_row + rows, mask=rows < queries, other=0)
+s = tl.dot(x, z, input_precision=PRECISION)
+SCORES
+if FOLDED:
+    p = tl.exp2(s * (SCALE * LOG2_E) - sum_of_row[None, :])
+else:
+    p = tl.exp2(s - sum_of_row[None, :])
+dv_acc = tl.dot(p.to(DOUT_TYPE), dz, dv_acc, input_precision=PRECISION)
+dp = tl.dot(y, tl.trans(dz), input_precision=PRECISION)
+ds = p * (dp - product[None, :])
+dk_acc = tl.dot(ds.to(Q_TYPE), tl.trans(z), dk_acc, input_precision=PRECISION)
+'''
+
+
+def backward(g: Gradient, dq: Config, dk_dv: Config, name: str = "attention_gradient",
+             sms: int = 132) -> list[Kernel]:
+    """The launches; `products` is float32 like `sums`, written by the first."""
+    return [_dq(g, dq, f"{name}_q", sms), _dk_dv(g, dk_dv, f"{name}_kv", sms)]
+
+
+def _dq(g: Gradient, config: Config, name: str, sms: int) -> Kernel:
+    p = g.attention
+    q, k, v, out, dout, dq = (tile(p, n, h, block, config) for n, h, block in (
+        ("q", p.q, "BLOCK_M"), ("k", p.k, "BLOCK_N"), ("v", p.v, "BLOCK_N"),
+        ("out", p.out, "BLOCK_M"), ("dout", g.dout, "BLOCK_M"), ("dq", g.dq, "BLOCK_M")))
+    # what is read once a block needs no descriptor
+    out, dq = replace(out, descriptor=False), replace(dq, descriptor=False)
+    tiles = [q, k, v, out, dout, dq]
+    numbers, bases = source(p, tiles)
+    dbias = None
+    if g.dbias is not None:
+        dbias = Tile("dbias", g.dbias, "BLOCK_M", "BLOCK_N", "keys", "queries", False, False, False)
+        numbers += dbias.strides
+        bases.append(dbias.based)
+    arguments = (*_pointers(g, "q", "k", "v"), *extra_pointers(p), *_pointers(g, "out", "dout"),
+                 pointer("sums", "fp32"), pointer("products", "fp32"), *_pointers(g, "dq"),
+                 *([pointer("dbias", g.dbias.dtype)] if g.dbias is not None else []), *numbers)
+    values = constants(p, config) | {
+        "ROWS": Expression("rows[:, None]"), "COLS": Expression("cols[None, :]"),
+        "BIAS_GRADIENT": dbias is not None, "LENGTH": Expression("queries"),
+        "BLOCK": config.block_m, "PLACES": Expression("heads")}
+    bound_rows = p.queries % config.block_m != 0
+
+    def step(bound: bool) -> list[str]:
+        text = DQ_STEP.replace("LOAD_K", k.load("start", "(start + cols)", bound, True))
+        text = text.replace("LOAD_V", v.load("start", "(start + cols)", bound, True))
+        if g.dbias is not None:
+            col = "start + cols" if g.dbias.col == 1 else "(start + cols) * dbias_col"
+            text = text.replace("STORE_DBIAS", (
+                f"tl.store(dbias_base + (WIDE(rows) * dbias_row)[:, None] + ({col})[None, :], "
+                f"ds.to({TYPES[g.dbias.dtype]}), "
+                f"mask=(rows < queries)[:, None] & (start + cols < keys)[None, :])"))
+        return [text.replace("SCORES", SCORES.strip("\n")).replace("BOUND", str(bound))]
+
+    body = DQ.replace("LOAD_Q", q.load("row", "rows", bound_rows))
+    body = body.replace("LOAD_DOUT", dout.load("row", "rows", bound_rows))
+    body = body.replace("LOAD_OUT", out.load("row", "rows", bound_rows))
+    blocks = {"DESCRIBE": [t.described for t in tiles if t.descriptor], "BODY": [body],
+              "BASES": bases, "SPANS": [SPANS], "FREE_STEP": step(False), "BOUND_STEP": step(True),
+              "STORE_DQ": [dq.store("row", "rows", f"acc * {p.scale!r}")]}
+    programs = -(-p.queries // config.block_m) * p.heads * p.batch
+    return _kernel(name, arguments, values, blocks, programs, config, sms)
+
+
+def _dk_dv(g: Gradient, config: Config, name: str, sms: int) -> Kernel:
+    p = g.attention
+    q, k, v, dout, dk, dv = (tile(p, n, h, block, config) for n, h, block in (
+        ("q", p.q, "BLOCK_M"), ("k", p.k, "BLOCK_N"), ("v", p.v, "BLOCK_N"),
+        ("dout", g.dout, "BLOCK_M"), ("dk", g.dk, "BLOCK_N"), ("dv", g.dv, "BLOCK_N")))
+    dk, dv = replace(dk, descriptor=False), replace(dv, descriptor=False)
+    tiles = [q, k, v, dout, dk, dv]
+    numbers, bases = source(p, tiles)
+    keyed = [t.based for t in tiles if t.shared and not t.descriptor]
+    arguments = (*_pointers(g, "q", "k", "v"), *extra_pointers(p), *_pointers(g, "dout"),
+                 pointer("sums", "fp32"), pointer("products", "fp32"),
+                 *_pointers(g, "dk", "dv"), *numbers)
+    values = constants(p, config) | {
+        "ROWS": Expression("rows[None, :]"), "COLS": Expression("cols[:, None]"),
+        "DOUT_TYPE": Expression(TYPES[g.dout.dtype]), "LENGTH": Expression("keys"),
+        "BLOCK": config.block_n, "PLACES": Expression("key_heads")}
+
+    def step(bound: bool) -> list[str]:
+        text = DK_DV_STEP.replace("LOAD_Q", q.load("row", "rows", p.queries % config.block_m != 0,
+                                                   True))
+        text = text.replace("LOAD_DOUT", dout.load("row", "rows", p.queries % config.block_m != 0))
+        # keys that are not there have rows of their own, which are not stored
+        scores = SCORES.replace("(start + COLS < keys) & (start + COLS <=", "(start + COLS <=")
+        edge = not constants(p, config)["KEYS_EVEN"]
+        scores = scores.replace("there = ROWS < queries", (
+            "there = (ROWS < queries) & (start + COLS < keys)" if edge else
+            "there = ROWS < queries"))
+        return [text.replace("SCORES", scores.strip("\n")).replace("BOUND", str(bound))]
+
+    bound_keys = p.keys % config.block_n != 0
+    body = DK_DV.replace("LOAD_K", k.load("start", "(start + cols)", bound_keys))
+    body = body.replace("LOAD_V", v.load("start", "(start + cols)", bound_keys))
+    blocks = {"DESCRIBE": [t.described for t in tiles if t.descriptor], "BODY": [body],
+              "KEY_BASES": keyed, "QUERY_BASES": [line for line in bases if line not in keyed],
+              "FREE_STEP": step(False), "BOUND_STEP": step(True),
+              "STORE_DK": [dk.store("start", "(start + cols)", f"dk_acc * {p.scale!r}")],
+              "STORE_DV": [dv.store("start", "(start + cols)", "dv_acc")]}
+    programs = -(-p.keys // config.block_n) * p.key_heads * p.batch
+    return _kernel(name, arguments, values, blocks, programs, config, sms)
+
+
+def _pointers(g: Gradient, *names: str) -> list[Argument]:
+    of = {"q": g.attention.q, "k": g.attention.k, "v": g.attention.v, "out": g.attention.out,
+          "dout": g.dout, "dq": g.dq, "dk": g.dk, "dv": g.dv}
+    return [pointer(n, of[n].dtype, of[n].aligned) for n in names]
+
+
+def _kernel(name: str, arguments: tuple[Argument, ...], values: dict[str, object],
+            blocks: dict[str, list[str]], programs: int, config: Config, sms: int) -> Kernel:
+    if config.persistent:
+        programs = min(programs, config.persistent * sms)
+    text = expand(LAUNCH, name, arguments, values, blocks)
+    return Kernel(name, text, arguments, (programs, 1, 1), config.warps, config.stages)
+
+
+def dq_configs(g: Gradient, count: int = 6) -> list[Config]:
+    return _configs(g, count, False)
+
+
+def dk_dv_configs(g: Gradient, count: int = 6) -> list[Config]:
+    return _configs(g, count, True)
+
+
+def _configs(g: Gradient, count: int, keys: bool) -> list[Config]:
+    p = g.attention
+    width = max(power_of_two(p.size), power_of_two(p.value_size))
+    if p.q.dtype == "fp32":
+        found = [Config(32, 32, 4, 1), Config(32, 64, 8, 1) if keys else Config(64, 32, 8, 1)]
+        if width <= 64 and p.precision != "ieee":
+            found = [Config(64, 64, 8, 1), *reversed(found)]
+    elif width <= 64:
+        found = [Config(64, 128, 8, 2), Config(64, 64, 4, 2), Config(64, 64, 4, 3),
+                 Config(128, 128, 8, 2), Config(64, 128, 8, 2, True, 1),
+                 Config(64, 64, 4, 2, True, 2)]
+        if not keys:
+            found = [Config(128, 64, 8, 2), Config(64, 64, 4, 2), Config(64, 64, 4, 3),
+                     Config(128, 128, 8, 2), Config(128, 64, 8, 2, True, 2),
+                     Config(64, 64, 4, 2, True, 3)]
+    elif width <= 128:
+        found = [Config(64, 64, 8, 2), Config(64, 128, 8, 2), Config(64, 64, 4, 2),
+                 Config(64, 128, 8, 2, True, 1)]
+        if not keys:
+            found = [Config(128, 64, 8, 2), Config(64, 64, 4, 2), Config(64, 64, 8, 2),
+                     Config(128, 64, 8, 2, True, 1)]
+    else:
+        found = [Config(32, 64, 8, 1), Config(64, 64, 8, 1)] if keys else [
+            Config(64, 32, 8, 1), Config(64, 64, 8, 1)]
+    return found[:count]
