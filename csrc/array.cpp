@@ -47,6 +47,7 @@ void array_dealloc(PyObject* self) {
   if (array->weakrefs != nullptr) PyObject_ClearWeakRefs(self);
   Py_XDECREF(array->np);
   Py_XDECREF(array->aval);
+  if (array->buffer != nullptr) release_buffer(array->buffer);
   if (PyType_IS_GC(type)) --collected_instances;
   type->tp_free(self);
   Py_DECREF(type);
@@ -90,6 +91,8 @@ PyObject* get_donated(PyObject* self, void*) {
   return PyBool_FromLong(as_array(self)->loop_type == kDonated);
 }
 
+PyObject* get_place(PyObject* self, void*) { return PyLong_FromLong(as_array(self)->place); }
+
 PyObject* get_aval(PyObject* self, void*) {
   ArrayObject* array = as_array(self);
   if (array->aval == nullptr) {
@@ -115,6 +118,8 @@ PyGetSetDef array_getset[] = {
     {"weak_type", get_weak_type, nullptr, "Whether the dtype gives way as a Python scalar's does.",
      nullptr},
     {"_donated", get_donated, nullptr, "Whether the data went to a jitted call.", nullptr},
+    {"_place", get_place, nullptr,
+     "0 on the CPU, 127 where it was put there, n + 1 on the device of number n.", nullptr},
     {"aval", get_aval, nullptr, "Abstract value: shape, dtype and weak type.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
@@ -191,26 +196,47 @@ bool raise_donated(ArrayObject* array) {
   return false;
 }
 
-PyArrayObject* take_data(ArrayObject* array) {
-  // Keeps shape and dtype; should a reader miss the check, zero strides over a static element keep
-  // it within memory of ours.
+PyArrayObject* shape_only(PyArray_Descr* descr, int ndim, const npy_intp* dims) {
+  // Should a reader miss the check, zero strides over a static element keep it within memory of
+  // ours.
   alignas(64) static char element[256] = {};
   npy_intp strides[NPY_MAXDIMS] = {};
-  PyArray_Descr* descr = PyArray_DESCR(array->np);
   Py_INCREF(descr);
-  PyObject* rest = PyArray_NewFromDescr(&PyArray_Type, descr, PyArray_NDIM(array->np),
-                                        PyArray_DIMS(array->np), strides, element, 0, nullptr);
+  return reinterpret_cast<PyArrayObject*>(PyArray_NewFromDescr(
+      &PyArray_Type, descr, ndim, dims, strides, element, 0, nullptr));
+}
+
+PyArrayObject* take_data(ArrayObject* array) {
+  PyArrayObject* rest = shape_only(PyArray_DESCR(array->np), PyArray_NDIM(array->np),
+                                   PyArray_DIMS(array->np));
   if (rest == nullptr) return nullptr;
   array->loop_type = kDonated;
   array->c_contiguous = false;
-  return std::exchange(array->np, reinterpret_cast<PyArrayObject*>(rest));
+  if (array->buffer != nullptr) release_buffer(std::exchange(array->buffer, nullptr));
+  return std::exchange(array->np, rest);
+}
+
+PyObject* share_array(ArrayObject* array, bool weak_type, std::uint8_t place) {
+  Py_INCREF(array->np);
+  PyObject* object = wrap_ndarray(array->np, weak_type);
+  if (object == nullptr) return nullptr;
+  ArrayObject* other = as_array(object);
+  other->loop_type = array->loop_type;
+  other->c_contiguous = array->c_contiguous;
+  other->place = place;
+  if (array->buffer != nullptr) other->buffer = retain_buffer(array->buffer);
+  return object;
 }
 
 PyObject* wrap_ndarray(PyArrayObject* np, bool weak_type, PyTypeObject* type) {
   ArrayObject* array;
   if (type == array_type) {  // known to be neither garbage collected nor larger than ArrayObject
     array = PyObject_New(ArrayObject, type);
-    if (array != nullptr) array->aval = array->weakrefs = nullptr;
+    if (array != nullptr) {
+      array->aval = array->weakrefs = nullptr;
+      array->buffer = nullptr;
+      array->place = kAnywhere;
+    }
   } else {
     array = reinterpret_cast<ArrayObject*>(type->tp_alloc(type, 0));
     if (array != nullptr && PyType_IS_GC(type)) ++collected_instances;

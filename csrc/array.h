@@ -8,17 +8,27 @@
 
 namespace functrans {
 
+namespace cuda {
+struct DeviceBuffer;
+}
+
 struct ArrayObject {
   PyObject_HEAD PyArrayObject* np;  // exact ndarray, WRITEABLE cleared
   PyObject* aval;                   // made on first use
   PyObject* weakrefs;
-  // NumPy type number when inner loops may run on the data directly, or -1; kDonated: no data.
+  cuda::DeviceBuffer* buffer;  // where the data lies on a device; null on the CPU
+  // NumPy type number when inner loops may run on the data directly, or -1. kDonated: no data.
+  // kOnDevice: `np` has the shape and dtype alone, until fetch_data copies the data there.
   std::int16_t loop_type;
   bool weak_type;
   bool c_contiguous;
+  std::uint8_t place;  // kAnywhere, kPutOnCpu, or the number of a device + 1
 };
 
 constexpr std::int16_t kDonated = -2;
+constexpr std::int16_t kOnDevice = -3;
+constexpr std::uint8_t kAnywhere = 0;    // on the CPU, because nobody said where
+constexpr std::uint8_t kPutOnCpu = 127;  // by device_put
 
 extern PyTypeObject* array_base_type;  // ArrayBase
 extern PyTypeObject* array_type;       // what results are instances of; ArrayBase until registered
@@ -29,10 +39,20 @@ inline ArrayObject* as_array(PyObject* object) { return reinterpret_cast<ArrayOb
 
 // Whether the data is there: false with an exception set when it was donated to a jitted call.
 // Shape and dtype outlive the data; whatever reads elements asks this first.
+// It may replace `np`: read that afterwards.
 bool raise_donated(ArrayObject* array);
+bool fetch_data(ArrayObject* array);
 inline bool has_data(ArrayObject* array) {
-  return array->loop_type != kDonated || raise_donated(array);
+  return array->loop_type > kDonated || fetch_data(array);
 }
+// Eager operations leave arrays on a device to the Python rules, also once the host has a copy.
+inline bool on_device(ArrayObject* array) { return array->buffer != nullptr; }
+void release_buffer(cuda::DeviceBuffer* buffer) noexcept;
+cuda::DeviceBuffer* retain_buffer(cuda::DeviceBuffer* buffer) noexcept;
+// An ndarray that has a shape and a dtype and no data: all elements are one static zero.
+PyArrayObject* shape_only(PyArray_Descr* descr, int ndim, const npy_intp* dims);
+// The same data with another weak_type and place, without a copy.
+PyObject* share_array(ArrayObject* array, bool weak_type, std::uint8_t place);
 // Keeps the data where it is, also if the array is donated before this reference ends.
 inline Ref hold_data(ArrayObject* array) {
   return Ref::borrow(reinterpret_cast<PyObject*>(array->np));

@@ -3,6 +3,9 @@
 
 #include "allocator.h"
 
+#include "cuda/buffer.h"
+#include "hooks.h"
+
 namespace functrans {
 namespace {
 
@@ -24,6 +27,18 @@ PyObject* view_of(PyArrayObject* np, bool writeable) {
   }
   PyArray_UpdateFlags(result, NPY_ARRAY_ALIGNED | NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
   return view;
+}
+
+// The keywords of __dlpack__ mean more on a device: the registered function reads them.
+PyObject* device_dlpack(PyObject* self, PyObject* const* values, PyObject* kwnames) {
+  Ref keywords(PyDict_New());
+  const Py_ssize_t count = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
+  for (Py_ssize_t i = 0; keywords && i < count; ++i) {
+    if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, i), values[i]) < 0) return nullptr;
+  }
+  if (!keywords) return nullptr;
+  PyObject* args[] = {self, keywords.get()};
+  return call_hook(Hook::dlpack, args, 2);
 }
 
 }  // namespace
@@ -87,6 +102,7 @@ PyObject* array_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
     PyErr_SetString(PyExc_TypeError, "__dlpack__ takes keyword arguments only");
     return nullptr;
   }
+  if (on_device(as_array(self))) return device_dlpack(self, args, kwnames);
   // NumPy refuses to export read-only memory to consumers that cannot be told so (before
   // DLPack 1.0).
   bool versioned = false;
@@ -104,7 +120,11 @@ PyObject* array_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   return PyObject_Vectorcall(method.get(), args, 0, kwnames);
 }
 
-PyObject* array_dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)", 1, 0); }
+PyObject* array_dlpack_device(PyObject* self, PyObject*) {
+  const ArrayObject* array = as_array(self);
+  return array->buffer == nullptr ? Py_BuildValue("(ii)", 1, 0)
+                                  : Py_BuildValue("(ii)", 2, array->buffer->device->ordinal);
+}
 
 PyObject* array_reduce(PyObject* self, PyObject*) {
   if (!has_data(as_array(self))) return nullptr;

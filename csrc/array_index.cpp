@@ -68,6 +68,7 @@ PyObject* iterator_next(PyObject* self) {
   if (it->index >= PyArray_DIM(array->np, 0)) return nullptr;
   const npy_intp index = it->index++;
   if (!tracing()) {
+    if (!has_data(array)) return nullptr;
     return first_axis_part(array, index * PyArray_STRIDE(array->np, 0), -1, 0);
   }
   Ref key(PyLong_FromSsize_t(index));
@@ -117,7 +118,7 @@ PyObject* array_iter(PyObject* self) {
 PyObject* array_subscript(PyObject* self, PyObject* key) {
   ArrayObject* array = as_array(self);
   PyArrayObject* np = array->np;
-  if (!tracing() && PyArray_NDIM(np) > 0) {
+  if (!tracing() && PyArray_NDIM(np) > 0 && !on_device(array)) {
     const npy_intp extent = PyArray_DIM(np, 0);
     const npy_intp stride = PyArray_STRIDE(np, 0);
     if (PyLong_CheckExact(key)) {

@@ -1,6 +1,7 @@
 #include "jit_function.h"
 
 #include "array.h"
+#include "cuda/device_program.h"
 #include "hooks.h"
 #include "inline_vector.h"
 #include "program.h"
@@ -76,10 +77,9 @@ void clear_cache(JitFunctionObject* self) {
 PyObject* wrap_output(PyObject* value, bool weak) {
   if (is_exact_array(value)) {
     ArrayObject* array = as_array(value);
-    if (!has_data(array)) return nullptr;
+    if (array->loop_type == kDonated && !raise_donated(array)) return nullptr;
     if (array->weak_type == weak) return Py_NewRef(value);
-    Py_INCREF(array->np);
-    return wrap_ndarray(array->np, weak);
+    return share_array(array, weak, array->place);
   }
   if (PyArray_CheckExact(value)) {
     Py_INCREF(value);
@@ -103,16 +103,33 @@ PyObject* build_result(const Entry& entry, PyObject* const* outputs, std::size_t
   return PyObject_CallOneArg(entry.unflatten.get(), list.get());
 }
 
+using Leaves = InlineVector<PyObject*, 32>;
+
+// The inputs of a call: the bound ones and then the leaves.
+PyObject* const* all_inputs(const Entry& entry, const Signature& signature, Leaves& inputs) {
+  if (entry.bound.empty()) return signature.leaves.data();
+  for (const Ref& one : entry.bound) inputs.push_back(one.get());
+  for (PyObject* leaf : signature.leaves) inputs.push_back(leaf);
+  return inputs.data();
+}
+
+// A program on a device: its outputs are Arrays.
+PyObject* run_on_device(const Entry& entry, const Signature& signature) {
+  cuda::CudaProgram& program = cuda::as_cuda_program(entry.program.get());
+  Leaves inputs, outputs;
+  PyObject* const* leaves = all_inputs(entry, signature, inputs);
+  for (std::size_t i = 0; i < program.outputs.size(); ++i) outputs.push_back(nullptr);
+  if (!cuda::run_cuda_program(program, leaves, &entry.weak, outputs.data())) return nullptr;
+  PyObject* result = build_result(entry, outputs.data(), outputs.size());
+  for (PyObject* one : outputs) Py_DECREF(one);
+  return result;
+}
+
 // A compiled program: from leaves to Arrays without lists or Python in between.
 PyObject* run_compiled(const Entry& entry, const Signature& signature) {
   const Program& program = as_program(entry.program.get());
-  InlineVector<PyObject*, 32> inputs;
-  PyObject* const* leaves = signature.leaves.data();
-  if (!entry.bound.empty()) {
-    for (const Ref& one : entry.bound) inputs.push_back(one.get());
-    for (PyObject* leaf : signature.leaves) inputs.push_back(leaf);
-    leaves = inputs.data();
-  }
+  Leaves inputs;
+  PyObject* const* leaves = all_inputs(entry, signature, inputs);
   const std::size_t count = program.outputs.size();
   InlineVector<PyObject*, 32> outputs;
   for (std::size_t i = 0; i < count; ++i) outputs.push_back(nullptr);
@@ -129,6 +146,7 @@ PyObject* run_compiled(const Entry& entry, const Signature& signature) {
 
 PyObject* run_entry(const Entry& entry, Signature& signature) {
   if (is_program(entry.program.get())) return run_compiled(entry, signature);
+  if (cuda::is_cuda_program(entry.program.get())) return run_on_device(entry, signature);
   Ref leaves(PyList_New(static_cast<Py_ssize_t>(signature.leaves.size())));
   if (!leaves) return nullptr;
   for (std::size_t i = 0; i < signature.leaves.size(); ++i) {
@@ -250,17 +268,24 @@ PyObject* jit_call(PyObject* self, PyObject* const* args, std::size_t nargsf, Py
 
 // Whether the entry of a compiled program fits it: run_compiled trusts that.
 bool check_program(const Entry& entry) {
-  if (!is_program(entry.program.get())) {
+  PyObject* program = entry.program.get();
+  std::size_t needed, given;
+  if (is_program(program)) {
+    needed = as_program(program).inputs.size();
+    given = as_program(program).outputs.size();
+  } else if (cuda::is_cuda_program(program)) {
+    needed = cuda::as_cuda_program(program).inputs.size();
+    given = cuda::as_cuda_program(program).outputs.size();
+  } else {
     if (entry.bound.empty()) return true;
     PyErr_SetString(PyExc_TypeError, "insert: only a Program takes bound arguments");
     return false;
   }
-  const Program& program = as_program(entry.program.get());
   const std::size_t inputs = entry.bound.size() + entry.key.leaves;
-  if (program.inputs.size() == inputs && program.outputs.size() == entry.weak.size()) return true;
+  if (needed == inputs && given == entry.weak.size()) return true;
   PyErr_Format(PyExc_ValueError,
-               "insert: the program has %zu inputs and %zu outputs, the call %zu and %zu",
-               program.inputs.size(), program.outputs.size(), inputs, entry.weak.size());
+               "insert: the program has %zu inputs and %zu outputs, the call %zu and %zu", needed,
+               given, inputs, entry.weak.size());
   return false;
 }
 

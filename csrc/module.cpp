@@ -5,6 +5,7 @@
 #include "allocator.h"
 #include "array.h"
 #include "common.h"
+#include "cuda/module.h"
 #include "eager_op.h"
 #include "frames.h"
 #include "gemm.h"
@@ -162,7 +163,7 @@ PYBIND11_MODULE(_runtime, m) {
   m.doc() = "C++ runtime of functrans: arrays, allocator, trace state, call fast paths.";
   if (!import_numpy() || !init_allocator() || !init_array(m.ptr()) || !init_eager_op(m.ptr()) ||
       !init_special(m.ptr()) || !init_threads() || !init_program(m.ptr()) ||
-      !init_jit_function(m.ptr()) || PyModule_AddFunctions(m.ptr(), functions) != 0) {
+      !init_jit_function(m.ptr()) || !cuda::init_cuda(m.ptr()) || PyModule_AddFunctions(m.ptr(), functions) != 0) {
     throw py::error_already_set();
   }
   register_gemm_library();

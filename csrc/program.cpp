@@ -104,9 +104,9 @@ bool read_specs(PyObject* sequence, std::vector<ArraySpec>& specs, bool with_ali
   return each(sequence, [&](PyObject* item) { return read_spec(item, specs, with_alias); });
 }
 
-bool read_host(PyObject* object, Program& program) {
-  program.hosts.emplace_back();
-  HostCall& host = program.hosts.back();
+bool read_host(PyObject* object, std::vector<HostCall>& hosts) {
+  hosts.emplace_back();
+  HostCall& host = hosts.back();
   PyObject *callable, *inputs, *outputs;
   int borrows = 0;
   Ref tuple(PySequence_Tuple(object));
@@ -288,7 +288,8 @@ PyObject* program_new_checked(PyTypeObject* type, PyObject* args, PyObject* kwar
   program.donated.resize(program.inputs.size());
   if (!each(constants, with(read_constant)) || !read_specs(outputs, program.outputs, true) ||
       !check_outputs(program) || !each(sizes, with(read_size)) ||
-      !each(libs, with(read_library)) || !each(hosts, with(read_host)) ||
+      !each(libs, with(read_library)) ||
+      !each(hosts, [&program](PyObject* item) { return read_host(item, program.hosts); }) ||
       !each(donated, with(read_donated))) {
     return nullptr;
   }
@@ -375,6 +376,14 @@ PyType_Slot slot(int id, Function function) {
 }
 
 }  // namespace
+
+bool read_array_specs(PyObject* sequence, std::vector<ArraySpec>& specs, bool with_alias) {
+  return read_specs(sequence, specs, with_alias);
+}
+
+bool read_host_call(PyObject* object, std::vector<HostCall>& hosts) {
+  return read_host(object, hosts);
+}
 
 bool init_program(PyObject* module) {
   PyType_Slot slots[] = {slot(Py_tp_new, program_new),

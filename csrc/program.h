@@ -92,6 +92,13 @@ struct CallContext {
 PyObject* make_kept() noexcept;  // what `kept` starts as; null without memory
 int call_host(void* context, std::int64_t id, void* const* buffers, const std::int64_t* dims);
 
+// Calls on arrays of the host's specs and stores the results at buffers[inputs...]; with the GIL.
+bool call_host_on(const HostCall& host, PyObject* const* arguments, void* const* buffers);
+
+// Append what Python says: (dtype, shape[, alias]) each, (callable, inputs, outputs[, borrows]).
+bool read_array_specs(PyObject* sequence, std::vector<ArraySpec>& specs, bool with_alias);
+bool read_host_call(PyObject* object, std::vector<HostCall>& hosts);
+
 bool init_program(PyObject* module);
 
 }  // namespace functrans

@@ -105,6 +105,7 @@ bool Call::gather(PyObject* const* leaves) {
     PyObject* leaf = leaves[i];
     PyArrayObject* np = nullptr;
     if (is_exact_array(leaf)) {
+      if (!has_data(as_array(leaf))) return false;
       np = as_array(leaf)->np;
     } else if (PyArray_CheckExact(leaf)) {
       np = ndarray(leaf);

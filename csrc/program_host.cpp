@@ -157,6 +157,10 @@ bool call_checked(CallContext& context, const HostCall& host, void* const* buffe
 
 }  // namespace
 
+bool call_host_on(const HostCall& host, PyObject* const* arguments, void* const* buffers) {
+  return invoke(host, arguments, buffers, nullptr);
+}
+
 int call_host(void* context, std::int64_t id, void* const* buffers, const std::int64_t* dims) {
   auto& call = *static_cast<CallContext*>(context);
   const bool released = call.thread != nullptr;

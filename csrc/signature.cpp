@@ -125,7 +125,9 @@ bool Signature::add_leaf(PyObject* leaf) {
   PyTypeObject* type = Py_TYPE(leaf);
   if (type == array_type) {
     np = as_array(leaf)->np;
-    head = word(tag_array, as_array(leaf)->weak_type);
+    // one byte: the place has seven bits
+    head = word(tag_array, static_cast<std::uint64_t>(as_array(leaf)->weak_type) |
+                               static_cast<std::uint64_t>(as_array(leaf)->place) << 1);
   } else if (type == &PyFloat_Type) {
     words.push_back(tag_float);
   } else if (type == &PyLong_Type) {

@@ -55,6 +55,7 @@ PyObject* broadcast_view(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   npy_intp shape[NPY_MAXDIMS], dims[NPY_MAXDIMS], strides[NPY_MAXDIMS] = {};
   if (nargs != 3 || !is_exact_array(args[0])) return not_implemented();
   ArrayObject* x = as_array(args[0]);
+  if (on_device(x)) return not_implemented();
   const int ndim = read_ints(args[1], shape);
   const int given = read_ints(args[2], dims);
   if (ndim < 0 || given != PyArray_NDIM(x->np)) return not_implemented();
@@ -75,6 +76,7 @@ PyObject* transpose_view(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   bool seen[NPY_MAXDIMS] = {};
   if (nargs != 2 || !is_exact_array(args[0])) return not_implemented();
   ArrayObject* x = as_array(args[0]);
+  if (on_device(x)) return not_implemented();
   const int ndim = read_ints(args[1], order);
   if (ndim != PyArray_NDIM(x->np)) return not_implemented();
   for (int i = 0; i < ndim; ++i) {
@@ -90,6 +92,7 @@ PyObject* reshape_view(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
   if (nargs != 2 || !is_exact_array(args[0])) return not_implemented();
   ArrayObject* x = as_array(args[0]);
+  if (on_device(x)) return not_implemented();
   const int ndim = read_ints(args[1], shape);
   if (ndim < 0 || !x->c_contiguous) return not_implemented();
   npy_intp step = PyArray_ITEMSIZE(x->np);

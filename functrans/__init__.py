@@ -6,11 +6,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from functrans import array as array
-from functrans import debug, dlpack, lax, numpy, tree, tree_util
+from functrans import config, debug, dlpack, lax, numpy, tree, tree_util
 from functrans import methods as _methods
 from functrans.array import Array
 from functrans.callbacks import io_callback, pure_callback
-from functrans.core import config as _config
 from functrans.core.config import disable_jit
 from functrans.core.dims import Dim
 from functrans.core.dtypes import default_dtypes, float0
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 remat = checkpoint
-config = _config
 _methods.install()
 
 __all__ = [

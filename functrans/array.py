@@ -17,7 +17,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.errors import ArgumentError, DonatedArrayError
 from functrans.core.source import user_source
 from functrans.core.tree import known_leaf
-from functrans.device import CPU, Device
+from functrans.device import Device, device_at
 
 __all__ = ["Array"]
 
@@ -47,15 +47,24 @@ class Array(_runtime.ArrayBase):
     @property
     def device(self) -> Device:
         """Where the data lies."""
-        return CPU
+        return device_at(self._place)
 
     def devices(self) -> set[Device]:
         """The devices that hold the data: one."""
-        return {CPU}
+        return {self.device}
 
     def block_until_ready(self) -> Array:
         """The array itself, once it is computed; on the CPU that is at once."""
-        return self
+        return _runtime.cuda_wait(self)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        memory = _runtime.cuda_pointer(self)
+        if memory is None:
+            raise AttributeError("an array on the CPU has no __cuda_array_interface__")
+        pointer, stream = memory
+        return {"shape": self.shape, "typestr": self.dtype.str, "data": (pointer, True),
+                "strides": None, "version": 3, "stream": stream}
 
     def _repr_html_(self) -> str:
         return array_html(self)

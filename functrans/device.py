@@ -1,27 +1,67 @@
-"""Devices: where arrays lie. There is one CPU."""
+"""Devices: where arrays lie. There is one CPU, and the GPUs that the CUDA driver offers."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
+from functrans import _runtime
+from functrans.core import config
+from functrans.core import cuda as cuda  # registers the errors of the runtime
 from functrans.core.errors import BackendError
 from functrans.core.source import user_source
 
-__all__ = ["CPU", "Device", "devices", "find_device"]
+__all__ = ["CPU", "Device", "current_device", "default_device", "device_at", "devices",
+           "find_device", "place_of"]
+
+_PUT_ON_CPU = 127  # the runtime's number for the CPU where it was asked for
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A place for arrays, such as `cpu:0`."""
+    """A place for arrays, such as `cpu:0` or `gpu:0`."""
 
     platform: str
     id: int = 0
 
     @property
     def device_kind(self) -> str:
-        """The kind of hardware."""
-        return self.platform
+        """The kind of hardware, such as `NVIDIA H100 80GB HBM3`."""
+        return _gpu_info()[self.id][0] if self.platform == "gpu" else self.platform
+
+    @property
+    def compute_capability(self) -> tuple[int, int] | None:
+        """(major, minor) of a GPU, None of the CPU."""
+        return _gpu_info()[self.id][1:3] if self.platform == "gpu" else None
+
+    def memory_stats(self) -> dict[str, int]:
+        """Bytes in use, their peak, reserved bytes and more, by name.
+
+        >>> import functrans as ft
+        >>> ft.devices("cpu")[0].memory_stats()["bytes_in_use"] >= 0
+        True
+        """
+        if self.platform == "gpu":
+            return _runtime.cuda_memory_stats(self.id)
+        stats = _runtime.memory_stats()
+        return {"bytes_in_use": stats["in_use"], "peak_bytes_in_use": stats["peak"],
+                "bytes_reserved": stats["in_use"] + stats["cached"],
+                "num_allocs": stats["allocations"]}
+
+    def release_cached(self) -> None:
+        """Give memory that no array uses back to the system, or to the driver of the GPU."""
+        if self.platform == "gpu":
+            _runtime.cuda_release_cached(self.id)
+        else:
+            _runtime.clear_memory_cache()
+
+    def synchronize(self) -> None:
+        """Wait for everything that the device was given to do."""
+        if self.platform == "gpu":
+            _runtime.cuda_synchronize(self.id)
 
     def __repr__(self) -> str:
         return f"{self.platform}:{self.id}"
@@ -31,27 +71,92 @@ CPU = Device("cpu")
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """All devices of a backend, by default of every one.
+    """All devices of a backend (`"cpu"`, `"gpu"`), by default of every one.
 
     Raises BackendError for a backend that is not there.
 
     >>> import functrans as ft
-    >>> ft.devices()
+    >>> ft.devices("cpu")
     [cpu:0]
     """
-    if backend not in (None, "cpu"):
-        raise _no_device(backend)
-    return [CPU]
+    if backend is None:
+        return [CPU, *_gpus()]
+    if backend == "cpu":
+        return [CPU]
+    if backend in ("gpu", "cuda") and _gpus():
+        return list(_gpus())
+    raise _no_device(backend)
 
 
 def find_device(device: Any) -> Device:
-    """The device meant by a Device, its name (`"cpu"`, `"cpu:0"`), or None for the default."""
-    if device is None or device == CPU or device in ("cpu", "cpu:0"):
+    """The device meant by a Device, its name (`"cpu"`, `"gpu:0"`), or None for the default."""
+    if device is None:
+        return current_device()
+    if device == CPU or device in ("cpu", "cpu:0"):
         return CPU
+    name = repr(device) if isinstance(device, Device) else device
+    if isinstance(name, str):
+        platform, _, number = name.partition(":")
+        for gpu in _gpus() if platform in ("gpu", "cuda") else ():
+            if str(gpu.id) == (number or "0"):
+                return gpu
     raise _no_device(device)
 
 
+def current_device() -> Device:
+    """Where arrays go that nobody put anywhere.
+
+    What `config.default_device` says, else the first GPU if there is one and Triton is installed,
+    else the CPU.
+    """
+    name = config.current().device
+    if name is not None:
+        return find_device(name)
+    return _gpus()[0] if _has_triton() and _gpus() else CPU
+
+
+def default_device(device: Any) -> AbstractContextManager[config.Config]:
+    """Context manager: arrays that nobody put anywhere go to this device; None for a GPU if any.
+
+    Raises BackendError for a device that is not there.
+
+    >>> import functrans as ft
+    >>> with ft.config.default_device("cpu"):
+    ...     ft.config.current_device()
+    cpu:0
+    """
+    return config.scope(device=None if device is None else repr(find_device(device)))
+
+
+def device_at(place: int) -> Device:
+    """The device for the runtime's number of a place."""
+    return CPU if place in (0, _PUT_ON_CPU) else Device("gpu", place - 1)
+
+
+def place_of(device: Device) -> int:
+    """The runtime's number for a device that was asked for."""
+    return _PUT_ON_CPU if device == CPU else device.id + 1
+
+
+def _gpus() -> list[Device]:
+    return [Device("gpu", i) for i in range(len(_gpu_info()))] if _runtime.cuda_open() else []
+
+
+def _gpu_info() -> list[tuple[str, int, int, int, int, int]]:
+    return _runtime.cuda_devices()
+
+
+@cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
+
+
 def _no_device(name: Any) -> BackendError:
-    return BackendError(f"there is no device {name!r} here.", where=user_source(),
-                        why="the devices are " + ", ".join(map(repr, [CPU])) + ".",
+    why = "the devices are " + ", ".join(map(repr, devices())) + "."
+    asked = repr(name) if isinstance(name, Device) else str(name)
+    reason = _runtime.cuda_error()
+    if asked.partition(":")[0] in ("gpu", "cuda") and reason:
+        why += f" The CUDA driver does not open: {reason}."
+    shown = asked if isinstance(name, Device) else repr(name)
+    return BackendError(f"there is no device {shown} here.", where=user_source(), why=why,
                         fix='device="cpu"')

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import lax
+from functrans import _runtime, lax
 from functrans import numpy as fnp
 from functrans.array import Array
 from functrans.at import At
@@ -16,7 +16,7 @@ from functrans.core import dtypes
 from functrans.core.errors import ShapeError, public
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
-from functrans.device import CPU, find_device
+from functrans.device import CPU, find_device, place_of
 from functrans.operators import install_operators
 from functrans.protocol import array_function, array_ufunc
 
@@ -105,8 +105,10 @@ def _namespace(self: Any, *, api_version: str | None = None) -> Any:
 
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
     """The array on a device."""
-    find_device(device)
-    return self
+    target = find_device(device)
+    if not isinstance(self, Array) or self.device == target:
+        return self
+    return _runtime.place_array(self, place_of(target))
 
 
 _METHODS: dict[str, Any] = {

@@ -6,31 +6,49 @@ from typing import Any
 
 import numpy as np
 
+from functrans import _runtime
 from functrans.array import Array
 from functrans.core import tree
 from functrans.core.trace import Tracer
-from functrans.device import find_device
+from functrans.device import CPU, Device, find_device, place_of
+from functrans.dlpack import from_interface
 from functrans.numpy import asarray
 
 __all__ = ["block_until_ready", "device_get", "device_put"]
 
 
 def device_put(x: Any, device: Any = None, **options: Any) -> Any:
-    """The leaves of a pytree as arrays on a device (by default the only one).
+    """The leaves of a pytree as arrays on a device, by default on the default device.
 
-    Raises BackendError for a device that is not there, NonArrayError for a leaf that is no array.
+    Arrays that are there stay as they are; a GPU computes on while data is copied to it. Raises
+    BackendError for a device that is not there, NonArrayError for a leaf that is no array.
 
     >>> import numpy as np
     >>> import functrans as ft
-    >>> ft.device_put({"w": np.ones(2)})["w"].device
+    >>> ft.device_put({"w": np.ones(2)}, "cpu")["w"].device
     cpu:0
     """
-    find_device(device)
-    return tree.tree_map(asarray, x)
+    target = find_device(device)
+    return tree.tree_map(lambda leaf: _put(leaf, target, device is not None), x)
+
+
+def _put(leaf: Any, device: Device, asked: bool) -> Any:
+    """One leaf; `asked`: the user named the device, so that programs on this array run there."""
+    interface = not isinstance(leaf, (Array, Tracer)) and hasattr(leaf, "__cuda_array_interface__")
+    x = from_interface(leaf) if interface and _runtime.cuda_open() else asarray(leaf)
+    if type(x) is not Array:  # a tracer, or keys
+        return x
+    if device == CPU and x.device == CPU and not (asked and _runtime.cuda_open()):
+        return x  # where there is no other device, it does not matter who put it here
+    if not asked and x.device != CPU:
+        return x
+    return _runtime.place_array(x, place_of(device))
 
 
 def device_get(x: Any) -> Any:
-    """The array leaves of a pytree as read-only NumPy arrays, without a copy.
+    """The array leaves of a pytree as read-only NumPy arrays; from the CPU without a copy.
+
+    An array on a GPU is copied to the host once.
 
     >>> import functrans as ft
     >>> ft.device_get(ft.numpy.arange(2))

@@ -29,7 +29,8 @@ class Config:
     `float_dtype` and `int_dtype` are the dtypes that Python scalars and dtype-less creation
     functions get; `disable_jit` runs the target of `jit` eagerly; `internal_frames` keeps the
     package's own frames in tracebacks; `backend` names what compiles the programs of `jit`;
-    `algebra` says when compiled programs contract factors instead of materialising their product.
+    `algebra` says when compiled programs contract factors instead of materialising their product;
+    `device` names where arrays go that nobody put anywhere, None for a GPU if there is one.
     """
 
     float_dtype: np.dtype[Any] = _FLOAT32
@@ -38,6 +39,7 @@ class Config:
     internal_frames: bool = False
     backend: str = "c"
     algebra: str = "auto"
+    device: str | None = None
 
 
 def debug_from_environment() -> bool:

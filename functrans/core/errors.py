@@ -25,20 +25,26 @@ __all__ = [
     "ConcretizationError",
     "CustomRuleError",
     "DTypeError",
+    "DeviceError",
+    "DeviceMemoryError",
     "DonatedArrayError",
+    "ForkedDeviceError",
     "FunctransError",
     "ImmutableArrayError",
     "IndexingError",
     "IntegerGradError",
     "IntegerOverflowError",
     "JaxprError",
+    "KernelFaultError",
     "KeyTypeError",
     "LeakedTracerError",
     "MissingRuleError",
+    "NoDriverError",
     "NonArrayError",
     "NonScalarGradError",
     "NotCoveredError",
     "NotDifferentiableError",
+    "OldDriverError",
     "OutOfMemoryError",
     "PromotionError",
     "RegistrationError",
@@ -234,8 +240,32 @@ class BackendError(FunctransError, RuntimeError):
     """A backend or a device that is not there or cannot run the program."""
 
 
+class NoDriverError(BackendError):
+    """There is no CUDA driver, or no device of it, where one is asked for."""
+
+
+class OldDriverError(BackendError):
+    """The CUDA driver is older than the kernels."""
+
+
+class DeviceError(FunctransError, RuntimeError):
+    """The driver of a device refused a call."""
+
+
+class KernelFaultError(DeviceError):
+    """A kernel failed while it ran: the device's memory is lost to the process."""
+
+
+class ForkedDeviceError(DeviceError):
+    """A device was used after a fork of the process that had opened it."""
+
+
 class OutOfMemoryError(FunctransError, MemoryError):
     """Memory could not be allocated; the message says how much was asked."""
+
+
+class DeviceMemoryError(OutOfMemoryError):
+    """A device has not enough memory; the message says who has it."""
 
 
 def hide_internal_frames(exc: _E) -> _E:

@@ -1,0 +1,149 @@
+#include "cuda/buffer.h"
+
+#include "allocator.h"
+#include "cuda/transfer.h"
+
+#include <mutex>
+#include <new>
+
+namespace functrans {
+namespace cuda {
+
+namespace {
+
+std::mutex settle_mutex;
+
+void free_buffer(DeviceBuffer* buffer) {
+  Device& device = *buffer->device;
+  if (buffer->destroy != nullptr) {
+    device.defer(buffer->destroy, buffer->owner);
+  } else if (buffer->block != nullptr) {
+    try {
+      settle(*buffer);
+    } catch (const Failure&) {
+      // the device is lost, and with it whoever could write here
+    }
+    device.release(buffer->block);
+  }
+}
+
+}  // namespace
+
+void release(DeviceBuffer* buffer) noexcept {
+  if (buffer->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (forked) return;  // the memory is the parent's
+  try {
+    free_buffer(buffer);
+  } catch (const Failure&) {
+  } catch (const std::bad_alloc&) {
+  }
+  delete buffer;
+}
+
+BufferRef new_buffer(Device& device, std::size_t bytes) {
+  BufferRef buffer(new DeviceBuffer());
+  buffer->device = &device;
+  buffer->bytes = bytes;
+  buffer->block = device.allocate(bytes);
+  buffer->pointer = buffer->block->pointer;
+  return buffer;
+}
+
+void settle(DeviceBuffer& buffer) {
+  if (buffer.ready.load(std::memory_order_acquire) == nullptr) return;
+  std::lock_guard<std::mutex> lock(settle_mutex);
+  const CUevent event = buffer.ready.load(std::memory_order_relaxed);
+  if (event == nullptr) return;
+  Device& device = *buffer.device;
+  const Current current(device);
+  FT_CU(StreamWaitEvent(device.compute, event, 0));
+  buffer.written = device.timeline.advance();
+  buffer.ready.store(nullptr, std::memory_order_release);
+  device.timeline.give_event(event);
+}
+
+PyObject* new_device_array(BufferRef buffer, PyArray_Descr* descr, int ndim, const npy_intp* dims,
+                           bool weak_type) {
+  PyArrayObject* shell = shape_only(descr, ndim, dims);
+  if (shell == nullptr) return nullptr;
+  PyObject* object = wrap_ndarray(shell, weak_type);
+  if (object == nullptr) return nullptr;
+  ArrayObject* array = as_array(object);
+  array->loop_type = kOnDevice;
+  array->c_contiguous = false;
+  array->place = static_cast<std::uint8_t>(buffer->device->ordinal + 1);
+  array->buffer = buffer.release();
+  return object;
+}
+
+BufferRef upload(Device& device, PyArrayObject* np) {
+  const auto bytes = static_cast<std::size_t>(PyArray_NBYTES(np));
+  device.run_deferred();
+  if (bytes <= kDirectBytes) {
+    BufferRef buffer = new_buffer(device, bytes);
+    const Current current(device);
+    upload_small(*buffer.get(), PyArray_DATA(np));
+    return buffer;
+  }
+  const Ref held = Ref::borrow(reinterpret_cast<PyObject*>(np));
+  const Unlocked unlocked;
+  BufferRef buffer = new_buffer(device, bytes);
+  upload_large(*buffer.get(), PyArray_DATA(np));
+  return buffer;
+}
+
+BufferRef buffer_on(PyObject* object, Device& device) {
+  ArrayObject* array = as_array(object);
+  if (array->loop_type == kDonated) {
+    raise_donated(array);
+    return {};
+  }
+  if (array->buffer == nullptr) {
+    Ref np(reinterpret_cast<PyObject*>(PyArray_GETCONTIGUOUS(array->np)));
+    return np ? upload(device, reinterpret_cast<PyArrayObject*>(np.get())) : BufferRef();
+  }
+  BufferRef source(retain(array->buffer));
+  if (source->device == &device) return source;
+  const Unlocked unlocked;
+  BufferRef target = new_buffer(device, source->bytes);
+  copy_between(*target.get(), *source.get());
+  return target;
+}
+
+}  // namespace cuda
+
+void release_buffer(cuda::DeviceBuffer* buffer) noexcept { cuda::release(buffer); }
+cuda::DeviceBuffer* retain_buffer(cuda::DeviceBuffer* buffer) noexcept {
+  return cuda::retain(buffer);
+}
+
+// The data of an array on a device, copied to the host once.
+bool fetch_data(ArrayObject* array) {
+  if (array->loop_type == kDonated) return raise_donated(array);
+  PyArray_Descr* descr = PyArray_DESCR(array->np);
+  Py_INCREF(descr);
+  Ref host(reinterpret_cast<PyObject*>(
+      new_ndarray(descr, PyArray_NDIM(array->np), PyArray_DIMS(array->np), false)));
+  if (!host) return false;
+  auto* np = reinterpret_cast<PyArrayObject*>(host.get());
+  try {
+    cuda::require_driver();
+    const cuda::BufferRef buffer(cuda::retain(array->buffer));
+    const cuda::Unlocked unlocked;
+    cuda::download(PyArray_DATA(np), *buffer.get());
+  } catch (const cuda::Failure& failure) {
+    cuda::raise_failure(failure);
+    return false;
+  }
+  if (array->loop_type == kDonated) return raise_donated(array);  // meanwhile
+  if (array->loop_type != kOnDevice) return true;
+  PyArray_CLEARFLAGS(np, NPY_ARRAY_WRITEABLE);
+  array->loop_type = -1;
+  array->c_contiguous = true;
+  PyArrayObject* shell = std::exchange(array->np, np);
+  host.release();
+  Py_DECREF(shell);
+  return true;
+}
+
+}  // namespace functrans

@@ -1,0 +1,326 @@
+// One call of a CudaProgram: leaves to buffers, outputs and arena, the steps, errors.
+#include "allocator.h"
+#include "cuda/device_program.h"
+#include "cuda/transfer.h"
+#include "inline_vector.h"
+
+#include <new>
+
+namespace functrans::cuda {
+namespace {
+
+PyArrayObject* ndarray(PyObject* np) { return reinterpret_cast<PyArrayObject*>(np); }
+
+// A block of the pool for the length of a call.
+class Arena {
+ public:
+  Arena(Device& device, std::size_t bytes)
+      : device_(device), block_(bytes == 0 ? nullptr : device.allocate(bytes)) {}
+  ~Arena() {
+    if (block_ != nullptr) device_.release(block_);
+  }
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  CUdeviceptr pointer() const { return block_ == nullptr ? 0 : block_->pointer; }
+
+ private:
+  Device& device_;
+  Block* block_;
+};
+
+void load(CudaProgram& program, Device& device) {
+  std::vector<std::size_t> first;  // kernel that brought each module
+  for (std::size_t i = 0; i < program.kernels.size(); ++i) {
+    Kernel& kernel = program.kernels[i];
+    CUmodule module = nullptr;
+    for (std::size_t k = 0; k < first.size() && module == nullptr; ++k) {
+      if (program.kernels[first[k]].image == kernel.image) module = program.modules[k];
+    }
+    try {
+      if (module == nullptr) {
+        check(driver.ModuleLoadData(&module, kernel.image.c_str()), "ModuleLoadData",
+              device.ordinal);
+        program.modules.push_back(module);
+        first.push_back(i);
+      }
+      FT_CU(ModuleGetFunction(&kernel.function, module, kernel.name.c_str()));
+      if (kernel.shared > (48u << 10)) {
+        FT_CU(FuncSetAttribute(kernel.function, kFuncMaxDynamicShared,
+                               static_cast<int>(kernel.shared)));
+      }
+    } catch (Failure& failure) {
+      failure.note = "kernel " + kernel.name + " of " + *program.label + ", " +
+                     std::to_string(kernel.shared) + " bytes of shared memory";
+      throw;
+    }
+  }
+}
+
+// Modules and constants, when the program runs first. Without the GIL.
+void prepare(CudaProgram& program, Device& device) {
+  std::lock_guard<std::mutex> lock(program.mutex);
+  if (program.loaded) return;
+  const Current current(device);
+  if (program.modules.empty()) load(program, device);
+  for (std::size_t i = program.constant_buffers.size(); i < program.constants.size(); ++i) {
+    PyArrayObject* np = ndarray(program.constants[i]);
+    BufferRef buffer = new_buffer(device, static_cast<std::size_t>(PyArray_NBYTES(np)));
+    if (buffer->bytes <= kDirectBytes) {
+      upload_small(*buffer.get(), PyArray_DATA(np));
+    } else {
+      upload_large(*buffer.get(), PyArray_DATA(np));
+      settle(*buffer.get());
+    }
+    program.constant_buffers.push_back(std::move(buffer));
+  }
+  program.loaded = true;
+}
+
+struct Call {
+  Call(CudaProgram& p, Device& d) : program(p), device(d) {}
+  bool gather(PyObject* const* leaves);
+  bool gather_one(std::size_t i, PyObject* leaf);
+  void make_outputs(PyObject* const* leaves);
+  bool take_inputs(PyObject* const* leaves);
+  void run_steps(std::size_t begin, std::size_t end);
+  bool run_host(const Step& step);
+  bool run();
+
+  CudaProgram& program;
+  Device& device;
+  std::vector<BufferRef> inputs;
+  std::vector<BufferRef> outputs;
+  std::vector<CUdeviceptr> bases;
+};
+
+bool raise_misfit(std::size_t index, const ArraySpec& spec, PyArrayObject* np) {
+  Ref shape(PyArray_IntTupleFromIntp(PyArray_NDIM(np), PyArray_DIMS(np)));
+  Ref expected(PyArray_IntTupleFromIntp(spec.ndim(), spec.dims.data()));
+  if (shape && expected) {
+    PyErr_Format(PyExc_TypeError, "input %zu of the program must have shape %R, not %R", index,
+                 expected.get(), shape.get());
+  }
+  return false;
+}
+
+bool Call::gather_one(std::size_t i, PyObject* leaf) {
+  const ArraySpec& spec = program.inputs[i];
+  if (is_exact_array(leaf)) {
+    ArrayObject* array = as_array(leaf);
+    if (array->loop_type == kDonated) return raise_donated(array);
+    PyArray_Descr* descr = PyArray_DESCR(array->np);
+    if (!spec.fits(array->np)) return raise_misfit(i, spec, array->np);
+    if (descr == spec.descr || PyArray_EquivTypes(descr, spec.descr)) {
+      inputs.push_back(buffer_on(leaf, device));
+      if (inputs.back().get() == nullptr) return false;
+      settle(*inputs.back().get());
+      return true;
+    }
+    if (!has_data(array)) return false;
+    leaf = reinterpret_cast<PyObject*>(array->np);
+  }
+  Py_INCREF(spec.descr);
+  Ref np(PyArray_FromAny(leaf, spec.descr, 0, 0,
+                         NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_FORCECAST |
+                             NPY_ARRAY_ENSUREARRAY,
+                         nullptr));
+  if (!np) return false;
+  if (!spec.fits(ndarray(np.get()))) return raise_misfit(i, spec, ndarray(np.get()));
+  inputs.push_back(upload(device, ndarray(np.get())));
+  settle(*inputs.back().get());
+  return true;
+}
+
+bool Call::gather(PyObject* const* leaves) {
+  inputs.reserve(program.inputs.size());
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    if (!gather_one(i, leaves[i])) return false;
+  }
+  return true;
+}
+
+std::size_t bytes_of(const ArraySpec& spec) {
+  return static_cast<std::size_t>(
+             PyArray_MultiplyList(spec.dims.data(), static_cast<int>(spec.dims.size()))) *
+         static_cast<std::size_t>(PyDataType_ELSIZE(spec.descr));
+}
+
+// Outputs that replace a donated input of which nobody else knows take its memory.
+void Call::make_outputs(PyObject* const* leaves) {
+  outputs.reserve(program.outputs.size());
+  for (const ArraySpec& spec : program.outputs) {
+    const std::size_t bytes = bytes_of(spec);
+    if (spec.alias >= 0 && program.donated[spec.alias]) {
+      DeviceBuffer* buffer = inputs[spec.alias].get();
+      const bool given = is_exact_array(leaves[spec.alias]) &&
+                         as_array(leaves[spec.alias])->buffer == buffer;
+      if (buffer->block != nullptr && buffer->bytes == bytes &&
+          buffer->references.load(std::memory_order_acquire) == (given ? 2 : 1)) {
+        outputs.push_back(BufferRef(retain(buffer)));
+        continue;
+      }
+    }
+    outputs.push_back(new_buffer(device, bytes));
+  }
+}
+
+// Before anything runs: what is written to is no other array's, also where the program fails.
+bool Call::take_inputs(PyObject* const* leaves) {
+  for (std::size_t i = 0; program.any_alias && i < program.outputs.size(); ++i) {
+    const npy_intp alias = program.outputs[i].alias;
+    if (alias < 0 || outputs[i].get() != inputs[alias].get()) continue;
+    if (!is_exact_array(leaves[alias])) continue;
+    const Ref taken(reinterpret_cast<PyObject*>(take_data(as_array(leaves[alias]))));
+    if (!taken) return false;
+  }
+  return true;
+}
+
+// Launches, fills and copies; without the GIL.
+void Call::run_steps(std::size_t begin, std::size_t end) {
+  std::lock_guard<std::mutex> lock(program.mutex);
+  const bool whole = begin == 0 && end == program.steps.size();
+  if (whole && end > 1 && program.graphs_allowed && !synchronous && program.calls++ > 0 &&
+      program.graphs.run(program.steps, program.kernels.data(), bases, device.compute)) {
+    ++program.replays;
+    return;
+  }
+  for (std::size_t i = begin; i < end; ++i) {
+    Step& step = program.steps[i];
+    try {
+      enqueue(step, program.kernels.data(), bases.data(), device.compute);
+      if (synchronous) check(driver.StreamSynchronize(device.compute), "StreamSynchronize");
+    } catch (Failure& failure) {
+      failure.device = device.ordinal;
+      if (step.kind == StepKind::launch) {
+        failure.note = "kernel " + program.kernels[step.kernel].name + " of " + *program.label;
+      }
+      throw;
+    }
+    program.launches += step.kind == StepKind::launch;
+  }
+}
+
+// Copies the inputs to the host, calls, and copies the results back; with the GIL.
+bool Call::run_host(const Step& step) {
+  const HostCall& host = program.hosts[step.host];
+  const std::size_t count = host.inputs.size();
+  std::vector<Ref> arrays;
+  std::vector<PyObject*> arguments;
+  std::vector<void*> buffers(count, nullptr);
+  for (std::size_t i = 0; i < count + host.outputs.size(); ++i) {
+    const ArraySpec& spec = i < count ? host.inputs[i] : host.outputs[i - count];
+    Py_INCREF(spec.descr);
+    arrays.emplace_back(reinterpret_cast<PyObject*>(
+        new_ndarray(spec.descr, spec.ndim(), spec.dims.data(), i >= count)));
+    if (!arrays.back()) return false;
+    if (i >= count) {
+      buffers.push_back(PyArray_DATA(ndarray(arrays.back().get())));
+      continue;
+    }
+    arguments.push_back(arrays.back().get());
+    const Unlocked unlocked;
+    read_now(device, PyArray_DATA(ndarray(arguments.back())), step.places[i].in(bases.data()),
+             bytes_of(spec));
+  }
+  if (!call_host_on(host, arguments.data(), buffers.data())) return false;
+  const Unlocked unlocked;
+  for (std::size_t i = 0; i < host.outputs.size(); ++i) {
+    write_now(device, step.places[count + i].in(bases.data()), buffers[count + i],
+              bytes_of(host.outputs[i]));
+  }
+  return true;
+}
+
+bool Call::run() {
+  for (std::size_t i = 0; i < program.steps.size();) {
+    if (program.steps[i].kind == StepKind::host) {
+      if (!run_host(program.steps[i])) return false;
+      ++i;
+      continue;
+    }
+    std::size_t end = i;
+    while (end < program.steps.size() && program.steps[end].kind != StepKind::host) ++end;
+    const Unlocked unlocked;
+    run_steps(i, end);
+    i = end;
+  }
+  return true;
+}
+
+bool run_checked(CudaProgram& program, PyObject* const* leaves, const std::vector<bool>* weak,
+                 PyObject** results) {
+  Device& device = get_device(program.ordinal);
+  device.run_deferred();
+  if (!program.loaded) {
+    const Unlocked unlocked;
+    prepare(program, device);
+  }
+  const Current current(device);
+  Call call(program, device);
+  if (!call.gather(leaves)) return false;
+  call.make_outputs(leaves);
+  {
+    const Arena arena(device, static_cast<std::size_t>(program.arena_bytes));
+    call.bases.reserve(program.scratch_base() + 1);
+    for (const BufferRef& one : call.inputs) call.bases.push_back(one->pointer);
+    for (const BufferRef& one : call.outputs) call.bases.push_back(one->pointer);
+    for (const BufferRef& one : program.constant_buffers) call.bases.push_back(one->pointer);
+    call.bases.push_back(arena.pointer());
+    call.bases.push_back(arena.pointer() + static_cast<CUdeviceptr>(program.scratch_offset));
+    // Whatever was given before a failure may be using the memory: it counts, too.
+    struct Advance {
+      Call& call;
+      ~Advance() {
+        const std::uint64_t position = call.device.timeline.advance();
+        for (const BufferRef& one : call.outputs) one->written = position;
+        call.device.log(call.program.label, position);
+      }
+    } advance{call};
+    for (std::size_t i = 0; program.any_alias && i < program.outputs.size(); ++i) {
+      const npy_intp alias = program.outputs[i].alias;
+      if (alias < 0 || call.outputs[i]->pointer == call.inputs[alias]->pointer) continue;
+      if (call.outputs[i]->bytes != call.inputs[alias]->bytes) {
+        PyErr_SetString(PyExc_SystemError,
+                        "a program's output has another size than the input it replaces");
+        return false;
+      }
+      if (call.outputs[i]->bytes == 0) continue;
+      FT_CU(MemcpyDtoDAsync(call.outputs[i]->pointer, call.inputs[alias]->pointer,
+                            call.outputs[i]->bytes, device.compute));
+    }
+    if (!call.take_inputs(leaves) || !call.run()) return false;
+  }
+  for (std::size_t i = 0; program.any_donated && i < program.inputs.size(); ++i) {
+    if (!program.donated[i] || !is_exact_array(leaves[i])) continue;
+    ArrayObject* array = as_array(leaves[i]);
+    if (array->loop_type == kDonated) continue;
+    const Ref taken(reinterpret_cast<PyObject*>(take_data(array)));
+    if (!taken) return false;
+  }
+  for (std::size_t i = 0; i < program.outputs.size(); ++i) {
+    const ArraySpec& spec = program.outputs[i];
+    results[i] = new_device_array(std::move(call.outputs[i]), spec.descr, spec.ndim(),
+                                  spec.dims.data(), weak != nullptr && (*weak)[i]);
+    if (results[i] != nullptr) continue;
+    while (i-- > 0) Py_CLEAR(results[i]);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool run_cuda_program(CudaProgram& program, PyObject* const* leaves, const std::vector<bool>* weak,
+                      PyObject** results) {
+  try {
+    return run_checked(program, leaves, weak, results);
+  } catch (const Failure& failure) {
+    raise_failure(failure);
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  }
+  return false;
+}
+
+}  // namespace functrans::cuda

@@ -1,0 +1,458 @@
+// The Python type CudaProgram: reading its description.
+#include "cuda/device_program.h"
+
+#include <structmember.h>
+
+#include <cstring>
+#include <new>
+
+namespace functrans::cuda {
+
+PyTypeObject* cuda_program_type = nullptr;
+
+namespace {
+
+constexpr std::int64_t kAlignment = 256;
+
+struct CudaProgramObject {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  CudaProgram* program;
+};
+
+template <typename Read>
+bool each(PyObject* sequence, Read read) {
+  Ref items(PySequence_Tuple(sequence));
+  if (!items) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+    if (!read(PyTuple_GET_ITEM(items.get(), i))) return false;
+  }
+  return true;
+}
+
+bool wrong(const char* what) {
+  if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "CudaProgram: %s", what);
+  return false;
+}
+
+// (name, image, shared, num_warps, arg_kinds, scratch_bytes)
+bool read_kernel(PyObject* object, CudaProgram& program) {
+  const char *name, *kinds;
+  PyObject* image;
+  int shared, warps;
+  long long scratch;
+  Ref tuple(PySequence_Tuple(object));
+  if (!tuple || !PyArg_ParseTuple(tuple.get(), "sOiisL:kernel", &name, &image, &shared, &warps,
+                                  &kinds, &scratch)) {
+    return false;
+  }
+  if (shared < 0 || warps < 1 || warps > 32 || scratch < 0) return wrong("a kernel's numbers");
+  if (std::strspn(kinds, "pilfd") != std::strlen(kinds)) {
+    return wrong("the kinds of arguments are letters out of 'pilfd'");
+  }
+  Kernel kernel;
+  kernel.name = name;
+  kernel.kinds = kinds;
+  kernel.shared = static_cast<unsigned>(shared);
+  kernel.threads = static_cast<unsigned>(warps) * 32;
+  kernel.scratch = scratch;
+  const char* text = nullptr;
+  Py_ssize_t size = 0;
+  if (PyBytes_Check(image)) {
+    text = PyBytes_AS_STRING(image);
+    size = PyBytes_GET_SIZE(image);
+  } else if (PyUnicode_Check(image)) {
+    text = PyUnicode_AsUTF8AndSize(image, &size);
+  }
+  if (text == nullptr) return wrong("a kernel's image is bytes, or text of PTX");
+  kernel.image.assign(text, static_cast<std::size_t>(size));
+  program.kernels.push_back(std::move(kernel));
+  return true;
+}
+
+// ("input" | "output" | "constant" | "arena", index, offset)
+bool read_place(PyObject* object, const CudaProgram& program, Place& place) {
+  const char* kind;
+  Py_ssize_t index;
+  long long offset;
+  Ref tuple(PySequence_Tuple(object));
+  if (!tuple || !PyArg_ParseTuple(tuple.get(), "snL:pointer", &kind, &index, &offset)) return false;
+  const auto at = static_cast<std::size_t>(index);
+  place.offset = offset;
+  std::size_t count = 0;
+  if (std::strcmp(kind, "input") == 0) {
+    place.base = at;
+    count = program.inputs.size();
+  } else if (std::strcmp(kind, "output") == 0) {
+    place.base = program.first_output() + at;
+    count = program.outputs.size();
+  } else if (std::strcmp(kind, "constant") == 0) {
+    place.base = program.first_constant() + at;
+    count = program.constants.size();
+  } else if (std::strcmp(kind, "arena") == 0) {
+    place.base = program.arena_base();
+    count = 1;
+  }
+  return (index >= 0 && at < count && offset >= 0) || wrong("a pointer to what is not there");
+}
+
+bool read_argument(PyObject* object, const CudaProgram& program, char kind, Step& step) {
+  std::uint64_t value = 0;
+  if (kind == 'p') {
+    PointerArgument argument{step.values.size(), {}};
+    if (!read_place(object, program, argument.place)) return false;
+    step.pointers.push_back(argument);
+  } else if (kind == 'i') {
+    const long number = PyLong_AsLong(object);
+    if (number != static_cast<std::int32_t>(number)) return wrong("an int32 out of range");
+    const auto narrow = static_cast<std::int32_t>(number);
+    std::memcpy(&value, &narrow, sizeof narrow);
+  } else if (kind == 'l') {
+    const long long number = PyLong_AsLongLong(object);
+    std::memcpy(&value, &number, sizeof number);
+  } else {
+    const double number = PyFloat_AsDouble(object);
+    const auto narrow = static_cast<float>(number);
+    if (kind == 'f') {
+      std::memcpy(&value, &narrow, sizeof narrow);
+    } else {
+      std::memcpy(&value, &number, sizeof number);
+    }
+  }
+  step.values.push_back(value);
+  return !PyErr_Occurred();
+}
+
+// (kernel, (x, y, z), arguments)
+bool read_launch(PyObject* rest, CudaProgram& program, Step& step) {
+  Py_ssize_t kernel;
+  PyObject* arguments;
+  if (!PyArg_ParseTuple(rest, "n(III)O:launch", &kernel, &step.grid[0], &step.grid[1],
+                        &step.grid[2], &arguments)) {
+    return false;
+  }
+  if (kernel < 0 || static_cast<std::size_t>(kernel) >= program.kernels.size()) {
+    return wrong("a launch of a kernel that is not there");
+  }
+  step.kernel = static_cast<std::size_t>(kernel);
+  const Kernel& launched = program.kernels[step.kernel];
+  for (unsigned extent : step.grid) {
+    if (extent == 0) return wrong("a launch over an empty grid");
+  }
+  std::size_t at = 0;
+  if (!each(arguments, [&](PyObject* item) {
+        if (at >= launched.kinds.size()) return wrong("a launch with too many arguments");
+        return read_argument(item, program, launched.kinds[at++], step);
+      })) {
+    return false;
+  }
+  if (at != launched.kinds.size()) return wrong("a launch with too few arguments");
+  // Triton's kernels end with two pointers: scratch memory and that of its profiler.
+  if (launched.scratch > 0) {
+    step.pointers.push_back({step.values.size(), {program.scratch_base(), 0}});
+    const std::int64_t bytes =
+        launched.scratch * step.grid[0] * static_cast<std::int64_t>(step.grid[1]) * step.grid[2];
+    program.arena_bytes = std::max(program.arena_bytes, program.scratch_offset + bytes);
+  }
+  step.values.insert(step.values.end(), 2, 0);
+  return true;
+}
+
+// (function, [(pointer, dtype, dims)], [(pointer, dtype, dims)])
+bool read_host_step(PyObject* rest, CudaProgram& program, Step& step) {
+  PyObject *function, *inputs, *outputs;
+  if (!PyArg_ParseTuple(rest, "OOO:host", &function, &inputs, &outputs)) return false;
+  Ref specs[2] = {Ref(PyList_New(0)), Ref(PyList_New(0))};
+  for (int k = 0; k < 2; ++k) {
+    const bool ok = specs[k] && each(k == 0 ? inputs : outputs, [&](PyObject* item) {
+      PyObject *pointer, *dtype, *dims;
+      Ref tuple(PySequence_Tuple(item));
+      if (!tuple || !PyArg_ParseTuple(tuple.get(), "OOO:operand", &pointer, &dtype, &dims)) {
+        return false;
+      }
+      step.places.emplace_back();
+      Ref spec(PyTuple_Pack(2, dtype, dims));
+      return spec && read_place(pointer, program, step.places.back()) &&
+             PyList_Append(specs[k].get(), spec.get()) == 0;
+    });
+    if (!ok) return false;
+  }
+  Ref host(PyTuple_Pack(3, function, specs[0].get(), specs[1].get()));
+  if (!host || !read_host_call(host.get(), program.hosts)) return false;
+  if (program.hosts.back().symbolic) return wrong("a host step of symbolic sizes");
+  step.host = program.hosts.size() - 1;
+  return true;
+}
+
+bool read_step(PyObject* object, CudaProgram& program) {
+  Ref tuple(PySequence_Tuple(object));
+  if (!tuple) return false;
+  if (PyTuple_GET_SIZE(tuple.get()) == 0) return wrong("an empty step");
+  const char* kind = PyUnicode_AsUTF8(PyTuple_GET_ITEM(tuple.get(), 0));
+  Ref rest(PyTuple_GetSlice(tuple.get(), 1, PyTuple_GET_SIZE(tuple.get())));
+  if (kind == nullptr || !rest) return false;
+  Step step;
+  if (std::strcmp(kind, "launch") == 0) {
+    if (!read_launch(rest.get(), program, step)) return false;
+  } else if (std::strcmp(kind, "fill") == 0) {
+    PyObject* target;
+    step.kind = StepKind::fill;
+    Py_ssize_t bytes;
+    if (!PyArg_ParseTuple(rest.get(), "Onb:fill", &target, &bytes, &step.value) ||
+        !read_place(target, program, step.target)) {
+      return false;
+    }
+    if (bytes < 0) return wrong("a fill of negative size");
+    step.bytes = static_cast<std::size_t>(bytes);
+  } else if (std::strcmp(kind, "copy") == 0) {
+    PyObject *target, *source;
+    step.kind = StepKind::copy;
+    Py_ssize_t bytes;
+    if (!PyArg_ParseTuple(rest.get(), "OOn:copy", &target, &source, &bytes) ||
+        !read_place(target, program, step.target) || !read_place(source, program, step.source)) {
+      return false;
+    }
+    if (bytes < 0) return wrong("a copy of negative size");
+    step.bytes = static_cast<std::size_t>(bytes);
+  } else if (std::strcmp(kind, "host") == 0) {
+    step.kind = StepKind::host;
+    if (!read_host_step(rest.get(), program, step)) return false;
+  } else {
+    return wrong("a step is a launch, fill, copy or host call");
+  }
+  const bool empty = (step.kind == StepKind::fill || step.kind == StepKind::copy) && !step.bytes;
+  if (!empty) program.steps.push_back(std::move(step));
+  return true;
+}
+
+bool read_constant(PyObject* object, CudaProgram& program) {
+  Ref array(PyArray_FromAny(object, nullptr, 0, 0,
+                            NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_ENSUREARRAY,
+                            nullptr));
+  if (!array) return false;
+  program.constants.push_back(array.release());
+  return true;
+}
+
+// Outputs are (dtype, dims) or (dtype, dims, alias).
+bool read_outputs(PyObject* sequence, CudaProgram& program) {
+  std::vector<bool> replaced(program.inputs.size());
+  return each(sequence, [&](PyObject* item) {
+    Ref tuple(PySequence_Tuple(item));
+    if (!tuple) return false;
+    const bool with_alias = PyTuple_GET_SIZE(tuple.get()) == 3;
+    Ref one(PyTuple_Pack(1, tuple.get()));
+    if (!one || !read_array_specs(one.get(), program.outputs, with_alias)) return false;
+    const ArraySpec& spec = program.outputs.back();
+    if (spec.symbolic()) return wrong("an output of symbolic sizes");
+    if (spec.alias < 0) return true;
+    program.any_alias = true;
+    const auto alias = static_cast<std::size_t>(spec.alias);
+    if (alias >= replaced.size() || replaced[alias]) return wrong("an output's alias");
+    replaced[alias] = true;
+    return true;
+  });
+}
+
+bool read_donated(PyObject* object, CudaProgram& program) {
+  const Py_ssize_t input = PyNumber_AsSsize_t(object, PyExc_OverflowError);
+  if (input == -1 && PyErr_Occurred()) return false;
+  if (input < 0 || static_cast<std::size_t>(input) >= program.inputs.size()) {
+    return wrong("a donated input that is not there");
+  }
+  program.donated[static_cast<std::size_t>(input)] = true;
+  program.any_donated = true;
+  return true;
+}
+
+PyObject* new_checked(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"kernels",     "steps",  "inputs",  "outputs", "constants",
+                                   "arena_bytes", "device", "donated", "name",    "graphs",
+                                   nullptr};
+  Ref none(PyTuple_New(0));
+  if (!none) return nullptr;
+  PyObject *kernels, *steps, *inputs, *outputs, *constants, *donated = none.get();
+  long long arena_bytes;
+  int device = 0;
+  const char* name = "a program";
+  int graphs = 1;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOL|iOsp:CudaProgram",
+                                   const_cast<char**>(keywords), &kernels, &steps, &inputs,
+                                   &outputs, &constants, &arena_bytes, &device, &donated, &name,
+                                   &graphs)) {
+    return nullptr;
+  }
+  Ref object(type->tp_alloc(type, 0));
+  if (!object) return nullptr;
+  auto* self = reinterpret_cast<CudaProgramObject*>(object.get());
+  self->program = new CudaProgram();
+  CudaProgram& program = *self->program;
+  if (arena_bytes < 0) {
+    wrong("arena_bytes is negative");
+    return nullptr;
+  }
+  program.scratch_offset = (arena_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  program.arena_bytes = arena_bytes;
+  program.ordinal = device;
+  program.label = std::make_shared<const std::string>(name);
+  const auto with = [&program](auto read) {
+    return [&program, read](PyObject* item) { return read(item, program); };
+  };
+  if (!each(kernels, with(read_kernel)) || !read_array_specs(inputs, program.inputs, false)) {
+    return nullptr;
+  }
+  for (const ArraySpec& spec : program.inputs) {
+    if (spec.symbolic()) {
+      wrong("an input of symbolic sizes");
+      return nullptr;
+    }
+  }
+  program.donated.resize(program.inputs.size());
+  if (!read_outputs(outputs, program) || !each(constants, with(read_constant)) ||
+      !each(steps, with(read_step)) || !each(donated, with(read_donated))) {
+    return nullptr;
+  }
+  for (Step& step : program.steps) {  // they lie where they stay
+    for (std::uint64_t& value : step.values) step.parameters.push_back(&value);
+  }
+  program.graphs_allowed = graphs != 0 && program.hosts.empty();
+  return object.release();
+}
+
+PyObject* program_call(PyObject* self, PyObject* const* args, std::size_t nargsf,
+                       PyObject* kwnames) {
+  if (PyVectorcall_NARGS(nargsf) != 1 || (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0)) {
+    PyErr_SetString(PyExc_TypeError, "a program takes one list of leaves");
+    return nullptr;
+  }
+  CudaProgram& program = as_cuda_program(self);
+  Ref held = Ref::borrow(self);
+  Ref leaves(PySequence_Tuple(args[0]));
+  if (!leaves) return nullptr;
+  if (static_cast<std::size_t>(PyTuple_GET_SIZE(leaves.get())) != program.inputs.size()) {
+    PyErr_Format(PyExc_TypeError, "the program has %zu inputs, got %zd", program.inputs.size(),
+                 PyTuple_GET_SIZE(leaves.get()));
+    return nullptr;
+  }
+  Ref list(PyList_New(static_cast<Py_ssize_t>(program.outputs.size())));
+  if (!list) return nullptr;
+  PyObject** results = PySequence_Fast_ITEMS(list.get());
+  if (!run_cuda_program(program, PySequence_Fast_ITEMS(leaves.get()), nullptr, results)) {
+    return nullptr;
+  }
+  return list.release();
+}
+
+PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  try {
+    PyObject* object = new_checked(type, args, kwargs);
+    if (object != nullptr) reinterpret_cast<CudaProgramObject*>(object)->vectorcall = program_call;
+    return object;
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  }
+}
+
+int program_traverse(PyObject* object, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(object));
+  const auto* program = reinterpret_cast<CudaProgramObject*>(object)->program;
+  if (program == nullptr) return 0;
+  for (const HostCall& host : program->hosts) Py_VISIT(host.callable);
+  return 0;
+}
+
+int program_clear(PyObject* object) {
+  auto* program = reinterpret_cast<CudaProgramObject*>(object)->program;
+  if (program == nullptr) return 0;
+  for (HostCall& host : program->hosts) Py_XSETREF(host.callable, Py_NewRef(Py_None));
+  return 0;
+}
+
+void program_dealloc(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject_GC_UnTrack(object);
+  delete reinterpret_cast<CudaProgramObject*>(object)->program;
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+
+PyObject* program_stats(PyObject* object, void*) {
+  CudaProgram& program = *reinterpret_cast<CudaProgramObject*>(object)->program;
+  std::uint64_t launches, replays, built, patched;
+  {
+    const Unlocked unlocked;
+    std::lock_guard<std::mutex> lock(program.mutex);
+    launches = program.launches;
+    replays = program.replays;
+    built = program.graphs.built();
+    patched = program.graphs.patched();
+  }
+  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:L}", "launches", launches, "replays", replays,
+                       "graphs_built", built, "graphs_changed", patched, "arena_bytes",
+                       static_cast<long long>(program.arena_bytes));
+}
+
+PyGetSetDef program_getset[] = {
+    {"stats", program_stats, nullptr, "How often kernels and graphs were launched.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyMemberDef program_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(CudaProgramObject, vectorcall), READONLY,
+     nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+template <typename Function>
+PyType_Slot slot(int id, Function function) {
+  return {id, reinterpret_cast<void*>(function)};
+}
+
+void drop(std::vector<ArraySpec>& specs) {
+  for (ArraySpec& spec : specs) Py_XDECREF(spec.descr);
+}
+
+}  // namespace
+
+CudaProgram& as_cuda_program(PyObject* object) {
+  return *reinterpret_cast<CudaProgramObject*>(object)->program;
+}
+
+CudaProgram::~CudaProgram() {
+  Device* device = modules.empty() ? nullptr : used_device(ordinal);
+  if (device != nullptr) {
+    const Unlocked unlocked;
+    try {
+      const Current current(*device);
+      device->synchronize();  // what runs from the modules
+      graphs.clear();
+      for (CUmodule module : modules) driver.ModuleUnload(module);
+    } catch (const Failure&) {
+      // the device is lost, and its modules with it
+    }
+  }
+  drop(inputs);
+  drop(outputs);
+  for (PyObject* constant : constants) Py_DECREF(constant);
+  for (HostCall& host : hosts) {
+    Py_XDECREF(host.callable);
+    drop(host.inputs);
+    drop(host.outputs);
+  }
+}
+
+bool init_program(PyObject* module) {
+  PyType_Slot slots[] = {slot(Py_tp_new, program_new),
+                         slot(Py_tp_dealloc, program_dealloc),
+                         slot(Py_tp_traverse, program_traverse),
+                         slot(Py_tp_clear, program_clear),
+                         slot(Py_tp_call, PyVectorcall_Call),
+                         {Py_tp_getset, program_getset},
+                         slot(Py_tp_members, program_members),
+                         {0, nullptr}};
+  PyType_Spec spec = {"functrans._runtime.CudaProgram", sizeof(CudaProgramObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+  cuda_program_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return cuda_program_type != nullptr &&
+         PyModule_AddObjectRef(module, "CudaProgram",
+                               reinterpret_cast<PyObject*>(cuda_program_type)) == 0;
+}
+
+}  // namespace functrans::cuda

@@ -1,0 +1,71 @@
+// The steps of a CudaProgram and how one is given to a stream.
+#pragma once
+
+#include "cuda/driver_api.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace functrans::cuda {
+
+struct Kernel {
+  std::string name;
+  std::string image;  // a cubin, or PTX text
+  std::string kinds;  // of the arguments: p pointer, i int32, l int64, f float32, d float64
+  unsigned shared = 0;
+  unsigned threads = 0;
+  std::int64_t scratch = 0;  // bytes of global memory for each program of the grid
+  CUfunction function = nullptr;
+};
+
+// A place in one of the call's buffers.
+struct Place {
+  std::size_t base = 0;
+  std::int64_t offset = 0;
+  CUdeviceptr in(const CUdeviceptr* bases) const {
+    return bases[base] + static_cast<CUdeviceptr>(offset);
+  }
+};
+
+struct PointerArgument {
+  std::size_t argument;
+  Place place;
+};
+
+enum class StepKind { launch, fill, copy, host };
+
+struct Step {
+  StepKind kind = StepKind::launch;
+  // launch
+  std::size_t kernel = 0;
+  std::array<unsigned, 3> grid{};
+  std::vector<std::uint64_t> values;  // of the arguments, eight bytes each
+  std::vector<void*> parameters;      // point to the values
+  std::vector<PointerArgument> pointers;
+  // fill and copy
+  Place target, source;
+  std::size_t bytes = 0;
+  unsigned char value = 0;
+  // host
+  std::size_t host = 0;
+  std::vector<Place> places;  // of its inputs, then of its outputs
+
+  // Puts the addresses of a call into the values.
+  void bind(const CUdeviceptr* bases) {
+    for (const PointerArgument& one : pointers) values[one.argument] = one.place.in(bases);
+  }
+  // Whether an address that the step uses differs.
+  bool differs(const CUdeviceptr* a, const CUdeviceptr* b) const;
+};
+
+KernelNodeParams kernel_node(const Step& step, const Kernel& kernel);
+MemsetNodeParams memset_node(const Step& step, const CUdeviceptr* bases);
+MemcpyParams memcpy_node(const Step& step, const CUdeviceptr* bases);
+
+// Gives a launch, fill or copy to a stream; throws Failure.
+void enqueue(Step& step, const Kernel* kernels, const CUdeviceptr* bases, CUstream stream);
+
+}  // namespace functrans::cuda
