@@ -25,6 +25,7 @@ import numpy as np
 import pytest
 
 from functrans.lowering.triton.templates import attention as attention_template
+from functrans.lowering.triton.templates import convolution as convolution_template
 from functrans.lowering.triton.templates.attention import Attention, Heads
 from functrans.lowering.triton.templates.attention_gradient import (
     Gradient,
@@ -32,6 +33,7 @@ from functrans.lowering.triton.templates.attention_gradient import (
     dk_dv_configs,
     dq_configs,
 )
+from functrans.lowering.triton.templates.convolution import Convolution, Filter, Image
 from functrans.lowering.triton.templates.kernel import Epilogue, Kernel, pointer
 from functrans.lowering.triton.templates.matmul import (
     Config,
@@ -369,3 +371,77 @@ def test_attention_compiles(compile_kernel: Run, p: Attention, wgmma: bool) -> N
         assert used["shared"] <= 227 * 1024
         assert used["REG"] * 32 * used["warps"] <= 65536
     assert (used["wgmma"] > 0) == wgmma
+
+
+def image(x: NDArray) -> Image:
+    """Strides of an image (group, batch, feature, *space)."""
+    group, batch, feature, *space = (s // x.itemsize for s in x.strides)
+    return Image(NAMES[x.dtype], group, batch, feature, tuple(space))
+
+
+def convolve(x: NDArray, w: NDArray, p: Convolution) -> NDArray:
+    """The sum over taps, of places that are there, in float64: (group, batch, feature, *space)."""
+    out = np.zeros((p.groups, p.batch, p.out_features, *p.out_size))
+    for tap in np.ndindex(*p.window):
+        for place in np.ndindex(*p.out_size):
+            at = [o * s - low + t * d for o, s, low, t, d in zip(
+                place, p.stride, p.pad_low, tap, p.window_dilation)]
+            if all(a % d == 0 and 0 <= a // d < n for a, d, n in zip(
+                    at, p.in_dilation, p.in_size)):
+                pixel = x[(..., *[a // d for a, d in zip(at, p.in_dilation)])]
+                taps = w[(..., *tap)]
+                out[(..., *place)] += np.einsum("gbi,goi->gbo", pixel.astype(np.float64), taps)
+    return out
+
+
+def stored_in_order(x: NDArray, axes: tuple[int, ...]) -> NDArray:
+    """The same array, whose axes follow each other in memory in another order."""
+    return np.ascontiguousarray(x.transpose(axes)).transpose(np.argsort(axes))
+
+
+CHANNELS_LAST, BATCH_LAST, FIRST = (1, 3, 4, 0, 2), (2, 3, 4, 0, 1), (0, 1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("splits", [1, 3])
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("order, groups, stride, low, dilation, window_dilation", [
+    (CHANNELS_LAST, 1, (1, 1), (1, 1), (1, 1), (1, 1)),
+    (CHANNELS_LAST, 2, (2, 1), (2, 0), (1, 1), (1, 2)),
+    (CHANNELS_LAST, 1, (1, 1), (2, 1), (2, 3), (1, 1)),  # the gradient of the image
+    (FIRST, 2, (2, 1), (1, 1), (2, 1), (1, 1)),
+    (BATCH_LAST, 1, (1, 1), (1, 1), (1, 1), (2, 1)),     # that of the filter
+])
+def test_convolution(interpret: Run, order: tuple[int, ...], groups: int, stride: tuple[int, ...],
+                     low: tuple[int, ...], dilation: tuple[int, ...],
+                     window_dilation: tuple[int, ...], flat: bool, splits: int) -> None:
+    batch, features, outs, size, window, out_size = 3, 5, 7, (6, 5), (3, 2), (5, 6)
+    x = stored_in_order(normal(0, groups, batch, features, *size), order)
+    w = stored_in_order(normal(1, groups, outs, features, *window), BATCH_LAST)
+    out = stored_in_order(np.full((groups, batch, outs, *out_size), np.nan, np.float32), order)
+    like_x, like_w, like_out = image(x), image(w), image(out)
+    bias = normal(2, outs)
+    p = Convolution(batch, features, outs, size, window, out_size, stride, low, like_x,
+                    Filter("fp32", like_w.group, like_w.batch, like_w.feature, like_w.space),
+                    like_out, dilation, window_dilation, groups, epilogue=Epilogue(
+                        ("acc = acc + tl.load(bias + cols, mask=inside)",),
+                        (pointer("bias", "fp32"),)))
+    config = convolution_template.Config(16, 16, 16, 4, 2, splits=splits, flat=flat)
+    tensors = {"x": x.base, "w": w.base, "out": out.base, "bias": bias}
+    if order == FIRST:
+        tensors |= {"x": x, "out": out}
+    memory = interpret(convolution_template.kernels(p, config), tensors)
+    found = memory["out"].transpose(np.argsort(order))
+    expected = convolve(x, w, p) + bias[:, None, None]
+    np.testing.assert_allclose(found, expected, atol=2e-5)
+
+
+def test_convolution_compiles(compile_kernel: Run) -> None:
+    batch, size, features = 8, 28, 128
+    x = Image("bf16", 0, size * size * features, 1, (size * features, features))
+    w = Filter("bf16", 0, 1, features, (3 * features * features, features * features))
+    p = Convolution(batch, features, features, (size, size), (3, 3), (size, size), (1, 1), (1, 1),
+                    x, w, x)
+    (kernel,) = convolution_template.kernels(p, convolution_template.configs(p)[0])
+    used = compile_kernel(kernel)
+    assert used["STACK"] == used["LOCAL"] == 0
+    assert used["wgmma"]

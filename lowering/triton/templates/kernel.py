@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["BYTES", "INT_MAX", "TYPES", "Argument", "Epilogue", "Expression", "Kernel", "expand",
+__all__ = ["BYTES", "INT_MAX", "PLAIN", "TYPES", "Argument", "Epilogue", "Expression", "Kernel", "expand",
            "integer", "pointer", "power_of_two"]
 
 # Triton's names of element types
@@ -86,6 +87,9 @@ class Epilogue:
     result: str | None = "acc"
 
 
+PLAIN = Epilogue(())
+
+
 def power_of_two(n: int, least: int = 16) -> int:
     """The least power of two that is n or more."""
     return max(least, 1 << max(n - 1, 0).bit_length())
@@ -100,7 +104,9 @@ class _Expansion(ast.NodeTransformer):
         self.blocks = {name: "\n".join(lines) for name, lines in blocks.items()}
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.constants.get(node.id, node)
+        if node.id not in self.constants:
+            return node
+        return self.visit(copy.deepcopy(self.constants[node.id]))  # type: ignore[no-any-return]
 
     def visit_If(self, node: ast.If) -> ast.stmt | list[ast.stmt]:
         test = self.visit(node.test)

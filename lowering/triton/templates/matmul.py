@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functrans.lowering.triton.templates.kernel import (
     BYTES,
     INT_MAX,
+    PLAIN,
     TYPES,
     Argument,
     Epilogue,
@@ -23,7 +24,6 @@ from functrans.lowering.triton.templates.kernel import (
 __all__ = ["Config", "Matmul", "Operand", "configs", "kernels"]
 
 SHARED_BYTES = 227 * 1024
-PLAIN = Epilogue(())
 
 
 @dataclass(frozen=True)
