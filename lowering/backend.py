@@ -58,7 +58,7 @@ def register_backend(backend: Backend) -> None:
     _backends[backend.name] = backend
 
 
-BUILT_IN = ("c", "reference")
+BUILT_IN = ("c", "reference", "triton")
 
 
 def _built_in(name: str) -> Backend:
@@ -67,6 +67,10 @@ def _built_in(name: str) -> Backend:
         from functrans.lowering.c.backend import CBackend  # noqa: PLC0415
 
         return CBackend()
+    if name == "triton":
+        from functrans.lowering.triton.backend import TritonBackend  # noqa: PLC0415
+
+        return TritonBackend()
     from functrans.lowering.reference import ReferenceBackend  # noqa: PLC0415
 
     return ReferenceBackend()

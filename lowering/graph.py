@@ -30,7 +30,10 @@ from functrans.lowering.rules import (
     window,
 )
 
-__all__ = ["Graph", "graph_of"]
+__all__ = ["CALLS", "Graph", "graph_of"]
+
+CALLS: Mapping[str, calls.CallRule] = {**calls.RULES, **linalg.RULES}
+"""What the CPU computes by calls: of its library, and of bodies."""
 
 RULES: Mapping[str, elementwise.Rule] = {
     **elementwise.RULES, **movement.RULES, **reduce.RULES, **indexing.RULES,
@@ -61,8 +64,14 @@ def stored(aval: ShapedArray, source: Any = None) -> Stored:
     return Stored(aval.shape, memory_dtype(aval.dtype), (), source)
 
 
-def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None) -> Graph:
-    """The tensors and calls of a jaxpr without constants."""
+def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
+             rules: Mapping[str, calls.CallRule] = CALLS,
+             hosted: frozenset[str] = frozenset()) -> Graph:
+    """The tensors and calls of a jaxpr without constants.
+
+    `rules` are of the primitives that are calls; those without any rule go to the host, and those
+    that are `hosted`.
+    """
     assert not jaxpr.constvars
     if inputs is None:
         inputs = [stored(v.aval) for v in jaxpr.invars]
@@ -78,24 +87,24 @@ def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None) -> Graph:
             outs: Sequence[Tensor] = [stored(eqn.outvars[0].aval)]
             graph.constants.append((outs[0], value))  # type: ignore[arg-type]
         else:
-            outs = _lowered(graph, eqn, [read(a) for a in eqn.invars])
+            outs = _lowered(graph, eqn, [read(a) for a in eqn.invars], rules, hosted)
         env.update(zip(eqn.outvars, outs, strict=True))
     graph.outputs = [read(a) for a in jaxpr.outvars]
     return graph
 
 
-def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor]) -> Sequence[Tensor]:
+def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
+             rules: Mapping[str, calls.CallRule], hosted: frozenset[str]) -> Sequence[Tensor]:
     name = eqn.primitive.name
     known = all(dtype_name(a.aval.dtype) for a in (*eqn.invars, *eqn.outvars))
-    if known and name in RULES:
+    if known and name in RULES and name not in hosted:
         outs = RULES[name](eqn, operands)
         if outs is not None:
             for out in outs:
                 graph.add(out)
             return outs
-    call = calls.RULES[name](eqn, operands) if known and name in calls.RULES else None
-    if name in linalg.RULES:
-        call = linalg.RULES[name](eqn, operands)
+    # rules of linear algebra look at the dtypes themselves
+    call = rules[name](eqn, operands) if name in rules and (known or name in linalg.RULES) else None
     if isinstance(call, Tensor):
         graph.add(call)
         return [call]

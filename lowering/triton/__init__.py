@@ -1,0 +1,1 @@
+"""Triton kernels for GPUs: the same schedule as in C, written for blocks of threads."""

@@ -1,0 +1,83 @@
+"""The GPU backend: a jaxpr becomes Triton kernels.
+
+Where there is no GPU, Triton's interpreter runs them on NumPy arrays: slow, and good for tests. A
+program with a part that is not written in Triton yet runs on the CPU backend as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from functrans import _runtime
+from functrans.core.dims import Size
+from functrans.core.errors import BackendError
+from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.analysis import cost_of, memory_of
+from functrans.lowering.c.backend import CBackend
+from functrans.lowering.passes.networks.decide import Decision
+from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.triton.device import device_program
+from functrans.lowering.triton.expressions import UnsupportedKernel
+from functrans.lowering.triton.interpret import InterpretedProgram
+from functrans.lowering.triton.program import write_program
+from functrans.lowering.triton.spec import Program
+
+if TYPE_CHECKING:
+    from functrans.lowering.backend import Executable
+
+__all__ = ["TritonBackend", "TritonExecutable"]
+
+
+class TritonExecutable:
+    """A program of Triton kernels: on a GPU, or interpreted where there is none."""
+
+    def __init__(self, simplified: Jaxpr, program: Program, decisions: list[Decision]) -> None:
+        self.simplified = simplified
+        self.program = program
+        self.decisions = decisions
+        self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]]
+        if _runtime.cuda_open():
+            major, minor = _runtime.cuda_devices()[0][1:3]
+            self.run = device_program(program, 0, 10 * major + minor)
+        else:
+            self.run = InterpretedProgram(program)
+
+    def as_text(self) -> str:
+        """The simplified jaxpr, what was materialised and fused and why, and the Triton source."""
+        return "\n".join([str(self.simplified), "", *map(str, self.decisions), "",
+                          *self.program.notes, "", *self.program.sources])
+
+    def cost_analysis(self) -> dict[str, Size]:
+        return cost_of(self.simplified)
+
+    def memory_analysis(self) -> dict[str, Size]:
+        known = memory_of(self.simplified)
+        args, outs = known["arguments"], known["outputs"]
+        temporaries = self.program.arena_bytes
+        return {"arguments": args, "outputs": outs, "temporaries": temporaries,
+                "peak": args + outs + temporaries}
+
+
+class TritonBackend:
+    """Compiles to Triton kernels."""
+
+    name = "triton"
+
+    def __init__(self) -> None:
+        self._cpu = CBackend()
+
+    def compile(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
+                require_inplace: bool = False) -> Executable:
+        if require_inplace:
+            raise BackendError("the Triton backend updates nothing in place.",
+                               fix='with ft.config.use_backend("c"): ...')
+        decisions: list[Decision] = []
+        simplified = simplify(jaxpr, decisions=decisions)
+        try:
+            program = write_program(simplified)
+        except UnsupportedKernel:
+            return self._cpu.compile(jaxpr, donated, require_inplace)
+        return TritonExecutable(simplified, program, decisions)

@@ -1,0 +1,244 @@
+"""Functions that Triton's language does not have, or not at full precision: CUDA's libdevice.
+
+Kernels call them as `fm.name`; under the interpreter `host_math` stands in.
+"""
+
+# types are Triton's: functions here are compiled for the device
+import triton
+import triton.language as tl
+from triton.language.extra.cuda import libdevice
+
+
+@triton.jit
+def exp(x):
+    return libdevice.exp(x)
+
+
+@triton.jit
+def exp2(x):
+    return libdevice.exp2(x)
+
+
+@triton.jit
+def expm1(x):
+    return libdevice.expm1(x)
+
+
+@triton.jit
+def log(x):
+    return libdevice.log(x)
+
+
+@triton.jit
+def log1p(x):
+    return libdevice.log1p(x)
+
+
+@triton.jit
+def sin(x):
+    return libdevice.sin(x)
+
+
+@triton.jit
+def cos(x):
+    return libdevice.cos(x)
+
+
+@triton.jit
+def tan(x):
+    return libdevice.tan(x)
+
+
+@triton.jit
+def asin(x):
+    return libdevice.asin(x)
+
+
+@triton.jit
+def acos(x):
+    return libdevice.acos(x)
+
+
+@triton.jit
+def atan(x):
+    return libdevice.atan(x)
+
+
+@triton.jit
+def atan2(x, y):
+    return libdevice.atan2(x, y)
+
+
+@triton.jit
+def sinh(x):
+    return libdevice.sinh(x)
+
+
+@triton.jit
+def cosh(x):
+    return libdevice.cosh(x)
+
+
+@triton.jit
+def tanh(x):
+    return libdevice.tanh(x)
+
+
+@triton.jit
+def asinh(x):
+    return libdevice.asinh(x)
+
+
+@triton.jit
+def acosh(x):
+    return libdevice.acosh(x)
+
+
+@triton.jit
+def atanh(x):
+    return libdevice.atanh(x)
+
+
+@triton.jit
+def cbrt(x):
+    return libdevice.cbrt(x)
+
+
+@triton.jit
+def erf(x):
+    return libdevice.erf(x)
+
+
+@triton.jit
+def erfc(x):
+    return libdevice.erfc(x)
+
+
+@triton.jit
+def erfinv(x):
+    return libdevice.erfinv(x)
+
+
+@triton.jit
+def lgamma(x):
+    return libdevice.lgamma(x)
+
+
+@triton.jit
+def pow(x, y):
+    return libdevice.pow(x, y)
+
+
+@triton.jit
+def floor(x):
+    return libdevice.floor(x)
+
+
+@triton.jit
+def ceil(x):
+    return libdevice.ceil(x)
+
+
+@triton.jit
+def trunc(x):
+    return libdevice.trunc(x)
+
+
+@triton.jit
+def rint(x):
+    return libdevice.rint(x)
+
+
+@triton.jit
+def nextafter(x, y):
+    return libdevice.nextafter(x, y)
+
+
+@triton.jit
+def fmod(x, y):
+    return libdevice.fmod(x, y)
+
+
+@triton.jit
+def sqrt(x):
+    return libdevice.sqrt(x)
+
+
+@triton.jit
+def rsqrt(x):
+    return libdevice.rsqrt(x)
+
+
+@triton.jit
+def logistic(x):
+    return 1.0 / (1.0 + libdevice.exp(-x))
+
+
+@triton.jit
+def sign(x):
+    one = tl.where(x > 0, 1, tl.where(x < 0, -1, 0)).to(x.dtype)
+    return tl.where(x == x, tl.where(x == 0, x, one), x)
+
+
+@triton.jit
+def int_div(x, y):
+    safe = tl.where(y == 0, 1, y).to(y.dtype)
+    return tl.where(y == 0, -1, x // safe).to(x.dtype)
+
+
+@triton.jit
+def int_rem(x, y):
+    safe = tl.where(y == 0, 1, y).to(y.dtype)
+    return tl.where(y == 0, x, x % safe).to(x.dtype)
+
+
+@triton.jit
+def saturate(x, low: tl.constexpr, high: tl.constexpr, above: tl.constexpr):
+    """Numbers as they fit an integer type; cvt.rzi saturates, which a comparison makes sure of."""
+    x = tl.where(x == x, x, 0.0)
+    return tl.where(x >= above, high * 1.0, tl.where(x <= low * 1.0, low * 1.0, x))
+
+
+@triton.jit
+def population_count(x, bits: tl.constexpr):
+    if bits == 64:
+        count = libdevice.popc(x.to(tl.int64))
+    elif bits == 32:
+        count = libdevice.popc(x.to(tl.int32))
+    else:  # not the copies of the sign
+        count = libdevice.popc(x.to(tl.int32) & ((1 << bits) - 1))
+    return count.to(x.dtype)
+
+
+@triton.jit
+def clz(x, bits: tl.constexpr):
+    if bits == 64:
+        count = libdevice.clz(x.to(tl.int64))
+    elif bits == 32:
+        count = libdevice.clz(x.to(tl.int32))
+    else:
+        count = libdevice.clz(x.to(tl.int32) & ((1 << bits) - 1)) - (32 - bits)
+    return count.to(x.dtype)
+
+
+@triton.jit
+def digamma(x):
+    """Upwards by the recurrence to where the asymptotic series holds, from the mirror image where x
+    is negative (Abramowitz and Stegun 6.3.5, 6.3.7, 6.3.18)."""
+    y = tl.where(x <= 0, 1 - x, x)
+    below = y * 0
+    for _ in tl.static_range(10):
+        below = below + tl.where(y < 10, 1 / y, 0)
+        y = tl.where(y < 10, y + 1, y)
+    z = 1 / (y * y)
+    series = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z * (1 / 132 - z * (
+        691 / 32760 - z / 12))))))
+    result = libdevice.log(y) - 0.5 / y - series - below
+    pole = (x <= 0) & (libdevice.floor(x) == x)
+    mirrored = result - 3.141592653589793 / libdevice.tan(3.141592653589793 * x)
+    return tl.where(pole, float("nan"), tl.where(x <= 0, mirrored, result)).to(x.dtype)
+
+
+@triton.jit
+def bfloat16(x):
+    return x.to(tl.bfloat16)

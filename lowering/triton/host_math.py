@@ -1,0 +1,100 @@
+"""The functions of `device_math` under the interpreter: NumPy on the arrays behind its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from triton import language as tl
+from triton.runtime.interpreter import TensorHandle
+
+from functrans import _runtime
+
+
+def _like(data: Any, x: Any) -> Any:
+    return tl.tensor(TensorHandle(np.asarray(data, x.handle.data.dtype), x.handle.dtype), x.type)
+
+
+def _function(f: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        widest = max(args, key=lambda a: a.handle.data.size)
+        with np.errstate(all="ignore"):
+            return _like(f(*[a.handle.data for a in args]), widest)
+    return call
+
+
+exp, exp2, expm1, log, log1p = map(_function, (np.exp, np.exp2, np.expm1, np.log, np.log1p))
+sin, cos, tan = map(_function, (np.sin, np.cos, np.tan))
+asin, acos, atan, atan2 = map(_function, (np.arcsin, np.arccos, np.arctan, np.arctan2))
+sinh, cosh, tanh = map(_function, (np.sinh, np.cosh, np.tanh))
+asinh, acosh, atanh = map(_function, (np.arcsinh, np.arccosh, np.arctanh))
+cbrt, floor, ceil, trunc, rint = map(_function, (np.cbrt, np.floor, np.ceil, np.trunc, np.rint))
+nextafter, fmod = map(_function, (np.nextafter, np.fmod))
+sqrt = _function(np.sqrt)
+rsqrt = _function(lambda x: 1 / np.sqrt(x))
+logistic = _function(lambda x: 1 / (1 + np.exp(-x)))
+pow = _function(np.power)
+sign = _function(lambda x: np.sign(x))
+erf, erfc, erfinv = map(_function, (_runtime.erf, _runtime.erfc, _runtime.erf_inv))
+lgamma, digamma = map(_function, (_runtime.lgamma, _runtime.digamma))
+
+
+def int_div(x: Any, y: Any) -> Any:
+    return _function(_divided)(x, y)
+
+
+def int_rem(x: Any, y: Any) -> Any:
+    return _function(lambda a, b: a - _divided(a, b) * b)(x, y)
+
+
+def _divided(a: Any, b: Any) -> Any:
+    """Towards zero; -1 by zero, and what wraps around as it does."""
+    safe = np.where(b == 0, 1, b)
+    quotient = a // safe
+    below = (a % safe != 0) & ((a < 0) != (safe < 0))
+    return np.where(b == 0, np.array(-1).astype(a.dtype), quotient + below.astype(a.dtype))
+
+
+def saturate(x: Any, low: Any, high: Any, above: Any) -> Any:
+    """Numbers as they fit an integer type, without a fraction; NaN is 0."""
+    data = np.trunc(x.handle.data)
+    data = np.where(np.isnan(data), 0, np.clip(data, low, high))
+    return _Whole(data, low, high, above)
+
+
+class _Whole:
+    """Numbers on the way to an integer type that a float may not tell apart at its ends."""
+
+    def __init__(self, data: Any, low: int, high: int, above: float) -> None:
+        self.data, self.low, self.high, self.above = data, low, high, above
+
+    def to(self, dtype: Any) -> Any:
+        limits = np.dtype(f"{'u' if self.low == 0 else ''}int{dtype.primitive_bitwidth}")
+        inside = np.where(self.data >= self.above, 0, self.data).astype(limits)
+        data = np.where(self.data >= self.above, np.array(self.high, limits), inside)
+        type_ = tl.block_type(dtype, list(data.shape)) if data.shape != (1,) else dtype
+        return tl.tensor(TensorHandle(data, dtype), type_)
+
+
+def population_count(x: Any, bits: Any) -> Any:
+    return _function(np.bitwise_count)(x)
+
+
+def clz(x: Any, bits: Any) -> Any:
+    def count(data: Any) -> Any:
+        width = data.dtype.itemsize * 8
+        left = data.astype(np.uint64) & np.uint64((1 << width) - 1)
+        found = np.zeros(data.shape, np.int64)
+        for k in range(width):
+            found += left >> np.uint64(k) != 0
+        return width - found
+    return _function(count)(x)
+
+
+def bfloat16(x: Any) -> Any:
+    """Rounded to the nearest; the interpreter's own conversion cuts off."""
+    data = x.handle.data.astype(ml_dtypes.bfloat16).view(np.uint16)
+    type_ = tl.block_type(tl.bfloat16, list(x.type.shape)) if x.type.is_block() else tl.bfloat16
+    return tl.tensor(TensorHandle(data, tl.bfloat16), type_)

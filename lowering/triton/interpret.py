@@ -1,0 +1,100 @@
+"""Programs for GPUs on NumPy arrays: Triton's interpreter runs the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.lowering.triton.emulation import emulation
+from functrans.lowering.triton.source import interpreted, module_of
+from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Program
+
+__all__ = ["InterpretedProgram"]
+
+class Buffer:
+    """Bytes as Triton's interpreter takes an array: what it asks of one, and nothing else.
+
+    It copies arrays to the host and back; these are there.
+    """
+
+    def __init__(self, data: np.ndarray[Any, Any], dtype: str) -> None:
+        self.data = data
+        self.dtype = dtype
+
+    def data_ptr(self) -> int:
+        return self.data.ctypes.data
+
+    def untyped_storage(self) -> Buffer:
+        return self
+
+    def cpu(self) -> Buffer:
+        return self
+
+    def copy_(self, other: Buffer) -> None:
+        """Already there."""
+
+    def new_empty(self, size: int, device: str) -> Buffer:
+        return Buffer(self.data, self.dtype)
+
+    def set_(self, storage: Buffer, offset: int, size: Any, stride: Any) -> None:
+        self.data = storage.data
+
+    def storage_offset(self) -> int:
+        return 0
+
+    def size(self) -> tuple[int, ...]:
+        return self.data.shape
+
+    def stride(self) -> tuple[int, ...]:
+        return (1,)
+
+
+class InterpretedProgram:
+    """Runs a program; arguments and results are NumPy arrays."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.modules = [interpreted(module_of(
+            text.replace("import device_math as fm", "import host_math as fm")))
+            for text in program.sources]
+
+    def __call__(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        p = self.program
+        inputs = [np.ascontiguousarray(x) for x in arrays]
+        outputs = [np.empty(a.shape, a.dtype) for a in p.outputs]
+        arena = np.full(p.arena_bytes + 64, 0xCD, np.uint8)  # what nobody wrote is seen
+        memory = {"input": inputs, "output": outputs, "constant": p.constants, "arena": [arena]}
+        for step in p.steps:
+            if isinstance(step, Launch):
+                self._launch(step, memory)
+            elif isinstance(step, Copy):
+                target, source = (_bytes(memory, at) for at in (step.target, step.source))
+                target[:step.nbytes] = source[:step.nbytes]
+            else:
+                _on_host(step, memory)
+        return outputs
+
+    def _launch(self, step: Launch, memory: dict[str, list[np.ndarray[Any, Any]]]) -> None:
+        if 0 in step.grid:
+            return
+        arguments = [Buffer(_bytes(memory, x), kind[1:]) if isinstance(x, Pointer) else x
+                     for x, kind in zip(step.arguments, step.types, strict=True)]
+        with np.errstate(all="ignore"), emulation():
+            self.modules[step.module][step.kernel][step.grid](*arguments)
+
+
+def _bytes(memory: dict[str, list[np.ndarray[Any, Any]]], at: Pointer) -> np.ndarray[Any, Any]:
+    return memory[at.kind][at.index].reshape(-1).view(np.uint8)[at.offset:]
+
+
+def _on_host(step: HostStep, memory: dict[str, list[np.ndarray[Any, Any]]]) -> None:
+    eqn = step.call.eqn
+    arrays = [_bytes(memory, at)[:v.aval.nbytes].view(v.aval.dtype).reshape(v.aval.shape)
+              for at, v in zip(step.inputs, eqn.invars, strict=True)]
+    outs = eqn.primitive.run(*arrays, **eqn.params)
+    for at, v, out in zip(step.outputs, eqn.outvars,
+                          outs if eqn.primitive.multiple_results else [outs], strict=True):
+        data = np.ascontiguousarray(out, v.aval.dtype).reshape(-1).view(np.uint8)
+        _bytes(memory, at)[:data.size] = data

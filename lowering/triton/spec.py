@@ -1,0 +1,75 @@
+"""What a program on a GPU is made of: kernels, and steps over memory that is planned ahead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from functrans.core.avals import ShapedArray
+from functrans.lowering.loops.call import HostCall
+
+__all__ = ["Copy", "HostStep", "Launch", "Pointer", "Program", "Step"]
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A place: an input, an output or a constant by number, or `offset` bytes into the arena."""
+
+    kind: Literal["input", "output", "constant", "arena"]
+    index: int = 0
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A function of a module over a grid.
+
+    `types` are those of its arguments, as `*fp32` or `i32`; `divisible` says which are multiples of
+    16. `fuses`: products and sums round once, as in products of matrices.
+    """
+
+    module: int
+    kernel: str
+    grid: tuple[int, int, int]
+    arguments: tuple[Pointer | int | float, ...]
+    types: tuple[str, ...]
+    divisible: tuple[bool, ...]
+    warps: int
+    stages: int = 3
+    fuses: bool = False
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Bytes moved from one place to another."""
+
+    target: Pointer
+    source: Pointer
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class HostStep:
+    """An equation that the host evaluates on copies."""
+
+    call: HostCall
+    inputs: tuple[Pointer, ...]
+    outputs: tuple[Pointer, ...]
+
+
+Step = Launch | Copy | HostStep
+
+
+@dataclass(eq=False)
+class Program:
+    """Steps in order, the source of the modules of their kernels, and the memory that they need."""
+
+    sources: list[str]
+    steps: list[Step]
+    inputs: list[ShapedArray]
+    outputs: list[ShapedArray]
+    constants: list[np.ndarray[Any, Any]]
+    arena_bytes: int
+    notes: list[str] = field(default_factory=list)
