@@ -7,8 +7,8 @@ import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["BYTES", "INT_MAX", "PLAIN", "TYPES", "Argument", "Epilogue", "Expression", "Kernel", "expand",
-           "integer", "pointer", "power_of_two"]
+__all__ = ["BYTES", "INT_MAX", "PLAIN", "TYPES", "Argument", "Epilogue", "Expression", "Kernel",
+           "expand", "integer", "pointer", "power_of_two"]
 
 # Triton's names of element types
 BYTES = {"fp64": 8, "fp32": 4, "bf16": 2, "fp16": 2, "fp8e4nv": 1, "fp8e5": 1, "i8": 1, "u8": 1,

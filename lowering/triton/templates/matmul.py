@@ -449,8 +449,9 @@ def configs(p: Matmul, sms: int = 132, count: int = 6) -> list[Config]:
         return _small_configs(p)
     narrow = BYTES[p.a.dtype] <= 2
     tiles = [t for t in EFFICIENCY if (t[0] <= power_of_two(p.m) and t[1] <= power_of_two(p.n))]
-    if not narrow and p.precision != "tf32":
-        tiles = [t for t in tiles if t[0] * t[1] <= 128 * 128]
+    copied = p.a.has_descriptor and p.b.has_descriptor
+    if not copied or (not narrow and p.precision != "tf32"):  # these take more registers
+        tiles = [t for t in tiles if max(t) <= 128]
     ranked = []
     for tile in tiles:
         whole = -(-p.m // tile[0]) * -(-p.n // tile[1]) * p.batches
@@ -485,7 +486,7 @@ def _variants(p: Matmul, tile: tuple[int, int], splits: int, sms: int) -> list[C
     area = tile[0] * tile[1]
     exact = p.a.dtype == "fp64" or (p.a.dtype == "fp32" and p.precision == "ieee")
     copied = p.a.has_descriptor and p.b.has_descriptor
-    if exact:
+    if exact or (p.a.dtype == "fp32" and p.precision != "tf32"):
         warps = 8 if area >= 128 * 64 else 4
     else:
         warps = 8 if area >= 128 * 128 and (tile[0] >= 128 or not copied) else 4
