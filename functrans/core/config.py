@@ -28,7 +28,8 @@ class Config:
 
     `float_dtype` and `int_dtype` are the dtypes that Python scalars and dtype-less creation
     functions get; `disable_jit` runs the target of `jit` eagerly; `internal_frames` keeps the
-    package's own frames in tracebacks; `backend` names what compiles the programs of `jit`;
+    package's own frames in tracebacks; `backend` names what compiles the programs of `jit`, where it
+    is not "auto", which is "triton" for a GPU and "c" for the CPU;
     `algebra` says when compiled programs contract factors instead of materialising their product;
     `device` names where arrays go that nobody put anywhere, None for a GPU if there is one.
     """
@@ -37,7 +38,7 @@ class Config:
     int_dtype: np.dtype[Any] = _INT32
     disable_jit: bool = False
     internal_frames: bool = False
-    backend: str = "c"
+    backend: str = "auto"
     algebra: str = "auto"
     device: str | None = None
 
@@ -108,7 +109,8 @@ def debug_internal_frames(show: bool = True) -> Any:
 def use_backend(name: str) -> Any:
     """Context manager: `jit` compiles with the backend of this name.
 
-    `"c"` compiles C programs, `"reference"` evaluates with NumPy; plug-ins register others.
+    `"c"` compiles C programs, `"triton"` kernels for GPUs, `"reference"` evaluates with NumPy;
+    plug-ins register others. `"auto"` compiles for the device of the arguments.
 
     >>> with use_backend("reference"):
     ...     current().backend

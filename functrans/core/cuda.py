@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.util import find_spec
 from typing import Any, Final
 
 from functrans import _runtime
@@ -17,7 +19,7 @@ from functrans.core.errors import (
     OldDriverError,
 )
 
-__all__ = ["memory_size", "raise_cuda"]
+__all__ = ["has_triton", "memory_size", "raise_cuda", "runs_on_gpu"]
 
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _SHOWN: Final = 8
@@ -34,6 +36,23 @@ def memory_size(count: float) -> str:
         count /= 1024
         unit += 1
     return f"{count:.1f} {_UNITS[unit]}" if unit else f"{int(count)} bytes"
+
+
+@cache
+def has_triton() -> bool:
+    """Whether kernels for GPUs can be compiled."""
+    return find_spec("triton") is not None
+
+
+def runs_on_gpu(values: Iterable[Any]) -> bool:
+    """Whether a program of these values runs on a GPU: one of them is there, or all go there."""
+    if not has_triton() or not _runtime.cuda_open():
+        return False
+    if any(isinstance(x, _runtime.ArrayBase) and _runtime.cuda_pointer(x) is not None
+           for x in values):
+        return True
+    device = config.current().device
+    return device is None or not device.startswith("cpu")
 
 
 def raise_cuda(cause: str, detail: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ under a trace, and arguments that are not plain containers of arrays.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -20,6 +20,7 @@ from functrans.core import config
 from functrans.core.avals import ShapedArray
 from functrans.core.axes import MappedAxis, bound_axes
 from functrans.core.compiling import for_compiler
+from functrans.core.cuda import runs_on_gpu
 from functrans.core.dims import Size
 from functrans.core.errors import ArgumentError, public
 from functrans.core.evaluate import eval_jaxpr
@@ -50,6 +51,14 @@ class Jit(HigherOrder):
 
     def evaluate(self, *arrays: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
         return executable_of(jaxpr).run([np.asarray(a) for a in arrays])
+
+    def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        jaxpr = params["jaxpr"]
+        run = executable_of(jaxpr, values=args).run
+        if isinstance(run, _runtime.CudaProgram):  # on arrays where they are
+            outs = run(list(args))
+            return [_wrapped(o, a.weak_type) for o, a in zip(outs, jaxpr.out_avals, strict=True)]
+        return super().evaluate_eagerly(args, params)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, jvp_jaxpr: Any,
             jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[Any]]:
@@ -89,19 +98,29 @@ def _compiles() -> bool:
     return config.current().backend != "reference"
 
 
+def _wrapped(out: Any, weak: bool) -> Any:
+    """A result as an Array; on a GPU it is one, but for the weak type."""
+    if isinstance(out, ArrayBase):
+        return wrap(np.asarray(out), True) if weak else out
+    return wrap(out, weak)
+
+
 jit_p = Jit()
 
 _executables: WeakKeyDictionary[Jaxpr, dict[Any, Executable]] = WeakKeyDictionary()
 
 
 def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
-                  require_inplace: bool = False) -> Executable:
-    """The compiled form of a jaxpr, made once."""
+                  require_inplace: bool = False, values: Sequence[Any] = ()) -> Executable:
+    """The compiled form of a jaxpr for the device of some values, made once."""
     known = _executables.setdefault(jaxpr, {})
     settings = config.current()
-    key = (settings.backend, settings.algebra, donated, require_inplace)
+    backend = settings.backend
+    if backend == "auto":
+        backend = "triton" if runs_on_gpu(values) else "c"
+    key = (backend, settings.algebra, donated, require_inplace)
     if key not in known:
-        known[key] = get_backend(settings.backend).compile(jaxpr, donated, require_inplace)
+        known[key] = get_backend(backend).compile(jaxpr, donated, require_inplace)
     return known[key]
 
 
@@ -180,15 +199,16 @@ class JitState:
         return flatten_args((dynamic, keywords), f"jit of {self.name}", keywords=True)
 
     def run(self, call: Any, traced: Traced, leaves: Sequence[Any], key: Any) -> Any:
-        execute = executable_of(traced.jaxpr, traced.donated, self.require_inplace).run
+        execute = executable_of(traced.jaxpr, traced.donated, self.require_inplace, leaves).run
         consts = [x._np if isinstance(x, ArrayBase) else np.asarray(x) for x in traced.consts]
         weak = [a.weak_type for a in traced.jaxpr.out_avals]
-        if isinstance(execute, _runtime.Program):  # the runtime calls it without us
+        if isinstance(execute, (_runtime.Program, _runtime.CudaProgram)):
+            # the runtime calls it without us
             outs = execute([*consts, *leaves])
             if key is not None:
                 call.insert(key, execute, self.template(traced, len(weak)), weak, tuple(consts))
             return tree_unflatten(traced.out_tree,
-                                  [wrap(o, w) for o, w in zip(outs, weak, strict=True)])
+                                  [_wrapped(o, w) for o, w in zip(outs, weak, strict=True)])
         dtypes_in = [a.dtype for a in traced.jaxpr.in_avals[len(consts):]]
 
         def program(arrays: Sequence[Any]) -> list[Any]:

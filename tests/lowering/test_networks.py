@@ -244,8 +244,8 @@ def test_a_compiled_function_keeps_its_setting(monkeypatch):
         compiled = ft.jit(lambda x, y: norms(outer(x, y))).lower(x, y).compile()
     asked = []
     executable_of = ft.transforms.jit.executable_of
-    monkeypatch.setattr(ft.transforms.jit, "executable_of", lambda *args: asked.append(
-        ft.config.current().algebra) or executable_of(*args))
+    monkeypatch.setattr(ft.transforms.jit, "executable_of", lambda *args, **known: asked.append(
+        ft.config.current().algebra) or executable_of(*args, **known))
     compiled(x, y)
     assert asked == ["off"]
 
