@@ -28,8 +28,8 @@ class Config:
 
     `float_dtype` and `int_dtype` are the dtypes that Python scalars and dtype-less creation
     functions get; `disable_jit` runs the target of `jit` eagerly; `internal_frames` keeps the
-    package's own frames in tracebacks; `backend` names what compiles the programs of `jit`, where it
-    is not "auto", which is "triton" for a GPU and "c" for the CPU;
+    package's own frames in tracebacks; `backend` names what compiles the programs of `jit`, where
+    it is not "auto", which is "triton" for a GPU and "c" for the CPU;
     `algebra` says when compiled programs contract factors instead of materialising their product;
     `device` names where arrays go that nobody put anywhere, None for a GPU if there is one.
     """
