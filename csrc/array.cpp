@@ -47,7 +47,7 @@ void array_dealloc(PyObject* self) {
   if (array->weakrefs != nullptr) PyObject_ClearWeakRefs(self);
   Py_XDECREF(array->np);
   Py_XDECREF(array->aval);
-  if (array->buffer != nullptr) release_buffer(array->buffer);
+  if (on_device(array)) release_buffer(buffer_of(array));
   if (PyType_IS_GC(type)) --collected_instances;
   type->tp_free(self);
   Py_DECREF(type);
@@ -212,19 +212,42 @@ PyArrayObject* take_data(ArrayObject* array) {
   if (rest == nullptr) return nullptr;
   array->loop_type = kDonated;
   array->c_contiguous = false;
-  if (array->buffer != nullptr) release_buffer(std::exchange(array->buffer, nullptr));
+  if (on_device(array)) {
+    release_buffer(std::exchange(reinterpret_cast<DeviceArrayObject*>(array)->buffer, nullptr));
+  }
   return std::exchange(array->np, rest);
+}
+
+PyObject* wrap_buffer(PyArrayObject* np, bool weak_type, std::uint8_t place,
+                      cuda::DeviceBuffer* buffer) {
+  auto* object = static_cast<DeviceArrayObject*>(PyObject_Malloc(sizeof(DeviceArrayObject)));
+  if (object == nullptr) {
+    Py_DECREF(np);
+    release_buffer(buffer);
+    return PyErr_NoMemory();
+  }
+  PyObject_Init(reinterpret_cast<PyObject*>(object), array_type);
+  object->array.np = np;
+  object->array.aval = object->array.weakrefs = nullptr;
+  object->array.loop_type = kOnDevice;
+  object->array.weak_type = weak_type;
+  object->array.c_contiguous = false;
+  object->array.place = place;
+  object->buffer = buffer;
+  return reinterpret_cast<PyObject*>(object);
 }
 
 PyObject* share_array(ArrayObject* array, bool weak_type, std::uint8_t place) {
   Py_INCREF(array->np);
-  PyObject* object = wrap_ndarray(array->np, weak_type);
+  const bool device = on_device(array);
+  PyObject* object =
+      device ? wrap_buffer(array->np, weak_type, place, retain_buffer(buffer_of(array)))
+             : wrap_ndarray(array->np, weak_type);
   if (object == nullptr) return nullptr;
   ArrayObject* other = as_array(object);
   other->loop_type = array->loop_type;
   other->c_contiguous = array->c_contiguous;
-  other->place = place;
-  if (array->buffer != nullptr) other->buffer = retain_buffer(array->buffer);
+  if (!device) other->place = place;
   return object;
 }
 
@@ -234,7 +257,6 @@ PyObject* wrap_ndarray(PyArrayObject* np, bool weak_type, PyTypeObject* type) {
     array = PyObject_New(ArrayObject, type);
     if (array != nullptr) {
       array->aval = array->weakrefs = nullptr;
-      array->buffer = nullptr;
       array->place = kAnywhere;
     }
   } else {

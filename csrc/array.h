@@ -16,13 +16,18 @@ struct ArrayObject {
   PyObject_HEAD PyArrayObject* np;  // exact ndarray, WRITEABLE cleared
   PyObject* aval;                   // made on first use
   PyObject* weakrefs;
-  cuda::DeviceBuffer* buffer;  // where the data lies on a device; null on the CPU
   // NumPy type number when inner loops may run on the data directly, or -1. kDonated: no data.
   // kOnDevice: `np` has the shape and dtype alone, until fetch_data copies the data there.
   std::int16_t loop_type;
   bool weak_type;
   bool c_contiguous;
   std::uint8_t place;  // kAnywhere, kPutOnCpu, or the number of a device + 1
+};
+
+// An Array whose place is a device: apart, so that those on the CPU are no larger for it.
+struct DeviceArrayObject {
+  ArrayObject array;
+  cuda::DeviceBuffer* buffer;  // null when donated
 };
 
 constexpr std::int16_t kDonated = -2;
@@ -46,11 +51,20 @@ inline bool has_data(ArrayObject* array) {
   return array->loop_type > kDonated || fetch_data(array);
 }
 // Eager operations leave arrays on a device to the Python rules, also once the host has a copy.
-inline bool on_device(ArrayObject* array) { return array->buffer != nullptr; }
+inline bool has_device_place(const ArrayObject* array) {
+  return array->place != kAnywhere && array->place != kPutOnCpu;
+}
+inline cuda::DeviceBuffer* buffer_of(ArrayObject* array) {
+  return has_device_place(array) ? reinterpret_cast<DeviceArrayObject*>(array)->buffer : nullptr;
+}
+inline bool on_device(ArrayObject* array) { return buffer_of(array) != nullptr; }
 void release_buffer(cuda::DeviceBuffer* buffer) noexcept;
 cuda::DeviceBuffer* retain_buffer(cuda::DeviceBuffer* buffer) noexcept;
 // An ndarray that has a shape and a dtype and no data: all elements are one static zero.
 PyArrayObject* shape_only(PyArray_Descr* descr, int ndim, const npy_intp* dims);
+// An Array on a device; takes over `np`, which has the shape, and one reference to the buffer.
+PyObject* wrap_buffer(PyArrayObject* np, bool weak_type, std::uint8_t place,
+                      cuda::DeviceBuffer* buffer);
 // The same data with another weak_type and place, without a copy.
 PyObject* share_array(ArrayObject* array, bool weak_type, std::uint8_t place);
 // Keeps the data where it is, also if the array is donated before this reference ends.

@@ -121,9 +121,9 @@ PyObject* array_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
 }
 
 PyObject* array_dlpack_device(PyObject* self, PyObject*) {
-  const ArrayObject* array = as_array(self);
-  return array->buffer == nullptr ? Py_BuildValue("(ii)", 1, 0)
-                                  : Py_BuildValue("(ii)", 2, array->buffer->device->ordinal);
+  const cuda::DeviceBuffer* buffer = buffer_of(as_array(self));
+  return buffer == nullptr ? Py_BuildValue("(ii)", 1, 0)
+                           : Py_BuildValue("(ii)", 2, buffer->device->ordinal);
 }
 
 PyObject* array_reduce(PyObject* self, PyObject*) {

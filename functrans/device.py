@@ -154,9 +154,11 @@ def _has_triton() -> bool:
 def _no_device(name: Any) -> BackendError:
     why = "the devices are " + ", ".join(map(repr, devices())) + "."
     asked = repr(name) if isinstance(name, Device) else str(name)
-    reason = _runtime.cuda_error()
-    if asked.partition(":")[0] in ("gpu", "cuda") and reason:
-        why += f" The CUDA driver does not open: {reason}."
+    if asked.partition(":")[0] in ("gpu", "cuda"):
+        if reason := _runtime.cuda_error():
+            why += f" The CUDA driver does not open: {reason}."
+        else:
+            _runtime.cuda_require()  # raises in a fork
     shown = asked if isinstance(name, Device) else repr(name)
     return BackendError(f"there is no device {shown} here.", where=user_source(), why=why,
                         fix='device="cpu"')

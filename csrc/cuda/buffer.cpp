@@ -66,14 +66,8 @@ PyObject* new_device_array(BufferRef buffer, PyArray_Descr* descr, int ndim, con
                            bool weak_type) {
   PyArrayObject* shell = shape_only(descr, ndim, dims);
   if (shell == nullptr) return nullptr;
-  PyObject* object = wrap_ndarray(shell, weak_type);
-  if (object == nullptr) return nullptr;
-  ArrayObject* array = as_array(object);
-  array->loop_type = kOnDevice;
-  array->c_contiguous = false;
-  array->place = static_cast<std::uint8_t>(buffer->device->ordinal + 1);
-  array->buffer = buffer.release();
-  return object;
+  const auto place = static_cast<std::uint8_t>(buffer->device->ordinal + 1);
+  return wrap_buffer(shell, weak_type, place, buffer.release());
 }
 
 BufferRef upload(Device& device, PyArrayObject* np) {
@@ -98,11 +92,11 @@ BufferRef buffer_on(PyObject* object, Device& device) {
     raise_donated(array);
     return {};
   }
-  if (array->buffer == nullptr) {
+  if (!on_device(array)) {
     Ref np(reinterpret_cast<PyObject*>(PyArray_GETCONTIGUOUS(array->np)));
     return np ? upload(device, reinterpret_cast<PyArrayObject*>(np.get())) : BufferRef();
   }
-  BufferRef source(retain(array->buffer));
+  BufferRef source(retain(buffer_of(array)));
   if (source->device == &device) return source;
   const Unlocked unlocked;
   BufferRef target = new_buffer(device, source->bytes);
@@ -128,7 +122,7 @@ bool fetch_data(ArrayObject* array) {
   auto* np = reinterpret_cast<PyArrayObject*>(host.get());
   try {
     cuda::require_driver();
-    const cuda::BufferRef buffer(cuda::retain(array->buffer));
+    const cuda::BufferRef buffer(cuda::retain(buffer_of(array)));
     const cuda::Unlocked unlocked;
     cuda::download(PyArray_DATA(np), *buffer.get());
   } catch (const cuda::Failure& failure) {

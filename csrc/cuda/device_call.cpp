@@ -153,7 +153,7 @@ void Call::make_outputs(PyObject* const* leaves) {
     if (spec.alias >= 0 && program.donated[spec.alias]) {
       DeviceBuffer* buffer = inputs[spec.alias].get();
       const bool given = is_exact_array(leaves[spec.alias]) &&
-                         as_array(leaves[spec.alias])->buffer == buffer;
+                         buffer_of(as_array(leaves[spec.alias])) == buffer;
       if (buffer->block != nullptr && buffer->bytes == bytes &&
           buffer->references.load(std::memory_order_acquire) == (given ? 2 : 1)) {
         outputs.push_back(BufferRef(retain(buffer)));

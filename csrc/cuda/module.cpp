@@ -174,10 +174,10 @@ PyObject* cuda_wait(PyObject*, PyObject* object) {
   if (!check_array(object, "cuda_wait")) return nullptr;
   ArrayObject* array = as_array(object);
   if (array->loop_type == kDonated && !raise_donated(array)) return nullptr;
-  if (array->buffer == nullptr) return Py_NewRef(object);
+  if (!on_device(array)) return Py_NewRef(object);
   return guarded([&] {
     require_driver();
-    const BufferRef buffer(retain(array->buffer));
+    const BufferRef buffer(retain(buffer_of(array)));
     Device& device = *buffer->device;
     {
       const Unlocked unlocked;
@@ -193,14 +193,14 @@ PyObject* cuda_pointer(PyObject*, PyObject* object) {
   if (!check_array(object, "cuda_pointer")) return nullptr;
   ArrayObject* array = as_array(object);
   if (array->loop_type == kDonated && !raise_donated(array)) return nullptr;
-  if (array->buffer == nullptr) Py_RETURN_NONE;
+  if (!on_device(array)) Py_RETURN_NONE;
   return guarded([&] {
     require_driver();
-    settle(*array->buffer);
-    return Py_BuildValue(
-        "(KK)", static_cast<unsigned long long>(array->buffer->pointer),
-        static_cast<unsigned long long>(
-            reinterpret_cast<std::uintptr_t>(array->buffer->device->compute)));
+    DeviceBuffer& buffer = *buffer_of(array);
+    settle(buffer);
+    return Py_BuildValue("(KK)", static_cast<unsigned long long>(buffer.pointer),
+                         static_cast<unsigned long long>(
+                             reinterpret_cast<std::uintptr_t>(buffer.device->compute)));
   });
 }
 

@@ -181,8 +181,9 @@ PyObject* export_checked(ArrayObject* array, PyObject* stream, bool versioned, b
   DLDataType type;
   if (!type_of(PyArray_DESCR(array->np), type)) return nullptr;
   require_driver();
-  Device& device = *array->buffer->device;
-  auto* lent = new Lent{retain(array->buffer), 0, false, {}, {}, {}};
+  DeviceBuffer* buffer = buffer_of(array);
+  Device& device = *buffer->device;
+  auto* lent = new Lent{retain(buffer), 0, false, {}, {}, {}};
   BufferRef held(lent->buffer);
   lent->stream = stream == Py_None ? 0 : PyLong_AsVoidPtr(stream) == nullptr && PyErr_Occurred()
                      ? 0 : reinterpret_cast<std::uintptr_t>(PyLong_AsVoidPtr(stream));

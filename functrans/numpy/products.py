@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from functrans import lax
+from functrans import _runtime, lax
 from functrans._runtime import get_trace
 from functrans.core.dtypes import as_dtype
 from functrans.core.errors import ArgumentError, ShapeError
@@ -64,7 +64,9 @@ def matmul(
     a, b = _pair("matmul", a, b)
     if a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]:
         if _is_plain(a, b) and precision is None and preferred_element_type is None:
-            return a @ b
+            result = _runtime.matmul(a, b)
+            if result is not NotImplemented:
+                return result
         return _dot_general(a, b, _MATRIX, precision, preferred_element_type)
     if not a.ndim or not b.ndim:
         raise ShapeError("functrans.numpy.matmul takes arrays of at least one dimension, and got "
@@ -102,7 +104,7 @@ def matmul(
 
 
 def _is_plain(a: Array, b: Array) -> bool:
-    """Whether the runtime's own loop takes the product: strong arrays of one NumPy float type."""
+    """Whether the runtime's own loop may take the product: strong arrays of a NumPy float type."""
     return (type(a) is Array and type(b) is Array and a.dtype is b.dtype and a.dtype.kind in "fc"
             and a.dtype.itemsize > 2 and not a.weak_type and get_trace() is None)
 

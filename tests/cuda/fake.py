@@ -68,7 +68,7 @@ class Fake:
         self._variable(name).value = value
 
 
-class raises:  # noqa: N801
+class raises:
     """`with raises(cls) as error`; str(error) is the message."""
 
     def __init__(self, cls):

@@ -58,10 +58,10 @@ typedef struct op {
   unsigned char args[MAX_ARGS][8];
   void *dst; const void *src; size_t bytes; int value;
   void *staged;
-  event *e; long generation;
+  event *e; stream *s; long target; /* of a wait: until that stream has done so much */
 } op;
-struct stream { op *first, *last; int device; long done; };
-struct event { stream *s; long generation, reached; double when; int timing; };
+struct stream { op *first, *last; long pushed, done; };
+struct event { stream *s; long target; double when; int timing; };
 typedef struct { op ops[256]; int count; } graph;
 typedef struct { graph g; } graph_exec;
 
@@ -91,7 +91,7 @@ static int is_pinned(const void *p) {
   return 0;
 }
 
-static void finish_event(event *e, long generation);
+static void advance(stream *s, long target);
 
 static void run_op(op *o) {
   void *args[MAX_ARGS];
@@ -116,8 +116,8 @@ static void run_op(op *o) {
           (o->kind != WRITE && !on_device(o->src, o->bytes))) { sticky = ILLEGAL_ADDRESS; return; }
       memmove(o->dst, o->staged ? o->staged : o->src, o->bytes);
       break;
-    case RECORD: o->e->reached = o->generation; o->e->when = now(); break;
-    case WAIT: finish_event(o->e, o->generation); break;
+    case RECORD: o->e->when = now(); break;
+    case WAIT: advance(o->s, o->target); break;
   }
 }
 
@@ -126,13 +126,12 @@ static void pop(stream *s) {
   s->first = o->next;
   if (!s->first) s->last = NULL;
   run_op(o);
+  s->done++;
   free(o->staged);
   free(o);
 }
 static void finish_stream(stream *s) { while (s->first) pop(s); }
-static void finish_event(event *e, long generation) {
-  while (e->reached < generation && e->s && e->s->first) pop(e->s);
-}
+static void advance(stream *s, long target) { while (s && s->done < target && s->first) pop(s); }
 static stream legacy;
 static void finish_all(void) {
   finish_stream(&legacy);
@@ -145,6 +144,7 @@ static CUresult push(stream *s, op o) {
   copy->next = NULL;
   if (s->last) s->last->next = copy; else s->first = copy;
   s->last = copy;
+  s->pushed++;
   if (fake_eager) finish_stream(s);
   return sticky;
 }
@@ -270,7 +270,7 @@ API cuStreamSynchronize(stream *s) { BEGIN NEED_CONTEXT finish_stream(real(s)); 
 API cuStreamWaitEvent(stream *s, event *e, unsigned f) {
   (void)f;
   BEGIN
-  op o = {.kind = WAIT, .e = e, .generation = e->generation};
+  op o = {.kind = WAIT, .s = e->s, .target = e->target};
   fake_waits++;
   END(push(real(s), o));
 }
@@ -282,15 +282,17 @@ API cuEventCreate(event **e, unsigned f) {
 API cuEventDestroy_v2(event *e) { (void)e; return OK; }
 API cuEventRecord(event *e, stream *s) {
   BEGIN
+  op o = {.kind = RECORD, .e = e};
   e->s = real(s);
-  op o = {.kind = RECORD, .e = e, .generation = ++e->generation};
-  END(push(real(s), o));
+  e->target = e->s->pushed + 1;
+  END(push(e->s, o));
 }
-API cuEventQuery(event *e) { BEGIN END(sticky ? sticky : e->reached < e->generation ? NOT_READY : OK); }
-API cuEventSynchronize(event *e) { BEGIN finish_event(e, e->generation); END(sticky); }
+static int pending(event *e) { return e->s && e->s->done < e->target; }
+API cuEventQuery(event *e) { BEGIN END(sticky ? sticky : pending(e) ? NOT_READY : OK); }
+API cuEventSynchronize(event *e) { BEGIN advance(e->s, e->target); END(sticky); }
 API cuEventElapsedTime(float *ms, event *a, event *b) {
   if (!a->timing || !b->timing) return INVALID;
-  if (a->reached < a->generation || b->reached < b->generation) return NOT_READY;
+  if (pending(a) || pending(b)) return NOT_READY;
   *ms = (float)(b->when - a->when);
   return OK;
 }

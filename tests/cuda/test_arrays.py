@@ -1,0 +1,283 @@
+"""Arrays on a device: copies, what they answer without one, ordering, and other libraries."""
+
+
+def test_round_trips_of_all_sizes_and_dtypes(on_fake):
+    on_fake("""
+        import ml_dtypes
+        rng = np.random.default_rng(0)
+        chunk = 4 << 20
+        for n in (0, 1, 7, 65_535, 65_536, 65_537, chunk - 1, chunk, chunk + 1, 3 * chunk + 5):
+            x = rng.integers(0, 255, n, dtype=np.uint8)
+            assert np.array_equal(np.asarray(ft.device_put(x, "gpu")), x), n
+        dtypes = ["bool", "int8", "int64", "uint16", "float16", "float32", "float64", "complex64",
+                  ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn]
+        for dtype in dtypes:
+            x = rng.integers(0, 2, (3, 0 if dtype == "int8" else 5, 2)).astype(dtype)
+            g = ft.device_put(x, "gpu")
+            assert g.shape == x.shape and g.dtype == x.dtype and g.device.platform == "gpu"
+            assert np.array_equal(np.asarray(g), x) and g.weak_type is False
+        t = ft.device_put(rng.random((50, 60)).T, "gpu")  # not contiguous
+        assert np.array_equal(np.asarray(t), ft.device_get(t)) and t.shape == (60, 50)
+        assert float(ft.device_put(2.5, "gpu")) == 2.5 and ft.device_put(2.5, "gpu").weak_type
+        """)
+
+
+def test_the_host_gets_one_copy(on_fake):
+    on_fake("""
+        x = gpu(np.arange(6).reshape(2, 3))
+        before = fake.fake_calls
+        assert (x.shape, x.dtype, x.ndim, x.size, x.nbytes, len(x)) == ((2, 3), np.float32, 2, 6, 24, 2)
+        assert str(x.aval) == "f32[2,3]" and x.devices() == {x.device}
+        assert fake.fake_calls == before, "nothing of that asks the device"
+        first = np.asarray(x)
+        before = fake.fake_calls
+        assert np.shares_memory(np.asarray(x), first) and not first.flags.writeable
+        assert float(x[1, 2]) == 5 and x.tolist() == [[0, 1, 2], [3, 4, 5]] and bool(x[0, 1] == 1)
+        assert fake.fake_calls == before and x.device.platform == "gpu"
+        """)
+
+
+def test_everything_else_works_on_the_host_copy(on_fake):
+    on_fake("""
+        import copy, pickle
+        values = np.arange(12, dtype=np.float32).reshape(3, 4)
+        x = gpu(values)
+        y = ft.numpy.asarray(values)
+        assert np.array_equal(x + y, values * 2) and np.array_equal(y - gpu(values), 0 * values)
+        assert np.array_equal(gpu(values)[1], values[1]) and np.array_equal(gpu(values)[::2], values[::2])
+        assert np.array_equal(gpu(values).T, values.T) and np.array_equal(gpu(values).sum(0), values.sum(0))
+        assert np.array_equal(gpu(values) @ y.T, values @ values.T) and gpu(values).max() == 11
+        assert [float(r.sum()) for r in gpu(values)] == [6, 22, 38]
+        assert np.array_equal(ft.numpy.reshape(gpu(values), (2, 6)), values.reshape(2, 6))
+        assert np.array_equal(np.sin(gpu(values)), np.sin(values)) and memoryview(gpu(values)).nbytes == 48
+        assert np.array_equal(ft.grad(lambda a: (a * a).sum())(gpu(values)), values * 2)
+        assert np.array_equal(ft.vmap(lambda a: a.sum())(gpu(values)), values.sum(1))
+        assert np.array_equal(gpu(values).at[0].set(1.0)[0], np.ones(4))
+        back = pickle.loads(pickle.dumps(gpu(values)))
+        assert np.array_equal(back, values) and back.device.platform == "cpu"
+        assert copy.deepcopy(x) is x and np.array_equal(np.array(gpu(values), np.float64), values)
+        assert repr(gpu([1, 2])) == "Array([1., 2.], dtype=float32)" and f"{gpu(1.5):.2f}" == "1.50"
+        one = ft.device_put(np.float32(1), "gpu")
+        assert (one, int(one), bool(one), complex(one)) == (1, 1, True, 1) and +one == 1
+        assert "a" * int(ft.device_put(np.int32(2), "gpu")) == "aa"
+        assert [1, 2, 3][ft.device_put(np.int32(1), "gpu")] == 2
+        """)
+
+
+def test_moving_between_devices(on_fake):
+    on_fake("""
+        first, second = ft.devices("gpu")
+        values = np.random.default_rng(0).random(100_000).astype(np.float32)
+        a = ft.device_put(values, first)
+        assert ft.device_put(a, first) is a and a.to_device(first) is a
+        b = ft.device_put(a, second)
+        assert b.device == second and np.array_equal(b, values)
+        c = b.to_device("cpu")
+        assert c.device.platform == "cpu" and np.array_equal(c, values)
+        tree = ft.device_put({"x": values, "y": [1.0, a]}, second)
+        assert {leaf.device for leaf in ft.tree.leaves(tree)} == {second}
+        assert ft.block_until_ready(tree) is tree and a.block_until_ready() is a
+        got = ft.device_get(tree)
+        assert isinstance(got["x"], np.ndarray) and np.array_equal(got["y"][1], values)
+        """)
+
+
+def test_uploads_wait_for_what_used_the_memory(on_fake):
+    # on this driver work runs when somebody waits for it: without the waits, the copy would come
+    # before the kernel that reads the old values
+    on_fake("""
+        n = 100_000
+        program = add_program(rt.CudaProgram, n)
+        old = ft.device_put(np.full(n, 1, np.float32), "gpu")
+        old.block_until_ready()
+        place = rt.cuda_pointer(old)[0]
+        out, = program([old, old])
+        assert fake.fake_launches == 0
+        del old
+        new = ft.device_put(np.full(n, 5, np.float32), "gpu")
+        assert rt.cuda_pointer(new)[0] == place, "the memory is used again"
+        assert (np.asarray(new) == 5).all() and fake.fake_launches == 1
+        assert (np.asarray(out) == 2).all()
+        # and kernels wait for the upload of what they read
+        x = ft.device_put(np.full(n, 3, np.float32), "gpu")
+        y, = program([x, x])
+        assert (np.asarray(y) == 6).all()
+        z = ft.device_put(np.full(n, 4, np.float32), "gpu")
+        del z  # dropped while it is copied: whoever gets its memory comes behind the copy
+        w, = program([x, x])
+        assert (np.asarray(w) == 6).all()
+        """)
+
+
+def test_uploads_do_not_wait_for_other_work(on_fake):
+    on_fake("""
+        n = 100_000
+        program = add_program(rt.CudaProgram, n)
+        x = ft.device_put(np.full(n, 1, np.float32), "gpu")
+        x.block_until_ready()
+        out, = program([x, x])
+        fresh = ft.device_put(np.full(n, 5, np.float32), "gpu")
+        assert (np.asarray(fresh) == 5).all() and fake.fake_launches == 0
+        out.block_until_ready()
+        assert fake.fake_launches == 1
+        """)
+
+
+def test_arrays_may_die_while_kernels_wait(on_fake):
+    on_fake("""
+        n = 1000
+        add = add_program(rt.CudaProgram, n)
+        total = gpu(np.zeros(n))
+        for k in range(300):
+            total, = add([total, gpu(np.full(n, k))])
+            if k % 50 == 0:
+                gc.collect()
+        assert fake.fake_launches < 300
+        assert (np.asarray(total) == 299 * 150).all()
+        del total
+        assert rt.cuda_memory_stats(0)["bytes_in_use"] == 0
+        assert rt.cuda_memory_stats(0)["peak_bytes_in_use"] < 10 * 4096, "used in stream order"
+        """)
+
+
+def test_events(on_fake):
+    on_fake("""
+        fake.fake_launch_sleep_us = 20_000
+        x = gpu(np.ones(8))
+        program = add_program(rt.CudaProgram)
+        start, end = rt.CudaEvent().record(), rt.CudaEvent()
+        assert not start.query()
+        program([x, x])
+        end.record()
+        assert not end.query() and fake.fake_launches == 0
+        milliseconds = start.elapsed_ms(end)
+        assert 19 < milliseconds < 200 and fake.fake_launches == 1 and end.query()
+        end.synchronize()
+        rt.cuda_synchronize(0)
+        ft.devices("gpu")[0].synchronize()
+        """)
+
+
+def test_dlpack_round_trip(on_fake):
+    on_fake("""
+        import ml_dtypes
+        for dtype in ("float32", "int8", "bool", "complex128", ml_dtypes.bfloat16):
+            for version in ({}, {"max_version": (1, 0)}):
+                x = ft.device_put(np.arange(6).reshape(2, 3).astype(dtype), "gpu")
+                pointer, stream = rt.cuda_pointer(x)
+                assert x.__dlpack_device__() == (2, 0)
+                capsule = x.__dlpack__(stream=stream, **version)
+                assert "versioned" in repr(capsule) if version else "versioned" not in repr(capsule)
+                y = rt.cuda_import_dlpack(capsule)
+                assert rt.cuda_pointer(y)[0] == pointer and y.dtype == x.dtype and y.shape == (2, 3)
+                values = np.asarray(x)
+                del x, capsule
+                assert np.array_equal(np.asarray(y), values)
+                del y
+        rt.cuda_synchronize(0)
+        assert rt.cuda_memory_stats(0)["bytes_in_use"] == 0
+        x = gpu(np.ones(3))
+        used = x.__dlpack__()
+        rt.cuda_import_dlpack(used)
+        with raises(TypeError):
+            rt.cuda_import_dlpack(used)
+        for bad in (dict(stream=0), dict(stream="x"), dict(stream=-2)):
+            with raises(ValueError):
+                x.__dlpack__(**bad)
+        with raises(BufferError):
+            x.__dlpack__(dl_device=(2, 1))
+        assert x.__dlpack__(dl_device=(1, 0), copy=True) is not None
+        copied = rt.cuda_import_dlpack(x.__dlpack__(copy=True))
+        assert rt.cuda_pointer(copied)[0] != rt.cuda_pointer(x)[0]
+        """)
+
+
+def test_dlpack_from_other_libraries(on_fake):
+    on_fake("""
+        n = 1000
+        class Foreign:
+            def __init__(self, x): self.x, self.streams = x, []
+            def __dlpack_device__(self): return (2, 0)
+            def __dlpack__(self, *, stream=None):  # from before version 1.0
+                self.streams.append(stream)
+                return self.x.__dlpack__(stream=stream)
+        theirs = Foreign(add_program(rt.CudaProgram, n)([gpu(np.ones(n)), gpu(np.ones(n))])[0])
+        ours = ft.dlpack.from_dlpack(theirs)
+        assert theirs.streams == [rt.cuda_stream(0)] and ours.device.platform == "gpu"
+        assert rt.cuda_pointer(ours)[0] == rt.cuda_pointer(theirs.x)[0]
+        doubled, = add_program(rt.CudaProgram, n)([ours, ours])
+        del ours, theirs
+        assert (np.asarray(doubled) == 4).all()
+        again = ft.dlpack.from_dlpack(Foreign(doubled), copy=True)
+        assert rt.cuda_pointer(again)[0] != rt.cuda_pointer(doubled)[0] and (np.asarray(again) == 4).all()
+        host = ft.dlpack.from_dlpack(Foreign(doubled), device="cpu")
+        assert host.device.platform == "cpu" and (np.asarray(host) == 4).all()
+        with raises(errors.ArgumentError):
+            ft.dlpack.from_dlpack(Foreign(doubled), device="cpu", copy=False)
+        """)
+
+
+def test_foreign_memory_lives_until_our_work_has_run(on_fake):
+    on_fake("""
+        n = 1000
+        events = []
+        class Owner:
+            def __init__(self, x):
+                self.x = x
+                pointer, stream = rt.cuda_pointer(x)
+                self.__cuda_array_interface__ = {"shape": (n,), "typestr": "<f4", "version": 3,
+                    "data": (pointer, False), "strides": None, "stream": 1}
+            def __del__(self):
+                events.append(fake.fake_launches)
+        x = ft.device_put(Owner(gpu(np.arange(n))), "gpu")
+        assert x.device.platform == "gpu" and x.shape == (n,)
+        add = add_program(rt.CudaProgram, n)
+        y, = add([x, x])
+        del x
+        gc.collect()
+        assert events == [] and fake.fake_launches == 0, "its owner stays while the kernel waits"
+        assert np.array_equal(np.asarray(y), 2 * np.arange(n))
+        rt.cuda_synchronize(0)
+        assert events == [1]
+        """)
+
+
+def test_the_cuda_array_interface(on_fake):
+    on_fake("""
+        x = gpu(np.arange(6).reshape(2, 3))
+        described = x.__cuda_array_interface__
+        assert described == {"shape": (2, 3), "typestr": "<f4", "data": (rt.cuda_pointer(x)[0], True),
+                             "strides": None, "version": 3, "stream": rt.cuda_stream(0)}
+        assert not hasattr(ft.numpy.ones(3), "__cuda_array_interface__")
+        class Other:
+            def __init__(self, **changes): self.__cuda_array_interface__ = {**described, **changes}
+        for changes in ({}, {"stream": 1}, {"stream": None}, {"strides": (12, 4)}, {"version": 2}):
+            y = ft.dlpack.from_dlpack(Other(**changes))
+            assert np.array_equal(y, x) and rt.cuda_pointer(y)[0] == rt.cuda_pointer(x)[0]
+        assert ft.device_put(Other(), "cpu").device.platform == "cpu"
+        for changes in ({"strides": (4, 8)}, {"mask": 1}):
+            with raises(errors.ArgumentError):
+                ft.dlpack.from_dlpack(Other(**changes))
+        """)
+
+
+def test_donated_arrays_are_gone(on_fake):
+    on_fake("""
+        program = rt.CudaProgram([kernel("increment")], [("launch", 0, (1, 1, 1),
+            (("output", 0, 0), 8))], [("float32", (8,))], [("float32", (8,), 0)], [], 0, donated=[0])
+        x = gpu(np.arange(8))
+        place = rt.cuda_pointer(x)[0]
+        y, = program([x])
+        assert rt.cuda_pointer(y)[0] == place and np.array_equal(y, np.arange(8) + 1)
+        for use in (lambda: np.asarray(x), lambda: program([x]), lambda: x + 1, x.block_until_ready,
+                    lambda: ft.device_put(x, "cpu"), lambda: x.__dlpack__(), lambda: float(x),
+                    lambda: rt.cuda_pointer(x)):
+            with raises(errors.DonatedArrayError):
+                use()
+        assert x.shape == (8,) and "donated" in repr(x) and x.device == y.device
+        shared = gpu(np.arange(8))
+        capsule = shared.__dlpack__()
+        z, = program([shared])  # another library has the memory: the program works on a copy
+        assert rt.cuda_pointer(z)[0] != rt.cuda_pointer(rt.cuda_import_dlpack(capsule))[0]
+        assert np.array_equal(z, np.arange(8) + 1)
+        """)
