@@ -7,6 +7,7 @@ from functrans.core.config import (
     current,
     debug_internal_frames,
     disable_jit,
+    matmul_precision,
     scope,
     use_backend,
 )
@@ -14,6 +15,6 @@ from functrans.core.errors import publish
 from functrans.device import current_device, default_device
 
 __all__ = ["ALGEBRA", "Config", "algebra", "current", "current_device", "debug_internal_frames",
-           "default_device", "disable_jit", "scope", "use_backend"]
+           "default_device", "disable_jit", "matmul_precision", "scope", "use_backend"]
 
 publish(globals(), ["current_device", "default_device"])

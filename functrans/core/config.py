@@ -14,12 +14,13 @@ import numpy as np
 from functrans._runtime import set_context_token
 
 __all__ = ["ALGEBRA", "Config", "algebra", "current", "debug_internal_frames", "disable_jit",
-           "scope", "use_backend"]
+           "matmul_precision", "scope", "use_backend"]
 
 _FLOAT32: Final = np.dtype(np.float32)
 _INT32: Final = np.dtype(np.int32)
 DEBUG_VARIABLE: Final = "FUNCTRANS_DEBUG"
 ALGEBRA: Final = ("auto", "always", "off")
+PRECISIONS: Final = ("default", "highest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Config:
     package's own frames in tracebacks; `backend` names what compiles the programs of `jit`, where
     it is not "auto", which is "triton" for a GPU and "c" for the CPU;
     `algebra` says when compiled programs contract factors instead of materialising their product;
+    `matmul_precision` is of products of float32 on GPUs;
     `device` names where arrays go that nobody put anywhere, None for a GPU if there is one.
     """
 
@@ -40,6 +42,7 @@ class Config:
     internal_frames: bool = False
     backend: str = "auto"
     algebra: str = "auto"
+    matmul_precision: str = "default"
     device: str | None = None
 
 
@@ -132,3 +135,19 @@ def algebra(when: str) -> Any:
     if when not in ALGEBRA:
         raise ValueError(f"algebra is 'auto', 'always' or 'off', not {when!r}")
     return scope(algebra=when)
+
+
+def matmul_precision(precision: str) -> Any:
+    """Context manager: how products of float32 matrices are computed on GPUs.
+
+    `"default"` rounds the factors to TensorFloat-32 (10 bits of fraction) for the matrix units and
+    adds up in float32, `"highest"` computes in float32. The CPU always does. Raises ValueError for
+    another word.
+
+    >>> with matmul_precision("highest"):
+    ...     current().matmul_precision
+    'highest'
+    """
+    if precision not in PRECISIONS:
+        raise ValueError(f"matmul_precision is 'default' or 'highest', not {precision!r}")
+    return scope(matmul_precision=precision)

@@ -118,7 +118,7 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
     backend = settings.backend
     if backend == "auto":
         backend = "triton" if runs_on_gpu(values) else "c"
-    key = (backend, settings.algebra, donated, require_inplace)
+    key = (backend, settings.algebra, settings.matmul_precision, donated, require_inplace)
     if key not in known:
         known[key] = get_backend(backend).compile(jaxpr, donated, require_inplace)
     return known[key]
@@ -346,7 +346,8 @@ class Compiled:
                                     f"a {x.aval}.", where=user_source(),
                                     fix="call the jitted function, which compiles again")
         # the program that was compiled, whatever the settings are by now
-        with config.scope(backend=self._settings.backend, algebra=self._settings.algebra):
+        with config.scope(backend=self._settings.backend, algebra=self._settings.algebra,
+                          matmul_precision=self._settings.matmul_precision):
             outs = jit_p.bind(*self._traced.consts, *leaves, jaxpr=self._traced.jaxpr,
                               name=self._traced.jaxpr.name)
         return tree_unflatten(self._traced.out_tree, outs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from functrans.core import config
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.graph import CALLS, Graph, graph_of
 from functrans.lowering.loops.call import Call, Gemm, HostCall
@@ -164,7 +165,8 @@ def _product(call: Gemm) -> list[Template]:
                        (f[f"{name}_batch0"], f[f"{name}_batch1"]), aligned)
 
     p = Matmul(f["m"], f["n"], f["k"], operand(x, "a", call.a_offset),
-               operand(y, "b", call.b_offset), operand(z, "c", 0), (f["batch0"], f["batch1"]))
+               operand(y, "b", call.b_offset), operand(z, "c", 0), (f["batch0"], f["batch1"]),
+               precision="ieee" if config.current().matmul_precision == "highest" else "tf32")
     return matmul_kernels(p, configs(p)[0])
 
 
