@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -17,16 +18,22 @@ from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Prog
 
 __all__ = ["binaries", "device_program"]
 
+MOST_WORKERS = 8
+
 def binaries(program: Program, capability: int = 90) -> dict[tuple[Any, ...], Binary]:
-    """The machine code of the kernels of a program, each once."""
+    """The machine code of the kernels of a program, each once.
+
+    Kernels are compiled side by side: most of the time is spent outside of Python.
+    """
     modules = [module_of(text) for text in program.sources]
-    found: dict[tuple[Any, ...], Binary] = {}
-    for step in program.steps:
-        if isinstance(step, Launch) and _key(step) not in found:
-            found[_key(step)] = compile_kernel(
-                getattr(modules[step.module], step.kernel), step.types, step.divisible, step.warps,
-                step.stages, capability, step.fuses)
-    return found
+    launches = {_key(step): step for step in program.steps if isinstance(step, Launch)}
+
+    def compiled(step: Launch) -> Binary:
+        return compile_kernel(getattr(modules[step.module], step.kernel), step.types,
+                              step.divisible, step.warps, step.stages, capability, step.fuses)
+
+    with ThreadPoolExecutor(MOST_WORKERS) as workers:
+        return dict(zip(launches, workers.map(compiled, launches.values()), strict=True))
 
 
 def _key(step: Launch) -> tuple[Any, ...]:

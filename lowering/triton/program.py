@@ -81,7 +81,7 @@ class _ProgramWriter:
                 continue
             assert isinstance(step, Kernel)
             first = step.members[0].tensor
-            if isinstance(first, Scatter):
+            if isinstance(first, Scatter) and self.where[first] != self.where[first.base]:
                 steps.append(Copy(self.where[first], self.where[first.base], _nbytes(first)))
             steps += map(self._launch, launches)
         for k, t in enumerate(graph.outputs):
@@ -144,12 +144,32 @@ class _ProgramWriter:
         for t in self.graph.outputs:
             if t in last:
                 last[t] = len(written)
+        aliases = self._aliases(written, first, last)
         blocks = [Block(t, -(-_nbytes(t) // ALIGNMENT) * ALIGNMENT, first[t], last[t])
                   for t in first]
         arena = plan_arena(blocks)
         for t, offset in arena.offsets.items():
             self.where[t] = Pointer("arena", 0, offset)
+        for base, t in reversed(aliases.items()):
+            self.where[base] = self.where[t]
         return arena.nbytes
+
+    def _aliases(self, written: list[list[Written] | Call], first: dict[Tensor | Partial, int],
+                 last: dict[Tensor | Partial, int]) -> dict[Tensor, Tensor]:
+        """Values that are updated and not read otherwise: they are in the memory of the result."""
+        found: dict[Tensor, Tensor] = {}
+        for k, (step, launches) in enumerate(zip(self.schedule.steps, written, strict=True)):
+            if not isinstance(step, Kernel) or isinstance(launches, Call):
+                continue
+            t = step.members[0].tensor
+            if not isinstance(t, Scatter) or t.base not in first or last[t.base] > k \
+                    or any(t.base in w.operands for w in launches):
+                continue
+            found[t.base] = t
+            begin = first.pop(t.base)
+            if t in first:
+                first[t] = min(first[t], begin)
+        return found
 
 
 def _product(call: Gemm) -> list[Template]:
