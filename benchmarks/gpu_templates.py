@@ -4,8 +4,8 @@
     python benchmarks/gpu_templates.py [--json FILE] [--only WORDS] [--most N] [--compile-only]
 
 Needs Triton and PyTorch, not an installed functrans. Every configuration is compared with PyTorch
-in float32 or float64 on random data, in outputs that were NaN before, and timed by events. The table
-has the best one beside PyTorch, the file all.
+in float32 or float64 on random data, in outputs that were NaN before, and timed by events. The
+table has the best one beside PyTorch, the file all.
 `--compile-only` needs no GPU: registers, shared memory and spills.
 """
 
@@ -47,8 +47,10 @@ from functrans.lowering.triton.templates.attention import Attention, Heads
 from functrans.lowering.triton.templates.attention_gradient import (
     Gradient,
     backward,
+    backward_in_one,
     dk_dv_configs,
     dq_configs,
+    in_one_configs,
 )
 from functrans.lowering.triton.templates.convolution import Convolution, Filter, Image
 from functrans.lowering.triton.templates.kernel import Epilogue, Kernel, pointer
@@ -257,7 +259,10 @@ def gradient_cases(title: str, dtype: str, batch: int, heads: int, length: int, 
              1.5 * work, "TFLOP/s", error),
         Case(f"{title}: all", {f"{shown(a)} | {shown(b)}": backward(g, a, b) for a, b in zip(
             dq_configs(g, 3), dk_dv_configs(g, 3))}, tensors, ("dq", "dk", "dv"), expected,
-            torch_gradient, 2.5 * work, "TFLOP/s", error, goal)]
+            torch_gradient, 2.5 * work, "TFLOP/s", error, goal),
+        Case(f"{title}: in one", {shown(c): backward_in_one(g, c) for c in in_one_configs(g)},
+             lambda: tensors() | {"dq_sums": torch.empty(shape, device="cuda")},
+             ("dq", "dk", "dv"), expected, None, 2.5 * work, "TFLOP/s", error, goal)]
 
 
 def convolution_cases(title: str, n: int, size: int, features: int, outs: int, window: int,
@@ -395,7 +400,7 @@ def compile_one(kernel: Kernel) -> str:
 
 
 def time_of(call: Callable[[], Any]) -> float:
-    """Seconds of a call: the median of rounds of several, which are a graph where they are short."""
+    """Seconds of a call: the median of rounds of several, in a graph where they are short."""
     call()
     torch.cuda.synchronize()
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

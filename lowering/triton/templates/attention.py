@@ -259,6 +259,14 @@ class Tile:
         return (f"tl.store({self._place(rows, False)}, {value}, "
                 f"mask={self._mask(rows, True, False)})")
 
+    def add(self, start: str, rows: str, value: str) -> str:
+        """Add to what is there, whoever else does."""
+        if self.descriptor:
+            return (f"{self.name}_tiles.atomic_add([b, {self.head}, {start}, 0], "
+                    f"tl.reshape({value}, (1, 1, {self.block}, {self.width})))")
+        return (f"tl.atomic_add({self._place(rows, False)}, {value}, "
+                f"mask={self._mask(rows, True, False)}, sem='relaxed')")
+
     @property
     def strides(self) -> list[Argument]:
         h, n = self.heads, self.name
@@ -356,7 +364,8 @@ def configs(p: Attention, count: int = 6) -> list[Config]:
         found = [Config(64, 64, 4, 3), Config(64, 64, 4, 2, True, 4), Config(128, 64, 4, 3),
                  Config(128, 128, 8, 2), Config(64, 64, 4, 2), Config(128, 64, 4, 2, True, 2),
                  Config(64, 128, 4, 2), Config(128, 64, 8, 3), Config(128, 128, 8, 2, True, 1),
-                 Config(64, 64, 4, 3, True, 3), Config(64, 128, 4, 2, True, 2)]
+                 Config(64, 64, 4, 3, True, 3), Config(64, 128, 4, 2, True, 2),
+                 Config(64, 64, 4, 2, True), Config(128, 64, 4, 3, True)]
     elif width <= 128:
         found = [Config(128, 64, 8, 3), Config(128, 128, 8, 2), Config(64, 64, 4, 3),
                  Config(128, 128, 8, 2, True, 1), Config(64, 64, 4, 2, True, 2),

@@ -3,6 +3,9 @@
 Two launches. The first gives dq by blocks of queries, and for each row the product of dout and out
 (`products`), which the second needs; that gives dk and dv by blocks of keys. Nothing is added by
 two programs: the result does not depend on their order.
+
+`backward_in_one` computes the scores once, five products instead of seven, and adds to dq from all
+blocks of keys: the last bits of dq differ from run to run.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ from functrans.lowering.triton.templates.kernel import (
     power_of_two,
 )
 
-__all__ = ["Gradient", "backward", "dk_dv_configs", "dq_configs"]
+__all__ = ["Gradient", "backward", "backward_in_one", "dk_dv_configs", "dq_configs",
+           "in_one_configs"]
 
 
 @dataclass(frozen=True)
@@ -136,17 +140,33 @@ if CAUSAL:
 else:
     first = 0
     free = 0
-for shared in range(SHARED):
-    head = key_head * SHARED + shared
-    QUERY_BASES
-    first_row = tl.cast(b * heads + head, tl.int64) * queries
-    if CAUSAL:
-        for row in range(first, free, BLOCK_M):
-            BOUND_STEP
-    for row in range(free, queries, BLOCK_M):
-        FREE_STEP
+if SHARED > 1:
+    for shared in range(SHARED):
+        head = key_head * SHARED + shared
+        HEAD
+else:
+    head = key_head
+    HEAD
 STORE_DK
 STORE_DV
+'''
+
+# the loop with tests comes last: before the other one, ptxas runs all products one by one
+HEAD = '''
+QUERY_BASES
+first_row = tl.cast(b * heads + head, tl.int64) * queries
+if ALSO_DQ and not CAUSAL:
+    # blocks start at rows of their own: they do not wait for each other to add
+    rounded = tl.cdiv(queries, BLOCK_M) * BLOCK_M
+    for turn in range(0, rounded, BLOCK_M):
+        row = (turn + start // BLOCK_M * BLOCK_M) % rounded
+        FREE_STEP
+else:
+    for row in range(free, queries, BLOCK_M):
+        FREE_STEP
+if CAUSAL:
+    for row in range(first, free, BLOCK_M):
+        BOUND_STEP
 '''
 
 # the tile is turned: keys by queries; rows of queries that are not there have weight 0
@@ -168,6 +188,32 @@ dv_acc = tl.dot(p.to(DOUT_TYPE), dz, dv_acc, input_precision=PRECISION)
 dp = tl.dot(y, tl.trans(dz), input_precision=PRECISION)
 ds = p * (dp - product[None, :])
 dk_acc = tl.dot(ds.to(Q_TYPE), tl.trans(z), dk_acc, input_precision=PRECISION)
+if ALSO_DQ:
+    part = tl.dot(tl.trans(ds.to(K_TYPE)), x, input_precision=PRECISION)
+    ADD_DQ
+'''
+
+PREPARE = '''
+block = place % blocks
+head = place // blocks % heads
+b = place // blocks // heads
+row = block * BLOCK_M
+rows = row + tl.arange(0, BLOCK_M)
+BASES
+product = tl.sum(LOAD_DOUT.to(tl.float32) * LOAD_OUT.to(tl.float32), 1)
+first_row = tl.cast(b * heads + head, tl.int64) * queries
+tl.store(products + first_row + rows, product, mask=rows < queries)
+STORE_ZERO
+'''
+
+ROUND = '''
+block = place % blocks
+head = place // blocks % heads
+b = place // blocks // heads
+row = block * BLOCK_M
+rows = row + tl.arange(0, BLOCK_M)
+BASES
+STORE_DQ
 '''
 
 
@@ -175,6 +221,45 @@ def backward(g: Gradient, dq: Config, dk_dv: Config, name: str = "attention_grad
              sms: int = 132) -> list[Kernel]:
     """The launches; `products` is float32 like `sums`, written by the first."""
     return [_dq(g, dq, f"{name}_q", sms), _dk_dv(g, dk_dv, f"{name}_kv", sms)]
+
+
+def backward_in_one(g: Gradient, config: Config, name: str = "attention_gradient",
+                    sms: int = 132) -> list[Kernel]:
+    """Three launches that share `dq_sums`, float32, contiguous (batch, heads, queries, size)."""
+    p = g.attention
+    assert g.dbias is None
+    sums = _dq_sums(p, config)
+    rows = Config(64, 64, 4, 1)
+    dout, out, dq = (tile(p, n, h, "BLOCK_M", rows) for n, h in (
+        ("dout", g.dout), ("out", p.out), ("dq", g.dq)))
+    bound = p.queries % rows.block_m != 0
+    values = constants(p, rows) | {"LENGTH": Expression("queries"), "BLOCK": rows.block_m,
+                                   "PLACES": Expression("heads")}
+    programs = -(-p.queries // rows.block_m) * p.heads * p.batch
+    plain = replace(sums, descriptor=False)
+    made = []
+    for k, (body, tiles, pointers) in enumerate((
+            (PREPARE, [dout, out, plain], [
+                *_pointers(g, "dout", "out"), pointer("products", "fp32"),
+                pointer("dq_sums", "fp32")]),
+            (ROUND, [plain, dq], [pointer("dq_sums", "fp32"), *_pointers(g, "dq")]))):
+        numbers, bases = source(replace(p, bias=None, mask=None), tiles)
+        for line, reads in (("LOAD_DOUT", dout), ("LOAD_OUT", out)):
+            body = body.replace(line, reads.load("row", "rows", bound))
+        zero = "tl.full((BLOCK_M, SIZE), 0, dtype=tl.float32)"
+        rounded = f"{plain.load('row', 'rows', bound)} * {p.scale!r}"
+        blocks = {"DESCRIBE": [], "BODY": [body], "BASES": bases,
+                  "STORE_ZERO": [plain.store("row", "rows", zero)],
+                  "STORE_DQ": [dq.store("row", "rows", rounded)]}
+        made.append(_kernel(f"{name}_{('prepared', 'rounded')[k]}", (*pointers, *numbers), values,
+                            blocks, programs, rows, sms))
+    return [made[0], _dk_dv(g, config, f"{name}_all", sms, True), made[1]]
+
+
+def _dq_sums(p: Attention, config: Config) -> Tile:
+    heads = Heads("fp32", p.heads * p.queries * p.size, p.queries * p.size, p.size)
+    made = tile(p, "q", heads, "BLOCK_M", config)
+    return replace(made, name="dq_sums")
 
 
 def _dq(g: Gradient, config: Config, name: str, sms: int) -> Kernel:
@@ -221,22 +306,23 @@ def _dq(g: Gradient, config: Config, name: str, sms: int) -> Kernel:
     return _kernel(name, arguments, values, blocks, programs, config, sms)
 
 
-def _dk_dv(g: Gradient, config: Config, name: str, sms: int) -> Kernel:
+def _dk_dv(g: Gradient, config: Config, name: str, sms: int, also_dq: bool = False) -> Kernel:
     p = g.attention
     q, k, v, dout, dk, dv = (tile(p, n, h, block, config) for n, h, block in (
         ("q", p.q, "BLOCK_M"), ("k", p.k, "BLOCK_N"), ("v", p.v, "BLOCK_N"),
         ("dout", g.dout, "BLOCK_M"), ("dk", g.dk, "BLOCK_N"), ("dv", g.dv, "BLOCK_N")))
     dk, dv = replace(dk, descriptor=False), replace(dv, descriptor=False)
-    tiles = [q, k, v, dout, dk, dv]
+    sums = _dq_sums(p, config)
+    tiles = [q, k, v, dout, dk, dv, *[sums] * also_dq]
     numbers, bases = source(p, tiles)
     keyed = [t.based for t in tiles if t.shared and not t.descriptor]
     arguments = (*_pointers(g, "q", "k", "v"), *extra_pointers(p), *_pointers(g, "dout"),
                  pointer("sums", "fp32"), pointer("products", "fp32"),
-                 *_pointers(g, "dk", "dv"), *numbers)
+                 *_pointers(g, "dk", "dv"), *[pointer("dq_sums", "fp32")] * also_dq, *numbers)
     values = constants(p, config) | {
         "ROWS": Expression("rows[None, :]"), "COLS": Expression("cols[:, None]"),
         "DOUT_TYPE": Expression(TYPES[g.dout.dtype]), "LENGTH": Expression("keys"),
-        "BLOCK": config.block_n, "PLACES": Expression("key_heads")}
+        "BLOCK": config.block_n, "PLACES": Expression("key_heads"), "ALSO_DQ": also_dq}
 
     def step(bound: bool) -> list[str]:
         text = DK_DV_STEP.replace("LOAD_Q", q.load("row", "rows", p.queries % config.block_m != 0,
@@ -254,7 +340,8 @@ def _dk_dv(g: Gradient, config: Config, name: str, sms: int) -> Kernel:
     body = DK_DV.replace("LOAD_K", k.load("start", "(start + cols)", bound_keys))
     body = body.replace("LOAD_V", v.load("start", "(start + cols)", bound_keys))
     blocks = {"DESCRIBE": [t.described for t in tiles if t.descriptor], "BODY": [body],
-              "KEY_BASES": keyed, "QUERY_BASES": [line for line in bases if line not in keyed],
+              "HEAD": [HEAD], "KEY_BASES": keyed, "ADD_DQ": [sums.add("row", "rows", "part")],
+              "QUERY_BASES": [line for line in bases if line not in keyed],
               "FREE_STEP": step(False), "BOUND_STEP": step(True),
               "STORE_DK": [dk.store("start", "(start + cols)", f"dk_acc * {p.scale!r}")],
               "STORE_DV": [dv.store("start", "(start + cols)", "dv_acc")]}
@@ -284,6 +371,17 @@ def dk_dv_configs(g: Gradient, count: int = 6) -> list[Config]:
     return _configs(g, count, True)
 
 
+def in_one_configs(g: Gradient, count: int = 6) -> list[Config]:
+    """Configurations of `backward_in_one`, for float16 and bfloat16."""
+    if max(g.attention.size, g.attention.value_size) <= 64:
+        found = [Config(64, 128, 8, 2, True), Config(64, 128, 8, 2), Config(64, 64, 4, 2, True),
+                 Config(64, 64, 4, 2), Config(128, 64, 8, 2, True), Config(64, 128, 8, 2, True, 1)]
+    else:
+        found = [Config(64, 64, 8, 2, True), Config(64, 64, 8, 2), Config(32, 128, 8, 2, True),
+                 Config(64, 128, 8, 2, True)]
+    return found[:count]
+
+
 def _configs(g: Gradient, count: int, keys: bool) -> list[Config]:
     p = g.attention
     width = max(power_of_two(p.size), power_of_two(p.value_size))
@@ -292,13 +390,13 @@ def _configs(g: Gradient, count: int, keys: bool) -> list[Config]:
         if width <= 64 and p.precision != "ieee":
             found = [Config(64, 64, 8, 1), *reversed(found)]
     elif width <= 64:
-        found = [Config(64, 128, 8, 2), Config(64, 64, 4, 2), Config(64, 64, 4, 3),
-                 Config(128, 128, 8, 2), Config(64, 128, 8, 2, True, 1),
-                 Config(64, 64, 4, 2, True, 2)]
+        found = [Config(64, 128, 8, 2), Config(64, 64, 4, 2), Config(64, 64, 4, 2, True),
+                 Config(128, 128, 8, 2), Config(64, 128, 8, 2, True, 1), Config(64, 64, 4, 3),
+                 Config(64, 64, 4, 2, True, 2), Config(128, 64, 8, 2), Config(64, 128, 8, 3, True)]
         if not keys:
-            found = [Config(128, 64, 8, 2), Config(64, 64, 4, 2), Config(64, 64, 4, 3),
-                     Config(128, 128, 8, 2), Config(128, 64, 8, 2, True, 2),
-                     Config(64, 64, 4, 2, True, 3)]
+            found = [Config(128, 64, 8, 2), Config(64, 64, 4, 2), Config(64, 64, 4, 2, True),
+                     Config(128, 128, 8, 2), Config(128, 64, 8, 2, True, 2), Config(64, 64, 4, 3),
+                     Config(64, 64, 4, 2, True, 3), Config(64, 128, 4, 2)]
     elif width <= 128:
         found = [Config(64, 64, 8, 2), Config(64, 128, 8, 2), Config(64, 64, 4, 2),
                  Config(64, 128, 8, 2, True, 1)]

@@ -516,11 +516,10 @@ def _stages(p: Matmul, tile: tuple[int, int], block_k: int, parts: int) -> int:
 
 
 def _small_configs(p: Matmul) -> list[Config]:
-    block = [power_of_two(s) for s in (p.m, p.n, p.k)]
-    if BYTES[p.a.dtype] == 1:
-        block[2] = max(block[2], 32)
-    area = block[0] * block[1] + (block[0] + block[1]) * block[2]
-    found = [Config(*block, warps, 1, descriptors=False, together=together)
+    m, n = power_of_two(p.m), power_of_two(p.n)
+    k = power_of_two(p.k, 32 if BYTES[p.a.dtype] == 1 else 16)
+    area = m * n + (m + n) * k
+    found = [Config(m, n, k, warps, 1, descriptors=False, together=together)
              for together, warps in ((1, 1), (1, 2), (2, 2), (4, 4), (8, 4), (8, 8))
              if area * together <= 8 * 4096 * warps // 2 and together <= p.batches]
-    return found or [Config(*block, 4, 1, descriptors=False, together=1)]
+    return found or [Config(m, n, k, 4, 1, descriptors=False, together=1)]
