@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 from functrans import _runtime
 from functrans.core import config
-from functrans.core import cuda as cuda  # registers the errors of the runtime
+from functrans.core.cuda import PUT_ON_CPU, has_triton
 from functrans.core.errors import BackendError
 from functrans.core.source import user_source
 
 __all__ = ["CPU", "Device", "current_device", "default_device", "device_at", "devices",
            "find_device", "place_of"]
-
-_PUT_ON_CPU = 127  # the runtime's number for the CPU where it was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +108,7 @@ def current_device() -> Device:
     name = config.current().device
     if name is not None:
         return find_device(name)
-    return _gpus()[0] if _has_triton() and _gpus() else CPU
+    return _gpus()[0] if has_triton() and _gpus() else CPU
 
 
 def default_device(device: Any) -> AbstractContextManager[config.Config]:
@@ -130,12 +126,12 @@ def default_device(device: Any) -> AbstractContextManager[config.Config]:
 
 def device_at(place: int) -> Device:
     """The device for the runtime's number of a place."""
-    return CPU if place in (0, _PUT_ON_CPU) else Device("gpu", place - 1)
+    return CPU if place in (0, PUT_ON_CPU) else Device("gpu", place - 1)
 
 
 def place_of(device: Device) -> int:
     """The runtime's number for a device that was asked for."""
-    return _PUT_ON_CPU if device == CPU else device.id + 1
+    return PUT_ON_CPU if device == CPU else device.id + 1
 
 
 def _gpus() -> list[Device]:
@@ -144,11 +140,6 @@ def _gpus() -> list[Device]:
 
 def _gpu_info() -> list[tuple[str, int, int, int, int, int]]:
     return _runtime.cuda_devices()
-
-
-@cache
-def _has_triton() -> bool:
-    return find_spec("triton") is not None
 
 
 def _no_device(name: Any) -> BackendError:

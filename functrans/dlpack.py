@@ -14,7 +14,7 @@ from functrans.array import Array
 from functrans.core.dtypes import as_dtype
 from functrans.core.errors import ArgumentError, BackendError, NonArrayError, publish
 from functrans.core.source import user_source
-from functrans.device import CPU, device_at, find_device, place_of
+from functrans.device import CPU, find_device, place_of
 
 __all__ = ["from_dlpack"]
 

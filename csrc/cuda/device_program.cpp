@@ -391,7 +391,12 @@ PyObject* program_stats(PyObject* object, void*) {
                        static_cast<long long>(program.arena_bytes));
 }
 
+PyObject* program_device(PyObject* object, void*) {
+  return PyLong_FromLong(reinterpret_cast<CudaProgramObject*>(object)->program->ordinal);
+}
+
 PyGetSetDef program_getset[] = {
+    {"device", program_device, nullptr, "The number of its device.", nullptr},
     {"stats", program_stats, nullptr, "How often kernels and graphs were launched.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

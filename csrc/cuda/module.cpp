@@ -149,6 +149,19 @@ PyObject* place_array(PyObject*, PyObject* args) {
   });
 }
 
+PyObject* with_weak_type(PyObject*, PyObject* args) {
+  PyObject* object;
+  int weak;
+  if (!PyArg_ParseTuple(args, "Op:with_weak_type", &object, &weak) ||
+      !check_array(object, "with_weak_type")) {
+    return nullptr;
+  }
+  ArrayObject* array = as_array(object);
+  if (array->loop_type == kDonated && !raise_donated(array)) return nullptr;
+  if (array->weak_type == (weak != 0)) return Py_NewRef(object);
+  return share_array(array, weak != 0, array->place);
+}
+
 PyObject* cuda_empty(PyObject*, PyObject* args) {
   PyObject* shape;
   PyArray_Descr* descr = nullptr;
@@ -241,6 +254,8 @@ PyMethodDef functions[] = {
      "cuda_synchronous(flag): wait for every launch, so that a fault names its kernel."},
     {"place_array", place_array, METH_VARARGS,
      "place_array(x, place): x on the CPU (127) or on the device of number place - 1."},
+    {"with_weak_type", with_weak_type, METH_VARARGS,
+     "with_weak_type(x, weak): the same data, where it is, of a weak or a strong dtype."},
     {"cuda_empty", cuda_empty, METH_VARARGS,
      "cuda_empty(shape, dtype, device=0): an Array on uninitialised device memory."},
     {"cuda_wait", cuda_wait, METH_O, "cuda_wait(x): x, once it is computed."},

@@ -19,8 +19,10 @@ from functrans.core.errors import (
     OldDriverError,
 )
 
-__all__ = ["has_triton", "memory_size", "raise_cuda", "runs_on_gpu"]
+__all__ = ["PUT_ON_CPU", "has_triton", "memory_size", "raise_cuda", "runs_on_gpu"]
 
+PUT_ON_CPU: Final = 127
+"""The runtime's number for the CPU as the place of an array that was put there."""
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _SHOWN: Final = 8
 
@@ -45,12 +47,18 @@ def has_triton() -> bool:
 
 
 def runs_on_gpu(values: Iterable[Any]) -> bool:
-    """Whether a program of these values runs on a GPU: one of them is there, or all go there."""
+    """Whether a program of these values runs on a GPU.
+
+    It does where one of them is on one; where none is, not if one was put on the CPU by
+    `device_put`; else where arrays go by default.
+    """
     if not has_triton() or not _runtime.cuda_open():
         return False
-    if any(isinstance(x, _runtime.ArrayBase) and _runtime.cuda_pointer(x) is not None
-           for x in values):
+    places = {x._place for x in values if isinstance(x, _runtime.ArrayBase)}
+    if places - {0, PUT_ON_CPU}:
         return True
+    if PUT_ON_CPU in places:
+        return False
     device = config.current().device
     return device is None or not device.startswith("cpu")
 

@@ -101,8 +101,16 @@ def _compiles() -> bool:
 def _wrapped(out: Any, weak: bool) -> Any:
     """A result as an Array; on a GPU it is one, but for the weak type."""
     if isinstance(out, ArrayBase):
-        return wrap(np.asarray(out), True) if weak else out
+        return _runtime.with_weak_type(out, weak)
     return wrap(out, weak)
+
+
+def constants_for(execute: Any, consts: Sequence[Any]) -> list[Any]:
+    """The constants of a trace where the program is: they go to a device once, not at each call."""
+    if isinstance(execute, _runtime.CudaProgram):
+        return [_runtime.place_array(x if isinstance(x, ArrayBase) else wrap(np.array(x)),
+                                     execute.device + 1) for x in consts]
+    return [x._np if isinstance(x, ArrayBase) else np.asarray(x) for x in consts]
 
 
 jit_p = Jit()
@@ -200,7 +208,7 @@ class JitState:
 
     def run(self, call: Any, traced: Traced, leaves: Sequence[Any], key: Any) -> Any:
         execute = executable_of(traced.jaxpr, traced.donated, self.require_inplace, leaves).run
-        consts = [x._np if isinstance(x, ArrayBase) else np.asarray(x) for x in traced.consts]
+        consts = constants_for(execute, traced.consts)
         weak = [a.weak_type for a in traced.jaxpr.out_avals]
         if isinstance(execute, (_runtime.Program, _runtime.CudaProgram)):
             # the runtime calls it without us

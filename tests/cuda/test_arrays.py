@@ -26,7 +26,8 @@ def test_the_host_gets_one_copy(on_fake):
     on_fake("""
         x = gpu(np.arange(6).reshape(2, 3))
         before = fake.fake_calls
-        assert (x.shape, x.dtype, x.ndim, x.size, x.nbytes, len(x)) == ((2, 3), np.float32, 2, 6, 24, 2)
+        assert (x.shape, x.dtype, x.ndim) == ((2, 3), np.float32, 2)
+        assert (x.size, x.nbytes, len(x)) == (6, 24, 2)
         assert str(x.aval) == "f32[2,3]" and x.devices() == {x.device}
         assert fake.fake_calls == before, "nothing of that asks the device"
         first = np.asarray(x)
@@ -44,12 +45,15 @@ def test_everything_else_works_on_the_host_copy(on_fake):
         x = gpu(values)
         y = ft.numpy.asarray(values)
         assert np.array_equal(x + y, values * 2) and np.array_equal(y - gpu(values), 0 * values)
-        assert np.array_equal(gpu(values)[1], values[1]) and np.array_equal(gpu(values)[::2], values[::2])
-        assert np.array_equal(gpu(values).T, values.T) and np.array_equal(gpu(values).sum(0), values.sum(0))
+        assert np.array_equal(gpu(values)[1], values[1])
+        assert np.array_equal(gpu(values)[::2], values[::2])
+        assert np.array_equal(gpu(values).T, values.T)
+        assert np.array_equal(gpu(values).sum(0), values.sum(0))
         assert np.array_equal(gpu(values) @ y.T, values @ values.T) and gpu(values).max() == 11
         assert [float(r.sum()) for r in gpu(values)] == [6, 22, 38]
         assert np.array_equal(ft.numpy.reshape(gpu(values), (2, 6)), values.reshape(2, 6))
-        assert np.array_equal(np.sin(gpu(values)), np.sin(values)) and memoryview(gpu(values)).nbytes == 48
+        assert np.array_equal(np.sin(gpu(values)), np.sin(values))
+        assert memoryview(gpu(values)).nbytes == 48
         assert np.array_equal(ft.grad(lambda a: (a * a).sum())(gpu(values)), values * 2)
         assert np.array_equal(ft.vmap(lambda a: a.sum())(gpu(values)), values.sum(1))
         assert np.array_equal(gpu(values).at[0].set(1.0)[0], np.ones(4))
@@ -209,7 +213,8 @@ def test_dlpack_from_other_libraries(on_fake):
         del ours, theirs
         assert (np.asarray(doubled) == 4).all()
         again = ft.dlpack.from_dlpack(Foreign(doubled), copy=True)
-        assert rt.cuda_pointer(again)[0] != rt.cuda_pointer(doubled)[0] and (np.asarray(again) == 4).all()
+        assert rt.cuda_pointer(again)[0] != rt.cuda_pointer(doubled)[0]
+        assert (np.asarray(again) == 4).all()
         host = ft.dlpack.from_dlpack(Foreign(doubled), device="cpu")
         assert host.device.platform == "cpu" and (np.asarray(host) == 4).all()
         with raises(errors.ArgumentError):
@@ -246,8 +251,9 @@ def test_the_cuda_array_interface(on_fake):
     on_fake("""
         x = gpu(np.arange(6).reshape(2, 3))
         described = x.__cuda_array_interface__
-        assert described == {"shape": (2, 3), "typestr": "<f4", "data": (rt.cuda_pointer(x)[0], True),
-                             "strides": None, "version": 3, "stream": rt.cuda_stream(0)}
+        assert described == {
+            "shape": (2, 3), "typestr": "<f4", "data": (rt.cuda_pointer(x)[0], True),
+            "strides": None, "version": 3, "stream": rt.cuda_stream(0)}
         assert not hasattr(ft.numpy.ones(3), "__cuda_array_interface__")
         class Other:
             def __init__(self, **changes): self.__cuda_array_interface__ = {**described, **changes}
@@ -264,7 +270,8 @@ def test_the_cuda_array_interface(on_fake):
 def test_donated_arrays_are_gone(on_fake):
     on_fake("""
         program = rt.CudaProgram([kernel("increment")], [("launch", 0, (1, 1, 1),
-            (("output", 0, 0), 8))], [("float32", (8,))], [("float32", (8,), 0)], [], 0, donated=[0])
+            (("output", 0, 0), 8))], [("float32", (8,))], [("float32", (8,), 0)],
+            [], 0, donated=[0])
         x = gpu(np.arange(8))
         place = rt.cuda_pointer(x)[0]
         y, = program([x])

@@ -1,7 +1,8 @@
 """Opening the CUDA driver, and what is said when it cannot be used."""
 
-import functrans as ft
 import pytest
+
+import functrans as ft
 from functrans import _runtime as rt
 from functrans.core.errors import BackendError
 
@@ -158,3 +159,16 @@ def test_this_machine_says_what_it_has():
         with pytest.raises(BackendError, match=r"there is no device 'gpu' here") as caught:
             ft.devices("gpu")
         assert "device=\"cpu\"" in str(caught.value)
+
+
+def test_jit_runs_where_its_arguments_are(on_fake):
+    on_fake("""
+        from functrans.core import cuda
+        if cuda.has_triton():
+            cpu, here, there = ft.numpy.ones(3), gpu([1]), ft.device_put(1.0, "gpu:1")
+            put = ft.device_put(cpu, "cpu")
+            assert cuda.runs_on_gpu([cpu, 1.0]) and cuda.runs_on_gpu([put, there])
+            assert not cuda.runs_on_gpu([cpu, put])
+            with ft.config.default_device("cpu"):
+                assert not cuda.runs_on_gpu([cpu]) and cuda.runs_on_gpu([cpu, here])
+        """)

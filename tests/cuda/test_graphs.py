@@ -29,7 +29,7 @@ def test_replays_with_other_buffers(on_fake):
             assert np.array_equal(out, (np.arange(8) + k) * 64)
             assert np.array_equal(half, np.r_[(np.arange(4) + k) * 64, np.zeros(4)])
         stats = program.stats
-        assert stats["replays"] == 39 and stats["graphs_built"] == 1 and stats["graphs_changed"] == 38
+        assert (stats["replays"], stats["graphs_built"], stats["graphs_changed"]) == (39, 1, 38)
         assert fake.fake_node_updates <= 38 * 4, "only what has another address"
         """)
 

@@ -33,7 +33,8 @@ def test_small_blocks_share_slabs(on_fake):
 def test_all_sizes_hold_what_was_asked(on_fake):
     on_fake(HEAD + """
         rng = np.random.default_rng(0)
-        sizes = [*range(0, 1030, 37), *(2 ** rng.uniform(0, 24, 300)).astype(int), MB - 1, MB, MB + 1]
+        sizes = [*range(0, 1030, 37), *(2 ** rng.uniform(0, 24, 300)).astype(int), MB - 1, MB,
+                 MB + 1]
         alive = []
         for i, n in enumerate(map(int, sizes * 3)):
             x = empty(n)

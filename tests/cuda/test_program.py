@@ -6,7 +6,8 @@ def test_a_launch_gets_its_arguments(on_fake):
         x, y = gpu(np.arange(8)), gpu(np.ones(8))
         program = add_program(rt.CudaProgram)
         result = program([x, y])
-        assert type(result) is list and fake.fake_launches == 0, "it returns before the device is done"
+        assert type(result) is list
+        assert fake.fake_launches == 0, "it returns before the device is done"
         assert np.array_equal(result[0], np.arange(8) + 1) and fake.fake_launches == 1
         assert result[0].device.platform == "gpu" and not result[0].weak_type
         assert fake.fake_last_kernel == b"add" and fake.fake_last_block == [128, 1, 1]
@@ -120,7 +121,8 @@ def test_host_steps(on_fake):
             spec = ("float32", (n,))
             return rt.CudaProgram([kernel("scale")],
                 [("launch", 0, (1, 1, 1), (("input", 0, 0), ("arena", 0, 0), 2.0, n)),
-                 ("host", host, [(("arena", 0, 0), "float32", (n,)), (("input", 0, 0), "float32", (n,))],
+                 ("host", host,
+                  [(("arena", 0, 0), "float32", (n,)), (("input", 0, 0), "float32", (n,))],
                   [(("arena", 0, 0), "float32", (n,)), (("output", 1, 0), "float32", ())]),
                  ("launch", 0, (1, 1, 1), (("arena", 0, 0), ("output", 0, 0), 10.0, n))],
                 [spec], [spec, ("float32", ())], [], 4 * n)
@@ -195,7 +197,8 @@ def test_through_a_jitted_function(on_fake):
         call(x)
         out = call(x)["out"]
         assert np.array_equal(out, np.arange(8) + 1) and out.weak_type and out.device == x.device
-        other = rt.JitFunction(lambda self, args, kwargs, key: self.insert(key, program, ..., [True]))
+        other = rt.JitFunction(
+            lambda self, args, kwargs, key: self.insert(key, program, ..., [True]))
         with raises(ValueError):
             other(x)
         """)
@@ -208,7 +211,8 @@ def test_descriptions_that_are_wrong(on_fake):
         x, out = ("input", 0, 0), ("output", 0, 0)
         launch = lambda *a, grid=(1, 1, 1), k=0: [("launch", k, grid, a)]
         for change in (dict(steps=launch(x, x, out)), dict(steps=launch(x, x, out, 1, 2)),
-                       dict(steps=launch(x, x, out, 1 << 40)), dict(steps=launch(x, x, out, 1, k=1)),
+                       dict(steps=launch(x, x, out, 1 << 40)),
+                       dict(steps=launch(x, x, out, 1, k=1)),
                        dict(steps=launch(x, x, out, 1, grid=(0, 1, 1))),
                        dict(steps=launch(x, ("input", 1, 0), out, 1)),
                        dict(steps=launch(x, ("arena", 0, -4), out, 1)),
@@ -216,8 +220,10 @@ def test_descriptions_that_are_wrong(on_fake):
                        dict(steps=[("jump",)]), dict(steps=[("fill", x, -1, 0)]),
                        dict(steps=[("copy", x, out, -1)]), dict(arena_bytes=-1),
                        dict(outputs=[("float32", (8,), 3)]), dict(donated=[1]),
-                       dict(inputs=[("float32", (None,))]), dict(kernels=[("add", b"", 0, 0, "", 0)]),
-                       dict(kernels=[("add", b"", 0, 4, "x", 0)]), dict(kernels=[("add", 5, 0, 4, "", 0)])):
+                       dict(inputs=[("float32", (None,))]),
+                       dict(kernels=[("add", b"", 0, 0, "", 0)]),
+                       dict(kernels=[("add", b"", 0, 4, "x", 0)]),
+                       dict(kernels=[("add", 5, 0, 4, "", 0)])):
             with raises(ValueError):
                 rt.CudaProgram(**{**good, **change})
         for change in (dict(steps=launch(x, x, out, "n")), dict(steps=5), dict(kernels=[("add",)]),
