@@ -51,8 +51,12 @@ class _Refused(Exception):
     pass
 
 
-def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads) -> Schedule:
-    """The schedule with kernels moved into the products that they read."""
+def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
+                   always: bool = False) -> Schedule:
+    """The schedule with kernels moved into the products that they read.
+
+    `always`: also where the library of CPUs would be slower for it.
+    """
     steps = list(schedule.steps)
     stored, notes = set(schedule.stored), list(schedule.notes)
 
@@ -68,6 +72,8 @@ def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
         if not isinstance(kernel, Kernel):
             continue
         try:
+            if not always:
+                _check_size(gemm)
             fused, rest = _fused(gemm, kernel, stored,
                                  len(readers) > 1 or product in outputs)
         except _Refused as reason:
@@ -81,14 +87,9 @@ def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
     return replace(schedule, steps=steps, stored=stored, notes=notes)
 
 
-def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],
-           kept: bool) -> tuple[Fused, list[Kernel]]:
-    """The product with what it can compute of a kernel, and the kernel that is left."""
-    product = gemm.results[0]
+def _check_size(gemm: Gemm) -> None:
     f = gemm.fields
     batch, m, n, k = f["batch0"] * f["batch1"], f["m"], f["n"], f["k"]
-    if any(m.role == "scatter" for m in kernel.members):
-        raise _Refused("its elements go to computed places")
     if any(isinstance(size, int) and size < least for size, least in (
             (n, LEAST_ROW), (m, LEAST_ROWS), (m * n, LEAST_TILE))):
         raise _Refused("the product is small")
@@ -96,6 +97,16 @@ def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],
     if isinstance(work, int) and work < SERIAL_WORK and not (
             isinstance(batch * m * n, int) and batch * m * n < SERIAL_ELEMENTS):
         raise _Refused("the product is too small for several threads, the kernel is not")
+
+
+def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],
+           kept: bool) -> tuple[Fused, list[Kernel]]:
+    """The product with what it can compute of a kernel, and the kernel that is left."""
+    product = gemm.results[0]
+    f = gemm.fields
+    batch, m, n = f["batch0"] * f["batch1"], f["m"], f["n"]
+    if any(m.role == "scatter" for m in kernel.members):
+        raise _Refused("its elements go to computed places")
     s = kernel.builder(lambda t: isinstance(t, Stored) or t in stored)
     elements = {m: kernel.element(s, m) for m in kernel.members}
     taken = _elementwise(product, elements)

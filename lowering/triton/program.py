@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from functrans.core import config
-from functrans.core.jaxpr import Equation, Jaxpr
-from functrans.lowering.graph import CALLS, Graph, graph_of
-from functrans.lowering.loops.call import Call, Gemm, HostCall
-from functrans.lowering.loops.tensor import Scatter, Tensor, dtype_name
+from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.graph import Graph, graph_of
+from functrans.lowering.loops.call import Call, HostCall
+from functrans.lowering.loops.tensor import Scatter, Tensor
 from functrans.lowering.memory import Block, plan_arena
-from functrans.lowering.rules.calls import CallRule
+from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
 from functrans.lowering.schedule.kernel import Kernel
+from functrans.lowering.schedule.placed import place_products
+from functrans.lowering.schedule.reads import Reads
+from functrans.lowering.triton.calls import RULES, Launches, launches_of
 from functrans.lowering.triton.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernel import Partial, Written, write_kernel
 from functrans.lowering.triton.source import Module
 from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Program, Step
 from functrans.lowering.triton.templates.kernel import Kernel as Template
-from functrans.lowering.triton.templates.matmul import Matmul, Operand, configs
-from functrans.lowering.triton.templates.matmul import kernels as matmul_kernels
 
 __all__ = ["write_program"]
 
 SIZES = {"f64": 8, "i64": 8, "u64": 8, "f32": 4, "i32": 4, "u32": 4, "f16": 2, "bf16": 2, "i16": 2,
          "u16": 2, "i8": 1, "u8": 1, "bool": 1}
-MATRIX_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
 HOSTED = frozenset({"scatter_max", "scatter_min", "scatter_mul"})
 """Primitives that the CPU computes as kernels and this backend leaves to the host."""
 
-
-def _dot_general(eqn: Equation, xs: list[Tensor]) -> Any:
-    out = dtype_name(eqn.outvars[0].aval.dtype)
-    call = CALLS["dot_general"](eqn, xs)
-    known = all(t in MATRIX_TYPES for t in (xs[0].dtype, xs[1].dtype, out))
-    return call if known or not isinstance(call, Gemm) else None
-
-
-RULES: dict[str, CallRule] = {"dot_general": _dot_general}
-"""The primitives that are calls here; those that are neither calls nor kernels go to the host."""
 
 ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
 
@@ -46,7 +33,13 @@ ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
 def write_program(jaxpr: Jaxpr) -> Program:
     """The program of a simplified jaxpr. Raises UnsupportedKernel for what it cannot do."""
     graph = graph_of(jaxpr, rules=RULES, hosted=HOSTED)
-    return _ProgramWriter(jaxpr, graph, schedule_of(graph)).write()
+    reads = Reads()
+    plain = place_products(schedule_of(graph), graph.outputs, reads)
+    fused = fuse_epilogues(plain, graph.outputs, reads, always=True)
+    try:
+        return _ProgramWriter(jaxpr, graph, fused).write()
+    except UnsupportedKernel:
+        return _ProgramWriter(jaxpr, graph, plain).write()
 
 
 class _ProgramWriter:
@@ -54,8 +47,7 @@ class _ProgramWriter:
         self.jaxpr, self.graph, self.schedule = jaxpr, graph, schedule
         self.module = Module()
         self.templates: list[str] = []
-        self.products: dict[Gemm, list[Template]] = {}
-        self.workspaces: dict[Gemm, Partial] = {}
+        self.calls: dict[Call, Launches] = {}
         self.where: dict[Tensor | Partial, Pointer] = {}
 
     def write(self) -> Program:
@@ -69,10 +61,8 @@ class _ProgramWriter:
         written = [write_kernel(s, self.schedule) if isinstance(s, Kernel) else s
                    for s in self.schedule.steps]
         for step in self.schedule.steps:
-            if isinstance(step, Gemm):
-                self.products[step] = found = _product(step)
-                if nbytes := max(k.workspace for k in found):
-                    self.workspaces[step] = Partial(1, -(-nbytes // 4), "f32")
+            if isinstance(step, Call) and (found := launches_of(step, self.schedule)):
+                self.calls[step] = found
         arena = self._place(written)
         steps: list[Step] = []
         for step, launches in zip(self.schedule.steps, written, strict=True):
@@ -101,19 +91,15 @@ class _ProgramWriter:
                       w.warps)
 
     def _call(self, call: Call) -> list[Step]:
-        if isinstance(call, Gemm):
-            return [self._matmul(call, k) for k in self.products[call]]
+        if call in self.calls:
+            return [self._template(self.calls[call], k) for k in self.calls[call].kernels]
         if not isinstance(call, HostCall):
             raise UnsupportedKernel(f"a {call.name}")
         return [HostStep(call, tuple([self.where[t] for t in call.operands]),
                          tuple([self.where[t] for t in call.results]))]
 
-    def _matmul(self, call: Gemm, kernel: Template) -> Launch:
-        (a, b), (c,) = call.operands, call.results
-        places = {"a": _offset(self.where[a], call.a_offset, a),
-                  "b": _offset(self.where[b], call.b_offset, b), "c": self.where[c]}
-        if call in self.workspaces:
-            places["workspace"] = self.where[self.workspaces[call]]
+    def _template(self, call: Launches, kernel: Template) -> Launch:
+        places = {name: _after(self.where[t], n) for name, (t, n) in call.places.items()}
         if kernel.text not in self.templates:
             self.templates.append(kernel.text)
         arguments = tuple([places[x.name] if x.value is None else x.value
@@ -131,8 +117,8 @@ class _ProgramWriter:
             touched: list[Tensor | Partial] = []
             if isinstance(launches, Call):
                 touched += [*launches.operands, *launches.results]
-                if launches in self.workspaces:
-                    touched.append(self.workspaces[launches])
+                if launches in self.calls:
+                    touched += self.calls[launches].touched
             else:
                 touched += [t for w in launches for t in w.operands]
                 assert isinstance(step, Kernel)
@@ -172,28 +158,8 @@ class _ProgramWriter:
         return found
 
 
-def _product(call: Gemm) -> list[Template]:
-    """The kernels of a product of matrices, in the configuration that the model likes best."""
-    f = call.fields
-    if not all(isinstance(n, int) for n in f.values()):
-        raise UnsupportedKernel("a product of matrices of symbolic sizes")
-    (x, y), (z,) = call.operands, call.results
-
-    def operand(t: Tensor, name: str, offset: object) -> Operand:
-        aligned = isinstance(offset, int) and offset * SIZES[t.dtype] % 16 == 0
-        return Operand(MATRIX_TYPES[t.dtype], f[f"{name}_row"], f[f"{name}_col"],
-                       (f[f"{name}_batch0"], f[f"{name}_batch1"]), aligned)
-
-    p = Matmul(f["m"], f["n"], f["k"], operand(x, "a", call.a_offset),
-               operand(y, "b", call.b_offset), operand(z, "c", 0), (f["batch0"], f["batch1"]),
-               precision="ieee" if config.current().matmul_precision == "highest" else "tf32")
-    return matmul_kernels(p, configs(p)[0])
-
-
-def _offset(at: Pointer, count: object, t: Tensor) -> Pointer:
-    if not isinstance(count, int):
-        raise UnsupportedKernel("a place that is not known")
-    return Pointer(at.kind, at.index, at.offset + count * SIZES[t.dtype])
+def _after(at: Pointer, nbytes: int) -> Pointer:
+    return Pointer(at.kind, at.index, at.offset + nbytes)
 
 
 def _nbytes(t: Tensor | Partial) -> int:

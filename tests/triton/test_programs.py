@@ -7,13 +7,11 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.evaluate import interpret
-from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.interpret import InterpretedProgram
-from functrans.lowering.triton.program import write_program
-from functrans.lowering.triton.spec import Launch
 from tests.laws.primitives import Case, all_cases
 from tests.laws.test_primitive_laws import assert_same
+from tests.triton.programs import kernels_of, program_of
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(37, 130)).astype("f"), RNG.normal(size=(37, 130)).astype("f")
@@ -25,16 +23,6 @@ def test_values_are_eager_values(case: Case):
     with ft.config.use_backend("triton"):
         outs = ft.jit(lambda *args: case.outs(*args))(*case.args)
     assert_same(outs, case.outs(*case.args))
-
-
-def program_of(fun, *args):
-    closed = ft.make_jaxpr(fun)(*args)
-    jaxpr = simplify(closed.jaxpr.hoist_consts())
-    return jaxpr, write_program(jaxpr), [*map(np.asarray, closed.consts)]
-
-
-def kernels_of(program):
-    return [s.kernel for s in program.steps if isinstance(s, Launch)]
 
 
 def layer_norm(x, g):

@@ -1,0 +1,216 @@
+"""Calls as launches of templates: products of matrices with what follows them, convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from functrans.core import config
+from functrans.core.jaxpr import Equation
+from functrans.lowering.graph import CALLS
+from functrans.lowering.loops.call import Call, Conv, Gemm
+from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.index import Index
+from functrans.lowering.loops.tensor import Tensor, dtype_name
+from functrans.lowering.rules.calls import CallRule
+from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.group import Schedule
+from functrans.lowering.triton.expressions import TileWriter, UnsupportedKernel
+from functrans.lowering.triton.kernel import Partial
+from functrans.lowering.triton.names import MEMORY
+from functrans.lowering.triton.templates import convolution, matmul
+from functrans.lowering.triton.templates.convolution import Convolution, Filter, Image
+from functrans.lowering.triton.templates.kernel import BYTES, Epilogue, Kernel, pointer
+from functrans.lowering.triton.templates.matmul import Config, Matmul, Operand
+
+__all__ = ["RULES", "Launches", "launches_of", "precision"]
+
+MATRIX_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
+"""What products have as operands here, and what convolutions do."""
+STORED_TYPES = MATRIX_TYPES | {"f64": "fp64", "i8": "i8", "u8": "u8", "i32": "i32", "bool": "u8"}
+"""What a template stores itself."""
+
+
+@dataclass(eq=False)
+class Launches:
+    """Kernels in order, and what their pointers are: by name a tensor, and bytes into it."""
+
+    kernels: list[Kernel]
+    places: dict[str, tuple[Tensor | Partial, int]]
+
+    def __post_init__(self) -> None:
+        if nbytes := max(k.workspace for k in self.kernels):
+            self.places["workspace"] = (Partial(1, -(-nbytes // 4), "f32"), 0)
+
+    @property
+    def touched(self) -> Iterable[Tensor | Partial]:
+        return dict.fromkeys(t for t, _ in self.places.values())
+
+
+def _known(eqn: Equation, xs: list[Tensor]) -> Any:
+    """The call of an equation whose dtypes the templates have, else None: the host's."""
+    call = CALLS[eqn.primitive.name](eqn, xs)
+    types = {x.dtype for x in xs}
+    out = dtype_name(eqn.outvars[0].aval.dtype)
+    known = len(types) == 1 and (types | {out}) <= MATRIX_TYPES.keys()
+    return call if known or not isinstance(call, (Gemm, Conv)) else None
+
+
+RULES: dict[str, CallRule] = {"dot_general": _known, "conv_general_dilated": _known}
+
+
+def launches_of(call: Call, schedule: Schedule) -> Launches | None:
+    """The launches of a call that a template computes, in the configuration it likes best."""
+    if isinstance(call, Fused):
+        return _fused(call, schedule)
+    if isinstance(call, Gemm):
+        p = _matmul(call)
+        return Launches(matmul.kernels(p, matmul.configs(p)[0]),
+                        _operands(call) | {"c": (call.results[0], 0)})
+    if isinstance(call, Conv):
+        return _convolution(call)
+    return None
+
+
+def precision() -> str:
+    """That of products of float32."""
+    return "ieee" if config.current().matmul_precision == "highest" else "tf32"
+
+
+# --------------------------------------------------------------------------- products
+
+
+def _matmul(call: Gemm) -> Matmul:
+    f = call.fields
+    if not all(isinstance(n, int) for n in (*f.values(), call.a_offset, call.b_offset)):
+        raise UnsupportedKernel("a product of matrices of symbolic sizes")
+    x, y = call.operands[:2]
+
+    def operand(t: Tensor, name: str, offset: object) -> Operand:
+        aligned = isinstance(offset, int) and offset * BYTES[MATRIX_TYPES[t.dtype]] % 16 == 0
+        return Operand(MATRIX_TYPES[t.dtype], f[f"{name}_row"], f[f"{name}_col"],
+                       (f[f"{name}_batch0"], f[f"{name}_batch1"]), aligned)
+
+    z = call.product if isinstance(call, Fused) else call.results[0]
+    return Matmul(f["m"], f["n"], f["k"], operand(x, "a", call.a_offset),
+                  operand(y, "b", call.b_offset), operand(z, "c", 0), (f["batch0"], f["batch1"]),
+                  precision=precision())
+
+
+def _operands(call: Gemm) -> dict[str, tuple[Tensor | Partial, int]]:
+    return {name: (t, offset * BYTES[MATRIX_TYPES[t.dtype]])  # type: ignore[operator]
+            for name, t, offset in zip("ab", call.operands, (call.a_offset, call.b_offset))}
+
+
+def _fused(call: Fused, schedule: Schedule) -> Launches:
+    """A product whose results have their elements where the product has them."""
+    plain = _matmul(call)
+    chosen = matmul.configs(plain)[0]
+    main = next((t for t in call.results if t.dtype in STORED_TYPES), None)
+    if main is None:
+        raise UnsupportedKernel("a product that is stored in none of the types of products")
+    c = replace(plain.c, dtype=STORED_TYPES[main.dtype], row=plain.n, col=1,
+                batch=(plain.batch[1] * plain.m * plain.n, plain.m * plain.n))
+    epilogue, pointers = _Epilogue(call, schedule, plain, chosen, main).written()
+    p = replace(plain, c=c, epilogue=epilogue)
+    found = [replace(k, text=_with_math(k.text)) for k in matmul.kernels(p, chosen)]
+    return Launches(found, _operands(call) | {"c": (main, 0)} | pointers)
+
+
+def _with_math(text: str) -> str:
+    if "fm." not in text:
+        return text
+    first, rest = text.split("import triton.language as tl\n", 1)
+    return (f"{first}import triton.language as tl\n"
+            f"from functrans.lowering.triton import device_math as fm\n{rest}")
+
+
+class _Epilogue:
+    """The lines that compute the results of a product from its sums."""
+
+    def __init__(self, call: Fused, schedule: Schedule, p: Matmul, chosen: Config,
+                 main: Tensor) -> None:
+        self.call, self.schedule, self.p, self.main = call, schedule, p, main
+        self.whole = not chosen.together and chosen.splits == 1  # tiles are those of the main loop
+        self.even = (p.m % chosen.block_m == 0, p.n % chosen.block_n == 0)
+        self.lines: list[str] = []
+        self.pointers: dict[Tensor, str] = {}
+        self.count = 0
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"e{self.count}"
+
+    def pointer(self, t: Tensor) -> str:
+        return self.pointers.setdefault(t, f"p{len(self.pointers)}")
+
+    def written(self) -> tuple[Epilogue, dict[str, tuple[Tensor | Partial, int]]]:
+        p = self.p
+        batched = "" if p.batches == 1 else "(b0 * batch1 + b1) * m + "
+        self.lines += [f"o = {batched}rows", "i = cols"]
+        masks: dict[str, str | None] = {"o": "o_inside", "i": "i_inside"}
+        if self.whole and self.even[0]:
+            masks["o"] = None
+        else:
+            bound = "" if p.batches == 1 else f" & (o < {p.batches * p.m})"
+            self.lines.append(f"o_inside = (rows < m){bound}")
+        if self.whole and self.even[1]:
+            masks["i"] = None
+        else:
+            self.lines.append("i_inside = cols < n")
+        kernel = self.call.kernel
+        builder = kernel.builder(self.schedule.is_stored)
+        w = _AfterProduct(self.call.product, kernel, self.lines.append, self.pointer, self.fresh,
+                          masks)
+        for m in kernel.members:
+            w.locals[m.tensor] = w.expression(kernel.element(builder, m))
+        values = {**w.locals, self.call.product: "acc"}
+        texts = [t for t in (masks["o"], masks["i"]) if t]
+        mask = f", mask={' & '.join(texts)}" if texts else ""
+        for t in self.call.results:
+            if t is not self.main:
+                place = w.place(t, kernel.places["full"])
+                self.lines.append(f"tl.store({self.pointer(t)} + {place}, "
+                                  f"{w.stored(values[t], t)}{mask})")
+        arguments = tuple([pointer(name, MEMORY[t.dtype]) for t, name in self.pointers.items()])
+        return (Epilogue(tuple(self.lines), arguments, values[self.main]),
+                {name: (t, 0) for t, name in self.pointers.items()})
+
+
+class _AfterProduct(TileWriter):
+    """Reads a product where it is: in the tile of sums."""
+
+    def __init__(self, product: Tensor, *rest: Any) -> None:
+        super().__init__(*rest)
+        self._product = product
+
+    def _load(self, tensor: Tensor, index: Index, e: Expr) -> str:
+        return "acc" if tensor is self._product else super()._load(tensor, index, e)
+
+
+# --------------------------------------------------------------------------- convolutions
+
+
+def _convolution(call: Conv) -> Launches:
+    f: Mapping[str, Any] = call.fields
+    (x, w), (out,) = call.operands, call.results
+    numbers = [n for v in (*f.values(), call.offsets)
+               for n in (v if isinstance(v, (list, tuple)) else (v,))]
+    if not all(isinstance(n, int) for n in numbers):
+        raise UnsupportedKernel("a convolution of symbolic sizes")
+
+    def image(t: Tensor, name: str, offset: Any) -> Image:
+        return Image(MATRIX_TYPES[t.dtype], f[f"{name}_group"], f[f"{name}_batch"],
+                     f[f"{name}_feature"], tuple(f[f"{name}_space"]), offset)
+
+    p = Convolution(
+        f["batch"], f["in_features"], f["out_features"], tuple(f["in_size"]), tuple(f["window"]),
+        tuple(f["out_size"]), tuple(f["stride"]), tuple(f["pad_low"]),
+        image(x, "x", call.offsets[0]),
+        Filter(MATRIX_TYPES[w.dtype], f["w_group"], f["w_out"], f["w_in"], tuple(f["w_space"]),
+               call.offsets[1]),  # type: ignore[arg-type]
+        image(out, "out", 0), tuple(f["in_dilation"]), tuple(f["window_dilation"]), f["groups"],
+        precision=precision())
+    return Launches(convolution.kernels(p, convolution.configs(p)[0]),
+                    {"x": (x, 0), "w": (w, 0), "out": (out, 0)})

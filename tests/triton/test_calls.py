@@ -1,0 +1,125 @@
+"""Calls of templates in programs: products with what follows them, convolutions."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.lowering.triton.device import binaries
+from functrans.lowering.triton.spec import HostStep
+from tests.triton.programs import check, kernels_of, program_of
+
+RNG = np.random.default_rng(0)
+
+
+def array(*shape, dtype="f"):
+    return RNG.normal(size=shape).astype(dtype)
+
+
+X, W, B, Z = array(96, 40), array(40, 112), array(112), array(96, 112)
+Y, V = array(96, 24), array(24, 112)
+BX, BW = array(48, 24, 40), array(48, 40, 48)
+HALF = [x.astype("bfloat16") for x in (X, W)]
+
+PRODUCTS = {  # a function, its arguments, and its kernels
+    "bias and gelu": (lambda x, w, b: ft.nn.gelu(x @ w + b), (X, W, B), ["matmul"]),
+    "relu": (lambda x, w, b: ft.nn.relu(x @ w + b), (X, W, B), ["matmul"]),
+    "residual": (lambda x, w, z: 0.5 * (x @ w) + z, (X, W, Z), ["matmul"]),
+    "converted": (lambda x, w: (x @ w).astype("bfloat16"), (X, W), ["matmul"]),
+    "bfloat16": (lambda x, w: ft.nn.gelu((x @ w).astype("f") + 1).astype("bfloat16"), HALF,
+                 ["matmul"]),
+    "compared": (lambda x, w: x @ w > 0, (X, W), ["matmul"]),
+    "kept": (lambda x, w, b: (x @ w, fnp.tanh(x @ w + b)), (X, W, B), ["matmul"]),
+    "two products": (lambda x, w, y, v: fnp.tanh(x @ w + y @ v), (X, W, Y, V),
+                     ["matmul", "matmul"]),
+    "rows": (lambda x, w: (x @ w) * fnp.arange(96.0)[:, None], (X, W), ["matmul"]),
+    "batch": (lambda x, w: fnp.tanh(x.reshape(2, 48, 40) @ w.reshape(2, 40, 56)), (X, W),
+              ["matmul"]),
+    "many small": (lambda x, w, b: fnp.tanh(fnp.einsum("bij,bjk->bik", x, w) + b[:48]),
+                   (array(300, 17, 20), array(300, 20, 48), B), ["matmul"]),
+    "rest is a kernel": (lambda x, w, z: (lambda y: (y, y.sum(0)))(fnp.tanh(x @ w) * z),
+                         (X, W, Z), None),
+    "long sum": (lambda x, w, b: fnp.tanh(x @ w + b[:20]), (array(20, 8192), array(8192, 20), B),
+                 ["matmul", "matmul_combine"]),
+    "odd": (lambda x, w, b: fnp.tanh(x @ w + b[:67]), (array(33, 19), array(19, 67), B),
+            ["matmul"]),
+    "few rows": (lambda x, w, b: fnp.tanh(x @ w) * b[:5], (array(3, 40), array(40, 5), B),
+                 ["matmul"]),
+    "one row": (lambda x, w, b: fnp.tanh(x @ w) * b, (array(1, 40), W, B), ["matmul"]),
+    "one column": (lambda x, w: fnp.tanh(x @ w), (X, array(40, 1)), ["matmul"]),
+    "moved": (lambda x, w: fnp.einsum("bij,bjk->ibk", x, w), (BX, BW), ["matmul"]),
+    "heads": (lambda x, w: (x.reshape(2, 24, 24, 40) @ w.reshape(2, 24, 40, 48)
+                            ).swapaxes(1, 2).reshape(2, 24, -1), (BX, BW), ["matmul"]),
+    "gradient": (lambda x, w, b, z: (lambda out, pull: (out, *pull(z)))(
+        *ft.vjp(lambda x, w, b: ft.nn.relu(x @ w + b), x, w, b)), (X, W, B, Z), None),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products(name):
+    fun, args, expected = PRODUCTS[name]
+    program = check(fun, *args)
+    assert expected in (None, kernels_of(program))
+
+
+@pytest.mark.parametrize("name", ["bias and gelu", "bfloat16", "kept", "many small", "long sum"])
+def test_products_compile(name):
+    fun, args, _ = PRODUCTS[name]
+    _, program, _ = program_of(fun, *args)
+    for binary in binaries(program).values():
+        assert binary.cubin[:4] == b"\x7fELF"
+
+
+def convolve(x, w, **params):
+    return lax.conv_general_dilated(x, w, params.pop("window_strides", (1, 1)),
+                                    params.pop("padding", "SAME"), **params)
+
+
+NCHW, OIHW = array(2, 6, 9, 8), array(10, 6, 3, 3)
+NHWC, HWIO = array(2, 9, 8, 6), array(3, 3, 6, 10)
+LAST = ("NHWC", "HWIO", "NHWC")
+
+CONVOLUTIONS = {
+    "plain": (convolve, (NCHW, OIHW)),
+    "channels last": (lambda x, w: convolve(x, w, dimension_numbers=LAST), (NHWC, HWIO)),
+    "strides": (lambda x, w: convolve(x, w, window_strides=(2, 1)), (NCHW, OIHW)),
+    "dilated window": (lambda x, w: convolve(x, w, rhs_dilation=(2, 1)), (NCHW, OIHW)),
+    "dilated input": (lambda x, w: convolve(x, w, padding="VALID", lhs_dilation=(2, 3)),
+                      (NCHW, OIHW)),
+    "groups": (lambda x, w: convolve(x, w[:, :3], feature_group_count=2), (NCHW, OIHW)),
+    "one dimension": (lambda x, w: lax.conv_general_dilated(x, w, (1,), "VALID"),
+                      (array(2, 4, 20), array(5, 4, 3))),
+    "three dimensions": (lambda x, w: lax.conv_general_dilated(x, w, (1, 1, 1), "SAME"),
+                         (array(1, 3, 4, 5, 6), array(4, 3, 2, 3, 2))),
+    "part of an array": (lambda x, w: convolve(x[1:, :, 2:], w), (NCHW, OIHW)),
+    "bfloat16": (lambda x, w: convolve(x.astype("bfloat16"), w.astype("bfloat16")), (NCHW, OIHW)),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize("gradient", [False, True], ids=["", "gradient"])
+def test_convolutions(name, gradient):
+    fun, args = CONVOLUTIONS[name]
+    if gradient:
+        out = fun(*map(fnp.asarray, args))
+        ct = array(*out.shape).astype(out.dtype)
+        program = check(lambda ct, *args: ft.vjp(fun, *args)[1](ct), ct, *args,
+                        tolerance=2e-4 if name != "bfloat16" else 2e-2)
+    else:
+        program = check(fun, *args)
+    assert not any(isinstance(s, HostStep) for s in program.steps)
+    assert "convolution" in " ".join(kernels_of(program))
+
+
+def test_convolutions_compile():
+    loss = ft.grad(lambda w, x: (ft.nn.relu(convolve(x, w, dimension_numbers=LAST)) ** 2).sum(),
+                   (0, 1))
+    _, program, _ = program_of(loss, HWIO, NHWC)
+    for binary in binaries(program).values():
+        assert binary.cubin[:4] == b"\x7fELF"
+
+
+def test_what_templates_do_not_multiply_is_left_to_the_host():
+    program = check(lambda x, w: convolve(x, w), NCHW.astype("d"), OIHW.astype("d"))
+    assert [type(s) for s in program.steps] == [HostStep]
