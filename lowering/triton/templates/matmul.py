@@ -52,7 +52,11 @@ class Operand:
 
 @dataclass(frozen=True)
 class Matmul:
-    """`precision` of float32 operands: "ieee", "tf32", "tf32x3" or "bf16x6" (see Triton's dot)."""
+    """`precision` of float32 operands: "ieee", "tf32", "tf32x3" or "bf16x6" (see Triton's dot).
+
+    Tensor cores add products of float8 in some 14 bits: with `exact_after`, sums of so many go to
+    float32 sums, which takes time and registers.
+    """
 
     m: int
     n: int
@@ -64,6 +68,7 @@ class Matmul:
     alpha: float = 1.0
     precision: str = "ieee"
     epilogue: Epilogue = PLAIN
+    exact_after: int = 0
 
     @property
     def batches(self) -> int:
@@ -165,7 +170,10 @@ else:
     last = steps
 for step in range(first, last):
     LOAD
-    acc = tl.dot(x, y, acc, input_precision=PRECISION, out_dtype=SUMS)
+    if EXACT_AFTER:
+        acc = tl.dot(x, y, acc, max_num_imprecise_acc=EXACT_AFTER, out_dtype=SUMS)
+    else:
+        acc = tl.dot(x, y, acc, input_precision=PRECISION, out_dtype=SUMS)
 '''
 
 LOAD = '''
@@ -347,6 +355,7 @@ def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132) -> 
                          and p.c.along == "row")
     constants = _constants(p, config) | {
         "FLAT": config.flat and config.splits == 1, "PERSISTENT": config.persistent,
+        "EXACT_AFTER": min(p.exact_after, config.block_k),
         "DESCRIPTORS": descriptors, "GROUP": config.group, "SPLITS": config.splits,
         "PARTS": config.parts if config.splits == 1 else 1, "STORES_DESCRIPTOR": stores_descriptor,
         "OUTER": Expression(f"{config.splits} * {_batches(p)}" if batched else str(config.splits))}
@@ -450,7 +459,8 @@ def configs(p: Matmul, sms: int = 132, count: int = 6) -> list[Config]:
     narrow = BYTES[p.a.dtype] <= 2
     tiles = [t for t in EFFICIENCY if (t[0] <= power_of_two(p.m) and t[1] <= power_of_two(p.n))]
     copied = p.a.has_descriptor and p.b.has_descriptor
-    if not copied or (not narrow and p.precision != "tf32"):  # these take more registers
+    # some take more registers
+    if not copied or p.exact_after or (not narrow and p.precision != "tf32"):
         tiles = [t for t in tiles if max(t) <= 128]
     ranked = []
     for tile in tiles:
