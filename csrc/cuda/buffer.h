@@ -17,7 +17,7 @@ struct DeviceBuffer {
   std::size_t bytes = 0;
   Block* block = nullptr;            // of our pool; null for memory of another library
   std::atomic<CUevent> ready{};      // on the copy stream, while an upload may be under way
-  std::uint64_t written = 0;         // position on the timeline of the work that wrote it
+  std::atomic<std::uint64_t> written{0};  // position on the timeline of the work that wrote it
   void (*destroy)(void*) = nullptr;  // of another library's memory; takes the GIL if it needs it
   void* owner = nullptr;
 };

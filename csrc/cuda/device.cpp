@@ -59,17 +59,24 @@ void Device::synchronize() {
 }
 
 void Device::defer(void (*destroy)(void*), void* argument) {
-  deferred_.push_back({timeline.now(), destroy, argument});
+  {
+    std::lock_guard<std::mutex> lock(deferred_mutex_);
+    deferred_.push_back({timeline.now(), destroy, argument});
+  }
   run_deferred();
 }
 
 void Device::run_deferred() {
-  if (deferred_.empty()) return;
-  const Current current(*this);
-  std::size_t ended = 0;
-  while (ended < deferred_.size() && timeline.passed(deferred_[ended].position)) ++ended;
-  const std::vector<Deferred> now(deferred_.begin(), deferred_.begin() + ended);
-  deferred_.erase(deferred_.begin(), deferred_.begin() + ended);
+  std::vector<Deferred> now;
+  {
+    std::lock_guard<std::mutex> lock(deferred_mutex_);
+    if (deferred_.empty()) return;
+    const Current current(*this);
+    std::size_t ended = 0;
+    while (ended < deferred_.size() && timeline.passed(deferred_[ended].position)) ++ended;
+    now.assign(deferred_.begin(), deferred_.begin() + ended);
+    deferred_.erase(deferred_.begin(), deferred_.begin() + ended);
+  }
   for (const Deferred& one : now) one.destroy(one.argument);  // may come here again
 }
 

@@ -36,7 +36,7 @@ class Device final : private MemorySource {
   // A block for use on the compute stream; throws Failure where there is not enough memory.
   Block* allocate(std::size_t bytes);
   void release(Block* block) { pool.release(block, timeline.now()); }
-  // Calls destroy(argument), with the GIL held, once the work given so far has run.
+  // Calls destroy(argument) once the work given so far has run: by run_deferred, now or later.
   void defer(void (*destroy)(void*), void* argument);
   void run_deferred();
 
@@ -68,7 +68,8 @@ class Device final : private MemorySource {
   std::mutex log_mutex_;
   std::array<Launched, 32> log_;
   std::size_t logged_ = 0;
-  std::vector<Deferred> deferred_;  // guarded by the GIL
+  std::mutex deferred_mutex_;
+  std::vector<Deferred> deferred_;
 };
 
 // The device of this number, made when it is first used; throws Failure.

@@ -28,6 +28,13 @@ class Arena {
   Block* block_;
 };
 
+// Should a kernel not load, nothing is loaded, and the next call says the same.
+void unload(CudaProgram& program) {
+  for (CUmodule module : program.modules) driver.ModuleUnload(module);
+  program.modules.clear();
+  for (Kernel& kernel : program.kernels) kernel.function = nullptr;
+}
+
 void load(CudaProgram& program, Device& device) {
   std::vector<std::size_t> first;  // kernel that brought each module
   for (std::size_t i = 0; i < program.kernels.size(); ++i) {
@@ -51,6 +58,7 @@ void load(CudaProgram& program, Device& device) {
     } catch (Failure& failure) {
       failure.note = "kernel " + kernel.name + " of " + *program.label + ", " +
                      std::to_string(kernel.shared) + " bytes of shared memory";
+      unload(program);
       throw;
     }
   }

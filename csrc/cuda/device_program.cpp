@@ -13,6 +13,8 @@ PyTypeObject* cuda_program_type = nullptr;
 namespace {
 
 constexpr std::int64_t kAlignment = 256;
+// The nodes of graphs have pitches, which the driver bounds.
+constexpr std::size_t kLargestNode = std::size_t{1} << 31;
 
 struct CudaProgramObject {
   PyObject_HEAD vectorcallfunc vectorcall;
@@ -315,6 +317,9 @@ PyObject* new_checked(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     for (std::uint64_t& value : step.values) step.parameters.push_back(&value);
   }
   program.graphs_allowed = graphs != 0 && program.hosts.empty();
+  for (const Step& step : program.steps) {
+    if (step.bytes >= kLargestNode) program.graphs_allowed = false;
+  }
   return object.release();
 }
 

@@ -125,7 +125,8 @@ BufferRef foreign_buffer(Device& device, CUdeviceptr pointer, std::size_t bytes)
   buffer->device = &device;
   buffer->pointer = pointer;
   buffer->bytes = bytes;
-  buffer->written = device.timeline.now();
+  // What the owner made our stream wait for stands before this position.
+  buffer->written = device.timeline.advance();
   return buffer;
 }
 
@@ -194,10 +195,8 @@ PyObject* export_checked(ArrayObject* array, PyObject* stream, bool versioned, b
   try {
     const Current current(device);
     settle(*lent->buffer);
-    if (lent->stream != 0) {
-      order(device, device.compute, stream_of(lent->stream));
-      lent->ordered = stream_of(lent->stream) != device.compute;
-    }
+    lent->ordered = lent->stream != 0 && stream_of(lent->stream) != device.compute;
+    if (lent->ordered) order(device, device.compute, stream_of(lent->stream));
   } catch (...) {
     delete lent;
     throw;
@@ -308,7 +307,6 @@ PyObject* import_memory(PyObject*, PyObject* args) {
       if (PyErr_Occurred()) return nullptr;
       const Current current(device);
       if (handle != device.compute) order(device, handle, device.compute);
-      device.timeline.advance();
     }
     const auto bytes = static_cast<std::size_t>(PyArray_MultiplyList(dims.ptr, dims.len)) *
                        static_cast<std::size_t>(PyDataType_ELSIZE(descr));

@@ -128,7 +128,7 @@ void copy_between(DeviceBuffer& target, DeviceBuffer& source) {
   settle(source);
   {
     const Current current(from);
-    from.timeline.order(to.compute, std::max(source.written, from.timeline.now()));
+    from.timeline.order(to.compute, std::max(source.written.load(), from.timeline.now()));
   }
   const Current current(to);
   if (target.bytes != 0) {

@@ -100,9 +100,11 @@ def test_modules_are_loaded_once_and_late(on_fake):
             with raises(errors.BackendError) as error:
                 broken([])
             assert "CUDA_ERROR_INVALID_IMAGE (200)" in str(error) and "kernel add" in str(error)
-        absent = rt.CudaProgram([("nothing", kernel("add")[1], 0, 4, "", 0)], [], [], [], [], 0)
-        with raises(errors.DeviceError):
-            absent([])
+        absent = rt.CudaProgram([kernel("add"), ("nothing", kernel("add")[1], 0, 4, "", 0)],
+                                [("launch", 1, (1, 1, 1), ())], [], [], [], 0)
+        for _ in range(2):
+            with raises(errors.DeviceError):
+                absent([])
         greedy = rt.CudaProgram([kernel("add", shared=1 << 20)], [], [], [], [], 0)
         with raises(errors.DeviceError) as error:
             greedy([])
