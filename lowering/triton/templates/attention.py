@@ -116,7 +116,7 @@ cols = tl.arange(0, BLOCK_N)
 BASES
 x = LOAD_Q
 highest = tl.full((BLOCK_M,), float('-inf'), dtype=tl.float32)
-total = tl.full((BLOCK_M,), 0, dtype=tl.float32)
+total = tl.full((BLOCK_M, 8) if EIGHTHS else (BLOCK_M,), 0, dtype=tl.float32)
 acc = tl.full((BLOCK_M, VALUE_SIZE), 0, dtype=tl.float32)
 SPANS
 for start in range(0, free, BLOCK_N):
@@ -124,6 +124,8 @@ for start in range(0, free, BLOCK_N):
 if not (KEYS_EVEN and not CAUSAL):
     for start in range(free, end, BLOCK_N):
         BOUND_STEP
+if EIGHTHS:
+    total = tl.sum(total, 1)
 if EMPTY_ROWS:
     acc = acc / tl.where(total == 0, 1, total)[:, None]
 else:
@@ -169,6 +171,8 @@ if BOUND:
         s = tl.where(start + COLS < keys, s, float('-inf'))
 '''
 
+# in a tile of scores, every eighth column of a row is in the same thread: threads add what they
+# have, and their sums come together once, at the end
 STEP = '''
 s = tl.dot(x, LOAD_K, input_precision=PRECISION)
 SCORES
@@ -185,7 +189,10 @@ if FOLDED:
 else:
     p = tl.exp2(s - base[:, None])
 rest = tl.exp2(highest - base)
-total = total * rest + tl.sum(p, 1)
+if EIGHTHS:
+    total = total * rest[:, None] + tl.sum(tl.reshape(p, (BLOCK_M, BLOCK_N // 8, 8)), 1)
+else:
+    total = total * rest + tl.sum(p, 1)
 acc = acc * rest[:, None]
 acc = tl.dot(p.to(V_TYPE), LOAD_V, acc, input_precision=PRECISION)
 highest = new
@@ -297,6 +304,7 @@ def constants(p: Attention, config: Config) -> dict[str, object]:
         "MASKED": p.mask is not None, "KEYS_EVEN": p.keys % config.block_n == 0,
         "QUERIES_EVEN": p.queries % config.block_m == 0,
         "EMPTY_ROWS": p.mask is not None or p.bias is not None or (p.causal and p.offset < 0),
+        "EIGHTHS": p.q.dtype != "fp32" or p.precision != "ieee",
         "FOLDED": p.bias is None and p.scale > 0, "SCALE": p.scale, "LOG2_E": LOG2_E,
         "PRECISION": p.precision, "V_TYPE": Expression(TYPES[p.v.dtype]),
         "K_TYPE": Expression(TYPES[p.k.dtype]), "Q_TYPE": Expression(TYPES[p.q.dtype]),
