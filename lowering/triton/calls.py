@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,16 +60,20 @@ def _known(eqn: Equation, xs: list[Tensor]) -> Any:
 RULES: dict[str, CallRule] = {"dot_general": _known, "conv_general_dilated": _known}
 
 
-def launches_of(call: Call, schedule: Schedule) -> Launches | None:
-    """The launches of a call that a template computes, in the configuration it likes best."""
+def launches_of(call: Call, schedule: Schedule,
+                loose: Collection[Tensor] = ()) -> Launches | None:
+    """The launches of a call that a template computes, in the configuration it likes best.
+
+    Tensors that are `loose` are not aligned to 16 bytes.
+    """
     if isinstance(call, Fused):
-        return _fused(call, schedule)
+        return _fused(call, schedule, loose)
     if isinstance(call, Gemm):
-        p = _matmul(call)
+        p = _matmul(call, loose)
         return Launches(matmul.kernels(p, matmul.configs(p)[0]),
                         _operands(call) | {"c": (call.results[0], 0)})
     if isinstance(call, Conv):
-        return _convolution(call)
+        return _convolution(call, loose)
     return None
 
 
@@ -81,14 +85,15 @@ def precision() -> str:
 # --------------------------------------------------------------------------- products
 
 
-def _matmul(call: Gemm) -> Matmul:
+def _matmul(call: Gemm, loose: Collection[Tensor]) -> Matmul:
     f = call.fields
     if not all(isinstance(n, int) for n in (*f.values(), call.a_offset, call.b_offset)):
         raise UnsupportedKernel("a product of matrices of symbolic sizes")
     x, y = call.operands[:2]
 
     def operand(t: Tensor, name: str, offset: object) -> Operand:
-        aligned = isinstance(offset, int) and offset * BYTES[MATRIX_TYPES[t.dtype]] % 16 == 0
+        aligned = t not in loose and isinstance(offset, int) \
+            and offset * BYTES[MATRIX_TYPES[t.dtype]] % 16 == 0
         return Operand(MATRIX_TYPES[t.dtype], f[f"{name}_row"], f[f"{name}_col"],
                        (f[f"{name}_batch0"], f[f"{name}_batch1"]), aligned)
 
@@ -103,15 +108,16 @@ def _operands(call: Gemm) -> dict[str, tuple[Tensor | Partial, int]]:
             for name, t, offset in zip("ab", call.operands, (call.a_offset, call.b_offset))}
 
 
-def _fused(call: Fused, schedule: Schedule) -> Launches:
+def _fused(call: Fused, schedule: Schedule, loose: Collection[Tensor]) -> Launches:
     """A product whose results have their elements where the product has them."""
-    plain = _matmul(call)
+    plain = _matmul(call, loose)
     chosen = matmul.configs(plain)[0]
     main = next((t for t in call.results if t.dtype in STORED_TYPES), None)
     if main is None:
         raise UnsupportedKernel("a product that is stored in none of the types of products")
     c = replace(plain.c, dtype=STORED_TYPES[main.dtype], row=plain.n, col=1,
-                batch=(plain.batch[1] * plain.m * plain.n, plain.m * plain.n))
+                batch=(plain.batch[1] * plain.m * plain.n, plain.m * plain.n),
+                aligned=main not in loose)
     epilogue, pointers = _Epilogue(call, schedule, plain, chosen, main).written()
     p = replace(plain, c=c, epilogue=epilogue)
     found = [replace(k, text=_with_math(k.text)) for k in matmul.kernels(p, chosen)]
@@ -192,7 +198,7 @@ class _AfterProduct(TileWriter):
 # --------------------------------------------------------------------------- convolutions
 
 
-def _convolution(call: Conv) -> Launches:
+def _convolution(call: Conv, loose: Collection[Tensor]) -> Launches:
     f: Mapping[str, Any] = call.fields
     (x, w), (out,) = call.operands, call.results
     numbers = [n for v in (*f.values(), call.offsets)
@@ -202,14 +208,14 @@ def _convolution(call: Conv) -> Launches:
 
     def image(t: Tensor, name: str, offset: Any) -> Image:
         return Image(MATRIX_TYPES[t.dtype], f[f"{name}_group"], f[f"{name}_batch"],
-                     f[f"{name}_feature"], tuple(f[f"{name}_space"]), offset)
+                     f[f"{name}_feature"], tuple(f[f"{name}_space"]), offset, t not in loose)
 
     p = Convolution(
         f["batch"], f["in_features"], f["out_features"], tuple(f["in_size"]), tuple(f["window"]),
         tuple(f["out_size"]), tuple(f["stride"]), tuple(f["pad_low"]),
         image(x, "x", call.offsets[0]),
         Filter(MATRIX_TYPES[w.dtype], f["w_group"], f["w_out"], f["w_in"], tuple(f["w_space"]),
-               call.offsets[1]),  # type: ignore[arg-type]
+               call.offsets[1], w not in loose),  # type: ignore[arg-type]
         image(out, "out", 0), tuple(f["in_dilation"]), tuple(f["window_dilation"]), f["groups"],
         precision=precision())
     return Launches(convolution.kernels(p, convolution.configs(p)[0]),

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call, HostCall
@@ -12,8 +18,11 @@ from functrans.lowering.schedule.group import Schedule, schedule_of
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.placed import place_products
 from functrans.lowering.schedule.reads import Reads
-from functrans.lowering.triton.calls import RULES, Launches, launches_of
+from functrans.lowering.triton.calls import RULES as CALL_RULES
+from functrans.lowering.triton.calls import Launches, launches_of
+from functrans.lowering.triton.choices import without_choices
 from functrans.lowering.triton.expressions import UnsupportedKernel
+from functrans.lowering.triton.iterations import Body, Loop, Repeated, after, loop_of, scan_rule
 from functrans.lowering.triton.kernel import Partial, Written, write_kernel
 from functrans.lowering.triton.source import Module
 from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Program, Step
@@ -28,40 +37,68 @@ HOSTED = frozenset({"scatter_max", "scatter_min", "scatter_mul"})
 
 
 ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
+RULES = {**CALL_RULES, "scan": scan_rule}
 
 
 def write_program(jaxpr: Jaxpr) -> Program:
     """The program of a simplified jaxpr. Raises UnsupportedKernel for what it cannot do."""
+    shared = _Shared()
+    body = _written(jaxpr, shared)
+    return Program([shared.module.text(), *shared.templates], body.steps,
+                   [v.aval for v in jaxpr.invars], [v.aval for v in jaxpr.outvars],
+                   shared.constants, body.arena_bytes, body.notes)
+
+
+@dataclass(eq=False)
+class _Shared:
+    """What a program and the bodies of its loops have in common."""
+
+    module: Module = field(default_factory=Module)
+    templates: list[str] = field(default_factory=list)
+    constants: list[np.ndarray[Any, Any]] = field(default_factory=list)
+
+
+def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
+             loose_outputs: Iterable[int] = ()) -> Body:
+    """The steps of a jaxpr. Some inputs and outputs are at places of no alignment."""
+    jaxpr = without_choices(jaxpr)
     graph = graph_of(jaxpr, rules=RULES, hosted=HOSTED)
+    loose = frozenset([*(graph.inputs[k] for k in loose_inputs),
+                       *(graph.outputs[k] for k in loose_outputs)])
     reads = Reads()
     plain = place_products(schedule_of(graph), graph.outputs, reads)
-    fused = fuse_epilogues(plain, graph.outputs, reads, always=True)
     try:
-        return _ProgramWriter(jaxpr, graph, fused).write()
+        fused = fuse_epilogues(plain, graph.outputs, reads)
+        return _ProgramWriter(graph, fused, shared, loose).write()
     except UnsupportedKernel:
-        return _ProgramWriter(jaxpr, graph, plain).write()
+        return _ProgramWriter(graph, plain, shared, loose).write()
 
 
 class _ProgramWriter:
-    def __init__(self, jaxpr: Jaxpr, graph: Graph, schedule: Schedule) -> None:
-        self.jaxpr, self.graph, self.schedule = jaxpr, graph, schedule
-        self.module = Module()
-        self.templates: list[str] = []
+    def __init__(self, graph: Graph, schedule: Schedule, shared: _Shared,
+                 loose: frozenset[Tensor]) -> None:
+        self.graph, self.schedule, self.shared = graph, schedule, shared
+        self.loose = loose
         self.calls: dict[Call, Launches] = {}
+        self.loops: dict[Call, Loop] = {}
         self.where: dict[Tensor | Partial, Pointer] = {}
 
-    def write(self) -> Program:
+    def write(self) -> Body:
         graph = self.graph
         for k, t in enumerate(graph.inputs):
             self.where.setdefault(t, Pointer("input", k))
-        for k, (t, _) in enumerate(graph.constants):
-            self.where[t] = Pointer("constant", k)
+        for t, value in graph.constants:
+            self.where[t] = Pointer("constant", len(self.shared.constants))
+            self.shared.constants.append(value)
         for k, t in enumerate(graph.outputs):
             self.where.setdefault(t, Pointer("output", k))
         written = [write_kernel(s, self.schedule) if isinstance(s, Kernel) else s
                    for s in self.schedule.steps]
         for step in self.schedule.steps:
-            if isinstance(step, Call) and (found := launches_of(step, self.schedule)):
+            if isinstance(step, Repeated):
+                if loop := loop_of(step, self._body, self.loose.__contains__):
+                    self.loops[step] = loop
+            elif isinstance(step, Call) and (found := launches_of(step, self.schedule)):
                 self.calls[step] = found
         arena = self._place(written)
         steps: list[Step] = []
@@ -78,36 +115,45 @@ class _ProgramWriter:
             out = Pointer("output", k)
             if self.where[t] != out:
                 steps.append(Copy(out, self.where[t], _nbytes(t)))
-        return Program([self.module.text(), *self.templates], steps,
-                       [v.aval for v in self.jaxpr.invars], [v.aval for v in self.jaxpr.outvars],
-                       [v for _, v in graph.constants], arena,
-                       [f"{n.source or 'somewhere'}: {n.tensor} is computed apart: {n.reason}"
-                        for n in self.schedule.notes])
+        notes = [f"{n.source or 'somewhere'}: {n.tensor} is computed apart: {n.reason}"
+                 for n in self.schedule.notes]
+        for loop in self.loops.values():
+            notes += loop.body.notes if loop.body is not None else []
+        return Body(steps, arena, self._updated(written), notes)
+
+    def _body(self, jaxpr: Jaxpr, inputs: frozenset[int], outputs: frozenset[int]) -> Body:
+        return _written(jaxpr, self.shared, inputs, outputs)
 
     def _launch(self, w: Written) -> Launch:
         types = tuple(w.signature().values())
-        return Launch(0, self.module.name(w.text), (w.grid, 1, 1),
-                      tuple([self.where[t] for t in w.operands]), types, (True,) * len(types),
-                      w.warps)
+        return Launch(0, self.shared.module.name(w.text), (w.grid, 1, 1),
+                      tuple([self.where[t] for t in w.operands]), types,
+                      tuple([t not in self.loose for t in w.operands]), w.warps)
 
     def _call(self, call: Call) -> list[Step]:
         if call in self.calls:
             return [self._template(self.calls[call], k) for k in self.calls[call].kernels]
+        if call in self.loops:
+            return self.loops[call].steps(self.where.__getitem__)
+        if isinstance(call, Repeated):
+            call = call.on_host()
         if not isinstance(call, HostCall):
             raise UnsupportedKernel(f"a {call.name}")
         return [HostStep(call, tuple([self.where[t] for t in call.operands]),
                          tuple([self.where[t] for t in call.results]))]
 
     def _template(self, call: Launches, kernel: Template) -> Launch:
-        places = {name: _after(self.where[t], n) for name, (t, n) in call.places.items()}
-        if kernel.text not in self.templates:
-            self.templates.append(kernel.text)
+        places = {name: after(self.where[t], n) for name, (t, n) in call.places.items()}
+        loose = {name for name, (t, _) in call.places.items() if t in self.loose}
+        templates = self.shared.templates
+        if kernel.text not in templates:
+            templates.append(kernel.text)
         arguments = tuple([places[x.name] if x.value is None else x.value
                            for x in kernel.arguments])
-        return Launch(1 + self.templates.index(kernel.text), kernel.name, kernel.grid, arguments,
+        return Launch(1 + templates.index(kernel.text), kernel.name, kernel.grid, arguments,
                       tuple([x.type for x in kernel.arguments]),
-                      tuple([x.divisible for x in kernel.arguments]), kernel.warps, kernel.stages,
-                      fuses=True)
+                      tuple([x.divisible and x.name not in loose for x in kernel.arguments]),
+                      kernel.warps, kernel.stages, fuses=True)
 
     def _place(self, written: list[list[Written] | Call]) -> int:
         """Plan the arena: what lives from which step to which."""
@@ -119,6 +165,8 @@ class _ProgramWriter:
                 touched += [*launches.operands, *launches.results]
                 if launches in self.calls:
                     touched += self.calls[launches].touched
+                if launches in self.loops:
+                    touched.append(self.loops[launches].workspace)
             else:
                 touched += [t for w in launches for t in w.operands]
                 assert isinstance(step, Kernel)
@@ -157,9 +205,29 @@ class _ProgramWriter:
                 first[t] = min(first[t], begin)
         return found
 
+    def _updated(self, written: list[list[Written] | Call]) -> dict[int, int]:
+        """The outputs that are inputs with some elements replaced, and which inputs those are.
 
-def _after(at: Pointer, nbytes: int) -> Pointer:
-    return Pointer(at.kind, at.index, at.offset + nbytes)
+        Nothing else reads the input from then on: the output may be in its memory.
+        """
+        inputs = {t: k for k, t in enumerate(self.graph.inputs)}
+        last: dict[Tensor | Partial, int] = {}
+        for k, launches in enumerate(written):
+            if isinstance(launches, Call):
+                last.update(dict.fromkeys((*launches.operands, *launches.results), k))
+                if launches in self.calls:
+                    last.update(dict.fromkeys(self.calls[launches].touched, k))
+                continue
+            last.update(dict.fromkeys((t for w in launches for t in w.operands), k))
+        found: dict[int, int] = {}
+        for k, (step, launches) in enumerate(zip(self.schedule.steps, written, strict=True)):
+            if isinstance(launches, Call) or not isinstance(step, Kernel):
+                continue
+            t = step.members[0].tensor
+            if isinstance(t, Scatter) and t.base in inputs and t in self.graph.outputs \
+                    and t.base not in self.graph.outputs and last.get(t.base, -1) < k:
+                found[self.graph.outputs.index(t)] = inputs[t.base]
+        return found
 
 
 def _nbytes(t: Tensor | Partial) -> int:

@@ -1,0 +1,203 @@
+"""Loops of known length: the steps of the body once for every iteration, at its places.
+
+Nothing waits for the host, and the whole loop is part of one graph of the driver. The carry moves
+between two places, or stays in one that the body updates, or is the last element of a result that
+collects it: it is not copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from functrans.core.jaxpr import Equation, Jaxpr, Literal
+from functrans.lowering.loops.call import HostCall, Scan
+from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.rules.calls import results_of
+from functrans.lowering.triton.expressions import UnsupportedKernel
+from functrans.lowering.triton.kernel import Partial
+from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Step
+
+__all__ = ["Body", "Loop", "Repeated", "loop_of", "scan_rule"]
+
+# A step costs 10 us to describe and 1 us to replay: so many take 0.2 s once, 20 ms every time.
+MOST_STEPS = 20_000
+ALIGNMENT = 256
+
+
+class Repeated(Scan):
+    """A scan that may go to the host after all: with its equation."""
+
+    def __init__(self, eqn: Equation, operands: Sequence[Tensor]) -> None:
+        super().__init__(eqn, operands, results_of(eqn))
+        self.eqn = eqn
+
+    def on_host(self) -> HostCall:
+        return HostCall(self.eqn, self.operands, self.results)
+
+
+def scan_rule(eqn: Equation, xs: list[Tensor]) -> Repeated | None:
+    return Repeated(eqn, xs) if isinstance(eqn.params["length"], int) else None
+
+
+@dataclass(eq=False)
+class Body:
+    """The steps of a program inside another: their places are its own inputs, outputs and arena.
+
+    `updated`: the inputs that the output with this number may share its memory with.
+    """
+
+    steps: list[Step]
+    arena_bytes: int
+    updated: dict[int, int]
+    notes: list[str]
+
+
+WriteBody = Callable[[Jaxpr, frozenset[int], frozenset[int]], Body]
+"""The body of a jaxpr; some inputs and outputs, by number, are at places of no alignment."""
+
+
+@dataclass(eq=False)
+class Loop:
+    """A scan on the device: where its carry is, and the memory that it needs beside results."""
+
+    call: Repeated
+    body: Body | None  # None of a loop without iterations
+    ways: list[str]  # of each value of the carry: fixed, updated, stacked or alternate
+    offsets: list[int]  # of the second places of the carry in the workspace, and of the arena
+    workspace: Partial
+
+    def steps(self, where: Callable[[Tensor | Partial], Pointer]) -> list[Step]:
+        """The steps of all iterations."""
+        call, n = self.call, self.call.num_carry
+        consts = [where(t) for t in call.operands[:call.num_consts]]
+        starts = [where(t) for t in call.operands[call.num_consts:call.num_consts + n]]
+        xs = call.operands[call.num_consts + n:]
+        ends, ys = [where(r) for r in call.results[:n]], call.results[n:]
+        sizes = [_bytes(r.shape, r.dtype) for r in call.results[:n]]
+        if self.body is None:
+            return _moved(ends, starts, sizes)
+        room = where(self.workspace)
+        *seconds, arena = [after(room, offset) for offset in self.offsets]
+        made: list[Step] = []
+        now = list(starts)
+        for k, way in enumerate(self.ways):
+            if way == "updated":
+                made += _moved([ends[k]], [starts[k]], [sizes[k]])
+                now[k] = ends[k]
+        length: int = call.length  # type: ignore[assignment]
+        for i in range(length):
+            at = length - 1 - i if call.reverse else i
+            slices = [after(where(t), at * slice_bytes(t)) for t in (*xs, *ys)]
+            then = []
+            for k, way in enumerate(self.ways):
+                if way == "alternate":
+                    then.append(ends[k] if (length - 1 - i) % 2 == 0 else seconds[k])
+                else:
+                    then.append(slices[len(xs) + _stack(call, k)] if way == "stacked" else now[k])
+            ins, outs = [*consts, *now, *slices[:len(xs)]], [*then, *slices[len(xs):]]
+            for step in self.body.steps:
+                made += _relocated(step, ins, outs, arena)
+            now = then
+        return made + _moved(ends, now, sizes)
+
+
+def loop_of(call: Repeated, write_body: WriteBody,
+            is_loose: Callable[[Tensor], bool]) -> Loop | None:
+    """The loop of a scan on the device; None for one that the host had better do."""
+    length, first, n = call.length, call.num_consts, call.num_carry
+    if length == 0:
+        return Loop(call, None, [], [], Partial(1, 1, "i32"))
+    carry, jaxpr = call.operands[first:first + n], call.body
+    fixed = [v is x for v, x in zip(jaxpr.outvars[:n], jaxpr.invars[first:first + n], strict=True)]
+    stacked = [not f and _stack(call, k) >= 0 for k, f in enumerate(fixed)]
+
+    def uneven(t: Tensor) -> bool:
+        return is_loose(t) or slice_bytes(t) % 16 != 0
+
+    loose = [is_loose(t) or is_loose(r) or (s and uneven(call.results[n + _stack(call, k)]))
+             for k, (t, r, s) in enumerate(zip(carry, call.results, stacked))]
+    ins = [*map(is_loose, call.operands[:first]), *loose, *map(uneven, call.operands[first + n:])]
+    outs = [*loose, *map(uneven, call.results[n:])]
+    try:
+        body = write_body(jaxpr, _numbers(ins), _numbers(outs))
+    except UnsupportedKernel:
+        return None
+    assert isinstance(length, int)
+    if length * len(body.steps) > MOST_STEPS:
+        return None
+    if body.steps and not any(isinstance(s, Launch) for s in body.steps) \
+            and any(isinstance(s, HostStep) for s in body.steps):
+        return None
+    ways = ["fixed" if fixed[k] else "stacked" if stacked[k]
+            else "updated" if body.updated.get(k) == first + k else "alternate" for k in range(n)]
+    offsets, total = [], 0
+    for k, way in enumerate(ways):
+        offsets.append(total)
+        if way == "alternate":
+            total += _rounded(_bytes(call.results[k].shape, call.results[k].dtype))
+    offsets.append(total)
+    total += body.arena_bytes
+    return Loop(call, body, ways, offsets, Partial(1, max(1, -(-total // 4)), "i32"))
+
+
+def after(at: Pointer, nbytes: int) -> Pointer:
+    return Pointer(at.kind, at.index, at.offset + nbytes)
+
+
+def slice_bytes(t: Tensor) -> int:
+    """Bytes of one element along the first axis."""
+    return _bytes(t.shape[1:], t.dtype)
+
+
+def _bytes(shape: Sequence[Any], dtype: str) -> int:
+    total = {"f64": 8, "i64": 8, "u64": 8, "f16": 2, "bf16": 2, "i16": 2, "u16": 2, "i8": 1,
+             "u8": 1, "bool": 1}.get(dtype, 4)
+    for n in shape:
+        if not isinstance(n, int):
+            raise UnsupportedKernel("a loop over values of a size that is not known")
+        total *= n
+    return total
+
+
+def _rounded(nbytes: int) -> int:
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
+def _numbers(flags: Sequence[bool]) -> frozenset[int]:
+    return frozenset(k for k, flag in enumerate(flags) if flag)
+
+
+def _stack(call: Scan, k: int) -> int:
+    """Which of the stacked results collects a value of the carry; -1: none."""
+    outs, n = call.body.outvars, call.num_carry
+    if not isinstance(outs[k], Literal) and outs[k] not in call.body.invars:
+        for j, v in enumerate(outs[n:]):
+            if v is outs[k]:
+                return j
+    return -1
+
+
+def _moved(targets: Sequence[Pointer], sources: Sequence[Pointer],
+           sizes: Sequence[int]) -> list[Step]:
+    return [Copy(t, s, nbytes) for t, s, nbytes in zip(targets, sources, sizes, strict=True)
+            if t != s and nbytes]
+
+
+def _relocated(step: Step, ins: Sequence[Pointer], outs: Sequence[Pointer],
+               arena: Pointer) -> list[Step]:
+    """A step of the body at the places of an iteration; none if it moves nothing there."""
+    def at(p: Pointer) -> Pointer:
+        if p.kind == "constant":
+            return p
+        base = arena if p.kind == "arena" else (ins if p.kind == "input" else outs)[p.index]
+        return after(base, p.offset)
+
+    if isinstance(step, Launch):
+        arguments = tuple([at(x) if isinstance(x, Pointer) else x for x in step.arguments])
+        return [Launch(step.module, step.kernel, step.grid, arguments, step.types, step.divisible,
+                       step.warps, step.stages, step.fuses)]
+    if isinstance(step, HostStep):
+        return [HostStep(step.call, tuple(map(at, step.inputs)), tuple(map(at, step.outputs)))]
+    return _moved([at(step.target)], [at(step.source)], [step.nbytes])

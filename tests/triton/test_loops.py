@@ -1,0 +1,145 @@
+"""Loops and branches on a GPU: where the steps of a body are, and what goes to the host."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.core.evaluate import interpret
+from functrans.lowering.triton.device import binaries
+from functrans.lowering.triton.interpret import InterpretedProgram
+from functrans.lowering.triton.spec import HostStep, Launch
+from tests.triton.test_programs import program_of
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape):
+    return RNG.normal(size=shape).astype("f")
+
+
+def rnn(w, u, h, xs):
+    def step(h, x):
+        h = fnp.tanh(x @ w + h @ u)
+        return h, h
+    return lax.scan(step, h, xs)
+
+
+def nested(c, xs):
+    def inner(d, y):
+        return d * 0.9 + fnp.sin(y), d
+    return lax.scan(lambda c, x: lax.scan(inner, c, x), c, xs)
+
+
+def until_ten(v):
+    return lax.while_loop(lambda v: v.sum() < 10, lambda v: v + 1, v)
+
+
+RNN = normal(5, 8), normal(8, 8), normal(3, 8), normal(6, 3, 5)
+C, XS = normal(5), normal(4, 5)
+
+LOOPS = {  # a function, its arguments, how many steps of the host
+    "rnn": (rnn, RNN, 0),
+    "rnn of aligned rows": (rnn, (normal(16, 16), normal(16, 16), normal(4, 16), normal(3, 4, 16)),
+                            0),
+    "gradient of rnn": (ft.grad(lambda *a: rnn(*a)[1].sum(), (0, 1, 2)), RNN, 0),
+    "batch of rnn": (lambda w, u, h, xs: ft.vmap(lambda h, x: rnn(w, u, h, x), (None, 1))(h, xs),
+                     (*RNN[:2], normal(8), RNN[3]), 0),
+    "reverse": (lambda xs: lax.scan(lambda c, x: (c * 0.5 + x, c), fnp.zeros(3), xs, reverse=True),
+                (normal(7, 3),), 0),
+    "no carry": (lambda xs: lax.map(lambda x: fnp.sin(x).sum(), xs), (XS,), 0),
+    "no xs": (lambda c: lax.fori_loop(0, 5, lambda i, c: fnp.sin(c) + i, c), (C,), 0),
+    "one iteration": (lambda c, xs: lax.scan(lambda c, x: (fnp.sin(c) + x, x * 2), c, xs),
+                      (C, XS[:1]), 0),
+    "no iteration": (lambda c, xs: lax.scan(lambda c, x: (fnp.sin(c) + x, x * 2), c, xs),
+                     (C, XS[:0]), 0),
+    "exchanged": (lambda a, b, xs: lax.scan(
+        lambda c, x: ((c[1], c[0] * x), c[0] + 1), (a, b), xs), (C, C[::-1].copy(), XS), 0),
+    "fixed": (lambda a, b, xs: lax.scan(
+        lambda c, x: ((c[0] + x * c[1], c[1]), c[1] + c[0]), (a, b), xs), (C, C[::-1].copy(), XS),
+        0),
+    "collected twice": (lambda c, xs: lax.scan(
+        lambda c, x: ((lambda v: ((v, v), (v, v)))(fnp.sin(c[0] * x + c[1]))), (c, c), xs),
+        (C, XS), 0),
+    "nested": (nested, (normal(3), normal(4, 5, 3)), 0),
+    "gradient of nested": (ft.grad(lambda c, xs: nested(c, xs)[0].sum(), (0, 1)),
+                           (normal(3), normal(2, 3, 3)), 0),
+    "updates": (lambda c, x: lax.fori_loop(0, 5, lambda i, c: c.at[i].set(fnp.sin(x) * i), c),
+                (normal(7, 3), normal(3)), 0),
+    "updates from what is there": (lambda c: lax.fori_loop(
+        1, 5, lambda i, c: c.at[i].set(c[i - 1] * 1.5), c), (normal(7, 3),), 0),
+    "updates, collected before": (lambda c, xs: lax.scan(
+        lambda c, x: (c.at[2].add(x.sum()), c), c, xs), (C, XS), 0),
+    "while inside": (lambda c, xs: lax.scan(
+        lambda c, x: (until_ten(c) * 0.5 + x, fnp.sin(c)), c, xs), (C, XS), 4),
+    "inside while": (lambda c, xs: lax.while_loop(
+        lambda v: v.sum() < 10,
+        lambda v: lax.scan(lambda v, x: (v + fnp.abs(x), None), v, xs)[0], c), (C, XS), 1),
+    "while and nothing else": (lambda xs: lax.map(until_ten, xs), (XS,), 1),
+    "too long": (lambda c: lax.fori_loop(0, 30000, lambda i, c: c * 0.9 + i, c), (np.float32(1),),
+                 1),
+    "branch": (lambda i, x: lax.cond(i > 0, lambda x: fnp.sin(x), lambda x: x * 2, x),
+               (np.int32(1), C), 0),
+    "one of three": (lambda i, x: lax.switch(i, [fnp.sin, fnp.cos, lambda x: x * 2], x),
+                     (np.int32(2), C), 0),
+    "branch inside": (lambda c, xs: lax.scan(
+        lambda c, x: (lax.cond(x.sum() > 0, fnp.sin, lambda c: c * 2, c), c), c, xs), (C, XS), 0),
+    "loop in a branch": (lambda i, x, xs: lax.cond(
+        i > 0, lambda x: lax.scan(lambda c, y: (fnp.sin(c + y), None), x, xs)[0], lambda x: x * 2,
+        x), (np.int32(1), C, XS), 1),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops(name):
+    fun, args, hosts = LOOPS[name]
+    jaxpr, program, consts = program_of(fun, *args)
+    assert sum(isinstance(s, HostStep) for s in program.steps) == hosts
+    arrays = [*consts, *map(np.asarray, ft.tree.leaves(args))]
+    for a, e in zip(InterpretedProgram(program)(arrays), interpret(jaxpr, arrays), strict=True):
+        assert (a.shape, a.dtype) == (e.shape, e.dtype)
+        np.testing.assert_allclose(a.astype("f8"), e.astype("f8"), 2e-4, 2e-4)
+
+
+def steps_of(fun, *args):
+    return Counter(type(s).__name__ for s in program_of(fun, *args)[1].steps)
+
+
+def test_the_carry_is_not_copied():
+    def step(c, x):
+        return fnp.sin(c) + x, None
+    assert steps_of(lambda c, xs: lax.scan(step, c, xs)[0], C, XS) == {"Launch": 4}
+
+
+def test_a_carry_that_is_collected_is_where_it_is_collected():
+    def step(c, x):
+        c = fnp.sin(c) + x
+        return c, c
+    assert steps_of(lambda c, xs: lax.scan(step, c, xs), C, XS) == {"Launch": 4, "Copy": 1}
+
+
+def test_a_carry_that_is_updated_stays_where_it_is():
+    def step(i, c):
+        return c.at[i].set(fnp.float32(3) * i)
+    _, program, _ = program_of(lambda c: lax.fori_loop(0, 5, step, c), normal(7, 3))
+    assert sum(s.target.kind == "output" for s in program.steps if not isinstance(s, Launch)) == 1
+
+
+def test_places_that_are_not_aligned_are_not_said_to_be():
+    for width, aligned in ((5, False), (8, True)):
+        _, program, _ = program_of(lambda xs: lax.map(fnp.sin, xs), normal(3, width))
+        for launch in program.steps:
+            assert set(launch.divisible) == {aligned}
+
+
+@pytest.mark.parametrize("name", ["rnn", "rnn of aligned rows", "updates", "nested",
+                                  "branch inside"])
+def test_loops_compile_without_a_gpu(name):
+    fun, args, _ = LOOPS[name]
+    _, program, _ = program_of(fun, *args)
+    found = binaries(program)
+    assert all(b.cubin[:4] == b"\x7fELF" for b in found.values())
+    assert len(found) < len(program.steps)
