@@ -15,6 +15,9 @@ LIMIT_BYTES = 2**27
 """Bytes that one call of a limit moves (copy: 64 MiB read and 64 MiB written)."""
 COPY, READ, STREAM = LIMITS = ("copy limit", "read limit", "streaming copy")
 
+UNITS = {"GB/s": 1e9, "GFLOP/s": 1e9, "TFLOP/s": 1e12}
+"""Bytes or operations a second."""
+
 
 def duration(seconds: float) -> str:
     """Seconds with three digits and a unit that fits."""
@@ -44,6 +47,21 @@ class AtMost(Bound):
 
     def seconds(self, measured: Mapping[str, float], amount: float) -> float:
         return self.limit
+
+
+@dataclass(frozen=True)
+class Rate(Bound):
+    """The time at a fixed rate, in GB/s or TFLOP/s."""
+
+    rate: float
+    unit: str
+
+    @property
+    def label(self) -> str:
+        return f"{self.rate:g} {self.unit}"
+
+    def seconds(self, measured: Mapping[str, float], amount: float) -> float:
+        return amount / (self.rate * UNITS[self.unit])
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from bounds import LIMIT_BYTES, LIMITS, SUBJECT, AtMost, Bound, Peer, duration
+from bounds import LIMIT_BYTES, LIMITS, SUBJECT, UNITS, AtMost, Bound, Peer, duration
 
 PEERS = ("numpy", "jax", "jaxlib", "torch")
 RESULTS = Path(__file__).parent / "results"
@@ -57,7 +57,7 @@ class Case:
     A bound is a number of seconds, the name of a peer, or one of bounds.py; the time may exceed
     those that are measured by `slack`. Results are compared with `reference`, or with the first
     library of the row that has an outcome, within `tolerance` of its largest element. With `unit`
-    GB/s or GFLOP/s, `amount` is how many bytes or operations the program needs.
+    GB/s, GFLOP/s or TFLOP/s, `amount` is how many bytes or operations the program needs.
     """
 
     title: str
@@ -115,7 +115,8 @@ class Row:
         if self.unit == "MB":
             return f"{seconds:.3g} MB"
         if self.unit:
-            return f"{self.amount / seconds / 1e9:.3g} {self.unit}"
+            rate = self.amount / seconds / UNITS[self.unit]
+            return f"{rate:.0f} {self.unit}" if rate >= 1000 else f"{rate:.3g} {self.unit}"
         return duration(seconds)
 
 

@@ -1,0 +1,1 @@
+"""The workloads of gpu.py, by what they show; each module's functions carry `@workload`."""

@@ -1,0 +1,44 @@
+"""Seconds to the first result of a program in a fresh process, without anything kept on disk."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import compile_time
+from bounds import SUBJECT, Peer
+from cpu_workloads.entries import Peers
+from harness import Row, summarise
+
+TITLE = compile_time.COLD + compile_time.PROGRAMS["transformer"]
+LIMIT = 90.0
+"""Seconds that a process may take."""
+ROUNDS = 2
+
+
+def caches(folder: str) -> dict[str, str]:
+    """The environment with the caches of all libraries, and of the driver, in one folder."""
+    kept = {"TRITON_CACHE_DIR": "triton", "CUDA_CACHE_PATH": "driver"}
+    folders = {name: str(Path(folder, part)) for name, part in kept.items()}
+    return compile_time.environment(folder) | folders
+
+
+def row(peers: Peers, quick: bool, report: Callable[[dict[str, Any]], None]) -> Row:
+    """functrans beside JAX, in turn."""
+    modules = ["jax"] * (peers.jax is not None) + [SUBJECT]
+    samples: dict[str, list[float]] = {}
+    errors: dict[str, str] = {}
+    report({"title": TITLE, "column": "the processes", "limit": LIMIT})
+    for _ in range(1 if quick else ROUNDS):
+        for name in (name for name in modules if name not in errors):
+            report({"column": name, "limit": LIMIT, "errors": errors,
+                    "estimates": {name: min(times) for name, times in samples.items()}})
+            try:
+                with tempfile.TemporaryDirectory() as empty:
+                    _, first = compile_time.fresh(name, "transformer", caches(empty))
+                samples.setdefault(name, []).append(first)
+            except RuntimeError as error:
+                errors[name] = str(error)[:160]
+    return summarise(TITLE, samples, Peer("jax"), errors=errors)
