@@ -27,7 +27,7 @@ def wait_eagerly():
 
 def build(folder):
     library = Path(folder) / "libcuda_fake.so"
-    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-Wall", "-Werror", "-o", str(library),
+    subprocess.run(["cc", "-O1", "-w", "-shared", "-fPIC", "-o", str(library),
                     str(SOURCE), "-lpthread"], check=True)
     return str(library)
 

@@ -86,6 +86,19 @@ def test_moving_between_devices(on_fake):
         """)
 
 
+def test_what_is_copied_to_another_device_may_die(on_fake):
+    on_fake("""
+        n = 100_000
+        a = ft.device_put(np.full(n, 1, np.float32), "gpu:0").block_until_ready()
+        place = rt.cuda_pointer(a)[0]
+        b = ft.device_put(a, "gpu:1")
+        del a
+        c = ft.device_put(np.full(n, 2, np.float32), "gpu:0")
+        assert rt.cuda_pointer(c)[0] == place
+        assert (np.asarray(c) == 2).all() and (np.asarray(b) == 1).all()
+        """)
+
+
 def test_uploads_wait_for_what_used_the_memory(on_fake):
     # on this driver work runs when somebody waits for it: without the waits, the copy would come
     # before the kernel that reads the old values
