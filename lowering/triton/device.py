@@ -19,6 +19,7 @@ from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Prog
 __all__ = ["binaries", "device_program"]
 
 MOST_WORKERS = 8
+MOST_SHARED = 227 << 10  # bytes of a program's shared memory on Hopper
 
 def binaries(program: Program, capability: int = 90) -> dict[tuple[Any, ...], Binary]:
     """The machine code of the kernels of a program, each once.
@@ -29,8 +30,13 @@ def binaries(program: Program, capability: int = 90) -> dict[tuple[Any, ...], Bi
     launches = {_key(step): step for step in program.steps if isinstance(step, Launch)}
 
     def compiled(step: Launch) -> Binary:
-        return compile_kernel(getattr(modules[step.module], step.kernel), step.types,
-                              step.divisible, step.warps, step.stages, capability, step.fuses)
+        function = getattr(modules[step.module], step.kernel)
+        for stages in range(step.stages, 0, -1):  # what a layout needs besides is not foreseen
+            binary = compile_kernel(function, step.types, step.divisible, step.warps, stages,
+                                    capability, step.fuses)
+            if binary.shared <= MOST_SHARED:
+                break
+        return binary
 
     with ThreadPoolExecutor(MOST_WORKERS) as workers:
         return dict(zip(launches, workers.map(compiled, launches.values()), strict=True))
