@@ -21,6 +21,7 @@ __all__ = ["binaries", "device_program"]
 MOST_WORKERS = 8
 MOST_SHARED = 227 << 10  # bytes of a program's shared memory on Hopper
 
+
 def binaries(program: Program, capability: int = 90) -> dict[tuple[Any, ...], Binary]:
     """The machine code of the kernels of a program, each once.
 
