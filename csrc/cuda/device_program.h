@@ -1,4 +1,4 @@
-// CudaProgram: kernels, fills, copies and host calls that run on a device without Python in between.
+// CudaProgram: kernels, fills, copies and host calls that run on a device without Python between.
 #pragma once
 
 #include "cuda/buffer.h"
