@@ -114,9 +114,11 @@ bool Pool::grow(std::size_t bytes) {
   return true;
 }
 
-Block* Pool::allocate_large(std::size_t bytes) {
+Block* Pool::allocate_large(std::size_t bytes, std::size_t most) {
   const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), kUnit);
   Block* block = find(size);
+  // A block that is far too large is only cut where the device has no other memory.
+  if (block != nullptr && block->bytes > most && grow(size)) block = find(size);
   if (block == nullptr) {
     if (!grow(size)) {
       free_slabs();
@@ -166,7 +168,8 @@ bool Pool::add_slab(int size_class) {
   const std::size_t size = small_bytes(size_class);
   const std::size_t count =
       std::clamp(kSlabBytes / size, std::size_t{2}, std::max(kSlabBlocks, kUnit / size));
-  Block* memory = allocate_large(count * size);
+  // Small arrays live long: one in a large segment would keep all of it from the driver.
+  Block* memory = allocate_large(count * size, 2 * kSegment);
   if (memory == nullptr) return false;
   auto slab = std::make_unique<Slab>();
   slab->memory = memory;

@@ -75,7 +75,7 @@ class Pool {
   static constexpr int kBins = 8 + 8 * 40;
 
   Block* allocate_small(std::size_t bytes);
-  Block* allocate_large(std::size_t bytes);
+  Block* allocate_large(std::size_t bytes, std::size_t most = SIZE_MAX);
   void release_large(Block* block);
   Block* find(std::size_t bytes);
   bool grow(std::size_t bytes);
