@@ -34,14 +34,16 @@ __all__ = ["TritonBackend", "TritonExecutable"]
 class TritonExecutable:
     """A program of Triton kernels: on a GPU, or interpreted where there is none."""
 
-    def __init__(self, simplified: Jaxpr, program: Program, decisions: list[Decision]) -> None:
+    def __init__(self, simplified: Jaxpr, program: Program, decisions: list[Decision],
+                 donated: frozenset[int]) -> None:
         self.simplified = simplified
         self.program = program
         self.decisions = decisions
         self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]]
         if _runtime.cuda_open():
             major, minor = _runtime.cuda_devices()[0][1:3]
-            self.run = device_program(program, 0, 10 * major + minor)
+            self.run = device_program(program, 0, 10 * major + minor, donated,
+                                      simplified.name)
         else:
             self.run = InterpretedProgram(program)
 
@@ -80,4 +82,4 @@ class TritonBackend:
             program = write_program(simplified)
         except UnsupportedKernel:
             return self._cpu.compile(jaxpr, donated, require_inplace)
-        return TritonExecutable(simplified, program, decisions)
+        return TritonExecutable(simplified, program, decisions, donated)

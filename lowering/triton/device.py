@@ -47,8 +47,12 @@ def _key(step: Launch) -> tuple[Any, ...]:
     return (step.module, step.kernel, step.types, step.divisible, step.warps, step.stages)
 
 
-def device_program(program: Program, device: int, capability: int) -> Any:
-    """What runs a program on a device: a call with a list of arrays, which gives one."""
+def device_program(program: Program, device: int, capability: int,
+                   donated: frozenset[int] = frozenset(), name: str = "a program") -> Any:
+    """What runs a program on a device: a call with a list of arrays, which gives one.
+
+    Errors tell its `name`; the memory of `donated` inputs is free for others after the call.
+    """
     compiled = binaries(program, capability)
     numbers = {key: k for k, key in enumerate(compiled)}
     kernels = [(b.name, b.cubin, b.shared, b.warps, b.kinds, b.scratch)
@@ -66,7 +70,7 @@ def device_program(program: Program, device: int, capability: int) -> Any:
             steps.append(_host(step))
     return _runtime.CudaProgram(kernels, steps, [_spec(a) for a in program.inputs],
                                 [_spec(a) for a in program.outputs], program.constants,
-                                program.arena_bytes, device)
+                                program.arena_bytes, device, tuple(sorted(donated)), name)
 
 
 def _place(at: Pointer) -> tuple[str, int, int]:
