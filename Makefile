@@ -2,6 +2,8 @@
 # make test   style, types, tests and doctests
 # make bench  call overheads, programs on this CPU and per-sample statistics, beside JAX and PyTorch
 #             (downloads both)
+# make gpu    on a machine with an NVIDIA GPU: the tests that need one, and programs beside JAX and
+#             PyTorch (downloads both); make gpu GPU_PYTHON=python3 takes an environment that has all
 # Each makes its own virtual environment once and installs what it needs; nothing else is required but
 # Python 3.11 or newer, a C++ compiler and make. At most two cores are used.
 
@@ -11,7 +13,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard csrc/* csrc/cuda/*)
 export CMAKE_BUILD_PARALLEL_LEVEL := 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test bench lint typecheck clean
+.PHONY: demo test bench gpu lint typecheck clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.installed
@@ -34,10 +36,18 @@ bench: .venv-bench/.installed
 	  .venv-bench/bin/python benchmarks/$$table.py || status=1; \
 	done; exit $$status
 
+gpu: $(if $(GPU_PYTHON),,.venv-gpu/.installed)
+	status=0; python=$(or $(GPU_PYTHON),.venv-gpu/bin/python); \
+	$$python -m pytest -m gpu tests/cuda || status=1; \
+	$$python benchmarks/gpu.py || status=1; \
+	exit $$status
+
 .venv/.installed: EXTRAS = [demo]
 .venv-test/.installed: EXTRAS = [test,demo]
 .venv-bench/.installed: EXTRAS =
 .venv-bench/.installed: PEERS = jax==0.10.2 torch==2.13.0
+.venv-gpu/.installed: EXTRAS = [gpu,test]
+.venv-gpu/.installed: PEERS = 'jax[cuda13]==0.10.2' torch==2.13.0
 
 # The extension is built inside the environment's folder, so that environments do not disturb each
 # other; it is built again when a source of it changes. Python files need no reinstall.
@@ -57,4 +67,4 @@ bench: .venv-bench/.installed
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-test .venv-bench build dist
+	rm -rf .venv .venv-test .venv-bench .venv-gpu build dist

@@ -6,8 +6,8 @@
 Needs an installed functrans, Triton and PyTorch: torch draws the numbers, which the libraries
 share, and computes the results in float64 that every row is compared with before it is timed. All
 libraries are measured in the same interleaved rounds (gpu_workloads/timing.py); products of
-float32 may use TF32 in all. --compile adds torch.compile (20 s a row). --quick makes short rounds and
-writes no file, unless it gets one. --dry runs small sizes on the CPU, for the script itself.
+float32 may use TF32 in all. --compile adds torch.compile (20 s a row). --quick makes short rounds
+and writes no file, unless it gets one. --dry runs small sizes on the CPU, for the script itself.
 
 Rows are measured in a process of their own, which a new one replaces where a row takes too long or
 ends it: such a row is called slow. When the budget is used up, the rows that are left are left
@@ -66,21 +66,26 @@ Send = Callable[[dict[str, Any]], None]
 
 
 def workloads() -> list[Workload]:
-    """All rows that are timed in the worker; those that may be slow come last."""
-    found = [item for module in MODULES for item in workloads_of(module)]
-    return sorted(found, key=lambda item: item.host)
+    """All rows that are timed in the worker."""
+    return [item for module in MODULES for item in workloads_of(module)]
 
 
 def titles(options: argparse.Namespace) -> list[str]:
     """The rows that were asked for, in their order."""
-    found = [item.title for item in workloads()] + [compiling.TITLE]
-    words = options.only.split(",")
-    return [title for title in found if any(word in title for word in words)]
+    words = options.only.split("|")
+    return [title for title in order() if any(word in title for word in words)]
+
+
+def order() -> list[str]:
+    """All rows; those that may be slow come last, when the budget may be used up."""
+    found = workloads()
+    first, last = ([x.title for x in found if x.host == late] for late in (False, True))
+    return [*first, compiling.TITLE, *last]
 
 
 def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="only rows whose title contains this (or, this)")
+    parser.add_argument("--only", default="", help="only rows whose title contains this, or|this")
     parser.add_argument("--quick", action="store_true", help="short rounds")
     parser.add_argument("--no-peers", action="store_true", help="functrans alone")
     parser.add_argument("--compile", action="store_true", help="torch.compile too")
@@ -294,10 +299,6 @@ def write(path: Path, rows: list[Row], device: dict[str, Any], beside: list[dict
     path.write_text(json.dumps(record, indent=2) + "\n")
 
 
-def order() -> list[str]:
-    return [item.title for item in workloads()] + [compiling.TITLE]
-
-
 def main() -> int:
     options = parse_options()
     if options.worker is not None:
@@ -312,6 +313,8 @@ def main() -> int:
         for row in measured(options, chosen, device):
             if not rows:
                 print(f"{device.get('name', '?')}, {versions(PACKAGES)}")
+                if options.dry:
+                    print("Sizes are small: the figures and verdicts mean nothing.")
                 print_header(width, REACH)
                 path = results_path(options, device)
                 beside = earlier(path, device) if path is not None else []

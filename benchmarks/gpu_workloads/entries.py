@@ -29,6 +29,8 @@ CACHE = 50 * 2**20
 """Bytes of the second cache of an H100."""
 SMALL = 2**20
 """Arguments below this are those of latency rows, where a cache that is warm is the usual case."""
+LIMIT, LATE_LIMIT = 45.0, 30.0
+"""Seconds for functrans' first result, which compiles."""
 Sets = list[tuple[Any, ...]]
 
 
@@ -47,13 +49,14 @@ class Workload:
 
 def workload(
     title: str, bound: Bound | float, tolerance: float = 1e-3, *, stray: float = 0.0,
-    host: bool = False, limit: float = 30.0,
+    host: bool = False, limit: float = 0.0,
 ) -> Callable[[Callable[[Entries], None]], Workload]:  # fmt: skip
     """Make a Workload of the function that fills its row; a number is a bound in seconds.
 
-    `host`: functrans may have no kernels for it yet, so that it runs late, with little patience.
+    `host`: functrans may have no kernels for it yet, so that it runs late, with less patience.
     """
     reach = bound if isinstance(bound, Bound) else AtMost(bound)
+    limit = limit or (LATE_LIMIT if host else LIMIT)
     return lambda fill: Workload(title, reach, tolerance, stray, host, limit, fill)
 
 

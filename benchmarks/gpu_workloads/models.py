@@ -153,7 +153,8 @@ def torch_transformer_loss(add):
     return loss
 
 
-@workload("4-layer transformer d1024 B8 S1024 bfloat16: value_and_grad", 6.0e-3, 2e-2,
+# halves between the layers put all libraries 2 to 4 % off
+@workload("4-layer transformer d1024 B8 S1024 bfloat16: value_and_grad", 6.0e-3, 6e-2,
           host=True, limit=60)  # fmt: skip
 def transformer(add):
     width, heads, length, batch = (
