@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 from triton import language as tl
 from triton.language import standard
+from triton.runtime import interpreter
 from triton.runtime.interpreter import (
     InterpretedFunction,
     InterpreterBuilder,
+    ReduceOps,
+    ScanOps,
     TensorHandle,
     interpreter_builder,
 )
@@ -40,10 +43,13 @@ def emulation() -> Iterator[None]:
             if isinstance(value, JITFunction):
                 setattr(module, name, InterpretedFunction(value.fn))
     interpreter_builder.create_dot = _dot
+    folds = ReduceOps.generic_reduce, ScanOps.generic_scan
+    ReduceOps.generic_reduce, ScanOps.generic_scan = _reduced, _scanned
     try:
         yield
     finally:
         del interpreter_builder.create_dot
+        ReduceOps.generic_reduce, ScanOps.generic_scan = folds
         for target, attributes in before:
             _restore(target, attributes)
 
@@ -51,9 +57,51 @@ def emulation() -> Iterator[None]:
 def _restore(target: Any, attributes: dict[str, Any]) -> None:
     for name, value in dict(vars(target)).items():
         if name not in attributes:
-            delattr(target, name)
+            # functions that the interpreter has rewritten go on to use its names
+            if name not in vars(interpreter):
+                delattr(target, name)
         elif value is not attributes[name]:
             setattr(target, name, attributes[name])
+
+
+def _combined(op: Any, first: list[Any], second: list[Any], types: list[Any]) -> list[Any]:
+    """Arrays combined element by element."""
+    found = op.combine_fn.fn(*[op.to_tensor(a, t) for a, t in zip(first, types, strict=True)],
+                             *[op.to_tensor(a, t) for a, t in zip(second, types, strict=True)])
+    return [x.handle.data for x in (found if isinstance(found, tuple) else (found,))]
+
+
+def _reduced(self: Any, tensors: Any) -> list[Any]:
+    """By halves; the interpreter's own way is element by element."""
+    arrays = [t.handle.data for t in tensors]
+    types = [t.dtype for t in tensors]
+    rank = arrays[0].ndim
+    if self.axis is None:
+        arrays = [a.reshape(-1) for a in arrays]
+    axis = 0 if self.axis is None else self.axis
+    while (n := arrays[0].shape[axis]) > 1:
+        pairs = [np.take(a, range(k, n, 2), axis) for k in (0, 1) for a in arrays]
+        arrays = _combined(self, pairs[:len(arrays)], pairs[len(arrays):], types)
+    if self.axis is None:
+        arrays = [a.reshape([1] * rank) if self.keep_dims else a[0] for a in arrays]
+    elif not self.keep_dims:
+        arrays = [np.squeeze(a, axis) for a in arrays]
+    return [self.to_tensor(a if a.ndim else a.item(), t)
+            for a, t in zip(arrays, types, strict=True)]
+
+
+def _scanned(self: Any, tensors: Any) -> list[Any]:
+    """By doubling: each element takes in the one so many before it."""
+    arrays = [t.handle.data for t in tensors]
+    types = [t.dtype for t in tensors]
+    n, step = arrays[0].shape[self.axis], 1
+    while step < n:  # in whole arrays: sizes are powers of two
+        made = _combined(self, [np.roll(a, step, self.axis) for a in arrays], arrays, types)
+        first = [np.take(a, range(step), self.axis) for a in arrays]
+        rest = [np.take(m, range(step, n), self.axis) for m in made]
+        arrays = [np.concatenate(x, self.axis) for x in zip(first, rest, strict=True)]
+        step *= 2
+    return [self.to_tensor(a, t) for a, t in zip(arrays, types, strict=True)]
 
 
 def _dot(a: Any, b: Any, *rest: Any) -> Any:

@@ -121,5 +121,12 @@ def fold_argmin(a, i, b, j):
     better = (b < a) | ((b != b) & (a == a))
     take = better | (same & (j < i))
     return tl.where(take, b, a), tl.where(take, j, i)
+
+
+@triton.jit
+def fold_logsumexp(a, b):
+    top = tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+    more = fm.log1p(fm.exp(-tl.abs(a - b)))
+    return top + tl.where(a == b, 0.6931471805599453, more)
 '''
 """What folds call, by name; a module has those that it needs."""

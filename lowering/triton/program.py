@@ -21,9 +21,11 @@ from functrans.lowering.schedule.reads import Reads
 from functrans.lowering.triton.calls import RULES as CALL_RULES
 from functrans.lowering.triton.calls import Launches, launches_of
 from functrans.lowering.triton.choices import without_choices
+from functrans.lowering.triton.cumulative import OPS, cumulative_rule
 from functrans.lowering.triton.expressions import UnsupportedKernel
 from functrans.lowering.triton.iterations import Body, Loop, Repeated, after, loop_of, scan_rule
 from functrans.lowering.triton.kernel import Partial, Written, write_kernel
+from functrans.lowering.triton.rows import AlongRows
 from functrans.lowering.triton.source import Module
 from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Program, Step
 from functrans.lowering.triton.templates.kernel import Kernel as Template
@@ -37,7 +39,7 @@ HOSTED = frozenset({"scatter_max", "scatter_min", "scatter_mul"})
 
 
 ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
-RULES = {**CALL_RULES, "scan": scan_rule}
+RULES = {**CALL_RULES, "scan": scan_rule, **dict.fromkeys(OPS, cumulative_rule)}
 
 
 def write_program(jaxpr: Jaxpr) -> Program:
@@ -98,7 +100,9 @@ class _ProgramWriter:
             if isinstance(step, Repeated):
                 if loop := loop_of(step, self._body, self.loose.__contains__):
                     self.loops[step] = loop
-            elif isinstance(step, Call) and (found := launches_of(step, self.schedule)):
+            elif isinstance(step, AlongRows):
+                self.calls[step] = step.launches()
+            elif isinstance(step, Call) and (found := launches_of(step, self.schedule, self.loose)):
                 self.calls[step] = found
         arena = self._place(written)
         steps: list[Step] = []
