@@ -128,7 +128,10 @@ Block* Pool::allocate_large(std::size_t bytes, std::size_t most) {
     if (block == nullptr) block = find(size);
   }
   unlink(block);
-  if (block->bytes > size) {
+  // What is left of a segment of one large array stays with it: a small one there would outlive it.
+  const bool alone = block->left == nullptr && block->right == nullptr && size >= kShares &&
+                     block->bytes - size < kGranule;
+  if (block->bytes > size && !alone) {
     Block* rest = new_block();
     rest->pointer = block->pointer + size;
     rest->bytes = block->bytes - size;

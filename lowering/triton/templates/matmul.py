@@ -459,8 +459,9 @@ def configs(p: Matmul, sms: int = 132, count: int = 6) -> list[Config]:
     narrow = BYTES[p.a.dtype] <= 2
     tiles = [t for t in EFFICIENCY if (t[0] <= power_of_two(p.m) and t[1] <= power_of_two(p.n))]
     copied = p.a.has_descriptor and p.b.has_descriptor
-    # some take more registers
-    if not copied or p.exact_after or (not narrow and p.precision != "tf32"):
+    # tensor cores take tf32 along the sum alone; other layouts go through registers
+    along = p.a.along == "row" and p.b.along == "col"
+    if not copied or p.exact_after or (not narrow and not (p.precision == "tf32" and along)):
         tiles = [t for t in tiles if max(t) <= 128]
     ranked = []
     for tile in tiles:
