@@ -16,6 +16,7 @@ from functrans.lowering.loops.tensor import Tensor, dtype_name
 from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.schedule.epilogues import Fused
 from functrans.lowering.schedule.group import Schedule
+from functrans.lowering.triton.attention import Attend, AttendGradient
 from functrans.lowering.triton.expressions import TileWriter, UnsupportedKernel
 from functrans.lowering.triton.kernel import Partial
 from functrans.lowering.triton.names import MEMORY
@@ -74,6 +75,8 @@ def launches_of(call: Call, schedule: Schedule,
                         _operands(call) | {"c": (call.results[0], 0)})
     if isinstance(call, Conv):
         return _convolution(call, loose)
+    if isinstance(call, (Attend, AttendGradient)):
+        return Launches(call.kernels(precision(), loose), call.places)
     return None
 
 

@@ -1,0 +1,316 @@
+"""Attention in many spellings is one kernel, and what only looks like it is not."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans.lowering.triton.device import binaries
+from tests.triton.programs import check, kernels_of, program_of
+
+RNG = np.random.default_rng(0)
+B, H, T, S, D = 2, 3, 40, 24, 16
+
+
+def array(*shape):
+    return RNG.normal(size=shape).astype("f")
+
+
+Q, K, V = array(B, H, T, D), array(B, H, S, D), array(B, H, S, 8)
+BTHD = array(B, T, H, D), array(B, S, H, D), array(B, S, H, D)
+SEEN = RNG.integers(0, 2, (B, 1, T, S)).astype(bool)
+SEEN[..., 0] = True
+BIAS = array(H, T, S)
+PADDED = np.arange(S) < np.array([[5], [24]])
+
+
+def attend(q, k, v, change=lambda s: s, softmax=ft.nn.softmax):
+    return softmax(change(q @ k.swapaxes(-1, -2))) @ v
+
+
+def scaled(s):
+    return s * 0.25
+
+
+def exponentials(s):
+    e = fnp.exp(s - s.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def stopped(s):
+    e = fnp.exp(s - ft.lax.stop_gradient(s.max(-1, keepdims=True)))
+    return e * (1 / e.sum(-1, keepdims=True))
+
+
+def plain(s):
+    return fnp.exp(s) / fnp.exp(s).sum(-1, keepdims=True)
+
+
+def by_logarithms(s):
+    return fnp.exp(ft.nn.log_softmax(s))
+
+
+def causal(n=0, fill=-np.inf, strict=False):
+    def change(s):
+        row, col = fnp.arange(s.shape[-2])[:, None], fnp.arange(s.shape[-1])
+        seen = row + n > col if strict else col <= row + n
+        return fnp.where(seen, s * 0.25, fill)
+    return change
+
+
+def hidden(fill):
+    def change(s):
+        row, col = fnp.arange(s.shape[-2])[:, None], fnp.arange(s.shape[-1])
+        return fnp.where(col > row, fill, s * 0.25)
+    return change
+
+
+def triangle(s):
+    return fnp.where(fnp.tril(fnp.ones(s.shape[-2:], bool)), s * 0.25, -1e9)
+
+
+def added(s):
+    seen = fnp.arange(s.shape[-2])[:, None] >= fnp.arange(s.shape[-1])
+    return s * 0.25 + fnp.where(seen, 0, -fnp.inf)
+
+
+def grouped(q, k, v):
+    q = q.reshape(B, 2, 3, T, D)
+    s = fnp.einsum("bhgqd,bhkd->bhgqk", q, k) * 0.25
+    return fnp.einsum("bhgqk,bhkd->bhgqd", ft.nn.softmax(s), v).reshape(B, 6, T, D)
+
+
+def repeated(q, k, v):
+    return attend(q, fnp.repeat(k, 3, 1), fnp.repeat(v, 3, 1), scaled)
+
+
+GROUPED = array(B, 6, T, D), array(B, 2, S, D), array(B, 2, S, D)
+DPA = array(B, T, 6, D), array(B, S, 2, D), array(B, S, 2, D)
+
+
+def in_heads(q, k, v):
+    def split(x):
+        return x.reshape(B, -1, H, D).swapaxes(1, 2)
+
+    out = attend(split(q), split(k), split(v), scaled)
+    return out.swapaxes(1, 2).reshape(B, T, H * D)
+
+
+def half(q, k, v):
+    s = (q @ k.swapaxes(-1, -2)).astype("f") * 0.25
+    return ft.nn.softmax(s).astype(q.dtype) @ v
+
+
+SPELLINGS = {
+    "softmax": (lambda q, k, v: attend(q, k, v), (Q, K, V)),
+    "scale after": (lambda q, k, v: attend(q, k, v, scaled), (Q, K, V)),
+    "divided": (lambda q, k, v: attend(q, k, v, lambda s: s / 4.0), (Q, K, V)),
+    "scale before": (lambda q, k, v: attend(q * 0.25, k, v), (Q, K, V)),
+    "scaled keys": (lambda q, k, v: attend(q, k / 4.0, v), (Q, K, V)),
+    "exponentials": (lambda q, k, v: attend(q, k, v, scaled, exponentials), (Q, K, V)),
+    "stopped maximum": (lambda q, k, v: attend(q, k, v, scaled, stopped), (Q, K, V)),
+    "no maximum": (lambda q, k, v: attend(q, k, v, scaled, plain), (Q, K, V)),
+    "log softmax": (lambda q, k, v: attend(q, k, v, scaled, by_logarithms), (Q, K, V)),
+    "einsum": (lambda q, k, v: fnp.einsum("bhqk,bhkd->bhqd", ft.nn.softmax(
+        fnp.einsum("bhqd,bhkd->bhqk", q, k) / 4), v), (Q, K, V)),
+    "einsum of rows first": (lambda q, k, v: fnp.einsum("bhqk,bkhd->bqhd", ft.nn.softmax(
+        fnp.einsum("bqhd,bkhd->bhqk", q * 0.25, k)), v), BTHD),
+    "keys first": (lambda q, k, v: fnp.einsum("bkqh,bkhd->bqhd", ft.nn.softmax(
+        fnp.einsum("bqhd,bkhd->bkqh", q, k) / 4, axis=1), v), BTHD),
+    "projected heads": (in_heads, (array(B, T, H * D), array(B, S, H * D), array(B, S, H * D))),
+    "one head": (lambda q, k, v: attend(q, k, v, scaled), (Q[0, 0], K[0, 0], V[0, 0])),
+    "no batch": (lambda q, k, v: attend(q, k, v, scaled), (Q[0], K[0], V[0])),
+    "vmapped": (ft.vmap(ft.vmap(lambda q, k, v: attend(q, k, v, scaled))), (Q, K, V)),
+    "causal": (lambda q, k, v: attend(q, k, v, causal()), (Q, K, V)),
+    "causal, strictly": (lambda q, k, v: attend(q, k, v, causal(1, strict=True)), (Q, K, V)),
+    "causal, -1e9": (lambda q, k, v: attend(q, k, v, causal(0, -1e9)), (Q, K, V)),
+    "causal, -1e4": (lambda q, k, v: attend(q, k, v, causal(2, -1e4)), (Q, K, V)),
+    "causal, hidden": (lambda q, k, v: attend(q, k, v, hidden(-1e30)), (Q, K, V)),
+    "causal, triangle": (lambda q, k, v: attend(q, k, v, triangle), (Q, K, V)),
+    "causal, added": (lambda q, k, v: attend(q, k, v, added), (Q, K, V)),
+    "mask": (lambda q, k, v, m: attend(q, k, v, lambda s: fnp.where(m, s, -fnp.inf)),
+             (Q, K, V, SEEN)),
+    "mask, -1e9": (lambda q, k, v, m: attend(q, k, v, lambda s: fnp.where(m, s / 4, -1e9)),
+                   (Q, K, V, SEEN)),
+    "padding": (lambda q, k, v, m: attend(q, k, v, lambda s: fnp.where(
+        m[:, None, None], s, -1e30)), (Q, K, V, PADDED)),
+    "padding and causal": (lambda q, k, v, m: attend(q, k, v, lambda s: causal()(fnp.where(
+        m[:, None, None], s, -fnp.inf))), (Q, K, V, PADDED)),
+    "padding added": (lambda q, k, v, m: attend(q, k, v, lambda s: s / 4 + fnp.where(
+        m[:, None, None], 0, -1e9)), (Q, K, V, PADDED)),
+    "bias": (lambda q, k, v, b: attend(q, k, v, lambda s: s / 4 + b), (Q, K, V, BIAS)),
+    "distances": (lambda q, k, v: attend(q, k, v, lambda s: causal()(s - 0.1 * fnp.abs(
+        fnp.arange(T)[:, None] - fnp.arange(S)))), (Q, K, V)),
+    "grouped heads": (grouped, GROUPED),
+    "repeated heads": (repeated, GROUPED),
+    "dot_product_attention": (ft.nn.dot_product_attention, BTHD),
+    "dpa, causal": (lambda q, k, v: ft.nn.dot_product_attention(q, k, v, is_causal=True), BTHD),
+    "dpa, grouped": (ft.nn.dot_product_attention, DPA),
+    "dpa, grouped, causal": (lambda q, k, v: ft.nn.dot_product_attention(
+        q, k, v, is_causal=True), DPA),
+    "dpa, mask": (lambda q, k, v, m: ft.nn.dot_product_attention(q, k, v, mask=m), (*BTHD, SEEN)),
+    "dpa, grouped, bias": (lambda q, k, v, b: ft.nn.dot_product_attention(q, k, v, b),
+                           (*DPA, array(1, 6, T, S))),
+    "dpa, window": (lambda q, k, v: ft.nn.dot_product_attention(
+        q, k, v, is_causal=True, local_window_size=7), BTHD),
+    "dpa, lengths": (lambda q, k, v, n: ft.nn.dot_product_attention(
+        q, k, v, key_value_seq_lengths=n), (*BTHD, np.array([4, 20], "i4"))),
+    "bfloat16": (half, tuple(x.astype("bfloat16") for x in (Q, K, V))),
+    "float16": (half, tuple(x.astype("float16") for x in (Q, K, V))),
+    "bfloat16 softmax": (lambda q, k, v: attend(q, k, v, scaled), tuple(
+        x.astype("bfloat16") for x in (Q, K, V))),
+    "dpa, bfloat16": (lambda q, k, v: ft.nn.dot_product_attention(q, k, v, is_causal=True),
+                      tuple(x.astype("bfloat16") for x in BTHD)),
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_spellings(name):
+    fun, args = SPELLINGS[name]
+    found = kernels_of(check(fun, *args, tolerance=2e-5))
+    assert "attention" in found
+    assert not any("matmul" in k for k in found)
+
+
+def gradient(fun, count):
+    def both(ct, *args):
+        out, pull = ft.vjp(lambda *xs: fun(*xs, *args[count:]), *args[:count])
+        return out, *pull(ct)
+    return both
+
+
+# the gradient of queries is not written by heads there
+LAYOUTS = {"dpa, grouped", "dpa, grouped, causal", "dpa, grouped, bias"}
+
+
+@pytest.mark.parametrize("name", [n for n in SPELLINGS if n not in LAYOUTS])
+def test_gradients(name):
+    fun, args = SPELLINGS[name]
+    out = fun(*map(fnp.asarray, args))
+    found = kernels_of(check(gradient(fun, 3), array(*out.shape).astype(out.dtype), *args,
+                             tolerance=1e-4))
+    assert [k for k in found if k.startswith(("attention", "matmul"))] == [
+        "attention", "attention_gradient_q", "attention_gradient_kv"]
+
+
+def test_causal_attention_has_no_mask():
+    for name in [n for n in SPELLINGS if n.startswith("causal")]:
+        _, program, _ = program_of(*(lambda f, a: (f, *a))(*SPELLINGS[name]))
+        (source,) = program.sources[1:]
+        assert "offset" in source
+        assert "mask" not in source.split("(", 2)[1]
+
+
+def test_gradients_of_some_operands():
+    for argnums in (0, 1, 2, (0, 1), (1, 2)):
+        loss = ft.grad(lambda q, k, v, w: (attend(q, k, v, causal()) * w).sum(), argnums)
+        found = kernels_of(check(loss, Q, K, V, array(B, H, T, 8), tolerance=1e-4))
+        if argnums != 2:
+            assert "attention_gradient_q" in found
+
+
+def test_layers_share_nothing():
+    def layers(x, w):
+        for _ in range(2):
+            q, k, v = fnp.split(x @ w, 3, -1)
+            x = x + in_heads(q, k, v)
+        return (x ** 2).sum()
+
+    program = check(ft.grad(layers, (0, 1)), array(B, T, H * D), array(H * D, 3 * H * D) / 8,
+                    tolerance=1e-3)
+    found = kernels_of(program)
+    assert [found.count(k) for k in (
+        "attention", "attention_gradient_q", "attention_gradient_kv")] == [2, 2, 2]
+
+
+def test_a_loop_of_layers():
+    def layers(x, ws):
+        def layer(x, w):
+            q, k, v = fnp.split(x @ w, 3, -1)
+            return x + in_heads(q, k, v), None
+
+        return ft.lax.scan(layer, x, ws)[0]
+
+    program = check(layers, array(B, T, H * D), array(2, H * D, 3 * H * D) / 8, tolerance=1e-3)
+    assert any("def attention(" in s for s in program.sources)
+
+
+def test_rows_that_see_nothing_have_no_gradient():
+    seen = SEEN.copy()
+    seen[0, 0, 3] = False
+    loss = ft.grad(lambda q, k, v, m, w: (
+        ft.nn.dot_product_attention(q, k, v, mask=m) * w).sum(), (0, 1, 2))
+    found = kernels_of(check(loss, *BTHD, seen, array(B, T, H, D), tolerance=1e-4))
+    assert "attention_gradient_q" in found
+
+
+def test_rows_that_see_nothing():
+    seen = SEEN.copy()
+    seen[0, 0, 3] = False
+
+    def masked(q, k, v, m, fill):
+        return attend(q, k, v, lambda s: fnp.where(m, s, fill))
+
+    for fill in (-np.inf, -1e9):  # NaN, and the mean of all values
+        program = check(lambda *a, fill=fill: masked(*a, fill), Q, K, V, seen, tolerance=2e-5)
+        assert kernels_of(program)[-1] == "attention"
+    check(lambda q, k, v, m: ft.nn.dot_product_attention(q, k, v, mask=m), *BTHD, seen)
+
+
+def dropped(q, k, v, m):
+    p = ft.nn.softmax(q @ k.swapaxes(-1, -2))
+    return fnp.where(m, p / 0.9, 0) @ v
+
+
+DIFFERENT = {
+    "other axis": (lambda q, k, v: attend(q, k, v, softmax=lambda s: ft.nn.softmax(s, -2)),
+                   (Q, K, V)),
+    "weights are a result": (lambda q, k, v: (lambda p: (p @ v, p))(
+        ft.nn.softmax(q @ k.swapaxes(-1, -2))), (Q, K, V)),
+    "scores are a result": (lambda q, k, v: (lambda s: (ft.nn.softmax(s) @ v, s))(
+        q @ k.swapaxes(-1, -2)), (Q, K, V)),
+    "dropout": (dropped, (Q, K, V, SEEN)),
+    "no sum": (lambda q, k, v: fnp.exp(q @ k.swapaxes(-1, -2) / 9) @ v, (Q, K, V)),
+    "sum of squares": (lambda q, k, v: attend(q, k, v, softmax=lambda s: (lambda e: e / (
+        e * e).sum(-1, keepdims=True))(fnp.exp(s / 9))), (Q, K, V)),
+    "other sum": (lambda q, k, v: attend(q, k, v, softmax=lambda s: fnp.exp(s / 9) / (
+        1 + fnp.exp(s / 9).sum(-1, keepdims=True))), (Q, K, V)),
+    "capped": (lambda q, k, v: attend(q, k, v, fnp.tanh), (Q, K, V)),
+    "squared": (lambda q, k, v: attend(q, k, v, lambda s: s * s / 9), (Q, K, V)),
+    "scale of rows": (lambda q, k, v, b: attend(q, k, v, lambda s: s * b), (Q, K, V, BIAS)),
+    "small weights": (lambda q, k, v, m: attend(q, k, v, lambda s: fnp.where(m, s, -5.0)),
+                      (Q, K, V, SEEN)),
+    "mask, -1e4": (lambda q, k, v, m: attend(q, k, v, lambda s: fnp.where(m, s, -1e4)),
+                   (Q, K, V, SEEN)),
+    "masked weights": (lambda q, k, v, m: (lambda p: fnp.where(m, p, 0) @ v)(
+        ft.nn.softmax(q @ k.swapaxes(-1, -2))), (Q, K, V, SEEN)),
+    "weights of others": (lambda q, k, v: ft.nn.softmax(q @ k.swapaxes(-1, -2))[::-1] @ v,
+                          (Q, K, V)),
+    "float64": (lambda q, k, v: attend(q, k, v), tuple(x.astype("d") for x in (Q, K, V))),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_what_is_no_attention(name):
+    fun, args = DIFFERENT[name]
+    assert "attention" not in " ".join(kernels_of(check(fun, *args)))
+
+
+def test_the_gradient_of_a_bias_keeps_the_weights():
+    loss = ft.grad(lambda b, q, k, v: (attend(q, k, v, lambda s: s + b) ** 2).sum())
+    assert "attention" not in kernels_of(check(loss, BIAS, Q, K, V, tolerance=1e-3))
+
+
+@pytest.mark.parametrize("name", ["causal", "padding", "dpa, bfloat16", "grouped heads"])
+def test_kernels_compile(name):
+    fun, args = SPELLINGS[name]
+    out = fun(*map(fnp.asarray, args))
+    _, program, _ = program_of(gradient(fun, 3), array(*out.shape).astype(out.dtype), *args)
+    for binary in binaries(program).values():
+        assert binary.cubin[:4] == b"\x7fELF"
+
+
+def test_weights_are_in_no_memory():
+    q = np.zeros((2, 4, 2048, 64), "f")
+    _, program, _ = program_of(gradient(lambda q, k, v: attend(q, k, v, causal()), 3), q, q, q, q)
+    assert program.arena_bytes < 2 * q.nbytes
