@@ -11,7 +11,7 @@ from functrans.lowering.loops.expr import Builder
 from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import Map, Stored, Tensor, dtype_name
 
-__all__ = ["RULES", "TYPE_CODES", "along_rows", "back_from_rows"]
+__all__ = ["RULES", "TYPE_CODES", "along_rows", "back_from_rows", "is_iota"]
 
 TYPE_CODES = {"f32": 0, "f64": 1, "f16": 2, "bf16": 3, "i8": 4, "i16": 5, "i32": 6, "i64": 7,
               "u8": 8, "u16": 9, "u32": 10, "u64": 11, "bool": 12}
@@ -47,7 +47,7 @@ def row_count(x: Tensor) -> Size:
     return rows
 
 
-def _is_iota(x: Tensor, axis: int) -> bool:
+def is_iota(x: Tensor, axis: int) -> bool:
     """Whether every element of x is its place along an axis."""
     if not isinstance(x, Map) or x.operands or x.dtype != "i32":
         return False
@@ -61,7 +61,7 @@ def _sort(eqn: Equation, xs: list[Tensor]) -> Outcome:
     rows = [along_rows(x, axis) for x in xs]
     count, n = row_count(rows[0]), rows[0].shape[-1]
     outs = [Stored(r.shape, r.dtype, (), eqn.source) for r in rows]
-    if len(xs) == 2 and keys == 1 and _is_iota(xs[1], axis):
+    if len(xs) == 2 and keys == 1 and is_iota(xs[1], axis):
         call = Library("argsort_rows", "i64, i64, i64, const void *, void *, i32 *", rows[:1], outs,
                        [count, n, TYPE_CODES[xs[0].dtype], rows[0], *outs], eqn.source)
     else:

@@ -19,7 +19,7 @@ from functrans.lowering.triton.names import MEMORY, REGISTER
 from functrans.lowering.triton.rows import AlongRows, extents, module_text
 from functrans.lowering.triton.templates.kernel import Kernel, pointer
 
-__all__ = ["OPS", "Cumulative", "cumulative_rule"]
+__all__ = ["OPS", "Cumulative", "cumulative_rule", "running_sums"]
 
 OPS = {"cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min",
        "cumlogsumexp": "logsumexp"}
@@ -190,3 +190,14 @@ class _Scan:
         stored = "fm.bfloat16(s)" if self.dtype == "bf16" else f"s.to({REGISTER[self.dtype]})"
         inner.append(f"tl.store({y} + at, {stored}, mask=inside)")
         return self._kernel("scanned", pointers, [*lines, *self._loop(inner)])
+
+
+def running_sums(rows: int, n: int, x: str, y: str) -> tuple[list[Kernel], dict[str, Partial]]:
+    """The launches that add up rows of int32, and the memory that they need by its names."""
+    scan = _Scan("add", False, rows, n, 1, "i32", "i32")
+    if scan.pieces == 1:
+        return [scan.scan(x, y, None)], {}
+    small = _Scan("add", False, rows, scan.pieces, 1, "i32", "i32", whole=True)
+    memory = {name: Partial(1, rows * scan.pieces, "i32") for name in ("totals", "before")}
+    return [scan.fold(x, "totals"), small.scan("totals", "before", None),
+            scan.scan(x, y, "before")], memory

@@ -27,6 +27,7 @@ from functrans.lowering.triton.expressions import UnsupportedKernel
 from functrans.lowering.triton.iterations import Body, Loop, Repeated, after, loop_of, scan_rule
 from functrans.lowering.triton.kernel import Partial, Written, write_kernel
 from functrans.lowering.triton.rows import AlongRows
+from functrans.lowering.triton.sorting import SORTING
 from functrans.lowering.triton.source import Module
 from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Program, Step
 from functrans.lowering.triton.templates.kernel import Kernel as Template
@@ -40,7 +41,8 @@ HOSTED = frozenset({"scatter_max", "scatter_min", "scatter_mul"})
 
 
 ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
-RULES = {**CALL_RULES, "scan": scan_rule, **dict.fromkeys(OPS, cumulative_rule)}
+RULES = {**CALL_RULES, "scan": scan_rule, **SORTING,
+         **dict.fromkeys(OPS, cumulative_rule)}
 
 
 def write_program(jaxpr: Jaxpr) -> Program:
