@@ -22,6 +22,7 @@ __all__ = ["Partial", "Written", "write_kernel"]
 TILE = 1024  # elements of a program without reductions: 8 for each of 128 threads
 LONGEST_ROW = 16384  # that is kept in registers
 ROW_TILE = 2048
+SHARE = 1 << 15  # elements that a program folds at least: a second launch takes 2 us and more
 # Rows beside which columns are folded: few programs with large tiles leave little to add up
 # (layer norm's gradient, 16384 x 4096: 0.38 ms; with the tile of other rows 0.48)
 WALKED_TILE = 8192
@@ -353,7 +354,8 @@ class _Writer:
             block_o = min(power_of_two(self.per_part), max(1, ROW_TILE // block_i))
             across = -(-self.row // block_i)
             tiles = -(-self.per_part // block_o)
-            programs = min(tiles, max(1, 4 * PROGRAMS // (across * self.parts)))
+            programs = min(tiles, max(1, 4 * PROGRAMS // (across * self.parts)),
+                           max(1, self.per_part * block_i // SHARE))
             rounds = f"for t in range(split, {tiles}, {programs}):"
             o_start, i_start = f"part * {self.per_part} + t * {block_o}", f"column * {block_i}"
         else:
@@ -361,7 +363,8 @@ class _Writer:
             block_o = min(power_of_two(self.per_part), max(1, ROW_TILE // block_i))
             along = -(-self.row // block_i)
             tiles = -(-self.per_part // block_o) * along
-            across, programs = 1, min(tiles, max(1, 4 * PROGRAMS // self.parts))
+            across, programs = 1, min(tiles, max(1, 4 * PROGRAMS // self.parts),
+                                      max(1, self.per_part * self.row // SHARE))
             rounds = f"for t in range(split, {tiles}, {programs}):"
             o_start = f"part * {self.per_part} + (t // {along}) * {block_o}"
             i_start = f"(t % {along}) * {block_i}"
