@@ -1,8 +1,8 @@
 """Loops of known length: the steps of the body once for every iteration, at its places.
 
 Nothing waits for the host, and the whole loop is part of one graph of the driver. The carry moves
-between two places, or stays in one that the body updates, or is the last element of a result that
-collects it: it is not copied.
+between two places, or stays in one that the body updates, or is where a result collects it, from
+before or after each iteration: it is not copied.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Loop:
 
     call: Repeated
     body: Body | None  # None of a loop without iterations
-    ways: list[str]  # of each value of the carry: fixed, updated, stacked or alternate
+    ways: list[str]  # of each value of the carry: fixed, updated, stacked, saved or alternate
     offsets: list[int]  # of the second places of the carry in the workspace, and of the arena
     workspace: Partial
 
@@ -82,20 +82,29 @@ class Loop:
         *seconds, arena = [after(room, offset) for offset in self.offsets]
         made: list[Step] = []
         now = list(starts)
-        for k, way in enumerate(self.ways):
-            if way == "updated":
-                made += _moved([ends[k]], [starts[k]], [sizes[k]])
-                now[k] = ends[k]
         length: int = call.length  # type: ignore[assignment]
+
+        def element(t: Tensor, i: int) -> Pointer:
+            """What iteration i reads of xs or writes of ys."""
+            return after(where(t), (length - 1 - i if call.reverse else i) * slice_bytes(t))
+
+        def result(k: int, way: str, i: int) -> Pointer:
+            """Where iteration i leaves a value of the carry."""
+            if way == "stacked":
+                return element(ys[_stack(call, k)], i)
+            if way == "saved" and i < length - 1:
+                return element(ys[_save(call, k)], i + 1)
+            if way == "saved" or (way == "alternate" and (length - 1 - i) % 2 == 0):
+                return ends[k]
+            return seconds[k] if way == "alternate" else now[k]
+
+        for k, way in enumerate(self.ways):
+            if way in ("updated", "saved"):
+                now[k] = ends[k] if way == "updated" else element(ys[_save(call, k)], 0)
+                made += _moved([now[k]], [starts[k]], [sizes[k]])
         for i in range(length):
-            at = length - 1 - i if call.reverse else i
-            slices = [after(where(t), at * slice_bytes(t)) for t in (*xs, *ys)]
-            then = []
-            for k, way in enumerate(self.ways):
-                if way == "alternate":
-                    then.append(ends[k] if (length - 1 - i) % 2 == 0 else seconds[k])
-                else:
-                    then.append(slices[len(xs) + _stack(call, k)] if way == "stacked" else now[k])
+            slices = [element(t, i) for t in (*xs, *ys)]
+            then = [result(k, way, i) for k, way in enumerate(self.ways)]
             ins, outs = [*consts, *now, *slices[:len(xs)]], [*then, *slices[len(xs):]]
             for step in self.body.steps:
                 made += _relocated(step, ins, outs, arena)
@@ -112,12 +121,17 @@ def loop_of(call: Repeated, write_body: WriteBody,
     carry, jaxpr = call.operands[first:first + n], call.body
     fixed = [v is x for v, x in zip(jaxpr.outvars[:n], jaxpr.invars[first:first + n], strict=True)]
     stacked = [not f and _stack(call, k) >= 0 for k, f in enumerate(fixed)]
+    saved = [not f and not s and _save(call, k) >= 0
+             for k, (f, s) in enumerate(zip(fixed, stacked, strict=True))]
 
     def uneven(t: Tensor) -> bool:
         return is_loose(t) or slice_bytes(t) % 16 != 0
 
-    loose = [is_loose(t) or is_loose(r) or (s and uneven(call.results[n + _stack(call, k)]))
-             for k, (t, r, s) in enumerate(zip(carry, call.results, stacked))]
+    loose = [is_loose(t) or is_loose(r) for t, r in zip(carry, call.results)]
+    for k in range(n):
+        if stacked[k] or saved[k]:
+            j = _stack(call, k) if stacked[k] else _save(call, k)
+            loose[k] = loose[k] or uneven(call.results[n + j])
     ins = [*map(is_loose, call.operands[:first]), *loose, *map(uneven, call.operands[first + n:])]
     outs = [*loose, *map(uneven, call.results[n:])]
     try:
@@ -130,7 +144,7 @@ def loop_of(call: Repeated, write_body: WriteBody,
     if body.steps and not any(isinstance(s, Launch) for s in body.steps) \
             and any(isinstance(s, HostStep) for s in body.steps):
         return None
-    ways = ["fixed" if fixed[k] else "stacked" if stacked[k]
+    ways = ["fixed" if fixed[k] else "stacked" if stacked[k] else "saved" if saved[k]
             else "updated" if body.updated.get(k) == first + k else "alternate" for k in range(n)]
     offsets, total = [], 0
     for k, way in enumerate(ways):
@@ -176,6 +190,15 @@ def _stack(call: Scan, k: int) -> int:
         for j, v in enumerate(outs[n:]):
             if v is outs[k]:
                 return j
+    return -1
+
+
+def _save(call: Scan, k: int) -> int:
+    """Which of the stacked results collects what a value of the carry was before; -1: none."""
+    n = call.num_carry
+    for j, v in enumerate(call.body.outvars[n:]):
+        if v is call.body.invars[call.num_consts + k]:
+            return j
     return -1
 
 

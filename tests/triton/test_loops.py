@@ -56,6 +56,12 @@ LOOPS = {  # a function, its arguments, how many steps of the host
                       (C, XS[:1]), 0),
     "no iteration": (lambda c, xs: lax.scan(lambda c, x: (fnp.sin(c) + x, x * 2), c, xs),
                      (C, XS[:0]), 0),
+    "saved, in reverse": (lambda c, xs: lax.scan(
+        lambda c, x: (fnp.sin(c) + x, (c, x * 2, c)), c, xs, reverse=True), (C, XS), 0),
+    "saved and collected": (lambda c, xs: lax.scan(
+        lambda c, x: (lambda v: (v, (c, v)))(fnp.sin(c) + x), c, xs), (C, XS), 0),
+    "exchanged and saved": (lambda a, b, xs: lax.scan(
+        lambda c, x: ((c[1], c[0] * x), (c[0], c[1])), (a, b), xs), (C, C[::-1].copy(), XS), 0),
     "exchanged": (lambda a, b, xs: lax.scan(
         lambda c, x: ((c[1], c[0] * x), c[0] + 1), (a, b), xs), (C, C[::-1].copy(), XS), 0),
     "fixed": (lambda a, b, xs: lax.scan(
@@ -119,6 +125,16 @@ def test_a_carry_that_is_collected_is_where_it_is_collected():
         c = fnp.sin(c) + x
         return c, c
     assert steps_of(lambda c, xs: lax.scan(step, c, xs), C, XS) == {"Launch": 4, "Copy": 1}
+
+
+def test_a_carry_is_where_it_is_saved_before_an_iteration():
+    def step(c, x):
+        return fnp.sin(c) + x, c
+    for reverse in (False, True):
+        assert steps_of(lambda c, xs, r=reverse: lax.scan(step, c, xs, reverse=r), C, XS) == {
+            "Launch": 4, "Copy": 1}
+    assert steps_of(ft.grad(lambda c, xs: lax.scan(lambda c, x: (fnp.sin(c) * x, None), c,
+                                                   xs)[0].sum()), C, XS)["Copy"] <= 2
 
 
 def test_a_carry_that_is_updated_stays_where_it_is():
