@@ -8,9 +8,8 @@ nor scores are in memory then: if anything else reads them, all stays as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call, Gemm
@@ -19,8 +18,7 @@ from functrans.lowering.loops.index import ZERO, Index, LoopVar, strides_of
 from functrans.lowering.loops.tensor import Map, Stored, Tensor
 from functrans.lowering.schedule.kernel import reached
 from functrans.lowering.schedule.roots import live_items
-from functrans.lowering.triton.kernel import Partial
-from functrans.lowering.triton.names import MEMORY
+from functrans.lowering.triton.attention_calls import Attend, AttendGradient, Layout, View
 from functrans.lowering.triton.softmax import (
     ABSORBS,
     MASKS,
@@ -31,150 +29,13 @@ from functrans.lowering.triton.softmax import (
     softmax_of,
     split_view,
 )
-from functrans.lowering.triton.templates.attention import Attention, Heads, configs, forward
-from functrans.lowering.triton.templates.attention_gradient import (
-    Gradient,
-    backward,
-    dk_dv_configs,
-    dq_configs,
-)
-from functrans.lowering.triton.templates.kernel import BYTES, Kernel
+from functrans.lowering.triton.templates.attention import Attention, Heads
+from functrans.lowering.triton.templates.attention_gradient import Gradient
 
-__all__ = ["Attend", "AttendGradient", "with_attention"]
+__all__ = ["with_attention"]
 
 WIDEST = 256  # columns of queries, keys and values that fit in the memory of a multiprocessor
 FLOATS = ("f32", "bf16", "f16")
-
-Steps = dict[int, int]
-"""The step of a tensor along each variable; variables are known by their steps in the scores."""
-
-
-@dataclass(frozen=True)
-class View:
-    """A tensor that is read, or written, by steps along variables, and along its own columns."""
-
-    tensor: Tensor
-    offset: int
-    steps: Mapping[int, int]
-    col: int = 0
-    factor: float = 1.0  # what its elements are multiplied by
-
-    @property
-    def key(self) -> tuple[Tensor, int, frozenset[tuple[int, int]], int]:
-        return (self.tensor, self.offset, frozenset((v, n) for v, n in self.steps.items() if n),
-                self.col)
-
-
-@dataclass(eq=False)
-class Layout:
-    """The variables of the scores as batch, heads of keys, heads that share keys, rows, columns."""
-
-    sizes: Mapping[int, int]
-    batch: int | None
-    head: int | None
-    shared: int | None
-    row: int | None
-    key: int
-
-    def size(self, v: int | None) -> int:
-        return 1 if v is None else self.sizes[v]
-
-    def heads(self, view: View, keyed: bool = False) -> Heads:
-        """The strides of a tensor, of heads of keys or of queries."""
-        def step(v: int | None) -> int:
-            return 0 if v is None else view.steps.get(v, 0)
-
-        head, shared = step(self.head), step(self.shared)
-        if not keyed and self.shared is not None:
-            if self.head is not None and head != shared * self.size(self.shared):
-                raise NotSoftmax("heads that share keys are not beside each other")
-            head = shared
-        if keyed and shared:
-            raise NotSoftmax("keys are not shared")
-        row = step(self.key if keyed else self.row)
-        t = view.tensor
-        return Heads(MEMORY[t.dtype], step(self.batch), head, row, view.col,
-                     view.offset * BYTES[MEMORY[t.dtype]] % 16 == 0)
-
-
-class Attend(Call):
-    """softmax(scores) values; the results are what attention gives, and the sums of rows."""
-
-    name = "attention"
-
-    def __init__(self, problem: Attention, views: Mapping[str, View], out: View, sums: Stored,
-                 zero: bool) -> None:
-        super().__init__([v.tensor for v in views.values()],
-                         [out.tensor, sums], out.tensor.source)  # type: ignore[list-item]
-        self.problem, self.views, self.out, self.sums = problem, views, out, sums
-        self.zero = zero
-
-    def kernels(self, precision: str, loose: Collection[Tensor]) -> list[Kernel]:
-        """The launches; tensors that are `loose` are not aligned."""
-        p = replace(_loosened(self.problem, self.places, loose), precision=precision)
-        found = forward(p, configs(p)[0])
-        if self.zero:
-            return found
-        # rows that see nothing are 0 over 0
-        return [replace(k, text=k.text.replace("tl.where(total == 0, 1, total)",
-                                               "tl.where(total == 0, float('nan'), total)"))
-                for k in found]
-
-    @property
-    def places(self) -> dict[str, tuple[Tensor | Partial, int]]:
-        return _places({**self.views, "out": self.out}) | {"sums": (self.sums, 0)}
-
-
-class AttendGradient(Call):
-    """The gradients of queries, keys and values."""
-
-    name = "gradient of attention"
-
-    def __init__(self, attend: Attend, gradient: Gradient, views: Mapping[str, View],
-                 results: Mapping[str, View], factors: Mapping[str, float]) -> None:
-        reads = {**attend.views, "out": attend.out, **views}
-        super().__init__([*dict.fromkeys(v.tensor for v in reads.values()), attend.sums],
-                         [v.tensor for v in results.values()],  # type: ignore[misc]
-                         attend.source)
-        self.attend, self.gradient, self.views = attend, gradient, {**reads, **results}
-        self.factors = factors  # of dq and dk: of a scale that comes later there is none in them
-
-    def kernels(self, precision: str, loose: Collection[Tensor]) -> list[Kernel]:
-        """The launches; tensors that are `loose` are not aligned."""
-        p = replace(_loosened(self.gradient.attention, self.places, loose), precision=precision)
-        g = replace(_loosened(self.gradient, self.places, loose), attention=p)
-        kernels = backward(g, dq_configs(g)[0], dk_dv_configs(g)[0])
-        return [_rescaled(k, p.scale, self.factors[n], sums) for k, n, sums in zip(
-            kernels, ("dq", "dk"), ("acc", "dk_acc"), strict=True)]
-
-    @property
-    def places(self) -> dict[str, tuple[Tensor | Partial, int]]:
-        p = self.gradient.attention
-        products = Partial(1, p.batch * p.heads * p.queries, "f32")
-        return _places(self.views) | {"sums": (self.attend.sums, 0), "products": (products, 0)}
-
-
-def _rescaled(k: Kernel, scale: float, factor: float, sums: str) -> Kernel:
-    if factor == scale:
-        return k
-    before, after = f"({sums} * {scale!r})", f"({sums} * {factor!r})"
-    assert before in k.text
-    return replace(k, text=k.text.replace(before, after))
-
-
-Problem = TypeVar("Problem", Attention, Gradient)
-
-
-def _loosened(p: Problem, places: Mapping[str, tuple[Tensor | Partial, int]],
-              loose: Collection[Tensor]) -> Problem:
-    changed = {name: replace(getattr(p, name), aligned=False) for name, (t, _) in places.items()
-               if t in loose and isinstance(getattr(p, name, None), Heads)}
-    return replace(p, **changed)
-
-
-def _places(views: Mapping[str, View]) -> dict[str, tuple[Tensor | Partial, int]]:
-    return {name: (v.tensor, v.offset * BYTES[MEMORY[v.tensor.dtype]])
-            for name, v in views.items()}
 
 
 # --------------------------------------------------------------------------- products
@@ -256,8 +117,11 @@ class Use:
 # --------------------------------------------------------------------------- the pass
 
 
-def with_attention(graph: Graph) -> Graph:
-    """The graph with calls of attention in the place of products, where there is some."""
+def with_attention(graph: Graph, placed: bool = True) -> Graph:
+    """The graph with calls of attention in the place of products, where there is some.
+
+    `placed`: only where kernels can write the results as they are; else see `place_attention`.
+    """
     gemms = {c.results[0]: c for c in graph.items if isinstance(c, Gemm)}
     if len(gemms) < 2:
         return graph
@@ -270,7 +134,7 @@ def with_attention(graph: Graph) -> Graph:
                 groups.setdefault((p.product.aux[0], p.sums.aux[0]), []).append(use)
     for (scores, _), uses in groups.items():
         try:
-            new = _replaced(graph, gemms[scores], uses)
+            new = _replaced(graph, gemms[scores], uses, placed)
         except NotSoftmax:
             continue
         if gemms[scores] not in live_items(new.items, new.outputs):
@@ -322,7 +186,7 @@ class _Made:
     gone: set[Gemm] = field(default_factory=set)
 
 
-def _replaced(graph: Graph, product: Gemm, uses: list[Use]) -> Graph:
+def _replaced(graph: Graph, product: Gemm, uses: list[Use], placed: bool) -> Graph:
     """The graph with the uses of a product's softmax computed by attention."""
     kinds = {u.kind: u for u in uses}
     sizes = {n: int(v.high) for v, n in uses[0].names.items()}
@@ -348,10 +212,10 @@ def _replaced(graph: Graph, product: Gemm, uses: list[Use]) -> Graph:
         v, _ = _cotangent(gradients, key)
         value_size = gradients[0].cotangent.size  # type: ignore[union-attr]
     q, k = (_root(x, sizes, through.size, converted=False) for x in (q, k))
-    v = _root(v, sizes, value_size, converted=False)
+    v = _root(v, sizes, value_size, converted=False, multiplied=False)
     made = _Made()
     layout = _layout(sizes, key, through, [k, v], q, scores, first)
-    views = {"q": q, "k": k, "v": v}
+    views = {"q": replace(q, factor=1.0), "k": replace(k, factor=1.0), "v": v}
     causal, masks, biases = False, list[Term](), list[Term]()
     offset, s = 0, first.s
     for m in [*scores.masks, *scores.biases]:
@@ -383,18 +247,18 @@ def _replaced(graph: Graph, product: Gemm, uses: list[Use]) -> Graph:
         layout.size(layout.batch), layout.size(layout.head) * layout.size(layout.shared),
         layout.size(layout.head), layout.size(layout.row), layout.size(key), through.size,
         value_size, layout.heads(q), layout.heads(k, True), layout.heads(v, True),
-        layout.heads(out), scores.scale, causal, offset,
+        _result(layout, out, placed), scores.scale * q.factor * k.factor, causal, offset,
         layout.heads(_by_column(views["bias"], key)) if "bias" in views else None,
         layout.heads(_by_column(views["mask"], key)) if "mask" in views else None)
     if any(t.tensor.dtype not in FLOATS for t in (q, k, v, out)):
         raise NotSoftmax("other types")
     sums = Stored((problem.batch * problem.heads * problem.queries,), "f32", (), product.source)
-    attend = Attend(problem, views, out, sums, first.softmax.zero)
+    attend = Attend(problem, layout, views, out, sums, first.softmax.zero)
     made.new.append(attend)
     if "out" in kinds:
         made.gone.add(kinds["out"].gemm)
     if gradients or "dv" in kinds:
-        _add_gradient(made, attend, layout, kinds, key)
+        _add_gradient(made, attend, kinds, key, placed)
     return _with_items(graph, made)
 
 
@@ -526,8 +390,9 @@ def _beside(e: Expr, dtype: str, use: Use, made: _Made) -> View:
 # --------------------------------------------------------------------------- gradients
 
 
-def _root(view: View, sizes: Mapping[int, int], width: int, converted: bool = True) -> View:
-    """What a view is a movement, or a conversion or a multiple, of."""
+def _root(view: View, sizes: Mapping[int, int], width: int, converted: bool = True,
+          multiplied: bool = True) -> View:
+    """What a view is a movement of, or a conversion or a multiple."""
     t = view.tensor
     if not isinstance(t, Map):
         return view
@@ -543,8 +408,8 @@ def _root(view: View, sizes: Mapping[int, int], width: int, converted: bool = Tr
         index.append(whole)
     e = t.define(s, tuple(index))
     factor = 1.0
-    while converted and (e.op in ("convert", "round_to") or (
-            e.op in ("mul", "div") and e.args[1].op == "const")):
+    while (converted and e.op in ("convert", "round_to")) or (
+            multiplied and e.op in ("mul", "div") and e.args[1].op == "const"):
         if e.args[1:]:
             factor *= float(e.args[1].aux) if e.op == "mul" else 1 / float(e.args[1].aux)
         e = e.args[0]
@@ -556,9 +421,20 @@ def _root(view: View, sizes: Mapping[int, int], width: int, converted: bool = Tr
                 int(at.coefficient(column)) if width > 1 else 1, factor)
 
 
-def _add_gradient(made: _Made, attend: Attend, layout: Layout, kinds: Mapping[str, Use],
-                  key: int) -> None:
-    p, sizes = attend.problem, layout.sizes
+def _result(layout: Layout, view: View, placed: bool) -> Heads:
+    """The strides of a result; None where it must be moved first."""
+    try:
+        return layout.heads(view)
+    except NotSoftmax:
+        if placed:
+            raise
+        return None  # type: ignore[return-value]
+
+
+def _add_gradient(made: _Made, attend: Attend, kinds: Mapping[str, Use], key: int,
+                  placed: bool) -> None:
+    p, layout = attend.problem, attend.layout
+    sizes = layout.sizes
     gradients = [u for u in kinds.values() if u.cotangent is not None]
     widths = {"q": p.size, "k": p.size, "v": p.value_size, "dout": p.value_size}
 
@@ -570,7 +446,8 @@ def _add_gradient(made: _Made, attend: Attend, layout: Layout, kinds: Mapping[st
     couts = [_cotangent([u], key) for u in gradients]
     douts = [c[1] for c in couts] + [u.other for n, u in kinds.items() if n == "dv"]
     dtype = attend.views["v"].tensor.dtype
-    known = [_root(d, sizes, p.value_size, d.tensor.dtype != dtype) for d in douts]
+    known = [_root(d, sizes, p.value_size, d.tensor.dtype != dtype, multiplied=False)
+             for d in douts]
     dout = next((d for d in known if d.tensor.dtype == dtype), None)
     if dout is None or any(ratio(d, dout, "dout") != 1 for d in (*douts, *known)) or any(
             ratio(c[0], attend.views["v"], "v") != 1 for c in couts) or dout.factor != 1:
@@ -594,7 +471,7 @@ def _add_gradient(made: _Made, attend: Attend, layout: Layout, kinds: Mapping[st
         if kind not in results:
             like = attend.views[name]
             results[kind] = _fresh(layout, widths[name], like.tensor, kind != "dq")
-    g = Gradient(p, layout.heads(dout), layout.heads(results["dq"]),
+    g = Gradient(p, layout.heads(dout), _result(layout, results["dq"], placed),
                  layout.heads(results["dk"], True), layout.heads(results["dv"], True))
     if any(r.tensor.dtype not in FLOATS for r in results.values()):
         raise NotSoftmax("other types")

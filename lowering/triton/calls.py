@@ -16,7 +16,7 @@ from functrans.lowering.loops.tensor import Tensor, dtype_name
 from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.schedule.epilogues import Fused
 from functrans.lowering.schedule.group import Schedule
-from functrans.lowering.triton.attention import Attend, AttendGradient
+from functrans.lowering.triton.attention_calls import Attend, AttendGradient
 from functrans.lowering.triton.expressions import TileWriter, UnsupportedKernel
 from functrans.lowering.triton.kernel import Partial
 from functrans.lowering.triton.names import MEMORY

@@ -19,6 +19,7 @@ from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.placed import place_products
 from functrans.lowering.schedule.reads import Reads
 from functrans.lowering.triton.attention import with_attention
+from functrans.lowering.triton.attention_places import NoPlace, place_attention
 from functrans.lowering.triton.calls import RULES as CALL_RULES
 from functrans.lowering.triton.calls import Launches, launches_of
 from functrans.lowering.triton.choices import without_choices
@@ -67,11 +68,17 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
              loose_outputs: Iterable[int] = ()) -> Body:
     """The steps of a jaxpr. Some inputs and outputs are at places of no alignment."""
     jaxpr = without_choices(jaxpr)
-    graph = with_attention(graph_of(jaxpr, rules=RULES, hosted=HOSTED))
+    traced = graph_of(jaxpr, rules=RULES, hosted=HOSTED)
+    try:
+        graph = with_attention(traced, placed=False)
+        schedule = place_attention(schedule_of(graph), graph.outputs)
+    except NoPlace:
+        graph = with_attention(traced)
+        schedule = place_attention(schedule_of(graph), graph.outputs)
     loose = frozenset([*(graph.inputs[k] for k in loose_inputs),
                        *(graph.outputs[k] for k in loose_outputs)])
     reads = Reads()
-    plain = place_products(schedule_of(graph), graph.outputs, reads)
+    plain = place_products(schedule, graph.outputs, reads)
     try:
         fused = fuse_epilogues(plain, graph.outputs, reads, always=True)
         return _ProgramWriter(graph, fused, shared, loose).write()

@@ -146,6 +146,8 @@ SPELLINGS = {
     "dot_product_attention": (ft.nn.dot_product_attention, BTHD),
     "dpa, causal": (lambda q, k, v: ft.nn.dot_product_attention(q, k, v, is_causal=True), BTHD),
     "dpa, grouped": (ft.nn.dot_product_attention, DPA),
+    "dpa, grouped, long": (ft.nn.dot_product_attention, (
+        array(B, T, 6, D), array(B, 56, 2, D), array(B, 56, 2, D))),
     "dpa, grouped, causal": (lambda q, k, v: ft.nn.dot_product_attention(
         q, k, v, is_causal=True), DPA),
     "dpa, mask": (lambda q, k, v, m: ft.nn.dot_product_attention(q, k, v, mask=m), (*BTHD, SEEN)),
@@ -179,11 +181,7 @@ def gradient(fun, count):
     return both
 
 
-# the gradient of queries is not written by heads there
-LAYOUTS = {"dpa, grouped", "dpa, grouped, causal", "dpa, grouped, bias"}
-
-
-@pytest.mark.parametrize("name", [n for n in SPELLINGS if n not in LAYOUTS])
+@pytest.mark.parametrize("name", SPELLINGS)
 def test_gradients(name):
     fun, args = SPELLINGS[name]
     out = fun(*map(fnp.asarray, args))
@@ -199,6 +197,17 @@ def test_causal_attention_has_no_mask():
         (source,) = program.sources[1:]
         assert "offset" in source
         assert "mask" not in source.split("(", 2)[1]
+
+
+@pytest.mark.parametrize("name", ["projected heads", "einsum of rows first", "keys first",
+                                  "dpa, grouped, long", "dpa, bfloat16", "bfloat16"])
+def test_results_are_written_where_they_go(name):
+    fun, args = SPELLINGS[name]
+    _, program, _ = program_of(fun, *args)
+    assert kernels_of(program) == ["attention"]
+    out = fun(*map(fnp.asarray, args))
+    _, program, _ = program_of(gradient(fun, 3), array(*out.shape).astype(out.dtype), *args)
+    assert kernels_of(program) == ["attention", "attention_gradient_q", "attention_gradient_kv"]
 
 
 def test_gradients_of_some_operands():
