@@ -122,7 +122,7 @@ def with_attention(graph: Graph, placed: bool = True) -> Graph:
 
     `placed`: only where kernels can write the results as they are; else see `place_attention`.
     """
-    gemms = {c.results[0]: c for c in graph.items if isinstance(c, Gemm)}
+    gemms = {c.results[0]: c for c in graph.items if isinstance(c, Gemm) and _is_known(c)}
     if len(gemms) < 2:
         return graph
     groups: dict[tuple[Tensor, Tensor], list[Use]] = {}
@@ -142,10 +142,15 @@ def with_attention(graph: Graph, placed: bool = True) -> Graph:
     return graph
 
 
+def _is_known(gemm: Gemm) -> bool:
+    f = gemm.fields
+    return all(isinstance(n, int) for n in (*f.values(), gemm.a_offset, gemm.b_offset)) and all(
+        f[n] != 0 for n in ("batch0", "batch1", "m", "n", "k"))
+
+
 def _use(gemm: Gemm, role: str, gemms: Mapping[Tensor, Gemm]) -> Use | None:
     t = gemm.operands["ab".index(role)]
-    if not isinstance(t, Map) or (gemm.a_offset if role == "a" else gemm.b_offset) != 0 \
-            or not all(isinstance(n, int) for n in gemm.fields.values()):
+    if not isinstance(t, Map) or (gemm.a_offset if role == "a" else gemm.b_offset) != 0:
         return None
     s = Builder(lambda x: not isinstance(x, Map))
     try:
@@ -218,10 +223,13 @@ def _replaced(graph: Graph, product: Gemm, uses: list[Use], placed: bool) -> Gra
     views = {"q": replace(q, factor=1.0), "k": replace(k, factor=1.0), "v": v}
     causal, masks, biases = False, list[Term](), list[Term]()
     offset, s = 0, first.s
+    hidden = s.const(0.0, "f32")
     for m in [*scores.masks, *scores.biases]:
         hides = m if m in scores.masks else _as_mask(m, s)
         limit = None if hides is None else _limit(hides.value, first, layout.row)
-        if hides is not None and limit is not None and (hides.fill == -math.inf or limit >= 0):
+        # numbers hide only beside what is seen: each row sees a key, if nothing else hides it
+        if hides is not None and limit is not None and (hides.fill == -math.inf or (
+                limit >= 0 and not any(_may_hide(x, m) for x in (*scores.masks, *scores.biases)))):
             causal, offset = True, min(offset, limit) if causal else limit
         elif hides is not None and hides.fill == -math.inf:
             masks.append(hides)
@@ -230,8 +238,9 @@ def _replaced(graph: Graph, product: Gemm, uses: list[Use], placed: bool) -> Gra
         elif m.fill > ABSORBS:
             raise NotSoftmax("what is not seen might have a weight")
         else:
-            zero, fill = s.const(0.0, "f32"), s.const(m.fill, "f32")
-            biases.append(Term(s.op("select", m.value, zero, fill, dtype="f32")))
+            hidden = s.op("select", m.value, hidden, s.const(m.fill, "f32"), dtype="f32")
+    if hidden.op == "select":
+        biases.append(Term(hidden))
     if masks:
         value = masks[0].value
         for m in masks[1:]:
@@ -339,6 +348,10 @@ def _place(e: Expr) -> Index | None:
     return None
 
 
+def _may_hide(x: Term, other: Term) -> bool:
+    return x is not other and any(e.op in ("load", "select") for e in reached([x.value]))
+
+
 def _as_mask(bias: Term, s: Builder) -> Term | None:
     """A bias that is 0, or so low that it hides, as a mask."""
     e = bias.value
@@ -409,7 +422,8 @@ def _root(view: View, sizes: Mapping[int, int], width: int, converted: bool = Tr
     e = t.define(s, tuple(index))
     factor = 1.0
     while (converted and e.op in ("convert", "round_to")) or (
-            multiplied and e.op in ("mul", "div") and e.args[1].op == "const"):
+            multiplied and e.op in ("mul", "div") and e.args[1].op == "const"
+            and e.args[1].aux != 0):
         if e.args[1:]:
             factor *= float(e.args[1].aux) if e.op == "mul" else 1 / float(e.args[1].aux)
         e = e.args[0]

@@ -35,7 +35,7 @@ __all__ = ["ABSORBS", "MASKS", "NotSoftmax", "Point", "Scores", "Softmax", "Term
 # all are masked a finite number gives all keys one weight: added to scores, one of ABSORBS or less
 # leaves nothing of them in float32.
 MASKS, ABSORBS = -1e4, -1e9
-TRIALS, TOLERANCE = 6, 1e-5
+TRIALS, TOLERANCE = 4, 1e-5
 
 
 class NotSoftmax(Exception):
@@ -61,12 +61,15 @@ class Point:
                  known: Mapping[Expr, float] | None = None,
                  reduced: Callable[[Point, Expr], float] | None = None) -> None:
         self.rng, self.along = rng, along
+        self.orders: dict[Expr, list[Expr]] = {}
         self.row: dict[Any, Any] = dict(known or {})
         self.here: dict[Any, Any] = {}
         self.reduced = reduced
 
     def __call__(self, e: Expr) -> Any:
-        for x in reached([e]):
+        if e not in self.orders:
+            self.orders[e] = reached([e])
+        for x in self.orders[e]:
             table = self.here if x.depends_on(self.along) else self.row
             if x not in table:
                 table[x] = self._value(x)
@@ -191,7 +194,7 @@ def _linear(e: Expr, product: Expr, along: LoopVar, s: Builder) -> Scores:
         x, y = e.args
         if e.op == "mul" and y is not product and _reads(y, product):
             x, y = y, x
-        if y.op != "const":
+        if y.op != "const" or not math.isfinite(y.aux) or y.aux == 0:
             raise NotSoftmax("the scale is no number")
         factor = float(y.aux)
         return _scaled(_linear(x, product, along, s), factor if e.op == "mul" else 1 / factor)
@@ -240,6 +243,7 @@ class Softmax:
     cotangent: Expr | None  # the other product, of an expression that is the gradient's
     factor: float           # of the gradient
     zero: bool              # whether rows that see nothing are 0, not NaN
+    orders: dict[Expr, list[Expr]] = field(default_factory=dict)  # of evaluation, kept
 
 
 def softmax_of(e: Expr, product: Expr, others: list[Expr], variables: list[LoopVar],
@@ -331,20 +335,22 @@ def _ratio(found: Softmax, cotangent: Expr | None, e: Expr, seed: int, s: Builde
         raise NotSoftmax("another sum of the gradient")
 
     def _inside(inner: Point, point: Point) -> Point:
-        inner.row = point.row
+        inner.row, inner.orders = point.row, point.orders
         return _visible(inner, found)
 
     with np.errstate(all="ignore"):
-        point = _visible(Point(rng, found.along, None, reduced), found)
+        point = Point(rng, found.along, None, reduced)
+        point.orders = found.orders
+        point = _visible(point, found)
         weight = point(found.weights) / total
         expected = weight if cotangent is None else weight * (point(cotangent) - mean)
         ratio = float(point(e) / expected)
+        for _ in range(12):  # what is not seen has no weight, and no gradient
+            point.again()
+            if point(found.weights) == 0 and point(e) != 0:
+                raise NotSoftmax("what is not seen has a weight")
     if not math.isfinite(ratio):
         raise NotSoftmax("something else")
-    for _ in range(20):  # what is not seen has no weight, and no gradient
-        point.again()
-        if point(found.weights) == 0 and point(e) != 0:
-            raise NotSoftmax("what is not seen has a weight")
     return ratio
 
 

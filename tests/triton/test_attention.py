@@ -266,6 +266,16 @@ def test_rows_that_see_nothing():
     check(lambda q, k, v, m: ft.nn.dot_product_attention(q, k, v, mask=m), *BTHD, seen)
 
 
+def test_rows_whose_keys_are_all_padding():
+    padding = np.arange(S) < 4  # the first rows see only those
+
+    def both(q, k, v, m):
+        return attend(q, k, v, lambda s: causal(0, -1e9)(fnp.where(m, -4e9, s)))
+
+    program = check(both, Q, K, V, padding, tolerance=2e-5)
+    assert kernels_of(program)[-1] == "attention"
+
+
 def dropped(q, k, v, m):
     p = ft.nn.softmax(q @ k.swapaxes(-1, -2))
     return fnp.where(m, p / 0.9, 0) @ v
@@ -295,6 +305,8 @@ DIFFERENT = {
         ft.nn.softmax(q @ k.swapaxes(-1, -2))), (Q, K, V, SEEN)),
     "weights of others": (lambda q, k, v: ft.nn.softmax(q @ k.swapaxes(-1, -2))[::-1] @ v,
                           (Q, K, V)),
+    "no scale": (lambda q, k, v: attend(q, k, v, lambda s: s * 0.0), (Q, K, V)),
+    "no keys": (lambda q, k, v: attend(q, k[:, :, :0], v[:, :, :0], softmax=plain), (Q, K, V)),
     "float64": (lambda q, k, v: attend(q, k, v), tuple(x.astype("d") for x in (Q, K, V))),
 }
 
