@@ -22,7 +22,9 @@ __all__ = ["Partial", "Written", "write_kernel"]
 TILE = 1024  # elements of a program without reductions: 8 for each of 128 threads
 LONGEST_ROW = 16384  # that is kept in registers
 ROW_TILE = 2048
-SHARE = 1 << 15  # elements that a program folds at least: a second launch takes 2 us and more
+# Elements that a program folds at least: four tiles take as long as a second launch, 2 us
+SHARE = 1 << 13
+NARROWEST = 8  # columns that a program folds where there are few: 32 bytes of a row, in float32
 # Rows beside which columns are folded: few programs with large tiles leave little to add up
 # (layer norm's gradient, 16384 x 4096: 0.38 ms; with the tile of other rows 0.48)
 WALKED_TILE = 8192
@@ -350,7 +352,7 @@ class _Writer:
         """Reductions over the rows of each part, and of whole parts."""
         folds = self._column_folds()
         if keeps:
-            block_i = min(power_of_two(self.row), COLUMN_TILE)
+            block_i = self._columns_of_a_program()
             block_o = min(power_of_two(self.per_part), max(1, ROW_TILE // block_i))
             across = -(-self.row // block_i)
             tiles = -(-self.per_part // block_o)
@@ -385,6 +387,15 @@ class _Writer:
                 self._value(w, m)
         self.indent = "    "
         return self._finished(folds, accumulators, programs, across, block_o * block_i, block_i)
+
+    def _columns_of_a_program(self) -> int:
+        """As many as are read at once, fewer where that fills the GPU in one launch."""
+        width = min(power_of_two(self.row), COLUMN_TILE)
+        if self.per_part * NARROWEST <= SHARE:
+            while (width > NARROWEST and width * self.per_part > ROW_TILE
+                   and self.parts * self.row < PROGRAMS * width):
+                width //= 2
+        return width
 
     def _column_folds(self) -> dict[Tensor, Fold]:
         return {m.tensor: fold_of(m.tensor) for m in self.kernel.members

@@ -55,7 +55,7 @@ PROGRAMS = {  # a function, its arguments, and how many kernels it takes
     "gradient of layer norm": (ft.grad(lambda x, g: (layer_norm(x, g) ** 2).sum(), (0, 1)),
                                (X, G), 2),
     "sum over rows": (lambda x: x.sum(0), (X,), 1),
-    "sum over many rows": (lambda x: x.sum(0), (RNG.normal(size=(1200, 130)).astype("f"),), 2),
+    "sum over many rows": (lambda x: x.sum(0), (RNG.normal(size=(5000, 130)).astype("f"),), 2),
     "sum along rows": (lambda x: x.sum(1), (X,), 1),
     "sum of all": (lambda x: x.sum(), (X,), 1),
     "sums over some axes": (lambda x: x.reshape(37, 13, 10).sum((0, 2)), (X,), 1),
