@@ -14,6 +14,9 @@ AXES = (None, 0, 0)
 MAX_NORM = 19.0
 """Near the median of the norms of the samples, so that some are clipped and some are not."""
 
+FLIPS = 6e-2
+"""Of a sum over samples with random labels, by units that tf32 moves across 0 (all are at 4e-2)."""
+
 
 def mlp_sets(add):
     sizes, batch = add.size(784, 30), add.size(4096, 24)
@@ -26,7 +29,7 @@ def mlp_sets(add):
     return add.sets(draw)
 
 
-@workload("MLP 784-512-256-10, batch 4096: value_and_grad", 110e-6, 3e-3)
+@workload("MLP 784-512-256-10, batch 4096: value_and_grad", 110e-6, FLIPS)
 def mlp_gradient(add):
     sets = mlp_sets(add)
     add.traced(lambda lib: lib.value_and_grad(mlp_loss(lib)), sets)
@@ -34,14 +37,14 @@ def mlp_gradient(add):
 
 
 # rounding moves some units across 0, and with them whole columns of a sample's gradient
-@workload("MLP, batch 4096: per-sample gradients", 2900e-6, 3e-3, stray=2e-3)
+@workload("MLP, batch 4096: per-sample gradients", 2900e-6, 3e-3, stray=6e-3)
 def mlp_per_sample(add):
     torch, sets = add.torch_module, mlp_sets(add)[:1]  # the results are 8.8 GB
     add.traced(lambda lib: lib.vmap(lib.grad(mlp_loss(lib)), in_axes=AXES), sets)
     add.torch(torch.func.vmap(torch.func.grad(torch_mlp_loss(torch)), in_dims=AXES), sets)
 
 
-@workload("MLP, batch 4096: clipped mean of DP-SGD", 220e-6, 3e-3)
+@workload("MLP, batch 4096: clipped mean of DP-SGD", 220e-6, FLIPS)
 def mlp_clipped(add):
     torch, sets = add.torch_module, mlp_sets(add)
     clip = quantities.clipped_mean(MAX_NORM)
