@@ -37,7 +37,7 @@ def mlp_gradient(add):
 
 
 # rounding moves some units across 0, and with them whole columns of a sample's gradient
-@workload("MLP, batch 4096: per-sample gradients", 2900e-6, 3e-3, stray=6e-3)
+@workload("MLP, batch 4096: per-sample gradients", 2900e-6, 3e-3, stray=2e-2)
 def mlp_per_sample(add):
     torch, sets = add.torch_module, mlp_sets(add)[:1]  # the results are 8.8 GB
     add.traced(lambda lib: lib.vmap(lib.grad(mlp_loss(lib)), in_axes=AXES), sets)
