@@ -72,7 +72,7 @@ class Array(_runtime.ArrayBase):
 
 def _number_format(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """x as NumPy prints it: dtypes of ml_dtypes are printed as the numbers they hold."""
-    if x.dtype.kind == "V":
+    if x.dtype.kind == "V" and x.dtype != dtypes.float0:
         return x.astype(np.float32 if dtypes.kind(x.dtype) == "f" else np.int32)
     return x
 

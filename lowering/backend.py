@@ -8,10 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from functrans.core.dims import Size
+from functrans.core.dtypes import float0
 from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
 
-__all__ = ["Backend", "Executable", "get_backend", "register_backend"]
+__all__ = ["Backend", "Executable", "compile_for", "get_backend", "register_backend"]
 
 ENTRY_POINTS = "functrans.backends"
 
@@ -74,6 +75,16 @@ def _built_in(name: str) -> Backend:
     from functrans.lowering.reference import ReferenceBackend  # noqa: PLC0415
 
     return ReferenceBackend()
+
+
+def compile_for(backend: Backend, jaxpr: Jaxpr, donated: frozenset[int],
+                require_inplace: bool) -> Executable:
+    """The compiled form of a jaxpr, which may have inputs and outputs of float0; no backend has."""
+    if all(a.dtype != float0 for a in (*jaxpr.in_avals, *jaxpr.out_avals)):
+        return backend.compile(jaxpr, donated, require_inplace)
+    from functrans.lowering.nothing import compile_beside_nothing  # noqa: PLC0415
+
+    return compile_beside_nothing(backend.compile, jaxpr, donated, require_inplace)
 
 
 def get_backend(name: str = "c") -> Backend:

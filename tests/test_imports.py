@@ -43,6 +43,7 @@ LAZY = {"sympy", "triton", "importlib.metadata"}
 # 30 ms of the first result
 DEFERRED = {
     ("functrans.lowering.backend", "functrans.lowering.c.backend"),
+    ("functrans.lowering.backend", "functrans.lowering.nothing"),
     ("functrans.lowering.backend", "functrans.lowering.reference"),
     ("functrans.lowering.backend", "functrans.lowering.triton.backend"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.lower"),

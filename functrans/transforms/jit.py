@@ -22,6 +22,7 @@ from functrans.core.axes import MappedAxis, bound_axes
 from functrans.core.compiling import for_compiler
 from functrans.core.cuda import runs_on_gpu
 from functrans.core.dims import Size
+from functrans.core.dtypes import float0
 from functrans.core.errors import ArgumentError, public
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Jaxpr
@@ -30,7 +31,7 @@ from functrans.core.source import user_source
 from functrans.core.staging import stage
 from functrans.core.trace import Tracer
 from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
-from functrans.lowering.backend import Executable, get_backend
+from functrans.lowering.backend import Executable, compile_for, get_backend
 from functrans.transforms.batching import front
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of
 from functrans.transforms.staged import aval_of
@@ -128,7 +129,7 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
         backend = "triton" if runs_on_gpu(values) else "c"
     key = (backend, settings.algebra, settings.matmul_precision, donated, require_inplace)
     if key not in known:
-        known[key] = get_backend(backend).compile(jaxpr, donated, require_inplace)
+        known[key] = compile_for(get_backend(backend), jaxpr, donated, require_inplace)
     return known[key]
 
 
@@ -225,10 +226,11 @@ class JitState:
                                      for x, d in zip(arrays, dtypes_in, strict=True)])
 
         outs = program(leaves)
-        if key is not None:
+        nothing = [a.dtype == float0 for a in traced.jaxpr.out_avals]
+        if key is not None and not any(nothing):  # the runtime would wrap all
             call.insert(key, program, self.template(traced, len(weak)), weak)
-        return tree_unflatten(traced.out_tree,
-                              [wrap(o, w) for o, w in zip(outs, weak, strict=True)])
+        return tree_unflatten(traced.out_tree, [o if n else wrap(o, w) for o, w, n in
+                                                zip(outs, weak, nothing, strict=True)])
 
     @staticmethod
     def template(traced: Traced, count: int) -> Any:

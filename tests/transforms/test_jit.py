@@ -303,3 +303,23 @@ def test_decorator_with_arguments_keeps_name_and_doc():
 
     assert (scaled.__name__, scaled.__doc__) == ("scaled", "Scale.")
     assert float(scaled(2.0, n=4)) == 8.0
+
+
+def test_tangents_of_integers_leave_and_enter_programs():
+    def both(x):
+        return ft.jvp(lambda y: (fnp.sin(y), y.argmax()), (x,), (x,))
+
+    x = np.arange(3.0)
+    for _ in range(2):
+        (sines, place), (slopes, nothing) = ft.jit(both)(x)
+        assert nothing.dtype == ft.float0
+        assert nothing.shape == place.shape == ()
+        np.testing.assert_allclose(slopes, x * np.cos(x))
+        np.testing.assert_allclose(sines, np.sin(x))
+    batched = ft.vmap(ft.jit(both))(np.stack([x, x]))[1][1]
+    assert batched.shape == (2,)
+    assert repr(batched).endswith("dtype=void)")
+    pushed = ft.jit(lambda n, t: ft.jvp(lambda k: k * 2.0, (n,), (t,)))(
+        3, np.zeros((), ft.float0))
+    np.testing.assert_allclose(pushed[0], 6.0)
+    np.testing.assert_allclose(pushed[1], 0.0)
