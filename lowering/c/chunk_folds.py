@@ -5,6 +5,8 @@ Chunks are as many as the shapes say, not the threads: results do not depend on 
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from functrans.core.dims import Size
 from functrans.lowering.c.expressions import Scope, ctype
 from functrans.lowering.c.names import C_TYPES
@@ -27,12 +29,14 @@ class ChunkFolds(RowFolds):
     columns: list[Member]
     operands: list[Tensor | Scratch]
 
+    @abstractmethod
     def _row(self, out: Scope) -> None:
-        raise NotImplementedError
+        """Write the loop along one row."""
 
+    @abstractmethod
     def _finish(self, head: Scope, body: Scope, count: Size, finish: str = "",
                 serial: bool = False, grain: Size = 1) -> KernelText:
-        raise NotImplementedError
+        """The text of the kernel around what was written."""
 
     def _write_chunks(self, head: Scope, body: Scope) -> KernelText:
         d = self.domain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +34,7 @@ class Fold:
     searched: bool = False  # of a place: by a loop of its own
 
 
-class RowFolds:
+class RowFolds(ABC):
     """The part of a kernel's writer that folds along rows."""
 
     domain: Domain
@@ -43,11 +44,13 @@ class RowFolds:
     writer: Writer
     accumulators: dict[Tensor, str]
 
+    @abstractmethod
     def operand(self, t: Tensor | Scratch) -> str:
-        raise NotImplementedError
+        """The name of a pointer to a tensor."""
 
+    @abstractmethod
     def size(self, n: object) -> str:
-        raise NotImplementedError
+        """A size in C."""
 
     def _fold_dtype_of(self, t: Reduce) -> str:
         return "i32" if t.value_dtype == "bool" else t.value_dtype

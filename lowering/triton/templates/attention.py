@@ -18,8 +18,8 @@ from functrans.lowering.triton.templates.kernel import (
     power_of_two,
 )
 
-__all__ = ["SCORES", "SPANS", "Attention", "Config", "Heads", "Tile", "configs", "constants",
-           "extra_pointers", "forward", "source", "tile"]
+__all__ = ["QUERY_BLOCK", "SCORES", "SPANS", "Attention", "Config", "Heads", "Tile", "configs",
+           "constants", "extra_pointers", "forward", "source", "tile"]
 
 LOG2_E = 1 / math.log(2)
 
@@ -98,7 +98,7 @@ def NAME():
 '''
 
 # the longest rows of a causal block come first; programs that stay take blocks of all lengths
-BODY = '''
+QUERY_BLOCK = '''
 if CAUSAL and PERSISTENT:
     block = blocks - 1 - place // (heads * batch)
     head = place % heads
@@ -113,7 +113,9 @@ key_head = head // SHARED
 row = block * BLOCK_M
 rows = row + tl.arange(0, BLOCK_M)
 cols = tl.arange(0, BLOCK_N)
-BASES
+'''
+
+BODY = QUERY_BLOCK + '''BASES
 x = LOAD_Q
 highest = tl.full((BLOCK_M,), float('-inf'), dtype=tl.float32)
 total = tl.full((BLOCK_M, 8) if EIGHTHS else (BLOCK_M,), 0, dtype=tl.float32)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from functrans.lowering.triton.templates.attention import (
+    QUERY_BLOCK,
     SCORES,
     SPANS,
     Attention,
@@ -67,22 +68,7 @@ def NAME():
         BODY
 '''
 
-DQ = '''
-if CAUSAL and PERSISTENT:
-    block = blocks - 1 - place // (heads * batch)
-    head = place % heads
-    b = place // heads % batch
-else:
-    block = place % blocks
-    if CAUSAL:
-        block = blocks - 1 - block
-    head = place // blocks % heads
-    b = place // blocks // heads
-key_head = head // SHARED
-row = block * BLOCK_M
-rows = row + tl.arange(0, BLOCK_M)
-cols = tl.arange(0, BLOCK_N)
-BASES
+DQ = QUERY_BLOCK + '''BASES
 x = LOAD_Q
 dy = LOAD_DOUT
 first_row = tl.cast(b * heads + head, tl.int64) * queries
