@@ -33,6 +33,7 @@ from functrans.primitives.geometry import (
     positive_ints,
     resolve_padding,
 )
+from functrans.primitives.precision import Precision, as_precision
 from functrans.primitives.shape import reshape, rev
 
 __all__ = ["ConvDimensionNumbers", "conv", "conv_dimension_numbers", "conv_general_dilated",
@@ -74,7 +75,8 @@ class ConvGeneralDilated(Differentiable):
     def type(self, x: ShapedArray, w: ShapedArray, *, window_strides: Axes, padding: Pads,
              lhs_dilation: Axes, rhs_dilation: Axes, dimension_numbers: ConvDimensionNumbers,
              group_axes: Axes | None = None,
-             preferred_element_type: np.dtype[Any] | None = None) -> ShapedArray:
+             preferred_element_type: np.dtype[Any] | None = None,
+             precision: Precision | None = None) -> ShapedArray:
         xs, ws, os = dimension_numbers
         n = len(xs) - 2
         rank = n + 2 + (group_axes is not None)
@@ -107,7 +109,8 @@ class ConvGeneralDilated(Differentiable):
     def evaluate(self, x: Any, w: Any, *, window_strides: Axes, padding: Pads, lhs_dilation: Axes,
                  rhs_dilation: Axes, dimension_numbers: ConvDimensionNumbers,
                  group_axes: Axes | None = None,
-                 preferred_element_type: np.dtype[Any] | None = None) -> np.ndarray[Any, Any]:
+                 preferred_element_type: np.dtype[Any] | None = None,
+                 precision: Precision | None = None) -> np.ndarray[Any, Any]:
         xs, ws, os = dimension_numbers
         dtype = x.dtype if preferred_element_type is None else preferred_element_type
         inner = np.dtype(np.float32) if dtypes.is_half(dtype) else dtype
@@ -164,6 +167,7 @@ class ConvGeneralDilated(Differentiable):
         base = {"window_strides": (1, 1), "padding": ((0, 0), (0, 0)), "lhs_dilation": (1, 1),
                 "rhs_dilation": (1, 1), "dimension_numbers": nchw}
         yield Sample((x, w), base)
+        yield Sample((x, w), {**base, "precision": Precision.HIGH})
         yield Sample((x, w), {**base, "padding": ((2, 1), (-1, 3)), "window_strides": (2, 1)})
         yield Sample((x, w), {**base, "lhs_dilation": (2, 3), "rhs_dilation": (1, 2),
                               "window_strides": (1, 2), "padding": ((0, -2), (1, 0))})
@@ -230,7 +234,8 @@ def _at_dtype(y: Any, dtype: np.dtype[Any]) -> Any:
 def _transpose_lhs(ct: Any, x: ShapedArray, w: Any, *, window_strides: Axes, padding: Pads,
                    lhs_dilation: Axes, rhs_dilation: Axes, dimension_numbers: ConvDimensionNumbers,
                    group_axes: Axes | None = None,
-                   preferred_element_type: np.dtype[Any] | None = None) -> Any:
+                   preferred_element_type: np.dtype[Any] | None = None,
+                   **precision: Any) -> Any:
     """A convolution of ct with the kernel reversed; strides and dilation change places."""
     xs, ws, os = dimension_numbers
     pads = []
@@ -244,14 +249,16 @@ def _transpose_lhs(ct: Any, x: ShapedArray, w: Any, *, window_strides: Axes, pad
     out = conv_general_dilated_p.bind(
         ct, rev(_at_dtype(w, ct.dtype), ws[2:]), window_strides=lhs_dilation, padding=tuple(pads),
         lhs_dilation=window_strides, rhs_dilation=rhs_dilation, group_axes=groups,
-        dimension_numbers=ConvDimensionNumbers(os, _swapped(ws), xs), preferred_element_type=None)
+        dimension_numbers=ConvDimensionNumbers(os, _swapped(ws), xs), preferred_element_type=None,
+        **precision)
     return _at_dtype(out, x.dtype)
 
 
 def _transpose_rhs(ct: Any, x: Any, w: ShapedArray, *, window_strides: Axes, padding: Pads,
                    lhs_dilation: Axes, rhs_dilation: Axes, dimension_numbers: ConvDimensionNumbers,
                    group_axes: Axes | None = None,
-                   preferred_element_type: np.dtype[Any] | None = None) -> Any:
+                   preferred_element_type: np.dtype[Any] | None = None,
+                   **precision: Any) -> Any:
     """A convolution of lhs with ct as the kernel, summed over the batch instead of features."""
     xs, ws, os = dimension_numbers
     pads = []
@@ -265,7 +272,7 @@ def _transpose_rhs(ct: Any, x: Any, w: ShapedArray, *, window_strides: Axes, pad
         _at_dtype(x, ct.dtype), ct, window_strides=rhs_dilation, padding=tuple(pads),
         lhs_dilation=lhs_dilation, rhs_dilation=window_strides, group_axes=groups,
         dimension_numbers=ConvDimensionNumbers(_swapped(xs), _swapped(os), _swapped(ws)),
-        preferred_element_type=None)
+        preferred_element_type=None, **precision)
     return _at_dtype(out, w.dtype)
 
 
@@ -283,8 +290,9 @@ def conv_general_dilated(
     "VALID" for all; `lhs_dilation` puts holes into the images, `rhs_dilation` into the kernel.
     With `feature_group_count` the features of lhs, with `batch_group_count` its batch is cut into
     groups that meet only their part of the kernel's output features. Both operands have one
-    dtype; the result has it too, or `preferred_element_type`. `precision` is accepted as in JAX;
-    on CPUs sums are computed at the precision of the dtype, for float16 and bfloat16 in float32.
+    dtype; the result has it too, or `preferred_element_type`. `precision` is that of
+    `dot_general`, of products of float32 on GPUs; CPUs compute in float32, also for float16 and
+    bfloat16.
     Raises ShapeError, DTypeError or ArgumentError when these do not fit together.
 
     >>> import functrans as ft
@@ -318,10 +326,12 @@ def conv_general_dilated(
     if lhs.dtype != rhs.dtype or lhs.dtype == np.bool_:  # evaluation would promote them
         raise _bad_dtypes(get_aval(lhs), get_aval(rhs))
     dtype = None if preferred_element_type is None else dtypes.as_dtype(preferred_element_type)
+    found = None if precision is None else as_precision(name, precision)
+    kept = {} if found is None else {"precision": found}
     out = conv_general_dilated_p.bind(
         lhs, rhs, window_strides=strides, padding=pads, lhs_dilation=holes, rhs_dilation=spread,
         dimension_numbers=dims, group_axes=groups,
-        preferred_element_type=None if dtype == lhs.dtype else dtype)
+        preferred_element_type=None if dtype == lhs.dtype else dtype, **kept)
     return out if groups is None else _merge_axes(out, groups[2])
 
 

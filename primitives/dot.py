@@ -19,6 +19,7 @@ from functrans.primitives.base import sample_array
 from functrans.primitives.broadcast import prod, transpose
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.differentiable import Differentiable, linear
+from functrans.primitives.precision import Precision, as_precision
 
 __all__ = ["dot_general", "dot_general_p"]
 
@@ -35,7 +36,8 @@ class DotGeneral(Differentiable):
     derivatives = (linear, linear)
 
     def type(self, x: ShapedArray, y: ShapedArray, *, dimension_numbers: DimensionNumbers,
-             preferred_element_type: np.dtype[Any] | None = None) -> ShapedArray:
+             preferred_element_type: np.dtype[Any] | None = None,
+             precision: Precision | None = None) -> ShapedArray:
         (cx, cy), (bx, by) = dimension_numbers
         if len(cx) != len(cy) or len(bx) != len(by):
             raise ShapeError(f"dot_general: {dimension_numbers} pairs different numbers of axes.",
@@ -62,7 +64,8 @@ class DotGeneral(Differentiable):
         return ShapedArray(shape, dtype, x.weak_type and y.weak_type)
 
     def evaluate(self, x: Any, y: Any, *, dimension_numbers: DimensionNumbers,
-                 preferred_element_type: np.dtype[Any] | None = None) -> Any:
+                 preferred_element_type: np.dtype[Any] | None = None,
+                 precision: Precision | None = None) -> Any:
         x, y = np.asarray(x), np.asarray(y)
         if preferred_element_type is not None and preferred_element_type != x.dtype \
                 and not dtypes.is_half(preferred_element_type):
@@ -98,41 +101,34 @@ class DotGeneral(Differentiable):
         return super().evaluate_eagerly(args, params)
 
     def transpose(self, ct: Any, x: Any, y: Any, *, dimension_numbers: DimensionNumbers,
-                  preferred_element_type: np.dtype[Any] | None = None) -> tuple[Any, Any]:
+                  preferred_element_type: np.dtype[Any] | None = None,
+                  precision: Precision | None = None) -> tuple[Any, Any]:
         if isinstance(x, Linear):
-            return _transpose_left(ct, x.aval, y, dimension_numbers), None
-        return None, _transpose_right(ct, x, y.aval, dimension_numbers)
+            return _transpose_left(ct, x.aval, y, dimension_numbers, precision), None
+        return None, _transpose_right(ct, x, y.aval, dimension_numbers, precision)
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *,
-              dimension_numbers: DimensionNumbers,
-              preferred_element_type: np.dtype[Any] | None = None) -> tuple[Any, int]:
+              dimension_numbers: DimensionNumbers, **params: Any) -> tuple[Any, int]:
         (x, y), (ax, ay) = operands, axes
         (cx, cy), (bx, by) = dimension_numbers
         if ax is not None and ay is not None:
             dims = ((_shift(cx, ax), _shift(cy, ay)),
                     ((ax, *_shift(bx, ax)), (ay, *_shift(by, ay))))
-            return self._bind(x, y, dims, preferred_element_type), 0
+            return self.bind(x, y, dimension_numbers=dims, **params), 0
         nb = len(bx)
         if ax is not None:
             dims = ((_shift(cx, ax), cy), (_shift(bx, ax), by))
             free = [d for d in range(x.ndim) if d not in dims[0][0] + dims[1][0]]
-            return self._bind(x, y, dims, preferred_element_type), nb + free.index(ax)
+            return self.bind(x, y, dimension_numbers=dims, **params), nb + free.index(ax)
         assert ay is not None
         dims = ((cx, _shift(cy, ay)), (bx, _shift(by, ay)))
         free = [d for d in range(y.ndim) if d not in dims[0][1] + dims[1][1]]
         free_x = get_aval(x).ndim - len(cx) - nb
-        return self._bind(x, y, dims, preferred_element_type), nb + free_x + free.index(ay)
-
-    def _bind(self, x: Any, y: Any, dims: DimensionNumbers,
-              preferred: np.dtype[Any] | None) -> Any:
-        if preferred is None:
-            return self.bind(x, y, dimension_numbers=dims)
-        return self.bind(x, y, dimension_numbers=dims, preferred_element_type=preferred)
+        return self.bind(x, y, dimension_numbers=dims, **params), nb + free_x + free.index(ay)
 
     def cost(self, x: ShapedArray, y: ShapedArray, *, dimension_numbers: DimensionNumbers,
-             preferred_element_type: np.dtype[Any] | None = None) -> Cost:
-        out = self.type(x, y, dimension_numbers=dimension_numbers,
-                        preferred_element_type=preferred_element_type)
+             **params: Any) -> Cost:
+        out = self.type(x, y, dimension_numbers=dimension_numbers, **params)
         inner: Size = prod([x.shape[d] for d in dimension_numbers[0][0]])
         return Cost(2 * out.size * inner, x.nbytes + y.nbytes + out.nbytes)
 
@@ -150,6 +146,8 @@ class DotGeneral(Differentiable):
                       sample_array(4, 2, seed=1, dtype=dtypes.bfloat16)),
                      {"dimension_numbers": (((1,), (0,)), ((), ())),
                       "preferred_element_type": np.dtype(np.float32)})
+        yield Sample((x, y), {"dimension_numbers": (((1,), (0,)), ((), ())),
+                              "precision": Precision.HIGHEST})
 
 
 def _product_of_views(x: Any, y: Any, dimension_numbers: DimensionNumbers) -> Any:
@@ -193,7 +191,8 @@ def _as_wide(x: Any, ct: Any) -> Any:
     return x if get_aval(x).dtype == dtype else convert_element_type(x, dtype)
 
 
-def _transpose_left(ct: Any, x: ShapedArray, y: Any, dimension_numbers: DimensionNumbers) -> Any:
+def _transpose_left(ct: Any, x: ShapedArray, y: Any, dimension_numbers: DimensionNumbers,
+                    precision: Precision | None) -> Any:
     """The cotangent of the first operand, of type `x`: a contraction over the free axes of y."""
     (cx, cy), (bx, by) = dimension_numbers
     y_ndim = get_aval(y).ndim
@@ -202,7 +201,7 @@ def _transpose_left(ct: Any, x: ShapedArray, y: Any, dimension_numbers: Dimensio
     nb = len(bx)
     over = tuple(range(nb + len(free_x), nb + len(free_x) + len(free_y)))
     y = _as_wide(y, ct)
-    out = dot_general(ct, y, ((over, free_y), (tuple(range(nb)), by)))
+    out = dot_general(ct, y, ((over, free_y), (tuple(range(nb)), by)), precision)
     # axes of out: batch, free of x, contracted of y in the order in which they stand in y
     contracted = [cx[cy.index(d)] for d in sorted(cy)]
     places = (*bx, *free_x, *contracted)
@@ -210,7 +209,8 @@ def _transpose_left(ct: Any, x: ShapedArray, y: Any, dimension_numbers: Dimensio
     return convert_element_type(out, x.dtype)
 
 
-def _transpose_right(ct: Any, x: Any, y: ShapedArray, dimension_numbers: DimensionNumbers) -> Any:
+def _transpose_right(ct: Any, x: Any, y: ShapedArray, dimension_numbers: DimensionNumbers,
+                     precision: Precision | None) -> Any:
     """The cotangent of the second operand, of type `y`: a contraction over the free axes of x."""
     (cx, cy), (bx, by) = dimension_numbers
     free_x = tuple(d for d in range(get_aval(x).ndim) if d not in cx + bx)
@@ -218,7 +218,7 @@ def _transpose_right(ct: Any, x: Any, y: ShapedArray, dimension_numbers: Dimensi
     nb = len(bx)
     over = tuple(range(nb, nb + len(free_x)))
     x = _as_wide(x, ct)
-    out = dot_general(x, ct, ((free_x, over), (bx, tuple(range(nb)))))
+    out = dot_general(x, ct, ((free_x, over), (bx, tuple(range(nb)))), precision)
     # axes of out: batch, contracted of x in the order in which they stand in x, free of y
     places = (*by, *(cy[cx.index(d)] for d in sorted(cx)), *free_y)
     out = transpose(out, tuple(places.index(d) for d in range(y.ndim)))
@@ -232,9 +232,11 @@ def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = Non
                 preferred_element_type: Any = None) -> Any:
     """Sum of products over contracting axes: ((lhs, rhs contracting), (lhs, rhs batch)).
 
-    The result has the batch axes, the free axes of lhs, then those of rhs. `precision` is accepted
-    as in JAX; on CPUs products are always computed at the precision of the dtype.
-    Raises ShapeError when paired axes differ in size.
+    The result has the batch axes, the free axes of lhs, then those of rhs. `precision` is of
+    products of float32 on GPUs: a Precision or its name ("default", "high", "highest"), or one for
+    each operand, of which the more exact one holds; None follows `config.matmul_precision`. CPUs
+    always compute in float32. Raises ShapeError when paired axes differ in size, ArgumentError for
+    an unknown precision.
 
     >>> import functrans as ft
     >>> x, y = ft.numpy.ones((2, 3)), ft.numpy.ones((3, 4))
@@ -243,9 +245,11 @@ def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = Non
     """
     (cx, cy), (bx, by) = dimension_numbers
     dims = ((tuple(cx), tuple(cy)), (tuple(bx), tuple(by)))
-    if preferred_element_type is None:
-        return dot_general_p.bind(lhs, rhs, dimension_numbers=dims)
-    return dot_general_p.bind(lhs, rhs, dimension_numbers=dims,
-                              preferred_element_type=dtypes.as_dtype(preferred_element_type))
+    params: dict[str, Any] = {}
+    if precision is not None and (found := as_precision("dot_general", precision)) is not None:
+        params["precision"] = found
+    if preferred_element_type is not None:
+        params["preferred_element_type"] = dtypes.as_dtype(preferred_element_type)
+    return dot_general_p.bind(lhs, rhs, dimension_numbers=dims, **params)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from functrans._runtime import set_context_token
+from functrans.core.precision import PRECISIONS, Precision
 
 __all__ = ["ALGEBRA", "Config", "algebra", "current", "debug_internal_frames", "disable_jit",
            "matmul_precision", "scope", "use_backend"]
@@ -20,7 +21,6 @@ _FLOAT32: Final = np.dtype(np.float32)
 _INT32: Final = np.dtype(np.int32)
 DEBUG_VARIABLE: Final = "FUNCTRANS_DEBUG"
 ALGEBRA: Final = ("auto", "always", "off")
-PRECISIONS: Final = ("default", "highest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +137,20 @@ def algebra(when: str) -> Any:
     return scope(algebra=when)
 
 
-def matmul_precision(precision: str) -> Any:
+def matmul_precision(precision: str | Precision) -> Any:
     """Context manager: how products of float32 matrices are computed on GPUs.
 
     `"default"` rounds the factors to TensorFloat-32 (10 bits of fraction) for the matrix units and
-    adds up in float32, `"highest"` computes in float32. The CPU always does. Raises ValueError for
-    another word.
+    adds up in float32, `"high"` adds the products of what was rounded off (22 bits or so), and
+    `"highest"` computes in float32. The CPU always does. It is of operations without a `precision`
+    of their own, whose other words are understood here too. Raises ValueError for another word.
 
     >>> with matmul_precision("highest"):
     ...     current().matmul_precision
     'highest'
     """
-    if precision not in PRECISIONS:
-        raise ValueError(f"matmul_precision is 'default' or 'highest', not {precision!r}")
-    return scope(matmul_precision=precision)
+    found = precision if isinstance(precision, Precision) else PRECISIONS.get(precision)
+    if found is None:
+        raise ValueError(f"matmul_precision is one of {', '.join(map(repr, PRECISIONS))}, "
+                         f"not {precision!r}")
+    return scope(matmul_precision=found.value)

@@ -103,6 +103,7 @@ from functrans.primitives.index import (
     index_take,
     scatter_add,
 )
+from functrans.primitives.precision import Precision
 from functrans.primitives.reduce import (
     argmax,
     argmin,
@@ -185,6 +186,7 @@ __all__ = [
     "FftType",
     "GatherDimensionNumbers",
     "GatherScatterMode",
+    "Precision",
     "ScatterDimensionNumbers",
     "abs",
     "acos",

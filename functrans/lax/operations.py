@@ -84,7 +84,7 @@ def broadcast(x: Any, sizes: Sequence[Any]) -> Any:
 
 
 def dot(lhs: Any, rhs: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The product over the last axis of lhs and the first of rhs."""
+    """The product over the last axis of lhs and the first of rhs; `precision` as in dot_general."""
     return dot_general(lhs, rhs, (((lhs.ndim - 1,), (0,)), ((), ())), precision,
                        preferred_element_type)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from functrans.core.dims import Dim, Size
 from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
+from functrans.core.precision import Precision
 from functrans.core.source import Source
 from functrans.lowering.loops.tensor import Stored, Tensor
 
@@ -91,13 +92,18 @@ class Branch(Call):
 
 
 class Gemm(Call):
-    """A product of matrices; `fields` are the sizes and strides of the library's `ft_gemm`."""
+    """A product of matrices; `fields` are the sizes and strides of the library's `ft_gemm`.
+
+    `precision` is that of float32 on GPUs, None what the settings say.
+    """
 
     name = "gemm"
 
     def __init__(self, a: Tensor, b: Tensor, a_offset: Size, b_offset: Size,
-                 fields: Mapping[str, Size], result: Stored, source: Source | None) -> None:
+                 fields: Mapping[str, Size], result: Stored, source: Source | None,
+                 precision: Precision | None = None) -> None:
         super().__init__((a, b), (result,), source)
+        self.precision = precision
         self.a_offset = a_offset
         self.b_offset = b_offset
         self.fields = fields
@@ -110,8 +116,9 @@ class Conv(Call):
 
     def __init__(self, x: Tensor, w: Tensor, offsets: tuple[Size, Size],
                  fields: Mapping[str, Size | Sequence[Size]], result: Stored,
-                 source: Source | None) -> None:
+                 source: Source | None, precision: Precision | None = None) -> None:
         super().__init__((x, w), (result,), source)
+        self.precision = precision
         self.offsets = offsets
         self.fields = fields
 

@@ -383,7 +383,8 @@ def same_type(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     preferred = eqn.params.get("preferred_element_type")
     if preferred is None or preferred != x.aval.dtype:  # None equals float64 to NumPy
         return None
-    return r(dot_general_p, x, y, dimension_numbers=eqn.params["dimension_numbers"])
+    kept = {k: v for k, v in eqn.params.items() if k != "preferred_element_type"}
+    return r(dot_general_p, x, y, **kept)
 
 
 @rule(dot_general_p, of=convert_element_type_p, law="f32(x) . f32(y) = x . y accumulated in f32")
@@ -395,5 +396,4 @@ def converted_operands(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
     a, b = left.invars[0], right.invars[0]
     if a.aval.dtype != b.aval.dtype or a.aval.dtype not in (dtypes.bfloat16, dtypes.float16):
         return None
-    return r(dot_general_p, a, b, dimension_numbers=eqn.params["dimension_numbers"],
-             preferred_element_type=x.aval.dtype)
+    return r(dot_general_p, a, b, **{**eqn.params, "preferred_element_type": x.aval.dtype})

@@ -43,9 +43,12 @@ def _dot_general(eqn: Equation, xs: list[Tensor]) -> Call | Tensor | None:
         return _as_reduction(eqn, x, y, out_dtype)
     if (x.dtype, out_dtype) not in GEMM_TYPES:
         return None
+    kinds_x, kinds_y = (tuple([0] * len(bx) + [1] * len(free) + [2] * len(cx))
+                        for free in (fx, fy))
     for copied in ((False, False), (True, False), (False, True), (True, True)):
-        call = _gemm(eqn, _laid_out(x, (*bx, *fx, *cx), copied[0]),
-                     _laid_out(y, (*by, *fy, *cy), copied[1]), len(bx), len(fx), len(fy))
+        call = _gemm(eqn, _laid_out(x, (*bx, *fx, *cx), kinds_x, copied[0]),
+                     _laid_out(y, (*by, *fy, *cy), kinds_y, copied[1]),
+                     len(bx), len(fx), len(fy))
         if call is not None:
             return call
     return None
@@ -84,19 +87,37 @@ class _Operand:
         self.base, self.shape, self.strides, self.offset = base, shape, strides, offset
 
 
-def _laid_out(x: Tensor, order: tuple[int, ...], copied: bool) -> _Operand:
+def _laid_out(x: Tensor, order: tuple[int, ...], kinds: tuple[int, ...],
+              copied: bool) -> _Operand:
+    """x with its dimensions in an order, as it is or `copied`.
+
+    `kinds` numbers the dimensions in that order: batch, free, contracted.
+    """
     shape = tuple([x.shape[d] for d in order])
-    view = None if copied else strided_view(x)
-    if view is not None:
-        base, strides, offset = view
-        return _Operand(base, shape, tuple([strides[d] for d in order]), offset)
-    if copied:
-        inverse = sorted(range(len(order)), key=order.__getitem__)
-        x = Map(shape, x.dtype, [x], lambda s, i, x=x: x.at(  # type: ignore[misc]
+    view = strided_view(x)
+    base, strides, offset = view if view is not None else (x, _contiguous(x.shape), 0)
+    strides = tuple([strides[d] for d in order])
+    return _copied(x, base, order, kinds, strides, offset) if copied else \
+        _Operand(base, shape, strides, offset)
+
+
+def _copied(x: Tensor, base: Tensor, order: tuple[int, ...], kinds: tuple[int, ...],
+            strides: tuple[Size, ...], offset: Size) -> _Operand:
+    """x copied: what lies side by side stays so, and products that want the same share it."""
+    inner = next((kind for kind, n, step in zip(kinds, (x.shape[d] for d in order), strides)
+                  if not _is_one(n) and _is_one(step)), 2)
+    places = sorted(range(len(order)), key=lambda k: (kinds[k] != 0, kinds[k] == inner, k))
+    shape = tuple([x.shape[order[k]] for k in places])
+    key = (shape, tuple([strides[k] for k in places]), offset)
+    copy = base.copies.get(key)
+    if copy is None:
+        inverse = sorted(range(len(order)), key=lambda k: order[places[k]])
+        copy = base.copies[key] = Map(shape, x.dtype, [x], lambda s, i: x.at(
             s, tuple([i[k] for k in inverse])), weight=0, source=x.source)
-        return _Operand(x, shape, _contiguous(shape), 0)
-    strides = _contiguous(x.shape)
-    return _Operand(x, shape, tuple([strides[d] for d in order]), 0)
+    steps: list[Size] = [0] * len(order)
+    for k, step in zip(places, _contiguous(shape)):
+        steps[k] = step
+    return _Operand(copy, tuple([x.shape[d] for d in order]), tuple(steps), 0)
 
 
 def _gemm(eqn: Equation, x: _Operand, y: _Operand, nb: int, nx: int, ny: int) -> Call | None:
@@ -123,7 +144,8 @@ def _gemm(eqn: Equation, x: _Operand, y: _Operand, nb: int, nx: int, ny: int) ->
     dtype = dtype_name(aval.dtype)
     assert dtype is not None
     result = Stored(aval.shape, dtype, (), eqn.source)
-    return Gemm(x.base, y.base, x.offset, y.offset, fields, result, eqn.source)
+    return Gemm(x.base, y.base, x.offset, y.offset, fields, result, eqn.source,
+                eqn.params.get("precision"))
 
 
 def _merged(dims: Dims) -> Dims:
@@ -185,7 +207,8 @@ def _conv(eqn: Equation, xs: list[Tensor]) -> Call | None:
         "out_group": group(out_strides, 2), "out_batch": out_strides[od[0]],
         "out_feature": out_strides[od[1]], "out_space": [out_strides[d] for d in od[2:]]}
     result = Stored(aval.shape, out_dtype or "", (), eqn.source)
-    return Conv(x_base, w_base, (x_offset, w_offset), fields, result, eqn.source)
+    return Conv(x_base, w_base, (x_offset, w_offset), fields, result, eqn.source,
+                p.get("precision"))
 
 
 RULES = {"dot_general": _dot_general, "conv_general_dilated": _conv}

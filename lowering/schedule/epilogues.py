@@ -41,7 +41,7 @@ class Fused(Gemm):
                  reads: Collection[Tensor]) -> None:
         self.product = gemm.results[0]
         super().__init__(*gemm.operands, gemm.a_offset, gemm.b_offset, gemm.fields, self.product,
-                         gemm.source)
+                         gemm.source, gemm.precision)
         self.operands = (*gemm.operands, *reads)
         self.results = tuple(results)  # type: ignore[arg-type]
         self.kernel = kernel

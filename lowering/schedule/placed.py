@@ -37,7 +37,7 @@ def place_products(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
                        if (found := _written(gemm, f, moved, schedule)) is not None), None)
         if fields is not None:
             call = Gemm(*gemm.operands, gemm.a_offset, gemm.b_offset, fields,
-                        moved, gemm.source)  # type: ignore[arg-type]
+                        moved, gemm.source, gemm.precision)  # type: ignore[arg-type]
             steps[readers[0]] = call
             steps.remove(gemm)
     return replace(schedule, steps=steps)

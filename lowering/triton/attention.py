@@ -31,6 +31,7 @@ from functrans.lowering.triton.softmax import (
 )
 from functrans.lowering.triton.templates.attention import Attention, Heads
 from functrans.lowering.triton.templates.attention_gradient import Gradient
+from functrans.primitives.precision import most_precise
 
 __all__ = ["with_attention"]
 
@@ -262,7 +263,8 @@ def _replaced(graph: Graph, product: Gemm, uses: list[Use], placed: bool) -> Gra
     if any(t.tensor.dtype not in FLOATS for t in (q, k, v, out)):
         raise NotSoftmax("other types")
     sums = Stored((problem.batch * problem.heads * problem.queries,), "f32", (), product.source)
-    attend = Attend(problem, layout, views, out, sums, first.softmax.zero)
+    precision = most_precise(product.precision, *(u.gemm.precision for u in uses))
+    attend = Attend(problem, layout, views, out, sums, first.softmax.zero, precision)
     made.new.append(attend)
     if "out" in kinds:
         made.gone.add(kinds["out"].gemm)

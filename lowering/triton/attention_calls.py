@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from functrans.core.precision import Precision
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.tensor import Stored, Tensor
 from functrans.lowering.triton.kernel import Partial
@@ -79,12 +80,13 @@ class Attend(Call):
     name = "attention"
 
     def __init__(self, problem: Attention, layout: Layout, views: Mapping[str, View], out: View,
-                 sums: Stored, zero: bool) -> None:
+                 sums: Stored, zero: bool, precision: Precision | None = None) -> None:
         super().__init__([v.tensor for v in views.values()],
                          [out.tensor, sums], out.tensor.source)  # type: ignore[list-item]
         self.problem, self.layout, self.views, self.sums = problem, layout, views, sums
         self.made = {"out": out}
         self.zero = zero  # whether rows that see nothing are 0, not NaN
+        self.precision = precision
 
     def move(self, name: str, view: View) -> None:
         """Write a result to another place. Raises NotSoftmax where kernels cannot."""
@@ -123,6 +125,7 @@ class AttendGradient(Call):
     def __init__(self, attend: Attend, gradient: Gradient, views: Mapping[str, View],
                  results: Mapping[str, View], factors: Mapping[str, float]) -> None:
         self.attend, self.gradient, self.views = attend, gradient, dict(views)
+        self.precision = attend.precision
         self.made = dict(results)
         self.factors = dict(factors)  # of dq and dk: the scale, where it does not come later
         super().__init__((), (), attend.source)

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from functrans.core import config
 from functrans.core.jaxpr import Equation
+from functrans.core.precision import Precision
 from functrans.lowering.graph import CALLS
 from functrans.lowering.loops.call import Call, Conv, Gemm
 from functrans.lowering.loops.expr import Expr
@@ -24,11 +24,13 @@ from functrans.lowering.triton.templates import convolution, matmul
 from functrans.lowering.triton.templates.convolution import Convolution, Filter, Image
 from functrans.lowering.triton.templates.kernel import BYTES, Epilogue, Kernel, pointer
 from functrans.lowering.triton.templates.matmul import Config, Matmul, Operand
+from functrans.primitives.precision import resolved_precision
 
-__all__ = ["RULES", "Launches", "launches_of", "precision"]
+__all__ = ["RULES", "Launches", "launches_of", "precision_of"]
 
 MATRIX_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
 """What products have as operands here, and what convolutions do."""
+PRECISIONS = {Precision.DEFAULT: "tf32", Precision.HIGH: "tf32x3", Precision.HIGHEST: "ieee"}
 STORED_TYPES = MATRIX_TYPES | {"f64": "fp64", "i8": "i8", "u8": "u8", "i32": "i32", "bool": "u8"}
 """What a template stores itself."""
 
@@ -76,13 +78,13 @@ def launches_of(call: Call, schedule: Schedule,
     if isinstance(call, Conv):
         return _convolution(call, loose)
     if isinstance(call, (Attend, AttendGradient)):
-        return Launches(call.kernels(precision(), loose), call.places)
+        return Launches(call.kernels(precision_of(call), loose), call.places)
     return None
 
 
-def precision() -> str:
-    """That of products of float32."""
-    return "ieee" if config.current().matmul_precision == "highest" else "tf32"
+def precision_of(call: Gemm | Conv | Attend | AttendGradient) -> str:
+    """That of products of float32, in Triton's words."""
+    return PRECISIONS[resolved_precision(call.precision)]
 
 
 # --------------------------------------------------------------------------- products
@@ -103,7 +105,7 @@ def _matmul(call: Gemm, loose: Collection[Tensor]) -> Matmul:
     z = call.product if isinstance(call, Fused) else call.results[0]
     return Matmul(f["m"], f["n"], f["k"], operand(x, "a", call.a_offset),
                   operand(y, "b", call.b_offset), operand(z, "c", 0), (f["batch0"], f["batch1"]),
-                  precision=precision())
+                  precision=precision_of(call))
 
 
 def _operands(call: Gemm) -> dict[str, tuple[Tensor | Partial, int]]:
@@ -220,6 +222,6 @@ def _convolution(call: Conv, loose: Collection[Tensor]) -> Launches:
         Filter(MATRIX_TYPES[w.dtype], f["w_group"], f["w_out"], f["w_in"], tuple(f["w_space"]),
                call.offsets[1], w not in loose),  # type: ignore[arg-type]
         image(out, "out", 0), tuple(f["in_dilation"]), tuple(f["window_dilation"]), f["groups"],
-        precision=precision())
+        precision=precision_of(call))
     return Launches(convolution.kernels(p, convolution.configs(p)[0]),
                     {"x": (x, 0), "w": (w, 0), "out": (out, 0)})

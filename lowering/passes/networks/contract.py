@@ -29,6 +29,7 @@ from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.index import scatter_add_p
 from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensionNumbers
+from functrans.primitives.precision import Precision
 from functrans.primitives.shape import pad_p
 
 __all__ = ["Plan", "contracted", "kept_indices"]
@@ -64,7 +65,7 @@ def _term(r: Rewriter, dense: Dense, path: Path | None, form: Form, inner: np.dt
         first = dense.placed[0] if dense.placed else None
         lead = () if first is None else first.inner if isinstance(first, Part) else first.where
         order = {i: k for k, i in enumerate(dict.fromkeys((*lead, *outputs)))}
-        x, names = _result(r, dense.arrays, path, inner, order)
+        x, names = _result(r, dense.arrays, path, inner, order, form.precision)
         named = (_at_dtype(r, x, inner), names)
     for k, selection in enumerate(dense.placed):
         named = _placed(r, named, selection, kept_indices(dense.placed[k + 1:], outputs))
@@ -86,7 +87,7 @@ def _term(r: Rewriter, dense: Dense, path: Path | None, form: Form, inner: np.dt
 
 
 def _result(r: Rewriter, arrays: Sequence[Array], path: Path, inner: np.dtype[Any],
-            order: Mapping[Index, int]) -> Named:
+            order: Mapping[Index, int], precision: Precision | None) -> Named:
     if path.pair is None:
         array = arrays[path.leaf]
         x, names = flattened(r, array), list(array.indices)
@@ -94,10 +95,10 @@ def _result(r: Rewriter, arrays: Sequence[Array], path: Path, inner: np.dtype[An
         if gone:
             x = reduce_sum(r, _at_dtype(r, x, inner), gone)
         return x, [i for i in names if i in path.kept]
-    first, second = (_result(r, arrays, p, inner, order) for p in path.pair)
+    first, second = (_result(r, arrays, p, inner, order, precision) for p in path.pair)
     if _place(second, first, order) < _place(first, second, order):
         first, second = second, first
-    return _multiplied(r, first, second, path.kept, inner, order)
+    return _multiplied(r, first, second, path.kept, inner, order, precision)
 
 
 def _place(named: Named, other: Named, order: Mapping[Index, int]) -> int:
@@ -107,7 +108,8 @@ def _place(named: Named, other: Named, order: Mapping[Index, int]) -> int:
 
 
 def _multiplied(r: Rewriter, first: Named, second: Named, kept: frozenset[Index],
-                inner: np.dtype[Any], order: Mapping[Index, int]) -> Named:
+                inner: np.dtype[Any], order: Mapping[Index, int],
+                precision: Precision | None) -> Named:
     (x, xs), (y, ys) = first, second
     shared = [i for i in xs if i in ys and i in kept]
     summed = [i for i in xs if i in ys and i not in kept]
@@ -121,7 +123,9 @@ def _multiplied(r: Rewriter, first: Named, second: Named, kept: frozenset[Index]
         x, y = _at_dtype(r, x, inner), _at_dtype(r, y, inner)
     dims = ((tuple(map(xs.index, summed)), tuple(map(ys.index, summed))),
             (tuple(map(xs.index, shared)), tuple(map(ys.index, shared))))
-    params = {} if x.aval.dtype == inner else {"preferred_element_type": inner}
+    params: dict[str, Any] = {} if precision is None else {"precision": precision}
+    if x.aval.dtype != inner:
+        params["preferred_element_type"] = inner
     out = r(dot_general_p, x, y, dimension_numbers=dims, **params)
     return out, [*shared, *[i for i in xs if i not in ys], *[i for i in ys if i not in xs]]
 

@@ -39,6 +39,7 @@ from functrans.primitives.broadcast import broadcast_in_dim_p, reduce_sum_p, tra
 from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.differentiable import add_any_p
 from functrans.primitives.dot import dot_general_p
+from functrans.primitives.precision import most_precise
 from functrans.primitives.shape import concatenate_p, pad_p, reshape_p, slice_p
 
 __all__ = ["Analysis", "Sink", "analysis_of"]
@@ -150,7 +151,8 @@ def _plant(a: Analysis, seed: Seed | None) -> None:
             _need(a, x)
         a.seeds[seed.var] = seed
         a.forms[seed.var] = Form(seed.axes, (Term(1.0, (Array(seed.var, seed.axes),)),),
-                                 seed.var.aval.dtype, frozenset((seed.var,)))
+                                 seed.var.aval.dtype, frozenset((seed.var,)),
+                                 precision=seed.precision)
 
 
 def _need(a: Analysis, x: Atom) -> None:
@@ -212,7 +214,9 @@ def _dot(a: Analysis, eqn: Equation) -> Form | None:
     if form is None:
         return None
     form = _without(form, set(flat([first.axes[d] for d in cx])))
-    return None if form is None else form.replace(axes=axes, dtype=eqn.outvars[0].aval.dtype)
+    return None if form is None else form.replace(
+        axes=axes, dtype=eqn.outvars[0].aval.dtype,
+        precision=most_precise(form.precision, eqn.params.get("precision")))
 
 
 # --------------------------------------------------------------- networks of networks
@@ -271,7 +275,8 @@ def _added(pair: tuple[Form, Form] | None) -> Form | None:
     if pair is None or len(pair[0].terms) + len(pair[1].terms) > HIGHEST_SUM:
         return None
     x, y = pair
-    return x.replace(terms=(*x.terms, *y.terms), seeds=x.seeds | y.seeds, is_square=False)
+    return x.replace(terms=(*x.terms, *y.terms), seeds=x.seeds | y.seeds, is_square=False,
+                     precision=most_precise(x.precision, y.precision))
 
 
 def _scaled(form: Form, factor: float) -> Form:
@@ -372,7 +377,8 @@ def _joined(a: Analysis, eqn: Equation) -> Form | None:
         if found is None or len(found[0].terms) + len(found[1].terms) > MOST_PIECES:
             return None
         total = found[0].replace(terms=(*found[0].terms, *found[1].terms),
-                                 seeds=found[0].seeds | found[1].seeds)
+                                 seeds=found[0].seeds | found[1].seeds,
+                                 precision=most_precise(*(f.precision for f in found)))
     return None if total is None else total.replace(is_square=False)
 
 

@@ -19,6 +19,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.dims import Shape, Size
 from functrans.core.jaxpr import Atom, Var
 from functrans.lowering.passes.rewrite import Rewriter
+from functrans.primitives.precision import Precision, most_precise
 
 __all__ = ["Array", "Choice", "Derived", "Factor", "Form", "Group", "Index", "Names", "Part",
            "Splits", "Term", "aligned", "flat", "groups_of", "instance", "matched", "multiplied",
@@ -125,7 +126,7 @@ class Form:
     """A value as a sum of networks whose result has `axes`.
 
     `seeds` are the large values that occur in it, which may themselves be written as networks;
-    `is_square` says that no element is negative.
+    `is_square` says that no element is negative, `precision` is of the products.
     """
 
     axes: tuple[Group, ...]
@@ -133,6 +134,7 @@ class Form:
     dtype: np.dtype[np.generic]
     seeds: frozenset[Var] = field(default_factory=frozenset)
     is_square: bool = False
+    precision: Precision | None = None
 
     @property
     def shape(self) -> Shape:
@@ -298,7 +300,8 @@ def multiplied(x: Form, y: Form, axes: tuple[Group, ...]) -> Form | None:
     own = [instance(t, y.axes) for t in y.terms]
     terms = tuple([Term(a.coefficient * b.coefficient, (*a.factors, *b.factors))
                    for a in x.terms for b in own])
-    return Form(axes, terms, x.dtype, x.seeds | y.seeds)
+    return Form(axes, terms, x.dtype, x.seeds | y.seeds,
+                precision=most_precise(x.precision, y.precision))
 
 
 def squared(x: Form) -> Form | None:
@@ -313,4 +316,4 @@ def squared(x: Form) -> Form | None:
             factor = 1.0 if b is a else 2.0
             terms.append(Term(factor * a.coefficient * other.coefficient,
                               (*a.factors, *other.factors)))
-    return Form(x.axes, tuple(terms), x.dtype, x.seeds, is_square=True)
+    return Form(x.axes, tuple(terms), x.dtype, x.seeds, is_square=True, precision=x.precision)

@@ -28,6 +28,7 @@ from functrans.primitives.conv import conv_general_dilated_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.index import scatter_add_p
 from functrans.primitives.index_layout import GatherScatterMode
+from functrans.primitives.precision import Precision
 
 __all__ = ["Makers", "Seed", "repeated", "seed_of", "unrepeated"]
 
@@ -45,6 +46,7 @@ class Seed(NamedTuple):
     term: Term | None
     operands: tuple[Atom, ...]
     conv: Convolution | None = None
+    precision: Precision | None = None
 
     @property
     def is_product(self) -> bool:
@@ -124,7 +126,8 @@ def _batched_dot(eqn: Equation, makers: Makers) -> Seed | None:
     names_y.update(zip(free_y, axes[len(bx) + len(free_x):], strict=True))
     left = unrepeated(x, x.aval.shape, tuple([names_x[d] for d in range(len(names_x))]), makers)
     right = unrepeated(y, y.aval.shape, tuple([names_y[d] for d in range(len(names_y))]), makers)
-    return Seed(out, axes, Term(1.0, (left, right)), _atoms(left, right))
+    return Seed(out, axes, Term(1.0, (left, right)), _atoms(left, right),
+                precision=eqn.params.get("precision"))
 
 
 def _grouped_conv(eqn: Equation, makers: Makers) -> Seed | None:
@@ -133,7 +136,7 @@ def _grouped_conv(eqn: Equation, makers: Makers) -> Seed | None:
     out = eqn.outvars[0]
     axes = groups_of(out.aval.shape)
     conv = convolution(eqn, axes)
-    return Seed(out, axes, conv.as_product(), eqn.invars, conv)
+    return Seed(out, axes, conv.as_product(), eqn.invars, conv, eqn.params.get("precision"))
 
 
 def _batched_scatter(eqn: Equation, makers: Makers) -> Seed | None:

@@ -1,0 +1,48 @@
+"""The `precision=` of products: how it is given, and which of several holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from functrans.core import config
+from functrans.core.errors import ArgumentError
+from functrans.core.precision import PRECISIONS, Precision
+from functrans.core.source import user_source
+
+__all__ = ["Precision", "as_precision", "most_precise", "resolved_precision"]
+
+
+def as_precision(name: str, value: Any) -> Precision | None:
+    """The precision meant by a Precision, a word, None, or one of these for each operand.
+
+    Of two the more exact one. Raises ArgumentError for anything else.
+
+    >>> as_precision("dot", ("default", "float32"))
+    Precision.HIGHEST
+    """
+    if value is None or isinstance(value, Precision):
+        return value
+    if isinstance(value, str) and value in PRECISIONS:
+        return PRECISIONS[value]
+    if isinstance(value, (tuple, list)) and len(value) == 2:
+        return most_precise(*[as_precision(name, v) for v in value])
+    raise ArgumentError(f"{name}: precision={value!r} is no precision.", where=user_source(),
+                        why=f"it is a lax.Precision, None, one of {', '.join(PRECISIONS)}, or a "
+                        "pair of these, for the two operands.", fix='precision="highest"')
+
+
+def resolved_precision(precision: Precision | None) -> Precision:
+    """A precision where None is what the settings say.
+
+    >>> resolved_precision(None)
+    Precision.DEFAULT
+    """
+    return PRECISIONS[config.current().matmul_precision] if precision is None else precision
+
+
+def most_precise(*found: Precision | None) -> Precision | None:
+    """The most exact of several precisions; None is what the settings say."""
+    return max(found, key=lambda p: _ORDER.index(resolved_precision(p)))
+
+
+_ORDER = list(Precision)
