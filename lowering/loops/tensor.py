@@ -39,9 +39,12 @@ def compute_dtype(name: str) -> str:
 
 
 class Tensor:
-    """A value of the program: `shape`, `dtype` (in memory), and what one element of it is."""
+    """A value of the program: `shape`, `dtype` (in memory), and what one element of it is.
 
-    __slots__ = ("compute", "dtype", "operands", "shape", "source")
+    `copies`: its elements in other orders, which calls want, by what defines the order.
+    """
+
+    __slots__ = ("compute", "copies", "dtype", "operands", "shape", "source")
 
     def __init__(self, shape: Shape, dtype: str, operands: Sequence[Tensor],
                  source: Source | None = None) -> None:
@@ -50,6 +53,7 @@ class Tensor:
         self.compute = compute_dtype(dtype)
         self.operands = tuple(operands)
         self.source = source
+        self.copies: dict[object, Tensor] = {}
 
     @property
     def size(self) -> Size:

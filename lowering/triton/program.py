@@ -18,6 +18,7 @@ from functrans.lowering.schedule.group import Schedule, schedule_of
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.placed import place_products
 from functrans.lowering.schedule.reads import Reads
+from functrans.lowering.schedule.recomputed import recompute
 from functrans.lowering.triton.attention import with_attention
 from functrans.lowering.triton.attention_places import NoPlace, place_attention
 from functrans.lowering.triton.calls import RULES as CALL_RULES
@@ -71,10 +72,10 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
     traced = graph_of(jaxpr, rules=RULES, hosted=HOSTED)
     try:
         graph = with_attention(traced, placed=False)
-        schedule = place_attention(schedule_of(graph), graph.outputs)
+        schedule = place_attention(_planned(graph), graph.outputs)
     except NoPlace:
         graph = with_attention(traced)
-        schedule = place_attention(schedule_of(graph), graph.outputs)
+        schedule = place_attention(_planned(graph), graph.outputs)
     loose = frozenset([*(graph.inputs[k] for k in loose_inputs),
                        *(graph.outputs[k] for k in loose_outputs)])
     reads = Reads()
@@ -84,6 +85,10 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
         return _ProgramWriter(graph, fused, shared, loose).write()
     except UnsupportedKernel:
         return _ProgramWriter(graph, plain, shared, loose).write()
+
+
+def _planned(graph: Graph) -> Schedule:
+    return recompute(schedule_of(graph), graph.outputs)
 
 
 class _ProgramWriter:
