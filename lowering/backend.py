@@ -23,6 +23,10 @@ class Executable(Protocol):
     run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]]
     """Runs on the inputs of the jaxpr, as NumPy arrays; what `jit` calls, with nothing between."""
 
+    def on(self, gpu: int) -> Executable:
+        """The same program on the GPU of that number, for a backend that compiles for GPUs."""
+        ...
+
     def as_text(self) -> str:
         """The program in the backend's own terms."""
         ...

@@ -36,6 +36,9 @@ class BesideNothing:
         return [np.asarray(next(found)) if shape is None else np.zeros(shape, dtypes.float0)
                 for shape in self.outs]
 
+    def on(self, gpu: int) -> BesideNothing:
+        return replace(self, inner=self.inner.on(gpu))
+
     def as_text(self) -> str:
         return self.inner.as_text()
 

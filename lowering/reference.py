@@ -30,6 +30,9 @@ class ReferenceExecutable:
         self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]] = (
             program if self._jaxpr.eqns else program.run)
 
+    def on(self, gpu: int) -> ReferenceExecutable:
+        return self  # NumPy has no others
+
     def as_text(self) -> str:
         return str(self._jaxpr)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, Final
@@ -10,6 +10,7 @@ from typing import Any, Final
 from functrans import _runtime
 from functrans.core import config
 from functrans.core.errors import (
+    ArgumentError,
     BackendError,
     DeviceError,
     DeviceMemoryError,
@@ -18,8 +19,9 @@ from functrans.core.errors import (
     NoDriverError,
     OldDriverError,
 )
+from functrans.core.source import user_source
 
-__all__ = ["PUT_ON_CPU", "has_triton", "memory_size", "raise_cuda", "runs_on_gpu"]
+__all__ = ["PUT_ON_CPU", "gpu_of", "has_triton", "memory_size", "raise_cuda"]
 
 PUT_ON_CPU: Final = 127
 """The runtime's number for the CPU as the place of an array that was put there."""
@@ -46,21 +48,35 @@ def has_triton() -> bool:
     return find_spec("triton") is not None
 
 
-def runs_on_gpu(values: Iterable[Any]) -> bool:
-    """Whether a program of these values runs on a GPU.
+def gpu_of(values: Iterable[Any]) -> int | None:
+    """The number of the GPU that a program of these values runs on; None for the CPU.
 
-    It does where one of them is on one; where none is, not if one was put on the CPU by
-    `device_put`; else where arrays go by default.
+    It is the one where some of them are; where none is, the CPU if one was put there by
+    `device_put`; else where arrays go by default. Raises ArgumentError for values on several GPUs.
     """
     if not has_triton() or not _runtime.cuda_open():
-        return False
-    places = {x._place for x in values if isinstance(x, _runtime.ArrayBase)}
-    if places - {0, PUT_ON_CPU}:
-        return True
+        return None
+    values = [x for x in values if isinstance(x, _runtime.ArrayBase)]
+    places = {x._place: x for x in values}
+    gpus = sorted(places.keys() - {0, PUT_ON_CPU})
+    if len(gpus) > 1:
+        raise _several_gpus([(f"gpu:{p - 1}", str(places[p].aval)) for p in gpus])
+    if gpus:
+        return gpus[0] - 1
     if PUT_ON_CPU in places:
-        return False
+        return None
     device = config.current().device
-    return device is None or not device.startswith("cpu")
+    if device is None:
+        return 0
+    return None if device.startswith("cpu") else int(device.rpartition(":")[2])
+
+
+def _several_gpus(found: Sequence[tuple[str, str]]) -> ArgumentError:
+    where = " and ".join(f"on {gpu} (such as a {aval})" for gpu, aval in found)
+    return ArgumentError(
+        f"the arguments of a compiled program are {where}.", where=user_source(),
+        why="a program runs on one GPU, and arrays that were put somewhere stay there.",
+        fix=f'ft.device_put(x, "{found[0][0]}")')
 
 
 def raise_cuda(cause: str, detail: Mapping[str, Any]) -> None:

@@ -20,7 +20,7 @@ from functrans.core import config
 from functrans.core.avals import ShapedArray
 from functrans.core.axes import MappedAxis, bound_axes
 from functrans.core.compiling import for_compiler
-from functrans.core.cuda import runs_on_gpu
+from functrans.core.cuda import gpu_of
 from functrans.core.dims import Size
 from functrans.core.dtypes import float0
 from functrans.core.errors import ArgumentError, public
@@ -125,12 +125,17 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
     known = _executables.setdefault(jaxpr, {})
     settings = config.current()
     backend = settings.backend
+    gpu = gpu_of(values) if backend in ("auto", "triton") else None
     if backend == "auto":
-        backend = "triton" if runs_on_gpu(values) else "c"
+        backend = "c" if gpu is None else "triton"
     key = (backend, settings.algebra, settings.matmul_precision, donated, require_inplace)
     if key not in known:
         known[key] = compile_for(get_backend(backend), jaxpr, donated, require_inplace)
-    return known[key]
+    if not gpu:
+        return known[key]
+    if (key, gpu) not in known:
+        known[key, gpu] = known[key].on(gpu)
+    return known[key, gpu]
 
 
 class Traced:

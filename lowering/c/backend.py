@@ -53,6 +53,10 @@ class CExecutable:
         assert found is not None
         return found
 
+    def on(self, gpu: int) -> CExecutable:
+        """A program for the CPU computes there, wherever its arguments are."""
+        return self
+
     def as_text(self) -> str:
         """The simplified jaxpr, what was materialised and fused and why, and the C program."""
         return self.lowered.as_text()

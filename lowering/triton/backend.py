@@ -35,17 +35,21 @@ class TritonExecutable:
     """A program of Triton kernels: on a GPU, or interpreted where there is none."""
 
     def __init__(self, simplified: Jaxpr, program: Program, decisions: list[Decision],
-                 donated: frozenset[int]) -> None:
+                 donated: frozenset[int], gpu: int = 0) -> None:
         self.simplified = simplified
         self.program = program
         self.decisions = decisions
+        self.donated = donated
         self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]]
         if _runtime.cuda_open():
-            major, minor = _runtime.cuda_devices()[0][1:3]
-            self.run = device_program(program, 0, 10 * major + minor, donated,
-                                      simplified.name)
+            major, minor = _runtime.cuda_devices()[gpu][1:3]
+            self.run = device_program(program, gpu, 10 * major + minor, donated, simplified.name)
         else:
             self.run = InterpretedProgram(program)
+
+    def on(self, gpu: int) -> TritonExecutable:
+        """The same program on another GPU; machine code is compiled once for GPUs of a kind."""
+        return TritonExecutable(self.simplified, self.program, self.decisions, self.donated, gpu)
 
     def as_text(self) -> str:
         """The simplified jaxpr, what was materialised and fused and why, and the Triton source."""

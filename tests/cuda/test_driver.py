@@ -167,8 +167,8 @@ def test_jit_runs_where_its_arguments_are(on_fake):
         if cuda.has_triton():
             cpu, here, there = ft.numpy.ones(3), gpu([1]), ft.device_put(1.0, "gpu:1")
             put = ft.device_put(cpu, "cpu")
-            assert cuda.runs_on_gpu([cpu, 1.0]) and cuda.runs_on_gpu([put, there])
-            assert not cuda.runs_on_gpu([cpu, put])
+            assert cuda.gpu_of([cpu, 1.0]) == 0 and cuda.gpu_of([put, there]) == 1
+            assert cuda.gpu_of([cpu, put]) is None
             with ft.config.default_device("cpu"):
-                assert not cuda.runs_on_gpu([cpu]) and cuda.runs_on_gpu([cpu, here])
+                assert cuda.gpu_of([cpu]) is None and cuda.gpu_of([cpu, here]) == 0
         """)
