@@ -14,10 +14,12 @@ from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.triton.names import REGISTER, literal
+from functrans.lowering.triton.numbers import Numbers, UnsupportedKernel
 
 __all__ = ["TileWriter", "UnsupportedKernel", "narrow"]
 
 INT32_LIMIT = 2**31
+IN_TEXT = Numbers(are_arguments=False).text
 
 BINARY = {"add": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=",
           "gt": ">", "ge": ">=", "and": "&", "or": "|", "xor": "^"}
@@ -31,21 +33,18 @@ LIBRARY = {"exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log1p"
            "nextafter": "nextafter"}
 
 
-class UnsupportedKernel(Exception):
-    """A kernel that cannot be written in Triton; the message says why."""
-
-
 class TileWriter:
     """Writes the expressions of a kernel at one tile.
 
-    `load` gives the text that reads a tensor at an index text under a mask text; `local` the name
-    of a value of the kernel that is there already, or None.
+    `number` gives the text of a number that comes from sizes.
     """
 
     def __init__(self, kernel: Kernel, emit: Callable[[str], None],
                  pointer: Callable[[Tensor], str], fresh: Callable[[], str],
-                 masks: dict[str, str | None]) -> None:
+                 masks: dict[str, str | None],
+                 number: Callable[[Any], str] = IN_TEXT) -> None:
         self.kernel = kernel
+        self._number = number
         self._emit = emit
         self._pointer = pointer
         self._fresh = fresh
@@ -84,12 +83,12 @@ class TileWriter:
             else:
                 inner = self.index(atom.index, wide)
                 sign = "//" if isinstance(atom, Quotient) else "%"
-                text = f"(({inner}) {sign} {_number(atom.divisor)})"
+                text = f"(({inner}) {sign} {self._number(atom.divisor)})"
             if wide:
                 text = f"{text}.to(tl.int64)" if text.isidentifier() else f"({text})"
-            parts.append(text if isinstance(c, int) and c == 1 else f"{text} * {_number(c)}")
+            parts.append(text if isinstance(c, int) and c == 1 else f"{text} * {self._number(c)}")
         if not parts or index.const != 0:
-            parts.append(_number(index.const))
+            parts.append(self._number(index.const))
         return " + ".join(parts)
 
     def place(self, tensor: Tensor, index: Index) -> str:
@@ -109,6 +108,8 @@ class TileWriter:
 
     def _written(self, e: Expr) -> str:
         if e.op == "const":
+            if e.dtype in ("i32", "i64") and (text := self._number(int(e.aux))).isidentifier():
+                return self.name(f"{text}.to({REGISTER[e.dtype]})")
             return self.name(literal(e.aux, e.dtype))
         if e.op == "load":
             return self._load(*e.aux, e)
@@ -235,12 +236,6 @@ _OTHERS: dict[str, Callable[[list[str], str], str]] = {
     "population_count": lambda a, d: f"fm.population_count({a[0]}, {d[1:]})",
     "clz": lambda a, d: f"fm.clz({a[0]}, {d[1:]})",
 }
-
-
-def _number(n: Any) -> str:
-    if not isinstance(n, int):
-        raise UnsupportedKernel("a size that is not known")
-    return str(n)
 
 
 def _least(dtype: str) -> str:

@@ -7,7 +7,7 @@ kernels that fold columns walk rows, and a second launch adds up what the progra
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
@@ -16,6 +16,7 @@ from functrans.lowering.schedule.kernel import Kernel, Member, accesses, stages_
 from functrans.lowering.triton.expressions import TileWriter, UnsupportedKernel, narrow
 from functrans.lowering.triton.folds import Fold, fold_of
 from functrans.lowering.triton.names import MEMORY, REGISTER
+from functrans.lowering.triton.numbers import Number, Numbers
 
 __all__ = ["Partial", "Written", "write_kernel"]
 
@@ -48,15 +49,20 @@ class Partial:
 
 @dataclass
 class Written:
-    """A function; `NAME` stands for its name. `operands` are its pointers in order."""
+    """A function; `NAME` stands for its name.
+
+    Its arguments are pointers to `operands` in order, and `numbers`.
+    """
 
     text: str
     operands: list[Tensor | Partial]
     grid: int
     warps: int
+    numbers: list[Number] = field(default_factory=list)
 
-    def signature(self) -> dict[str, str]:
-        return {f"p{k}": f"*{_memory(t)}" for k, t in enumerate(self.operands)}
+    @property
+    def types(self) -> list[str]:
+        return [f"*{_memory(t)}" for t in self.operands]
 
 
 def _memory(t: Tensor | Partial) -> str:
@@ -67,17 +73,23 @@ def power_of_two(n: int) -> int:
     return 1 << max(n - 1, 0).bit_length()
 
 
-def write_kernel(kernel: Kernel, schedule: Schedule) -> list[Written]:
-    """The launches of a kernel. Raises UnsupportedKernel for what Triton cannot say."""
-    return _Writer(kernel, schedule).write()
+def write_kernel(kernel: Kernel, schedule: Schedule, any_size: bool = False) -> list[Written]:
+    """The launches of a kernel. Raises UnsupportedKernel for what Triton cannot say.
+
+    With `any_size` sizes are arguments, and the text is that of all sizes of a class.
+    """
+    return _Writer(kernel, schedule, any_size).write()
 
 
 class _Writer:
-    def __init__(self, kernel: Kernel, schedule: Schedule) -> None:
+    def __init__(self, kernel: Kernel, schedule: Schedule, any_size: bool) -> None:
         d = kernel.domain
         if not all(isinstance(n, int) for n in (d.rows, d.row, d.parts, d.size)):
             raise UnsupportedKernel("a size that is not known")
-        self.kernel, self.schedule = kernel, schedule
+        self.kernel, self.schedule, self.any_size = kernel, schedule, any_size
+        self.numbers = Numbers(any_size)
+        self.n = self.numbers.text
+        self.extent = self.numbers.extent
         self.line = d.total is not None
         self.rows: int = 1 if self.line else d.rows  # type: ignore[assignment]
         self.row: int = d.total if self.line else d.row  # type: ignore[assignment]
@@ -106,13 +118,20 @@ class _Writer:
         return f"p{self.operands.index(t)}"
 
     def tile_writer(self, o: str | None, i: str | None) -> TileWriter:
-        return TileWriter(self.kernel, self.emit, self.pointer, self.fresh, {"o": o, "i": i})
+        return TileWriter(self.kernel, self.emit, self.pointer, self.fresh, {"o": o, "i": i},
+                          self.n)
+
+    def emit_program(self) -> None:
+        """Write `pid`, which is wide where tiles times programs are."""
+        wide = ".to(tl.int64)" if self.rows * self.row >= 2**31 - 2**20 else ""
+        self.emit(f"pid = tl.program_id(0){wide}")
 
     def written(self, grid: int, tile: int) -> Written:
-        arguments = ", ".join(f"p{k}" for k in range(len(self.operands)))
+        arguments = ", ".join([f"p{k}" for k in range(len(self.operands))] + self.numbers.names)
         text = f"@triton.jit\ndef NAME({arguments}):\n" + "".join(self.lines)
         warps = min(16, max(1, tile // 256))
-        return Written(text, list(self.operands), grid, min(power_of_two(warps), 16))
+        return Written(text, list(self.operands), grid, min(power_of_two(warps), 16),
+                       self.numbers.found)
 
     def escapes(self, t: Tensor) -> bool:
         return t in self.schedule.stored
@@ -134,9 +153,9 @@ class _Writer:
         """Write `o`, `i`, their masks and `inside`, the mask of the tile."""
         self.emit(f"o = {o_start} + tl.arange(0, {block_o})[:, None]")
         self.emit(f"i = {i_start} + tl.arange(0, {block_i})[None, :]")
-        o_end, i_end = ends or (str(rows), str(row))
-        o_mask = "mo" if ends or rows % block_o else None
-        i_mask = "mi" if (ends and not i_end.isdigit()) or row % block_i else None
+        o_end, i_end = ends or (self.n(rows, "rows", near=False), self.n(row, "row"))
+        o_mask = "mo" if ends or self.numbers.uneven(rows, block_o) else None
+        i_mask = "mi" if self.numbers.uneven(row, block_i) else None
         if o_mask:
             self.emit(f"mo = o < {o_end}")
         if i_mask:
@@ -147,11 +166,12 @@ class _Writer:
 
     def _blocks(self) -> tuple[int, int]:
         if self.row == 1:
-            return min(power_of_two(self.rows), TILE), 1
-        block_i = min(power_of_two(self.row), TILE)
+            return min(self.extent(self.rows, TILE), TILE), 1
+        block_i = min(self.extent(self.row, TILE if self.rows == 1 else 1), TILE)
         if self._reads_across() and self.rows >= 32 and self.row >= 32:
             return 64, 64
-        return min(power_of_two(self.rows), max(1, TILE // block_i)), block_i
+        fits = max(1, TILE // block_i)
+        return min(self.extent(self.rows, fits), fits), block_i
 
     def _reads_across(self) -> bool:
         """Whether some operand is read along the rows."""
@@ -162,9 +182,10 @@ class _Writer:
     def _elementwise(self) -> Written:
         block_o, block_i = self._blocks()
         across = -(-self.row // block_i)
-        self.emit("pid = tl.program_id(0)")
-        o_mask, i_mask = self._axes(f"(pid // {across}) * {block_o}", self.rows, block_o,
-                                    f"(pid % {across}) * {block_i}", self.row, block_i)
+        self.emit_program()
+        along = self.n(across, "across", near=False)
+        o_mask, i_mask = self._axes(f"(pid // {along}) * {block_o}", self.rows, block_o,
+                                    f"(pid % {along}) * {block_i}", self.row, block_i)
         w = self.tile_writer(o_mask, i_mask)
         for m in self.kernel.members:
             self._value(w, m)
@@ -197,24 +218,27 @@ class _Writer:
         if not isinstance(t.size, int):
             raise UnsupportedKernel("a size that is not known")
         winners = Partial(1, t.size, "i32")
-        contest = _Writer(self.kernel, self.schedule)._scattered(m, winners, is_contest=True)
-        return [_filled(winners, -1), contest, self._scattered(m, winners, is_contest=False)]
+        other = _Writer(self.kernel, self.schedule, self.any_size)
+        contest = other._scattered(m, winners, is_contest=True)
+        return [_filled(winners, -1, self.any_size), contest,
+                self._scattered(m, winners, is_contest=False)]
 
     def _scattered(self, m: Member, winners: Partial | None, is_contest: bool) -> Written:
         t = m.tensor
         assert isinstance(t, Scatter)
         block_o, block_i = self._blocks()
         across = -(-self.row // block_i)
-        self.emit("pid = tl.program_id(0)")
-        o_mask, i_mask = self._axes(f"(pid // {across}) * {block_o}", self.rows, block_o,
-                                    f"(pid % {across}) * {block_i}", self.row, block_i)
+        self.emit_program()
+        along = self.n(across, "across", near=False)
+        o_mask, i_mask = self._axes(f"(pid // {along}) * {block_o}", self.rows, block_o,
+                                    f"(pid % {along}) * {block_i}", self.row, block_i)
         w = self.tile_writer(o_mask, i_mask)
         index, condition = self.kernel.target(self.builder, m)
         wide = isinstance(t.size, int) and t.size >= 2**31
         place = w.name(f"{w.index(index, wide)} + zero")
         mask = "inside" if condition is None else w.name(
             f"tl.where({w.expression(condition)}, inside, False)")
-        number = f"o * {self.row} + i"
+        number = f"o * {self.n(self.row, 'row')} + i"
         if winners is not None and is_contest:
             self.emit(f"tl.atomic_max({self.pointer(winners)} + {place}, {number}, mask={mask}, "
                       "sem='relaxed')")
@@ -242,12 +266,12 @@ class _Writer:
             if columns:
                 raise UnsupportedKernel("rows too long to fold columns beside them")
             return [self._long_rows()]
-        block_i = power_of_two(self.row)
-        tile = WALKED_TILE if columns else ROW_TILE
-        block_o = min(power_of_two(self.per_part), max(1, tile // block_i))
+        block_i = self.extent(self.row)
+        fits = max(1, (self._walked_tile() if columns else ROW_TILE) // block_i)
+        block_o = min(self.extent(self.per_part, fits), fits)
         tiles = -(-self.per_part // block_o)
         if not columns:
-            self.emit("pid = tl.program_id(0)")
+            self.emit_program()
             masks = self._axes(f"pid * {block_o}", self.rows, block_o, "0", self.row, block_i)
             w = self.tile_writer(*masks)
             for m in self.kernel.members:
@@ -255,15 +279,18 @@ class _Writer:
             return [self.written(-(-self.rows // block_o), block_o * block_i)]
         programs = min(tiles, max(1, WALKERS // self.parts))
         folds = self._column_folds()
-        self.emit("pid = tl.program_id(0)")
-        self.emit(f"part = pid // {programs}")
-        self.emit(f"split = pid % {programs}")
+        self.emit_program()
+        share = self.n(programs, "programs", near=False)
+        per_part = self.n(self.per_part, "per_part", near=False)
+        self.emit("column = 0")
+        self.emit(f"part = pid // {share}")
+        self.emit(f"split = pid % {share}")
         accumulators = self._accumulators(folds, block_o, block_i)
-        self.emit(f"for t in range(split, {tiles}, {programs}):")
+        self.emit(f"for t in range(split, {self.n(tiles, 'tiles', near=False)}, {share}):")
         self.indent += "    "
-        start = f"part * {self.per_part} + t * {block_o}"
+        start = f"part * {per_part} + t * {block_o}"
         masks = self._axes(start, self.rows, block_o, "0", self.row, block_i,
-                           (f"(part + 1) * {self.per_part}", str(self.row)))
+                           (f"(part + 1) * {per_part}", self.n(self.row, "row")))
         w = self.tile_writer(*masks)
         for m in self.kernel.members:
             if m.role in ("fold_column", "fold_all"):
@@ -272,6 +299,13 @@ class _Writer:
                 self._in_row(w, m)
         self.indent = "    "
         return self._finished(folds, accumulators, programs, 1, block_o * block_i, block_i)
+
+    def _walked_tile(self) -> int:
+        """A smaller tile where there are too few rows for all programs."""
+        tile = WALKED_TILE
+        while tile > TILE and self.rows * self.row < WALKERS * tile:
+            tile //= 2
+        return tile
 
     def _in_row(self, w: TileWriter, m: Member) -> None:
         """A member at rows that are in registers whole."""
@@ -301,7 +335,7 @@ class _Writer:
     def _long_rows(self) -> Written:
         """Rows in chunks, once for each stage; what a later stage reads is computed again."""
         block_o, block_i = 1, 4096
-        self.emit("pid = tl.program_id(0)")
+        self.emit_program()
         results: dict[Tensor, str] = {}
         stored: set[Tensor] = set()
         for stage in range(max(self.stages.values()) + 1):
@@ -315,7 +349,7 @@ class _Writer:
                     name = self.fresh()
                     self.emit(f"{name} = {text}")
                     accumulators[t].append(name)
-            self.emit(f"for t in range(0, {self.row}, {block_i}):")
+            self.emit(f"for t in range(0, {self.n(self.row, 'row')}, {block_i}):")
             self.indent = "        "
             masks = self._axes("pid", self.rows, block_o, "t", self.row, block_i)
             w = _Again(self, masks, results)
@@ -351,34 +385,38 @@ class _Writer:
     def _columns(self, keeps: bool) -> list[Written]:
         """Reductions over the rows of each part, and of whole parts."""
         folds = self._column_folds()
+        per_part = self.n(self.per_part, "per_part", near=False)
         if keeps:
             block_i = self._columns_of_a_program()
-            block_o = min(power_of_two(self.per_part), max(1, ROW_TILE // block_i))
+            fits = max(1, ROW_TILE // block_i)
+            block_o = min(self.extent(self.per_part, fits), fits)
             across = -(-self.row // block_i)
             tiles = -(-self.per_part // block_o)
             programs = min(tiles, max(1, 4 * PROGRAMS // (across * self.parts)),
                            max(1, self.per_part * block_i // SHARE))
-            rounds = f"for t in range(split, {tiles}, {programs}):"
-            o_start, i_start = f"part * {self.per_part} + t * {block_o}", f"column * {block_i}"
+            o_start, i_start = f"part * {per_part} + t * {block_o}", f"column * {block_i}"
         else:
-            block_i = min(power_of_two(self.row), ROW_TILE)
-            block_o = min(power_of_two(self.per_part), max(1, ROW_TILE // block_i))
+            block_i = min(self.extent(self.row), ROW_TILE)
+            fits = max(1, ROW_TILE // block_i)
+            block_o = min(self.extent(self.per_part, fits), fits)
             along = -(-self.row // block_i)
             tiles = -(-self.per_part // block_o) * along
             across, programs = 1, min(tiles, max(1, 4 * PROGRAMS // self.parts),
                                       max(1, self.per_part * self.row // SHARE))
-            rounds = f"for t in range(split, {tiles}, {programs}):"
-            o_start = f"part * {self.per_part} + (t // {along}) * {block_o}"
-            i_start = f"(t % {along}) * {block_i}"
-        self.emit("pid = tl.program_id(0)")
-        self.emit(f"column = pid % {across}")
-        self.emit(f"split = pid // {across} % {programs}")
-        self.emit(f"part = pid // {across * programs}")
+            around = self.n(along, "along", near=False)
+            o_start = f"part * {per_part} + (t // {around}) * {block_o}"
+            i_start = f"(t % {around}) * {block_i}"
+        self.emit_program()
+        sides, share, both = [self.n(value, name, near=False) for value, name in (
+            (across, "across"), (programs, "programs"), (across * programs, "both"))]
+        self.emit(f"column = pid % {sides}")
+        self.emit(f"split = pid // {sides} % {share}")
+        self.emit(f"part = pid // {both}")
         accumulators = self._accumulators(folds, block_o, block_i)
-        self.emit(rounds)
+        self.emit(f"for t in range(split, {self.n(tiles, 'tiles', near=False)}, {share}):")
         self.indent = "        "
         masks = self._axes(o_start, self.rows, block_o, i_start, self.row, block_i,
-                           (f"(part + 1) * {self.per_part}", str(self.row)))
+                           (f"(part + 1) * {per_part}", self.n(self.row, "row")))
         w = self.tile_writer(*masks)
         for m in self.kernel.members:
             if m.role in ("fold_column", "fold_all"):
@@ -390,11 +428,11 @@ class _Writer:
 
     def _columns_of_a_program(self) -> int:
         """As many as are read at once, fewer where that fills the GPU in one launch."""
-        width = min(power_of_two(self.row), COLUMN_TILE)
+        width = min(self.extent(self.row), COLUMN_TILE)
         if self.per_part * NARROWEST <= SHARE:
             while (width > NARROWEST and width * self.per_part > ROW_TILE
                    and self.parts * self.row < PROGRAMS * width):
-                width //= 2
+                width //= 4 if self.any_size else 2
         return width
 
     def _column_folds(self) -> dict[Tensor, Fold]:
@@ -418,8 +456,9 @@ class _Writer:
         fold = fold_of(t)
         values = [w.name(fold.masked(w.expression(self.elements[t]), "inside"))]
         if fold.is_place:
-            q = f"(o - part * {self.per_part})" if self.parts > 1 else "o"
-            place = q if m.role == "fold_column" else f"({q} * {self.row} + i)"
+            per_part = self.n(self.per_part, "per_part", near=False)
+            q = f"(o - part * {per_part})" if self.parts > 1 else "o"
+            place = q if m.role == "fold_column" else f"({q} * {self.n(self.row, 'row')} + i)"
             values.append(w.name(f"tl.where(inside, {place}, {2**31 - 1})"))
         self.emit(f"{', '.join(names)} = {fold.combined(names, values)}")
 
@@ -427,8 +466,7 @@ class _Writer:
                   programs: int, across: int, tile: int, block_i: int) -> list[Written]:
         """Fold the accumulators of each program, and those of all programs in a second launch."""
         grid = self.parts * programs * across
-        column = f"column * {block_i}" if across > 1 else "0"
-        self.emit(f"c = {column} + tl.arange(0, {block_i})[None, :]")
+        self.emit(f"c = column * {block_i} + tl.arange(0, {block_i})[None, :]")
         launches: list[Written] = []
         for m in self.kernel.members:
             if m.tensor not in folds:
@@ -443,18 +481,20 @@ class _Writer:
                 self.emit(f"{', '.join(names)} = {fold.folded(inner, 1)}")
             size = self.parts if whole else self.parts * self.row
             count = programs * across if whole else programs
-            place = "part" if whole else f"part * {self.row} + c"
+            place = "part" if whole else f"part * {self.n(self.row, 'row')} + c"
             if count == 1:
                 value = self.tile_writer(None, None).stored(self._named(fold.result(names)), t)
                 self._store_fold(t, place, value, whole)
                 continue
-            split = f"split * {across} + column" if whole and across > 1 else "split"
+            sides = self.n(across, "across", near=False)
+            split = f"split * {sides} + column" if whole and across > 1 else "split"
             partials = [Partial(count, size, "i32" if fold.dtype == "bool" else fold.dtype)]
             if fold.is_place:
                 partials.append(Partial(count, size, "i32"))
             for p, name in zip(partials, names, strict=True):
-                self._store_fold(p, f"({split}) * {size} + {place}", name, whole)
-            launches.append(_second(t, fold, partials))
+                step = self.n(size, "size of all" if whole else "size")
+                self._store_fold(p, f"({split}) * {step} + {place}", name, whole)
+            launches.append(_second(t, fold, partials, self.any_size))
         return [self.written(grid, tile), *launches]
 
     def _named(self, text: str) -> str:
@@ -467,7 +507,8 @@ class _Writer:
             one = "tl.full((1, 1), 0, tl.int32)"
             self.emit(f"tl.store({self.pointer(t)} + {place} + {one}, {value})")
         else:
-            self.emit(f"tl.store({self.pointer(t)} + {place}, {value}, mask=c < {self.row})")
+            row = self.n(self.row, "row")
+            self.emit(f"tl.store({self.pointer(t)} + {place}, {value}, mask=c < {row})")
 
 
 class _Again(TileWriter):
@@ -476,7 +517,7 @@ class _Again(TileWriter):
     def __init__(self, owner: _Writer, masks: tuple[str | None, str | None],
                  results: dict[Tensor, str]) -> None:
         super().__init__(owner.kernel, owner.emit, owner.pointer, owner.fresh,
-                         {"o": masks[0], "i": masks[1]})
+                         {"o": masks[0], "i": masks[1]}, owner.n)
         self._owner = owner
         self.locals.update(results)
 
@@ -486,20 +527,25 @@ class _Again(TileWriter):
         return super().expression(e)
 
 
-def _filled(t: Partial, value: int) -> Written:
+def _filled(t: Partial, value: int, any_size: bool) -> Written:
     """The launch that fills memory with a number."""
-    size = t.count * t.size
-    text = (f"@triton.jit\ndef NAME(p0):\n"
+    size, numbers = t.count * t.size, Numbers(any_size)
+    end = numbers.text(size, "size")
+    text = (f"@triton.jit\ndef NAME({', '.join(['p0', *numbers.names])}):\n"
             f"    i = tl.program_id(0) * {TILE} + tl.arange(0, {TILE})\n"
-            f"    tl.store(p0 + i, {value}, mask=i < {size})\n")
-    return Written(text, [t], -(-size // TILE), 4)
+            f"    tl.store(p0 + i, {value}, mask=i < {end})\n")
+    return Written(text, [t], -(-size // TILE), 4, numbers.found)
 
 
-def _second(t: Tensor, fold: Fold, partials: list[Partial]) -> Written:
+def _second(t: Tensor, fold: Fold, partials: list[Partial], any_size: bool) -> Written:
     """The launch that folds what the programs of the first found."""
-    count, size = partials[0].count, partials[0].size
-    block = min(power_of_two(size), 128)
-    depth = min(power_of_two(count), max(1, 2048 // block))
+    numbers = Numbers(any_size)
+    columns = partials[0].size
+    block = min(numbers.extent(columns), 128)
+    fits = max(1, 2048 // block)
+    depth = min(numbers.extent(partials[0].count, fits), fits)
+    count, size = (numbers.text(partials[0].count, "count", near=False),
+                   numbers.text(columns, "size"))
     lines = ["pid = tl.program_id(0)",
              f"c = pid * {block} + tl.arange(0, {block})[None, :]"]
     names = []
@@ -523,7 +569,7 @@ def _second(t: Tensor, fold: Fold, partials: list[Partial]) -> Written:
     elif t.dtype in ("f16", "bf16"):
         value = narrow(f"({value})", t.dtype)
     lines.append(f"tl.store(p0 + c, {value}, mask=c < {size})")
-    arguments = ", ".join(f"p{k}" for k in range(len(partials) + 1))
+    arguments = ", ".join([f"p{k}" for k in range(len(partials) + 1)] + numbers.names)
     text = f"@triton.jit\ndef NAME({arguments}):\n" + "".join(f"    {x}\n" for x in lines)
-    return Written(text, [t, *partials], -(-size // block), 4)
+    return Written(text, [t, *partials], -(-columns // block), 4, numbers.found)
 

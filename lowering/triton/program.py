@@ -31,6 +31,7 @@ from functrans.lowering.triton.kernel import Partial, Written, write_kernel
 from functrans.lowering.triton.rows import AlongRows
 from functrans.lowering.triton.sorting import SORTING
 from functrans.lowering.triton.source import Module
+from functrans.lowering.triton.numbers import arguments_of
 from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Program, Step
 from functrans.lowering.triton.templates.kernel import Kernel as Template
 
@@ -47,9 +48,13 @@ RULES = {**CALL_RULES, "scan": scan_rule, **SORTING,
          **dict.fromkeys(OPS, cumulative_rule)}
 
 
-def write_program(jaxpr: Jaxpr) -> Program:
-    """The program of a simplified jaxpr. Raises UnsupportedKernel for what it cannot do."""
-    shared = _Shared()
+def write_program(jaxpr: Jaxpr, any_size: bool = False) -> Program:
+    """The program of a simplified jaxpr. Raises UnsupportedKernel for what it cannot do.
+
+    With `any_size` the sizes are arguments of its kernels, which programs of the same operations
+    on other sizes share.
+    """
+    shared = _Shared(any_size)
     body = _written(jaxpr, shared)
     return Program([shared.module.text(), *shared.templates], body.steps,
                    [v.aval for v in jaxpr.invars], [v.aval for v in jaxpr.outvars],
@@ -63,6 +68,7 @@ class _Shared:
     module: Module = field(default_factory=Module)
     templates: list[str] = field(default_factory=list)
     constants: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    any_size: bool
 
 
 def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
@@ -109,7 +115,8 @@ class _ProgramWriter:
             self.shared.constants.append(value)
         for k, t in enumerate(graph.outputs):
             self.where.setdefault(t, Pointer("output", k))
-        written = [write_kernel(s, self.schedule) if isinstance(s, Kernel) else s
+        any_size = self.shared.any_size
+        written = [write_kernel(s, self.schedule, any_size) if isinstance(s, Kernel) else s
                    for s in self.schedule.steps]
         for step in self.schedule.steps:
             if isinstance(step, Repeated):
@@ -144,10 +151,10 @@ class _ProgramWriter:
         return _written(jaxpr, self.shared, inputs, outputs)
 
     def _launch(self, w: Written) -> Launch:
-        types = tuple(w.signature().values())
+        values, types, divisible = zip(*arguments_of(w.numbers)) if w.numbers else ((), (), ())
         return Launch(0, self.shared.module.name(w.text), (w.grid, 1, 1),
-                      tuple([self.where[t] for t in w.operands]), types,
-                      tuple([t not in self.loose for t in w.operands]), w.warps)
+                      (*[self.where[t] for t in w.operands], *values), (*w.types, *types),
+                      (*[t not in self.loose for t in w.operands], *divisible), w.warps)
 
     def _call(self, call: Call) -> list[Step]:
         if call in self.calls:

@@ -1,0 +1,78 @@
+"""Kernels whose sizes are arguments: right at every size, and the same text at many."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans.core.evaluate import interpret
+from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.triton.interpret import InterpretedProgram
+from functrans.lowering.triton.program import write_program
+from functrans.lowering.triton.spec import Launch
+from tests.laws.primitives import Case, all_cases
+from tests.laws.test_primitive_laws import assert_same
+from tests.triton.test_programs import PROGRAMS
+
+RNG = np.random.default_rng(0)
+
+
+def any_size(fun, *args):
+    """The program of a function for all sizes, after a comparison of its results at these."""
+    closed = ft.make_jaxpr(fun)(*args)
+    jaxpr = simplify(closed.jaxpr.hoist_consts())
+    program = write_program(jaxpr, any_size=True)
+    arrays = [*map(np.asarray, closed.consts), *map(np.asarray, ft.tree.leaves(args))]
+    for a, e in zip(InterpretedProgram(program)(arrays), interpret(jaxpr, arrays), strict=True):
+        assert (a.shape, a.dtype) == (e.shape, e.dtype)
+        assert_same([a], [e], 2e-2 if a.dtype.name == "bfloat16" else 2e-4)
+    return program
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=str)
+def test_every_primitive(case: Case):
+    any_size(case.outs, *case.args)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name):
+    fun, args, _ = PROGRAMS[name]
+    any_size(fun, *args)
+
+
+MANY = {
+    "elementwise": (lambda x, y: fnp.sin(x) * y, [((n, m), (n, m)) for n, m in (
+        (3, 5), (50, 130), (1, 9000), (7, 7))]),
+    "beside a row": (lambda x, y: x + y, [((n, m), (m,)) for n, m in (
+        (3, 70), (1000, 90), (70, 200))]),
+    "sums of rows": (lambda x: x.sum(1), [((n, m),) for n, m in ((3, 70), (1000, 90), (70, 200))]),
+    "sums of columns": (lambda x: x.sum(0), [((n, m),) for n, m in ((12, 70), (15, 90), (9, 200))]),
+    "softmax": (ft.nn.softmax, [((n, m),) for n, m in ((3, 300), (40, 1000), (2, 513))]),
+    "transpose": (lambda x: x.T + 1, [((n, m),) for n, m in ((40, 70), (100, 33))]),
+    "some rows": (lambda x, i: x[i], [((n, m), (k,)) for n, m, k in (
+        (9, 70, 3), (30, 90, 20), (5, 200, 100))]),
+    "from an index on": (lambda x: x[2:-1, 3:], [((n, m),) for n, m in ((9, 80), (30, 100))]),
+    "product": (lambda x, y: x @ y, [((n, k), (k, m)) for n, k, m in ((60, 70, 50), (40, 90, 33))]),
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_sizes_of_one_class_have_one_text(name):
+    fun, sizes = MANY[name]
+    texts = set()
+    for shapes in sizes:
+        args = [RNG.normal(size=s).astype("f") for s in shapes]
+        if name == "some rows":
+            args[1] = RNG.integers(0, shapes[0][0], shapes[1]).astype("i4")
+        texts.add(tuple(any_size(fun, *args).sources))
+    assert len(texts) == 1
+
+
+def test_loads_are_wide_where_sizes_are_multiples_of_sixteen():
+    def divisible(*shape):
+        program = any_size(lambda x, y: x + y, np.ones(shape, "f"), np.ones(shape[1:], "f"))
+        (launch,) = [s for s in program.steps if isinstance(s, Launch)]
+        return [d for d, t in zip(launch.divisible, launch.types, strict=True) if t[0] != "*"]
+
+    assert any(divisible(37, 64))  # the number of rows does not matter
+    assert not any(divisible(64, 37))
