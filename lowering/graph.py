@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,9 @@ RULES: Mapping[str, elementwise.Rule] = {
     **elementwise.RULES, **movement.RULES, **reduce.RULES, **indexing.RULES,
     **window.RULES, **bits.RULES}
 
+OF_ANY_DTYPE = frozenset({*linalg.RULES, "real", "imag", "complex", "library"})
+"""Primitives whose rules look at the dtypes themselves."""
+
 
 @dataclass
 class Graph:
@@ -64,9 +67,13 @@ def stored(aval: ShapedArray, source: Any = None) -> Stored:
     return Stored(aval.shape, memory_dtype(aval.dtype), (), source)
 
 
+Memory = Callable[[ShapedArray, Any], Stored]
+"""What a value of a type is in memory; the second argument is the user's line."""
+
+
 def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
              rules: Mapping[str, calls.CallRule] = CALLS,
-             hosted: frozenset[str] = frozenset()) -> Graph:
+             hosted: frozenset[str] = frozenset(), memory: Memory = stored) -> Graph:
     """The tensors and calls of a jaxpr without constants.
 
     `rules` are of the primitives that are calls; those without any rule go to the host, and those
@@ -74,27 +81,28 @@ def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
     """
     assert not jaxpr.constvars
     if inputs is None:
-        inputs = [stored(v.aval) for v in jaxpr.invars]
+        inputs = [memory(v.aval, None) for v in jaxpr.invars]
     graph = Graph(list(inputs))
     env: dict[Var, Tensor] = dict(zip(jaxpr.invars, graph.inputs, strict=True))
 
     def read(atom: Atom) -> Tensor:
-        return _literal(graph, atom) if isinstance(atom, Literal) else env[atom]
+        return _literal(graph, atom, memory) if isinstance(atom, Literal) else env[atom]
 
     for eqn in jaxpr.eqns:
         if eqn.primitive.name == "constant":
             value = np.asarray(eqn.params["value"].value)
-            outs: Sequence[Tensor] = [stored(eqn.outvars[0].aval)]
+            outs: Sequence[Tensor] = [memory(eqn.outvars[0].aval, None)]
             graph.constants.append((outs[0], value))  # type: ignore[arg-type]
         else:
-            outs = _lowered(graph, eqn, [read(a) for a in eqn.invars], rules, hosted)
+            outs = _lowered(graph, eqn, [read(a) for a in eqn.invars], rules, hosted, memory)
         env.update(zip(eqn.outvars, outs, strict=True))
     graph.outputs = [read(a) for a in jaxpr.outvars]
     return graph
 
 
 def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
-             rules: Mapping[str, calls.CallRule], hosted: frozenset[str]) -> Sequence[Tensor]:
+             rules: Mapping[str, calls.CallRule], hosted: frozenset[str],
+             memory: Memory) -> Sequence[Tensor]:
     name = eqn.primitive.name
     known = all(dtype_name(a.aval.dtype) for a in (*eqn.invars, *eqn.outvars))
     if known and name in RULES and name not in hosted:
@@ -103,13 +111,12 @@ def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
             for out in outs:
                 graph.add(out)
             return outs
-    # rules of linear algebra look at the dtypes themselves
-    call = rules[name](eqn, operands) if name in rules and (known or name in linalg.RULES) else None
+    call = rules[name](eqn, operands) if name in rules and (known or name in OF_ANY_DTYPE) else None
     if isinstance(call, Tensor):
         graph.add(call)
         return [call]
     if call is None:
-        call = HostCall(eqn, operands, [stored(v.aval, eqn.source) for v in eqn.outvars])
+        call = HostCall(eqn, operands, [memory(v.aval, eqn.source) for v in eqn.outvars])
     outs: Sequence[Tensor] = ()
     if isinstance(call, tuple):
         call, outs = call
@@ -121,11 +128,11 @@ def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
     return outs or call.results
 
 
-def _literal(graph: Graph, atom: Literal) -> Tensor:
+def _literal(graph: Graph, atom: Literal, memory: Memory) -> Tensor:
     dtype = memory_dtype(atom.aval.dtype)
     value = np.asarray(atom.value).astype(atom.aval.dtype)
     if dtype.startswith("raw"):
-        constant = stored(atom.aval)
+        constant = memory(atom.aval, None)
         graph.constants.append((constant, value))
         return constant
     compute = compute_dtype(dtype)

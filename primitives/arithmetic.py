@@ -272,8 +272,11 @@ class Complex(Elementwise):
     arity = 2
 
     def evaluate(self, x: Any, y: Any) -> Any:
-        dtype = dtypes.complex_dtype(np.result_type(x, y))
-        return np.asarray(x).astype(dtype) + dtype.type(1j) * np.asarray(y).astype(dtype)
+        # not x + 1j * y, in which an infinite y makes the real part NaN
+        out = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)),
+                       dtypes.complex_dtype(np.result_type(x, y)))
+        out.real, out.imag = x, y
+        return out
 
     def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         return dtypes.complex_dtype(dtype)

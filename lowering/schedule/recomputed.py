@@ -43,7 +43,8 @@ class _Recomputing:
             readers = [j for j, s in enumerate(self.steps) if t in self._loads(s)]
             if readers and all(j > k and isinstance(self.steps[j], Kernel) for j in readers):
                 self._try(t, k, readers, products)
-        return replace(self.schedule, steps=self.steps, stored=self.stored)
+        steps = [s for s in self.steps if not isinstance(s, Kernel) or s.members]
+        return replace(self.schedule, steps=steps, stored=self.stored)
 
     def _candidates(self) -> Iterator[tuple[Map, int]]:
         """Stored values of kernels, the last first, and the kernels."""

@@ -13,6 +13,7 @@ from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call, HostCall
 from functrans.lowering.loops.tensor import Scatter, Tensor
 from functrans.lowering.memory import Block, plan_arena
+from functrans.lowering.passes.complex_parts import in_parts
 from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
 from functrans.lowering.schedule.kernel import Kernel
@@ -24,6 +25,8 @@ from functrans.lowering.triton.attention_places import NoPlace, place_attention
 from functrans.lowering.triton.calls import RULES as CALL_RULES
 from functrans.lowering.triton.calls import Launches, launches_of
 from functrans.lowering.triton.choices import without_choices
+from functrans.lowering.triton.complex_memory import RULES as COMPLEX_RULES
+from functrans.lowering.triton.complex_memory import memory
 from functrans.lowering.triton.cumulative import OPS, cumulative_rule
 from functrans.lowering.triton.expressions import UnsupportedKernel
 from functrans.lowering.triton.iterations import Body, Loop, Repeated, after, loop_of, scan_rule
@@ -44,7 +47,7 @@ HOSTED = frozenset({"scatter_max", "scatter_min", "scatter_mul"})
 
 
 ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
-RULES = {**CALL_RULES, "scan": scan_rule, **SORTING,
+RULES = {**CALL_RULES, **COMPLEX_RULES, "scan": scan_rule, **SORTING,
          **dict.fromkeys(OPS, cumulative_rule)}
 
 
@@ -55,7 +58,7 @@ def write_program(jaxpr: Jaxpr, any_size: bool = False) -> Program:
     on other sizes share.
     """
     shared = _Shared(any_size)
-    body = _written(jaxpr, shared)
+    body = _written(in_parts(jaxpr), shared)
     return Program([shared.module.text(), *shared.templates], body.steps,
                    [v.aval for v in jaxpr.invars], [v.aval for v in jaxpr.outvars],
                    shared.constants, body.arena_bytes, body.notes)
@@ -75,7 +78,7 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
              loose_outputs: Iterable[int] = ()) -> Body:
     """The steps of a jaxpr. Some inputs and outputs are at places of no alignment."""
     jaxpr = without_choices(jaxpr)
-    traced = graph_of(jaxpr, rules=RULES, hosted=HOSTED)
+    traced = graph_of(jaxpr, rules=RULES, hosted=HOSTED, memory=memory)
     try:
         graph = with_attention(traced, placed=False)
         schedule = place_attention(_planned(graph), graph.outputs)

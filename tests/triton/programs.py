@@ -29,6 +29,7 @@ def check(fun, *args, tolerance=2e-4):
     for a, e in zip(InterpretedProgram(program)(arrays), expected, strict=True):
         assert (a.shape, a.dtype) == (e.shape, e.dtype)
         limit = {"bfloat16": 3e-2, "float16": 4e-3}.get(a.dtype.name, tolerance)
-        scale = max(1.0, float(np.abs(np.asarray(e, "f8")).max(initial=0)))
-        np.testing.assert_allclose(a.astype("f8"), e.astype("f8"), limit, limit * scale)
+        wide = "c16" if a.dtype.kind == "c" else "f8"
+        scale = max(1.0, float(np.abs(np.asarray(e, wide)).max(initial=0)))
+        np.testing.assert_allclose(a.astype(wide), e.astype(wide), limit, limit * scale)
     return program

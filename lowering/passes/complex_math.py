@@ -1,0 +1,243 @@
+"""Functions of complex numbers that are given as pairs of real numbers.
+
+Formulas are those of W. Kahan, Branch cuts for complex elementary functions (1987), and of NumPy:
+they keep the signs of zeros on branch cuts and do not overflow where the result does not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from functrans.core.avals import get_aval
+from functrans.primitives import arithmetic as a
+from functrans.primitives import compare as c
+from functrans.primitives import transcendental as t
+from functrans.primitives.compare import where
+from functrans.primitives.convert import bitcast_convert_type
+
+__all__ = ["Pair", "absolute", "divided", "equal", "finite", "power", "product", "signum",
+           "times_i"]
+
+BIG_TANH = 20.0
+"""From where on tanh is 1 and its derivative not seen, in float64 too."""
+
+
+class Pair(NamedTuple):
+    """The real and the imaginary part of a complex number."""
+
+    re: Any
+    im: Any
+
+
+def times_i(z: Pair) -> Pair:
+    return Pair(a.neg(z.im), z.re)
+
+
+def _over_i(z: Pair) -> Pair:
+    return Pair(z.im, a.neg(z.re))
+
+
+def product(x: Pair, y: Pair) -> Pair:
+    return Pair(a.sub(a.mul(x.re, y.re), a.mul(x.im, y.im)),
+                a.add(a.mul(x.re, y.im), a.mul(x.im, y.re)))
+
+
+def divided(x: Pair, y: Pair) -> Pair:
+    """Scaled by the larger part of y: R. Smith, Algorithm 116 (1962)."""
+    real_is_larger = c.ge(a.abs(y.re), a.abs(y.im))
+    large, small = where(real_is_larger, y.re, y.im), where(real_is_larger, y.im, y.re)
+    zero = c.eq(large, 0.0)
+    ratio = a.div(small, where(zero, 1.0, large))
+    scale = a.div(1.0, a.add(large, a.mul(small, ratio)))
+    re = where(real_is_larger, a.add(x.re, a.mul(x.im, ratio)), a.add(a.mul(x.re, ratio), x.im))
+    im = where(real_is_larger, a.sub(x.im, a.mul(x.re, ratio)), a.sub(a.mul(x.im, ratio), x.re))
+    size = a.abs(large)
+    return Pair(where(zero, a.div(x.re, size), a.mul(re, scale)),
+                where(zero, a.div(x.im, size), a.mul(im, scale)))
+
+
+def absolute(z: Pair) -> Any:
+    x, y = a.abs(z.re), a.abs(z.im)
+    large, small = a.max(x, y), a.min(x, y)
+    ratio = a.div(small, where(c.eq(large, 0.0), 1.0, large))
+    size = a.mul(large, t.sqrt(a.add(a.mul(ratio, ratio), 1.0)))
+    infinite = c.bitwise_or(c.eq(x, math.inf), c.eq(y, math.inf))
+    return where(infinite, math.inf, size)
+
+
+def signum(z: Pair) -> Pair:
+    size = absolute(z)
+    zero = c.eq(size, 0.0)
+    size = where(zero, 1.0, size)
+    return Pair(a.div(z.re, size), a.div(z.im, size))
+
+
+def equal(x: Pair, y: Pair) -> Any:
+    return c.bitwise_and(c.eq(x.re, y.re), c.eq(x.im, y.im))
+
+
+def finite(z: Pair) -> Any:
+    return c.bitwise_and(c.is_finite(z.re), c.is_finite(z.im))
+
+
+def _copysign(x: Any, sign: Any) -> Any:
+    dtype = get_aval(sign).dtype
+    bits = bitcast_convert_type(sign, np.dtype(f"int{8 * dtype.itemsize}"))
+    size = a.abs(x)
+    return where(c.lt(bits, 0), a.neg(size), size)
+
+
+def exp(z: Pair) -> Pair:
+    size = t.exp(z.re)
+    return Pair(where(c.eq(z.im, 0.0), size, a.mul(size, t.cos(z.im))),
+                where(c.eq(z.im, 0.0), z.im, a.mul(size, t.sin(z.im))))
+
+
+def exp2(z: Pair) -> Pair:
+    return exp(Pair(a.mul(z.re, math.log(2)), a.mul(z.im, math.log(2))))
+
+
+def expm1(z: Pair) -> Pair:
+    half = t.sin(a.mul(z.im, 0.5))
+    re = a.sub(a.mul(t.expm1(z.re), t.cos(z.im)), a.mul(2.0, a.mul(half, half)))
+    return Pair(re, a.mul(t.exp(z.re), t.sin(z.im)))
+
+
+def log(z: Pair) -> Pair:
+    x, y = a.abs(z.re), a.abs(z.im)
+    large, small = a.max(x, y), a.min(x, y)
+    size = absolute(z)
+    # near the unit circle |z| has lost what its logarithm is
+    near = c.bitwise_and(c.gt(size, 0.5), c.lt(size, 2.0))
+    excess = a.add(a.mul(a.sub(large, 1.0), a.add(large, 1.0)), a.mul(small, small))
+    re = where(near, a.mul(0.5, t.log1p(where(near, excess, 0.0))), t.log(size))
+    return Pair(re, t.atan2(z.im, z.re))
+
+
+def log1p(z: Pair) -> Pair:
+    direct = log(Pair(a.add(z.re, 1.0), z.im))
+    small = c.lt(absolute(z), 0.5)
+    square = a.add(a.mul(z.re, a.add(z.re, 2.0)), a.mul(z.im, z.im))
+    return Pair(where(small, a.mul(0.5, t.log1p(where(small, square, 0.0))), direct.re), direct.im)
+
+
+def sqrt(z: Pair) -> Pair:
+    root = t.sqrt(a.mul(0.5, a.add(absolute(z), a.abs(z.re))))
+    other = a.div(a.abs(z.im), a.mul(2.0, where(c.eq(root, 0.0), 1.0, root)))
+    right = c.ge(z.re, 0.0)
+    return Pair(where(right, root, other), _copysign(where(right, other, root), z.im))
+
+
+def rsqrt(z: Pair) -> Pair:
+    return reciprocal(sqrt(z))
+
+
+def reciprocal(z: Pair) -> Pair:
+    one = a.add(a.mul(z.re, 0.0), 1.0)
+    return divided(Pair(one, a.sub(one, one)), z)
+
+
+def sin(z: Pair) -> Pair:
+    return Pair(a.mul(t.sin(z.re), t.cosh(z.im)), a.mul(t.cos(z.re), t.sinh(z.im)))
+
+
+def cos(z: Pair) -> Pair:
+    return Pair(a.mul(t.cos(z.re), t.cosh(z.im)), a.neg(a.mul(t.sin(z.re), t.sinh(z.im))))
+
+
+def sinh(z: Pair) -> Pair:
+    return Pair(a.mul(t.sinh(z.re), t.cos(z.im)), a.mul(t.cosh(z.re), t.sin(z.im)))
+
+
+def cosh(z: Pair) -> Pair:
+    return Pair(a.mul(t.cosh(z.re), t.cos(z.im)), a.mul(t.sinh(z.re), t.sin(z.im)))
+
+
+def tanh(z: Pair) -> Pair:
+    far = c.gt(a.abs(z.re), BIG_TANH)
+    x = where(far, 1.0, z.re)
+    tangent, s = t.tan(z.im), t.sinh(x)
+    beta, rho = a.add(a.mul(tangent, tangent), 1.0), t.sqrt(a.add(a.mul(s, s), 1.0))
+    below = a.add(a.mul(a.mul(beta, s), s), 1.0)
+    tail = a.mul(a.mul(a.mul(4.0, t.sin(z.im)), t.cos(z.im)), t.exp(a.mul(-2.0, a.abs(z.re))))
+    return Pair(where(far, a.sign(z.re), a.div(a.mul(a.mul(beta, rho), s), below)),
+                where(far, tail, a.div(tangent, below)))
+
+
+def tan(z: Pair) -> Pair:
+    return _over_i(tanh(times_i(z)))
+
+
+def _one_minus(z: Pair) -> Pair:
+    return Pair(a.sub(1.0, z.re), a.neg(z.im))
+
+
+def _one_plus(z: Pair) -> Pair:
+    return Pair(a.add(1.0, z.re), z.im)
+
+
+def asin(z: Pair) -> Pair:
+    low, high = sqrt(_one_minus(z)), sqrt(_one_plus(z))
+    return Pair(t.atan2(z.re, product(low, high).re),
+                t.asinh(product(Pair(low.re, a.neg(low.im)), high).im))
+
+
+def acos(z: Pair) -> Pair:
+    low, high = sqrt(_one_minus(z)), sqrt(_one_plus(z))
+    return Pair(a.mul(2.0, t.atan2(low.re, high.re)),
+                t.asinh(product(Pair(high.re, a.neg(high.im)), low).im))
+
+
+def acosh(z: Pair) -> Pair:
+    low, high = sqrt(Pair(a.sub(z.re, 1.0), z.im)), sqrt(_one_plus(z))
+    return Pair(t.asinh(product(Pair(low.re, a.neg(low.im)), high).re),
+                a.mul(2.0, t.atan2(low.im, high.re)))
+
+
+def asinh(z: Pair) -> Pair:
+    return _over_i(asin(times_i(z)))
+
+
+def atanh(z: Pair) -> Pair:
+    square, below = a.mul(z.im, z.im), a.sub(1.0, z.re)
+    re = a.mul(0.25, t.log1p(a.div(a.mul(4.0, z.re), a.add(a.mul(below, below), square))))
+    im = a.mul(0.5, t.atan2(a.mul(2.0, z.im), a.sub(a.mul(below, a.add(1.0, z.re)), square)))
+    return Pair(re, im)
+
+
+def atan(z: Pair) -> Pair:
+    return _over_i(atanh(times_i(z)))
+
+
+def logistic(z: Pair) -> Pair:
+    e = exp(Pair(a.neg(z.re), a.neg(z.im)))
+    return reciprocal(_one_plus(e))
+
+
+def power(x: Pair, y: Pair) -> Pair:
+    """x ** y; of 0 it is 1, 0 or NaN by the real part of y."""
+    out = exp(product(y, log(x)))
+    zero = c.bitwise_and(c.eq(x.re, 0.0), c.eq(x.im, 0.0))
+    none = c.bitwise_and(c.eq(y.re, 0.0), c.eq(y.im, 0.0))
+    at_zero = where(none, 1.0, where(c.gt(y.re, 0.0), 0.0, math.nan, like=out.re), like=out.re)
+    return Pair(where(zero, at_zero, out.re),
+                where(zero, where(c.bitwise_or(none, c.gt(y.re, 0.0)), 0.0, math.nan, like=out.im),
+                      out.im))
+
+
+def integer_power(z: Pair, exponent: int) -> Pair:
+    one = a.add(a.mul(z.re, 0.0), 1.0)
+    out: Pair | None = None
+    square, n = z, abs(exponent)
+    while n:
+        if n & 1:
+            out = square if out is None else product(out, square)
+        n >>= 1
+        if n:
+            square = product(square, square)
+    if out is None:
+        return Pair(one, a.sub(one, one))
+    return reciprocal(out) if exponent < 0 else out

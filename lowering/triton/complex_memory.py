@@ -1,0 +1,70 @@
+"""Complex arrays in memory, taken apart and put together by kernels.
+
+A complex64 is read and written as one integer of 64 bits: every access is as wide as the number,
+and its halves are registers. A complex128 is two elements along a last axis.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from functrans.core.avals import ShapedArray
+from functrans.core.jaxpr import Equation
+from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.index import Index
+from functrans.lowering.loops.tensor import Map, Stored, Tensor, memory_dtype
+from functrans.lowering.rules.calls import CallRule
+from functrans.lowering.rules.elementwise import element
+
+__all__ = ["RULES", "memory"]
+
+
+def memory(aval: ShapedArray, source: Any = None) -> Stored:
+    """What a value of a type is in memory."""
+    if aval.dtype == np.complex64:
+        return Stored(aval.shape, "i64", (), source)
+    if aval.dtype == np.complex128:
+        return Stored((*aval.shape, 2), "f64", (), source)
+    return Stored(aval.shape, memory_dtype(aval.dtype), (), source)
+
+
+def _part(number: int) -> CallRule:
+    def rule(eqn: Equation, xs: list[Tensor]) -> Tensor:
+        z, shape = xs[0], eqn.outvars[0].aval.shape
+
+        def narrow(s: Builder, index: tuple[Index, ...]) -> Expr:
+            bits = z.at(s, index)
+            if number:
+                bits = s.op("shift_right_logical", bits, s.const(np.int64(32), "i64"))
+            return s.op("bitcast", s.op("convert", bits, dtype="i32"), dtype="f32")
+
+        if z.dtype == "i64":
+            return Map(shape, "f32", [z], narrow, source=eqn.source)
+        return Map(shape, "f64", [z], lambda s, i: z.at(s, (*i, Index.of(number))), weight=0,
+                   source=eqn.source)
+
+    return rule
+
+
+def _complex(eqn: Equation, xs: list[Tensor]) -> Tensor:
+    (x, y), shape = xs, eqn.outvars[0].aval.shape
+
+    def bits(s: Builder, index: tuple[Index, ...]) -> Expr:
+        low = s.op("bitcast", element(s, x, index), dtype="u32")
+        high = s.op("bitcast", element(s, y, index), dtype="i32")
+        high = s.op("shift_left", s.op("convert", high, dtype="i64"), s.const(np.int64(32), "i64"))
+        return s.op("or", s.op("convert", low, dtype="i64"), high)
+
+    def either(s: Builder, index: tuple[Index, ...]) -> Expr:
+        *place, part = index
+        at = tuple(place)
+        return s.when([(part, 0, 1)], lambda: element(s, x, at), lambda: element(s, y, at))
+
+    if x.dtype == "f32":
+        return Map(shape, "i64", xs, bits, source=eqn.source)
+    return Map((*shape, 2), "f64", xs, either, source=eqn.source)
+
+
+RULES: dict[str, CallRule] = {"real": _part(0), "imag": _part(1), "complex": _complex}

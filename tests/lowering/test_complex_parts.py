@@ -1,0 +1,134 @@
+"""Programs in complex numbers as programs in pairs of real ones: they compute the same."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.core import dtypes
+from functrans.core.evaluate import interpret
+from functrans.core.jaxpr import subjaxprs
+from functrans.lowering.passes.complex_parts import in_parts
+from tests.laws.primitives import all_cases
+
+RNG = np.random.default_rng(3)
+BORDER = {"real", "imag", "complex"}
+
+
+def numbers(*shape, dtype="complex128", scale=2.0):
+    return (scale * (RNG.normal(size=shape) + 1j * RNG.normal(size=shape))).astype(dtype)
+
+
+def complex_operations(jaxpr):
+    found = set()
+    for eqn in jaxpr.eqns:
+        if any(dtypes.kind(v.aval.dtype) == "c" for v in (*eqn.invars, *eqn.outvars)):
+            found.add(eqn.primitive.name)
+        for body in subjaxprs(eqn):
+            found |= complex_operations(body)
+    return found
+
+
+def check(fun, *args, rtol=1e-13, left=frozenset()):
+    """Compare a function with its program in parts; the operations on complex arrays are `left`."""
+    closed = ft.make_jaxpr(fun)(*args)
+    jaxpr = closed.jaxpr.hoist_consts()
+    split = in_parts(jaxpr)
+    assert complex_operations(split) - BORDER == left
+    arrays = [*map(np.asarray, closed.consts), *map(np.asarray, ft.tree.leaves(args))]
+    for actual, expected in zip(interpret(split, arrays), interpret(jaxpr, arrays), strict=True):
+        assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
+        np.testing.assert_allclose(actual, expected, rtol, rtol)
+    return split
+
+
+FUNCTIONS = ["exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin",
+             "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "logistic", "neg",
+             "conj", "abs", "sign", "real", "imag", "is_finite", "exp2"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_one_number(name):
+    fun = getattr(lax, name)
+    # on the branch cuts, at 0, next to 1, and where real formulas would overflow
+    special = np.array([0, 1, -1, 1j, -1j, 2, -2, 2j, -2j, complex(-1, -0.0), complex(2, -0.0),
+                        1 + 1e-9j, 1e-9 + 1j, 30 + 1j, -30 + 0.5j])
+    if name in ("rsqrt", "log", "atanh", "log1p", "atan"):
+        special = special[(special != 0) & (abs(special) != 1)]
+    check(fun, np.concatenate([numbers(200), special]), rtol=2e-11)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "pow", "eq", "ne"])
+def test_functions_of_two_numbers(name):
+    x, y = numbers(50), numbers(50)
+    x[:3], y[:2] = y[:3], [0.5, 2j]
+    check(getattr(lax, name), x, y, rtol=1e-12)
+
+
+def test_quotients_and_moduli_do_not_overflow():
+    big, small = np.array([1e200 + 1e200j, 3e-200 + 4e-200j]), np.array([1e200 - 1e199j, 1e-200j])
+    check(lax.div, big, small)
+    check(lax.abs, np.array([3e200 + 4e200j, 3e-200j, np.inf + np.nan * 1j, np.nan + 1j]))
+    check(lax.div, np.array([1 + 1j, -1j]), np.array([0j, 0j]))
+
+
+@pytest.mark.parametrize("exponent", [-3, -1, 0, 1, 2, 5])
+def test_integer_powers(exponent):
+    check(lambda z: lax.integer_pow(z, exponent), numbers(20), rtol=1e-12)
+
+
+PROGRAMS = {
+    "literals": lambda z, w: (2j * z + (1 - 1j)) * 0.5,
+    "real and complex": lambda z, w: z * z.real + fnp.arange(6.0),
+    "angle": lambda z, w: fnp.angle(z) + abs(w[:6, 0]),
+    "movement": lambda z, w: fnp.concatenate([z[::-1], fnp.pad(z[1:3], 1, constant_values=2j)]),
+    "transposed": lambda z, w: w.T.reshape(3, 2, 3)[:, 1],
+    "sums": lambda z, w: (w.sum(), w.mean(0), fnp.cumsum(w, 1)),
+    "product": lambda z, w: (fnp.prod(w), fnp.prod(w, 1), fnp.prod(w[:0], 0), fnp.prod(z)),
+    "matrices": lambda z, w: w @ w.conj().T,
+    "picked": lambda z, w: (w[fnp.array([5, 0, 5])], z[fnp.array([9, -1])]),
+    "filled": lambda z, w: z.at[fnp.array([9, 1])].get(mode="fill", fill_value=1j),
+    "put": lambda z, w: (z.at[2].set(3j), z.at[fnp.array([1, 1])].add(z[:2])),
+    "chosen": lambda z, w: fnp.where(z.real > 0, z, 1j),
+    "dtypes": lambda z, w: (z.astype("complex64"), z.astype(bool), z.astype(float), z == 0),
+    "slice": lambda z, w: lax.dynamic_update_slice(w, w[:2] * 1j, (fnp.int32(1), 0)),
+    "loop": lambda z, w: lax.scan(lambda c, x: (c * x[0] + 1j, (c, abs(c))), z[0], w),
+    "while": lambda z, w: lax.while_loop(lambda c: abs(c[0]) < 10, lambda c: (c[0] * 2j, c[1] + 1),
+                                         (z[1], 0)),
+    "branch": lambda z, w: lax.cond(z[0].real > 0, lambda: z * 1j, lambda: z + 1),
+    "inside only": lambda z, w: abs(lax.complex(w.real, w.imag) * 1j),
+    "gradient": lambda z, w: ft.grad(lambda w: abs(fnp.tanh(w @ w.T)).sum())(w),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_programs(name, dtype):
+    tolerance = 1e-5 if dtype == "complex64" else 1e-12
+    check(PROGRAMS[name], numbers(6, dtype=dtype), numbers(6, 3, dtype=dtype), rtol=tolerance)
+
+
+def test_convolutions():
+    check(lambda x, k: lax.conv_general_dilated(x, k, (1,), "SAME"), numbers(2, 3, 9),
+          numbers(4, 3, 3))
+
+
+def test_operations_without_a_rule_take_whole_arrays():
+    split = check(lambda z: fnp.linalg.inv(z * 1j) + z, numbers(3, 3), left={"solve"}, rtol=1e-10)
+    assert [e.primitive.name for e in split.eqns].count("real") == 2  # of the input and the inverse
+
+
+def test_real_programs_stay_as_they_are():
+    jaxpr = ft.make_jaxpr(lambda x: fnp.sin(x) + 1)(1.0).jaxpr
+    assert in_parts(jaxpr) is jaxpr
+
+
+CASES = [case for case in all_cases() if any(np.iscomplexobj(a) for a in case.args)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_primitives(case):
+    jaxpr = ft.make_jaxpr(lambda *args: case.outs(*args))(*case.args).jaxpr
+    for a, e in zip(interpret(in_parts(jaxpr), case.args), interpret(jaxpr, case.args)):
+        np.testing.assert_allclose(a, e, 1e-5, 1e-6)
