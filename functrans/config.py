@@ -2,19 +2,24 @@
 
 from functrans.core.config import (
     ALGEBRA,
+    AUTOTUNE,
     Config,
     algebra,
+    autotune,
     current,
     debug_internal_frames,
+    deterministic,
     disable_jit,
     matmul_precision,
+    progress,
     scope,
     use_backend,
 )
 from functrans.core.errors import publish
 from functrans.device import current_device, default_device
 
-__all__ = ["ALGEBRA", "Config", "algebra", "current", "current_device", "debug_internal_frames",
-           "default_device", "disable_jit", "matmul_precision", "scope", "use_backend"]
+__all__ = ["ALGEBRA", "AUTOTUNE", "Config", "algebra", "autotune", "current", "current_device",
+           "debug_internal_frames", "default_device", "deterministic", "disable_jit",
+           "matmul_precision", "progress", "scope", "use_backend"]
 
 publish(globals(), ["current_device", "default_device"])

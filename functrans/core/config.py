@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
 from typing import Any, Final
@@ -14,13 +14,15 @@ import numpy as np
 from functrans._runtime import set_context_token
 from functrans.core.precision import PRECISIONS, Precision
 
-__all__ = ["ALGEBRA", "Config", "algebra", "current", "debug_internal_frames", "disable_jit",
-           "matmul_precision", "scope", "use_backend"]
+__all__ = ["ALGEBRA", "AUTOTUNE", "Config", "algebra", "autotune", "current",
+           "debug_internal_frames", "deterministic", "disable_jit", "matmul_precision", "progress",
+           "scope", "use_backend"]
 
 _FLOAT32: Final = np.dtype(np.float32)
 _INT32: Final = np.dtype(np.int32)
 DEBUG_VARIABLE: Final = "FUNCTRANS_DEBUG"
 ALGEBRA: Final = ("auto", "always", "off")
+AUTOTUNE: Final = ("auto", "off", "thorough")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,9 @@ class Config:
     it is not "auto", which is "triton" for a GPU and "c" for the CPU;
     `algebra` says when compiled programs contract factors instead of materialising their product;
     `matmul_precision` is of products of float32 on GPUs;
-    `device` names where arrays go that nobody put anywhere, None for a GPU if there is one.
+    `device` names where arrays go that nobody put anywhere, None for a GPU if there is one;
+    `autotune` says which kernels for GPUs are chosen by measurement; `deterministic` programs give
+    the same bits in every run; `progress`, which no program depends on, shows what takes long.
     """
 
     float_dtype: np.dtype[Any] = _FLOAT32
@@ -44,6 +48,9 @@ class Config:
     algebra: str = "auto"
     matmul_precision: str = "default"
     device: str | None = None
+    autotune: str = "auto"
+    deterministic: bool = False
+    progress: bool = field(default=True, compare=False)
 
 
 def debug_from_environment() -> bool:
@@ -154,3 +161,45 @@ def matmul_precision(precision: str | Precision) -> Any:
         raise ValueError(f"matmul_precision is one of {', '.join(map(repr, PRECISIONS))}, "
                          f"not {precision!r}")
     return scope(matmul_precision=found.value)
+
+
+def autotune(when: str) -> Any:
+    """Context manager: which kernels for GPUs are chosen by measurement.
+
+    A product of matrices, a convolution or an attention has several kernels, of which a model of
+    the GPU likes one best. With `"auto"` the best few are compiled and timed on the GPU where the
+    model says that one takes more than 20 us, with `"thorough"` all of them for every size; the
+    winner is kept on disk. `"off"` takes the model's word: nothing is timed, and every process on
+    every machine has the same kernels. Raises ValueError for another word.
+
+    >>> with autotune("off"):
+    ...     current().autotune
+    'off'
+    """
+    if when not in AUTOTUNE:
+        raise ValueError(f"autotune is 'auto', 'off' or 'thorough', not {when!r}")
+    return scope(autotune=when)
+
+
+def deterministic(always: bool = True) -> Any:
+    """Context manager: compiled programs give the same bits in every run, on one kind of device.
+
+    On GPUs a gradient of indexing, or an embedding's, adds floating updates of one place by atomic
+    operations, in the order in which they come. With this they are sorted by their places first,
+    and nothing else depends on an order or on measurements. On the CPU all programs are such.
+
+    >>> with deterministic():
+    ...     current().deterministic
+    True
+    """
+    return scope(deterministic=always)
+
+
+def progress(show: bool = True) -> Any:
+    """Context manager: whether a compilation that takes longer than 2 s says so on stderr.
+
+    >>> with progress(False):
+    ...     current().progress
+    False
+    """
+    return scope(progress=show)

@@ -128,7 +128,8 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
     gpu = gpu_of(values) if backend in ("auto", "triton") else None
     if backend == "auto":
         backend = "c" if gpu is None else "triton"
-    key = (backend, settings.algebra, settings.matmul_precision, donated, require_inplace)
+    key = (backend, settings.algebra, settings.matmul_precision, settings.deterministic, donated,
+           require_inplace)
     if key not in known:
         known[key] = compile_for(get_backend(backend), jaxpr, donated, require_inplace)
     if not gpu:
@@ -362,7 +363,8 @@ class Compiled:
                                     fix="call the jitted function, which compiles again")
         # the program that was compiled, whatever the settings are by now
         with config.scope(backend=self._settings.backend, algebra=self._settings.algebra,
-                          matmul_precision=self._settings.matmul_precision):
+                          matmul_precision=self._settings.matmul_precision,
+                          deterministic=self._settings.deterministic):
             outs = jit_p.bind(*self._traced.consts, *leaves, jaxpr=self._traced.jaxpr,
                               name=self._traced.jaxpr.name)
         return tree_unflatten(self._traced.out_tree, outs)

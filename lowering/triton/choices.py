@@ -13,7 +13,7 @@ from functrans.lowering.analysis import cost_of
 from functrans.primitives.compare import select_n_p
 from functrans.primitives.control_flow.cond import cond_p
 
-__all__ = ["without_choices"]
+__all__ = ["inlined", "without_choices"]
 
 # A step of the host costs 50 us and the copies of its operands at 10 GB/s; in 50 us an H100 moves
 # 128 MB or computes 1 GFLOP in float32.
@@ -53,13 +53,13 @@ def _is_cheap(eqn: Equation) -> bool:
 
 def _select(choice: Equation, eqns: list[Equation]) -> None:
     which, *operands = choice.invars
-    found = [_inlined(branch, operands, eqns) for branch in choice.params["branches"]]
+    found = [inlined(branch, operands, eqns) for branch in choice.params["branches"]]
     for k, out in enumerate(choice.outvars):
         cases = tuple([outs[k] for outs in found])
         eqns.append(Equation(select_n_p, (which, *cases), (out,), {}, choice.source))
 
 
-def _inlined(branch: Jaxpr, operands: Sequence[Atom], eqns: list[Equation]) -> list[Atom]:
+def inlined(branch: Jaxpr, operands: Sequence[Atom], eqns: list[Equation]) -> list[Atom]:
     """The results of a branch, whose equations are added with variables of their own."""
     env: dict[Var, Atom] = dict(zip(branch.invars, operands, strict=True))
 

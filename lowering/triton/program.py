@@ -40,15 +40,15 @@ from functrans.lowering.triton.templates.kernel import Kernel as Template
 
 __all__ = ["write_program"]
 
+from functrans.lowering.triton.numbers import arguments_of
+from functrans.lowering.triton.phases import Source
+from functrans.lowering.triton.ordered import COMBINING, FOLDS, ordered_scatters
+from functrans.lowering.triton.resident import resident_scan, resident_while
 SIZES = {"f64": 8, "i64": 8, "u64": 8, "f32": 4, "i32": 4, "u32": 4, "f16": 2, "bf16": 2, "i16": 2,
          "u16": 2, "i8": 1, "u8": 1, "bool": 1}
-HOSTED = frozenset({"scatter_max", "scatter_min", "scatter_mul"})
-"""Primitives that the CPU computes as kernels and this backend leaves to the host."""
-
-
 ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
-RULES = {**CALL_RULES, **COMPLEX_RULES, "scan": scan_rule, **SORTING,
-         **dict.fromkeys(OPS, cumulative_rule)}
+RULES = {**CALL_RULES, **COMPLEX_RULES, "scan": scan_rule, "while": while_rule, **SORTING,
+         **FOLDS, **dict.fromkeys(OPS, cumulative_rule)}
 
 
 def write_program(jaxpr: Jaxpr, any_size: bool = False) -> Program:
@@ -77,8 +77,8 @@ class _Shared:
 def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
              loose_outputs: Iterable[int] = ()) -> Body:
     """The steps of a jaxpr. Some inputs and outputs are at places of no alignment."""
-    jaxpr = without_choices(jaxpr)
-    traced = graph_of(jaxpr, rules=RULES, hosted=HOSTED, memory=memory)
+    jaxpr = ordered_scatters(without_choices(jaxpr))
+    traced = graph_of(jaxpr, rules=RULES, hosted=COMBINING, memory=memory)
     try:
         graph = with_attention(traced, placed=False)
         schedule = place_attention(_planned(graph), graph.outputs)
