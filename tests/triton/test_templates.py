@@ -35,6 +35,7 @@ from functrans.lowering.triton.templates.attention_gradient import (
     dq_configs,
 )
 from functrans.lowering.triton.templates.convolution import Convolution, Filter, Image
+from functrans.lowering.triton.templates.convolution_boxes import boxes
 from functrans.lowering.triton.templates.kernel import Epilogue, Kernel, pointer
 from functrans.lowering.triton.templates.matmul import (
     Config,
@@ -439,6 +440,37 @@ def test_convolution(interpret: Run, order: tuple[int, ...], groups: int, stride
     found = memory["out"].transpose(np.argsort(order))
     expected = convolve(x, w, p) + bias[:, None, None]
     np.testing.assert_allclose(found, expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("cut", [{}, {"splits": 3}, {"persistent": True, "parts": 2}])
+@pytest.mark.parametrize("order, stride, low, dilation, window_dilation, flipped, rows, taps", [
+    (CHANNELS_LAST, (1, 1), (1, 1), (1, 1), (1, 1), False, (4, 1, 4), (16, 1, 1)),
+    (CHANNELS_LAST, (2, 1), (2, 0), (1, 1), (1, 2), False, (4, 1, 4), (16, 1, 1)),
+    (CHANNELS_LAST, (1, 1), (2, 1), (2, 1), (1, 1), True, (4, 1, 4), (16, 1, 1)),
+    (BATCH_LAST, (1, 1), (1, 1), (1, 1), (1, 1), False, (16, 1, 1), (2, 4, 2)),
+])
+def test_convolution_of_boxes(
+        interpret: Run, order: tuple[int, ...], stride: tuple[int, ...], low: tuple[int, ...],
+        dilation: tuple[int, ...], window_dilation: tuple[int, ...], flipped: bool,
+        rows: tuple[int, ...], taps: tuple[int, ...], cut: dict[str, int]) -> None:
+    """Tiles are boxes of images and places, steps along the sum boxes of features and taps."""
+    batch, features, outs, size, window, out_size = 4, 20, 24, (6, 5), (4, 2), (5, 4)
+    x = stored_in_order(normal(0, 1, batch, features, *size), order)
+    w = stored_in_order(normal(1, 1, outs, features, *window), BATCH_LAST)
+    out = stored_in_order(np.full((1, batch, outs, *out_size), np.nan, np.float32), CHANNELS_LAST)
+    like_x, like_w, like_out = image(x), image(w[..., ::-1, ::-1] if flipped else w), image(out)
+    at = sum(s * (n - 1) for s, n in zip(image(w).space, window)) if flipped else 0
+    p = Convolution(batch, features, outs, size, window, out_size, stride, low, like_x,
+                    Filter("fp32", like_w.group, like_w.batch, like_w.feature, like_w.space, at),
+                    like_out, dilation, window_dilation)
+    config = convolution_template.Config(16, 16, 16, 4, 2, descriptors=True, **cut)
+    cuts = boxes(replace(p, in_dilation=(1, 1)), config)
+    assert cuts is not None and (cuts.rows, cuts.sum) == (rows, taps)
+    memory = interpret(convolution_template.kernels(p, config, sms=3),
+                       {"x": x.base, "w": w.base, "out": out.base})
+    found = memory["out"].transpose(np.argsort(CHANNELS_LAST))
+    expected = convolve(x, w[..., ::-1, ::-1] if flipped else w, p)
+    np.testing.assert_allclose(found, expected, atol=5e-5)
 
 
 def test_convolution_compiles(compile_kernel: Run) -> None:

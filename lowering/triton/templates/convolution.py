@@ -11,15 +11,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from functrans.lowering.triton.templates.convolution_boxes import boxes
+from functrans.lowering.triton.templates.convolution_problem import (
+    Config,
+    Convolution,
+    Filter,
+    Image,
+)
 from functrans.lowering.triton.templates.kernel import (
     BYTES,
     INT_MAX,
-    PLAIN,
     TYPES,
     Argument,
-    Epilogue,
     Expression,
     Kernel,
     expand,
@@ -27,134 +32,45 @@ from functrans.lowering.triton.templates.kernel import (
     pointer,
     power_of_two,
 )
+from functrans.lowering.triton.templates.tiles import (
+    EFFICIENCY,
+    FRAME,
+    RATES,
+    SHARED_BYTES,
+    SPAN,
+    STORE_PARTS,
+    TILE,
+    time_of_tiles,
+)
 
-__all__ = ["Config", "Convolution", "Filter", "Image", "configs", "kernels"]
+__all__ = ["Config", "Convolution", "Filter", "Image", "configs", "estimate", "kernels"]
 
+READ_RATE = 0.75  # of what the copy engine lets a tile reach, where programs gather it
 
-@dataclass(frozen=True)
-class Image:
-    """Strides in elements; `space` has one for each dimension of the window."""
-
-    dtype: str
-    group: int
-    batch: int
-    feature: int
-    space: tuple[int, ...]
-    offset: int = 0
-    aligned: bool = True
-
-
-@dataclass(frozen=True)
-class Filter:
-    dtype: str
-    group: int
-    out: int
-    input: int
-    space: tuple[int, ...]
-    offset: int = 0
-    aligned: bool = True
-
-
-@dataclass(frozen=True)
-class Convolution:
-    """The fields of the library's `ft_conv`; features are those of one group.
-
-    In lines of the epilogue `place` is the offset of an element in the output, and `cols` its
-    feature; there are no `rows`.
-    """
-
-    batch: int
-    in_features: int
-    out_features: int
-    in_size: tuple[int, ...]
-    window: tuple[int, ...]
-    out_size: tuple[int, ...]
-    stride: tuple[int, ...]
-    pad_low: tuple[int, ...]
-    x: Image
-    w: Filter
-    out: Image
-    in_dilation: tuple[int, ...] = ()
-    window_dilation: tuple[int, ...] = ()
-    groups: int = 1
-    alpha: float = 1.0
-    precision: str = "ieee"
-    epilogue: Epilogue = PLAIN
-
-    @property
-    def rank(self) -> int:
-        return len(self.window)
-
-    @property
-    def rows(self) -> int:
-        return self.batch * math.prod(self.out_size)
-
-    @property
-    def sums(self) -> str:
-        return {"fp64": "fp64", "i8": "i32"}.get(self.x.dtype, "fp32")
-
-
-@dataclass(frozen=True)
-class Config:
-    """`flat`: a step takes places of the sum in a row, else features of one tap."""
-
-    block_m: int
-    block_n: int
-    block_k: int
-    warps: int
-    stages: int
-    group: int = 8
-    splits: int = 1
-    flat: bool = False
-
-
-MAIN = '''
-@triton.jit
-def NAME():
-    tiles_m = tl.cdiv(m, BLOCK_M)
-    tiles_n = tl.cdiv(out_features, BLOCK_N)
-    tile = tl.program_id(0)
-    outer = tile // (tiles_m * tiles_n)
-    inner = tile % (tiles_m * tiles_n)
-    first_m = inner // (GROUP * tiles_n) * GROUP
-    count_m = tl.minimum(tiles_m - first_m, GROUP)
-    row = (first_m + inner % (GROUP * tiles_n) % count_m) * BLOCK_M
-    col = inner % (GROUP * tiles_n) // count_m * BLOCK_N
-    if SPLITS > 1:
-        split = outer % SPLITS
-        outer = outer // SPLITS
-    at_m = row + tl.arange(0, BLOCK_M)
+SUM = SPAN + '''
+if not DESCRIPTORS:
+    ROWS
+    STARTS
     at_n = col + tl.arange(0, BLOCK_N)
     at_k = tl.arange(0, BLOCK_K)
-    ROWS
     x_base = x + tl.cast(x_offset, tl.int64)
     w_base = w + tl.cast(w_offset, tl.int64)
     if GROUPED:
         x_base += tl.cast(outer, tl.int64) * x_group
         w_base += tl.cast(outer, tl.int64) * w_group
-    acc = tl.full((BLOCK_M, BLOCK_N), 0, dtype=SUMS)
-    if FLAT:
-        steps = tl.cdiv(in_features * taps, BLOCK_K)
-    else:
-        feature_steps = tl.cdiv(in_features, BLOCK_K)
-        steps = feature_steps * taps
-    if SPLITS > 1:
-        share = tl.cdiv(steps, SPLITS)
-        first = split * share
-        last = tl.minimum(first + share, steps)
-    else:
-        first = 0
-        last = steps
-    for step in range(first, last):
-        LOAD
-        acc = tl.dot(x_tile, w_tile, acc, input_precision=PRECISION, out_dtype=SUMS)
-    if SPLITS > 1:
-        partial = workspace + tl.cast(split * groups + outer, tl.int64) * m * out_features
-        there = (at_m < m)[:, None] & (at_n < out_features)[None, :]
-        here = (WIDE(at_m) * out_features)[:, None] + at_n[None, :]
-        tl.store(partial + here, acc, mask=there)
-    else:
-        FINISH
+    feature_steps = tl.cdiv(in_features, BLOCK_K)
+acc = tl.full((BLOCK_M, BLOCK_N), 0, dtype=SUMS)
+for step in range(first, last):
+    LOAD
+    acc = tl.dot(x_tile, w_tile, acc, input_precision=PRECISION, out_dtype=SUMS)
+'''
+
+STORE_SPLIT = '''
+ROWS
+cols = (col + tl.arange(0, BLOCK_N))[None, :]
+partial = workspace + tl.cast(split * groups + outer, tl.int64) * m * out_features
+tl.store(partial + ((WIDE(at_m) * out_features)[:, None] + cols), acc,
+         mask=known[:, None] & (cols < out_features))
 '''
 
 COMBINE = '''
@@ -164,12 +80,13 @@ def NAME():
     tiles_n = tl.cdiv(out_features, BLOCK_N)
     tile = tl.program_id(0)
     outer = tile // (tiles_m * tiles_n)
-    at_m = tile // tiles_n % tiles_m * BLOCK_M + tl.arange(0, BLOCK_M)
-    at_n = tile % tiles_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    row = tile // tiles_n % tiles_m * BLOCK_M
+    col = tile % tiles_n * BLOCK_N
     ROWS
-    there = (at_m < m)[:, None] & (at_n < out_features)[None, :]
+    cols = (col + tl.arange(0, BLOCK_N))[None, :]
+    there = known[:, None] & (cols < out_features)
     partial = workspace + tl.cast(outer, tl.int64) * m * out_features
-    partial += (WIDE(at_m) * out_features)[:, None] + at_n[None, :]
+    partial += (WIDE(at_m) * out_features)[:, None] + cols
     step = tl.cast(groups, tl.int64) * m * out_features
     acc = tl.load(partial, mask=there, other=0)
     for split in tl.static_range(1, SPLITS):
@@ -178,24 +95,28 @@ def NAME():
 '''
 
 FINISH = '''
-cols = at_n[None, :]
-inside = (at_m < m)[:, None] & (cols < out_features)
+ROWS
+cols = (col + tl.arange(0, BLOCK_N // PARTS))[None, :]
+inside = known[:, None] & (cols < out_features)
 place = OUT_PLACE + WIDE(cols) * OUT_FEATURE + tl.cast(out_offset, tl.int64)
 if GROUPED:
     place += tl.cast(outer, tl.int64) * out_group
 if ALPHA != 1.0:
     acc = acc * ALPHA
 EPILOGUE
-if STORES:
+if STORES_DESCRIPTOR:
+    STORE_BOX
+elif STORES:
     tl.store(out + place, (RESULT).to(OUT_TYPE), mask=inside)
 '''
 
 
-def kernels(p: Convolution, config: Config, name: str = "convolution") -> list[Kernel]:
+def kernels(p: Convolution, config: Config, name: str = "convolution", sms: int = 132
+            ) -> list[Kernel]:
     """The launches of a convolution; with a dilated input one for each phase of the output."""
     made = []
     for part in _phases(p):  # most phases run the same text
-        made += _kernels(part, config, name)
+        made += _kernels(part, config, name, sms)
     return made
 
 
@@ -229,24 +150,41 @@ def _phases(p: Convolution) -> Iterator[Convolution]:
         yield replace(q, w=w, out=out)
 
 
-def _kernels(p: Convolution, config: Config, name: str) -> list[Kernel]:
-    inner = _batch_inner(p)
+def _kernels(p: Convolution, config: Config, name: str, sms: int) -> list[Kernel]:
+    box = boxes(p, config) if config.descriptors else None
+    tiles_m = box.tiles if box else -(-p.rows // config.block_m)
+    programs = tiles_m * -(-p.out_features // config.block_n) * p.groups * config.splits
+    gathered = _rows(p)
     values = {
         "BLOCK_M": config.block_m, "BLOCK_N": config.block_n, "BLOCK_K": config.block_k,
-        "GROUP": config.group, "SPLITS": config.splits, "FLAT": config.flat,
+        "TILES_M": Expression(box.tiles_text if box else "tl.cdiv(m, BLOCK_M)"),
+        "TILES_N": Expression("tl.cdiv(out_features, BLOCK_N)"),
+        "STEPS": Expression(box.steps_text if box else (
+            "tl.cdiv(in_features * taps, BLOCK_K)" if config.flat else
+            "tl.cdiv(in_features, BLOCK_K) * taps")),
+        "OUTER": Expression(f"groups * {config.splits}"), "PERSISTENT": config.persistent,
+        "FLATTENED": config.splits == 1, "DESCRIPTORS": box is not None,
+        "GROUP": config.group, "SPLITS": config.splits,
+        "PARTS": config.parts if config.splits == 1 else 1,
         "GROUPED": p.groups > 1, "ALPHA": p.alpha, "PRECISION": p.precision,
         "SUMS": Expression(TYPES[p.sums]), "OUT_TYPE": Expression(TYPES[p.out.dtype]),
         "STORES": p.epilogue.result is not None,
+        "STORES_DESCRIPTOR": box is not None and box.stores,
         "RESULT": Expression(p.epilogue.result or "acc"), "WIDE": _is_wide(p),
         "OUT_FEATURE": Expression("1" if p.out.feature == 1 else "out_feature"),
         "OUT_PLACE": Expression(_sum(["WIDE(image)" + _step("out_batch", p.out.batch), *[
             f"WIDE(o{i}) * out_space{i}" for i in range(p.rank)]], "[:, None]"))}
-    blocks = {"ROWS": _rows(p, inner), "LOAD": _load(p, config, inner), "FINISH": [FINISH],
-              "EPILOGUE": p.epilogue.lines}
+    blocks: dict[str, Iterable[str]] = {
+        "DESCRIBE": box.described if box else [], "PLACE": [TILE, *(box.placed if box else [])],
+        "SUM": [SUM], "STORE": [STORE_PARTS], "STORE_SPLIT": [STORE_SPLIT], "FINISH": [FINISH],
+        "ROWS": box.rows_text if box else gathered, "EPILOGUE": p.epilogue.lines,
+        "STARTS": [f"at{i} = o{i} * stride{i} - pad{i}" for i in range(p.rank)],
+        "LOAD": box.loaded if box else _gathered(p, config),
+        "STORE_BOX": [box.stored] if box else []}
     sizes = [integer("m", p.rows), integer("batch", p.batch), integer("groups", p.groups),
              integer("out_features", p.out_features),
              *_each("out_size", p.out_size), *_each("stride", p.stride)]
-    reads = [integer("in_features", p.in_features), integer("taps", math.prod(p.window)),
+    reads = [integer("in_features", p.in_features), integer("taps", p.taps),
              *_each("in_size", p.in_size), *_each("window", p.window), *_each("pad", p.pad_low),
              *_each("dilation", p.window_dilation), *_each("in_dilation", p.in_dilation),
              integer("x_offset", p.x.offset), integer("x_group", p.x.group),
@@ -259,44 +197,39 @@ def _kernels(p: Convolution, config: Config, name: str) -> list[Kernel]:
               *_each("out_space", p.out.space)]
     inputs = (pointer("x", p.x.dtype, p.x.aligned), pointer("w", p.w.dtype, p.w.aligned))
     output = (pointer("out", p.out.dtype, p.out.aligned), *p.epilogue.arguments)
-    tiles = -(-p.rows // config.block_m) * -(-p.out_features // config.block_n) * p.groups
     workspace = 0
     if config.splits > 1:
         workspace = config.splits * p.groups * p.rows * p.out_features * BYTES[p.sums]
         arguments = (*inputs, pointer("workspace", p.sums), *sizes, *reads)
     else:
         arguments = (*inputs, *output, *sizes, *reads, *writes)
-    made = [Kernel(name, expand(MAIN, name, arguments, values, blocks), arguments,
-                   (tiles * config.splits, 1, 1), config.warps, config.stages, workspace)]
+    grid = min(programs, sms) if config.persistent else programs
+    made = [Kernel(name, expand(FRAME, name, arguments, values, blocks), arguments,
+                   (grid, 1, 1), config.warps, config.stages, workspace)]
     if config.splits > 1:
-        name, values = f"{name}_combine", values | {"BLOCK_M": 16, "BLOCK_N": 64}
+        name = f"{name}_combine"
+        values |= {"BLOCK_M": 16, "BLOCK_N": 64, "STORES_DESCRIPTOR": False}
         arguments = (pointer("workspace", p.sums), *output, *sizes, *writes)
         tiles = -(-p.rows // 16) * -(-p.out_features // 64) * p.groups
-        blocks["ROWS"] = _rows(p, inner, False)
+        blocks["ROWS"] = gathered
         made.append(Kernel(name, expand(COMBINE, name, arguments, values, blocks), arguments,
                            (tiles, 1, 1), 4, 1, workspace))
     return made
 
 
-def _batch_inner(p: Convolution) -> bool:
-    """Whether neighbouring rows are neighbours in the batch."""
-    return p.x.batch == 1 and p.x.feature != 1
-
-
-def _rows(p: Convolution, inner: bool, reads: bool = True) -> list[str]:
-    """The image and the place in it of each row, and where the window starts."""
+def _rows(p: Convolution) -> list[str]:
+    """The image and the place in it of each row."""
     pixels = " * ".join(f"out_size{i}" for i in range(p.rank))
-    lines = ["image = at_m % batch", "rest = at_m // batch"] if inner else [
+    lines = ["at_m = row + tl.arange(0, BLOCK_M)", "known = at_m < m"]
+    lines += ["image = at_m % batch", "rest = at_m // batch"] if p.batch_inner else [
         f"image = at_m // ({pixels})", f"rest = at_m % ({pixels})"]
     for i in reversed(range(p.rank)):
         lines += [f"o{i} = rest % out_size{i}", f"rest = rest // out_size{i}"] if i else [
             "o0 = rest"]
-    if reads:
-        lines += [f"at{i} = o{i} * stride{i} - pad{i}" for i in range(p.rank)]
     return lines
 
 
-def _load(p: Convolution, config: Config, inner: bool) -> list[str]:
+def _gathered(p: Convolution, config: Config) -> list[str]:
     """A tile of the image and one of the filter."""
     flat = config.flat
     x_batch, x_feature = _step("x_batch", p.x.batch), _step("x_feature", p.x.feature)
@@ -304,10 +237,10 @@ def _load(p: Convolution, config: Config, inner: bool) -> list[str]:
     lines = []
     if flat:
         lines = ["at = step * BLOCK_K + at_k"]
-        lines += ["tap = at % taps", "feature = at // taps"] if inner else [
+        lines += ["tap = at % taps", "feature = at // taps"] if p.batch_inner else [
             "tap = at // in_features", "feature = at % in_features"]
         known = "(at < in_features * taps)"
-        even = p.in_features * math.prod(p.window) % config.block_k == 0
+        even = p.in_features * p.taps % config.block_k == 0
     else:
         lines = ["tap = step // feature_steps", "feature = step % feature_steps * BLOCK_K + at_k"]
         known, even = "(feature < in_features)", p.in_features % config.block_k == 0
@@ -365,27 +298,73 @@ def _is_wide(p: Convolution) -> bool:
 
 
 def configs(p: Convolution, sms: int = 132, count: int = 4) -> list[Config]:
-    """Configurations worth trying, the likely best first."""
+    """Configurations worth trying, by the time that `estimate` gives them."""
+    part = next(_phases(p))
+    found = [c for tile in EFFICIENCY for c in (*_copied(part, tile, sms), *_read(part, tile, sms))]
+    return sorted(found, key=lambda c: estimate(part, c, sms))[:count]
+
+
+def estimate(p: Convolution, config: Config, sms: int = 132) -> float:
+    """Nanoseconds of a convolution whose input is not dilated, by a model."""
+    box = boxes(p, config) if config.descriptors else None
+    tiles = (box.tiles if box else -(-p.rows // config.block_m)) * p.groups
+    tiles *= -(-p.out_features // config.block_n)
     size = BYTES[p.x.dtype]
-    whole = p.in_features * math.prod(p.window)
-    flat = _batch_inner(p) or p.in_features < 32
-    block_k = min(128 // size, power_of_two(whole if flat else p.in_features))
-    block_n = min(power_of_two(p.out_features), 128)
+    image = p.batch * p.in_features * math.prod(p.in_size)
+    moved = p.groups * (image * size + p.taps * p.in_features * p.out_features * size
+                        + p.rows * p.out_features * BYTES[p.out.dtype])
+    rate = RATES[p.precision if p.x.dtype == "fp32" else p.x.dtype]
+    again = 2 * config.splits * p.groups * p.rows * p.out_features * BYTES[p.sums]
+    return time_of_tiles(
+        (config.block_m, config.block_n), tiles, p.in_features * p.taps, config.splits, size,
+        rate * (1.0 if box else READ_RATE), moved, again * (config.splits > 1), sms)
+
+
+def _copied(p: Convolution, tile: tuple[int, int], sms: int) -> list[Config]:
+    """Configurations of a tile that the copy engine moves."""
+    size = BYTES[p.x.dtype]
+    if size > 2 or tile[0] < 64 or tile[1] > power_of_two(p.out_features):
+        return []
+    if tile[0] > power_of_two(p.batch if p.batch_inner else p.rows):
+        return []
+    block_k = 128 // size
+    if not p.batch_inner:
+        block_k = min(block_k, power_of_two(p.in_features))
+    warps = 8 if tile[0] * tile[1] >= 128 * 128 and tile[0] >= 128 else 4
+    stage = (tile[0] + tile[1]) * block_k * size
+    base = Config(*tile, block_k, warps, min(4, SHARED_BYTES // stage), descriptors=True)
+    box = boxes(p, base)
+    if box is None:
+        return []
+    tiles = box.tiles * -(-p.out_features // tile[1])
+    made = []
+    if tiles > sms:
+        parts = 2 if tile[0] * tile[1] >= 128 * 256 else 1
+        room = SHARED_BYTES - 2048 - tile[0] * tile[1] // parts * BYTES[p.out.dtype]
+        made.append(replace(base, persistent=True, parts=parts, stages=min(4, room // stage)))
+    return [*made, *[replace(base, splits=s) for s in _splits(tiles, box.steps * block_k, sms)]]
+
+
+def _read(p: Convolution, tile: tuple[int, int], sms: int) -> list[Config]:
+    """Configurations of a tile whose elements are read where they are."""
+    if max(tile) > 128 or min(tile) < 16 or tile[1] > power_of_two(p.out_features) or \
+            tile[0] > power_of_two(p.rows):
+        return []
+    whole = p.in_features * p.taps
+    flat = p.batch_inner or p.in_features < 32
+    block_k = min(128 // BYTES[p.x.dtype], power_of_two(whole if flat else p.in_features))
     if not (p.x.feature == 1 and p.in_features % 8 == 0) and not (
             p.x.batch == 1 and p.batch % 8 == 0):
         block_k = min(block_k, 32)  # elements come one by one, through registers
-    found = []
-    for block_m, width, warps, stages in ((128, block_n, 8 if block_n > 64 else 4, 3),
-                                          (64, block_n, 4, 4), (128, min(block_n, 64), 4, 3),
-                                          (128, min(2 * block_n, 256), 8, 3)):
-        if width > power_of_two(p.out_features) or (block_m > power_of_two(p.rows)):
-            continue
-        tiles = -(-p.rows // block_m) * -(-p.out_features // width) * p.groups
-        splits = 1
-        while tiles * splits * 2 <= 3 * sms and whole >= 4 * splits * 8 * block_k and splits < 64:
-            splits *= 2
-        made = Config(block_m, width, block_k, warps, stages, splits=splits, flat=flat)
-        if made not in found:
-            found.append(made)
-    return found[:count] or [Config(min(64, power_of_two(p.rows)), min(block_n, 64), block_k, 4, 3,
-                                    flat=flat)]
+    warps = 8 if tile[0] * tile[1] >= 128 * 128 else 4
+    tiles = -(-p.rows // tile[0]) * -(-p.out_features // tile[1]) * p.groups
+    stages = 4 if tile[0] <= 64 else 3
+    return [Config(*tile, block_k, warps, stages, splits=s, flat=flat)
+            for s in _splits(tiles, whole, sms)]
+
+
+def _splits(tiles: int, whole: int, sms: int) -> list[int]:
+    """Into how many programs a sum is worth cutting: full waves of some, each with enough to do."""
+    most = min(64, whole // 1024)
+    return sorted({1, *[min(most, waves * sms // tiles) for waves in (1, 2, 3)
+                        if min(most, waves * sms // tiles) > 1]})

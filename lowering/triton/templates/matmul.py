@@ -20,10 +20,18 @@ from functrans.lowering.triton.templates.kernel import (
     pointer,
     power_of_two,
 )
+from functrans.lowering.triton.templates.tiles import (
+    EFFICIENCY,
+    FRAME,
+    RATES,
+    SHARED_BYTES,
+    SPAN,
+    STORE_PARTS,
+    TILE,
+    time_of_tiles,
+)
 
-__all__ = ["Config", "Matmul", "Operand", "configs", "kernels"]
-
-SHARED_BYTES = 227 * 1024
+__all__ = ["Config", "Matmul", "Operand", "configs", "estimate", "kernels"]
 
 
 @dataclass(frozen=True)
@@ -104,41 +112,7 @@ class Config:
     together: int = 0
 
 
-HEAD = '''
-@triton.jit
-def NAME():
-    tiles_m = tl.cdiv(m, BLOCK_M)
-    tiles_n = tl.cdiv(n, BLOCK_N)
-    steps = tl.cdiv(k, BLOCK_K)
-    DESCRIBE
-    if PERSISTENT:
-        # the places of the epilogue are counted apart, so that loads do not wait for them
-        stored = tl.program_id(0) - tl.num_programs(0)
-        tiles = tiles_m * tiles_n * OUTER
-        for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=FLAT):
-            PLACE
-            SUM
-            stored += tl.num_programs(0)
-            tile = stored
-            PLACE
-            STORE
-    else:
-        tile = tl.program_id(0)
-        PLACE
-        SUM
-        STORE
-'''
-
-PLACE = '''
-outer = tile // (tiles_m * tiles_n)
-inner = tile % (tiles_m * tiles_n)
-first_m = inner // (GROUP * tiles_n) * GROUP
-count_m = tl.minimum(tiles_m - first_m, GROUP)
-row = (first_m + inner % (GROUP * tiles_n) % count_m) * BLOCK_M
-col = inner % (GROUP * tiles_n) // count_m * BLOCK_N
-if SPLITS > 1:
-    split = outer % SPLITS
-    outer = outer // SPLITS
+PLACE = TILE + '''
 if BATCHED:
     b0 = outer // batch1
     b1 = outer % batch1
@@ -147,7 +121,7 @@ else:
     b1 = 0
 '''
 
-SUM = '''
+SUM = SPAN + '''
 if not DESCRIPTORS:
     at_m = row + tl.arange(0, BLOCK_M)
     at_n = col + tl.arange(0, BLOCK_N)
@@ -161,13 +135,6 @@ if not DESCRIPTORS:
     a_tile = a_matrix + (WIDE(at_m)[:, None] * A_ROW + WIDE(at_k)[None, :] * A_COL)
     b_tile = b_matrix + (WIDE(at_k)[:, None] * B_ROW + WIDE(at_n)[None, :] * B_COL)
 acc = tl.full((BLOCK_M, BLOCK_N), 0, dtype=SUMS)
-if SPLITS > 1:
-    share = tl.cdiv(steps, SPLITS)
-    first = split * share
-    last = tl.minimum(first + share, steps)
-else:
-    first = 0
-    last = steps
 for step in range(first, last):
     LOAD
     if EXACT_AFTER:
@@ -191,24 +158,15 @@ if not DESCRIPTORS:
         y = tl.load(b_tile + WIDE(done) * B_ROW, mask=there, other=0)
 '''
 
-STORE = '''
+STORE_SPLIT = '''
 rows = (row + tl.arange(0, BLOCK_M))[:, None]
-if SPLITS > 1:
-    cols = (col + tl.arange(0, BLOCK_N))[None, :]
-    partial = workspace + tl.cast(split * (BATCHES) + outer, tl.int64) * m * n
-    tl.store(partial + (tl.cast(rows, tl.int64) * n + cols), acc, mask=(rows < m) & (cols < n))
-elif PARTS == 1:
-    FINISH
-else:
-    left, right = tl.split(tl.permute(tl.reshape(acc, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1)))
-    acc = left
-    FINISH
-    col += BLOCK_N // 2
-    acc = right
-    FINISH
+cols = (col + tl.arange(0, BLOCK_N))[None, :]
+partial = workspace + tl.cast(split * (BATCHES) + outer, tl.int64) * m * n
+tl.store(partial + (tl.cast(rows, tl.int64) * n + cols), acc, mask=(rows < m) & (cols < n))
 '''
 
 FINISH = '''
+rows = (row + tl.arange(0, BLOCK_M))[:, None]
 cols = (col + tl.arange(0, BLOCK_N // PARTS))[None, :]
 if EVEN_M and EVEN_N:
     inside = None
@@ -354,7 +312,9 @@ def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132) -> 
     stores_descriptor = (config.descriptors and stores and p.c.has_descriptor and config.splits == 1
                          and p.c.along == "row")
     constants = _constants(p, config) | {
-        "FLAT": config.flat and config.splits == 1, "PERSISTENT": config.persistent,
+        "TILES_M": Expression("tl.cdiv(m, BLOCK_M)"), "TILES_N": Expression("tl.cdiv(n, BLOCK_N)"),
+        "STEPS": Expression("tl.cdiv(k, BLOCK_K)"),
+        "FLATTENED": config.flat and config.splits == 1, "PERSISTENT": config.persistent,
         "EXACT_AFTER": min(p.exact_after, config.block_k),
         "DESCRIPTORS": descriptors, "GROUP": config.group, "SPLITS": config.splits,
         "PARTS": config.parts if config.splits == 1 else 1, "STORES_DESCRIPTOR": stores_descriptor,
@@ -364,7 +324,8 @@ def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132) -> 
     z = _Tiles(p.c, "c", ("m", "n"), ("BLOCK_M", "BLOCK_N // PARTS"), p.batch)
     blocks: dict[str, Iterable[str]] = {
         "DESCRIBE": [*[x.described, y.described] * descriptors, *[z.described] * stores_descriptor],
-        "PLACE": [PLACE], "SUM": [SUM], "STORE": [STORE], "FINISH": [FINISH],
+        "PLACE": [PLACE], "SUM": [SUM], "STORE": [STORE_PARTS],
+        "STORE_SPLIT": [STORE_SPLIT], "FINISH": [FINISH],
         "LOAD": [f"x = {x.load('row', 'step * BLOCK_K')}",
                  f"y = {y.load('step * BLOCK_K', 'col')}"] if descriptors else [LOAD],
         "EPILOGUE": p.epilogue.lines, "STORE_TILE": [z.store("row", "col", "(RESULT).to(C_TYPE)")]}
@@ -378,7 +339,7 @@ def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132) -> 
         end = [pointer("workspace", p.sums)]
     arguments = (*inputs, *end, *sizes, *batch, *strides)
     grid = min(programs, sms) if config.persistent else programs
-    made = [Kernel(name, expand(HEAD, name, arguments, constants, blocks), arguments, (grid, 1, 1),
+    made = [Kernel(name, expand(FRAME, name, arguments, constants, blocks), arguments, (grid, 1, 1),
                    config.warps, config.stages, workspace)]
     if config.splits > 1:
         made.append(_combine(p, f"{name}_combine", constants, blocks, sizes + batch, workspace))
@@ -439,16 +400,6 @@ def _strides(name: str, op: Operand, batched: bool) -> list[Argument]:
               if step != 1]]
 
 
-# What of the peak a tile reaches once the pipeline is full (large products of bfloat16)
-EFFICIENCY = {(128, 256): 1.0, (256, 128): 0.97, (128, 128): 0.85, (64, 256): 0.8, (256, 64): 0.7,
-              (128, 64): 0.6, (64, 128): 0.62, (64, 64): 0.45, (32, 128): 0.35, (128, 32): 0.3,
-              (32, 64): 0.25, (64, 32): 0.22, (16, 128): 0.2, (16, 64): 0.12, (32, 32): 0.12,
-              (16, 32): 0.07, (64, 16): 0.1, (128, 16): 0.15, (16, 16): 0.04, (32, 16): 0.06}
-# Tensor operations per multiprocessor and nanosecond, bytes per nanosecond of a whole H100
-RATES = {"bf16": 7000.0, "fp16": 7000.0, "fp8e4nv": 13000.0, "fp8e5": 13000.0, "i8": 13000.0,
-         "tf32": 3000.0, "ieee": 350.0, "tf32x3": 900.0, "bf16x6": 1000.0, "fp64": 400.0}
-BANDWIDTH, CACHE_BANDWIDTH = 2600.0, 5000.0
-LAUNCH, STEP = 3000.0, 250.0  # nanoseconds: another launch, a step of 64 along the sum
 SMALL_SIZE, SMALL_BATCH = 64, 256
 
 
@@ -467,29 +418,22 @@ def configs(p: Matmul, sms: int = 132, count: int = 6) -> list[Config]:
     for tile in tiles:
         whole = -(-p.m // tile[0]) * -(-p.n // tile[1]) * p.batches
         for splits in (1, 2, 4, 8, 16):
-            if splits > 1 and (whole * splits > 2 * sms or p.k < splits * 256):
-                continue
-            time = _time(p, tile, splits, whole, sms)
-            ranked.append((time, -EFFICIENCY[tile], tile, splits))
-    ranked.sort()
-    made: list[Config] = []
-    for _, _, tile, splits in ranked:
-        made += [c for c in _variants(p, tile, splits, sms) if c not in made]
-        if len(made) >= count:
-            break
-    return made[:count]
+            if splits == 1 or (whole * splits <= 2 * sms and p.k >= splits * 256):
+                variants = _variants(p, tile, splits, sms)
+                ranked.append((estimate(p, variants[0], sms), -EFFICIENCY[tile], variants))
+    ranked.sort(key=lambda r: r[:2])
+    return list(dict.fromkeys(c for _, _, variants in ranked for c in variants))[:count]
 
 
-def _time(p: Matmul, tile: tuple[int, int], splits: int, tiles: int, sms: int) -> float:
-    rate = RATES[p.precision if p.a.dtype == "fp32" else p.a.dtype] * EFFICIENCY[tile]
-    waves = math.ceil(tiles * splits / sms)
-    compute = max(waves * 2 * tile[0] * tile[1] / rate, STEP / 64) * p.k / splits
+def estimate(p: Matmul, config: Config, sms: int = 132) -> float:
+    """Nanoseconds of a product by a model."""
+    tile, splits = (config.block_m, config.block_n), config.splits
+    tiles = -(-p.m // tile[0]) * -(-p.n // tile[1]) * p.batches
     size = BYTES[p.a.dtype]
     moved = p.batches * ((p.m * p.k + p.k * p.n) * size + p.m * p.n * BYTES[p.c.dtype])
     again = 2 * splits * p.batches * p.m * p.n * BYTES[p.sums] if splits > 1 else 0
-    cached = tiles * (tile[0] + tile[1]) * p.k * size / CACHE_BANDWIDTH
-    slowest = max(compute, moved / BANDWIDTH, cached)
-    return slowest + 0.1 * compute + again / BANDWIDTH + (splits > 1) * LAUNCH
+    rate = RATES[p.precision if p.a.dtype == "fp32" else p.a.dtype]
+    return time_of_tiles(tile, tiles, p.k, splits, size, rate, moved, again, sms)
 
 
 def _variants(p: Matmul, tile: tuple[int, int], splits: int, sms: int) -> list[Config]:

@@ -1,0 +1,99 @@
+"""The frame of kernels that compute a result by tiles, each a sum of products of tiles."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["EFFICIENCY", "FRAME", "RATES", "SHARED_BYTES", "SPAN", "STORE_PARTS", "TILE",
+           "time_of_tiles"]
+
+SHARED_BYTES = 227 * 1024
+
+# blocks: DESCRIBE makes descriptors, PLACE finds a tile, SUM computes `acc`, STORE takes it away
+FRAME = '''
+@triton.jit
+def NAME():
+    tiles_m = TILES_M
+    tiles_n = TILES_N
+    steps = STEPS
+    DESCRIBE
+    if PERSISTENT:
+        # the places of the epilogue are counted apart, so that loads do not wait for them
+        stored = tl.program_id(0) - tl.num_programs(0)
+        tiles = tiles_m * tiles_n * OUTER
+        for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=FLATTENED):
+            PLACE
+            SUM
+            stored += tl.num_programs(0)
+            tile = stored
+            PLACE
+            STORE
+    else:
+        tile = tl.program_id(0)
+        PLACE
+        SUM
+        STORE
+'''
+
+# GROUP rows of tiles run side by side, so that programs at one time read few of both operands
+TILE = '''
+outer = tile // (tiles_m * tiles_n)
+inner = tile % (tiles_m * tiles_n)
+first_m = inner // (GROUP * tiles_n) * GROUP
+count_m = tl.minimum(tiles_m - first_m, GROUP)
+row = (first_m + inner % (GROUP * tiles_n) % count_m) * BLOCK_M
+col = inner % (GROUP * tiles_n) // count_m * BLOCK_N
+if SPLITS > 1:
+    split = outer % SPLITS
+    outer = outer // SPLITS
+'''
+
+# the steps of a sum that a program takes
+SPAN = '''
+if SPLITS > 1:
+    share = tl.cdiv(steps, SPLITS)
+    first = split * share
+    last = tl.minimum(first + share, steps)
+else:
+    first = 0
+    last = steps
+'''
+
+STORE_PARTS = '''
+if SPLITS > 1:
+    STORE_SPLIT
+elif PARTS == 1:
+    FINISH
+else:
+    left, right = tl.split(tl.permute(tl.reshape(acc, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1)))
+    acc = left
+    FINISH
+    col += BLOCK_N // 2
+    acc = right
+    FINISH
+'''
+
+# What of the peak a tile reaches once the pipeline is full (large products of bfloat16)
+EFFICIENCY = {(128, 256): 1.0, (256, 128): 0.97, (128, 128): 0.85, (64, 256): 0.8, (256, 64): 0.7,
+              (128, 64): 0.6, (64, 128): 0.62, (64, 64): 0.45, (32, 128): 0.35, (128, 32): 0.3,
+              (32, 64): 0.25, (64, 32): 0.22, (16, 128): 0.2, (16, 64): 0.12, (32, 32): 0.12,
+              (16, 32): 0.07, (64, 16): 0.1, (128, 16): 0.15, (16, 16): 0.04, (32, 16): 0.06}
+# Tensor operations per multiprocessor and nanosecond, bytes per nanosecond of a whole H100
+RATES = {"bf16": 7000.0, "fp16": 7000.0, "fp8e4nv": 13000.0, "fp8e5": 13000.0, "i8": 13000.0,
+         "tf32": 3000.0, "ieee": 350.0, "tf32x3": 900.0, "bf16x6": 1000.0, "fp64": 400.0}
+BANDWIDTH, CACHE_BANDWIDTH = 2600.0, 10000.0
+LAUNCH, STEP = 3000.0, 250.0  # nanoseconds: another launch, a step of 64 along the sum
+
+
+def time_of_tiles(tile: tuple[int, int], tiles: int, k: int, splits: int, size: int, rate: float,
+                  moved: float, again: float, sms: int) -> float:
+    """Nanoseconds of sums of `k` products for so many tiles, by a model.
+
+    `rate` is that of a large tile, `size` the bytes of an operand's element, `moved` the bytes
+    that are read and written once, `again` those of split sums.
+    """
+    waves = math.ceil(tiles * splits / sms)
+    compute = max(waves * 2 * tile[0] * tile[1] / (rate * EFFICIENCY[tile]), STEP / 64) * k / splits
+    cached = tiles * (tile[0] + tile[1]) * k * size / CACHE_BANDWIDTH
+    slowest = max(compute, moved / BANDWIDTH, cached)
+    return slowest + 0.1 * compute + again / BANDWIDTH + (splits > 1) * LAUNCH
