@@ -7,6 +7,7 @@ program with a part that is not written in Triton yet runs on the CPU backend as
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from functrans.lowering.triton.device import device_program
 from functrans.lowering.triton.expressions import UnsupportedKernel
 from functrans.lowering.triton.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
+from functrans.lowering.triton.sized import SizedExecutable
 from functrans.lowering.triton.spec import Program
 
 if TYPE_CHECKING:
@@ -67,6 +69,47 @@ class TritonExecutable:
                 "peak": args + outs + temporaries}
 
 
+class TritonExecutable:
+    """A program of Triton kernels: on a GPU, or interpreted where there is none."""
+
+    def __init__(self, simplified: Jaxpr, program: Program, decisions: list[Decision],
+                 donated: frozenset[int], gpu: int = 0) -> None:
+        self.simplified = simplified
+        self.program = program
+        self.decisions = decisions
+        self.donated = donated
+        self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]]
+        if _runtime.cuda_open():
+            major, minor = _runtime.cuda_devices()[gpu][1:3]
+            self.run = device_program(program, gpu, 10 * major + minor, donated, simplified.name)
+        else:
+            self.run = InterpretedProgram(program)
+
+    def on(self, gpu: int) -> TritonExecutable:
+        """The same program on another GPU; machine code is compiled once for GPUs of a kind."""
+        return TritonExecutable(self.simplified, self.program, self.decisions, self.donated, gpu)
+
+    def as_text(self) -> str:
+        """The simplified jaxpr, what was materialised and fused and why, and the Triton source."""
+        return "\n".join([str(self.simplified), "", *map(str, self.decisions), "",
+                          *self.program.notes, "", *self.program.sources])
+
+    def cost_analysis(self) -> dict[str, Size]:
+        return cost_of(self.simplified)
+
+    def memory_analysis(self) -> dict[str, Size]:
+        known = memory_of(self.simplified)
+        args, outs = known["arguments"], known["outputs"]
+        temporaries = self.program.arena_bytes
+        return {"arguments": args, "outputs": outs, "temporaries": temporaries,
+                "peak": args + outs + temporaries}
+
+
+def _for_device(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with functions of the libraries; where there is no GPU, as it is."""
+    return with_libraries(jaxpr, is_there) if _runtime.cuda_open() else jaxpr
+
+
 class TritonBackend:
     """Compiles to Triton kernels."""
 
@@ -80,10 +123,24 @@ class TritonBackend:
         if require_inplace:
             raise BackendError("the Triton backend updates nothing in place.",
                                fix='with ft.config.use_backend("c"): ...')
+        if jaxpr.decided_names:  # the host makes room for results once it knows their sizes
+            return self._cpu.compile(jaxpr, donated, require_inplace)
+        if jaxpr.size_names:
+            decisions: list[Decision] = []
+            return SizedExecutable(simplify(jaxpr, decisions=decisions), decisions,
+                                   partial(self.compile_for_sizes, donated=donated))
+        return self._compiled(jaxpr, donated, any_size=False)
+
+    def compile_for_sizes(self, jaxpr: Jaxpr,
+                          donated: frozenset[int] = frozenset()) -> Executable:
+        """Compile a program of known sizes whose kernels are also those of other sizes."""
+        return self._compiled(jaxpr, donated, any_size=True)
+
+    def _compiled(self, jaxpr: Jaxpr, donated: frozenset[int], any_size: bool) -> Executable:
         decisions: list[Decision] = []
         simplified = simplify(jaxpr, decisions=decisions)
         try:
-            program = write_program(simplified)
+            program = write_program(simplified, any_size)
         except UnsupportedKernel:
-            return self._cpu.compile(jaxpr, donated, require_inplace)
+            return self._cpu.compile(jaxpr, donated)
         return TritonExecutable(simplified, program, decisions, donated)

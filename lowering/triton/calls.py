@@ -182,7 +182,9 @@ class _Epilogue:
         for t in self.call.results:
             if t is not self.main:
                 place = w.place(t, kernel.places["full"])
-                self.lines.append(f"tl.store({self.pointer(t)} + {place}, "
+                # of one row the index has no rows, and the value has those of a tile
+                spread = " + (rows + cols) * 0" if 1 in (p.m, p.n) else ""
+                self.lines.append(f"tl.store({self.pointer(t)} + {place}{spread}, "
                                   f"{w.stored(values[t], t)}{mask})")
         arguments = tuple([pointer(name, MEMORY[t.dtype]) for t, name in self.pointers.items()])
         return (Epilogue(tuple(self.lines), arguments, values[self.main]),

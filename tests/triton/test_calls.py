@@ -48,6 +48,8 @@ PRODUCTS = {  # a function, its arguments, and its kernels
                  ["matmul"]),
     "one row": (lambda x, w, b: fnp.tanh(x @ w) * b, (array(1, 40), W, B), ["matmul"]),
     "one column": (lambda x, w: fnp.tanh(x @ w), (X, array(40, 1)), ["matmul"]),
+    "two results of one row": (lambda x, w, b: (lambda y: (y, 1 - y * y))(fnp.tanh(x @ w + b)),
+                               (array(1, 40), W, B), ["matmul"]),
     "moved": (lambda x, w: fnp.einsum("bij,bjk->ibk", x, w), (BX, BW), ["matmul"]),
     "heads": (lambda x, w: (x.reshape(2, 24, 24, 40) @ w.reshape(2, 24, 40, 48)
                             ).swapaxes(1, 2).reshape(2, 24, -1), (BX, BW), ["matmul"]),

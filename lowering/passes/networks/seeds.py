@@ -131,7 +131,7 @@ def _batched_dot(eqn: Equation, makers: Makers) -> Seed | None:
 
 
 def _grouped_conv(eqn: Equation, makers: Makers) -> Seed | None:
-    if eqn.params["group_axes"] is None:
+    if eqn.params.get("group_axes") is None:
         return None
     out = eqn.outvars[0]
     axes = groups_of(out.aval.shape)
