@@ -69,47 +69,6 @@ class TritonExecutable:
                 "peak": args + outs + temporaries}
 
 
-class TritonExecutable:
-    """A program of Triton kernels: on a GPU, or interpreted where there is none."""
-
-    def __init__(self, simplified: Jaxpr, program: Program, decisions: list[Decision],
-                 donated: frozenset[int], gpu: int = 0) -> None:
-        self.simplified = simplified
-        self.program = program
-        self.decisions = decisions
-        self.donated = donated
-        self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]]
-        if _runtime.cuda_open():
-            major, minor = _runtime.cuda_devices()[gpu][1:3]
-            self.run = device_program(program, gpu, 10 * major + minor, donated, simplified.name)
-        else:
-            self.run = InterpretedProgram(program)
-
-    def on(self, gpu: int) -> TritonExecutable:
-        """The same program on another GPU; machine code is compiled once for GPUs of a kind."""
-        return TritonExecutable(self.simplified, self.program, self.decisions, self.donated, gpu)
-
-    def as_text(self) -> str:
-        """The simplified jaxpr, what was materialised and fused and why, and the Triton source."""
-        return "\n".join([str(self.simplified), "", *map(str, self.decisions), "",
-                          *self.program.notes, "", *self.program.sources])
-
-    def cost_analysis(self) -> dict[str, Size]:
-        return cost_of(self.simplified)
-
-    def memory_analysis(self) -> dict[str, Size]:
-        known = memory_of(self.simplified)
-        args, outs = known["arguments"], known["outputs"]
-        temporaries = self.program.arena_bytes
-        return {"arguments": args, "outputs": outs, "temporaries": temporaries,
-                "peak": args + outs + temporaries}
-
-
-def _for_device(jaxpr: Jaxpr) -> Jaxpr:
-    """The program with functions of the libraries; where there is no GPU, as it is."""
-    return with_libraries(jaxpr, is_there) if _runtime.cuda_open() else jaxpr
-
-
 class TritonBackend:
     """Compiles to Triton kernels."""
 
