@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
+from functrans.lowering.schedule.across import reads_across
 from functrans.lowering.schedule.group import Schedule
-from functrans.lowering.schedule.kernel import Kernel, Member, accesses, stages_of
+from functrans.lowering.schedule.kernel import Kernel, Member, stages_of
 from functrans.lowering.triton.expressions import TileWriter, UnsupportedKernel, narrow
 from functrans.lowering.triton.folds import Fold, fold_of
 from functrans.lowering.triton.names import MEMORY, REGISTER
@@ -168,16 +169,10 @@ class _Writer:
         if self.row == 1:
             return min(self.extent(self.rows, TILE), TILE), 1
         block_i = min(self.extent(self.row, TILE if self.rows == 1 else 1), TILE)
-        if self._reads_across() and self.rows >= 32 and self.row >= 32:
+        if reads_across(self.kernel, self.builder) and self.rows >= 32 and self.row >= 32:
             return 64, 64
         fits = max(1, TILE // block_i)
         return min(self.extent(self.rows, fits), fits), block_i
-
-    def _reads_across(self) -> bool:
-        """Whether some operand is read along the rows."""
-        return any(t is not None and index.coefficient(self.kernel.o) == 1
-                   and index.coefficient(self.kernel.i) not in (0, 1)
-                   for t, index in accesses(self.kernel.everything(self.builder)))
 
     def _elementwise(self) -> Written:
         block_o, block_i = self._blocks()

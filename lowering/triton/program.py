@@ -14,12 +14,14 @@ from functrans.lowering.loops.call import Call, HostCall
 from functrans.lowering.loops.tensor import Scatter, Tensor
 from functrans.lowering.memory import Block, plan_arena
 from functrans.lowering.passes.complex_parts import in_parts
+from functrans.lowering.schedule.across import split_across
 from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.placed import place_products
 from functrans.lowering.schedule.reads import Reads
 from functrans.lowering.schedule.recomputed import recompute
+from functrans.lowering.triton.along_sums import with_sums_along
 from functrans.lowering.triton.attention import with_attention
 from functrans.lowering.triton.attention_places import NoPlace, place_attention
 from functrans.lowering.triton.calls import RULES as CALL_RULES
@@ -80,10 +82,10 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
     jaxpr = ordered_scatters(without_choices(jaxpr))
     traced = graph_of(jaxpr, rules=RULES, hosted=COMBINING, memory=memory)
     try:
-        graph = with_attention(traced, placed=False)
+        graph = with_sums_along(with_attention(traced, placed=False))
         schedule = place_attention(_planned(graph), graph.outputs)
     except NoPlace:
-        graph = with_attention(traced)
+        graph = with_sums_along(with_attention(traced))
         schedule = place_attention(_planned(graph), graph.outputs)
     loose = frozenset([*(graph.inputs[k] for k in loose_inputs),
                        *(graph.outputs[k] for k in loose_outputs)])
@@ -97,7 +99,7 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
 
 
 def _planned(graph: Graph) -> Schedule:
-    return recompute(schedule_of(graph), graph.outputs)
+    return split_across(recompute(schedule_of(graph), graph.outputs))
 
 
 class _ProgramWriter:

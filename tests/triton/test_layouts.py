@@ -1,0 +1,83 @@
+"""Operands of products in the order of tensor cores, and kernels that read across their rows."""
+
+import numpy as np
+
+import functrans as ft
+import functrans.numpy as jnp
+from functrans.lowering.graph import graph_of
+from functrans.lowering.loops.call import Gemm
+from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.schedule.across import reads_across, split_across
+from functrans.lowering.schedule.group import schedule_of
+from functrans.lowering.schedule.kernel import Kernel
+from functrans.lowering.triton.along_sums import with_sums_along
+
+S = ft.ShapeDtypeStruct
+RNG = np.random.default_rng(0)
+
+
+def graph(f, *args):
+    return graph_of(simplify(ft.make_jaxpr(f)(*args).jaxpr.hoist_consts()))
+
+
+def strides(f, *args, precision="default"):
+    """How far apart neighbours along the sum are in the operands of the products of f."""
+    with ft.config.matmul_precision(precision):
+        found = with_sums_along(graph(f, *args))
+    return [(c.fields["a_col"], c.fields["b_row"]) for c in found.items if isinstance(c, Gemm)]
+
+
+def test_large_products_of_float32_read_along_the_sum():
+    x = S((2048, 1024), "float32")
+    assert strides(lambda x, y: x @ y.T, x, x) == [(1, 1)]
+    assert strides(lambda x, y: x.T @ y, x, x) == [(1, 1)]
+    assert strides(lambda x, y: (x.T @ y, y.T @ y), x, x) == [(1, 1), (1, 1)]
+
+
+def test_small_products_and_others_stay():
+    assert strides(lambda x: x.T @ x, S((64, 32), "float32")) == [(32, 32)]
+    assert strides(lambda x: x.T @ x, S((2048, 1024), "bfloat16")) == [(1024, 1024)]
+    x = S((2048, 1024), "float32")
+    assert strides(lambda x: x.T @ x, x, precision="highest") == [(1024, 1024)]
+
+
+def test_a_copy_serves_all_products():
+    x = S((2048, 1024), "float32")
+    found = with_sums_along(graph(lambda x, y, z: (x.T @ y, x.T @ z), x, x, x))
+    a, b = (c for c in found.items if isinstance(c, Gemm))
+    assert a.operands[0] is b.operands[0] and a.operands[0].shape == (1024, 2048)
+
+
+def test_values_of_products_with_copies():
+    batched = RNG.normal(size=(3, 512, 320)).astype("f")
+    wide = RNG.normal(size=(512, 640)).astype("f")
+
+    def f(x, w):
+        return jnp.einsum("bki,kj->bij", x[:, :, 40:296], w[:, ::-1])
+
+    assert strides(f, S((3, 512, 320), "float32"), S((512, 640), "float32")) == [(1, 1)]
+    with ft.config.use_backend("triton"):
+        found = np.asarray(ft.jit(f)(batched, wide))
+    expected = np.einsum("bki,kj->bij", batched[:, :, 40:296], wide[:, ::-1])
+    np.testing.assert_allclose(found, expected, rtol=2e-2, atol=0.2)
+
+
+def bias_gradient(z, g):
+    d = jnp.where(z > 0, g, 0)
+    return d.sum(0), d.T.copy()
+
+
+def test_sums_of_columns_beside_a_transposed_copy_are_kernels_apart():
+    args = S((4096, 512), "float32"), S((4096, 512), "float32")
+    whole = schedule_of(graph(bias_gradient, *args))
+    apart = split_across(whole)
+    roles = [[m.role for m in s.members] for s in apart.steps if isinstance(s, Kernel)]
+    assert roles == [["full"], ["fold_column"]]
+    fold = apart.steps[1]
+    assert not reads_across(fold, fold.builder(apart.is_stored))
+    z, g = RNG.normal(size=(2, 70, 33)).astype("f")
+    with ft.config.use_backend("triton"):
+        sums, copy = ft.jit(bias_gradient)(z, g)
+    expected = np.where(z > 0, g, 0)
+    np.testing.assert_allclose(sums, expected.sum(0), rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(copy, expected.T)
