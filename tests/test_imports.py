@@ -48,6 +48,7 @@ DEFERRED = {
     ("functrans.lowering.backend", "functrans.lowering.triton.backend"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.lower"),
     ("functrans.lowering.reference", "functrans.lowering.passes.pipeline"),
+    ("functrans.lowering.triton.stored", "functrans.lowering.triton.pool"),
 }
 PEERS = {"jax", "jaxlib", "torch", "scipy", "tensorflow"}
 ALLOWED_PACKAGES = {"numpy", "ml_dtypes", "optree", "sympy", "triton", "functrans"}

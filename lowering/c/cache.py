@@ -32,7 +32,7 @@ LIMIT_BYTES: Final = 512 * 2**20
 FORMAT: Final = "2"
 """Changes with the format of entries and with the interface between programs and the runtime."""
 HASH_BYTES: Final = 32
-SUFFIXES: Final = (".so", ".manifest")
+SUFFIXES: Final = (".so", ".manifest", ".kernel", ".tuned")
 STALE_SECONDS: Final = 3600.0
 """Temporary files older than this were left by a process that was killed."""
 

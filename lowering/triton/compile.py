@@ -1,59 +1,62 @@
-"""Triton functions as machine code, ahead of time: no GPU, driver or torch is needed."""
+"""Triton functions as machine code, ahead of time: no GPU, driver or torch is needed.
+
+The stages of Triton's compiler are run one by one: `triton.compile` would look into its own cache,
+and to do so read the whole of Triton (0.5 s in every process).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-import triton
+from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton.compiler.compiler import make_backend
 
-__all__ = ["ALIGNED", "Binary", "compile_kernel"]
+from functrans.lowering.triton.elf import resources
+from functrans.lowering.triton.source import module_of
+from functrans.lowering.triton.unit import Binary, Unit
 
-ALIGNED = [["tt.divisibility", 16]]
+__all__ = ["ALIGNED", "compile_unit"]
+
+ALIGNED: Final = [["tt.divisibility", 16]]
 """What Triton is told of a number, or an address, that is a multiple of 16."""
 
-KINDS = {"i32": "i", "i64": "l", "fp32": "f", "fp64": "d"}
+KINDS: Final = {"i32": "i", "i64": "l", "fp32": "f", "fp64": "d"}
 
 
-@dataclass(frozen=True)
-class Binary:
-    """Machine code of a kernel, and what the driver must be told to launch it.
-
-    `scratch` are bytes of global memory for each program, which a launch passes after the other
-    arguments.
-    """
-
-    name: str
-    kinds: str  # of its arguments, a letter each: p pointer, i int32, l int64, f float32
-    cubin: bytes
-    warps: int
-    shared: int
-    scratch: int
-    scratch_alignment: int
-    ptx: str
-    registers: int
-    spills: int
+def compile_unit(unit: Unit) -> Binary:
+    """The machine code of a kernel. Raises whatever Triton raises."""
+    function = getattr(module_of(unit.source), unit.name)
+    for stages in range(unit.stages, 0, -1):  # what a layout needs besides is not foreseen
+        binary = _compile(function, unit, stages)
+        if binary.shared <= unit.shared:
+            break
+    return binary
 
 
-def compile_kernel(function: Any, types: Sequence[str], divisible: Sequence[bool], warps: int,
-                   stages: int = 3, capability: int = 90, fuses: bool = False) -> Binary:
-    """Compile a function of Triton for GPUs of a compute capability.
-
-    `types` are those of its arguments, as `*fp32` or `i32`; which are `divisible` by 16 is known.
-    """
-    names = function.arg_names
-    signature = dict(zip(names, types, strict=True))
-    attributes = {(k,): ALIGNED for k, known in enumerate(divisible) if known}
+def _compile(function: Any, unit: Unit, stages: int) -> Binary:
+    signature = dict(zip(function.arg_names, unit.types, strict=True))
+    attributes = {(k,): ALIGNED for k, known in enumerate(unit.divisible) if known}
     source = ASTSource(function, signature, {}, attributes)
-    compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32),
-                              options={"num_warps": warps, "num_stages": stages,
-                                       "enable_fp_fusion": fuses})
-    meta = compiled.metadata
-    kinds = "".join("p" if t[0] == "*" else KINDS[t] for t in types)
-    return Binary(meta.name, kinds, compiled.asm["cubin"], meta.num_warps, meta.shared,
-                  getattr(meta, "global_scratch_size", 0) or 0,
-                  getattr(meta, "global_scratch_align", 1) or 1, compiled.asm["ptx"],
-                  getattr(compiled, "n_regs", 0) or 0, getattr(compiled, "n_spills", 0) or 0)
+    target = GPUTarget("cuda", unit.capability, 32)
+    backend = make_backend(target)
+    options = backend.parse_options({"num_warps": unit.warps, "num_stages": stages,
+                                     "enable_fp_fusion": unit.fuses})
+    passes: dict[str, Any] = {}
+    backend.add_stages(passes, options, source.language)
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    made = {"ttir": source.make_ir(target, options, backend.get_codegen_implementation(options),
+                                   backend.get_module_map(), context)}
+    metadata: dict[str, Any] = {"target": target, **vars(options)}
+    module = made["ttir"]
+    for name, run in passes.items():
+        module = made[name] = run(module, metadata)
+    registers, stack = resources(made["cubin"])
+    kinds = "".join("p" if t[0] == "*" else KINDS[t] for t in unit.types)
+    return Binary(metadata["name"], kinds, metadata["num_warps"], stages, metadata["shared"],
+                  metadata.get("global_scratch_size") or 0,
+                  metadata.get("global_scratch_align") or 1, registers, stack // 4, made["ptx"],
+                  made["cubin"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -12,35 +11,28 @@ import numpy as np
 from functrans import _runtime
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
-from functrans.lowering.triton.compile import Binary, compile_kernel
-from functrans.lowering.triton.source import module_of
+from functrans.lowering.c.cache import program_cache
+from functrans.lowering.triton.source import alone
 from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Program
+from functrans.lowering.triton.stored import compiled_units
+from functrans.lowering.triton.target import HOPPER, Target, cuda_target
+from functrans.lowering.triton.unit import Binary, Unit
 
-__all__ = ["binaries", "device_program"]
-
-MOST_WORKERS = 8
-MOST_SHARED = 227 << 10  # bytes of a program's shared memory on Hopper
+__all__ = ["binaries", "device_program", "unit_of"]
 
 
-def binaries(program: Program, capability: int = 90) -> dict[tuple[Any, ...], Binary]:
-    """The machine code of the kernels of a program, each once.
-
-    Kernels are compiled side by side: most of the time is spent outside of Python.
-    """
-    modules = [module_of(text) for text in program.sources]
+def binaries(program: Program, target: Target = HOPPER) -> dict[tuple[Any, ...], Binary]:
+    """The machine code of the kernels of a program, each once."""
     launches = {_key(step): step for step in program.steps if isinstance(step, Launch)}
+    units = [unit_of(program, step, target) for step in launches.values()]
+    return dict(zip(launches, compiled_units(units, program_cache()), strict=True))
 
-    def compiled(step: Launch) -> Binary:
-        function = getattr(modules[step.module], step.kernel)
-        for stages in range(step.stages, 0, -1):  # what a layout needs besides is not foreseen
-            binary = compile_kernel(function, step.types, step.divisible, step.warps, stages,
-                                    capability, step.fuses)
-            if binary.shared <= MOST_SHARED:
-                break
-        return binary
 
-    with ThreadPoolExecutor(MOST_WORKERS) as workers:
-        return dict(zip(launches, workers.map(compiled, launches.values()), strict=True))
+def unit_of(program: Program, step: Launch, target: Target) -> Unit:
+    """The kernel of a launch as it is compiled."""
+    return Unit(alone(program.sources[step.module], step.kernel), step.kernel, step.types,
+                step.divisible, step.warps, step.stages, step.fuses, target.capability,
+                target.shared)
 
 
 def _key(step: Launch) -> tuple[Any, ...]:
@@ -53,7 +45,7 @@ def device_program(program: Program, device: int, capability: int,
 
     Errors tell its `name`; the memory of `donated` inputs is free for others after the call.
     """
-    compiled = binaries(program, capability)
+    compiled = binaries(program, cuda_target(capability))
     numbers = {key: k for k, key in enumerate(compiled)}
     kernels = [(b.name, b.cubin, b.shared, b.warps, b.kinds, b.scratch)
                for b in compiled.values()]
@@ -69,7 +61,8 @@ def device_program(program: Program, device: int, capability: int,
         else:
             steps.append(_host(step))
     return _runtime.CudaProgram(kernels, steps, [_spec(a) for a in program.inputs],
-                                [_spec(a) for a in program.outputs], program.constants,
+                                [(*_spec(a), program.given.inputs.get(j, -1))
+                                 for j, a in enumerate(program.outputs)], program.constants,
                                 program.arena_bytes, device, tuple(sorted(donated)), name)
 
 

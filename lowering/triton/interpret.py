@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
+from triton.runtime.interpreter import InterpretedFunction
 
 from functrans.lowering.triton.emulation import emulation
-from functrans.lowering.triton.source import interpreted, module_of
+from functrans.lowering.triton.source import module_of
 from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Program
 
 __all__ = ["InterpretedProgram"]
@@ -98,3 +100,12 @@ def _on_host(step: HostStep, memory: dict[str, list[np.ndarray[Any, Any]]]) -> N
                           outs if eqn.primitive.multiple_results else [outs], strict=True):
         data = np.ascontiguousarray(out, v.aval.dtype).reshape(-1).view(np.uint8)
         _bytes(memory, at)[:data.size] = data
+
+
+def interpreted(module: ModuleType) -> dict[str, Any]:
+    """The functions of a module as the interpreter runs them."""
+    functions = {name: value.fn for name, value in vars(module).items()
+                 if hasattr(value, "fn") and callable(value.fn)}
+    found = {name: InterpretedFunction(fn) for name, fn in functions.items()}
+    vars(module).update(found)  # kernels call folds by their global names
+    return found

@@ -6,13 +6,11 @@ import hashlib
 import linecache
 import re
 from types import ModuleType
-from typing import Any
 
-from triton.runtime.interpreter import InterpretedFunction
-
+from functrans.lowering.c.cache import digest
 from functrans.lowering.triton.folds import FUNCTIONS
 
-__all__ = ["Module", "interpreted", "module_of"]
+__all__ = ["Module", "alone", "module_of"]
 
 HEAD = """\
 import triton
@@ -30,7 +28,8 @@ class Module:
 
     def name(self, text: str) -> str:
         """The name of the function with this text, in which `NAME` stands for it."""
-        return self.functions.setdefault(text, f"k{len(self.functions)}")
+        # the same in all programs, so that a compiled one is found on disk by its text
+        return self.functions.setdefault(text, f"k_{digest(text)[:8]}")
 
     def text(self, math: str = "device_math") -> str:
         """The source of the module."""
@@ -58,10 +57,13 @@ def module_of(text: str) -> ModuleType:
     return module
 
 
-def interpreted(module: ModuleType) -> dict[str, Any]:
-    """The functions of a module as the interpreter runs them."""
-    functions = {name: value.fn for name, value in vars(module).items()
-                 if hasattr(value, "fn") and callable(value.fn)}
-    found = {name: InterpretedFunction(fn) for name, fn in functions.items()}
-    vars(module).update(found)  # kernels call folds by their global names
-    return found
+def alone(text: str, name: str) -> str:
+    """A module with one kernel of a module, and what that calls."""
+    head, *functions = re.split(r"\n(?=@triton\.jit\n)", text)
+    named = {_name_of(f): f for f in functions}
+    needed = [name]
+    for found in needed:
+        needed += [n for n in named if n not in needed
+                   and re.search(rf"\b{n}\b", named[found])]
+    parts = [head, *[f for n, f in named.items() if n in needed]]
+    return "\n\n\n".join([part.strip("\n") for part in parts]) + "\n"

@@ -1,0 +1,265 @@
+"""Kernels on their way to machine code: cache, workers, failures and what is shown meanwhile."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+from triton import knobs
+
+from functrans.core import config
+from functrans.core.errors import BackendError
+from functrans.lowering.c.cache import Cache
+from functrans.lowering.triton.compile import compile_unit
+from functrans.lowering.triton.elf import resources
+from functrans.lowering.triton.pool import Pool, compile_all, shares
+from functrans.lowering.triton.progress import Progress
+from functrans.lowering.triton.source import Module, alone, module_of
+from functrans.lowering.triton.stored import compiled_units, kept
+from functrans.lowering.triton.target import cuda_target, target_named
+from functrans.lowering.triton.unit import Binary, Unit
+
+SCALE = """\
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale(x, y, factor):
+    at = tl.arange(0, 128)
+    tl.store(y + at, tl.load(x + at) * factor)
+"""
+
+
+def unit(source=SCALE, **changes):
+    return replace(Unit(source, "scale", ("*fp32", "*fp32", "fp32"), (True, True, False), 4, 3,
+                        False, 90, 227 << 10), **changes)
+
+
+def units(count):
+    return [unit(SCALE.replace("* factor", f"* factor + {k}")) for k in range(count)]
+
+
+def run(code, **options):
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], text=True, check=True,
+                          capture_output=True, timeout=120, **options)
+    return done.stdout.strip()
+
+
+def test_binaries_and_units_as_bytes():
+    binary = compile_unit(unit())
+    assert Binary.decode(binary.encode()) == binary and Unit.decode(unit().encode()) == unit()
+    assert binary.cubin.startswith(b"\x7fELF") and ".entry scale" in binary.ptx
+    assert binary.kinds == "ppf" and binary.warps == 4 and binary.shared == 0
+    for data in (b"", b"{}", b"no\n", binary.encode()[:-len(binary.cubin)],
+                 binary.encode().replace(b"'warps': 4", b"'warps': '4'")):
+        assert Binary.decode(data) is None
+
+
+def test_keys_tell_units_apart():
+    different = [unit(), unit(warps=8), unit(stages=2), unit(fuses=True), unit(capability=80),
+                 unit(shared=1 << 10), unit(divisible=(True, False, False)),
+                 unit(types=("*fp32", "*fp32", "i32")), unit(SCALE + "\n"), unit(name="other")]
+    assert len({u.key for u in different}) == len(different)
+    assert unit().key == unit().key
+
+
+def test_registers_and_stack_are_read_from_machine_code(tmp_path):
+    """As NVIDIA's tool prints them."""
+    source = SCALE.replace("0, 128", "0, 65536").replace(
+        "    tl.store", "    z = tl.load(x + at)\n    factor += tl.sum(z)\n    tl.store").replace(
+        "tl.load(x + at) *", "z *")
+    for u in (unit(), unit(source)):
+        binary = compile_unit(u)
+        (tmp_path / "k.cubin").write_bytes(binary.cubin)
+        said = subprocess.run([knobs.nvidia.cuobjdump.path, "--dump-resource-usage", "k.cubin"],
+                              cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        assert f"REG:{binary.registers} STACK:{4 * binary.spills} " in said
+    assert binary.spills > 0 and resources(binary.cubin)[1] == 4 * binary.spills
+
+
+def test_a_kernel_is_kept_on_disk(tmp_path):
+    cache = Cache(tmp_path / "kernels")
+    assert kept(unit(), cache) is None
+    (first,) = compiled_units([unit()], cache)
+    assert kept(unit(), cache) == first
+    assert compiled_units([unit(), unit()], cache) == [first, first]
+    (entry,) = (tmp_path / "kernels").glob("*.kernel")
+    whole = entry.read_bytes()
+    for damaged in (b"", whole[:-40], whole[:100] + b"x" + whole[101:]):
+        entry.write_bytes(damaged)
+        assert kept(unit(), cache) is None
+        assert compiled_units([unit()], cache) == [first] and entry.read_bytes() == whole
+
+
+def test_workers_compile_and_stay():
+    pool, found = Pool(), {}
+    compile_all(units(9), found.__setitem__, pool)
+    assert [found[k].name for k in range(9)] == ["scale"] * 9
+    assert len({found[k].ptx for k in range(9)}) == 9
+    worker = pool.take()
+    worker.wait_until_ready()
+    assert worker.compile(unit()).cubin == compile_unit(unit()).cubin
+    pool.give(worker)
+    assert pool.take() is worker
+    pool.give(worker)
+    pool.close()
+    assert not worker.is_alive
+
+
+def test_a_worker_that_dies_leaves_its_work_to_threads():
+    pool, found = Pool(), {}
+    worker = pool.take()
+    worker.wait_until_ready()
+    pool.give(worker)
+    os.kill(worker.pid, signal.SIGSTOP)  # it takes a kernel and does not answer
+    threading.Timer(0.5, os.kill, (worker.pid, signal.SIGKILL)).start()
+    compile_all(units(9), found.__setitem__, pool)
+    assert sorted(found) == list(range(9))
+    assert not worker.is_alive
+    other = pool.take()
+    assert other is not worker
+    pool.give(other)
+    pool.close()
+
+
+def test_without_processes_threads_compile(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    pool, found = Pool(), {}
+    compile_all(units(6), found.__setitem__, pool)
+    assert sorted(found) == list(range(6))
+
+
+@pytest.mark.parametrize("count", [1, 9])
+def test_a_kernel_that_does_not_compile(count):
+    pool = Pool()
+    wrong = unit(SCALE.replace("* factor", "@ factor"))
+    with pytest.raises(BackendError, match="cannot compile a kernel") as error:
+        compile_all([*units(count - 1), wrong], lambda k, binary: None, pool)
+    assert "@ factor" in str(error.value) and "use_backend" in str(error.value)
+    worker = pool.take()
+    worker.wait_until_ready()
+    with pytest.raises(BackendError, match="capability 90"):
+        worker.compile(wrong)
+    assert worker.compile(unit()).name == "scale"  # it goes on
+    pool.give(worker)
+    pool.close()
+
+
+def test_ctrl_c_ends_a_compilation(tmp_path):
+    code = textwrap.dedent(f"""
+        import sys
+        sys.path.insert(0, {os.path.dirname(__file__)!r})
+        from functrans.lowering.triton.pool import Pool, compile_all
+        from test_compiling import units
+        pool = Pool()
+        try:
+            compile_all(units(400), lambda k, binary: print("one", flush=True), pool)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        found = []
+        compile_all(units(7), lambda k, binary: found.append(k), pool)
+        print(len(found))
+        """)
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    with process.stdout as lines:
+        assert "one\n" in lines  # it is in the midst of it
+        process.send_signal(signal.SIGINT)
+        assert [line for line in lines if line != "one\n"] == ["interrupted\n", "7\n"]
+    assert process.wait(60) == 0
+
+
+def test_workers_end_with_their_process():
+    pid = int(run("""
+        from functrans.lowering.triton.pool import Pool
+        worker = Pool().take()
+        worker.wait_until_ready()
+        print(worker.pid)
+        """))
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    pid = int(run("""
+        import os
+        from functrans.lowering.triton.pool import Pool
+        worker = Pool().take()
+        worker.wait_until_ready()
+        print(worker.pid, flush=True)
+        os._exit(0)  # no exit functions: the closed pipe tells it
+        """))
+    for _ in range(100):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.05)
+    else:
+        raise AssertionError("a worker outlived its process")
+
+
+def test_how_many_threads_and_workers():
+    assert shares(1, 2) == (1, 0) and shares(5, 2) == (2, 0)
+    assert shares(40, 1) == (1, 0)
+    for count in range(1, 60):
+        for cores in range(1, 65):
+            here, beside = shares(count, cores)
+            assert 1 <= here <= cores and here + beside <= max(cores, 1) and beside <= count
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def shown(stream, seconds):
+    """What is written when 40 kernels are shown at these times."""
+    times = iter([0.0, *seconds])
+    with Progress("compiling", "kernels", 40, stream, lambda: next(times)) as progress:
+        for k, _ in enumerate(seconds):
+            progress.show(k)
+    return stream.getvalue()
+
+
+def test_progress():
+    assert shown(Terminal(), [0.5, 1.9]) == ""
+    clear = "\r\x1b[K"
+    assert shown(Terminal(), [1.0, 2.1, 3.2]) == (
+        f"{clear}functrans: compiling 2 of 40 kernels, 2 s"
+        f"{clear}functrans: compiling 3 of 40 kernels, 3 s{clear}")
+    assert shown(io.StringIO(), [1.0, 9.0]) == ""
+    assert shown(io.StringIO(), [1.0, 10.5, 20.0]) == "functrans: compiling 2 of 40 kernels, 10 s\n"
+    with config.progress(False):
+        assert shown(Terminal(), [5.0]) == shown(io.StringIO(), [50.0]) == ""
+    closed = Terminal()
+    closed.close()
+    with Progress("compiling", "kernels", 2, io.TextIOWrapper(io.BytesIO())) as progress:
+        progress.show(0)
+
+
+def test_a_kernel_alone_has_what_it_calls():
+    module = Module()
+    one = module.name("@triton.jit\ndef NAME(x):\n    return tl.reduce(x, 0, fold_max)\n")
+    two = module.name("@triton.jit\ndef NAME(x):\n    return fm.exp(x)\n")
+    text = module.text()
+    assert "fold_max" in alone(text, one) and two not in alone(text, one)
+    assert "fold_max" not in alone(text, two) and two in alone(text, two)
+    assert hasattr(module_of(alone(text, two)), two)
+    other = Module()
+    other.name("@triton.jit\ndef NAME(x, y):\n    return x + y\n")
+    assert other.name("@triton.jit\ndef NAME(x):\n    return fm.exp(x)\n") == two
+    assert alone(other.text(), two) == alone(text, two)
+
+
+def test_targets():
+    assert cuda_target(80).shared == 163 << 10 and not cuda_target(80).has_copy_engine
+    assert cuda_target(90).multiprocessors == 132 and target_named("cuda") == cuda_target(90)
+    assert target_named("cuda:120").shared == 99 << 10 and target_named("cpu") is None
+    assert cuda_target(90, 114).multiprocessors == 114
+    for wrong in ("cuda:75", "gpu", "cuda:sm", "rocm"):
+        with pytest.raises(BackendError):
+            target_named(wrong)
