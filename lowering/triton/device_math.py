@@ -8,6 +8,8 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import libdevice
 
+from functrans.lowering.triton.radix_tile import constraints
+
 
 @triton.jit
 def exp(x):
@@ -242,3 +244,23 @@ def digamma(x):
 @triton.jit
 def bfloat16(x):
     return x.to(tl.bfloat16)
+
+
+@tl.core.extern
+def radix_counted(ptx, zero, operands, _semantic=None):
+    """`radix_tile.counted`."""
+    return _on_block(ptx, 1, operands, _semantic)[0]
+
+
+@tl.core.extern
+def radix_spread(ptx, sets, zero, operands, _semantic=None):
+    """`radix_tile.spread`."""
+    slots = (len(operands) - 2) // sets.value
+    return _on_block(ptx, slots * (sets.value + 1) + 1, operands, _semantic)
+
+
+def _on_block(ptx, outs, operands, semantic):
+    """The text is written once, and does what it does for the whole block."""
+    return tl.inline_asm_elementwise(
+        ptx, constraints(outs, len(operands)), list(operands), (tl.int32,) * outs, is_pure=False,
+        pack=1, _semantic=semantic)

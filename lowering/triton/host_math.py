@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -98,3 +98,40 @@ def bfloat16(x: Any) -> Any:
     data = x.handle.data.astype(ml_dtypes.bfloat16).view(np.uint16)
     type_ = tl.block_type(tl.bfloat16, list(x.type.shape)) if x.type.is_block() else tl.bfloat16
     return tl.tensor(TensorHandle(data, tl.bfloat16), type_)
+
+
+def radix_counted(ptx: Any, zero: int | None, operands: Sequence[Any]) -> Any:
+    """`radix_tile.counted` on arrays."""
+    *words, byte = [x.handle.data for x in operands]
+    digits = _digits(np.concatenate(words), byte, zero)
+    count = np.zeros(words[0].shape, np.int32)
+    count[:256] = np.bincount(digits, minlength=256)
+    return _like(count, operands[0])
+
+
+def radix_spread(ptx: Any, sets: int, zero: int | None, operands: Sequence[Any]) -> list[Any]:
+    """`radix_tile.spread` on arrays."""
+    *sorted_along, begin, byte = [x.handle.data for x in operands]
+    slots = len(sorted_along) // sets
+    threads = begin.size
+    found, where = [], np.zeros(0)
+    for s in range(sets):  # [slots, threads], by warps before slots
+        x = np.stack(sorted_along[s * slots:(s + 1) * slots]).reshape(slots, -1, 32)
+        x = np.moveaxis(x, 0, 1).reshape(-1)
+        if s == 0:
+            digits = _digits(x, byte, zero)
+            order = np.argsort(digits, kind="stable")
+            counts = np.bincount(digits, minlength=256)
+            first = begin[:256] - np.cumsum(counts) + counts
+            where = (first[digits[order]] + np.arange(x.size)).reshape(slots, threads)
+        found += list(x[order].reshape(slots, threads))
+    end = begin.copy()
+    end[:256] += counts
+    return [_like(x, operands[0]) for x in (*found, *where, end)]
+
+
+def _digits(words: Any, byte: Any, zero: int | None) -> Any:
+    words = words.view(np.uint32)
+    if zero is not None:
+        words = np.where(words == zero, words + 1, words)
+    return (words >> np.uint32(8 * byte.item())) & 255

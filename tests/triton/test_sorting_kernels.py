@@ -1,4 +1,4 @@
-"""Sorting on a GPU: short rows in registers, longer ones by digits."""
+"""Sorting on a GPU: short rows in registers, longer ones by digits; few of the largest."""
 
 import numpy as np
 import pytest
@@ -6,39 +6,44 @@ import pytest
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.evaluate import interpret
-from functrans.lowering.triton import sorting
+from functrans.lowering.triton import radix, selection, sorting
 from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.interpret import InterpretedProgram
 from functrans.lowering.triton.spec import HostStep
-from tests.triton.test_programs import kernels_of, program_of
+from tests.triton.programs import kernels_of, program_of
 
 RNG = np.random.default_rng(0)
-DTYPES = ["float32", "bfloat16", "float16", "int8", "int16", "int32", "uint8", "uint16", "uint32"]
+DTYPES = ["float32", "bfloat16", "float16", "int8", "int16", "int32", "uint8", "uint16", "uint32",
+          "float64", "int64", "uint64", "bool"]
 
 
 @pytest.fixture(params=["short", "long"])
 def rows(request, monkeypatch):
-    """How the rows of a test are sorted: in registers, or by digits in small blocks."""
+    """How the rows of a test are sorted: in registers, or by digits in small tiles."""
     if request.param == "long":
         monkeypatch.setattr(sorting, "LONGEST_ROW", 0)
-        monkeypatch.setattr(sorting, "BLOCK", 64)
+        monkeypatch.setattr(radix, "SLOTS", 2)
     return request.param
 
 
-def run(fun, *args, hosts=0):
+def run(fun, *args):
     jaxpr, program, _ = program_of(fun, *args)
-    assert sum(isinstance(s, HostStep) for s in program.steps) == hosts
+    assert not any(isinstance(s, HostStep) for s in program.steps)
     arrays = [*map(np.asarray, args)]
     for a, e in zip(InterpretedProgram(program)(arrays), interpret(jaxpr, arrays), strict=True):
         assert (a.shape, a.dtype) == (e.shape, e.dtype)
+        if a.dtype.kind not in "fV":
+            np.testing.assert_array_equal(a, e)
+            continue
         np.testing.assert_array_equal(a.astype("f8"), e.astype("f8"))
-        if a.dtype.kind == "f":
-            np.testing.assert_array_equal(np.signbit(a), np.signbit(e))
+        np.testing.assert_array_equal(np.signbit(a), np.signbit(e))
     return program
 
 
 def keys(dtype, shape=(3, 150)):
     """Numbers of a dtype with ties, extremes, both zeros, infinities and NaN."""
+    if dtype == "bool":
+        return RNG.integers(0, 2, shape).astype(bool)
     if dtype[0] in "iu":
         x = RNG.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, shape, dtype, endpoint=True)
         x[..., 3:40] = RNG.integers(0, 5, (*shape[:-1], 37))
@@ -52,7 +57,18 @@ def keys(dtype, shape=(3, 150)):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sort_and_places_and_the_largest(dtype, rows):
     x = keys(dtype)
-    run(lambda x: (fnp.sort(x, axis=1), fnp.argsort(x, axis=1), lax.top_k(x, 7)), x)
+    run(lambda x: (fnp.sort(x, axis=1), fnp.argsort(x, axis=1), lax.top_k(x, 7),
+                   lax.top_k(x, 120)), x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int16", "float64"])
+@pytest.mark.parametrize("n", [1, 513, 1900])
+def test_rows_of_several_tiles_and_chunks(dtype, n, monkeypatch):
+    monkeypatch.setattr(sorting, "LONGEST_ROW", 0)
+    monkeypatch.setattr(radix, "SLOTS", 1)
+    monkeypatch.setattr(radix, "MOST_CHUNKS", 3)
+    x = np.asarray(lax.convert_element_type(np.round(RNG.normal(size=(2, n)) * 100), dtype))
+    run(lambda x: (fnp.sort(x, axis=1), fnp.argsort(x, axis=1)), x)
 
 
 @pytest.mark.parametrize("shape, axis", [((1,), 0), ((2, 1), 1), ((5, 3, 2), 1), ((70, 2), 0),
@@ -67,19 +83,27 @@ def test_what_goes_along(rows):
     run(lambda x, y, z: lax.sort((x, y, z), num_keys=1), x, y, z)
 
 
-def test_other_sorts_are_the_hosts():
-    x, y = RNG.integers(0, 5, 9).astype("i"), RNG.integers(0, 5, 9).astype("i")
-    run(lambda x, y: lax.sort((x, y), num_keys=2), x, y, hosts=1)
-    run(fnp.sort, x.astype("f8"), hosts=1)
+def test_several_keys(rows):
+    x, y, z = (RNG.integers(0, 3, 90).astype(t) for t in ("i1", "f8", "i4"))
+    run(lambda x, y, z: (lax.sort((x, y, z), num_keys=2), lax.sort((z, y, x), num_keys=3),
+                         lax.sort((y, y), num_keys=2)), x, y, z)
 
 
-def test_a_few_thousand_in_blocks_of_the_usual_size():
+def test_the_largest_of_what_tiles_found(monkeypatch):
+    monkeypatch.setattr(selection, "TILE", 32)
+    x = RNG.integers(0, 40, (3, 300)).astype("f")
+    program = run(lambda x: lax.top_k(x, 5), x)
+    assert kernels_of(program) == ["selected", "selected", "largest"]
+
+
+def test_a_few_thousand_in_tiles_of_the_usual_size():
     program = run(lambda x: (fnp.sort(x), fnp.argsort(x)), RNG.normal(size=5000).astype("f"))
-    assert len(kernels_of(program)) in (12, 24)
+    assert len(kernels_of(program)) == 24
 
 
 def test_kernels_compile_without_a_gpu():
     for n in (300, 5000):
-        _, program, _ = program_of(lambda x: lax.top_k(x, 5), np.zeros((2, n), "f"))
+        _, program, _ = program_of(lambda x: (lax.top_k(x, 5), fnp.argsort(x), fnp.sort(x)),
+                                   np.zeros((2, n), "f"))
         for binary in binaries(program).values():
             assert binary.cubin[:4] == b"\x7fELF"
