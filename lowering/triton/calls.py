@@ -21,6 +21,7 @@ from functrans.lowering.triton.expressions import TileWriter, UnsupportedKernel
 from functrans.lowering.triton.kernel import Partial
 from functrans.lowering.triton.names import MEMORY
 from functrans.lowering.triton.templates import convolution, matmul
+from functrans.lowering.triton.templates.alone import alone as alone_config
 from functrans.lowering.triton.templates.convolution import Convolution, Filter, Image
 from functrans.lowering.triton.templates.kernel import BYTES, Epilogue, Kernel, pointer
 from functrans.lowering.triton.templates.matmul import Config, Matmul, Operand
@@ -63,17 +64,17 @@ def _known(eqn: Equation, xs: list[Tensor]) -> Any:
 RULES: dict[str, CallRule] = {"dot_general": _known, "conv_general_dilated": _known}
 
 
-def launches_of(call: Call, schedule: Schedule,
-                loose: Collection[Tensor] = ()) -> Launches | None:
+def launches_of(call: Call, schedule: Schedule, loose: Collection[Tensor] = (),
+                alone: bool = False) -> Launches | None:
     """The launches of a call that a template computes, in the configuration it likes best.
 
-    Tensors that are `loose` are not aligned to 16 bytes.
+    Tensors that are `loose` are not aligned to 16 bytes. `alone`: one program computes it all.
     """
     if isinstance(call, Fused):
-        return _fused(call, schedule, loose)
+        return _fused(call, schedule, loose, alone)
     if isinstance(call, Gemm):
         p = _matmul(call, loose)
-        return Launches(matmul.kernels(p, matmul.configs(p)[0]),
+        return Launches(matmul.kernels(p, _config(p, alone)),
                         _operands(call) | {"c": (call.results[0], 0)})
     if isinstance(call, Conv):
         return _convolution(call, loose)
@@ -113,10 +114,14 @@ def _operands(call: Gemm) -> dict[str, tuple[Tensor | Partial, int]]:
             for name, t, offset in zip("ab", call.operands, (call.a_offset, call.b_offset))}
 
 
-def _fused(call: Fused, schedule: Schedule, loose: Collection[Tensor]) -> Launches:
+def _config(p: Matmul, alone: bool) -> Config:
+    return alone_config(p) if alone else matmul.configs(p)[0]
+
+
+def _fused(call: Fused, schedule: Schedule, loose: Collection[Tensor], alone: bool) -> Launches:
     """A product whose results have their elements where the product has them."""
     plain = _matmul(call, loose)
-    chosen = matmul.configs(plain)[0]
+    chosen = _config(plain, alone)
     main = next((t for t in call.results if t.dtype in STORED_TYPES), None)
     if main is None:
         raise UnsupportedKernel("a product that is stored in none of the types of products")

@@ -7,19 +7,20 @@ before or after each iteration: it is not copied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from functrans.core.jaxpr import Equation, Jaxpr, Literal
-from functrans.lowering.loops.call import HostCall, Scan
+from functrans.lowering.loops.call import HostCall, Scan, While
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.rules.calls import results_of
 from functrans.lowering.triton.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernel import Partial
 from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Step
 
-__all__ = ["Body", "Loop", "Repeated", "loop_of", "scan_rule"]
+__all__ = ["Body", "Loop", "Repeated", "Until", "loop_of", "save_of", "scan_rule", "stack_of",
+           "ways_of", "while_rule"]
 
 # A step costs 10 us to describe and 1 us to replay: so many take 0.2 s once, 20 ms every time.
 MOST_STEPS = 20_000
@@ -35,6 +36,21 @@ class Repeated(Scan):
 
     def on_host(self) -> HostCall:
         return HostCall(self.eqn, self.operands, self.results)
+
+
+class Until(While):
+    """A loop with a predicate that may go to the host after all: with its equation."""
+
+    def __init__(self, eqn: Equation, operands: Sequence[Tensor]) -> None:
+        super().__init__(eqn, operands, results_of(eqn))
+        self.eqn = eqn
+
+    def on_host(self) -> HostCall:
+        return HostCall(self.eqn, self.operands, self.results)
+
+
+def while_rule(eqn: Equation, xs: list[Tensor]) -> Until:
+    return Until(eqn, xs)
 
 
 def scan_rule(eqn: Equation, xs: list[Tensor]) -> Repeated | None:
@@ -91,16 +107,16 @@ class Loop:
         def result(k: int, way: str, i: int) -> Pointer:
             """Where iteration i leaves a value of the carry."""
             if way == "stacked":
-                return element(ys[_stack(call, k)], i)
+                return element(ys[stack_of(call, k)], i)
             if way == "saved" and i < length - 1:
-                return element(ys[_save(call, k)], i + 1)
+                return element(ys[save_of(call, k)], i + 1)
             if way == "saved" or (way == "alternate" and (length - 1 - i) % 2 == 0):
                 return ends[k]
             return seconds[k] if way == "alternate" else now[k]
 
         for k, way in enumerate(self.ways):
             if way in ("updated", "saved"):
-                now[k] = ends[k] if way == "updated" else element(ys[_save(call, k)], 0)
+                now[k] = ends[k] if way == "updated" else element(ys[save_of(call, k)], 0)
                 made += _moved([now[k]], [starts[k]], [sizes[k]])
         for i in range(length):
             slices = [element(t, i) for t in (*xs, *ys)]
@@ -119,18 +135,14 @@ def loop_of(call: Repeated, write_body: WriteBody,
     if length == 0:
         return Loop(call, None, [], [], Partial(1, 1, "i32"))
     carry, jaxpr = call.operands[first:first + n], call.body
-    fixed = [v is x for v, x in zip(jaxpr.outvars[:n], jaxpr.invars[first:first + n], strict=True)]
-    stacked = [not f and _stack(call, k) >= 0 for k, f in enumerate(fixed)]
-    saved = [not f and not s and _save(call, k) >= 0
-             for k, (f, s) in enumerate(zip(fixed, stacked, strict=True))]
 
     def uneven(t: Tensor) -> bool:
         return is_loose(t) or slice_bytes(t) % 16 != 0
 
     loose = [is_loose(t) or is_loose(r) for t, r in zip(carry, call.results)]
-    for k in range(n):
-        if stacked[k] or saved[k]:
-            j = _stack(call, k) if stacked[k] else _save(call, k)
+    for k, way in enumerate(ways_of(call, {})):
+        if way in ("stacked", "saved"):
+            j = stack_of(call, k) if way == "stacked" else save_of(call, k)
             loose[k] = loose[k] or uneven(call.results[n + j])
     ins = [*map(is_loose, call.operands[:first]), *loose, *map(uneven, call.operands[first + n:])]
     outs = [*loose, *map(uneven, call.results[n:])]
@@ -142,10 +154,9 @@ def loop_of(call: Repeated, write_body: WriteBody,
     if length * len(body.steps) > MOST_STEPS:
         return None
     if body.steps and not any(isinstance(s, Launch) for s in body.steps) \
-            and any(isinstance(s, HostStep) for s in body.steps):
+            and any(type(s) is HostStep for s in body.steps):
         return None
-    ways = ["fixed" if fixed[k] else "stacked" if stacked[k] else "saved" if saved[k]
-            else "updated" if body.updated.get(k) == first + k else "alternate" for k in range(n)]
+    ways = ways_of(call, body.updated)
     offsets, total = [], 0
     for k, way in enumerate(ways):
         offsets.append(total)
@@ -154,6 +165,18 @@ def loop_of(call: Repeated, write_body: WriteBody,
     offsets.append(total)
     total += body.arena_bytes
     return Loop(call, body, ways, offsets, Partial(1, max(1, -(-total // 4)), "i32"))
+
+
+def ways_of(call: Scan, updated: Mapping[int, int]) -> list[str]:
+    """Where values of the carry are: fixed, stacked, saved, updated, or alternate between places.
+
+    `updated` is that of the body.
+    """
+    first, jaxpr = call.num_consts, call.body
+    return ["fixed" if jaxpr.outvars[k] is jaxpr.invars[first + k]
+            else "stacked" if stack_of(call, k) >= 0 else "saved" if save_of(call, k) >= 0
+            else "updated" if updated.get(k) == first + k else "alternate"
+            for k in range(call.num_carry)]
 
 
 def after(at: Pointer, nbytes: int) -> Pointer:
@@ -183,7 +206,7 @@ def _numbers(flags: Sequence[bool]) -> frozenset[int]:
     return frozenset(k for k, flag in enumerate(flags) if flag)
 
 
-def _stack(call: Scan, k: int) -> int:
+def stack_of(call: Scan, k: int) -> int:
     """Which of the stacked results collects a value of the carry; -1: none."""
     outs, n = call.body.outvars, call.num_carry
     if not isinstance(outs[k], Literal) and outs[k] not in call.body.invars:
@@ -193,7 +216,7 @@ def _stack(call: Scan, k: int) -> int:
     return -1
 
 
-def _save(call: Scan, k: int) -> int:
+def save_of(call: Scan, k: int) -> int:
     """Which of the stacked results collects what a value of the carry was before; -1: none."""
     n = call.num_carry
     for j, v in enumerate(call.body.outvars[n:]):
@@ -222,5 +245,6 @@ def _relocated(step: Step, ins: Sequence[Pointer], outs: Sequence[Pointer],
         return [Launch(step.module, step.kernel, step.grid, arguments, step.types, step.divisible,
                        step.warps, step.stages, step.fuses)]
     if isinstance(step, HostStep):
-        return [HostStep(step.call, tuple(map(at, step.inputs)), tuple(map(at, step.outputs)))]
+        return [replace(step, inputs=tuple(map(at, step.inputs)),
+                        outputs=tuple(map(at, step.outputs)))]
     return _moved([at(step.target)], [at(step.source)], [step.nbytes])

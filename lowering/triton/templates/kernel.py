@@ -45,7 +45,8 @@ class Kernel:
     """A launch of a function of a module.
 
     `arguments` are those of the function in order. A pointer is named after the tensor that it is
-    for; `workspace` is memory of the launches of one call, of so many bytes, in any state.
+    for; `workspace` is memory of the launches of one call, of so many bytes, in any state. `fuses`:
+    products and sums round once.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Kernel:
     warps: int
     stages: int
     workspace: int = 0
+    fuses: bool = True
 
     @property
     def signature(self) -> dict[str, str]:
@@ -68,7 +70,8 @@ class Kernel:
 
     @property
     def options(self) -> dict[str, object]:
-        return {"num_warps": self.warps, "num_stages": self.stages, "enable_fp_fusion": True}
+        return {"num_warps": self.warps, "num_stages": self.stages,
+                "enable_fp_fusion": self.fuses}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,133 @@
+"""Launches as functions that one kernel calls: the phases of a loop that stays on the GPU.
+
+A phase does what a launch does, one program of its grid after the other.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from functrans.lowering.triton.expressions import UnsupportedKernel
+from functrans.lowering.triton.folds import FUNCTIONS
+from functrans.lowering.triton.rows import module_text
+from functrans.lowering.triton.spec import Copy, Launch, Pointer, Step
+
+__all__ = ["Base", "Phases", "Source", "bytes_of"]
+
+Source = Callable[[Launch], str]
+"""The text of the module of a launch, in which its function has its name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """A place: its text as a pointer to elements of a type, and its own type if it has one."""
+
+    at: Callable[[str], str]
+    kind: str | None = None
+
+MOST_PHASES = 64  # of a body: each is compiled
+COPY = '''
+@triton.jit
+def moved(target, source, count, BLOCK: tl.constexpr):
+    for start in range(0, count, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        tl.store(target + at, tl.load(source + at, mask=at < count), mask=at < count)
+'''
+COPIED = 1024  # elements at once
+
+
+def bytes_of(kind: str) -> int:
+    """Bytes of an element of a type of Triton's."""
+    return int(kind.lstrip("bfpiu")) // 8
+
+
+@dataclass(eq=False)
+class Phases:
+    """The functions of a kernel, and the lines that call them."""
+
+    functions: dict[str, str] = field(default_factory=dict)  # by text: its name
+    helpers: dict[str, str] = field(default_factory=dict)  # by name: the text
+    warps: int = 1
+    stages: int = 1
+
+    def lines(self, steps: Sequence[Step], source: Source,
+              place: Callable[[Pointer], Base]) -> list[str]:
+        """The calls of some steps, each before a barrier. Raises UnsupportedKernel."""
+        if len(steps) > MOST_PHASES:
+            raise UnsupportedKernel("a loop whose body has many steps")
+        found: list[str] = []
+        for step in steps:
+            if isinstance(step, Launch):
+                calls = self._call(step, source(step), place)
+            elif isinstance(step, Copy):
+                calls = self.moved(place(step.target), place(step.source), step.nbytes)
+            else:
+                raise UnsupportedKernel("a step that is no kernel")
+            found += [*calls, "tl.debug_barrier()"] if calls else []
+        return found
+
+    def moved(self, target: Base, source: Base, nbytes: int) -> list[str]:
+        """Bytes moved, unless they are there already."""
+        kind = target.kind or source.kind or ("i32" if nbytes % 4 == 0 else "u8")
+        to, here = target.at(kind), source.at(kind)
+        if to == here:
+            return []
+        self.helpers["moved"] = COPY.strip()
+        return [f"moved({to}, {here}, {nbytes // bytes_of(kind)}, {COPIED})"]
+
+    def _call(self, step: Launch, source: str, place: Callable[[Pointer], Base]) -> list[str]:
+        if step.grid[1:] != (1, 1):
+            raise UnsupportedKernel("a phase over several axes")
+        if step.grid[0] == 0:
+            return []
+        self.warps = max(self.warps, step.warps)
+        self.stages = max(self.stages, step.stages)
+        name = self._function(step.kernel, source)
+        arguments = [place(x).at(t[1:]) if isinstance(x, Pointer) else repr(x)
+                     for x, t in zip(step.arguments, step.types, strict=True)]
+        if step.grid[0] == 1:
+            return [f"{name}({', '.join(['0', '1', *arguments])})"]
+        return [f"for program in range({step.grid[0]}):",
+                f"    {name}({', '.join(['program', str(step.grid[0]), *arguments])})"]
+
+    def _function(self, kernel: str, source: str) -> str:
+        """The name of a launch's function, whose first arguments are its program and the grid."""
+        made = ""
+        for node in ast.parse(source).body:
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            if node.name == kernel:
+                node.name = "NAME"
+                made = ast.unparse(ast.fix_missing_locations(_Phase().visit(node)))
+            elif f"def {node.name}(" not in FUNCTIONS and self.helpers.setdefault(
+                    node.name, ast.unparse(node)) != ast.unparse(node):
+                raise UnsupportedKernel("functions of one name")
+        digest = hashlib.sha256(made.encode()).hexdigest()  # a phase may itself have phases
+        return self.functions.setdefault(made, f"phase_{digest[:8]}")
+
+    def module(self, kernel: str) -> str:
+        """The module of a kernel that calls the phases."""
+        phases = [text.replace("NAME", name, 1) for text, name in self.functions.items()]
+        return module_text(*self.helpers.values(), *phases, kernel)
+
+
+class _Phase(ast.NodeTransformer):
+    """A kernel as a function of its place in the grid."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        self.generic_visit(node)
+        node.args.args = [ast.arg("program"), ast.arg("programs"), *node.args.args]
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        names = {"tl.program_id(0)": "program", "tl.num_programs(0)": "programs"}
+        text = ast.unparse(node)
+        if text in names:
+            return ast.Name(names[text], ast.Load())
+        if text.startswith(("tl.program_id(", "tl.num_programs(")):
+            raise UnsupportedKernel("a phase over several axes")
+        return node

@@ -1,0 +1,121 @@
+"""Loops inside one kernel: a program walks all iterations, and the steps of the body are phases.
+
+Values stay where the caches of one multiprocessor have them, and a barrier takes the place of a
+launch. Where rows do not mix, many programs walk the loop, each with rows of its own.
+"""
+
+from __future__ import annotations
+
+import math
+
+from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.analysis import cost_of
+from functrans.lowering.loops.call import Scan, While
+from functrans.lowering.triton.calls import Launches
+from functrans.lowering.triton.expressions import UnsupportedKernel
+from functrans.lowering.triton.loop_kernel import LoopWriter, Scope
+from functrans.lowering.triton.separable import Rows, rows_of
+
+__all__ = ["resident_scan", "resident_while"]
+
+MULTIPROCESSORS = 132
+# Nanoseconds of a launch in a graph and of a phase, and what one multiprocessor moves and computes
+# in one; all together move more than one alone, from the cache and from memory.
+LAUNCH, PHASE = 3500.0, 500.0
+ONE_BYTES, ONE_FLOPS = 100.0, 300.0
+CACHE_BYTES, ALL_BYTES, ALL_FLOPS = 5000.0, 2500.0, 30000.0
+TOGETHER = 4  # programs on a multiprocessor
+
+
+def resident_scan(call: Scan, scope: Scope) -> Launches | None:
+    """The launch of a scan whose body is small, or falls into rows; None of another."""
+    if not isinstance(call.length, int) or call.length == 0 or call.has_effect:
+        return None
+    try:
+        rows, count = _cut(call.body, rows_of(call.body, call.num_consts, call.num_carry))
+        jaxpr = call.body if rows is None else rows.narrowed(count)
+        assert jaxpr is not None
+        programs = 1 if rows is None else rows.count // count
+        if not _is_small(jaxpr):
+            return None
+        body, source = scope.apart(jaxpr)
+        if not _pays(jaxpr, call.body, programs, len(body.steps)):
+            return None
+        w = LoopWriter(scope, rows, count)
+        w.scan(call, call.length, body, source)
+        return w.launches(programs)
+    except UnsupportedKernel:
+        return None
+
+
+def resident_while(call: While, scope: Scope) -> Launches | None:
+    """The launch of a loop whose body and predicate are small; None of another."""
+    if call.has_effect or call.record is not None:
+        return None
+    try:
+        if not _is_small(call.body) or not _is_small(call.predicate):
+            return None
+        w = LoopWriter(scope)
+        w.until(call, scope.apart(call.predicate), scope.apart(call.body))
+        return w.launches(1)
+    except UnsupportedKernel:
+        return None
+
+
+# ------------------------------------------------------------------------------- whether it pays
+
+
+def _cut(body: Jaxpr, rows: Rows | None) -> tuple[Rows | None, int]:
+    """How many rows each program takes; no rows where all of them are better together."""
+    best: tuple[Rows | None, int] = (None, 1)
+    least = math.inf
+    for count in () if rows is None else _divisors(rows.count):
+        narrowed = rows.narrowed(count)
+        if narrowed is None:
+            return None, 1
+        time = _resident_time(narrowed, rows.count // count, len(narrowed.eqns))
+        if time < least:
+            best, least = (rows if count < rows.count else None, count), time
+    return best
+
+
+def _divisors(n: int) -> list[int]:
+    """Divisors of a number, the largest first, each at most two thirds of the one before."""
+    found: list[int] = []
+    for d in sorted({d for k in range(1, math.isqrt(n) + 1) if n % k == 0 for d in (k, n // k)},
+                    reverse=True):
+        if not found or d * 3 <= found[-1] * 2:
+            found.append(d)
+    return found
+
+
+def _resident_time(jaxpr: Jaxpr, programs: int, phases: int) -> float:
+    """Nanoseconds of an iteration of a loop in one kernel."""
+    flops, moved = _cost(jaxpr)
+    alone = max(moved / ONE_BYTES, flops / ONE_FLOPS)
+    waves = math.ceil(programs / (MULTIPROCESSORS * TOGETHER))
+    shared = math.ceil(programs / MULTIPROCESSORS)
+    return max(PHASE * phases * waves + alone * shared, programs * moved / CACHE_BYTES)
+
+
+def _is_small(jaxpr: Jaxpr) -> bool:
+    """Whether one program may compute it between two launches, of as many steps as it could have.
+
+    It is written to know how many there are.
+    """
+    flops, moved = _cost(jaxpr)
+    return max(moved / ONE_BYTES, flops / ONE_FLOPS) < 2 * LAUNCH * max(len(jaxpr.eqns), 1)
+
+
+def _pays(jaxpr: Jaxpr, whole: Jaxpr, programs: int, steps: int) -> bool:
+    flops, moved = _cost(whole)
+    launched = LAUNCH * max(steps, 1) + max(moved / ALL_BYTES, flops / ALL_FLOPS)
+    return _resident_time(jaxpr, programs, steps) < launched
+
+
+def _cost(jaxpr: Jaxpr) -> tuple[float, float]:
+    cost = cost_of(jaxpr)
+    flops, moved = cost["flops"], cost["bytes accessed"]
+    if not isinstance(flops, (int, float)) or not isinstance(moved, (int, float)):
+        raise UnsupportedKernel("a size that is not known")
+    return float(flops), float(moved)

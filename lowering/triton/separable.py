@@ -1,0 +1,312 @@
+"""Bodies of loops whose rows do not mix: the same body for fewer rows.
+
+Every axis of every value belongs to a class of axes whose places correspond to each other, or is
+mixed by an operation. A class that no operation mixes can be cut: each piece is a loop of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from functrans.core.avals import ShapedArray
+from functrans.core.errors import FunctransError
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
+from functrans.primitives.elementwise import Elementwise
+
+__all__ = ["Rows", "rows_of"]
+
+Axis = tuple[Var, int]
+
+ELEMENTWISE = frozenset({"select_n", "convert_element_type", "copy", "clamp", "add_any", "name",
+                         "stop_gradient", "bitcast_convert_type", "threefry2x32",
+                         "optimization_barrier"})
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A class of axes of a body that may be cut: `count` rows along the first axis of values.
+
+    `split` are the inputs and outputs that have it, by number.
+    """
+
+    body: Jaxpr
+    count: int
+    axes: frozenset[Axis]
+    split_inputs: frozenset[int]
+    split_outputs: frozenset[int]
+
+    def narrowed(self, count: int) -> Jaxpr | None:
+        """The body for so many rows; None if an operation cannot be said for fewer."""
+        made: dict[Var, Var] = {}
+
+        def fewer(v: Var) -> Var:
+            if v not in made:
+                made[v] = Var(v.aval.with_shape(tuple(
+                    [count if (v, k) in self.axes else n for k, n in enumerate(v.aval.shape)])))
+            return made[v]
+
+        def atom(a: Atom) -> Atom:
+            return fewer(a) if isinstance(a, Var) else a
+
+        eqns = []
+        for eqn in self.body.eqns:
+            outs = tuple(map(fewer, eqn.outvars))
+            ins = tuple(map(atom, eqn.invars))
+            resized = eqn.replace(invars=ins, outvars=outs, params=_resized(eqn, outs))
+            if not _fits(resized):
+                return None
+            eqns.append(resized)
+        return Jaxpr((), tuple(map(fewer, self.body.invars)), tuple(eqns),
+                     tuple(map(atom, self.body.outvars)), name=self.body.name)
+
+
+def rows_of(body: Jaxpr, num_consts: int, num_carry: int) -> Rows | None:
+    """The rows of a loop's body: an axis, the first of some value of the carry, that may be cut."""
+    values = [v for eqn in body.eqns for v in (*eqn.invars, *eqn.outvars)] + [
+        *body.invars, *body.outvars]
+    if any(not isinstance(n, int) for v in values for n in v.aval.shape):
+        return None
+    classes = _Classes()
+    for eqn in body.eqns:
+        _RULES.get(eqn.primitive.name, _rule_of(eqn))(classes, eqn)
+    carry = range(num_consts, num_consts + num_carry)
+    for k in carry:
+        classes.same(body.invars[k], body.outvars[k - num_consts])
+    for k in carry:
+        v = body.invars[k]
+        if v.aval.ndim and v.aval.shape[0] > 1:
+            axes = classes.whole((v, 0))
+            if axes is not None and (found := _at_front(body, v.aval.shape[0], axes)):
+                return found
+    return None
+
+
+def _at_front(body: Jaxpr, count: int, axes: frozenset[Axis]) -> Rows | None:
+    """The rows if inputs and outputs have them along their first axis only."""
+    split = []
+    for values in (body.invars, body.outvars):
+        has = [[k for k in range(v.aval.ndim) if (v, k) in axes] if isinstance(v, Var) else []
+               for v in values]
+        if any(found not in ([], [0]) for found in has):
+            return None
+        split.append(frozenset(k for k, found in enumerate(has) if found))
+    return Rows(body, count, axes, *split)
+
+
+class _Classes:
+    """Axes that correspond, as a forest; the roots of those that are mixed."""
+
+    def __init__(self) -> None:
+        self.parent: dict[Axis, Axis] = {}
+        self.mixed: set[Axis] = set()
+
+    def root(self, axis: Axis) -> Axis:
+        while (up := self.parent.setdefault(axis, axis)) != axis:
+            self.parent[axis] = self.parent[up]
+            axis = self.parent[up]
+        return axis
+
+    def tie(self, x: Atom, i: int, y: Atom, j: int) -> None:
+        assert isinstance(x, Var)
+        assert isinstance(y, Var)
+        a, b = self.root((x, i)), self.root((y, j))
+        self.parent[a] = b
+        if a in self.mixed:
+            self.mixed.add(b)
+
+    def same(self, x: Atom, y: Atom) -> None:
+        for k in range(x.aval.ndim):
+            self.tie(x, k, y, k)
+
+    def mix(self, x: Atom, axis: int) -> None:
+        if isinstance(x, Var):
+            self.mixed.add(self.root((x, axis)))
+
+    def whole(self, axis: Axis) -> frozenset[Axis] | None:
+        """The class of an axis, None if it is mixed."""
+        root = self.root(axis)
+        if root in self.mixed:
+            return None
+        return frozenset(a for a in self.parent if self.root(a) == root)
+
+
+Tie = Callable[[_Classes, Equation], None]
+
+
+def _rule_of(eqn: Equation) -> Tie:
+    p = eqn.primitive
+    return _elementwise if isinstance(p, Elementwise) or p.name in ELEMENTWISE else _unknown
+
+
+def _unknown(c: _Classes, eqn: Equation) -> None:
+    for v in (*eqn.invars, *eqn.outvars):
+        for k in range(v.aval.ndim):
+            c.mix(v, k)
+
+
+def _elementwise(c: _Classes, eqn: Equation) -> None:
+    first = eqn.outvars[0]
+    for v in (*eqn.invars, *eqn.outvars):
+        if v.aval.shape == first.aval.shape:
+            c.same(v, first)
+        elif v.aval.ndim:
+            return _unknown(c, eqn)
+    return None
+
+
+def _broadcast(c: _Classes, eqn: Equation) -> None:
+    (x,), (y,) = eqn.invars, eqn.outvars
+    for k, d in enumerate(eqn.params["broadcast_dimensions"]):
+        if x.aval.shape[k] == y.aval.shape[d]:
+            c.tie(x, k, y, d)
+        else:
+            c.mix(x, k)
+
+
+def _dot(c: _Classes, eqn: Equation) -> None:
+    (contract, batch), (out,) = eqn.params["dimension_numbers"], eqn.outvars
+    at = 0
+    for i, j in zip(*batch, strict=True):
+        c.tie(eqn.invars[0], i, out, at)
+        c.tie(eqn.invars[1], j, out, at)
+        at += 1
+    for x, summed, shared in zip(eqn.invars, contract, batch, strict=True):
+        for k in range(x.aval.ndim):
+            if k in summed:
+                c.mix(x, k)
+            elif k not in shared:
+                c.tie(x, k, out, at)
+                at += 1
+
+
+def _reduction(c: _Classes, eqn: Equation) -> None:
+    (x,), (out,) = eqn.invars, eqn.outvars
+    kept = [k for k in range(x.aval.ndim) if k not in eqn.params["axes"]]
+    for at, k in enumerate(kept):
+        c.tie(x, k, out, at)
+    for k in eqn.params["axes"]:
+        c.mix(x, k)
+
+
+def _transpose(c: _Classes, eqn: Equation) -> None:
+    for at, k in enumerate(eqn.params["permutation"]):
+        c.tie(eqn.invars[0], k, eqn.outvars[0], at)
+
+
+def _reshape(c: _Classes, eqn: Equation) -> None:
+    """Axes before and after which there are as many elements are kept."""
+    (x,), (y,) = eqn.invars, eqn.outvars
+    places = {b: k for k, b in enumerate(_befores(y.aval.shape))}
+    tied = set()
+    for k, before in enumerate(_befores(x.aval.shape)):
+        at = places.get(before)
+        if at is not None and x.aval.shape[k] == y.aval.shape[at]:
+            c.tie(x, k, y, at)
+            tied.add(at)
+        else:
+            c.mix(x, k)
+    for k in set(range(y.aval.ndim)) - tied:
+        c.mix(y, k)
+
+
+def _befores(shape: Sequence[int]) -> list[tuple[int, bool]]:
+    """How many elements there are before each axis; axes of one place are told apart."""
+    found, total = [], 1
+    for n in shape:
+        found.append((total, n == 1))
+        total *= n
+    return found
+
+
+def _along(parameter: str) -> Tie:
+    """Operations along some axes, whose other axes correspond."""
+    def tie(c: _Classes, eqn: Equation) -> None:
+        axes = eqn.params[parameter]
+        for k in (axes,) if isinstance(axes, int) else axes:
+            for v in (*eqn.invars, *eqn.outvars):
+                c.mix(v, k)
+        for v in eqn.invars:
+            for k in range(v.aval.ndim):
+                c.tie(v, k, eqn.outvars[0], k)
+        for v in eqn.outvars[1:]:
+            c.same(v, eqn.outvars[0])
+    return tie
+
+
+def _sliced(c: _Classes, eqn: Equation) -> None:
+    """Axes of which all is taken correspond; starts are numbers."""
+    x, out = eqn.invars[0], eqn.outvars[0]
+    for k, (n, m) in enumerate(zip(x.aval.shape, out.aval.shape, strict=True)):
+        if n == m:
+            c.tie(x, k, out, k)
+        else:
+            c.mix(x, k)
+            c.mix(out, k)
+
+
+def _padded(c: _Classes, eqn: Equation) -> None:
+    x, out = eqn.invars[0], eqn.outvars[0]
+    for k, edges in enumerate(eqn.params["padding_config"]):
+        if tuple(edges) == (0, 0, 0):
+            c.tie(x, k, out, k)
+        else:
+            c.mix(x, k)
+            c.mix(out, k)
+
+
+def _updated(c: _Classes, eqn: Equation) -> None:
+    x, update, out = *eqn.invars[:2], eqn.outvars[0]
+    c.same(x, out)
+    for k, (n, m) in enumerate(zip(x.aval.shape, update.aval.shape, strict=True)):
+        if n == m:
+            c.tie(update, k, out, k)
+        else:
+            c.mix(update, k)
+            c.mix(out, k)
+
+
+def _iota(c: _Classes, eqn: Equation) -> None:
+    c.mix(eqn.outvars[0], eqn.params["dimension"])
+
+
+def _full(c: _Classes, eqn: Equation) -> None:
+    """All places are alike."""
+
+
+_RULES: dict[str, Tie] = {
+    "broadcast_in_dim": _broadcast, "dot_general": _dot, "transpose": _transpose,
+    "reshape": _reshape, "iota": _iota, "full": _full, "slice": _sliced, "dynamic_slice": _sliced,
+    "dynamic_update_slice": _updated, "pad": _padded, "concatenate": _along("dimension"),
+    "rev": _along("dimensions"), "sort": _along("dimension"),
+    **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and",
+                     "reduce_or", "reduce_xor", "argmax", "argmin"), _reduction),
+    **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), _along("axis"))}
+
+
+def _resized(eqn: Equation, outs: Sequence[Var]) -> dict[str, Any]:
+    """The parameters of an equation whose results have other sizes."""
+    params, shape = dict(eqn.params), outs[0].aval.shape
+    for name in ("shape", "new_sizes"):
+        if name in params:
+            params[name] = shape
+    if eqn.primitive.name == "dynamic_slice":
+        params["slice_sizes"] = shape
+    if eqn.primitive.name == "slice":
+        before = eqn.outvars[0].aval.shape
+        params["limit_indices"] = tuple([
+            n if n_before != n else limit for n_before, n, limit
+            in zip(before, shape, params["limit_indices"], strict=True)])
+    return params
+
+
+def _fits(eqn: Equation) -> bool:
+    """Whether the results of an equation have the types that its operands give them."""
+    try:
+        found = eqn.primitive.type(*[a.aval for a in eqn.invars], **eqn.params)
+    except FunctransError:
+        return False
+    types: Sequence[ShapedArray] = found if isinstance(found, (list, tuple)) else [found]
+    return [(t.shape, t.dtype) for t in types] == [(v.aval.shape, v.aval.dtype)
+                                                  for v in eqn.outvars]
