@@ -43,6 +43,8 @@ __all__ = ["Compiled", "Lowered", "clear_caches", "executable_of", "jit", "jit_p
 class Jit(HigherOrder):
     """A program compiled as a unit."""
 
+    compiles = True
+
     def type(self, *avals: ShapedArray, jaxpr: Jaxpr, **params: Any) -> list[ShapedArray]:
         return list(jaxpr.out_avals)
 
@@ -120,8 +122,12 @@ _executables: WeakKeyDictionary[Jaxpr, dict[Any, Executable]] = WeakKeyDictionar
 
 
 def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
-                  require_inplace: bool = False, values: Sequence[Any] = ()) -> Executable:
-    """The compiled form of a jaxpr for the device of some values, made once."""
+                  require_inplace: bool = False, values: Sequence[Any] = (),
+                  any_size: bool = False) -> Executable:
+    """The compiled form of a jaxpr for the device of some values, made once.
+
+    With `any_size` it shares machine code with the same program on other sizes.
+    """
     known = _executables.setdefault(jaxpr, {})
     settings = config.current()
     backend = settings.backend
@@ -187,6 +193,10 @@ class JitState:
         traced = self.trace(leaves, tree, fixed)
         if self.donate:
             traced.donated = self.donated_inputs(args, len(traced.consts))
+        return self.apply(call, traced, leaves, key)
+
+    def apply(self, call: Any, traced: Traced, leaves: Sequence[Any], key: Any) -> Any:
+        """The results for leaves of arguments, or their tracers."""
         if get_trace() is None and not any(isinstance(x, Tracer) for x in leaves) \
                 and not traced.closed_over_tracers:
             return self.run(call, traced, leaves, key)
@@ -312,12 +322,11 @@ def clear_caches() -> None:
 class Lowered:
     """A traced function before compilation."""
 
-    def __init__(self, traced: Traced, in_tree: PyTreeDef, fixed: Any,
-                 static: StaticArguments) -> None:
+    def __init__(self, state: JitState, traced: Traced, in_tree: PyTreeDef, fixed: Any) -> None:
+        self._state = state
         self._traced = traced
         self._in_tree = in_tree
         self._fixed = fixed
-        self._static = static
 
     @property
     def jaxpr(self) -> Jaxpr:
@@ -333,24 +342,23 @@ class Lowered:
 
     def compile(self) -> Compiled:
         """Make the program ready to run."""
-        return Compiled(self._traced, self._in_tree, self._fixed, self._static)
+        return Compiled(self._state, self._traced, self._in_tree, self._fixed)
 
 
 class Compiled:
     """A program for arguments of one structure, shapes and dtypes."""
 
-    def __init__(self, traced: Traced, in_tree: PyTreeDef, fixed: Any,
-                 static: StaticArguments) -> None:
+    def __init__(self, state: JitState, traced: Traced, in_tree: PyTreeDef, fixed: Any) -> None:
+        self._state = state
         self._traced = traced
         self._in_tree = in_tree
         self._fixed = fixed
-        self._static = static
         self._settings = config.current()
-        self._executable = executable_of(traced.jaxpr)
+        self._executable = executable_of(traced.jaxpr, traced.donated, state.require_inplace)
 
     @public
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        (dynamic, keywords), fixed = self._static.split(args, kwargs)
+        (dynamic, keywords), fixed = self._state.static.split(args, kwargs)
         leaves, tree = flatten_args((dynamic, keywords), "compiled function", keywords=True)
         if tree != self._in_tree or fixed != self._fixed:
             raise ArgumentError(f"compiled for arguments of structure {self._in_tree}, called with "
@@ -365,9 +373,7 @@ class Compiled:
         with config.scope(backend=self._settings.backend, algebra=self._settings.algebra,
                           matmul_precision=self._settings.matmul_precision,
                           deterministic=self._settings.deterministic):
-            outs = jit_p.bind(*self._traced.consts, *leaves, jaxpr=self._traced.jaxpr,
-                              name=self._traced.jaxpr.name)
-        return tree_unflatten(self._traced.out_tree, outs)
+            return self._state.apply(None, self._traced, leaves, None)
 
     def as_text(self) -> str:
         """The program in the backend's own terms."""
@@ -378,7 +384,10 @@ class Compiled:
         return self._executable.cost_analysis()
 
     def memory_analysis(self) -> dict[str, Size]:
-        """Bytes of arguments, outputs, temporaries, and at the peak."""
+        """Bytes of arguments, outputs, temporaries, and at the peak.
+
+        On GPUs also how many bytes of outputs are in the memory of `donated` arguments.
+        """
         return self._executable.memory_analysis()
 
 
@@ -386,7 +395,10 @@ def _lower(state: JitState, *args: Any, **kwargs: Any) -> Lowered:
     """Trace for arguments given as arrays or ShapeDtypeStructs."""
     (dynamic, keywords), fixed = state.static.split(args, kwargs)
     leaves, tree = tree_flatten((dynamic, keywords))
-    return Lowered(state.trace(leaves, tree, fixed), tree, fixed, state.static)
+    traced = state.trace(leaves, tree, fixed)
+    if state.donate:
+        traced.donated = state.donated_inputs(args, len(traced.consts))
+    return Lowered(state, traced, tree, fixed)
 
 
 def _eval_shape(state: JitState, *args: Any, **kwargs: Any) -> Any:

@@ -17,7 +17,6 @@ import numpy as np
 
 from functrans.core import dtypes
 from functrans.core.dims import Dim, Size
-from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
 from functrans.core.sizes import known_sizes, substitute
 from functrans.lowering.analysis import cost_of, memory_of
@@ -32,6 +31,7 @@ from functrans.lowering.graph import graph_of
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.updates import copies_needed
 from functrans.primitives.control_flow.bodies import leaves_unsized
 
 __all__ = ["CompilerMissing", "Lowered", "compiled", "lower"]
@@ -90,18 +90,10 @@ def compiled(lowered: Lowered, require_inplace: bool, cache: Cache) -> Path:
     """The shared object of a program. Raises CompilerMissing, and BackendError where
     `require_inplace` is asked for and an update needs a copy."""
     if require_inplace and lowered.text.copied:
-        raise _copies_needed(lowered.text)
+        raise copies_needed(*lowered.text.copied[0])
     # One unit: the kernels of a transformer's gradient in two, side by side on two cores that
     # others use too, took 20 ms more processor time and no less time (medians 355 and 335 ms).
     return load_or_compile([lowered.text.text], [*COMMON_FLAGS, *host_isa().flags], cache)
-
-
-def _copies_needed(text: ProgramText) -> BackendError:
-    tensor, reason = text.copied[0]
-    return BackendError(f"an update of a {tensor.dtype}{list(tensor.shape)} needs a copy.",
-                        where=tensor.source, why=f"{reason}.",
-                        fix="jit(f, donate_argnums=...) gives the program the memory of arguments "
-                            "that are not used again")
 
 
 def size_sources(jaxpr: Jaxpr) -> dict[str, tuple[int, int]] | None:

@@ -14,7 +14,6 @@ import numpy as np
 
 from functrans import _runtime
 from functrans.core.dims import Size
-from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.c.backend import CBackend
@@ -26,6 +25,7 @@ from functrans.lowering.triton.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.sized import SizedExecutable
 from functrans.lowering.triton.spec import Program
+from functrans.lowering.updates import copies_needed
 
 if TYPE_CHECKING:
     from functrans.lowering.backend import Executable
@@ -65,8 +65,9 @@ class TritonExecutable:
         known = memory_of(self.simplified)
         args, outs = known["arguments"], known["outputs"]
         temporaries = self.program.arena_bytes
-        return {"arguments": args, "outputs": outs, "temporaries": temporaries,
-                "peak": args + outs + temporaries}
+        shared = sum([self.program.outputs[j].nbytes for j in self.program.given.inputs], start=0)
+        return {"arguments": args, "outputs": outs, "temporaries": temporaries, "donated": shared,
+                "peak": args + outs + temporaries - shared}
 
 
 class TritonBackend:
@@ -79,27 +80,27 @@ class TritonBackend:
 
     def compile(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
                 require_inplace: bool = False) -> Executable:
-        if require_inplace:
-            raise BackendError("the Triton backend updates nothing in place.",
-                               fix='with ft.config.use_backend("c"): ...')
         if jaxpr.decided_names:  # the host makes room for results once it knows their sizes
             return self._cpu.compile(jaxpr, donated, require_inplace)
         if jaxpr.size_names:
             decisions: list[Decision] = []
             return SizedExecutable(simplify(jaxpr, decisions=decisions), decisions,
                                    partial(self.compile_for_sizes, donated=donated))
-        return self._compiled(jaxpr, donated, any_size=False)
+        return self._compiled(jaxpr, donated, require_inplace, any_size=False)
 
     def compile_for_sizes(self, jaxpr: Jaxpr,
                           donated: frozenset[int] = frozenset()) -> Executable:
         """Compile a program of known sizes whose kernels are also those of other sizes."""
-        return self._compiled(jaxpr, donated, any_size=True)
+        return self._compiled(jaxpr, donated, False, any_size=True)
 
-    def _compiled(self, jaxpr: Jaxpr, donated: frozenset[int], any_size: bool) -> Executable:
+    def _compiled(self, jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool,
+                  any_size: bool) -> Executable:
         decisions: list[Decision] = []
         simplified = simplify(jaxpr, decisions=decisions)
         try:
-            program = write_program(simplified, any_size)
+            program = write_program(simplified, any_size, donated)
         except UnsupportedKernel:
-            return self._cpu.compile(jaxpr, donated)
+            return self._cpu.compile(jaxpr, donated, require_inplace)
+        if require_inplace and program.given.copied:
+            raise copies_needed(*program.given.copied[0])
         return TritonExecutable(simplified, program, decisions, donated)

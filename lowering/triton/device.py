@@ -61,7 +61,8 @@ def device_program(program: Program, device: int, capability: int,
         else:
             steps.append(_host(step))
     return _runtime.CudaProgram(kernels, steps, [_spec(a) for a in program.inputs],
-                                [_spec(a) for a in program.outputs], program.constants,
+                                [(*_spec(a), program.given.inputs.get(j, -1))
+                                 for j, a in enumerate(program.outputs)], program.constants,
                                 program.arena_bytes, device, tuple(sorted(donated)), name)
 
 

@@ -66,6 +66,8 @@ class InterpretedProgram:
         p = self.program
         inputs = [np.ascontiguousarray(x) for x in arrays]
         outputs = [np.empty(a.shape, a.dtype) for a in p.outputs]
+        for j, k in p.given.inputs.items():
+            outputs[j] = inputs[k] = inputs[k].copy()
         arena = np.full(p.arena_bytes + 64, 0xCD, np.uint8)  # what nobody wrote is seen
         memory = {"input": inputs, "output": outputs, "constant": p.constants, "arena": [arena]}
         for step in p.steps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,40 +30,39 @@ from functrans.lowering.triton.choices import without_choices
 from functrans.lowering.triton.complex_memory import RULES as COMPLEX_RULES
 from functrans.lowering.triton.complex_memory import memory
 from functrans.lowering.triton.cumulative import OPS, cumulative_rule
+from functrans.lowering.triton.donation import Given, given_to
 from functrans.lowering.triton.expressions import UnsupportedKernel
 from functrans.lowering.triton.iterations import Body, Loop, Repeated, after, loop_of, scan_rule
 from functrans.lowering.triton.kernel import Partial, Written, write_kernel
+from functrans.lowering.triton.numbers import arguments_of
+from functrans.lowering.triton.ordered import COMBINING, FOLDS, ordered_scatters
 from functrans.lowering.triton.rows import AlongRows
 from functrans.lowering.triton.sorting import SORTING
 from functrans.lowering.triton.source import Module
-from functrans.lowering.triton.numbers import arguments_of
 from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Program, Step
 from functrans.lowering.triton.templates.kernel import Kernel as Template
 
 __all__ = ["write_program"]
 
-from functrans.lowering.triton.numbers import arguments_of
-from functrans.lowering.triton.phases import Source
-from functrans.lowering.triton.ordered import COMBINING, FOLDS, ordered_scatters
-from functrans.lowering.triton.resident import resident_scan, resident_while
 SIZES = {"f64": 8, "i64": 8, "u64": 8, "f32": 4, "i32": 4, "u32": 4, "f16": 2, "bf16": 2, "i16": 2,
          "u16": 2, "i8": 1, "u8": 1, "bool": 1}
 ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
-RULES = {**CALL_RULES, **COMPLEX_RULES, "scan": scan_rule, "while": while_rule, **SORTING,
+RULES = {**CALL_RULES, **COMPLEX_RULES, "scan": scan_rule, **SORTING,
          **FOLDS, **dict.fromkeys(OPS, cumulative_rule)}
 
 
-def write_program(jaxpr: Jaxpr, any_size: bool = False) -> Program:
+def write_program(jaxpr: Jaxpr, any_size: bool = False,
+                  donated: Collection[int] = ()) -> Program:
     """The program of a simplified jaxpr. Raises UnsupportedKernel for what it cannot do.
 
     With `any_size` the sizes are arguments of its kernels, which programs of the same operations
-    on other sizes share.
+    on other sizes share. The memory of `donated` inputs may become that of outputs.
     """
     shared = _Shared(any_size)
-    body = _written(in_parts(jaxpr), shared)
+    body = _written(in_parts(jaxpr), shared, donated=donated)
     return Program([shared.module.text(), *shared.templates], body.steps,
                    [v.aval for v in jaxpr.invars], [v.aval for v in jaxpr.outvars],
-                   shared.constants, body.arena_bytes, body.notes)
+                   shared.constants, body.arena_bytes, body.notes, shared.given)
 
 
 @dataclass(eq=False)
@@ -74,10 +73,11 @@ class _Shared:
     templates: list[str] = field(default_factory=list)
     constants: list[np.ndarray[Any, Any]] = field(default_factory=list)
     any_size: bool
+    given: Given = field(default_factory=Given)  # of the program itself
 
 
 def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
-             loose_outputs: Iterable[int] = ()) -> Body:
+             loose_outputs: Iterable[int] = (), donated: Collection[int] | None = None) -> Body:
     """The steps of a jaxpr. Some inputs and outputs are at places of no alignment."""
     jaxpr = ordered_scatters(without_choices(jaxpr))
     traced = graph_of(jaxpr, rules=RULES, hosted=COMBINING, memory=memory)
@@ -93,9 +93,9 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
     plain = place_products(schedule, graph.outputs, reads)
     try:
         fused = fuse_epilogues(plain, graph.outputs, reads, always=True)
-        return _ProgramWriter(graph, fused, shared, loose).write()
+        return _ProgramWriter(graph, fused, shared, loose, donated).write()
     except UnsupportedKernel:
-        return _ProgramWriter(graph, plain, shared, loose).write()
+        return _ProgramWriter(graph, plain, shared, loose, donated).write()
 
 
 def _planned(graph: Graph) -> Schedule:
@@ -104,9 +104,10 @@ def _planned(graph: Graph) -> Schedule:
 
 class _ProgramWriter:
     def __init__(self, graph: Graph, schedule: Schedule, shared: _Shared,
-                 loose: frozenset[Tensor]) -> None:
+                 loose: frozenset[Tensor], donated: Collection[int] | None) -> None:
         self.graph, self.schedule, self.shared = graph, schedule, shared
         self.loose = loose
+        self.donated = donated  # None of the body of a loop
         self.calls: dict[Call, Launches] = {}
         self.loops: dict[Call, Loop] = {}
         self.where: dict[Tensor | Partial, Pointer] = {}
@@ -132,6 +133,7 @@ class _ProgramWriter:
             elif isinstance(step, Call) and (found := launches_of(step, self.schedule, self.loose)):
                 self.calls[step] = found
         arena = self._place(written)
+        begun = self._begun(written)
         steps: list[Step] = []
         for step, launches in zip(self.schedule.steps, written, strict=True):
             if isinstance(launches, Call):
@@ -139,7 +141,8 @@ class _ProgramWriter:
                 continue
             assert isinstance(step, Kernel)
             first = step.members[0].tensor
-            if isinstance(first, Scatter) and self.where[first] != self.where[first.base]:
+            if isinstance(first, Scatter) and self.where[first] not in (
+                    self.where[first.base], begun.get(self.where[first.base])):
                 steps.append(Copy(self.where[first], self.where[first.base], _nbytes(first)))
             steps += map(self._launch, launches)
         for k, t in enumerate(graph.outputs):
@@ -151,6 +154,28 @@ class _ProgramWriter:
         for loop in self.loops.values():
             notes += loop.body.notes if loop.body is not None else []
         return Body(steps, arena, self._updated(written), notes)
+
+    def _begun(self, written: list[list[Written] | Call]) -> dict[Pointer, Pointer]:
+        """The inputs in whose memory outputs are, and which outputs those are."""
+        if self.donated is None:
+            return {}
+        given = given_to(self.graph, self.schedule, self._uses(written), self.aliased, self.donated)
+        self.shared.given = given
+        return {Pointer("input", k): Pointer("output", j) for j, k in given.inputs.items()}
+
+    def _uses(self, written: list[list[Written] | Call]) -> dict[Tensor | Partial, list[int]]:
+        """The steps that read or write values."""
+        found: dict[Tensor | Partial, list[int]] = {}
+        for k, launches in enumerate(written):
+            touched: Iterable[Tensor | Partial]
+            if isinstance(launches, Call):
+                more = self.calls[launches].touched if launches in self.calls else ()
+                touched = (*launches.operands, *launches.results, *more)
+            else:
+                touched = (t for w in launches for t in w.operands)
+            for t in touched:
+                found.setdefault(t, []).append(k)
+        return found
 
     def _body(self, jaxpr: Jaxpr, inputs: frozenset[int], outputs: frozenset[int]) -> Body:
         return _written(jaxpr, self.shared, inputs, outputs)
@@ -209,7 +234,7 @@ class _ProgramWriter:
         for t in self.graph.outputs:
             if t in last:
                 last[t] = len(written)
-        aliases = self._aliases(written, first, last)
+        aliases = self.aliased = self._aliases(written, first, last)
         blocks = [Block(t, -(-_nbytes(t) // ALIGNMENT) * ALIGNMENT, first[t], last[t])
                   for t in first]
         arena = plan_arena(blocks)
@@ -242,14 +267,7 @@ class _ProgramWriter:
         Nothing else reads the input from then on: the output may be in its memory.
         """
         inputs = {t: k for k, t in enumerate(self.graph.inputs)}
-        last: dict[Tensor | Partial, int] = {}
-        for k, launches in enumerate(written):
-            if isinstance(launches, Call):
-                last.update(dict.fromkeys((*launches.operands, *launches.results), k))
-                if launches in self.calls:
-                    last.update(dict.fromkeys(self.calls[launches].touched, k))
-                continue
-            last.update(dict.fromkeys((t for w in launches for t in w.operands), k))
+        last = {t: steps[-1] for t, steps in self._uses(written).items()}
         found: dict[int, int] = {}
         for k, (step, launches) in enumerate(zip(self.schedule.steps, written, strict=True)):
             if isinstance(launches, Call) or not isinstance(step, Kernel):

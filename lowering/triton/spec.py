@@ -9,6 +9,7 @@ import numpy as np
 
 from functrans.core.avals import ShapedArray
 from functrans.lowering.loops.call import HostCall
+from functrans.lowering.triton.donation import Given
 
 __all__ = ["Copy", "HostStep", "Launch", "Pointer", "Program", "Step"]
 
@@ -64,7 +65,11 @@ Step = Launch | Copy | HostStep
 
 @dataclass(eq=False)
 class Program:
-    """Steps in order, the source of the modules of their kernels, and the memory that they need."""
+    """Steps in order, the source of the modules of their kernels, and the memory that they need.
+
+    `given` says which outputs begin as which inputs, and are in their memory where the caller gave
+    that away, and which updates need copies.
+    """
 
     sources: list[str]
     steps: list[Step]
@@ -73,3 +78,4 @@ class Program:
     constants: list[np.ndarray[Any, Any]]
     arena_bytes: int
     notes: list[str] = field(default_factory=list)
+    given: Given = field(default_factory=Given)

@@ -1,0 +1,122 @@
+"""Which results take the memory of arguments that the caller gives away.
+
+A result may be where an argument is that nobody reads afterwards: an argument that is updated, that
+a kernel reads at the place where it writes, or that was read for the last time before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from functrans.lowering.graph import Graph
+from functrans.lowering.loops.call import Call
+from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.tensor import Scatter, Tensor
+from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.group import Schedule
+from functrans.lowering.schedule.kernel import Kernel, accesses, reached
+
+__all__ = ["Given", "given_to"]
+
+
+@dataclass(frozen=True)
+class Given:
+    """The inputs in whose memory outputs are, by number, and updates that need a copy with why."""
+
+    inputs: Mapping[int, int] = field(default_factory=dict)
+    copied: Sequence[tuple[Tensor, str]] = ()
+
+
+def given_to(graph: Graph, schedule: Schedule, uses: Mapping[Tensor, Sequence[int]],
+             updated: Mapping[Tensor, Tensor], donated: Collection[int]) -> Given:
+    """What becomes of the memory of donated inputs.
+
+    `uses` are the steps that read or write a tensor; a scatter does not read its base, but starts
+    from what is there. `updated` are temporaries, by what they are when they have been updated.
+    """
+    taken: dict[int, int] = {}
+    kept = set(graph.outputs)
+    free = {k: x for k, x in enumerate(graph.inputs) if k in donated and x not in kept}
+    before = {t: base for base, t in updated.items()}
+    for is_better in (_is_updated, _is_read_there, _is_dead):
+        for j, t in enumerate(graph.outputs):
+            start = t
+            while start in before:
+                start = before[start]
+            first = min(uses.get(start, ()), default=-1)
+            if j in taken or first < 0 or graph.outputs.index(t) != j:
+                continue
+            found = next((k for k, x in free.items() if _same_size(x, t) and is_better(
+                schedule, x, start, first, max(uses.get(x, ()), default=-1))), None)
+            if found is not None:
+                taken[j] = found
+                del free[found]
+    return Given(taken, list(_copies(graph, schedule, uses, updated, taken)))
+
+
+def _same_size(x: Tensor, t: Tensor) -> bool:
+    return x.shape == t.shape and x.dtype == t.dtype
+
+
+def _is_updated(schedule: Schedule, x: Tensor, t: Tensor, first: int, last: int) -> bool:
+    """Whether some elements of x are replaced, and nothing reads x from then on."""
+    return isinstance(t, Scatter) and t.base is x and last < first
+
+
+def _is_dead(schedule: Schedule, x: Tensor, t: Tensor, first: int, last: int) -> bool:
+    """Whether x has been read when t is written."""
+    bases = [m.tensor.base for step in schedule.steps[first:] if isinstance(step, Kernel)
+             for m in step.members if isinstance(m.tensor, Scatter)]
+    return last < first and x not in bases
+
+
+def _is_read_there(schedule: Schedule, x: Tensor, t: Tensor, first: int, last: int) -> bool:
+    """Whether the step that writes t computes each element from the one of x at its place.
+
+    An element is then in a register before it is replaced; where it is read for something else
+    alone, other threads may be late.
+    """
+    step = schedule.steps[first]
+    if last != first or (isinstance(step, Fused) and x in step.operands[:2]):
+        return False
+    kernel = step.kernel if isinstance(step, Fused) else step
+    if not isinstance(kernel, Kernel) or any(m.role != "full" for m in kernel.members):
+        return False
+    s = kernel.builder(schedule.is_stored)
+    elements = {m.tensor: kernel.element(s, m) for m in kernel.members}
+    if t not in elements or any(tensor is x and index != kernel.places["full"]
+                                for tensor, index in accesses(elements.values())):
+        return False
+    return any(e.op == "load" and e.aux[0] is x for e in _all(elements[t], elements))
+
+
+def _all(e: Expr, elements: Mapping[Tensor, Expr]) -> Iterator[Expr]:
+    """The expressions under one, also in other members of the kernel."""
+    seen: set[Expr] = set()
+    roots = [e]
+    for root in roots:
+        for part in reached([root]):
+            if part not in seen:
+                seen.add(part)
+                yield part
+                if part.op == "local":
+                    roots.append(elements[part.aux])
+
+
+def _copies(graph: Graph, schedule: Schedule, uses: Mapping[Tensor, Sequence[int]],
+            updated: Mapping[Tensor, Tensor],
+            taken: Mapping[int, int]) -> Iterator[tuple[Tensor, str]]:
+    """Updates that start from a copy."""
+    inputs = {t: k for k, t in enumerate(graph.inputs)}
+    in_place = {graph.inputs[k]: graph.outputs[j] for j, k in taken.items()}
+    for k, step in enumerate(schedule.steps):
+        if isinstance(step, Call) or not isinstance(step.members[0].tensor, Scatter):
+            continue
+        t = end = step.members[0].tensor
+        while end in updated:
+            end = updated[end]
+        if max(uses.get(t.base, ()), default=-1) >= k or t.base in graph.outputs:
+            yield t, "its old value is read afterwards"
+        elif t.base in inputs and in_place.get(t.base) is not end:
+            yield t, "its old value belongs to the caller"
