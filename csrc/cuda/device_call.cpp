@@ -1,6 +1,7 @@
 // One call of a CudaProgram: leaves to buffers, outputs and arena, the steps, errors.
 #include "allocator.h"
 #include "cuda/device_program.h"
+#include "cuda/libraries.h"
 #include "cuda/transfer.h"
 #include "inline_vector.h"
 
@@ -196,12 +197,18 @@ void Call::run_steps(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) {
     Step& step = program.steps[i];
     try {
-      enqueue(step, program.kernels.data(), bases.data(), device.compute);
+      if (step.kind == StepKind::library) {
+        run_library(device, step, bases.data());
+      } else {
+        enqueue(step, program.kernels.data(), bases.data(), device.compute);
+      }
       if (synchronous) check(driver.StreamSynchronize(device.compute), "StreamSynchronize");
     } catch (Failure& failure) {
       failure.device = device.ordinal;
       if (step.kind == StepKind::launch) {
         failure.note = "kernel " + program.kernels[step.kernel].name + " of " + *program.label;
+      } else if (step.kind == StepKind::library && failure.cause == Cause::library) {
+        failure.note += " in " + *program.label;
       }
       throw;
     }

@@ -1,6 +1,8 @@
 // The Python type CudaProgram: reading its description.
 #include "cuda/device_program.h"
 
+#include "cuda/libraries.h"
+
 #include <structmember.h>
 
 #include <cstring>
@@ -185,6 +187,27 @@ bool read_host_step(PyObject* rest, CudaProgram& program, Step& step) {
   return true;
 }
 
+// (function, numbers, pointers)
+bool read_library_step(PyObject* rest, CudaProgram& program, Step& step) {
+  const char* name;
+  PyObject *numbers, *pointers;
+  if (!PyArg_ParseTuple(rest, "sOO:library", &name, &numbers, &pointers)) return false;
+  step.function = find_library_function(name);
+  if (step.function == nullptr) return wrong("a function that no library has");
+  const bool ok = each(numbers, [&](PyObject* item) {
+                    step.numbers.push_back(PyLong_AsLongLong(item));
+                    return !PyErr_Occurred();
+                  }) &&
+                  each(pointers, [&](PyObject* item) {
+                    step.places.emplace_back();
+                    return read_place(item, program, step.places.back());
+                  });
+  if (!ok) return false;
+  return (step.numbers.size() >= step.function->numbers &&
+          step.places.size() == step.function->pointers) ||
+         wrong("a library function with other arguments than it takes");
+}
+
 bool read_step(PyObject* object, CudaProgram& program) {
   Ref tuple(PySequence_Tuple(object));
   if (!tuple) return false;
@@ -218,8 +241,11 @@ bool read_step(PyObject* object, CudaProgram& program) {
   } else if (std::strcmp(kind, "host") == 0) {
     step.kind = StepKind::host;
     if (!read_host_step(rest.get(), program, step)) return false;
+  } else if (std::strcmp(kind, "library") == 0) {
+    step.kind = StepKind::library;
+    if (!read_library_step(rest.get(), program, step)) return false;
   } else {
-    return wrong("a step is a launch, fill, copy or host call");
+    return wrong("a step is a launch, fill, copy, host call or library call");
   }
   const bool empty = (step.kind == StepKind::fill || step.kind == StepKind::copy) && !step.bytes;
   if (!empty) program.steps.push_back(std::move(step));
@@ -318,7 +344,10 @@ PyObject* new_checked(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   }
   program.graphs_allowed = graphs != 0 && program.hosts.empty();
   for (const Step& step : program.steps) {
-    if (step.bytes >= kLargestNode) program.graphs_allowed = false;
+    // what a library gives to the stream is its own affair, and no node of a graph
+    if (step.bytes >= kLargestNode || step.kind == StepKind::library) {
+      program.graphs_allowed = false;
+    }
   }
   return object.release();
 }
@@ -400,8 +429,14 @@ PyObject* program_device(PyObject* object, void*) {
   return PyLong_FromLong(reinterpret_cast<CudaProgramObject*>(object)->program->ordinal);
 }
 
+PyObject* program_host_calls(PyObject* object, void*) {
+  return PyLong_FromSize_t(reinterpret_cast<CudaProgramObject*>(object)->program->hosts.size());
+}
+
 PyGetSetDef program_getset[] = {
     {"device", program_device, nullptr, "The number of its device.", nullptr},
+    {"host_calls", program_host_calls, nullptr, "How many of its steps the host computes.",
+     nullptr},
     {"stats", program_stats, nullptr, "How often kernels and graphs were launched.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

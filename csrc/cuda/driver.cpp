@@ -109,7 +109,7 @@ bool open_checked(Opened& state, const char* path) {
 
 const char* cause_name(Cause cause) {
   static constexpr const char* names[] = {"none",   "missing", "version", "no_device", "forked",
-                                          "memory", "fault",   "image",   "other"};
+                                          "memory", "fault",   "image",   "library",   "other"};
   return names[static_cast<int>(cause)];
 }
 

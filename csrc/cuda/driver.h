@@ -19,7 +19,9 @@ extern Driver driver;
 // Kernels are compiled for drivers of CUDA 12: older ones lack the graph functions used here.
 constexpr int kOldestDriver = 12000;
 
-enum class Cause { none, missing, version, no_device, forked, memory, fault, image, other };
+enum class Cause {
+  none, missing, version, no_device, forked, memory, fault, image, library, other
+};
 
 // What a failed call says. Thrown where the GIL may be released; becomes a Python exception by
 // raise_failure.

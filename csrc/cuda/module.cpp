@@ -4,6 +4,7 @@
 #include "cuda/buffer.h"
 #include "cuda/event.h"
 #include "cuda/device_program.h"
+#include "cuda/libraries.h"
 #include "cuda/share.h"
 
 #include <chrono>
@@ -46,6 +47,18 @@ PyObject* cuda_error(PyObject*, PyObject*) {
   if (driver_is_open()) Py_RETURN_NONE;
   const Failure& failure = driver_failure();
   return PyUnicode_FromFormat("%s: %s", failure.call.c_str(), failure.note.c_str());
+}
+
+PyObject* cuda_load_library(PyObject*, PyObject* args) {
+  const char *name, *path;
+  if (!PyArg_ParseTuple(args, "ss:cuda_load_library", &name, &path)) return nullptr;
+  std::string why;
+  {
+    const Unlocked unlocked;
+    why = open_library(name, path);
+  }
+  if (why.empty()) Py_RETURN_NONE;
+  return PyUnicode_FromString(why.c_str());
 }
 
 PyObject* cuda_devices(PyObject*, PyObject*) {
@@ -244,6 +257,8 @@ PyMethodDef functions[] = {
      "cuda_open(path=None): whether there is a CUDA driver with a device; loads it."},
     {"cuda_require", cuda_require, METH_NOARGS, "cuda_require(): raise where there is none."},
     {"cuda_error", cuda_error, METH_NOARGS, "cuda_error(): why cuda_open() was False, or None."},
+    {"cuda_load_library", cuda_load_library, METH_VARARGS,
+     "cuda_load_library(name, path): None once cufft, cublas or cusolver is open, or why not."},
     {"cuda_devices", cuda_devices, METH_NOARGS,
      "cuda_devices(): [(name, major, minor, multiprocessors, bytes, shared bytes of a block)]."},
     {"cuda_memory_stats", cuda_memory_stats, METH_O, "cuda_memory_stats(device): a dict."},

@@ -15,7 +15,8 @@ bool Step::differs(const CUdeviceptr* a, const CUdeviceptr* b) const {
       if (a[source.base] != b[source.base]) return true;
       [[fallthrough]];
     case StepKind::fill: return a[target.base] != b[target.base];
-    case StepKind::host: break;
+    case StepKind::host:
+    case StepKind::library: break;
   }
   return true;
 }
@@ -72,7 +73,8 @@ void enqueue(Step& step, const Kernel* kernels, const CUdeviceptr* bases, CUstre
     case StepKind::copy:
       FT_CU(MemcpyDtoDAsync(step.target.in(bases), step.source.in(bases), step.bytes, stream));
       return;
-    case StepKind::host: return;
+    case StepKind::host:
+    case StepKind::library: return;
   }
 }
 

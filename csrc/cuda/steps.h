@@ -35,7 +35,16 @@ struct PointerArgument {
   Place place;
 };
 
-enum class StepKind { launch, fill, copy, host };
+enum class StepKind { launch, fill, copy, host, library };
+
+// A function of a library (libraries.h): its name, how many numbers and pointers it takes.
+struct LibraryCall;
+struct LibraryFunction {
+  const char* name;
+  std::size_t numbers;  // at least
+  std::size_t pointers;
+  void (*run)(const LibraryCall&);
+};
 
 struct Step {
   StepKind kind = StepKind::launch;
@@ -51,7 +60,11 @@ struct Step {
   unsigned char value = 0;
   // host
   std::size_t host = 0;
+  // host and library
   std::vector<Place> places;  // of its inputs, then of its outputs
+  // library
+  const LibraryFunction* function = nullptr;
+  std::vector<std::int64_t> numbers;
 
   // Puts the addresses of a call into the values.
   void bind(const CUdeviceptr* bases) {

@@ -159,12 +159,20 @@ def _image(detail: Mapping[str, Any]) -> BackendError:
             "than the driver's, does not load")
 
 
+def _library(detail: Mapping[str, Any]) -> DeviceError:
+    return DeviceError(
+        "a CUDA library refused a call.", why=f"{detail['call']}: {detail['note']}.",
+        fix="a version of the library that fits the driver: "
+            'pip install -U "functrans[gpu-libraries]"')
+
+
 def _other(detail: Mapping[str, Any]) -> DeviceError:
     return DeviceError("the CUDA driver refused a call.", why=_driver_words(detail) + ".")
 
 
 _makers: Final = {"missing": _missing, "no_device": _no_device, "version": _version,
-                  "forked": _forked, "memory": _memory, "fault": _fault, "image": _image}
+                  "forked": _forked, "memory": _memory, "fault": _fault, "image": _image,
+                  "library": _library}
 
 _runtime.set_operator_fallbacks({"cuda": raise_cuda})
 _runtime.cuda_synchronous(config.current().internal_frames)

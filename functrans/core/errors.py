@@ -30,6 +30,7 @@ __all__ = [
     "DonatedArrayError",
     "ForkedDeviceError",
     "FunctransError",
+    "HostStepWarning",
     "ImmutableArrayError",
     "IndexingError",
     "IntegerGradError",
@@ -266,6 +267,10 @@ class OutOfMemoryError(FunctransError, MemoryError):
 
 class DeviceMemoryError(OutOfMemoryError):
     """A device has not enough memory; the message says who has it."""
+
+
+class HostStepWarning(UserWarning):
+    """A part of a program for a GPU runs on the host, between copies, and need not."""
 
 
 def hide_internal_frames(exc: _E) -> _E:

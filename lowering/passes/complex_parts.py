@@ -17,9 +17,9 @@ from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.primitive import Primitive
-from functrans.core.staging import stage
 from functrans.lowering.passes import complex_math as m
 from functrans.lowering.passes.complex_math import Pair
+from functrans.lowering.passes.inline import inlined
 from functrans.primitives import arithmetic as a
 from functrans.primitives import compare as c
 from functrans.primitives.barrier import optimization_barrier
@@ -169,29 +169,18 @@ class _Splitter:
 
     def rule(self, eqn: Equation, rule: Callable[..., Any]) -> None:
         """The equations of a rule's function on the parts of the operands."""
-        operands = [self.atoms(x) for x in eqn.invars]
-        flat = [x for xs in operands for x in xs if not isinstance(x, Literal)]
-
-        def function(*given: Any) -> list[Any]:
-            values = iter(given)
-            args = [[x.value if isinstance(x, Literal) else next(values) for x in xs]
-                    for xs in operands]
-            out = rule(*[Pair(*xs) if len(xs) == 2 else xs[0] for xs in args], **eqn.params)
+        def function(*flat: Any) -> list[Any]:
+            values = iter(flat)
+            args = [Pair(next(values), next(values)) if _is_complex(x) else next(values)
+                    for x in eqn.invars]
+            out = rule(*args, **eqn.params)
             outs = out if eqn.primitive.multiple_results else [out]
             return [x for o in outs for x in (o if isinstance(o, Pair) else (o,))]
 
-        closed = stage(function, [x.aval for x in flat], name=eqn.primitive.name)
-        env: dict[Var, Atom] = dict(zip(closed.jaxpr.invars, flat, strict=True))
-
-        def read(x: Atom) -> Atom:
-            return x if isinstance(x, Literal) else env[x]
-
-        for inner in closed.jaxpr.eqns:
-            self.eqns.append(inner.replace(invars=tuple(map(read, inner.invars)),
-                                           source=eqn.source))
-            env.update((v, v) for v in inner.outvars)
-        self.define(eqn, [self.shaped(read(x), v.aval.shape) for x, v in
-                          zip(closed.jaxpr.outvars, self.targets(eqn), strict=True)])
+        flat = [x for operand in eqn.invars for x in self.atoms(operand)]
+        outs = inlined(function, flat, self.eqns, eqn.primitive.name, eqn.source)
+        self.define(eqn, [self.shaped(x, v.aval.shape)
+                          for x, v in zip(outs, self.targets(eqn), strict=True)])
 
     def targets(self, eqn: Equation) -> list[Var]:
         return [v for v in eqn.outvars for _ in range(2 if _is_complex(v) else 1)]

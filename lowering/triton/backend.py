@@ -22,6 +22,8 @@ from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.device import device_program
 from functrans.lowering.triton.expressions import UnsupportedKernel
 from functrans.lowering.triton.interpret import InterpretedProgram
+from functrans.lowering.triton.libraries.files import is_there
+from functrans.lowering.triton.libraries.replace import with_libraries
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.sized import SizedExecutable
 from functrans.lowering.triton.spec import Program
@@ -70,6 +72,11 @@ class TritonExecutable:
                 "peak": args + outs + temporaries - shared}
 
 
+def _for_device(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with functions of the libraries; where there is no GPU, as it is."""
+    return with_libraries(jaxpr, is_there) if _runtime.cuda_open() else jaxpr
+
+
 class TritonBackend:
     """Compiles to Triton kernels."""
 
@@ -98,7 +105,7 @@ class TritonBackend:
         decisions: list[Decision] = []
         simplified = simplify(jaxpr, decisions=decisions)
         try:
-            program = write_program(simplified, any_size, donated)
+            program = write_program(_for_device(simplified), any_size, donated)
         except UnsupportedKernel:
             return self._cpu.compile(jaxpr, donated, require_inplace)
         if require_inplace and program.given.copied:

@@ -13,7 +13,14 @@ from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
 from functrans.lowering.c.cache import program_cache
 from functrans.lowering.triton.source import alone
-from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Program
+from functrans.lowering.triton.spec import (
+    Copy,
+    HostStep,
+    Launch,
+    LibraryStep,
+    Pointer,
+    Program,
+)
 from functrans.lowering.triton.stored import compiled_units
 from functrans.lowering.triton.target import HOPPER, Target, cuda_target
 from functrans.lowering.triton.unit import Binary, Unit
@@ -58,6 +65,10 @@ def device_program(program: Program, device: int, capability: int,
                                      for x in step.arguments])))
         elif isinstance(step, Copy):
             steps.append(("copy", _place(step.target), _place(step.source), step.nbytes))
+        elif isinstance(step, LibraryStep):
+            steps.append(("library", step.call.eqn.params["function"],
+                          step.call.eqn.params["numbers"],
+                          [_place(at) for at in (*step.inputs, *step.outputs)]))
         else:
             steps.append(_host(step))
     return _runtime.CudaProgram(kernels, steps, [_spec(a) for a in program.inputs],

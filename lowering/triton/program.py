@@ -34,12 +34,22 @@ from functrans.lowering.triton.donation import Given, given_to
 from functrans.lowering.triton.expressions import UnsupportedKernel
 from functrans.lowering.triton.iterations import Body, Loop, Repeated, after, loop_of, scan_rule
 from functrans.lowering.triton.kernel import Partial, Written, write_kernel
+from functrans.lowering.triton.libraries.functions import RULES as LIBRARY_RULES
+from functrans.lowering.triton.libraries.functions import LibraryCall
 from functrans.lowering.triton.numbers import arguments_of
 from functrans.lowering.triton.ordered import COMBINING, FOLDS, ordered_scatters
 from functrans.lowering.triton.rows import AlongRows
 from functrans.lowering.triton.sorting import SORTING
 from functrans.lowering.triton.source import Module
-from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Program, Step
+from functrans.lowering.triton.spec import (
+    Copy,
+    HostStep,
+    Launch,
+    LibraryStep,
+    Pointer,
+    Program,
+    Step,
+)
 from functrans.lowering.triton.templates.kernel import Kernel as Template
 
 __all__ = ["write_program"]
@@ -47,7 +57,7 @@ __all__ = ["write_program"]
 SIZES = {"f64": 8, "i64": 8, "u64": 8, "f32": 4, "i32": 4, "u32": 4, "f16": 2, "bf16": 2, "i16": 2,
          "u16": 2, "i8": 1, "u8": 1, "bool": 1}
 ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
-RULES = {**CALL_RULES, **COMPLEX_RULES, "scan": scan_rule, **SORTING,
+RULES = {**CALL_RULES, **COMPLEX_RULES, **LIBRARY_RULES, "scan": scan_rule, **SORTING,
          **FOLDS, **dict.fromkeys(OPS, cumulative_rule)}
 
 
@@ -195,8 +205,9 @@ class _ProgramWriter:
             call = call.on_host()
         if not isinstance(call, HostCall):
             raise UnsupportedKernel(f"a {call.name}")
-        return [HostStep(call, tuple([self.where[t] for t in call.operands]),
-                         tuple([self.where[t] for t in call.results]))]
+        kind = LibraryStep if isinstance(call, LibraryCall) else HostStep
+        return [kind(call, tuple([self.where[t] for t in call.operands]),
+                     tuple([self.where[t] for t in call.results]))]
 
     def _template(self, call: Launches, kernel: Template) -> Launch:
         places = {name: after(self.where[t], n) for name, (t, n) in call.places.items()}

@@ -11,7 +11,7 @@ from functrans.core.avals import ShapedArray
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.triton.donation import Given
 
-__all__ = ["Copy", "HostStep", "Launch", "Pointer", "Program", "Step"]
+__all__ = ["Copy", "HostStep", "Launch", "LibraryStep", "Pointer", "Program", "Step"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,11 @@ class HostStep:
     call: HostCall
     inputs: tuple[Pointer, ...]
     outputs: tuple[Pointer, ...]
+
+
+@dataclass(frozen=True)
+class LibraryStep(HostStep):
+    """An equation that is a function of a library; the host evaluates it where there is no GPU."""
 
 
 Step = Launch | Copy | HostStep

@@ -1,0 +1,1 @@
+"""Fourier transforms and dense linear algebra by the libraries of CUDA."""

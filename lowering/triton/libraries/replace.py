@@ -1,0 +1,100 @@
+"""Operations that a library computes are equations with its functions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection
+from typing import Any
+
+from functrans.core.errors import HostStepWarning
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
+from functrans.core.prune import prune_jaxpr
+from functrans.lowering.passes.inline import inlined
+from functrans.lowering.triton.libraries import matrices, transforms
+from functrans.lowering.triton.libraries.functions import TYPES
+
+__all__ = ["FUNCTIONS", "LIBRARIES", "with_libraries"]
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {**transforms.FUNCTIONS, **matrices.FUNCTIONS}
+LIBRARIES = {name: ("cufft",) if name in transforms.FUNCTIONS else ("cublas", "cusolver")
+             for name in FUNCTIONS}
+"""What each primitive needs."""
+
+_warned: set[str] = set()
+
+
+def with_libraries(jaxpr: Jaxpr, is_there: Callable[[str], bool]) -> Jaxpr:
+    """The program with functions of the libraries that are there.
+
+    Of an operation whose library is missing a warning says, once, that the host computes it.
+    """
+    return prune_jaxpr(_replaced(jaxpr, is_there)) if _concerns(jaxpr) else jaxpr
+
+
+def _concerns(jaxpr: Jaxpr) -> bool:
+    return any(eqn.primitive.name in FUNCTIONS or any(map(_concerns, subjaxprs(eqn)))
+               for eqn in jaxpr.eqns)
+
+
+def _replaced(jaxpr: Jaxpr, is_there: Callable[[str], bool]) -> Jaxpr:
+    env: dict[Var, Atom] = {}
+    eqns: list[Equation] = []
+
+    def read(x: Atom) -> Atom:
+        return x if isinstance(x, Literal) else env.get(x, x)
+
+    for eqn in jaxpr.eqns:
+        eqn = eqn.replace(invars=tuple(map(read, eqn.invars)))
+        name = eqn.primitive.name
+        if name in FUNCTIONS and _is_known(eqn) and _has_libraries(name, is_there):
+            function = _flat(FUNCTIONS[name], eqn)
+            outs = inlined(function, eqn.invars, eqns, name, eqn.source)
+            env.update(zip(eqn.outvars, outs, strict=True))
+        else:
+            params = {k: _in_bodies(v, is_there) for k, v in eqn.params.items()}
+            eqns.append(eqn.replace(params=params))
+    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns), tuple(map(read, jaxpr.outvars)),
+                 name=jaxpr.name)
+
+
+def _in_bodies(value: Any, is_there: Callable[[str], bool]) -> Any:
+    if isinstance(value, Jaxpr):
+        return _replaced(value, is_there) if _concerns(value) else value
+    if type(value) is tuple and any(isinstance(x, Jaxpr) for x in value):
+        return tuple([_in_bodies(x, is_there) for x in value])
+    return value
+
+
+def _flat(function: Callable[..., Any], eqn: Equation) -> Callable[..., list[Any]]:
+    def call(*operands: Any) -> list[Any]:
+        outs = function(*operands, **eqn.params)
+        return outs if eqn.primitive.multiple_results else [outs]
+
+    return call
+
+
+def _is_known(eqn: Equation) -> bool:
+    """Whether the libraries have its dtypes and sizes."""
+    avals = [v.aval for v in (*eqn.invars, *eqn.outvars)]
+    if not all(isinstance(n, int) and n > 0 for a in avals for n in a.shape):
+        return False
+    if eqn.primitive.name == "lu_pivots_to_permutation":
+        return True
+    return all(a.dtype.name in TYPES for a in avals[:len(eqn.invars)]) \
+        and len(eqn.params.get("fft_lengths", ())) <= transforms.MOST_AXES
+
+
+def _has_libraries(name: str, is_there: Callable[[str], bool]) -> bool:
+    missing = [library for library in LIBRARIES[name] if not is_there(library)]
+    if missing and name not in _warned:
+        _warned.add(name)
+        warnings.warn(_note(name, missing), HostStepWarning, stacklevel=2)
+    return not missing
+
+
+def _note(name: str, missing: Collection[str]) -> str:
+    names = " and ".join({"cufft": "cuFFT", "cublas": "cuBLAS", "cusolver": "cuSOLVER"}[x]
+                         for x in missing)
+    packages = " ".join(f"nvidia-{x}" for x in LIBRARIES[name])
+    return (f"functrans: {name} runs on the host, between copies: {names} cannot be loaded. "
+            f"`pip install {packages}` (or \"functrans[gpu-libraries]\") brings it to the GPU.")

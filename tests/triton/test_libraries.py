@@ -1,0 +1,168 @@
+"""Programs with functions of CUDA's libraries, which NumPy computes here as they are documented."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.core.errors import HostStepWarning
+from functrans.core.evaluate import interpret
+from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.triton.device import binaries
+from functrans.lowering.triton.interpret import InterpretedProgram
+from functrans.lowering.triton.libraries import files, replace
+from functrans.lowering.triton.program import write_program
+from functrans.lowering.triton.spec import HostStep, LibraryStep
+from tests.laws.primitives import all_cases
+
+RNG = np.random.default_rng(0)
+CASES = [case for case in all_cases() if case.primitive.name in replace.FUNCTIONS
+         and not (case.primitive.name == "svd" and case.params["compute_uv"])]
+
+
+def program_with_libraries(fun, *args, is_there=lambda name: True):
+    jaxpr = simplify(ft.make_jaxpr(fun)(*args).jaxpr)
+    return write_program(replace.with_libraries(jaxpr, is_there))
+
+
+def check(fun, *args, tolerance=1e-4):
+    """The functions in a program that computes what the host does, and nothing on the host."""
+    program = program_with_libraries(fun, *args)
+    expected = interpret(ft.make_jaxpr(fun)(*args).jaxpr, args)
+    for a, e in zip(InterpretedProgram(program)(args), expected, strict=True):
+        assert (a.shape, a.dtype) == (e.shape, e.dtype)
+        np.testing.assert_allclose(a, e, tolerance, tolerance * max(1, np.abs(e).max(initial=0)))
+    steps = [step for step in program.steps if isinstance(step, HostStep)]
+    assert all(isinstance(step, LibraryStep) for step in steps)
+    return [step.call.function for step in steps]
+
+
+def numbers(*shape, dtype="float32"):
+    x = RNG.normal(size=shape)
+    return (x + 1j * RNG.normal(size=shape) if dtype.startswith("c") else x).astype(dtype)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_primitives(case):
+    assert check(lambda *args: case.outs(*args), *case.args)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 3), (3, 5)], ids=str)
+@pytest.mark.parametrize("full", [False, True])
+def test_singular_values(shape, full, dtype):
+    def product(a):
+        u, s, vh = fnp.linalg.svd(a, full)
+        k = s.shape[-1]
+        return s, u[..., :k] * s[..., None, :] @ vh[..., :k, :], u.conj().mT @ u, vh @ vh.conj().mT
+
+    program = program_with_libraries(product, a := numbers(*shape, dtype=dtype))
+    s, again, left, right = InterpretedProgram(program)([a])
+    np.testing.assert_allclose(s, np.linalg.svd(a, compute_uv=False), 1e-4)
+    np.testing.assert_allclose(again, a, 1e-4, 1e-4)
+    for q in (left, right):
+        np.testing.assert_allclose(q, np.broadcast_to(np.eye(q.shape[-1]), q.shape), 1e-4, 1e-4)
+
+
+PROGRAMS = {
+    "cubes": (lambda x: fnp.fft.ifftn(fnp.fft.fftn(x + 0j)), (4, 3, 5), ["fft", "fft"]),
+    "spectrum of no real numbers": (lambda x: fnp.fft.irfft2(lax.complex(x, 2 * x)), (2, 4, 3),
+                                    ["fft", "fft"]),
+    "convolution": (lambda x: fnp.fft.irfft(fnp.fft.rfft(x) * fnp.fft.rfft(x[:1])), (3, 16),
+                    ["fft", "fft", "fft"]),
+    "conjugated": (lambda x: lax.linalg.triangular_solve(
+        lax.complex(x, -x) + 3 * fnp.eye(3), x + 0j, conjugate_a=True, left_side=True), (3, 3),
+        ["trsm"]),
+    "inverse": (fnp.linalg.inv, (4, 4), ["getrf", "laswp", "trsm", "trsm"]),
+    "many axes": (lambda x: fnp.fft.fftn(x + 0j).real, (2, 2, 2, 2), None),
+    "values alone": (lambda x: fnp.linalg.eigvalsh(x @ x.T), (4, 4), ["syevd"]),
+    "loop": (lambda x: lax.fori_loop(0, 3, lambda _, x: fnp.linalg.inv(x), x), (3, 3),
+             ["getrf", "laswp", "trsm", "trsm"] * 3),
+    "factors alone": (lambda x: lax.linalg.lu(x)[0], (4, 4), ["getrf"]),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name):
+    fun, shape, functions = PROGRAMS[name]
+    x = numbers(*shape)
+    if functions is None:
+        program = program_with_libraries(fun, x)
+        assert [type(s) for s in program.steps if isinstance(s, HostStep)] == [HostStep]
+    else:
+        assert check(fun, x, tolerance=1e-3) == functions
+
+
+def test_gradients():
+    a = numbers(4, 4)
+    a = a @ a.T + np.eye(4, dtype="f")
+    assert "potrf" in check(ft.grad(lambda a: lax.linalg.cholesky(a).sum()), a, tolerance=1e-3)
+
+
+def test_matrices_without_factors_are_nan():
+    a = np.stack([np.eye(3), -np.eye(3)]).astype("f")
+    check(lax.linalg.cholesky, a)
+    a[1, 0, 0] = np.nan  # of which LAPACK finds values, or none
+    (values,) = InterpretedProgram(program_with_libraries(fnp.linalg.eigvalsh, a))([a])
+    assert np.isnan(values[1]).all() and np.array_equal(values[0], np.ones(3))
+
+
+def test_kernels_around_compile():
+    for fun, x in ((PROGRAMS["convolution"][0], numbers(3, 16)),
+                   (lax.linalg.cholesky, numbers(8, 8, dtype="complex64"))):
+        for binary in binaries(program_with_libraries(fun, x)).values():
+            assert binary.cubin[:4] == b"\x7fELF"
+
+
+def test_a_missing_library_is_told_once(monkeypatch):
+    monkeypatch.setattr(replace, "_warned", set())
+    def fun(x):
+        return fnp.fft.fft(x + 0j), fnp.linalg.inv(x)
+
+    with pytest.warns(HostStepWarning) as told:
+        program = program_with_libraries(fun, numbers(3, 3), is_there=lambda name: False)
+    assert sorted(str(w.message).split()[1] for w in told) == ["fft", "solve"]
+    assert "pip install nvidia-cufft" in " ".join(str(w.message) for w in told)
+    assert "cuBLAS and cuSOLVER" in " ".join(str(w.message) for w in told)
+    assert not any(isinstance(step, LibraryStep) for step in program.steps)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        program_with_libraries(fun, numbers(4, 4), is_there=lambda name: False)
+
+
+def test_without_a_gpu_nothing_is_told():
+    with ft.config.use_backend("triton"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = numbers(5, dtype="complex64")
+        np.testing.assert_allclose(ft.jit(fnp.fft.fft)(x), np.fft.fft(x), 1e-5)
+
+
+def test_where_libraries_are_looked_for(tmp_path, monkeypatch):
+    for path in ("cufft/lib/libcufft.so.11", "cu13/lib/libcufft.so.12",
+                 "cu13/lib/libcusparse.so.12", "cusolver/lib/libcusolver.so.11",
+                 "cublas/lib/libcublasLt.so.12"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
+    monkeypatch.setattr(files, "_roots", lambda: [tmp_path])
+    found = list(files._candidates("cufft"))
+    assert found[:2] == [str(tmp_path / "cu13/lib/libcufft.so.12"),
+                         str(tmp_path / "cufft/lib/libcufft.so.11")]
+    assert found[-1] == "libcufft.so"
+    assert files._beside(str(tmp_path / "cusolver/lib/libcusolver.so.11"), "cublasLt") == [
+        str(tmp_path / "cublas/lib/libcublasLt.so.12")]
+    assert files._beside("libcusolver.so.12", "cublas") == []
+
+
+def test_a_file_that_is_no_library_is_not_there(tmp_path, monkeypatch):
+    path = tmp_path / "cu13/lib/libcufft.so.12"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"no library")
+    monkeypatch.setattr(files, "_candidates", lambda name: [str(path)])
+    files.loaded.cache_clear()
+    try:
+        assert "libcufft.so.12" in files.loaded("cufft") and not files.is_there("cufft")
+    finally:
+        files.loaded.cache_clear()
