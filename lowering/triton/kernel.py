@@ -27,10 +27,11 @@ ROW_TILE = 2048
 # Elements that a program folds at least: four tiles take as long as a second launch, 2 us
 SHARE = 1 << 13
 NARROWEST = 8  # columns that a program folds where there are few: 32 bytes of a row, in float32
-# Rows beside which columns are folded: few programs with large tiles leave little to add up
-# (layer norm's gradient, 16384 x 4096: 0.38 ms; with the tile of other rows 0.48)
-WALKED_TILE = 8192
-WALKERS = 132
+# Rows beside which columns are folded: layer norm's gradient, 16384 x 4096 of float32 and 8192 x
+# 1024 of bfloat16, takes 223 and 28 us with these tiles and 32 elements for each thread; 281 and 71
+# with 132 programs and tiles of 8192 (16 warps), 370 and 64 with those of 4096 and 16 warps
+WALKED_TILE = 4096
+WALKERS = 264
 COLUMN_TILE = 128  # columns that a program folds
 PROGRAMS = 264  # two on each multiprocessor of an H100
 
@@ -72,6 +73,16 @@ def _memory(t: Tensor | Partial) -> str:
 
 def power_of_two(n: int) -> int:
     return 1 << max(n - 1, 0).bit_length()
+
+
+def row_warps(tile: int) -> int:
+    """Warps for rows in registers: 16 elements a thread (8192 x 1024: 9 us; with 8, 12)."""
+    return power_of_two(min(16, max(1, tile // 512)))
+
+
+def walking_warps(tile: int) -> int:
+    """Warps beside column folds, whose accumulators take registers too."""
+    return power_of_two(min(16, max(4, tile // 1024)))
 
 
 def write_kernel(kernel: Kernel, schedule: Schedule, any_size: bool = False) -> list[Written]:
@@ -127,12 +138,11 @@ class _Writer:
         wide = ".to(tl.int64)" if self.rows * self.row >= 2**31 - 2**20 else ""
         self.emit(f"pid = tl.program_id(0){wide}")
 
-    def written(self, grid: int, tile: int) -> Written:
+    def written(self, grid: int, tile: int, warps: int = 0) -> Written:
         arguments = ", ".join([f"p{k}" for k in range(len(self.operands))] + self.numbers.names)
         text = f"@triton.jit\ndef NAME({arguments}):\n" + "".join(self.lines)
-        warps = min(16, max(1, tile // 256))
-        return Written(text, list(self.operands), grid, min(power_of_two(warps), 16),
-                       self.numbers.found)
+        warps = warps or power_of_two(min(16, max(1, tile // 256)))
+        return Written(text, list(self.operands), grid, warps, self.numbers.found)
 
     def escapes(self, t: Tensor) -> bool:
         return t in self.schedule.stored
@@ -271,7 +281,8 @@ class _Writer:
             w = self.tile_writer(*masks)
             for m in self.kernel.members:
                 self._in_row(w, m)
-            return [self.written(-(-self.rows // block_o), block_o * block_i)]
+            tile = block_o * block_i
+            return [self.written(-(-self.rows // block_o), tile, row_warps(tile))]
         programs = min(tiles, max(1, WALKERS // self.parts))
         folds = self._column_folds()
         self.emit_program()
@@ -293,7 +304,8 @@ class _Writer:
             else:
                 self._in_row(w, m)
         self.indent = "    "
-        return self._finished(folds, accumulators, programs, 1, block_o * block_i, block_i)
+        tile = block_o * block_i
+        return self._finished(folds, accumulators, programs, 1, tile, block_i, walking_warps(tile))
 
     def _walked_tile(self) -> int:
         """A smaller tile where there are too few rows for all programs."""
@@ -458,7 +470,8 @@ class _Writer:
         self.emit(f"{', '.join(names)} = {fold.combined(names, values)}")
 
     def _finished(self, folds: dict[Tensor, Fold], accumulators: dict[Tensor, list[str]],
-                  programs: int, across: int, tile: int, block_i: int) -> list[Written]:
+                  programs: int, across: int, tile: int, block_i: int,
+                  warps: int = 0) -> list[Written]:
         """Fold the accumulators of each program, and those of all programs in a second launch."""
         grid = self.parts * programs * across
         self.emit(f"c = column * {block_i} + tl.arange(0, {block_i})[None, :]")
@@ -490,7 +503,7 @@ class _Writer:
                 step = self.n(size, "size of all" if whole else "size")
                 self._store_fold(p, f"({split}) * {step} + {place}", name, whole)
             launches.append(_second(t, fold, partials, self.any_size))
-        return [self.written(grid, tile), *launches]
+        return [self.written(grid, tile, warps), *launches]
 
     def _named(self, text: str) -> str:
         name = self.fresh()
@@ -536,9 +549,9 @@ def _second(t: Tensor, fold: Fold, partials: list[Partial], any_size: bool) -> W
     """The launch that folds what the programs of the first found."""
     numbers = Numbers(any_size)
     columns = partials[0].size
-    block = min(numbers.extent(columns), 128)
-    fits = max(1, 2048 // block)
-    depth = min(numbers.extent(partials[0].count, fits), fits)
+    # all at once where there are few: each round waits for memory (132 x 1024: 7 us in 9 rounds)
+    depth = min(numbers.extent(partials[0].count), 128)
+    block = min(numbers.extent(columns), max(NARROWEST, ROW_TILE // depth), 128)
     count, size = (numbers.text(partials[0].count, "count", near=False),
                    numbers.text(columns, "size"))
     lines = ["pid = tl.program_id(0)",
