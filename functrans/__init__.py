@@ -32,7 +32,7 @@ from functrans.transforms.derivatives import (
     value_and_grad,
 )
 from functrans.transforms.forward import jvp
-from functrans.transforms.jit import clear_caches, jit
+from functrans.transforms.jit import clear_caches, jit, lower
 from functrans.transforms.reverse import linear_transpose, linearize, vjp
 from functrans.transforms.staged import (
     ShapeDtypeStruct,
@@ -55,7 +55,7 @@ __all__ = [
     "checkpoint_name", "checkpoint_policies", "clear_caches", "closure_convert", "config",
     "custom_jvp", "custom_vjp", "debug", "default_dtypes", "device_get", "device_put", "devices",
     "disable_jit", "dlpack", "eval_shape", "float0", "grad", "hessian", "hvp", "io_callback",
-    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize",
+    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize", "lower",
     "make_jaxpr", "named_scope", "nn", "numpy", "per_sample", "pure_callback", "random", "remat",
     "scipy", "stop_gradient", "test_util", "tree", "tree_util", "value_and_grad", "vjp", "vmap",
 ]

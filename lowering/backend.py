@@ -12,7 +12,8 @@ from functrans.core.dtypes import float0
 from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
 
-__all__ = ["Backend", "Executable", "compile_for", "get_backend", "register_backend"]
+__all__ = ["Backend", "Executable", "backend_for", "compile_for", "get_backend",
+           "register_backend"]
 
 ENTRY_POINTS = "functrans.backends"
 
@@ -25,6 +26,11 @@ class Executable(Protocol):
 
     def on(self, gpu: int) -> Executable:
         """The same program on the GPU of that number, for a backend that compiles for GPUs."""
+        ...
+
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        """What is known of the kernels of a program for GPUs: none of others."""
         ...
 
     def as_text(self) -> str:
@@ -64,6 +70,8 @@ def register_backend(backend: Backend) -> None:
 
 
 BUILT_IN = ("c", "reference", "triton")
+GPU_TARGETS = "cuda:"
+"""How the names of backends begin that compile for GPUs that need not be here, as in `cuda:90`."""
 
 
 def _built_in(name: str) -> Backend:
@@ -76,6 +84,11 @@ def _built_in(name: str) -> Backend:
         from functrans.lowering.triton.backend import TritonBackend  # noqa: PLC0415
 
         return TritonBackend()
+    if name.startswith(GPU_TARGETS):
+        from functrans.lowering.triton.backend import TritonBackend  # noqa: PLC0415
+        from functrans.lowering.triton.target import target_named  # noqa: PLC0415
+
+        return TritonBackend(target_named(name))
     from functrans.lowering.reference import ReferenceBackend  # noqa: PLC0415
 
     return ReferenceBackend()
@@ -91,12 +104,27 @@ def compile_for(backend: Backend, jaxpr: Jaxpr, donated: frozenset[int],
     return compile_beside_nothing(backend.compile, jaxpr, donated, require_inplace)
 
 
+def backend_for(target: str) -> str:
+    """The name of the backend that compiles for `cpu` or GPUs of a capability, as in `cuda:90`.
+
+    Raises BackendError where there is none.
+    """
+    if target == "cuda":
+        target += ":90"
+    name = "c" if target == "cpu" else target
+    if name != "c" and not name.startswith(GPU_TARGETS):
+        raise BackendError(f"there is no target {target!r}.",
+                           why='targets are "cpu" and "cuda:" with a compute capability.',
+                           fix='target="cuda:90"')
+    return get_backend(name).name
+
+
 def get_backend(name: str = "c") -> Backend:
     """The backend of that name: ours, or registered by an entry point of another distribution.
 
     Raises BackendError when there is none.
     """
-    if name not in _backends and name in BUILT_IN:
+    if name not in _backends and (name in BUILT_IN or name.startswith(GPU_TARGETS)):
         register_backend(_built_in(name))
     if name not in _backends:
         # lazy: an eighth of the time of `import functrans`, for those who ask for another backend

@@ -39,6 +39,10 @@ class BesideNothing:
     def on(self, gpu: int) -> BesideNothing:
         return replace(self, inner=self.inner.on(gpu))
 
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        return self.inner.kernels
+
     def as_text(self) -> str:
         return self.inner.as_text()
 

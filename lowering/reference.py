@@ -33,6 +33,10 @@ class ReferenceExecutable:
     def on(self, gpu: int) -> ReferenceExecutable:
         return self  # NumPy has no others
 
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        return ()
+
     def as_text(self) -> str:
         return str(self._jaxpr)
 

@@ -46,8 +46,10 @@ DEFERRED = {
     ("functrans.lowering.backend", "functrans.lowering.nothing"),
     ("functrans.lowering.backend", "functrans.lowering.reference"),
     ("functrans.lowering.backend", "functrans.lowering.triton.backend"),
+    ("functrans.lowering.backend", "functrans.lowering.triton.target"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.lower"),
     ("functrans.lowering.reference", "functrans.lowering.passes.pipeline"),
+    ("functrans.lowering.triton.backend", "functrans.lowering.triton.interpret"),
     ("functrans.lowering.triton.stored", "functrans.lowering.triton.pool"),
 }
 PEERS = {"jax", "jaxlib", "torch", "scipy", "tensorflow"}

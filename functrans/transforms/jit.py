@@ -31,13 +31,14 @@ from functrans.core.source import user_source
 from functrans.core.staging import stage
 from functrans.core.trace import Tracer
 from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
-from functrans.lowering.backend import Executable, compile_for, get_backend
+from functrans.lowering.backend import Executable, backend_for, compile_for, get_backend
 from functrans.transforms.batching import front
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of
 from functrans.transforms.staged import aval_of
 from functrans.transforms.static import StaticArguments
 
-__all__ = ["Compiled", "Lowered", "clear_caches", "executable_of", "jit", "jit_p"]
+__all__ = ["Compiled", "Lowered", "clear_caches", "executable_of", "jit", "jit_p",
+           "lower"]
 
 
 class Jit(HigherOrder):
@@ -327,6 +328,7 @@ class Lowered:
         self._traced = traced
         self._in_tree = in_tree
         self._fixed = fixed
+        self._backend = config.current().backend
 
     @property
     def jaxpr(self) -> Jaxpr:
@@ -342,7 +344,8 @@ class Lowered:
 
     def compile(self) -> Compiled:
         """Make the program ready to run."""
-        return Compiled(self._state, self._traced, self._in_tree, self._fixed)
+        with config.scope(backend=self._backend):
+            return Compiled(self._state, self._traced, self._in_tree, self._fixed)
 
 
 class Compiled:
@@ -379,6 +382,16 @@ class Compiled:
         """The program in the backend's own terms."""
         return self._executable.as_text()
 
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        """The kernels of a program for GPUs, as frozen records; empty for the CPU.
+
+        A record has the `name` of a kernel, the user's `lines` that it computes, its `grid`,
+        `launches`, `warps`, `stages`, bytes of `shared` memory, `registers` and `spills` of a
+        thread, and as texts and bytes Triton's `text`, `ptx`, `cubin` and `sass`.
+        """
+        return self._executable.kernels
+
     def cost_analysis(self) -> dict[str, Size]:
         """`flops` and `bytes accessed` of one run."""
         return self._executable.cost_analysis()
@@ -391,8 +404,43 @@ class Compiled:
         return self._executable.memory_analysis()
 
 
+def lower(fun: Callable[..., Any], *args: Any, target: str | None = None,
+          **kwargs: Any) -> Lowered:
+    """`fun` traced for arguments given as arrays or ShapeDtypeStructs, ready to be compiled.
+
+    The target is `"cpu"`, or `"cuda:90"` with the compute capability of GPUs (here Hopper's), which
+    need not be there: `.compile()` gives a program whose `as_text()`, `kernels`, `cost_analysis()`
+    and `memory_analysis()` say what is to be known, and which runs on such GPUs. Without a target
+    it is compiled for where calls would run. Raises BackendError for an unknown target, and
+    whatever tracing raises.
+
+    >>> import functrans as ft
+    >>> x = ft.ShapeDtypeStruct((8, 8), "float32")
+    >>> lowered = ft.lower(lambda x: ft.numpy.tanh(x) + 1, x, target="cpu")
+    >>> print(lowered.jaxpr.eqns[0].primitive.name)
+    tanh
+    >>> lowered.compile().memory_analysis()["outputs"]
+    256
+    """
+    jitted = fun if isinstance(fun, _runtime.JitFunction) else jit(fun)
+    if target is not None:
+        kwargs["target"] = target
+    return jitted.lower(*args, **kwargs)  # type: ignore[no-any-return]
+
+
 def _lower(state: JitState, *args: Any, **kwargs: Any) -> Lowered:
-    """Trace for arguments given as arrays or ShapeDtypeStructs."""
+    """Trace for arguments given as arrays or ShapeDtypeStructs.
+
+    A `target` that is text, which no argument of a compiled function can be, is ours.
+    """
+    if not isinstance(kwargs.get("target"), str):
+        return _traced_for(state, args, kwargs)
+    target: str = kwargs.pop("target")
+    with config.scope(backend=backend_for(target)):
+        return _traced_for(state, args, kwargs)
+
+
+def _traced_for(state: JitState, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
     (dynamic, keywords), fixed = state.static.split(args, kwargs)
     leaves, tree = tree_flatten((dynamic, keywords))
     traced = state.trace(leaves, tree, fixed)

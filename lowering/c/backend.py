@@ -57,6 +57,10 @@ class CExecutable:
         """A program for the CPU computes there, wherever its arguments are."""
         return self
 
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        return ()
+
     def as_text(self) -> str:
         """The simplified jaxpr, what was materialised and fused and why, and the C program."""
         return self.lowered.as_text()

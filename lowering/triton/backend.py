@@ -19,14 +19,15 @@ from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.c.backend import CBackend
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.triton.device import device_program
+from functrans.lowering.triton.device import binaries, device_program
 from functrans.lowering.triton.expressions import UnsupportedKernel
-from functrans.lowering.triton.interpret import InterpretedProgram
 from functrans.lowering.triton.libraries.files import is_there
 from functrans.lowering.triton.libraries.replace import with_libraries
 from functrans.lowering.triton.program import write_program
+from functrans.lowering.triton.records import KernelRecord, records
 from functrans.lowering.triton.sized import SizedExecutable
 from functrans.lowering.triton.spec import Program
+from functrans.lowering.triton.target import HOPPER, Elsewhere, Target, device_target
 from functrans.lowering.updates import copies_needed
 
 if TYPE_CHECKING:
@@ -39,17 +40,29 @@ class TritonExecutable:
     """A program of Triton kernels: on a GPU, or interpreted where there is none."""
 
     def __init__(self, simplified: Jaxpr, program: Program, decisions: list[Decision],
-                 donated: frozenset[int], gpu: int = 0) -> None:
+                 donated: frozenset[int], gpu: int = 0, target: Target | None = None) -> None:
         self.simplified = simplified
         self.program = program
         self.decisions = decisions
         self.donated = donated
         self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]]
-        if _runtime.cuda_open():
-            major, minor = _runtime.cuda_devices()[gpu][1:3]
-            self.run = device_program(program, gpu, 10 * major + minor, donated, simplified.name)
+        here = device_target(gpu)
+        self.target = target or here or HOPPER
+        if here is not None and self.target.capability == here.capability:
+            self.run = device_program(program, gpu, here, donated, simplified.name)
+        elif target is not None:
+            binaries(program, target)  # they are kept on disk
+            self.run = Elsewhere(target, here)
         else:
+            # later: it imports Triton
+            from functrans.lowering.triton.interpret import InterpretedProgram  # noqa: PLC0415
+
             self.run = InterpretedProgram(program)
+
+    @property
+    def kernels(self) -> tuple[KernelRecord, ...]:
+        """What is known of its kernels; where there is no GPU they are compiled for Hopper."""
+        return records(self.program, binaries(self.program, self.target))
 
     def on(self, gpu: int) -> TritonExecutable:
         """The same program on another GPU; machine code is compiled once for GPUs of a kind."""
@@ -78,12 +91,15 @@ def _for_device(jaxpr: Jaxpr) -> Jaxpr:
 
 
 class TritonBackend:
-    """Compiles to Triton kernels."""
+    """Compiles to Triton kernels: for the GPUs that are here, or a target that need not be."""
 
     name = "triton"
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target | None = None) -> None:
         self._cpu = CBackend()
+        self._target = target
+        if target is not None:
+            self.name = target.name
 
     def compile(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
                 require_inplace: bool = False) -> Executable:
@@ -110,4 +126,4 @@ class TritonBackend:
             return self._cpu.compile(jaxpr, donated, require_inplace)
         if require_inplace and program.given.copied:
             raise copies_needed(*program.given.copied[0])
-        return TritonExecutable(simplified, program, decisions, donated)
+        return TritonExecutable(simplified, program, decisions, donated, target=self._target)

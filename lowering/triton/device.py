@@ -20,9 +20,10 @@ from functrans.lowering.triton.spec import (
     LibraryStep,
     Pointer,
     Program,
+    launch_key,
 )
 from functrans.lowering.triton.stored import compiled_units
-from functrans.lowering.triton.target import HOPPER, Target, cuda_target
+from functrans.lowering.triton.target import HOPPER, Target
 from functrans.lowering.triton.unit import Binary, Unit
 
 __all__ = ["binaries", "device_program", "unit_of"]
@@ -30,7 +31,7 @@ __all__ = ["binaries", "device_program", "unit_of"]
 
 def binaries(program: Program, target: Target = HOPPER) -> dict[tuple[Any, ...], Binary]:
     """The machine code of the kernels of a program, each once."""
-    launches = {_key(step): step for step in program.steps if isinstance(step, Launch)}
+    launches = {launch_key(step): step for step in program.steps if isinstance(step, Launch)}
     units = [unit_of(program, step, target) for step in launches.values()]
     return dict(zip(launches, compiled_units(units, program_cache()), strict=True))
 
@@ -42,17 +43,13 @@ def unit_of(program: Program, step: Launch, target: Target) -> Unit:
                 target.shared)
 
 
-def _key(step: Launch) -> tuple[Any, ...]:
-    return (step.module, step.kernel, step.types, step.divisible, step.warps, step.stages)
-
-
-def device_program(program: Program, device: int, capability: int,
+def device_program(program: Program, device: int, target: Target,
                    donated: frozenset[int] = frozenset(), name: str = "a program") -> Any:
     """What runs a program on a device: a call with a list of arrays, which gives one.
 
     Errors tell its `name`; the memory of `donated` inputs is free for others after the call.
     """
-    compiled = binaries(program, cuda_target(capability))
+    compiled = binaries(program, target)
     numbers = {key: k for k, key in enumerate(compiled)}
     kernels = [(b.name, b.cubin, b.shared, b.warps, b.kinds, b.scratch)
                for b in compiled.values()]
@@ -60,7 +57,7 @@ def device_program(program: Program, device: int, capability: int,
     for step in program.steps:
         if isinstance(step, Launch):
             if 0 not in step.grid:
-                steps.append(("launch", numbers[_key(step)], step.grid,
+                steps.append(("launch", numbers[launch_key(step)], step.grid,
                               tuple([_place(x) if isinstance(x, Pointer) else x
                                      for x in step.arguments])))
         elif isinstance(step, Copy):

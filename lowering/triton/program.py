@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.source import Source as Place
 from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call, HostCall
 from functrans.lowering.loops.tensor import Scatter, Tensor
@@ -38,6 +39,7 @@ from functrans.lowering.triton.libraries.functions import RULES as LIBRARY_RULES
 from functrans.lowering.triton.libraries.functions import LibraryCall
 from functrans.lowering.triton.numbers import arguments_of
 from functrans.lowering.triton.ordered import COMBINING, FOLDS, ordered_scatters
+from functrans.lowering.triton.records import sources_of
 from functrans.lowering.triton.rows import AlongRows
 from functrans.lowering.triton.sorting import SORTING
 from functrans.lowering.triton.source import Module
@@ -154,7 +156,8 @@ class _ProgramWriter:
             if isinstance(first, Scatter) and self.where[first] not in (
                     self.where[first.base], begun.get(self.where[first.base])):
                 steps.append(Copy(self.where[first], self.where[first.base], _nbytes(first)))
-            steps += map(self._launch, launches)
+            sources = sources_of(step, self.schedule.is_stored)
+            steps += [self._launch(w, sources) for w in launches]
         for k, t in enumerate(graph.outputs):
             out = Pointer("output", k)
             if self.where[t] != out:
@@ -190,15 +193,17 @@ class _ProgramWriter:
     def _body(self, jaxpr: Jaxpr, inputs: frozenset[int], outputs: frozenset[int]) -> Body:
         return _written(jaxpr, self.shared, inputs, outputs)
 
-    def _launch(self, w: Written) -> Launch:
+    def _launch(self, w: Written, sources: tuple[Place, ...]) -> Launch:
         values, types, divisible = zip(*arguments_of(w.numbers)) if w.numbers else ((), (), ())
         return Launch(0, self.shared.module.name(w.text), (w.grid, 1, 1),
                       (*[self.where[t] for t in w.operands], *values), (*w.types, *types),
-                      (*[t not in self.loose for t in w.operands], *divisible), w.warps)
+                      (*[t not in self.loose for t in w.operands], *divisible), w.warps,
+                      sources=sources)
 
     def _call(self, call: Call) -> list[Step]:
         if call in self.calls:
-            return [self._template(self.calls[call], k) for k in self.calls[call].kernels]
+            sources = sources_of(call, self.schedule.is_stored)
+            return [self._template(self.calls[call], k, sources) for k in self.calls[call].kernels]
         if call in self.loops:
             return self.loops[call].steps(self.where.__getitem__)
         if isinstance(call, Repeated):
@@ -209,7 +214,7 @@ class _ProgramWriter:
         return [kind(call, tuple([self.where[t] for t in call.operands]),
                      tuple([self.where[t] for t in call.results]))]
 
-    def _template(self, call: Launches, kernel: Template) -> Launch:
+    def _template(self, call: Launches, kernel: Template, sources: tuple[Place, ...]) -> Launch:
         places = {name: after(self.where[t], n) for name, (t, n) in call.places.items()}
         loose = {name for name, (t, _) in call.places.items() if t in self.loose}
         templates = self.shared.templates
@@ -220,7 +225,7 @@ class _ProgramWriter:
         return Launch(1 + templates.index(kernel.text), kernel.name, kernel.grid, arguments,
                       tuple([x.type for x in kernel.arguments]),
                       tuple([x.divisible and x.name not in loose for x in kernel.arguments]),
-                      kernel.warps, kernel.stages, fuses=True)
+                      kernel.warps, kernel.stages, True, sources)
 
     def _place(self, written: list[list[Written] | Call]) -> int:
         """Plan the arena: what lives from which step to which."""

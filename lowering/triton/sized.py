@@ -83,6 +83,11 @@ class SizedExecutable:
         return SizedExecutable(self.simplified, self.decisions,
                                lambda jaxpr: self._compile(jaxpr).on(gpu))
 
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        """Those of the sets of sizes that were met."""
+        return tuple([kernel for e in self.run.known for kernel in e.kernels])
+
     def as_text(self) -> str:
         """The simplified jaxpr, and the program for each set of sizes that was met."""
         return "\n".join([str(self.simplified), "", *map(str, self.decisions),

@@ -59,7 +59,7 @@ def module_of(text: str) -> ModuleType:
 
 def alone(text: str, name: str) -> str:
     """A module with one kernel of a module, and what that calls."""
-    head, *functions = re.split(r"\n(?=@triton\.jit\n)", text)
+    head, *functions = re.split(r"\n(?=@triton\.jit\b)", text)
     named = {_name_of(f): f for f in functions}
     needed = [name]
     for found in needed:

@@ -8,10 +8,12 @@ from typing import Any, Literal
 import numpy as np
 
 from functrans.core.avals import ShapedArray
+from functrans.core.source import Source
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.triton.donation import Given
 
-__all__ = ["Copy", "HostStep", "Launch", "LibraryStep", "Pointer", "Program", "Step"]
+__all__ = ["Copy", "HostStep", "Launch", "LibraryStep", "Pointer", "Program", "Step",
+           "launch_key"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class Launch:
     """A function of a module over a grid.
 
     `types` are those of its arguments, as `*fp32` or `i32`; `divisible` says which are multiples of
-    16. `fuses`: products and sums round once, as in products of matrices.
+    16. `fuses`: products and sums round once, as in products of matrices. `sources`: of
+    what it computes in the user's code.
     """
 
     module: int
@@ -40,6 +43,12 @@ class Launch:
     warps: int
     stages: int = 3
     fuses: bool = False
+    sources: tuple[Source, ...] = field(default=(), compare=False)
+
+
+def launch_key(step: Launch) -> tuple[Any, ...]:
+    """What tells the machine code of a launch from that of others in its program."""
+    return (step.module, step.kernel, step.types, step.divisible, step.warps, step.stages)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,15 @@ common (A100, A10, Orin, L40, H100, B200, B300, RTX PRO 6000, GB10).
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from functrans import _runtime
 from functrans.core.errors import BackendError
+from functrans.core.source import user_source
 
-__all__ = ["HOPPER", "Target", "cuda_target", "target_named"]
+__all__ = ["HOPPER", "Elsewhere", "Target", "cuda_target", "device_target", "target_named"]
 
 LIMITS: Final = {80: (163, 108), 86: (99, 72), 87: (163, 16), 89: (99, 142), 90: (227, 132),
                  100: (227, 148), 103: (227, 148), 110: (227, 20), 120: (99, 188), 121: (99, 48)}
@@ -56,17 +59,37 @@ def cuda_target(capability: int, multiprocessors: int | None = None) -> Target:
 HOPPER: Final = cuda_target(90)
 
 
-def target_named(name: str) -> Target | None:
-    """The target of `cuda:90` or `cuda`, which is Hopper; None for the CPU, `cpu` or `c`.
+def device_target(gpu: int) -> Target | None:
+    """The target that the GPU of a number is; None where there is no GPU."""
+    if not _runtime.cuda_open():
+        return None
+    major, minor = _runtime.cuda_devices()[gpu][1:3]
+    return cuda_target(10 * major + minor)
+
+
+def target_named(name: str) -> Target:
+    """The target of a name such as `cuda:90`. Raises BackendError for others.
 
     >>> target_named("cuda:80").shared
     166912
     """
-    if name in ("cpu", "c"):
-        return None
-    found = re.fullmatch(r"cuda(?::(\d+))?", name)
+    found = re.fullmatch(r"cuda:(\d+)", name)
     if found is None:
         raise BackendError(f"there is no target {name!r}.", where=None,
                            why='targets are "cpu" and "cuda:" with a compute capability',
                            fix='target="cuda:90"')
-    return cuda_target(int(found[1] or HOPPER.capability))
+    return cuda_target(int(found[1]))
+
+
+class Elsewhere:
+    """What runs instead of a program that was compiled for GPUs that are not here."""
+
+    def __init__(self, target: Target, here: Target | None) -> None:
+        self.target, self.here = target, here
+
+    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
+        found = "no GPU" if self.here is None else f"a {self.here.name}"
+        raise BackendError(f"this program is compiled for {self.target.name}.", where=user_source(),
+                           why=f"there is {found} here, and machine code runs on GPUs of its kind.",
+                           fix="ft.jit(f)(...) compiles for what is here; the kernels, their cost "
+                               "and memory can be looked at anywhere")

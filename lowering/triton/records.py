@@ -1,0 +1,107 @@
+"""What is known of the kernels of a program, to look at: sources, machine code, resources."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from functrans.core.source import Source
+from functrans.lowering.loops.call import Call
+from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.schedule.kernel import Kernel
+from functrans.lowering.triton.source import alone
+from functrans.lowering.triton.spec import Launch, Program, launch_key
+from functrans.lowering.triton.unit import Binary
+
+__all__ = ["KernelRecord", "records", "sources_of"]
+
+
+@dataclass(frozen=True)
+class KernelRecord:
+    """A kernel of a program, as it is launched so many times over a `grid` of programs.
+
+    `lines` are those of the user that it computes; `text` is Triton's language; a program has
+    `warps` of 32 threads and `shared` bytes of shared memory, a thread `registers` and `spills`,
+    numbers of 4 bytes that did not fit them.
+    """
+
+    name: str
+    lines: tuple[str, ...]
+    grid: tuple[int, int, int]
+    launches: int
+    warps: int
+    stages: int
+    shared: int
+    registers: int
+    spills: int
+    text: str = field(repr=False)
+    ptx: str = field(repr=False)
+    cubin: bytes = field(repr=False)
+
+    @property
+    def sass(self) -> str:
+        """The instructions of the machine code, by Triton's copy of `nvdisasm`."""
+        from triton import knobs  # noqa: PLC0415  imported by who asks
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "kernel.cubin")
+            file.write_bytes(self.cubin)
+            done = subprocess.run([knobs.nvidia.nvdisasm.path, "-c", str(file)], check=True,
+                                  capture_output=True, text=True)
+        return done.stdout
+
+    def __str__(self) -> str:
+        times = f", {self.launches} times" if self.launches > 1 else ""
+        spills = f", {self.spills} spilled" if self.spills else ""
+        head = (f"{self.name}: {' x '.join(map(str, self.grid))} programs of {self.warps} warps"
+                f"{times}; {self.registers} registers{spills}, {self.shared} bytes shared")
+        return "\n".join([head, *[f"    {line}" for line in self.lines]])
+
+
+def records(program: Program, binaries: Mapping[Any, Binary]) -> tuple[KernelRecord, ...]:
+    """The kernels of a program in the order of their first launches."""
+    groups: dict[Any, list[Launch]] = {}
+    for step in program.steps:
+        if isinstance(step, Launch):
+            groups.setdefault((launch_key(step), step.grid), []).append(step)
+    return tuple([_record(program, steps, binaries[key])
+                  for (key, _), steps in groups.items()])
+
+
+def _record(program: Program, steps: list[Launch], binary: Binary) -> KernelRecord:
+    first = steps[0]
+    lines = tuple(dict.fromkeys(str(source) for step in steps for source in step.sources))
+    return KernelRecord(first.kernel, lines, first.grid, len(steps), binary.warps, binary.stages,
+                        binary.shared, binary.registers, binary.spills,
+                        alone(program.sources[first.module], first.kernel), binary.ptx,
+                        binary.cubin)
+
+
+def sources_of(step: Kernel | Call, is_stored: Callable[[Tensor], bool]) -> tuple[Source, ...]:
+    """Where the user asked for what a step of a schedule computes; what it inlines comes first."""
+    if isinstance(step, Kernel):
+        return tuple(dict.fromkeys(_sources([m.tensor for m in step.members], is_stored)))
+    kernel = getattr(step, "kernel", None)  # what a product is fused with
+    own = [] if step.source is None else [step.source]
+    more = sources_of(kernel, is_stored) if isinstance(kernel, Kernel) else ()
+    return tuple(dict.fromkeys([*own, *more]))
+
+
+def _sources(tensors: Iterable[Tensor], is_stored: Callable[[Tensor], bool]) -> list[Source]:
+    found: list[Source] = []
+    seen: set[Tensor] = set()
+    waiting = [(t, False) for t in reversed(list(tensors))]
+    while waiting:
+        t, operands_done = waiting.pop()
+        if operands_done:
+            if t.source is not None:
+                found.append(t.source)
+        elif t not in seen:
+            seen.add(t)
+            waiting.append((t, True))
+            waiting += [(x, False) for x in reversed(t.operands) if not is_stored(x)]
+    return found
