@@ -49,6 +49,13 @@ PyObject* make_view(ArrayObject* x, int ndim, const npy_intp* shape, const npy_i
   return wrap_ndarray(np, x->weak_type);
 }
 
+// An Array on the memory of `x`, which is on a device, where arrays have no strides.
+PyObject* on_same_memory(ArrayObject* x, int ndim, const npy_intp* shape) {
+  PyArrayObject* np = shape_only(PyArray_DESCR(x->np), ndim, shape);
+  if (np == nullptr) return nullptr;
+  return wrap_buffer(np, x->weak_type, x->place, retain_buffer(buffer_of(x)));
+}
+
 }  // namespace
 
 PyObject* broadcast_view(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
@@ -92,9 +99,8 @@ PyObject* reshape_view(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
   if (nargs != 2 || !is_exact_array(args[0])) return not_implemented();
   ArrayObject* x = as_array(args[0]);
-  if (on_device(x)) return not_implemented();
   const int ndim = read_ints(args[1], shape);
-  if (ndim < 0 || !x->c_contiguous) return not_implemented();
+  if (ndim < 0 || !(on_device(x) || x->c_contiguous)) return not_implemented();
   npy_intp step = PyArray_ITEMSIZE(x->np);
   npy_intp count = 1;
   for (int i = ndim - 1; i >= 0; --i) {
@@ -105,7 +111,7 @@ PyObject* reshape_view(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     if (count > PyArray_SIZE(x->np)) return not_implemented();
   }
   if (count != PyArray_SIZE(x->np)) return not_implemented();
-  return make_view(x, ndim, shape, strides);
+  return on_device(x) ? on_same_memory(x, ndim, shape) : make_view(x, ndim, shape, strides);
 }
 
 PyObject* matmul(PyObject*, PyObject* const* args, Py_ssize_t nargs) {

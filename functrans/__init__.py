@@ -19,6 +19,7 @@ from functrans.device import Device, devices
 from functrans.lax import stop_gradient
 from functrans.placement import block_until_ready, device_get, device_put
 from functrans.primitives.barrier import checkpoint_name
+from functrans.transforms import eager as _eager
 from functrans.transforms.checkpoint import checkpoint
 from functrans.transforms.custom_jvp import custom_jvp
 from functrans.transforms.custom_vjp import custom_vjp
@@ -49,6 +50,7 @@ __version__ = "0.1.0"
 
 remat = checkpoint
 _methods.install()
+_eager.install()
 
 __all__ = [
     "Array", "Device", "Dim", "ShapeDtypeStruct", "block_until_ready", "checkpoint",

@@ -77,6 +77,7 @@ class ConstantPrimitive(Primitive):
 class Full(Primitive):
     """An array of one repeated value."""
 
+    creates = True
     widens_halves = False
     is_quiet = True
 

@@ -295,6 +295,7 @@ class Rev(Movement):
 class Iota(Primitive):
     """0, 1, 2, ... along `dimension`, the same along the others."""
 
+    creates = True
     widens_halves = False
     is_quiet = True
 

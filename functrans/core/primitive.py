@@ -17,6 +17,7 @@ from functrans._runtime import ArrayBase, wrap
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.dims import Size
+from functrans.core.eager import evaluate
 from functrans.core.errors import MissingRuleError
 from functrans.core.trace import Tracer, get_trace, leaked
 
@@ -66,6 +67,10 @@ class Primitive:
     has_effect: ClassVar[bool] = False
     # over a named axis: the vmap that owns `axis_name` interprets it
     collective: ClassVar[bool] = False
+    # evaluation compiles, for the device of the operands
+    compiles: ClassVar[bool] = False
+    # makes an array of the parameter `shape` from no operand
+    creates: ClassVar[bool] = False
     # the derivative is zero because the operation says so, whatever its values do
     stops_derivatives: ClassVar[bool] = False
     required_rules: ClassVar[tuple[str, ...]] = ("type", "evaluate", "jvp", "batch", "samples")
@@ -110,7 +115,7 @@ class Primitive:
         """Apply the primitive to arrays, tracers or Python scalars in the current trace."""
         trace = get_trace()
         if trace is None:
-            return self.evaluate_eagerly(args, params)
+            return evaluate(self, args, params)
         return trace.process(self, args, params)
 
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 
 from functrans._runtime import ArrayBase, get_trace, set_trace, user_frames
 from functrans.core.avals import ShapedArray
+from functrans.core.eager import evaluate
 from functrans.core.errors import LeakedTracerError
 from functrans.core.source import Source, describe_source, user_source
 
@@ -127,7 +128,7 @@ def process_in(trace: Trace | None, primitive: Primitive, args: tuple[Any, ...],
                params: Params) -> Any:
     """Interpret an operation in `trace`, or evaluate it when there is none."""
     if trace is None:
-        return primitive.evaluate_eagerly(args, params)
+        return evaluate(primitive, args, params)
     return trace.process(primitive, args, params)
 
 

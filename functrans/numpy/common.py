@@ -10,9 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from functrans import lax
-from functrans._runtime import get_trace
+from functrans._runtime import get_trace, place_array
 from functrans.array import Array
 from functrans.core import dtypes
+from functrans.core.cuda import gpu_of
 from functrans.core.dims import Dim
 from functrans.core.dtypes import as_dtype, kind
 from functrans.core.errors import (
@@ -40,6 +41,14 @@ PYTHON_SCALARS = (bool, int, float, complex)
 def wrap(x: np.ndarray | np.generic, weak_type: bool = False) -> Array:
     """The Array that holds x without a copy; x must be ours."""
     return Array._wrap(np.asarray(x), weak_type)
+
+
+def placed(x: Array) -> Array:
+    """A new array where arrays go by default; a single number stays here, and goes with others."""
+    if get_trace() is not None or not x.ndim or type(x) is not Array or x._place:
+        return x
+    gpu = gpu_of(())
+    return x if gpu is None else place_array(x, gpu + 1)
 
 
 def operand(name: str, x: ArrayLike) -> Array:
@@ -313,7 +322,8 @@ def scalar_like(x: Array, value: Any) -> Array:
 
 def filled(shape: Shape, value: Any, dtype: Any) -> Array:
     """A constant array; staged as a broadcast under a trace, so that it costs no memory there."""
-    if get_trace() is None and all(isinstance(s, int) for s in shape):
+    if get_trace() is None and all(isinstance(s, int) for s in shape) and (
+            not shape or gpu_of(()) is None):
         return wrap(np.full(shape, value, dtype))
     return lax.full(shape, value, dtype)
 

@@ -25,6 +25,7 @@ from functrans.numpy.common import (
     broadcast_shapes,
     filled,
     operand,
+    placed,
     promote_dtypes,
     promote_dtypes_inexact,
     shape_tuple,
@@ -97,7 +98,7 @@ def array(
         x = lax.convert_element_type(x, x.dtype)
     if x.ndim < ndmin:
         x = lax.expand_dims(x, tuple(range(ndmin - x.ndim)))
-    return x
+    return placed(x)
 
 
 def _checked(value: Any, dtype: DTypeLike) -> Any:
@@ -387,7 +388,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = No
     if whole and kind(wanted) in "iu" and counted.size:
         for end in (counted[0], counted[-1]):
             dtypes.check_int(int(end), wanted)
-    return wrap(counted.astype(wanted))
+    return placed(wrap(counted.astype(wanted)))
 
 
 def linspace(
@@ -407,7 +408,7 @@ def linspace(
     if type(start) in PYTHON_SCALARS and type(stop) in PYTHON_SCALARS:
         wanted = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
         value, step = np.linspace(start, stop, num, endpoint, retstep=True)
-        made = wrap(value.astype(wanted if dtype is None else as_dtype(dtype)))
+        made = placed(wrap(value.astype(wanted if dtype is None else as_dtype(dtype))))
         return (made, wrap(np.asarray(step).astype(wanted))) if retstep else made
     first, last = promote_dtypes_inexact("linspace", start, stop)
     shape = broadcast_shapes(first.shape, last.shape, name="linspace")

@@ -13,6 +13,7 @@ import numpy as np
 from functrans._runtime import ArrayBase
 from functrans.core import dtypes
 from functrans.core.dims import Dim, Shape, Size
+from functrans.core.eager import is_on_gpu
 from functrans.core.errors import ConcretizationError, IndexingError
 from functrans.core.source import describe_source, user_source
 from functrans.core.trace import Tracer
@@ -76,7 +77,7 @@ def is_known(x: Any) -> bool:
 def known_value(x: Any) -> Any:
     """An index as a NumPy array if its value is known, else itself."""
     if isinstance(x, ArrayBase):
-        return x._np
+        return x if is_on_gpu(x) and dtypes.kind(x.dtype) != "b" else x._np
     if isinstance(x, Tracer):
         value = x.concrete
         return x if value is None else np.asarray(value)

@@ -17,6 +17,7 @@ from functrans._runtime import ArrayBase, empty, get_trace, wrap
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.dims import Dim
+from functrans.core.eager import is_on_gpu
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
@@ -97,6 +98,8 @@ def _eager(x: ArrayBase, index: Any, values: Any, kind: Update) -> Any:
     Values have x's dtype, or are Python numbers that it holds; all index arrays are in bounds.
     """
     dtype = x.dtype
+    if is_on_gpu(x) or is_on_gpu(values):
+        return None
     if isinstance(values, (ArrayBase, np.ndarray)):
         if values.dtype != dtype:
             return None

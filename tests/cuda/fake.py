@@ -15,11 +15,13 @@ sys.path.insert(0, {folder!r})
 import numpy as np
 import functrans as ft
 from functrans import _runtime as rt
-from functrans.core import errors
+from functrans.core import eager, errors
 from fake import Fake, KERNELS, add_program, chain_program, kernel, raises
 fake = Fake({library!r})
 def gpu(values, dtype=np.float32):
     return ft.device_put(np.asarray(values, dtype), "gpu")
+# the fake runs no kernels: operations outside of jit are computed by the host
+eager.set_gpu_evaluator(lambda primitive, args, params: primitive.evaluate_eagerly(args, params))
 def wait_eagerly():
     fake.fake_eager = 1
 """
