@@ -12,8 +12,15 @@ from functrans.core.dtypes import float0
 from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
 
-__all__ = ["Backend", "Executable", "backend_for", "compile_for", "get_backend",
-           "register_backend"]
+__all__ = [
+    "Backend",
+    "Executable",
+    "SizedBackend",
+    "backend_for",
+    "compile_for",
+    "get_backend",
+    "register_backend",
+]
 
 ENTRY_POINTS = "functrans.backends"
 
@@ -58,6 +65,14 @@ class Backend(Protocol):
         Raises BackendError where it cannot, and where `require_inplace` is asked for and an update
         needs a copy.
         """
+        ...
+
+
+class SizedBackend(Backend, Protocol):
+    """One whose machine code may be that of all sizes."""
+
+    def compile_for_sizes(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset()) -> Executable:
+        """Compile a program of known sizes whose kernels are also those of other sizes."""
         ...
 
 

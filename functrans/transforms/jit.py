@@ -31,7 +31,13 @@ from functrans.core.source import user_source
 from functrans.core.staging import stage
 from functrans.core.trace import Tracer
 from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
-from functrans.lowering.backend import Executable, backend_for, compile_for, get_backend
+from functrans.lowering.backend import (
+    Executable,
+    SizedBackend,
+    backend_for,
+    compile_for,
+    get_backend,
+)
 from functrans.transforms.batching import front
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of
 from functrans.transforms.staged import aval_of
@@ -123,12 +129,8 @@ _executables: WeakKeyDictionary[Jaxpr, dict[Any, Executable]] = WeakKeyDictionar
 
 
 def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
-                  require_inplace: bool = False, values: Sequence[Any] = (),
-                  any_size: bool = False) -> Executable:
-    """The compiled form of a jaxpr for the device of some values, made once.
-
-    With `any_size` it shares machine code with the same program on other sizes.
-    """
+                  require_inplace: bool = False, values: Sequence[Any] = ()) -> Executable:
+    """The compiled form of a jaxpr for the device of some values, made once."""
     known = _executables.setdefault(jaxpr, {})
     settings = config.current()
     backend = settings.backend
@@ -144,6 +146,13 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
     if (key, gpu) not in known:
         known[key, gpu] = known[key].on(gpu)
     return known[key, gpu]
+
+
+def operation_on_gpu(jaxpr: Jaxpr, gpu: int) -> Executable:
+    """A program on a GPU whose machine code is also that of other sizes; the caller keeps it."""
+    backend: SizedBackend = get_backend("triton")  # type: ignore[assignment]
+    executable = backend.compile_for_sizes(jaxpr)
+    return executable.on(gpu) if gpu else executable
 
 
 class Traced:
