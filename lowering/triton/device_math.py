@@ -246,6 +246,50 @@ def bfloat16(x):
     return x.to(tl.bfloat16)
 
 
+@triton.jit
+def _to_float8(x, fraction: tl.constexpr, bias: tl.constexpr, top: tl.constexpr,
+               over: tl.constexpr, nan: tl.constexpr):
+    """The bits of the nearest number of 8 bits, ties to even; beyond `top` they are `over`.
+
+    The hardware's own conversion gives the largest number there, where NumPy's has NaN or infinity.
+    """
+    bits = x.to(tl.float32).to(tl.uint32, bitcast=True)
+    size = bits & 0x7FFFFFFF
+    drop: tl.constexpr = 23 - fraction
+    normal = (size + ((1 << (drop - 1)) - 1) + ((size >> drop) & 1)) >> drop
+    normal = normal - ((127 - bias) << fraction)
+    magic: tl.constexpr = (127 + 24 - bias - fraction) << 23  # its last bit is that of the smallest
+    start = (size * 0 + magic).to(tl.float32, bitcast=True)
+    small = (size.to(tl.float32, bitcast=True) + start).to(tl.uint32, bitcast=True) - magic
+    code = tl.where(size < ((128 - bias) << 23), small, normal)
+    code = tl.where(size > top, over, code)
+    code = tl.where(size > 0x7F800000, nan, code)
+    return (code | ((bits >> 31) << 7)).to(tl.uint8)
+
+
+@triton.jit
+def to_f8e4(x):
+    return _to_float8(x, 3, 7, 0x43E80000, 0x7F, 0x7F)  # 464, half way to what would be next
+
+
+@triton.jit
+def to_f8e5(x):
+    return _to_float8(x, 2, 15, 0x476FFFFF, 0x7C, 0x7E)  # below 61440
+
+
+@triton.jit
+def from_f8e4(x):
+    bits = x.to(tl.uint32)
+    value = ((bits & 0x7F) << 20).to(tl.float32, bitcast=True) * 1.329227995784916e36  # 2^120
+    value = tl.where((bits & 0x7F) == 0x7F, float("nan"), value)
+    return tl.where(bits >= 0x80, -value, value)
+
+
+@triton.jit
+def from_f8e5(x):
+    return (x.to(tl.uint16) << 8).to(tl.float16, bitcast=True).to(tl.float32)
+
+
 @tl.core.extern
 def radix_counted(ptx, zero, operands, _semantic=None):
     """`radix_tile.counted`."""
@@ -257,6 +301,12 @@ def radix_spread(ptx, sets, zero, operands, _semantic=None):
     """`radix_tile.spread`."""
     slots = (len(operands) - 2) // sets.value
     return _on_block(ptx, slots * (sets.value + 1) + 1, operands, _semantic)
+
+
+@tl.core.extern
+def radix_arranged(ptx, sets, zero, operands, _semantic=None):
+    """`radix_tile.arranged`."""
+    return _on_block(ptx, len(operands) - 1, operands, _semantic)
 
 
 def _on_block(ptx, outs, operands, semantic):

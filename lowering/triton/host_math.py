@@ -96,8 +96,30 @@ def clz(x: Any, bits: Any) -> Any:
 def bfloat16(x: Any) -> Any:
     """Rounded to the nearest; the interpreter's own conversion cuts off."""
     data = x.handle.data.astype(ml_dtypes.bfloat16).view(np.uint16)
-    type_ = tl.block_type(tl.bfloat16, list(x.type.shape)) if x.type.is_block() else tl.bfloat16
-    return tl.tensor(TensorHandle(data, tl.bfloat16), type_)
+    return tl.tensor(TensorHandle(data, tl.bfloat16), _of(x, tl.bfloat16))
+
+
+def _to_float8(dtype: Any) -> Callable[[Any], Any]:
+    def call(x: Any) -> Any:
+        with np.errstate(all="ignore"):
+            bits = x.handle.data.astype(dtype).view(np.uint8)
+        return tl.tensor(TensorHandle(bits, tl.uint8), _of(x, tl.uint8))
+    return call
+
+
+def _from_float8(dtype: Any) -> Callable[[Any], Any]:
+    def call(x: Any) -> Any:
+        values = x.handle.data.view(dtype).astype(np.float32)
+        return tl.tensor(TensorHandle(values, tl.float32), _of(x, tl.float32))
+    return call
+
+
+def _of(x: Any, dtype: Any) -> Any:
+    return tl.block_type(dtype, list(x.type.shape)) if x.type.is_block() else dtype
+
+
+to_f8e4, to_f8e5 = map(_to_float8, (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2))
+from_f8e4, from_f8e5 = map(_from_float8, (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2))
 
 
 def radix_counted(ptx: Any, zero: int | None, operands: Sequence[Any]) -> Any:
@@ -111,27 +133,38 @@ def radix_counted(ptx: Any, zero: int | None, operands: Sequence[Any]) -> Any:
 
 def radix_spread(ptx: Any, sets: int, zero: int | None, operands: Sequence[Any]) -> list[Any]:
     """`radix_tile.spread` on arrays."""
-    *sorted_along, begin, byte = [x.handle.data for x in operands]
-    slots = len(sorted_along) // sets
-    threads = begin.size
-    found, where = [], np.zeros(0)
-    for s in range(sets):  # [slots, threads], by warps before slots
-        x = np.stack(sorted_along[s * slots:(s + 1) * slots]).reshape(slots, -1, 32)
-        x = np.moveaxis(x, 0, 1).reshape(-1)
-        if s == 0:
-            digits = _digits(x, byte, zero)
-            order = np.argsort(digits, kind="stable")
-            counts = np.bincount(digits, minlength=256)
-            first = begin[:256] - np.cumsum(counts) + counts
-            where = (first[digits[order]] + np.arange(x.size)).reshape(slots, threads)
-        found += list(x[order].reshape(slots, threads))
+    *words, begin, byte = [x.handle.data for x in operands]
+    along, digits = _in_order(words, sets, byte, zero)
+    counts = np.bincount(digits, minlength=256)
+    first = begin[:256] - np.cumsum(counts) + counts
+    found = [*along, first[digits] + np.arange(digits.size)]
     end = begin.copy()
     end[:256] += counts
-    return [_like(x, operands[0]) for x in (*found, *where, end)]
+    return [_like(x, operands[0]) for y in found for x in y.reshape(-1, begin.size)] \
+        + [_like(end, operands[0])]
+
+
+def radix_arranged(ptx: Any, sets: int, zero: int | None, operands: Sequence[Any]) -> list[Any]:
+    """`radix_tile.arranged` on arrays."""
+    *words, byte = [x.handle.data for x in operands]
+    along, _ = _in_order(words, sets, byte, zero)
+    slots = len(words) // sets
+    return [_like(x.reshape(-1), operands[0])
+            for y in along for x in np.moveaxis(y.reshape(-1, slots, 32), 1, 0)]
+
+
+def _in_order(words: list[Any], sets: int, byte: Any, zero: int | None) -> tuple[list[Any], Any]:
+    """The sets of a tile in the order of the digits of the first, and these digits."""
+    slots = len(words) // sets
+    along = [np.moveaxis(np.stack(words[s * slots:(s + 1) * slots]).reshape(slots, -1, 32), 0, 1)
+             .reshape(-1) for s in range(sets)]  # slot k of a warp follows slot k - 1
+    digits = _digits(along[0], byte, zero)
+    order = np.argsort(digits, kind="stable")
+    return [x[order] for x in along], digits[order]
 
 
 def _digits(words: Any, byte: Any, zero: int | None) -> Any:
     words = words.view(np.uint32)
     if zero is not None:
         words = np.where(words == zero, words + 1, words)
-    return (words >> np.uint32(8 * byte.item())) & 255
+    return (words >> np.uint32(8 * int(byte.flat[0]))) & 255

@@ -67,19 +67,21 @@ def minus_zero(dtype: str) -> int | None:
     return (1 << (WIDTHS[dtype] - 1)) - 1 if dtype in INFINITY else None
 
 
-def key_of(word: str, dtype: str) -> str:
-    """The key whose only word, which kept zeros apart, this is."""
+def key_of(word: str, dtype: str, descending: bool) -> list[str]:
+    """`key`, from its only word, which kept zeros apart."""
     bits = WIDTHS[dtype]
+    lines = [f"key = ~{word}" if descending else f"key = {word}"]
+    lines += [f"key = key & {(1 << bits) - 1}"] if descending and bits < 32 else []
     if dtype in INFINITY:
-        s = f"({word} - {1 << (bits - 1)})" if bits < 32 else f"({word} ^ {_sign(bits)})"
-        narrow = f".to(tl.int{bits})" if bits < 32 else ""
-        return f"({s} ^ (({s} >> 31) & {(1 << (bits - 1)) - 1})){narrow}" \
-               f".to({REGISTER[dtype]}, bitcast=True)"
+        lines += [f"key = key - {1 << (bits - 1)}" if bits < 32 else f"key = key ^ {_sign(bits)}",
+                  f"key = key ^ ((key >> 31) & {(1 << (bits - 1)) - 1})"]
+        lines += [f"key = key.to(tl.int{bits})"] if bits < 32 else []
+        return [*lines, f"key = key.to({REGISTER[dtype]}, bitcast=True)"]
     if dtype[0] == "i":
-        return f"({word} ^ {_sign(bits)}).to({REGISTER[dtype]})"
+        return [*lines, f"key = (key ^ {_sign(bits)}).to({REGISTER[dtype]})"]
     if dtype == "bool":
-        return f"{word}.to(tl.uint8)"
-    return f"{word}.to(tl.uint32, bitcast=True).to({REGISTER[dtype]})"
+        return [*lines, "key = key.to(tl.uint8)"]
+    return [*lines, f"key = key.to(tl.uint32, bitcast=True).to({REGISTER[dtype]})"]
 
 
 def _sign(bits: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import cache
 
-__all__ = ["BINS", "WARP", "constraints", "counted", "spread"]
+__all__ = ["BINS", "WARP", "arranged", "constraints", "counted", "spread"]
 
 BINS = 256
 WARP = 32
@@ -27,13 +27,12 @@ def counted(slots: int, zero: int | None) -> str:
 
     The thread of number d gets the count of digit d; there are as many threads as digits, or more.
     """
-    lines = _begin(shared=[("counts", BINS)], byte=1 + slots, temporaries=3)
-    lines += ["setp.lt.u32 binned, tid, 256;", "shl.b32 own, tid, 2;", "add.u32 own, own, counts;",
-              "mov.u32 $0, 0;", "@binned st.shared.u32 [own], $0;", "bar.sync 0;"]
+    lines = [*_thread(1 + slots), *_shared(("counts", BINS)), "add.u32 digit, digit, counts;",
+             "mov.u32 $0, 0;", "@binned st.shared.u32 [digit], $0;", "bar.sync 0;"]
     for k in range(slots):
         lines += [*_digit(f"${1 + k}", "t0", zero), "shl.b32 t0, t0, 2;",
                   "add.u32 t0, t0, counts;", "red.shared.add.u32 [t0], 1;"]
-    lines += ["bar.sync 0;", "@binned ld.shared.u32 $0, [own];"]
+    lines += ["bar.sync 0;", "@binned ld.shared.u32 $0, [digit];"]
     return _text(lines)
 
 
@@ -46,32 +45,33 @@ def spread(slots: int, warps: int, sets: int, zero: int | None) -> str:
     in order, number k * threads + t of the tile in slot k of thread t; where these go; and where
     the digits begin for the next tile. The word `zero`, if there is one, is equal to the next.
     """
-    tile = slots * warps * WARP
+    threads = warps * WARP
     outs = slots * (sets + 1) + 1
-    words = [f"${outs + k}" for k in range(slots)]
-    begin, byte, end = f"${outs + slots * sets}", outs + slots * sets + 1, f"${outs - 1}"
-    lines = _begin(shared=[("counts", warps * BINS), ("tile", tile), ("table", BINS),
-                           ("sums", BINS // WARP)], byte=byte, temporaries=warps + 6)
-    lines += [f".reg .b32 place<{slots}>, rank<{slots}>;", ".reg .b32 lane, warp, row, below;",
-              "and.b32 lane, tid, 31;", "shr.u32 warp, tid, 5;", "mov.u32 below, %lanemask_lt;",
-              "shl.b32 row, warp, 10;", "add.u32 row, row, counts;",
-              "setp.lt.u32 binned, tid, 256;", "shl.b32 own, tid, 2;", *_cleared()]
-    for k, word in enumerate(words):
-        lines += _ranked(word, f"place{k}", f"rank{k}", zero)
-    lines += ["bar.sync 0;", *_begun(warps, begin, end), "bar.sync 0;"]
-    for k in range(slots):  # the place of a counter becomes that of the word
-        lines += [f"ld.shared.u32 t0, [place{k}];", f"add.u32 t0, t0, rank{k};",
-                  "shl.b32 t0, t0, 2;", f"add.u32 place{k}, t0, tile;"]
+    begin, end = f"${outs + slots * sets}", f"${outs - 1}"
+    lines = [*_placed(slots, warps, sets, zero, outs, ("table", BINS)),
+             *_counted_before(warps), f"sub.u32 after, {begin}, before;",
+             f"add.u32 {end}, {begin}, total;", "add.u32 other, digit, table;",
+             "@binned st.shared.u32 [other], after;", *_begun(warps), *_moved_places(slots)]
     for s in range(sets):
-        lines += ["bar.sync 0;"] if s else []
-        lines += [f"st.shared.u32 [place{k}], ${outs + s * slots + k};" for k in range(slots)]
-        lines += ["bar.sync 0;"]
-        for k in range(slots):
-            lines.append(f"ld.shared.u32 ${s * slots + k}, [tile_own + {k * warps * WARP * 4}];")
+        lines += _exchanged(slots, outs, s, "tid", threads)
     for k in range(slots):
         lines += [*_digit(f"${k}", "t0", zero), "shl.b32 t0, t0, 2;", "add.u32 t0, t0, table;",
-                  "ld.shared.u32 t1, [t0];", f"add.u32 t1, t1, {k * warps * WARP};",
+                  "ld.shared.u32 t1, [t0];", f"add.u32 t1, t1, {k * threads};",
                   f"add.u32 ${slots * sets + k}, t1, tid;"]
+    return _text(lines)
+
+
+@cache
+def arranged(slots: int, warps: int, sets: int, zero: int | None) -> str:
+    """A tile in the order of one of the bytes of its words, in the places that it had.
+
+    Operands are those of `spread` but for where digits begin; results are the sets.
+    """
+    outs = slots * sets
+    lines = [*_placed(slots, warps, sets, zero, outs), *_counted_before(warps), *_begun(warps),
+             *_moved_places(slots), f"mad.lo.u32 first, warp, {slots * WARP}, lane;"]
+    for s in range(sets):
+        lines += _exchanged(slots, outs, s, "first", WARP)
     return _text(lines)
 
 
@@ -82,17 +82,53 @@ def _text(lines: list[str]) -> str:
     return "{\n" + "\n".join(lines) + "\n}"
 
 
-def _begin(shared: list[tuple[str, int]], byte: int, temporaries: int) -> list[str]:
-    """Shared arrays, the addresses of which are registers of their names."""
-    lines = [f".reg .b32 tid, own, tile_own, selector, t<{temporaries}>;",
-             ".reg .pred binned, p;"]
-    for name, words in shared:
+def _shared(*arrays: tuple[str, int]) -> list[str]:
+    """Arrays of words, the addresses of which are registers of their names."""
+    lines = []
+    for name, words in arrays:
         lines += [f".shared .align 16 .b32 radix_{name}[{words}];", f".reg .b32 {name};",
                   f"mov.u32 {name}, radix_{name};"]
-    lines += ["mov.u32 tid, %tid.x;", f"or.b32 selector, ${byte}, 0x4440;"]
-    if any(name == "tile" for name, _ in shared):
-        lines += ["shl.b32 tile_own, tid, 2;", "add.u32 tile_own, tile_own, tile;"]
     return lines
+
+
+def _thread(byte: int) -> list[str]:
+    """The number of the thread, the place of its digit, and what takes a byte from a word."""
+    return [".reg .b32 tid, digit, selector, t<5>;", ".reg .pred binned, p;",
+            "mov.u32 tid, %tid.x;", "shl.b32 digit, tid, 2;", f"setp.lt.u32 binned, tid, {BINS};",
+            f"or.b32 selector, ${byte}, 0x4440;"]
+
+
+def _placed(slots: int, warps: int, sets: int, zero: int | None, outs: int,
+            *more: tuple[str, int]) -> list[str]:
+    """The rank of each word among those of its warp and digit, and the place of their counter."""
+    byte = outs + slots * sets + bool(more)
+    lines = [*_thread(byte), *_shared(("counts", warps * BINS), ("tile", slots * warps * WARP),
+                                      ("sums", BINS // WARP), *more),
+             f".reg .b32 place<{slots}>, rank<{slots}>, count<{warps}>;",
+             ".reg .b32 lane, warp, row, below, total, scan, other, before, after, first;",
+             "and.b32 lane, tid, 31;", "shr.u32 warp, tid, 5;", "mov.u32 below, %lanemask_lt;",
+             f"mad.lo.u32 row, warp, {4 * BINS}, counts;", *_cleared()]
+    for k in range(slots):
+        lines += _ranked(f"${outs + k}", f"place{k}", f"rank{k}", zero)
+    return lines
+
+
+def _moved_places(slots: int) -> list[str]:
+    """The place of a counter becomes that of the word in the tile."""
+    lines = ["bar.sync 0;"]
+    for k in range(slots):
+        lines += [f"ld.shared.u32 t0, [place{k}];", f"add.u32 t0, t0, rank{k};",
+                  "shl.b32 t0, t0, 2;", f"add.u32 place{k}, t0, tile;"]
+    return lines
+
+
+def _exchanged(slots: int, outs: int, s: int, first: str, step: int) -> list[str]:
+    """Set s in the order of the tile; a thread gets the numbers `first`, first + step ..."""
+    lines = ["bar.sync 0;"] if s else []
+    lines += [f"st.shared.u32 [place{k}], ${outs + s * slots + k};" for k in range(slots)]
+    lines += ["bar.sync 0;", f"shl.b32 t0, {first}, 2;", "add.u32 t0, t0, tile;"]
+    return lines + [f"ld.shared.u32 ${s * slots + k}, [t0 + {k * step * 4}];"
+                    for k in range(slots)]
 
 
 def _cleared() -> list[str]:
@@ -127,32 +163,33 @@ def _ranked(word: str, place: str, rank: str, zero: int | None) -> list[str]:
             f"@p st.shared.u32 [{place}], t4;", "bar.warp.sync 0xffffffff;"]
 
 
-def _begun(warps: int, begin: str, end: str) -> list[str]:
-    """Counters become where the words of a warp and digit begin in the ordered tile.
+def _counted_before(warps: int) -> list[str]:
+    """`total` and `before`: how many words have the digit of a thread, and how many smaller ones.
 
-    The table gets where those of a digit go, less where they are in the tile.
+    `count0` ...: how many of them each warp has.
     """
-    counts = [f"t{k}" for k in range(warps)]
-    total, scan, other, before = (f"t{warps + k}" for k in range(4))
-    lines = ["add.u32 own, own, counts;", f"mov.u32 {total}, 0;"]
-    for w, count in enumerate(counts):
-        lines += [f"@binned ld.shared.u32 {count}, [own + {w * BINS * 4}];",
-                  f"@!binned mov.u32 {count}, 0;", f"add.u32 {total}, {total}, {count};"]
-    lines.append(f"mov.u32 {scan}, {total};")
+    lines = ["bar.sync 0;", "add.u32 other, digit, counts;", "mov.u32 total, 0;"]
+    for w in range(warps):
+        lines += [f"mov.u32 count{w}, 0;",
+                  f"@binned ld.shared.u32 count{w}, [other + {4 * BINS * w}];",
+                  f"add.u32 total, total, count{w};"]
+    lines.append("mov.u32 scan, total;")
     for step in (1, 2, 4, 8, 16):
-        lines += [f"shfl.sync.up.b32 {other}|p, {scan}, {step}, 0, 0xffffffff;",
-                  f"@p add.u32 {scan}, {scan}, {other};"]
-    lines += [f"shl.b32 {other}, warp, 2;", f"add.u32 {other}, {other}, sums;",
+        lines += [f"shfl.sync.up.b32 other|p, scan, {step}, 0, 0xffffffff;",
+                  "@p add.u32 scan, scan, other;"]
+    lines += ["shl.b32 other, warp, 2;", "add.u32 other, other, sums;",
               "setp.eq.u32 p, lane, 31;", "and.pred p, p, binned;",
-              f"@p st.shared.u32 [{other}], {scan};", "bar.sync 0;",
-              f"sub.u32 {before}, {scan}, {total};"]
+              "@p st.shared.u32 [other], scan;", "bar.sync 0;", "sub.u32 before, scan, total;"]
     for w in range(BINS // WARP - 1):
-        lines += [f"ld.shared.u32 {other}, [sums + {4 * w}];", f"setp.gt.u32 p, warp, {w};",
-                  f"@p add.u32 {before}, {before}, {other};"]
-    lines += [f"sub.u32 {scan}, {begin}, {before};", f"add.u32 {end}, {begin}, {total};",
-              f"sub.u32 {other}, own, counts;", f"add.u32 {other}, {other}, table;",
-              f"@binned st.shared.u32 [{other}], {scan};"]
-    for w, count in enumerate(counts):
-        lines += [f"@binned st.shared.u32 [own + {w * BINS * 4}], {before};",
-                  f"add.u32 {before}, {before}, {count};"]
+        lines += [f"ld.shared.u32 other, [sums + {4 * w}];", f"setp.gt.u32 p, warp, {w};",
+                  "@p add.u32 before, before, other;"]
+    return lines
+
+
+def _begun(warps: int) -> list[str]:
+    """Counters become where the words of a warp and digit begin in the ordered tile."""
+    lines = ["add.u32 other, digit, counts;"]
+    for w in range(warps):
+        lines += [f"@binned st.shared.u32 [other + {4 * BINS * w}], before;",
+                  f"add.u32 before, before, count{w};"]
     return lines

@@ -9,12 +9,12 @@ from functrans.lowering.triton.kernel import Partial, power_of_two
 from functrans.lowering.triton.key_words import WIDTHS, words_of
 from functrans.lowering.triton.names import MEMORY
 from functrans.lowering.triton.rows import AlongRows, module_text
-from functrans.lowering.triton.templates.kernel import Argument, Kernel, pointer
+from functrans.lowering.triton.templates.kernel import Argument, Kernel, integer, pointer
 
 __all__ = ["Largest", "is_selected"]
 
-TILE = 4096
-MOST = 256  # elements that are selected; of more, sorting them all is as fast
+TILE = 1024
+MOST = 64  # elements that are selected; of more, sorting them all is as fast
 PLACE = 2**31 - 1
 
 
@@ -40,57 +40,58 @@ class Largest(AlongRows):
         names: dict[str, tuple[Tensor | Partial, int]] = {"x": (x, 0), "y": (y, 0),
                                                           "places": (places, 0)}
         kernels, n, level = [], self.n, 0
-        while n:
-            kernel, n = self._level(n, level)
-            kernels.append(kernel)
-            if n:
-                names[f"found{level}"] = (Partial(1, self.rows * n, "i64"), 0)
+        while n > TILE:
+            kernels.append(self._selected(n, level))
+            n = -(-n // TILE) * self.most
+            names[f"found{level}"] = (Partial(1, self.rows * n, "i64"), 0)
             level += 1
-        return Launches(kernels, names)
+        return Launches([*kernels, self._largest(n, level)], names)
 
-    def _level(self, n: int, level: int) -> tuple[Kernel, int]:
-        """The largest of each tile of rows of n pairs, and how many that are; 0 at the end."""
-        width = max(2 * self.most, min(TILE, power_of_two(n)))
-        tiles = -(-n // width)
-        height = min(power_of_two(self.rows), max(1, 1024 // width)) if tiles == 1 else 1
-        lines = ["pid = tl.program_id(0)",
-                 f"o = pid // {tiles} * {height} + tl.arange(0, {height})[:, None]",
-                 f"i = pid % {tiles} * {width} + tl.arange(0, {width})[None, :]",
-                 f"inside = (o < {self.rows}) & (i < {n})", *self._pairs(n, level),
+    def _selected(self, n: int, level: int) -> Kernel:
+        """The largest of each tile of rows of n; all levels but the first are one function."""
+        tiles = -(-n // TILE)
+        lines = ["pid = tl.program_id(0)", "o = pid // tiles",
+                 f"i = pid % tiles * {TILE} + tl.arange(0, {TILE})[None, :]", "inside = i < n",
+                 *self._pairs(level), f"pair = tl.topk(pair, {self.most}, 1)",
+                 f"tl.store(then + pid * {self.most} + tl.arange(0, {self.most})[None, :], pair)"]
+        parameters = self._source(level) | {"then": pointer(f"found{level}", "i64"),
+                                            "n": integer("n", n),
+                                            "tiles": Argument("tiles", "i32", False, tiles)}
+        return self._kernel("selected", parameters, lines, self.rows * tiles, TILE)
+
+    def _largest(self, n: int, level: int) -> Kernel:
+        """The results, from rows of n that are one tile."""
+        width = max(2 * self.most, power_of_two(n))
+        height = min(power_of_two(self.rows), max(1, TILE // width))
+        lines = [f"o = tl.program_id(0) * {height} + tl.arange(0, {height})[:, None]",
+                 f"i = tl.arange(0, {width})[None, :]",
+                 f"inside = (o < {self.rows}) & (i < n)", *self._pairs(level),
                  f"pair = tl.topk(pair, {self.most}, 1)",
-                 f"i = tl.arange(0, {self.most})[None, :]"]
-        source = {"x": pointer("x", MEMORY[self.operands[0].dtype])} if level == 0 else \
-            {f"found{level - 1}": pointer(f"found{level - 1}", "i64")}
-        if tiles == 1:
-            return self._kernel("largest", source | self._results(), [*lines, *self._stored()],
-                                -(-self.rows // height), width * height), 0
-        count = tiles * self.most
-        lines += [f"at = o * {count} + pid % {tiles} * {self.most} + i",
-                  f"tl.store(found{level} + at, pair, mask=(o < {self.rows}) & (i >= 0))"]
-        kernel = self._kernel("selected", source | {f"found{level}": pointer(f"found{level}", "i64")
-                                                    }, lines, self.rows * tiles, width)
-        return kernel, count
+                 f"i = tl.arange(0, {self.most})[None, :]",
+                 f"inside = (o < {self.rows}) & (i < {self.k})",
+                 f"place = {PLACE} - (pair & {PLACE}).to(tl.int32)",
+                 f"v = tl.load(x + o * {self.n} + place, mask=inside, other=0)",
+                 f"tl.store(y + o * {self.k} + i, v, mask=inside)",
+                 f"tl.store(places + o * {self.k} + i, place, mask=inside)"]
+        dtype = MEMORY[self.operands[0].dtype]
+        parameters = self._source(level) | {"x": pointer("x", dtype), "y": pointer("y", dtype),
+                                            "places": pointer("places", "i32"),
+                                            "n": integer("n", n)}
+        return self._kernel("largest", parameters, lines, -(-self.rows // height), width * height)
 
-    def _pairs(self, n: int, level: int) -> list[str]:
+    def _source(self, level: int) -> dict[str, Argument]:
+        if level:
+            return {"found": pointer(f"found{level - 1}", "i64")}
+        return {"x": pointer("x", MEMORY[self.operands[0].dtype])}
+
+    def _pairs(self, level: int) -> list[str]:
         """`pair`: in the order of keys, and the first place is the largest; none is -1."""
         if level:
-            return [f"pair = tl.load(found{level - 1} + o * {n} + i, mask=inside, other=-1)"]
+            return ["pair = tl.load(found + o * n + i, mask=inside, other=-1)"]
         (word,) = words_of(self.operands[0].dtype)
-        return [f"v = tl.load(x + o * {n} + i, mask=inside, other=0)", *word.lines(),
+        return ["v = tl.load(x + o * n + i, mask=inside, other=0)", *word.lines(),
                 f"pair = (u.to(tl.uint32, bitcast=True).to(tl.int64) << 31) | ({PLACE} - i)",
                 "pair = tl.where(inside, pair, -1)"]
-
-    def _stored(self) -> list[str]:
-        return [f"inside = (o < {self.rows}) & (i < {self.k})",
-                f"place = {PLACE} - (pair & {PLACE}).to(tl.int32)",
-                f"v = tl.load(x + o * {self.n} + place, mask=inside, other=0)",
-                f"tl.store(y + o * {self.k} + i, v, mask=inside)",
-                f"tl.store(places + o * {self.k} + i, place, mask=inside)"]
-
-    def _results(self) -> dict[str, Argument]:
-        dtype = MEMORY[self.operands[0].dtype]
-        return {"x": pointer("x", dtype), "y": pointer("y", dtype),
-                "places": pointer("places", "i32")}
 
     def _kernel(self, name: str, pointers: dict[str, Argument], lines: list[str], grid: int,
                 tile: int) -> Kernel:

@@ -17,13 +17,12 @@ DTYPES = ["float32", "bfloat16", "float16", "int8", "int16", "int32", "uint8", "
           "float64", "int64", "uint64", "bool"]
 
 
-@pytest.fixture(params=["short", "long"])
+@pytest.fixture(params=["network", "digits"])
 def rows(request, monkeypatch):
-    """How the rows of a test are sorted: in registers, or by digits in small tiles."""
-    if request.param == "long":
+    """How the rows of a test are sorted."""
+    if request.param == "digits":
         monkeypatch.setattr(sorting, "LONGEST_ROW", 0)
-        monkeypatch.setattr(radix, "SLOTS", 2)
-    return request.param
+        monkeypatch.setattr(sorting, "LONGEST_OF_WORDS", 0)
 
 
 def run(fun, *args):
@@ -61,14 +60,15 @@ def test_sort_and_places_and_the_largest(dtype, rows):
                    lax.top_k(x, 120)), x)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int16", "float64"])
-@pytest.mark.parametrize("n", [1, 513, 1900])
+@pytest.mark.parametrize("dtype, n", [*((dtype, 600) for dtype in DTYPES), ("float32", 1900)])
 def test_rows_of_several_tiles_and_chunks(dtype, n, monkeypatch):
     monkeypatch.setattr(sorting, "LONGEST_ROW", 0)
-    monkeypatch.setattr(radix, "SLOTS", 1)
-    monkeypatch.setattr(radix, "MOST_CHUNKS", 3)
-    x = np.asarray(lax.convert_element_type(np.round(RNG.normal(size=(2, n)) * 100), dtype))
-    run(lambda x: (fnp.sort(x, axis=1), fnp.argsort(x, axis=1)), x)
+    monkeypatch.setattr(sorting, "LONGEST_OF_WORDS", 0)
+    monkeypatch.setattr(radix, "SLOTS", {1: 1, 2: 1})
+    monkeypatch.setattr(radix, "PROGRAMS", 6)
+    monkeypatch.setattr(radix, "ADDED", (2, 128))
+    run(lambda x: (fnp.sort(x, axis=1), fnp.argsort(x, axis=1), lax.top_k(x, 300)),
+        keys(dtype, (2, n)))
 
 
 @pytest.mark.parametrize("shape, axis", [((1,), 0), ((2, 1), 1), ((5, 3, 2), 1), ((70, 2), 0),
@@ -96,14 +96,17 @@ def test_the_largest_of_what_tiles_found(monkeypatch):
     assert kernels_of(program) == ["selected", "selected", "largest"]
 
 
-def test_a_few_thousand_in_tiles_of_the_usual_size():
-    program = run(lambda x: (fnp.sort(x), fnp.argsort(x)), RNG.normal(size=5000).astype("f"))
-    assert len(kernels_of(program)) == 24
+@pytest.mark.parametrize("n, kernels", [(300, 1), (5000, 1), (6300, 3 * 4)])
+def test_launches_of_rows_of_the_usual_sizes(n, kernels):
+    program = run(fnp.sort, RNG.normal(size=n).astype("f"))
+    assert len(kernels_of(program)) == kernels
+    assert len(program.sources) == 1 + min(kernels, 6)  # bytes between the ends are one function
 
 
 def test_kernels_compile_without_a_gpu():
-    for n in (300, 5000):
-        _, program, _ = program_of(lambda x: (lax.top_k(x, 5), fnp.argsort(x), fnp.sort(x)),
+    for n in (300, 3000, 7000):
+        _, program, _ = program_of(lambda x: (lax.top_k(x, 5), fnp.argsort(x)),
                                    np.zeros((2, n), "f"))
         for binary in binaries(program).values():
             assert binary.cubin[:4] == b"\x7fELF"
+            assert binary.spills == 0
