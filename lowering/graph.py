@@ -12,6 +12,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.lowering.loops.call import Call, HostCall
 from functrans.lowering.loops.tensor import (
+    FLOAT8,
     Map,
     Stored,
     Tensor,
@@ -64,7 +65,8 @@ class Graph:
 
 
 def stored(aval: ShapedArray, source: Any = None) -> Stored:
-    return Stored(aval.shape, memory_dtype(aval.dtype), (), source)
+    dtype = memory_dtype(aval.dtype)
+    return Stored(aval.shape, "raw1" if dtype in FLOAT8 else dtype, (), source)
 
 
 Memory = Callable[[ShapedArray, Any], Stored]
@@ -104,7 +106,7 @@ def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
              rules: Mapping[str, calls.CallRule], hosted: frozenset[str],
              memory: Memory) -> Sequence[Tensor]:
     name = eqn.primitive.name
-    known = all(dtype_name(a.aval.dtype) for a in (*eqn.invars, *eqn.outvars))
+    known = all(_is_known(a.aval, memory) for a in (*eqn.invars, *eqn.outvars))
     if known and name in RULES and name not in hosted:
         outs = RULES[name](eqn, operands)
         if outs is not None:
@@ -128,10 +130,16 @@ def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
     return outs or call.results
 
 
+def _is_known(aval: ShapedArray, memory: Memory) -> bool:
+    """Whether kernels compute with a dtype."""
+    name = dtype_name(aval.dtype)
+    return name is not None and (name not in FLOAT8 or memory(aval, None).dtype == name)
+
+
 def _literal(graph: Graph, atom: Literal, memory: Memory) -> Tensor:
     dtype = memory_dtype(atom.aval.dtype)
     value = np.asarray(atom.value).astype(atom.aval.dtype)
-    if dtype.startswith("raw"):
+    if not _is_known(atom.aval, memory):
         constant = memory(atom.aval, None)
         graph.constants.append((constant, value))
         return constant

@@ -12,13 +12,18 @@ from functrans.core.source import Source
 from functrans.lowering.loops.expr import Builder, Expr
 from functrans.lowering.loops.index import Index
 
-__all__ = ["DTYPES", "Map", "Reduce", "Scatter", "Stored", "Tensor", "compute_dtype", "dtype_name",
-           "memory_dtype"]
+__all__ = ["DTYPES", "FLOAT8", "NARROW", "Map", "Reduce", "Scatter", "Stored", "Tensor",
+           "compute_dtype", "dtype_name", "memory_dtype"]
 
 DTYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16",
           "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
-          "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool"}
+          "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool",
+          "float8_e4m3fn": "f8e4", "float8_e5m2": "f8e5"}
 """The dtypes that compiled code computes with, by their short names; others go to the host."""
+FLOAT8 = frozenset(("f8e4", "f8e5"))
+"""Those that programs for GPUs have, and no others."""
+NARROW = FLOAT8 | {"f16", "bf16"}
+"""Floats that are narrow in memory and float32 in registers."""
 
 Define = Callable[[Builder, tuple[Index, ...]], Expr]
 
@@ -35,7 +40,7 @@ def memory_dtype(dtype: np.dtype[Any]) -> str:
 
 def compute_dtype(name: str) -> str:
     """The dtype of registers: halves are computed in float32 and rounded when they are stored."""
-    return "f32" if name in ("f16", "bf16") else name
+    return "f32" if name in NARROW else name
 
 
 class Tensor:

@@ -7,7 +7,7 @@ from functrans.core.jaxpr import Equation
 from functrans.lowering.loops.call import Call, Conv, Gemm
 from functrans.lowering.loops.expr import Builder, Expr
 from functrans.lowering.loops.index import ZERO, Index, LoopVar
-from functrans.lowering.loops.tensor import Map, Reduce, Stored, Tensor, dtype_name
+from functrans.lowering.loops.tensor import FLOAT8, Map, Reduce, Stored, Tensor, dtype_name
 
 __all__ = ["RULES", "strided_view"]
 
@@ -57,7 +57,8 @@ def _dot_general(eqn: Equation, xs: list[Tensor]) -> Call | Tensor | None:
 # dtypes of the operands and the result that the library multiplies
 GEMM_TYPES = {(t, t) for t in ("f32", "f64", "bf16", "f16", "i8", "i16", "i32", "i64", "u8", "u16",
                                "u32", "u64")} | {
-    ("bf16", "f32"), ("f16", "f32"), ("i8", "i32"), ("i16", "i32"), ("u8", "i32")}
+    ("bf16", "f32"), ("f16", "f32"), ("i8", "i32"), ("i16", "i32"), ("u8", "i32")} | {
+    (t, out) for t in FLOAT8 for out in ("f32", "bf16", "f16")}
 
 
 def _as_reduction(eqn: Equation, x: Tensor, y: Tensor, dtype: str) -> Tensor:

@@ -22,7 +22,7 @@ __all__ = ["recompute"]
 # An H100 does 20 simple operations in a picosecond, beside 3 bytes to or from memory.
 BYTES_OF_AN_ADDITION = 0.15
 WIDTHS = {"f64": 8, "i64": 8, "u64": 8, "f16": 2, "bf16": 2, "i16": 2, "u16": 2, "i8": 1, "u8": 1,
-          "bool": 1}
+          "bool": 1, "f8e4": 1, "f8e5": 1}
 
 
 def recompute(schedule: Schedule, outputs: Collection[Tensor]) -> Schedule:

@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from functrans.core.jaxpr import Equation
+from functrans.core.dtypes import float32
+from functrans.core.jaxpr import Equation, Var
 from functrans.core.precision import Precision
 from functrans.lowering.graph import CALLS
 from functrans.lowering.loops.call import Call, Conv, Gemm
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index
-from functrans.lowering.loops.tensor import Tensor, dtype_name
+from functrans.lowering.loops.tensor import FLOAT8, Map, Tensor, dtype_name
 from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.schedule.epilogues import Fused
 from functrans.lowering.schedule.group import Schedule
@@ -29,10 +30,12 @@ from functrans.primitives.precision import resolved_precision
 
 __all__ = ["RULES", "Launches", "launches_of", "precision_of"]
 
-MATRIX_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
-"""What products have as operands here, and what convolutions do."""
+MATRIX_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16", "f8e4": "fp8e4nv", "f8e5": "fp8e5"}
+"""What products have as operands here, and convolutions of 16 and 32 bits."""
+EXACT_AFTER = 128  # products of float8 that are added up in 14 bits, where more are asked for
 PRECISIONS = {Precision.DEFAULT: "tf32", Precision.HIGH: "tf32x3", Precision.HIGHEST: "ieee"}
-STORED_TYPES = MATRIX_TYPES | {"f64": "fp64", "i8": "i8", "u8": "u8", "i32": "i32", "bool": "u8"}
+STORED_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16",
+                "f64": "fp64", "i8": "i8", "u8": "u8", "i32": "i32", "bool": "u8"}
 """What a template stores itself."""
 
 
@@ -54,11 +57,27 @@ class Launches:
 
 def _known(eqn: Equation, xs: list[Tensor]) -> Any:
     """The call of an equation whose dtypes the templates have, else None: the host's."""
+    if dtype_name(eqn.outvars[0].aval.dtype) in FLOAT8:
+        return _narrowed(eqn, xs)
     call = CALLS[eqn.primitive.name](eqn, xs)
+    if isinstance(call, Conv) and xs[0].dtype in FLOAT8:
+        return None
     types = {x.dtype for x in xs}
     out = dtype_name(eqn.outvars[0].aval.dtype)
     known = len(types) == 1 and (types | {out}) <= MATRIX_TYPES.keys()
     return call if known or not isinstance(call, (Gemm, Conv)) else None
+
+
+def _narrowed(eqn: Equation, xs: list[Tensor]) -> Any:
+    """A product in float8: rounded once, from float32."""
+    (out,) = eqn.outvars
+    call = _known(eqn.replace(outvars=(Var(out.aval.with_dtype(float32)),)), xs)
+    if call is None:
+        return None
+    y = call if isinstance(call, Tensor) else call.results[0]
+    made = Map(y.shape, dtype_name(out.aval.dtype) or "", [y], lambda s, i: y.at(s, i),
+               source=eqn.source)
+    return made if isinstance(call, Tensor) else (call, [made])
 
 
 RULES: dict[str, CallRule] = {"dot_general": _known, "conv_general_dilated": _known}
@@ -106,7 +125,12 @@ def _matmul(call: Gemm, loose: Collection[Tensor]) -> Matmul:
     z = call.product if isinstance(call, Fused) else call.results[0]
     return Matmul(f["m"], f["n"], f["k"], operand(x, "a", call.a_offset),
                   operand(y, "b", call.b_offset), operand(z, "c", 0), (f["batch0"], f["batch1"]),
-                  precision=precision_of(call))
+                  precision=precision_of(call), exact_after=_exact_after(call))
+
+
+def _exact_after(call: Gemm) -> int:
+    is_exact = resolved_precision(call.precision) is not Precision.DEFAULT
+    return EXACT_AFTER if is_exact and call.operands[0].dtype in FLOAT8 else 0
 
 
 def _operands(call: Gemm) -> dict[str, tuple[Tensor | Partial, int]]:

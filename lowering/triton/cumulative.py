@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.jaxpr import Equation
-from functrans.lowering.loops.tensor import Stored, Tensor, compute_dtype
+from functrans.lowering.loops.tensor import FLOAT8, Stored, Tensor, compute_dtype
 from functrans.lowering.triton.calls import Launches
 from functrans.lowering.triton.folds import Fold
 from functrans.lowering.triton.kernel import Partial, power_of_two
@@ -63,7 +63,7 @@ class Cumulative(AlongRows):
 def cumulative_rule(eqn: Equation, xs: list[Tensor]) -> Any:
     (x,) = xs
     sizes = extents(x, eqn.params["axis"])
-    if sizes is None or x.dtype == "bool" or 0 in sizes:
+    if sizes is None or x.dtype in FLOAT8 | {"bool"} or 0 in sizes:
         return None
     call = Cumulative(eqn, x, sizes)
     return call, call.results

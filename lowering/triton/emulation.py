@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from triton import language as tl
 from triton.language import standard
@@ -29,6 +30,7 @@ with suppress(ImportError):  # which the interpreter imports, and which looks at
 __all__ = ["emulation"]
 
 
+FLOAT8 = {tl.float8e4nv: ml_dtypes.float8_e4m3fn, tl.float8e5: ml_dtypes.float8_e5m2}
 # what the interpreter patches, and does not always put back
 PATCHED = (tl, tl.core, tl.math, standard, tl.core.tensor, tl.core.tensor_descriptor_base)
 
@@ -36,7 +38,7 @@ PATCHED = (tl, tl.core, tl.math, standard, tl.core.tensor, tl.core.tensor_descri
 @contextmanager
 def emulation() -> Iterator[None]:
     """Triton's own functions that are written in Triton are interpreted, and products of bfloat16
-    are products of numbers (the interpreter multiplies the bits)."""
+    and float8 are products of numbers (the interpreter multiplies the bits)."""
     before = [(target, dict(vars(target))) for target in PATCHED]
     for module in (tl, standard):
         for name, value in list(vars(module).items()):
@@ -109,6 +111,8 @@ def _dot(a: Any, b: Any, *rest: Any) -> Any:
 
 
 def _wide(x: Any) -> Any:
+    if (eight := FLOAT8.get(x.dtype.scalar)) is not None:
+        return TensorHandle(x.data.view(eight).astype(np.float32), tl.float32)
     if x.dtype.scalar is not tl.bfloat16:
         return x
     return TensorHandle((x.data.astype(np.uint32) << 16).view(np.float32), tl.float32)

@@ -11,12 +11,12 @@ from typing import Any
 
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import FLOAT8, NARROW, Tensor
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.triton.names import REGISTER, literal
 from functrans.lowering.triton.numbers import Numbers, UnsupportedKernel
 
-__all__ = ["TileWriter", "UnsupportedKernel", "narrow"]
+__all__ = ["TileWriter", "UnsupportedKernel", "narrow", "widened"]
 
 INT32_LIMIT = 2**31
 IN_TEXT = Numbers(are_arguments=False).text
@@ -127,8 +127,8 @@ class TileWriter:
         text = f"tl.load({self._pointer(tensor)} + {self.place(tensor, index)}"
         mask = self.mask(e.variables)
         text += f", mask={mask}, other=0)" if mask else ")"
-        if tensor.dtype in ("f16", "bf16"):
-            text += ".to(tl.float32)"
+        if tensor.dtype in NARROW:
+            text = widened(text, tensor.dtype)
         elif tensor.dtype == "bool":
             text = f"({text} != 0)"
         return self.name(text)
@@ -137,7 +137,7 @@ class TileWriter:
         """A value as it is in memory."""
         if tensor.dtype == "bool":
             return f"{value}.to(tl.uint8)"
-        if tensor.dtype in ("f16", "bf16"):
+        if tensor.dtype in NARROW:
             return narrow(value, tensor.dtype)
         return value
 
@@ -156,7 +156,7 @@ class TileWriter:
         if op == "convert":
             return self._converted(args[0], dtype, e.dtype)
         if op == "round_to":
-            return f"{narrow(args[0], e.aux)}.to(tl.float32)"
+            return widened(narrow(args[0], e.aux), e.aux)
         if op == "bitcast":
             return f"{args[0]}.to({REGISTER[e.dtype]}, bitcast=True)"
         if op == "rotate_left":
@@ -179,8 +179,15 @@ class TileWriter:
 
 
 
+def widened(value: str, dtype: str) -> str:
+    """A narrow float, as it is in memory, in float32."""
+    return f"fm.from_{dtype}({value})" if dtype in FLOAT8 else f"{value}.to(tl.float32)"
+
+
 def narrow(value: str, dtype: str) -> str:
-    """A float32 in half precision."""
+    """A float32 as it is in the memory of a narrow float."""
+    if dtype in FLOAT8:
+        return f"fm.to_{dtype}({value})"
     return f"fm.bfloat16({value})" if dtype == "bf16" else f"{value}.to({REGISTER[dtype]})"
 
 

@@ -190,7 +190,7 @@ def slice_bytes(t: Tensor) -> int:
 
 def _bytes(shape: Sequence[Any], dtype: str) -> int:
     total = {"f64": 8, "i64": 8, "u64": 8, "f16": 2, "bf16": 2, "i16": 2, "u16": 2, "i8": 1,
-             "u8": 1, "bool": 1}.get(dtype, 4)
+             "u8": 1, "bool": 1, "f8e4": 1, "f8e5": 1}.get(dtype, 4)
     for n in shape:
         if not isinstance(n, int):
             raise UnsupportedKernel("a loop over values of a size that is not known")

@@ -19,12 +19,12 @@ from functrans.core.primitive import Primitive
 from functrans.core.staging import stage
 from functrans.lowering.loops.expr import Builder
 from functrans.lowering.loops.index import Index, LoopVar
-from functrans.lowering.loops.tensor import Map, Tensor, compute_dtype, dtype_name
+from functrans.lowering.loops.tensor import NARROW, Map, Tensor, compute_dtype, dtype_name
 from functrans.lowering.rules import indexing
 from functrans.lowering.rules.calls import results_of
 from functrans.lowering.triton.calls import Launches
 from functrans.lowering.triton.choices import inlined
-from functrans.lowering.triton.expressions import narrow
+from functrans.lowering.triton.expressions import narrow, widened
 from functrans.lowering.triton.folds import Fold
 from functrans.lowering.triton.kernel import Partial, power_of_two
 from functrans.lowering.triton.names import MEMORY, literal
@@ -230,7 +230,11 @@ class Folded(AlongRows):
         block_p = TILE // block_c
         across = -(-width // block_c)
         wide = ".to(tl.int64)"
-        load = f"tl.load(updates + at{wide} * {width} + c, mask=inside, other=0)"
+        def load(text: str, mask: str) -> str:
+            text = f"tl.load({text}, mask={mask}, other=0)"
+            return widened(text, dtype) if dtype in NARROW else text
+
+        value = load(f"updates + at{wide} * {width} + c", "inside")
         lines = ["pid = tl.program_id(0)", f"row = pid // {across}",
                  f"c = (pid % {across}) * {block_c} + tl.arange(0, {block_c})[None, :]",
                  f"p = tl.arange(0, {block_p})[:, None]", "begin = tl.load(begins + row)",
@@ -238,17 +242,16 @@ class Folded(AlongRows):
                  f"for t in range(begin, end, {block_p}):",
                  "    at = tl.load(order + t + p, mask=t + p < end, other=0)",
                  f"    inside = (t + p < end) & (c < {width})",
-                 f"    value = {fold.masked(load, 'inside')}",
+                 f"    value = {fold.masked(value, 'inside')}",
                  f"    acc = {fold.combined(['acc'], ['value'])}",
                  f"found = {fold.folded(['acc'], 0)}",
                  f"place = row{wide} * {width} + c"]
         if self.start is not None:
             lines.append(f"old = {literal(self.start, fold.dtype)}")
         else:
-            lines.append(f"old = tl.load(base + place, mask=c < {width}, other=0)"
-                         f".to({fold.register})")
+            lines.append(f"old = {load('base + place', f'c < {width}')}")
         value = f"tl.where(begin < end, {fold.combined(['old'], ['found'])}, old)"
-        if dtype in ("f16", "bf16"):
+        if dtype in NARROW:
             value = narrow(f"({value})", dtype)
         lines.append(f"tl.store(out + place, {value}, mask=c < {width})")
         memory = MEMORY[dtype]

@@ -57,7 +57,7 @@ from functrans.lowering.triton.templates.kernel import Kernel as Template
 __all__ = ["write_program"]
 
 SIZES = {"f64": 8, "i64": 8, "u64": 8, "f32": 4, "i32": 4, "u32": 4, "f16": 2, "bf16": 2, "i16": 2,
-         "u16": 2, "i8": 1, "u8": 1, "bool": 1}
+         "u16": 2, "i8": 1, "u8": 1, "bool": 1, "f8e4": 1, "f8e5": 1}
 ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
 RULES = {**CALL_RULES, **COMPLEX_RULES, **LIBRARY_RULES, "scan": scan_rule, **SORTING,
          **FOLDS, **dict.fromkeys(OPS, cumulative_rule)}

@@ -150,12 +150,12 @@ if not DESCRIPTORS:
         x = tl.load(a_tile + WIDE(done) * A_COL)
     else:
         there = (at_m < m)[:, None] & (at_k < k - done)[None, :]
-        x = tl.load(a_tile + WIDE(done) * A_COL, mask=there, other=0)
+        x = tl.load(a_tile + WIDE(done) * A_COL, mask=there, other=0.0)
     if EVEN_N and EVEN_K:
         y = tl.load(b_tile + WIDE(done) * B_ROW)
     else:
         there = (at_k < k - done)[:, None] & (at_n < n)[None, :]
-        y = tl.load(b_tile + WIDE(done) * B_ROW, mask=there, other=0)
+        y = tl.load(b_tile + WIDE(done) * B_ROW, mask=there, other=0.0)
 '''
 
 STORE_SPLIT = '''
@@ -241,8 +241,8 @@ def NAME():
         inside = None
     else:
         there = outer < (BATCHES)
-        x = tl.load(a_tile, mask=there & (rows < m) & (left < k), other=0)
-        y = tl.load(b_tile, mask=there & (right < k) & (cols < n), other=0)
+        x = tl.load(a_tile, mask=there & (rows < m) & (left < k), other=0.0)
+        y = tl.load(b_tile, mask=there & (right < k) & (cols < n), other=0.0)
         inside = there & (rows < m) & (cols < n)
     if TOGETHER == 1:
         x = tl.reshape(x, (BLOCK_M, BLOCK_K))
