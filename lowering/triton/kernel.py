@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from functrans.lowering.loops.expr import Expr
-from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
+from functrans.lowering.loops.tensor import NARROW, Reduce, Scatter, Tensor
 from functrans.lowering.schedule.across import reads_across
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel, Member, stages_of
@@ -574,7 +574,7 @@ def _second(t: Tensor, fold: Fold, partials: list[Partial], any_size: bool) -> W
     value = fold.result(done)
     if t.dtype == "bool":
         value = f"({value}).to(tl.uint8)"
-    elif t.dtype in ("f16", "bf16"):
+    elif t.dtype in NARROW:
         value = narrow(f"({value})", t.dtype)
     lines.append(f"tl.store(p0 + c, {value}, mask=c < {size})")
     arguments = ", ".join([f"p{k}" for k in range(len(partials) + 1)] + numbers.names)
