@@ -87,6 +87,14 @@ def tanh(x):
 
 
 @triton.jit
+def tanh_half(x):
+    """For results in half precision: within 4e-6 of the value, by two special instructions."""
+    small = x - x * x * x * (1 / 3)
+    large = 1 - libdevice.fast_dividef(2.0, 1 + tl.exp2(x * 2.885390081777927))
+    return tl.where(tl.abs(x) < 0.04, small, large)
+
+
+@triton.jit
 def asinh(x):
     return libdevice.asinh(x)
 

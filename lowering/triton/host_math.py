@@ -29,6 +29,7 @@ exp, exp2, expm1, log, log1p = map(_function, (np.exp, np.exp2, np.expm1, np.log
 sin, cos, tan = map(_function, (np.sin, np.cos, np.tan))
 asin, acos, atan, atan2 = map(_function, (np.arcsin, np.arccos, np.arctan, np.arctan2))
 sinh, cosh, tanh = map(_function, (np.sinh, np.cosh, np.tanh))
+tanh_half = tanh
 asinh, acosh, atanh = map(_function, (np.arcsinh, np.arccosh, np.arctanh))
 cbrt, floor, ceil, trunc, rint = map(_function, (np.cbrt, np.floor, np.ceil, np.trunc, np.rint))
 nextafter, fmod = map(_function, (np.nextafter, np.fmod))
