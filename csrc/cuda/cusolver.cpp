@@ -11,7 +11,7 @@ using Handle = void*;
 constexpr int kSolverNoMemory = 2;
 constexpr int kBlasNoMemory = 3;
 constexpr int kUpper = 1;
-constexpr int kLargestJacobi = 32;  // rows of the matrices that the batched eigensolver is for
+constexpr int kLargestJacobi = 32;  // rows of the matrices that batched Jacobi methods are for
 
 // Four functions each: of float32, float64, complex64 and complex128.
 #define FT_SOLVER_FUNCTIONS(X)                                                                    \
@@ -33,10 +33,16 @@ constexpr int kLargestJacobi = 32;  // rows of the matrices that the batched eig
     (Handle, int, int, int, void*, int, void*, int*, void*, int))                                 \
   X(syevj, "syevjBatched", "heevjBatched",                                                        \
     (Handle, int, int, int, void*, int, void*, void*, int, int*, void*, int))                     \
-  X(gesvd_size, "gesvd_bufferSize", "gesvd_bufferSize", (Handle, int, int, int*))                  \
-  X(gesvd, "gesvd", "gesvd",                                                                      \
-    (Handle, signed char, signed char, int, int, void*, int, void*, void*, int, void*, int, void*, \
-     int, void*, int*))
+  X(gesvdj_size, "gesvdj_bufferSize", "gesvdj_bufferSize",                                        \
+    (Handle, int, int, int, int, void*, int, void*, void*, int, void*, int, int*, void*))         \
+  X(gesvdj, "gesvdj", "gesvdj",                                                                   \
+    (Handle, int, int, int, int, void*, int, void*, void*, int, void*, int, void*, int, int*,     \
+     void*))                                                                                      \
+  X(gesvdj_batched_size, "gesvdjBatched_bufferSize", "gesvdjBatched_bufferSize",                  \
+    (Handle, int, int, int, void*, int, void*, void*, int, void*, int, int*, void*, int))         \
+  X(gesvdj_batched, "gesvdjBatched", "gesvdjBatched",                                             \
+    (Handle, int, int, int, void*, int, void*, void*, int, void*, int, void*, int, int*, void*,   \
+     int))
 #define FT_BLAS_FUNCTIONS(X)                                                                      \
   X(trsm, "trsm_v2", "trsm_v2",                                                                   \
     (Handle, int, int, int, int, int, int, const void*, void*, int, void*, int))                  \
@@ -47,7 +53,8 @@ constexpr int kLargestJacobi = 32;  // rows of the matrices that the batched eig
 struct {
   int (*create)(Handle*);
   int (*set_stream)(Handle, CUstream);
-  int (*create_jacobi)(void**);
+  int (*create_eigen_options)(void**);
+  int (*create_singular_options)(void**);
 #define X(name, real, complex, parameters) std::array<int(*) parameters, 4> name;
   FT_SOLVER_FUNCTIONS(X)
 #undef X
@@ -68,7 +75,8 @@ struct {
 struct Handles {
   Handle solver = nullptr;
   Handle blas = nullptr;
-  void* jacobi = nullptr;
+  void* eigen_options = nullptr;
+  void* singular_options = nullptr;
 };
 
 Handles& handles_of(const Device& device) {
@@ -79,7 +87,7 @@ Handles& handles_of(const Device& device) {
 }
 
 Handle solver_of(const Device& device) {
-  require_library(solver.gesvd[3] != nullptr, "cuSOLVER", device);
+  require_library(solver.gesvdj_batched[3] != nullptr, "cuSOLVER", device);
   Handles& handles = handles_of(device);
   if (handles.solver == nullptr) {
     FT_SOLVER(create(&handles.solver), device);
@@ -276,15 +284,15 @@ void syevd(const LibraryCall& call) {
   s.copy(s.at(1, 0, 0), s.at(0, 0, 0), s.count * size);
   int length = 0;
   if (s.count > 1 && n <= kLargestJacobi) {
-    void*& jacobi = handles_of(call.device).jacobi;
-    if (jacobi == nullptr) FT_SOLVER(create_jacobi(&jacobi), call.device);
+    void*& options = handles_of(call.device).eigen_options;
+    if (options == nullptr) FT_SOLVER(create_eigen_options(&options), call.device);
     const int count = static_cast<int>(s.count);
     FT_SOLVER(syevj_size[s.type](handle, vectors, kUpper, n, s.at(1, 0, size), n,
-                                 s.real_at(2, 0, n), &length, jacobi, count),
+                                 s.real_at(2, 0, n), &length, options, count),
               call.device);
     const Workspace work(call.device, s.work(length));
     FT_SOLVER(syevj[s.type](handle, vectors, kUpper, n, s.at(1, 0, size), n, s.real_at(2, 0, n),
-                            address(work.pointer()), length, s.int_at(3, 0), jacobi, count),
+                            address(work.pointer()), length, s.int_at(3, 0), options, count),
               call.device);
     return;
   }
@@ -299,26 +307,46 @@ void syevd(const LibraryCall& call) {
   }
 }
 
-// numbers: type, count, m, n (m >= n), columns of u, rows of vh (both 0: values alone)
-// pointers: a, u, values, vh, info
-void gesvd(const LibraryCall& call) {
+// numbers: type, count, m, n, vectors, thin
+// pointers: a, u, values, v (conjugated and transposed: vh), info
+// Matrices of a stack that goes to one call have all columns of u and v: they are not thin.
+void gesvdj(const LibraryCall& call) {
   const Stack s(call);
-  const int m = call.small(2), n = call.small(3), left = call.small(4), right = call.small(5);
+  const int m = call.small(2), n = call.small(3), vectors = call.small(4), thin = call.small(5);
   const std::int64_t size = std::int64_t{m} * n;
-  const signed char u_job = left == 0 ? 'N' : left == m ? 'A' : 'S';
-  const signed char v_job = right == 0 ? 'N' : 'A';
   const Handle handle = solver_of(call.device);
+  void*& options = handles_of(call.device).singular_options;
+  if (options == nullptr) FT_SOLVER(create_singular_options(&options), call.device);
+  const int k = std::min(m, n), left = thin ? k : m, right = thin ? k : n;
   int length = 0;
-  FT_SOLVER(gesvd_size[s.type](handle, m, n, &length), call.device);
-  const Workspace work(call.device, s.work(length));
+  if (s.count > 1 && std::max(m, n) <= kLargestJacobi && !thin) {
+    const Workspace spoiled(call.device, static_cast<std::size_t>(s.count * size * s.bytes));
+    void* a = address(spoiled.pointer());
+    s.copy(a, s.at(0, 0, 0), s.count * size);
+    const int count = static_cast<int>(s.count);
+    FT_SOLVER(gesvdj_batched_size[s.type](handle, vectors, m, n, a, m, s.real_at(2, 0, k),
+                                          s.at(1, 0, 0), m, s.at(3, 0, 0), n, &length, options,
+                                          count),
+              call.device);
+    const Workspace work(call.device, s.work(length));
+    FT_SOLVER(gesvdj_batched[s.type](handle, vectors, m, n, a, m, s.real_at(2, 0, k),
+                                     s.at(1, 0, 0), m, s.at(3, 0, 0), n, address(work.pointer()),
+                                     length, s.int_at(4, 0), options, count),
+              call.device);
+    return;
+  }
   const Workspace spoiled(call.device, static_cast<std::size_t>(size * s.bytes));
-  const Workspace superdiagonal(call.device, static_cast<std::size_t>(n * s.real_bytes));
+  void* a = address(spoiled.pointer());
+  FT_SOLVER(gesvdj_size[s.type](handle, vectors, thin, m, n, a, m, s.real_at(2, 0, k),
+                                s.at(1, 0, 0), m, s.at(3, 0, 0), n, &length, options),
+            call.device);
+  const Workspace work(call.device, s.work(length));
   for (std::int64_t i = 0; i < s.count; ++i) {
-    s.copy(address(spoiled.pointer()), s.at(0, i, size), size);
-    FT_SOLVER(gesvd[s.type](handle, u_job, v_job, m, n, address(spoiled.pointer()), m,
-                            s.real_at(2, i, n), s.at(1, i, std::int64_t{m} * left), m,
-                            s.at(3, i, std::int64_t{n} * right), n, address(work.pointer()), length,
-                            address(superdiagonal.pointer()), s.int_at(4, i)),
+    s.copy(a, s.at(0, i, size), size);
+    FT_SOLVER(gesvdj[s.type](handle, vectors, thin, m, n, a, m, s.real_at(2, i, k),
+                             s.at(1, i, std::int64_t{m} * left), m,
+                             s.at(3, i, std::int64_t{n} * right), n, address(work.pointer()),
+                             length, s.int_at(4, i), options),
               call.device);
   }
 }
@@ -344,7 +372,8 @@ void find_one(Symbols& symbols, const char* symbol, Function& found) {
 void open_cusolver(Symbols& symbols) {
   find_one(symbols, "cusolverDnCreate", solver.create);
   find_one(symbols, "cusolverDnSetStream", solver.set_stream);
-  find_one(symbols, "cusolverDnCreateSyevjInfo", solver.create_jacobi);
+  find_one(symbols, "cusolverDnCreateSyevjInfo", solver.create_eigen_options);
+  find_one(symbols, "cusolverDnCreateGesvdjInfo", solver.create_singular_options);
 #define X(name, real, complex, parameters) \
   find_four(symbols, "cusolverDn", real, complex, solver.name);
   FT_SOLVER_FUNCTIONS(X)
@@ -361,6 +390,6 @@ void open_cublas(Symbols& symbols) {
 
 const std::vector<LibraryFunction> cusolver_functions = {
     {"potrf", 3, 3, potrf}, {"trsm", 8, 3, trsm},   {"getrf", 4, 3, getrf}, {"laswp", 4, 3, laswp},
-    {"geqrf", 4, 3, geqrf}, {"orgqr", 5, 3, orgqr}, {"syevd", 4, 4, syevd}, {"gesvd", 6, 5, gesvd}};
+    {"geqrf", 4, 3, geqrf}, {"orgqr", 5, 3, orgqr}, {"syevd", 4, 4, syevd}, {"gesvdj", 6, 5, gesvdj}};
 
 }  // namespace functrans::cuda

@@ -49,7 +49,7 @@ static pid_t owner;
 typedef struct { char name[64]; char kinds[40]; void (*run)(void **args, unsigned grid); } function;
 typedef struct { int count; function f[16]; } module;
 typedef struct event event;
-typedef enum { LAUNCH, FILL, COPY, READ, WRITE, RECORD, WAIT } kind;
+typedef enum { LAUNCH, FILL, COPY, READ, WRITE, RECORD, WAIT, LIBRARY } kind;
 typedef struct op {
   kind kind;
   struct op *next;
@@ -58,6 +58,7 @@ typedef struct op {
   unsigned char args[MAX_ARGS][8];
   void *dst; const void *src; size_t bytes; int value;
   void *staged;
+  void (*library)(void *); /* a library's work, on what is staged */
   event *e; stream *s; long target; /* of a wait: until that stream has done so much */
 } op;
 struct stream { op *first, *last; long pushed, done; };
@@ -118,6 +119,7 @@ static void run_op(op *o) {
       break;
     case RECORD: o->e->when = now(); break;
     case WAIT: advance(o->s, o->target); break;
+    case LIBRARY: o->library(o->staged); break;
   }
 }
 
@@ -295,6 +297,17 @@ API cuEventElapsedTime(float *ms, event *a, event *b) {
   if (pending(a) || pending(b)) return NOT_READY;
   *ms = (float)(b->when - a->when);
   return OK;
+}
+
+/* for the fake libraries: work with a copy of its argument, and whether memory is the device's */
+API fake_enqueue(stream *s, void (*run)(void *), const void *argument, size_t n) {
+  BEGIN
+  op o = {.kind = LIBRARY, .library = run, .staged = malloc(n)};
+  memcpy(o.staged, argument, n);
+  END(push(real(s), o));
+}
+__attribute__((visibility("default"))) int fake_on_device(const void *p, size_t n) {
+  return on_device(p, n);
 }
 
 /* kernels: the last argument of each is the number of elements */

@@ -85,9 +85,12 @@ def test_factors(n, stack, dtype):
     for out, expected in zip(on_gpu(fnp.linalg.slogdet, general), np.linalg.slogdet(general)):
         np.testing.assert_allclose(out, expected, 1e-3, 1e-3)
     factors, pivots, order = on_gpu(lax.linalg.lu, general)
-    expected = [np.asarray(x) for x in lax.linalg.lu(general)]
-    for out, e in zip((factors, pivots, order), expected):
-        close(out, e, dtype)
+    # of complex numbers LAPACK compares the sums of the sizes of their parts
+    if dtype.startswith("float"):
+        for out, expected in zip((factors, pivots, order), lax.linalg.lu(general)):
+            close(out, np.asarray(expected), dtype)
+    lower = np.tril(factors, -1) + np.eye(n, dtype=dtype)
+    close(lower @ np.triu(factors), np.take_along_axis(general, order[..., None], -2), dtype)
     w, v = on_gpu(fnp.linalg.eigh, a)
     close(w, np.linalg.eigvalsh(a), dtype)
     close((v * w[..., None, :]) @ v.conj().mT, a, dtype)

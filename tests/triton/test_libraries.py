@@ -76,11 +76,13 @@ PROGRAMS = {
     "conjugated": (lambda x: lax.linalg.triangular_solve(
         lax.complex(x, -x) + 3 * fnp.eye(3), x + 0j, conjugate_a=True, left_side=True), (3, 3),
         ["trsm"]),
-    "inverse": (fnp.linalg.inv, (4, 4), ["getrf", "laswp", "trsm", "trsm"]),
+    "inverse": (fnp.linalg.inv, (4, 4), ["getrf", "trsm", "trsm"]),
     "many axes": (lambda x: fnp.fft.fftn(x + 0j).real, (2, 2, 2, 2), None),
     "values alone": (lambda x: fnp.linalg.eigvalsh(x @ x.T), (4, 4), ["syevd"]),
     "loop": (lambda x: lax.fori_loop(0, 3, lambda _, x: fnp.linalg.inv(x), x), (3, 3),
-             ["getrf", "laswp", "trsm", "trsm"] * 3),
+             ["getrf", "trsm", "trsm"] * 3),
+    "many rows": (lambda x: lax.linalg.lu(x)[2], (600, 2), ["getrf", "laswp"]),
+    "reshaped": (lambda x: fnp.fft.fft(lax.complex(x, x).reshape(4, 6))[1], (24,), ["fft"]),
     "factors alone": (lambda x: lax.linalg.lu(x)[0], (4, 4), ["getrf"]),
 }
 
@@ -94,6 +96,18 @@ def test_programs(name):
         assert [type(s) for s in program.steps if isinstance(s, HostStep)] == [HostStep]
     else:
         assert check(fun, x, tolerance=1e-3) == functions
+
+
+def test_a_reshaped_operand_is_not_copied():
+    program = program_with_libraries(lambda z: fnp.fft.fft(z.reshape(4, 6)),
+                                     numbers(24, dtype="complex64"))
+    assert [type(step) for step in program.steps] == [LibraryStep]
+
+
+@pytest.mark.parametrize("shape", [(5,), (70, 3), (2, 3, 40)], ids=str)
+def test_exchanges_of_rows(shape):
+    pivots = RNG.integers(0, 40, shape).astype("int32")
+    assert check(lambda p: lax.linalg.lu_pivots_to_permutation(p, 45), pivots) == []
 
 
 def test_gradients():

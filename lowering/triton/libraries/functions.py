@@ -17,10 +17,12 @@ from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.loops.tensor import Stored, Tensor
+from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.triton.complex_memory import memory
+from functrans.lowering.triton.libraries.exchanges import exchanges_rule
 from functrans.primitives import lapack
 
-__all__ = ["RULES", "TYPES", "LibraryCall", "call"]
+__all__ = ["RULES", "TYPES", "LibraryCall", "call", "library_p"]
 
 TYPES = {"float32": 0, "float64": 1, "complex64": 2, "complex128": 3}
 """How the functions name dtypes (csrc/cuda/cusolver.cpp)."""
@@ -72,7 +74,7 @@ def _rule(eqn: Equation, xs: list[Tensor]) -> LibraryCall:
     return LibraryCall(eqn, xs, [memory(v.aval, eqn.source) for v in eqn.outvars])
 
 
-RULES = {"library": _rule}
+RULES: dict[str, CallRule] = {"library": _rule, "lu_pivots_to_permutation": exchanges_rule}
 
 # --------------------------------------------------------------------------- as NumPy has them
 
@@ -89,7 +91,8 @@ def _stored(x: Array) -> Array:
 def _fft(n: tuple[int, ...], x: Array, results: Any) -> list[Array]:
     kind, _, batch, *lengths = n
     axes = tuple(range(1, len(lengths) + 1))
-    x = x.reshape(batch, *x.shape[x.ndim - len(lengths):])
+    last = lengths[-1] // 2 + 1 if kind == 3 else lengths[-1]
+    x = x.reshape(batch, *lengths[:-1], last)
     points = math.prod(lengths)
     if kind == 3:
         return [np.fft.irfftn(x, lengths, axes) * points]
@@ -153,15 +156,15 @@ def _syevd(n: tuple[int, ...], a: Array, results: Any) -> list[Array]:
     return [_stored(vectors), values, np.isnan(values).any(-1)]
 
 
-def _gesvd(n: tuple[int, ...], a: Array, results: Any) -> list[Array]:
-    _, _, m, k, left, right = n
-    u, s, vh = lapack.or_nan(lambda x: np.linalg.svd(x, left in (0, m)), _by_columns(a, m, k))
-    if left == right == 0:
+def _gesvdj(n: tuple[int, ...], a: Array, results: Any) -> list[Array]:
+    _, _, m, k, vectors, thin = n
+    u, s, vh = lapack.or_nan(lambda x: np.linalg.svd(x, not thin), _by_columns(a, m, k))
+    if not vectors:  # there is room for them, in any state
         u, vh = (np.zeros(r.shape, r.dtype) for r in (results[0], results[2]))
         return [u, s, vh, np.isnan(s).any(-1)]
-    return [_stored(u), s, _stored(vh), np.isnan(s).any(-1)]
+    return [_stored(u), s, vh.conj(), np.isnan(s).any(-1)]
 
 
 emulated: dict[str, Callable[..., list[Array]]] = {
     "fft": _fft, "potrf": _potrf, "trsm": _trsm, "getrf": _getrf, "laswp": _laswp,
-    "geqrf": _geqrf, "orgqr": _orgqr, "syevd": _syevd, "gesvd": _gesvd}
+    "geqrf": _geqrf, "orgqr": _orgqr, "syevd": _syevd, "gesvdj": _gesvdj}

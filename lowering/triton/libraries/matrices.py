@@ -28,6 +28,7 @@ from functrans.primitives.compare import (
     where,
 )
 from functrans.primitives.convert import convert_element_type
+from functrans.primitives.linalg import lu_pivots_to_permutation_p
 from functrans.primitives.matrix import diagonal, is_complex, rows, swap_last, take_rows
 from functrans.primitives.reduce import reduce_and, reduce_prod
 from functrans.primitives.shape import broadcasted_iota
@@ -35,6 +36,10 @@ from functrans.primitives.shape import broadcasted_iota
 __all__ = ["FUNCTIONS"]
 
 INT = np.dtype(np.int32)
+LARGEST_JACOBI = 32
+"""Rows and columns of matrices that are factored together (as in csrc/cuda/cusolver.cpp)."""
+MOST_EXCHANGED = 512
+"""Rows up to which the exchanges of all matrices are followed by a kernel, in registers."""
 
 
 def _head(a: Any) -> tuple[int, int]:
@@ -92,6 +97,8 @@ def triangular_solve(a: Any, b: Any, *, left_side: bool, lower: bool, transpose_
 
 def _exchanged(pivots: Any, size: int) -> Any:
     """The permutation that exchanges, numbered from 1, amount to."""
+    if size <= MOST_EXCHANGED:
+        return lu_pivots_to_permutation_p.bind(sub(pivots, 1), permutation_size=size)
     lead = pivots.shape[:-1]
     wide = np.dtype(np.float64)  # of the function for vectors of numbers: all are exact
     start = broadcasted_iota(wide, (*lead, size), len(lead))
@@ -111,10 +118,6 @@ def _factored(a: Any) -> tuple[Any, Any]:
 def lu(a: Any) -> list[Any]:
     factors, pivots = _factored(a)
     return [factors, sub(pivots, 1), _exchanged(pivots, a.shape[-2])]
-
-
-def lu_pivots_to_permutation(pivots: Any, *, permutation_size: int) -> Any:
-    return _exchanged(add(convert_element_type(pivots, INT), 1), permutation_size)
 
 
 def solve(a: Any, b: Any) -> Any:
@@ -171,23 +174,23 @@ def eigh(a: Any, *, vectors: bool) -> list[Any]:
 
 def svd(a: Any, *, full_matrices: bool, compute_uv: bool) -> list[Any]:
     m, n = a.shape[-2:]
-    tall = m > n  # the function is for matrices that are not wide: it gets such a one's transpose
+    tall = m > n  # else the transpose, whose columns are there, is factored
     most, k = (m, n) if tall else (n, m)
-    left = (most if full_matrices else k) if compute_uv else 0
-    right = k if compute_uv else 0
-    u_type = _like(a, left, most) if compute_uv else _like(a, 1)
-    v_type = _like(a, k, k) if compute_uv else _like(a, 1)
-    u, s, vh, info = call("gesvd", (*_head(a), most, k, left, right), [swap_last(a) if tall else a],
-                          [u_type, _real(a, k), v_type, _ints(a)])
+    together = prod(a.shape[:-2]) > 1 and most <= LARGEST_JACOBI  # which has all columns of u
+    thin = not (full_matrices or together)
+    u, s, v, info = call(
+        "gesvdj", (*_head(a), most, k, int(compute_uv), int(thin)), [swap_last(a) if tall else a],
+        [_like(a, k if thin else most, most), _real(a, k), _like(a, k, k), _ints(a)])
     failed = _failed(info, a)
     s = _or_nan(failed, s)
     if not compute_uv:
         return [s]
-    u, vh = (swap_last(u), swap_last(vh)) if tall else (vh, u)
+    u = u if full_matrices or thin else rows(u, 0, k)
+    v = conj(v) if is_complex(a) else v
+    u, vh = (swap_last(u), v) if tall else (swap_last(v), u)
     return [s, _or_nan(failed, u), _or_nan(failed, vh)]
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (cholesky, triangular_solve, lu, lu_pivots_to_permutation, solve, det,
-                            slogdet, qr, eigh, svd)}
+    f.__name__: f for f in (cholesky, triangular_solve, lu, solve, det, slogdet, qr, eigh, svd)}
 """By the names of primitives."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from functrans.core.errors import HostStepWarning
@@ -11,7 +11,8 @@ from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.prune import prune_jaxpr
 from functrans.lowering.passes.inline import inlined
 from functrans.lowering.triton.libraries import matrices, transforms
-from functrans.lowering.triton.libraries.functions import TYPES
+from functrans.lowering.triton.libraries.functions import TYPES, library_p
+from functrans.primitives.shape import reshape_p
 
 __all__ = ["FUNCTIONS", "LIBRARIES", "with_libraries"]
 
@@ -53,8 +54,19 @@ def _replaced(jaxpr: Jaxpr, is_there: Callable[[str], bool]) -> Jaxpr:
         else:
             params = {k: _in_bodies(v, is_there) for k, v in eqn.params.items()}
             eqns.append(eqn.replace(params=params))
-    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns), tuple(map(read, jaxpr.outvars)),
-                 name=jaxpr.name)
+    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(_without_copies(eqns)),
+                 tuple(map(read, jaxpr.outvars)), name=jaxpr.name)
+
+
+def _without_copies(eqns: list[Equation]) -> Iterator[Equation]:
+    """Operands as they are before a reshape: the numbers of a function say what is where."""
+    shaped: dict[Atom, Atom] = {}
+    for eqn in eqns:
+        if eqn.primitive is library_p:
+            eqn = eqn.replace(invars=tuple([shaped.get(x, x) for x in eqn.invars]))
+        elif eqn.primitive is reshape_p:
+            shaped[eqn.outvars[0]] = shaped.get(eqn.invars[0], eqn.invars[0])
+        yield eqn
 
 
 def _in_bodies(value: Any, is_there: Callable[[str], bool]) -> Any:
@@ -78,8 +90,6 @@ def _is_known(eqn: Equation) -> bool:
     avals = [v.aval for v in (*eqn.invars, *eqn.outvars)]
     if not all(isinstance(n, int) and n > 0 for a in avals for n in a.shape):
         return False
-    if eqn.primitive.name == "lu_pivots_to_permutation":
-        return True
     return all(a.dtype.name in TYPES for a in avals[:len(eqn.invars)]) \
         and len(eqn.params.get("fft_lengths", ())) <= transforms.MOST_AXES
 
