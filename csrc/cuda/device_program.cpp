@@ -38,15 +38,15 @@ bool wrong(const char* what) {
   return false;
 }
 
-// (name, image, shared, num_warps, arg_kinds, scratch_bytes)
+// (name, image, shared, num_warps, arg_kinds, scratch_bytes, whether it waits itself)
 bool read_kernel(PyObject* object, CudaProgram& program) {
   const char *name, *kinds;
   PyObject* image;
-  int shared, warps;
+  int shared, warps, waits = 0;
   long long scratch;
   Ref tuple(PySequence_Tuple(object));
-  if (!tuple || !PyArg_ParseTuple(tuple.get(), "sOiisL:kernel", &name, &image, &shared, &warps,
-                                  &kinds, &scratch)) {
+  if (!tuple || !PyArg_ParseTuple(tuple.get(), "sOiisL|p:kernel", &name, &image, &shared, &warps,
+                                  &kinds, &scratch, &waits)) {
     return false;
   }
   if (shared < 0 || warps < 1 || warps > 32 || scratch < 0) return wrong("a kernel's numbers");
@@ -59,6 +59,7 @@ bool read_kernel(PyObject* object, CudaProgram& program) {
   kernel.shared = static_cast<unsigned>(shared);
   kernel.threads = static_cast<unsigned>(warps) * 32;
   kernel.scratch = scratch;
+  kernel.waits = waits != 0;
   const char* text = nullptr;
   Py_ssize_t size = 0;
   if (PyBytes_Check(image)) {

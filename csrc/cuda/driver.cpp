@@ -86,6 +86,10 @@ bool open_checked(Opened& state, const char* path) {
   if (driver.name == nullptr && absent == nullptr) absent = symbol;
   FT_CUDA_FUNCTIONS(X)
 #undef X
+#define X(name, symbol, parameters) \
+  driver.name = reinterpret_cast<CUresult(*) parameters>(dlsym(handle, symbol));
+  FT_CUDA_NEWER_FUNCTIONS(X)
+#undef X
   if (driver.Init == nullptr || driver.DriverGetVersion == nullptr) {
     return refuse(state, Cause::missing, kSuccess, "dlsym", std::string(path) + " has no cuInit");
   }

@@ -12,6 +12,7 @@ namespace functrans::cuda {
 struct Driver {
 #define X(name, symbol, parameters) CUresult(*name) parameters = nullptr;
   FT_CUDA_FUNCTIONS(X)
+  FT_CUDA_NEWER_FUNCTIONS(X)
 #undef X
 };
 extern Driver driver;

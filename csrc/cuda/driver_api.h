@@ -93,6 +93,13 @@ struct MemcpyParams {
   std::size_t width, height, depth;
 };
 
+// How a node of a graph waits for another.
+struct EdgeData {
+  unsigned char from_port = 0, to_port = 0, type = 0, reserved[5] = {};
+};
+// The node is a kernel that is launched while the one before it runs, and waits for that itself.
+inline constexpr EdgeData kEarlyLaunch{1, 0, 1, {}};
+
 // X(member, exported symbol, parameters)
 #define FT_CUDA_FUNCTIONS(X)                                                                      \
   X(Init, "cuInit", (unsigned))                                                                   \
@@ -155,5 +162,9 @@ struct MemcpyParams {
     (CUgraphExec, CUgraphNode, const MemsetNodeParams*, CUcontext))                               \
   X(GraphLaunch, "cuGraphLaunch", (CUgraphExec, CUstream))                                        \
   X(GraphExecDestroy, "cuGraphExecDestroy", (CUgraphExec))
+// those of newer drivers: null where there are none
+#define FT_CUDA_NEWER_FUNCTIONS(X)                                                                \
+  X(GraphAddDependencies, "cuGraphAddDependencies_v2",                                            \
+    (CUgraph, const CUgraphNode*, const CUgraphNode*, const EdgeData*, std::size_t))
 
 }  // namespace functrans::cuda

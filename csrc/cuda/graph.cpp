@@ -17,6 +17,13 @@ std::uint64_t hash_of(const std::vector<CUdeviceptr>& bases) {
   return hash | 1;
 }
 
+// The launch of a kernel costs 1 us between two small ones, unless it happens while the first runs.
+bool launched_early(const Step& before, const Step& step, const Kernel* kernels) {
+  return driver.GraphAddDependencies != nullptr && before.kind == StepKind::launch &&
+         step.kind == StepKind::launch && kernels[before.kernel].waits &&
+         kernels[step.kernel].waits;
+}
+
 }  // namespace
 
 GraphCache::~GraphCache() { clear(); }
@@ -45,11 +52,15 @@ GraphCache::Graph& GraphCache::build(std::vector<Step>& steps, const Kernel* ker
     for (std::size_t i = 0; i < steps.size(); ++i) {
       Step& step = steps[i];
       const CUgraphNode* before = i == 0 ? nullptr : &graph.nodes[i - 1];
-      const std::size_t count = i == 0 ? 0 : 1;
+      const bool early = i > 0 && launched_early(steps[i - 1], step, kernels);
+      const std::size_t count = i == 0 || early ? 0 : 1;
       if (step.kind == StepKind::launch) {
         step.bind(bases.data());
         const KernelNodeParams node = kernel_node(step, kernels[step.kernel]);
         FT_CU(GraphAddKernelNode(&graph.nodes[i], graph.graph, before, count, &node));
+        if (early) {
+          FT_CU(GraphAddDependencies(graph.graph, before, &graph.nodes[i], &kEarlyLaunch, 1));
+        }
       } else if (step.kind == StepKind::fill) {
         const MemsetNodeParams node = memset_node(step, bases.data());
         CUcontext context = nullptr;

@@ -18,6 +18,7 @@ struct Kernel {
   unsigned shared = 0;
   unsigned threads = 0;
   std::int64_t scratch = 0;  // bytes of global memory for each program of the grid
+  bool waits = false;  // by an instruction, for the kernel before: it may be launched early
   CUfunction function = nullptr;
 };
 

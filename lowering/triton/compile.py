@@ -17,10 +17,13 @@ from functrans.lowering.triton.elf import resources
 from functrans.lowering.triton.source import module_of
 from functrans.lowering.triton.unit import Binary, Unit
 
-__all__ = ["ALIGNED", "compile_unit"]
+__all__ = ["ALIGNED", "compile_unit", "launched_early"]
 
 ALIGNED: Final = [["tt.divisibility", 16]]
 """What Triton is told of a number, or an address, that is a multiple of 16."""
+
+HOPPER: Final = 90
+"""The first capability whose kernels may start before the one before them has ended."""
 
 KINDS: Final = {"i32": "i", "i64": "l", "fp32": "f", "fp64": "d"}
 
@@ -33,6 +36,22 @@ def compile_unit(unit: Unit) -> Binary:
         if binary.shared <= unit.shared:
             break
     return binary
+
+
+def launched_early(ptx: str) -> str:
+    """A kernel that first waits for the one before it, and then lets the next be launched.
+
+    So the launch of a kernel happens while the one before it runs (PTX, griddepcontrol).
+    """
+    lines = ptx.split("\n")
+    begin = lines.index("{", next(k for k, line in enumerate(lines) if ".entry" in line)) + 1
+    while not lines[begin].strip() or lines[begin].lstrip().startswith(DECLARATIONS):
+        begin += 1
+    lines[begin:begin] = ["\tgriddepcontrol.wait;", "\tgriddepcontrol.launch_dependents;"]
+    return "\n".join(lines)
+
+
+DECLARATIONS: Final = (".reg", ".local", ".shared", ".loc", "//")
 
 
 def _compile(function: Any, unit: Unit, stages: int) -> Binary:
@@ -53,7 +72,10 @@ def _compile(function: Any, unit: Unit, stages: int) -> Binary:
     metadata: dict[str, Any] = {"target": target, **vars(options)}
     module = made["ttir"]
     for name, run in passes.items():
-        module = made[name] = run(module, metadata)
+        module = run(module, metadata)
+        if name == "ptx" and unit.capability >= HOPPER:
+            module = launched_early(module)
+        made[name] = module
     registers, stack = resources(made["cubin"])
     kinds = "".join("p" if t[0] == "*" else KINDS[t] for t in unit.types)
     return Binary(metadata["name"], kinds, metadata["num_warps"], stages, metadata["shared"],

@@ -51,7 +51,8 @@ def device_program(program: Program, device: int, target: Target,
     """
     compiled = binaries(program, target)
     numbers = {key: k for k, key in enumerate(compiled)}
-    kernels = [(b.name, b.cubin, b.shared, b.warps, b.kinds, b.scratch)
+    kernels = [(b.name, b.cubin, b.shared, b.warps, b.kinds, b.scratch,
+                "griddepcontrol.wait" in b.ptx)
                for b in compiled.values()]
     steps: list[tuple[Any, ...]] = []
     for step in program.steps:

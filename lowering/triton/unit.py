@@ -14,7 +14,7 @@ from functrans.lowering.c.manifests import matches
 
 __all__ = ["Binary", "Unit", "triton_version"]
 
-FORMAT: Final = "1"
+FORMAT: Final = "2"
 """Changes with what is kept of a kernel, and with how it is compiled."""
 MATH: Final = "device_math.py"
 

@@ -88,10 +88,10 @@ class raises:
         return str(self.error)
 
 
-def kernel(name, shared=0, warps=4, scratch=0):
+def kernel(name, shared=0, warps=4, scratch=0, waits=False):
     """One of the fake's kernels as a CudaProgram takes it."""
     kinds = {"add": "pppi", "scale": "ppfi", "increment": "pi", "scratch": "ppi", "many": "pldp"}
-    return (name, KERNELS, shared, warps, kinds[name], scratch)
+    return (name, KERNELS, shared, warps, kinds[name], scratch, *[True] * waits)
 
 
 def add_program(program, n=8, **options):
@@ -102,7 +102,7 @@ def add_program(program, n=8, **options):
     return program([kernel("add")], [launch], [spec, spec], [spec], [], 0, **options)
 
 
-def chain_program(program, n=8, length=3, **options):
+def chain_program(program, n=8, length=3, waits=False, **options):
     """(x * 2 ** length) through the arena, float32[n], and its first half again."""
     steps = []
     place = ("input", 0, 0)
@@ -113,4 +113,5 @@ def chain_program(program, n=8, length=3, **options):
     steps.append(("fill", ("output", 1, 0), 4 * n, 0))
     steps.append(("copy", ("output", 1, 0), ("output", 0, 0), 2 * n))
     spec = ("float32", (n,))
-    return program([kernel("scale")], steps, [spec], [spec, spec], [], 1024, **options)
+    kernels = [kernel("scale", waits=waits)]
+    return program(kernels, steps, [spec], [spec, spec], [], 1024, **options)

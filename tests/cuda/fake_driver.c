@@ -37,6 +37,7 @@ long fake_allocated = 0, fake_allocations = 0, fake_launches = 0, fake_graph_lau
 long fake_instantiations = 0, fake_node_updates = 0, fake_fail_updates = 0, fake_loads = 0;
 long fake_unloads = 0, fake_waits = 0, fake_launch_sleep_us = 0, fake_calls = 0;
 int fake_max_shared = 0;
+int fake_early_launches = 0;        /* edges of graphs that let a kernel start before another ends */
 char fake_last_kernel[64];
 unsigned fake_last_grid[3], fake_last_block[3], fake_last_shared;
 int fake_eager = 0;               /* work runs at once, as on a device without other work */
@@ -63,7 +64,7 @@ typedef struct op {
 } op;
 struct stream { op *first, *last; long pushed, done; };
 struct event { stream *s; long target; double when; int timing; };
-typedef struct { op ops[256]; int count; } graph;
+typedef struct { op ops[256]; int count, edges; } graph;
 typedef struct { graph g; } graph_exec;
 
 static char contexts[8];
@@ -392,9 +393,20 @@ API cuLaunchKernel(function *f, unsigned gx, unsigned gy, unsigned gz, unsigned 
 API cuGraphCreate(graph **g, unsigned f) { (void)f; *g = calloc(1, sizeof **g); return OK; }
 API cuGraphDestroy(graph *g) { free(g); return OK; }
 static CUresult add_node(size_t *node, graph *g, const size_t *deps, size_t n, op o) {
-  if (n != (g->count > 0) || (n && deps[0] != (size_t)g->count)) return INVALID;
+  if (n > 1 || (n && deps[0] != (size_t)g->count)) return INVALID;
+  g->edges += (int)n;
   g->ops[g->count++] = o;
   *node = (size_t)g->count;
+  return OK;
+}
+typedef struct { unsigned char from, to, type, reserved[5]; } edge_data;
+API cuGraphAddDependencies_v2(graph *g, const size_t *from, const size_t *to, const edge_data *e,
+                              size_t n) {
+  if (n != 1 || to[0] != (size_t)g->count || from[0] + 1 != to[0]) return INVALID;
+  if (e->type != 1 || e->from != 1 || e->to != 0) return INVALID;
+  if (g->ops[from[0] - 1].kind != LAUNCH || g->ops[to[0] - 1].kind != LAUNCH) return INVALID;
+  g->edges++;
+  fake_early_launches++;
   return OK;
 }
 static op kernel_op(const kernel_params *p) {
@@ -416,6 +428,7 @@ API cuGraphAddMemcpyNode(size_t *node, graph *g, const size_t *d, size_t n, cons
                          void *c) { return c ? add_node(node, g, d, n, copy_op(p)) : INVALID; }
 API cuGraphInstantiateWithFlags(graph_exec **e, graph *g, unsigned long long f) {
   (void)f;
+  if (g->edges != g->count - 1) return INVALID; /* a node that waits for nothing */
   *e = calloc(1, sizeof **e);
   (*e)->g = *g;
   fake_instantiations++;

@@ -34,6 +34,18 @@ def test_replays_with_other_buffers(on_fake):
         """)
 
 
+def test_kernels_that_wait_themselves_are_launched_early(on_fake):
+    on_fake("""
+        x = gpu(np.arange(8))
+        for waits, edges in ((True, 3), (False, 0)):  # then come a fill and a copy
+            program = chain_program(rt.CudaProgram, length=4, waits=waits)
+            fake.fake_early_launches = 0
+            for _ in range(3):
+                assert np.array_equal(program([x])[0], np.arange(8) * 16)
+            assert fake.fake_early_launches == edges and program.stats["graphs_built"] == 1
+        """)
+
+
 def test_addresses_that_come_again_have_their_graph(on_fake):
     on_fake("""
         program = chain_program(rt.CudaProgram)
