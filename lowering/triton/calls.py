@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,11 +18,13 @@ from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.schedule.epilogues import Fused
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.triton.attention_calls import Attend, AttendGradient
+from functrans.lowering.triton.choosing import BY_MODEL, Chooser
 from functrans.lowering.triton.expressions import TileWriter, UnsupportedKernel
 from functrans.lowering.triton.kernel import Partial
 from functrans.lowering.triton.names import MEMORY
+from functrans.lowering.triton.target import Target
+from functrans.lowering.triton.templates import alone as lone
 from functrans.lowering.triton.templates import convolution, matmul
-from functrans.lowering.triton.templates.alone import alone as alone_config
 from functrans.lowering.triton.templates.convolution import Convolution, Filter, Image
 from functrans.lowering.triton.templates.kernel import BYTES, Epilogue, Kernel, pointer
 from functrans.lowering.triton.templates.matmul import Config, Matmul, Operand
@@ -84,21 +86,17 @@ RULES: dict[str, CallRule] = {"dot_general": _known, "conv_general_dilated": _kn
 
 
 def launches_of(call: Call, schedule: Schedule, loose: Collection[Tensor] = (),
-                alone: bool = False) -> Launches | None:
-    """The launches of a call that a template computes, in the configuration it likes best.
+                alone: bool = False, choose: Chooser = BY_MODEL) -> Launches | None:
+    """The launches of a call that a template computes, in the configuration that is chosen.
 
     Tensors that are `loose` are not aligned to 16 bytes. `alone`: one program computes it all.
     """
-    if isinstance(call, Fused):
-        return _fused(call, schedule, loose, alone)
     if isinstance(call, Gemm):
-        p = _matmul(call, loose)
-        return Launches(matmul.kernels(p, _config(p, alone)),
-                        _operands(call) | {"c": (call.results[0], 0)})
+        return _product(call, schedule, loose, alone, choose)
     if isinstance(call, Conv):
-        return _convolution(call, loose)
+        return _convolution(call, loose, choose)
     if isinstance(call, (Attend, AttendGradient)):
-        return Launches(call.kernels(precision_of(call), loose), call.places)
+        return _attention(call, loose, choose)
     return None
 
 
@@ -138,14 +136,43 @@ def _operands(call: Gemm) -> dict[str, tuple[Tensor | Partial, int]]:
             for name, t, offset in zip("ab", call.operands, (call.a_offset, call.b_offset))}
 
 
-def _config(p: Matmul, alone: bool) -> Config:
-    return alone_config(p) if alone else matmul.configs(p)[0]
+def _product(call: Gemm, schedule: Schedule, loose: Collection[Tensor], alone: bool,
+             choose: Chooser) -> Launches:
+    p = _matmul(call, loose)
+    sms = choose.target.multiprocessors
+
+    def kernels(p: Matmul, c: Config) -> list[Kernel]:
+        return lone.kernels(p, c) if alone else matmul.kernels(p, c, sms=sms)
+
+    def launches(c: Config) -> Launches:
+        if isinstance(call, Fused):
+            return _fused(call, schedule, loose, p, c, kernels)
+        return Launches(kernels(p, c), _operands(call) | {"c": (call.results[0], 0)})
+
+    if alone:
+        return launches(lone.alone(p))
+    batch = f"{p.batches} x " if p.batches > 1 else ""
+    more = f", and {len(call.kernel.members)} values from it" if isinstance(call, Fused) else ""
+    return launches(choose(
+        f"product {batch}{p.m} x {p.k} x {p.n} of {p.a.dtype}{more}",
+        (p, *[t.dtype for t in (*call.operands, *call.results)]),
+        _fitting(p, matmul.configs(p, sms), choose.target), launches,
+        lambda c: matmul.estimate(p, c, sms)))
 
 
-def _fused(call: Fused, schedule: Schedule, loose: Collection[Tensor], alone: bool) -> Launches:
+def _fitting(p: Matmul, configs: list[Config], target: Target) -> list[Config]:
+    """Those whose tiles fit the shared memory twice: one is computed while the next comes."""
+    size = BYTES[p.a.dtype]
+    if not target.has_copy_engine:
+        configs = [replace(c, descriptors=False, persistent=False, parts=1) for c in configs]
+    fit = [c for c in configs
+           if 2 * (c.block_m + c.block_n) * c.block_k * size <= target.shared]
+    return list(dict.fromkeys(fit)) or configs[-1:]
+
+
+def _fused(call: Fused, schedule: Schedule, loose: Collection[Tensor], plain: Matmul,
+           chosen: Config, kernels: Callable[[Matmul, Config], list[Kernel]]) -> Launches:
     """A product whose results have their elements where the product has them."""
-    plain = _matmul(call, loose)
-    chosen = _config(plain, alone)
     main = next((t for t in call.results if t.dtype in STORED_TYPES), None)
     if main is None:
         raise UnsupportedKernel("a product that is stored in none of the types of products")
@@ -154,7 +181,7 @@ def _fused(call: Fused, schedule: Schedule, loose: Collection[Tensor], alone: bo
                 aligned=main not in loose)
     epilogue, pointers = _Epilogue(call, schedule, plain, chosen, main).written()
     p = replace(plain, c=c, epilogue=epilogue)
-    found = [replace(k, text=_with_math(k.text)) for k in matmul.kernels(p, chosen)]
+    found = [replace(k, text=_with_math(k.text)) for k in kernels(p, chosen)]
     return Launches(found, _operands(call) | {"c": (main, 0)} | pointers)
 
 
@@ -241,7 +268,7 @@ class _AfterProduct(TileWriter):
 # --------------------------------------------------------------------------- convolutions
 
 
-def _convolution(call: Conv, loose: Collection[Tensor]) -> Launches:
+def _convolution(call: Conv, loose: Collection[Tensor], choose: Chooser) -> Launches:
     f: Mapping[str, Any] = call.fields
     (x, w), (out,) = call.operands, call.results
     numbers = [n for v in (*f.values(), call.offsets)
@@ -261,5 +288,39 @@ def _convolution(call: Conv, loose: Collection[Tensor]) -> Launches:
                call.offsets[1], w not in loose),  # type: ignore[arg-type]
         image(out, "out", 0), tuple(f["in_dilation"]), tuple(f["window_dilation"]), f["groups"],
         precision=precision_of(call))
-    return Launches(convolution.kernels(p, convolution.configs(p)[0]),
-                    {"x": (x, 0), "w": (w, 0), "out": (out, 0)})
+    sms = choose.target.multiprocessors
+
+    def launches(c: convolution.Config) -> Launches:
+        return Launches(convolution.kernels(p, c, sms=sms),
+                        {"x": (x, 0), "w": (w, 0), "out": (out, 0)})
+
+    return launches(choose(
+        f"convolution of {p.batch} x {' x '.join(map(str, p.in_size))} x {p.in_features} "
+        f"by {' x '.join(map(str, p.window))} x {p.out_features} of {p.x.dtype}", p,
+        convolution.configs(p, sms), launches, lambda c: convolution.estimate(p, c, sms)))
+
+
+# --------------------------------------------------------------------------- attention
+
+# Nanoseconds for a multiply-add of large attentions, on a whole H100
+ATTENTION_COST = {"fp32": 2 / 100e3, "bf16": 2 / 400e3, "fp16": 2 / 400e3}
+
+
+def _attention(call: Attend | AttendGradient, loose: Collection[Tensor],
+               choose: Chooser) -> Launches:
+    how = precision_of(call)
+    p = call.problem if isinstance(call, Attend) else call.attend.problem
+    work = p.batch * p.heads * p.queries * p.keys * (p.size + p.value_size)
+    cost = ATTENTION_COST[p.q.dtype] * work
+    said = (f"{p.batch} x {p.heads} x {p.queries} x {p.keys} x {p.size} of {p.q.dtype}")
+    chosen: list[Any] = []
+    for k, configs in enumerate(call.configs(how, loose)):
+        first = [c[0] for c in call.configs(how, loose)]
+
+        def launches(c: Any, k: int = k, first: list[Any] = first) -> Launches:
+            kernels = call.kernels(how, loose, [*first[:k], c, *first[k + 1:]])
+            return Launches(kernels[k:k + 1], dict(call.places))
+
+        chosen.append(choose(f"{call.name} {k + 1}: {said}", (call.name, k, p, how), configs,
+                             launches, lambda c: cost))
+    return Launches(call.kernels(how, loose, chosen), call.places)

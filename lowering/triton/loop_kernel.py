@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from functrans.core.jaxpr import Jaxpr
@@ -95,12 +95,13 @@ class LoopWriter:
         """Where the places of a body are."""
         def found(p: Pointer) -> Base:
             if p.kind == "constant":
-                base = self.base(self.scope.constant(p.index))
+                base = _fixed(self.base(self.scope.constant(p.index)))
             else:
                 base = arena if p.kind == "arena" else (ins if p.kind == "input" else outs)[p.index]
             if not p.offset:
                 return base
-            return Base(lambda kind: f"{base.at(kind)} + {_whole(p.offset, kind)}", base.kind)
+            return Base(lambda kind: f"{base.at(kind)} + {_whole(p.offset, kind)}", base.kind,
+                        base.is_fixed)
         return found
 
     def copy(self, target: Base, source: Base, t: Tensor) -> None:
@@ -120,7 +121,7 @@ class LoopWriter:
         ins = [rows is not None and k in rows.split_inputs for k in range(len(call.body.invars))]
         outs = [rows is not None and k in rows.split_outputs for k in range(len(call.body.outvars))]
         xs, ys = call.operands[first + n:], call.results[n:]
-        consts = self.outer(call.operands[:first], ins[:first])
+        consts = list(map(_fixed, self.outer(call.operands[:first], ins[:first])))
         starts = self.outer(call.operands[first:first + n], ins[first:first + n])
         ends = self.outer(call.results[:n], outs[:n])
         self.outer(xs, ins[first + n:], 1)
@@ -135,7 +136,7 @@ class LoopWriter:
             here, there = _variable("now", k, kind), _variable("next", k, kind)
             j = stack_of(call, k) if way == "stacked" else save_of(call, k)
             if way == "fixed":
-                here = there = starts[k]
+                here = there = _fixed(starts[k])
             elif way == "updated":
                 here = there = self.reserve(self._bytes(t), kind)
                 self.copy(here, starts[k], t)
@@ -157,12 +158,13 @@ class LoopWriter:
                 after.append(self._alternate(k, starts[k], t))
             now.append(here)
             then.append(there)
-        self.emit(f"for t in tl.range(0, {length}, num_stages=1):")
-        self.indent = "        "
-        self.emit(f"at = {length - 1} - t" if call.reverse else "at = t", *before)
         place = self.place([*consts, *now, *reads], [*then, *writes], arena)
-        self.emit(*self.phases.lines(body.steps, source, place), *after)
+        phases = self.phases.lines(body.steps, source, place)
+        self.emit(*self.phases.held, f"for t in tl.range(0, {length}, num_stages=1):")
+        self.indent = "        "
+        self.emit(f"at = {length - 1} - t" if call.reverse else "at = t", *before, *phases, *after)
         self.indent = "    "
+        self.emit(*self.phases.released)
         for end, last, t in zip(ends, now, call.results):
             self.copy(end, last, t)
 
@@ -177,7 +179,7 @@ class LoopWriter:
             kind, is_fixed = MEMORY[t.dtype], call.body.outvars[k] is call.body.invars[
                 call.body_consts + k]
             if is_fixed:
-                here = there = inputs[second + k]
+                here = there = _fixed(inputs[second + k])
             elif body[0].updated.get(k) == call.body_consts + k:
                 here = there = self.reserve(self._bytes(t), kind)
                 self.copy(here, inputs[second + k], t)
@@ -187,13 +189,15 @@ class LoopWriter:
             now.append(here)
             then.append(there)
         ask = [*self.phases.lines(holds[0].steps, holds[1],
-                                  self.place([*inputs[:first], *now], [going], arena)),
+                                  self.place([*map(_fixed, inputs[:first]), *now], [going], arena)),
                f"going = tl.load({going.at('u8')})"]
-        self.emit(*ask, "while going != 0:")
+        place = self.place([*map(_fixed, inputs[first:second]), *now], then, arena)
+        phases = self.phases.lines(body[0].steps, body[1], place)
+        self.emit(*self.phases.held, *ask, "while going != 0:")
         self.indent = "        "
-        place = self.place([*inputs[first:second], *now], then, arena)
-        self.emit(*self.phases.lines(body[0].steps, body[1], place), *after, *ask)
+        self.emit(*phases, *after, *ask)
         self.indent = "    "
+        self.emit(*self.phases.released)
         for end, last, t in zip(ends, now, call.results, strict=True):
             self.copy(end, last, t)
 
@@ -237,6 +241,10 @@ def _variable(name: str, k: int, kind: str) -> Base:
             raise UnsupportedKernel("a value of the carry as one of another type")
         return f"{name}{k}"
     return Base(at, kind)
+
+
+def _fixed(base: Base) -> Base:
+    return replace(base, is_fixed=True)
 
 
 def _whole(nbytes: int, kind: str) -> int:

@@ -23,10 +23,14 @@ Source = Callable[[Launch], str]
 
 @dataclass(frozen=True, eq=False)
 class Base:
-    """A place: its text as a pointer to elements of a type, and its own type if it has one."""
+    """A place: its text as a pointer to elements of a type, and its own type if it has one.
+
+    `is_fixed`: it is the same place in every iteration, and nothing writes there.
+    """
 
     at: Callable[[str], str]
     kind: str | None = None
+    is_fixed: bool = False
 
 MOST_PHASES = 64  # of a body: each is compiled
 COPY = '''
@@ -37,6 +41,7 @@ def moved(target, source, count, BLOCK: tl.constexpr):
         tl.store(target + at, tl.load(source + at, mask=at < count), mask=at < count)
 '''
 COPIED = 1024  # elements at once
+HOLDING = ("hold", "release")  # functions of what a phase wants held
 
 
 def bytes_of(kind: str) -> int:
@@ -46,10 +51,15 @@ def bytes_of(kind: str) -> int:
 
 @dataclass(eq=False)
 class Phases:
-    """The functions of a kernel, and the lines that call them."""
+    """The functions of a kernel, and the lines that call them.
+
+    `held` and `released` are the lines before and behind the loop, of what stays in registers.
+    """
 
     functions: dict[str, str] = field(default_factory=dict)  # by text: its name
     helpers: dict[str, str] = field(default_factory=dict)  # by name: the text
+    held: list[str] = field(default_factory=list)
+    released: list[str] = field(default_factory=list)
     warps: int = 1
     stages: int = 1
 
@@ -85,28 +95,53 @@ class Phases:
             return []
         self.warps = max(self.warps, step.warps)
         self.stages = max(self.stages, step.stages)
-        name = self._function(step.kernel, source)
+        name, parts = self._function(step.kernel, source)
         arguments = [place(x).at(t[1:]) if isinstance(x, Pointer) else repr(x)
                      for x, t in zip(step.arguments, step.types, strict=True)]
+        if parts:
+            arguments += self._held(step, source, place(step.arguments[1]), parts)
         if step.grid[0] == 1:
             return [f"{name}({', '.join(['0', '1', *arguments])})"]
         return [f"for program in range({step.grid[0]}):",
                 f"    {name}({', '.join(['program', str(step.grid[0]), *arguments])})"]
 
-    def _function(self, kernel: str, source: str) -> str:
-        """The name of a launch's function, whose first arguments are its program and the grid."""
-        made = ""
+    def _function(self, kernel: str, source: str) -> tuple[str, list[str]]:
+        """The name of a launch's function, and those of its arguments that a loop may hold.
+
+        Its first arguments are its program and the grid.
+        """
+        made, parts = "", []
         for node in ast.parse(source).body:
             if not isinstance(node, ast.FunctionDef):
                 continue
             if node.name == kernel:
-                node.name = "NAME"
-                made = ast.unparse(ast.fix_missing_locations(_Phase().visit(node)))
-            elif f"def {node.name}(" not in FUNCTIONS and self.helpers.setdefault(
-                    node.name, ast.unparse(node)) != ast.unparse(node):
+                parts = [x.arg for x in node.args.args if x.arg.startswith(("held", "kept"))]
+                made = self._named(_Phase().visit(node), "phase")
+            elif node.name not in HOLDING and f"def {node.name}(" not in FUNCTIONS \
+                    and self.helpers.setdefault(node.name, ast.unparse(node)) != ast.unparse(node):
                 raise UnsupportedKernel("functions of one name")
-        digest = hashlib.sha256(made.encode()).hexdigest()  # a phase may itself have phases
-        return self.functions.setdefault(made, f"phase_{digest[:8]}")
+        return made, parts
+
+    def _named(self, node: ast.FunctionDef, name: str) -> str:
+        """The name of a function, by its text: what is called may itself have phases."""
+        node.name = "NAME"
+        text = ast.unparse(ast.fix_missing_locations(node))
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        return self.functions.setdefault(text, f"{name}_{digest[:8]}")
+
+    def _held(self, launch: Launch, source: str, at: Base, parts: list[str]) -> list[str]:
+        """What a phase wants held, read before the loop where it is always the same."""
+        hold, release = [self._named(node, node.name) for node in ast.parse(source).body
+                         if isinstance(node, ast.FunctionDef) and node.name in HOLDING]
+        where = at.at(launch.types[1][1:])
+        texts = [f"{hold}({where}, {k})" for k in range(len(parts))]
+        if not at.is_fixed or self.held:  # there is room for one
+            return texts
+        # what is known to be just loaded would not stay in registers
+        self.held = [f"{part} = {f'fm.opaque({text})' if part[0] == 'k' else text}"
+                     for part, text in zip(parts, texts, strict=True)]
+        self.released = [f"{release}({where}, {part})" for part in parts if part[0] == "k"]
+        return parts
 
     def module(self, kernel: str) -> str:
         """The module of a kernel that calls the phases."""
