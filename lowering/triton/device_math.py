@@ -322,3 +322,10 @@ def _on_block(ptx, outs, operands, semantic):
     return tl.inline_asm_elementwise(
         ptx, constraints(outs, len(operands)), list(operands), (tl.int32,) * outs, is_pure=False,
         pack=1, _semantic=semantic)
+
+
+@triton.jit
+def opaque(x):
+    """The same value, of which the compiler does not know where it comes from."""
+    return tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [x], dtype=x.dtype, is_pure=True,
+                                     pack=32 // x.dtype.primitive_bitwidth)
