@@ -169,3 +169,7 @@ def _digits(words: Any, byte: Any, zero: int | None) -> Any:
     if zero is not None:
         words = np.where(words == zero, words + 1, words)
     return (words >> np.uint32(8 * int(byte.flat[0]))) & 255
+
+
+def opaque(x: Any) -> Any:
+    return x
