@@ -137,8 +137,8 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
     gpu = gpu_of(values) if backend in ("auto", "triton") else None
     if backend == "auto":
         backend = "c" if gpu is None else "triton"
-    key = (backend, settings.algebra, settings.matmul_precision, settings.deterministic, donated,
-           require_inplace)
+    key = (backend, settings.algebra, settings.matmul_precision, settings.deterministic,
+           settings.autotune, donated, require_inplace)
     if key not in known:
         known[key] = compile_for(get_backend(backend), jaxpr, donated, require_inplace)
     if not gpu:
@@ -384,7 +384,8 @@ class Compiled:
         # the program that was compiled, whatever the settings are by now
         with config.scope(backend=self._settings.backend, algebra=self._settings.algebra,
                           matmul_precision=self._settings.matmul_precision,
-                          deterministic=self._settings.deterministic):
+                          deterministic=self._settings.deterministic,
+                          autotune=self._settings.autotune):
             return self._state.apply(None, self._traced, leaves, None)
 
     def as_text(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -12,7 +12,13 @@ from functrans.lowering.loops.tensor import Stored, Tensor
 from functrans.lowering.triton.kernel import Partial
 from functrans.lowering.triton.names import MEMORY
 from functrans.lowering.triton.softmax import NotSoftmax
-from functrans.lowering.triton.templates.attention import Attention, Heads, configs, forward
+from functrans.lowering.triton.templates.attention import (
+    Attention,
+    Config,
+    Heads,
+    configs,
+    forward,
+)
 from functrans.lowering.triton.templates.attention_gradient import (
     Gradient,
     backward,
@@ -101,10 +107,17 @@ class Attend(Call):
         """Whether kernels can write the results where they are."""
         return self.problem.out is not None
 
-    def kernels(self, precision: str, loose: Collection[Tensor]) -> list[Kernel]:
-        """The launches; tensors that are `loose` are not aligned."""
-        p = replace(_loosened(self.problem, self.places, loose), precision=precision)
-        found = forward(p, configs(p)[0])
+    def _known(self, precision: str, loose: Collection[Tensor]) -> Attention:
+        return replace(_loosened(self.problem, self.places, loose), precision=precision)
+
+    def configs(self, precision: str, loose: Collection[Tensor]) -> list[list[Config]]:
+        """Of each launch those worth trying; tensors that are `loose` are not aligned."""
+        return [configs(self._known(precision, loose))]
+
+    def kernels(self, precision: str, loose: Collection[Tensor],
+                chosen: Sequence[Config]) -> list[Kernel]:
+        """The launches."""
+        found = forward(self._known(precision, loose), chosen[0])
         if self.zero:
             return found
         # rows that see nothing are 0 over 0
@@ -157,13 +170,21 @@ class AttendGradient(Call):
         """Whether kernels can write the results where they are."""
         return self.gradient.dq is not None
 
-    def kernels(self, precision: str, loose: Collection[Tensor]) -> list[Kernel]:
-        """The launches; tensors that are `loose` are not aligned."""
+    def _known(self, precision: str, loose: Collection[Tensor]) -> Gradient:
         p = replace(_loosened(self.attend.problem, self.places, loose), precision=precision)
-        g = replace(_loosened(self.gradient, self.places, loose), attention=p)
-        kernels = backward(g, dq_configs(g)[0], dk_dv_configs(g)[0])
-        return [_rescaled(k, p.scale, self.factors[n], sums) for k, n, sums in zip(
-            kernels, ("dq", "dk"), ("acc", "dk_acc"), strict=True)]
+        return replace(_loosened(self.gradient, self.places, loose), attention=p)
+
+    def configs(self, precision: str, loose: Collection[Tensor]) -> list[list[Config]]:
+        """Of each launch those worth trying; tensors that are `loose` are not aligned."""
+        g = self._known(precision, loose)
+        return [dq_configs(g), dk_dv_configs(g)]
+
+    def kernels(self, precision: str, loose: Collection[Tensor],
+                chosen: Sequence[Config]) -> list[Kernel]:
+        """The launches."""
+        g = self._known(precision, loose)
+        return [_rescaled(k, g.attention.scale, self.factors[n], sums) for k, n, sums in zip(
+            backward(g, *chosen), ("dq", "dk"), ("acc", "dk_acc"), strict=True)]
 
     @property
     def places(self) -> dict[str, tuple[Tensor | Partial, int]]:

@@ -28,6 +28,7 @@ from functrans.lowering.triton.records import KernelRecord, records
 from functrans.lowering.triton.sized import SizedExecutable
 from functrans.lowering.triton.spec import Program
 from functrans.lowering.triton.target import HOPPER, Elsewhere, Target, device_target
+from functrans.lowering.triton.tuning import chooser_for
 from functrans.lowering.updates import copies_needed
 
 if TYPE_CHECKING:
@@ -120,8 +121,14 @@ class TritonBackend:
                   any_size: bool) -> Executable:
         decisions: list[Decision] = []
         simplified = simplify(jaxpr, decisions=decisions)
+        here = device_target(0)
+        is_here = here is not None and self._target is None
+        # nobody waits for measurements of what is computed once, or of each size
+        choose = chooser_for(self._target or here or HOPPER, 0 if is_here else None, not any_size)
         try:
-            program = write_program(_for_device(simplified), any_size, donated)
+            program = write_program(_for_device(simplified), any_size, donated, choose)
+            if choose.tune():
+                program = write_program(_for_device(simplified), any_size, donated, choose)
         except UnsupportedKernel:
             return self._cpu.compile(jaxpr, donated, require_inplace)
         if require_inplace and program.given.copied:

@@ -12,7 +12,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import Source as Place
 from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call, HostCall
-from functrans.lowering.loops.tensor import Scatter, Tensor
+from functrans.lowering.loops.tensor import Scatter, Stored, Tensor, memory_dtype
 from functrans.lowering.memory import Block, plan_arena
 from functrans.lowering.passes.complex_parts import in_parts
 from functrans.lowering.schedule.across import split_across
@@ -28,18 +28,30 @@ from functrans.lowering.triton.attention_places import NoPlace, place_attention
 from functrans.lowering.triton.calls import RULES as CALL_RULES
 from functrans.lowering.triton.calls import Launches, launches_of
 from functrans.lowering.triton.choices import without_choices
+from functrans.lowering.triton.choosing import BY_MODEL, Chooser
 from functrans.lowering.triton.complex_memory import RULES as COMPLEX_RULES
 from functrans.lowering.triton.complex_memory import memory
 from functrans.lowering.triton.cumulative import OPS, cumulative_rule
 from functrans.lowering.triton.donation import Given, given_to
 from functrans.lowering.triton.expressions import UnsupportedKernel
-from functrans.lowering.triton.iterations import Body, Loop, Repeated, after, loop_of, scan_rule
+from functrans.lowering.triton.iterations import (
+    Body,
+    Loop,
+    Repeated,
+    Until,
+    after,
+    loop_of,
+    scan_rule,
+    while_rule,
+)
 from functrans.lowering.triton.kernel import Partial, Written, write_kernel
 from functrans.lowering.triton.libraries.functions import RULES as LIBRARY_RULES
 from functrans.lowering.triton.libraries.functions import LibraryCall
 from functrans.lowering.triton.numbers import arguments_of
 from functrans.lowering.triton.ordered import COMBINING, FOLDS, ordered_scatters
+from functrans.lowering.triton.phases import Source
 from functrans.lowering.triton.records import sources_of
+from functrans.lowering.triton.resident import resident_scan, resident_while
 from functrans.lowering.triton.rows import AlongRows
 from functrans.lowering.triton.sorting import SORTING
 from functrans.lowering.triton.source import Module
@@ -59,33 +71,42 @@ __all__ = ["write_program"]
 SIZES = {"f64": 8, "i64": 8, "u64": 8, "f32": 4, "i32": 4, "u32": 4, "f16": 2, "bf16": 2, "i16": 2,
          "u16": 2, "i8": 1, "u8": 1, "bool": 1, "f8e4": 1, "f8e5": 1}
 ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
-RULES = {**CALL_RULES, **COMPLEX_RULES, **LIBRARY_RULES, "scan": scan_rule, **SORTING,
-         **FOLDS, **dict.fromkeys(OPS, cumulative_rule)}
+RULES = {**CALL_RULES, **COMPLEX_RULES, **LIBRARY_RULES, "scan": scan_rule, "while": while_rule,
+         **SORTING, **FOLDS, **dict.fromkeys(OPS, cumulative_rule)}
 
 
 def write_program(jaxpr: Jaxpr, any_size: bool = False,
-                  donated: Collection[int] = ()) -> Program:
+                  donated: Collection[int] = (), choose: Chooser = BY_MODEL) -> Program:
     """The program of a simplified jaxpr. Raises UnsupportedKernel for what it cannot do.
 
     With `any_size` the sizes are arguments of its kernels, which programs of the same operations
     on other sizes share. The memory of `donated` inputs may become that of outputs.
     """
-    shared = _Shared(any_size)
+    shared = _Shared(any_size, choose)
     body = _written(in_parts(jaxpr), shared, donated=donated)
     return Program([shared.module.text(), *shared.templates], body.steps,
                    [v.aval for v in jaxpr.invars], [v.aval for v in jaxpr.outvars],
-                   shared.constants, body.arena_bytes, body.notes, shared.given)
+                   shared.constants, body.arena_bytes, [*body.notes, *choose.notes], shared.given)
 
 
 @dataclass(eq=False)
 class _Shared:
     """What a program and the bodies of its loops have in common."""
 
+    any_size: bool = False
+    choose: Chooser = BY_MODEL  # among the kernels of a call
+    is_phase: bool = False  # what is written runs in one program of a loop
+    given: Given = field(default_factory=Given)  # of the program itself
     module: Module = field(default_factory=Module)
     templates: list[str] = field(default_factory=list)
     constants: list[np.ndarray[Any, Any]] = field(default_factory=list)
-    any_size: bool
-    given: Given = field(default_factory=Given)  # of the program itself
+
+    def source(self, step: Launch) -> str:
+        """The text of the module of a launch, in which its function has its name."""
+        if step.module:
+            return self.templates[step.module - 1]
+        return next(text.replace("NAME", name) for text, name in self.module.functions.items()
+                    if name == step.kernel)
 
 
 def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
@@ -137,12 +158,15 @@ class _ProgramWriter:
         written = [write_kernel(s, self.schedule, any_size) if isinstance(s, Kernel) else s
                    for s in self.schedule.steps]
         for step in self.schedule.steps:
-            if isinstance(step, Repeated):
+            if isinstance(step, (Repeated, Until)) and (resident := self._resident(step)):
+                self.calls[step] = resident
+            elif isinstance(step, Repeated):
                 if loop := loop_of(step, self._body, self.loose.__contains__):
                     self.loops[step] = loop
             elif isinstance(step, AlongRows):
                 self.calls[step] = step.launches()
-            elif isinstance(step, Call) and (found := launches_of(step, self.schedule, self.loose)):
+            elif isinstance(step, Call) and (found := launches_of(
+                    step, self.schedule, self.loose, self.shared.is_phase, self.shared.choose)):
                 self.calls[step] = found
         arena = self._place(written)
         begun = self._begun(written)
@@ -193,6 +217,28 @@ class _ProgramWriter:
     def _body(self, jaxpr: Jaxpr, inputs: frozenset[int], outputs: frozenset[int]) -> Body:
         return _written(jaxpr, self.shared, inputs, outputs)
 
+    def _resident(self, call: Repeated | Until) -> Launches | None:
+        """The launch of a loop that is one kernel."""
+        constants = self.shared.constants
+        before = len(constants)
+        found = resident_scan(call, self) if isinstance(call, Repeated) else resident_while(
+            call, self)
+        if found is None:
+            del constants[before:]
+        return found
+
+    def apart(self, jaxpr: Jaxpr) -> tuple[Body, Source]:
+        """The steps of a body that one program runs, and the modules of its launches."""
+        shared = _Shared(is_phase=True, constants=self.shared.constants)
+        return _written(jaxpr, shared), shared.source
+
+    def constant(self, index: int) -> Tensor:
+        """A constant of the program, by number, as a value."""
+        value = self.shared.constants[index]
+        t = Stored(value.shape, memory_dtype(value.dtype), ())
+        self.where[t] = Pointer("constant", index)
+        return t
+
     def _launch(self, w: Written, sources: tuple[Place, ...]) -> Launch:
         values, types, divisible = zip(*arguments_of(w.numbers)) if w.numbers else ((), (), ())
         return Launch(0, self.shared.module.name(w.text), (w.grid, 1, 1),
@@ -206,7 +252,7 @@ class _ProgramWriter:
             return [self._template(self.calls[call], k, sources) for k in self.calls[call].kernels]
         if call in self.loops:
             return self.loops[call].steps(self.where.__getitem__)
-        if isinstance(call, Repeated):
+        if isinstance(call, (Repeated, Until)):
             call = call.on_host()
         if not isinstance(call, HostCall):
             raise UnsupportedKernel(f"a {call.name}")
@@ -225,7 +271,7 @@ class _ProgramWriter:
         return Launch(1 + templates.index(kernel.text), kernel.name, kernel.grid, arguments,
                       tuple([x.type for x in kernel.arguments]),
                       tuple([x.divisible and x.name not in loose for x in kernel.arguments]),
-                      kernel.warps, kernel.stages, True, sources)
+                      kernel.warps, kernel.stages, kernel.fuses, sources)
 
     def _place(self, written: list[list[Written] | Call]) -> int:
         """Plan the arena: what lives from which step to which."""

@@ -63,8 +63,8 @@ def device_target(gpu: int) -> Target | None:
     """The target that the GPU of a number is; None where there is no GPU."""
     if not _runtime.cuda_open():
         return None
-    major, minor = _runtime.cuda_devices()[gpu][1:3]
-    return cuda_target(10 * major + minor)
+    _, major, minor, count, _, shared = _runtime.cuda_devices()[gpu]
+    return Target(10 * major + minor, shared, count)
 
 
 def target_named(name: str) -> Target:
