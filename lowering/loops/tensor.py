@@ -12,8 +12,8 @@ from functrans.core.source import Source
 from functrans.lowering.loops.expr import Builder, Expr
 from functrans.lowering.loops.index import Index
 
-__all__ = ["DTYPES", "FLOAT8", "NARROW", "Map", "Reduce", "Scatter", "Stored", "Tensor",
-           "compute_dtype", "dtype_name", "memory_dtype"]
+__all__ = ["DTYPES", "FLOAT8", "NARROW", "Define", "Map", "Reduce", "Scatter", "Stored",
+           "Tensor", "compute_dtype", "dtype_name", "memory_dtype"]
 
 DTYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16",
           "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",

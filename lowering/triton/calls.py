@@ -15,6 +15,7 @@ from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import FLOAT8, Map, Tensor, dtype_name
 from functrans.lowering.rules.calls import CallRule
+from functrans.lowering.rules.plain_products import RULES as PLAIN
 from functrans.lowering.schedule.epilogues import Fused
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.triton.attention_calls import Attend, AttendGradient
@@ -22,18 +23,21 @@ from functrans.lowering.triton.choosing import BY_MODEL, Chooser
 from functrans.lowering.triton.expressions import TileWriter, UnsupportedKernel
 from functrans.lowering.triton.kernel import Partial
 from functrans.lowering.triton.names import MEMORY
+from functrans.lowering.triton.numbers import Numbers, arguments_of
 from functrans.lowering.triton.target import Target
 from functrans.lowering.triton.templates import alone as lone
 from functrans.lowering.triton.templates import convolution, matmul
 from functrans.lowering.triton.templates.convolution import Convolution, Filter, Image
-from functrans.lowering.triton.templates.kernel import BYTES, Epilogue, Kernel, pointer
+from functrans.lowering.triton.templates.kernel import BYTES, Argument, Epilogue, Kernel, pointer
 from functrans.lowering.triton.templates.matmul import Config, Matmul, Operand
 from functrans.primitives.precision import resolved_precision
 
 __all__ = ["RULES", "Launches", "launches_of", "precision_of"]
 
-MATRIX_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16", "f8e4": "fp8e4nv", "f8e5": "fp8e5"}
+MATRIX_TYPES = {"f64": "fp64", "f32": "fp32", "bf16": "bf16", "f16": "fp16", "f8e4": "fp8e4nv",
+                "f8e5": "fp8e5"}
 """What products have as operands here, and convolutions of 16 and 32 bits."""
+SIXTEEN_AND_THIRTY_TWO = {"f32", "bf16", "f16"}
 EXACT_AFTER = 128  # products of float8 that are added up in 14 bits, where more are asked for
 PRECISIONS = {Precision.DEFAULT: "tf32", Precision.HIGH: "tf32x3", Precision.HIGHEST: "ieee"}
 STORED_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16",
@@ -58,16 +62,17 @@ class Launches:
 
 
 def _known(eqn: Equation, xs: list[Tensor]) -> Any:
-    """The call of an equation whose dtypes the templates have, else None: the host's."""
+    """The call of an equation whose dtypes the templates have, else sums of products."""
     if dtype_name(eqn.outvars[0].aval.dtype) in FLOAT8:
         return _narrowed(eqn, xs)
     call = CALLS[eqn.primitive.name](eqn, xs)
-    if isinstance(call, Conv) and xs[0].dtype in FLOAT8:
-        return None
     types = {x.dtype for x in xs}
     out = dtype_name(eqn.outvars[0].aval.dtype)
     known = len(types) == 1 and (types | {out}) <= MATRIX_TYPES.keys()
-    return call if known or not isinstance(call, (Gemm, Conv)) else None
+    if isinstance(call, Tensor) or (isinstance(call, Gemm) and known) \
+            or (isinstance(call, Conv) and known and types <= SIXTEEN_AND_THIRTY_TWO):
+        return call
+    return PLAIN[eqn.primitive.name](eqn, xs)
 
 
 def _narrowed(eqn: Equation, xs: list[Tensor]) -> Any:
@@ -86,13 +91,15 @@ RULES: dict[str, CallRule] = {"dot_general": _known, "conv_general_dilated": _kn
 
 
 def launches_of(call: Call, schedule: Schedule, loose: Collection[Tensor] = (),
-                alone: bool = False, choose: Chooser = BY_MODEL) -> Launches | None:
+                alone: bool = False, choose: Chooser = BY_MODEL,
+                any_size: bool = False) -> Launches | None:
     """The launches of a call that a template computes, in the configuration that is chosen.
 
     Tensors that are `loose` are not aligned to 16 bytes. `alone`: one program computes it all.
+    `any_size`: products of a class of sizes have one configuration.
     """
     if isinstance(call, Gemm):
-        return _product(call, schedule, loose, alone, choose)
+        return _product(call, schedule, loose, alone, choose, any_size)
     if isinstance(call, Conv):
         return _convolution(call, loose, choose)
     if isinstance(call, (Attend, AttendGradient)):
@@ -137,7 +144,7 @@ def _operands(call: Gemm) -> dict[str, tuple[Tensor | Partial, int]]:
 
 
 def _product(call: Gemm, schedule: Schedule, loose: Collection[Tensor], alone: bool,
-             choose: Chooser) -> Launches:
+             choose: Chooser, any_size: bool) -> Launches:
     p = _matmul(call, loose)
     sms = choose.target.multiprocessors
 
@@ -146,11 +153,13 @@ def _product(call: Gemm, schedule: Schedule, loose: Collection[Tensor], alone: b
 
     def launches(c: Config) -> Launches:
         if isinstance(call, Fused):
-            return _fused(call, schedule, loose, p, c, kernels)
+            return _fused(call, schedule, loose, p, c, kernels, any_size)
         return Launches(kernels(p, c), _operands(call) | {"c": (call.results[0], 0)})
 
     if alone:
         return launches(lone.alone(p))
+    if any_size:
+        return launches(_fitting(p, matmul.configs(_of_class(p), sms), choose.target)[0])
     batch = f"{p.batches} x " if p.batches > 1 else ""
     more = f", and {len(call.kernel.members)} values from it" if isinstance(call, Fused) else ""
     return launches(choose(
@@ -158,6 +167,13 @@ def _product(call: Gemm, schedule: Schedule, loose: Collection[Tensor], alone: b
         (p, *[t.dtype for t in (*call.operands, *call.results)]),
         _fitting(p, matmul.configs(p, sms), choose.target), launches,
         lambda c: matmul.estimate(p, c, sms)))
+
+
+def _of_class(p: Matmul) -> Matmul:
+    """A product of the largest sizes of its class."""
+    extent = Numbers(are_arguments=True).extent
+    return replace(p, m=extent(p.m), n=extent(p.n), k=extent(p.k),
+                   batch=(1, extent(p.batches)))
 
 
 def _fitting(p: Matmul, configs: list[Config], target: Target) -> list[Config]:
@@ -171,7 +187,8 @@ def _fitting(p: Matmul, configs: list[Config], target: Target) -> list[Config]:
 
 
 def _fused(call: Fused, schedule: Schedule, loose: Collection[Tensor], plain: Matmul,
-           chosen: Config, kernels: Callable[[Matmul, Config], list[Kernel]]) -> Launches:
+           chosen: Config, kernels: Callable[[Matmul, Config], list[Kernel]],
+           any_size: bool) -> Launches:
     """A product whose results have their elements where the product has them."""
     main = next((t for t in call.results if t.dtype in STORED_TYPES), None)
     if main is None:
@@ -179,7 +196,7 @@ def _fused(call: Fused, schedule: Schedule, loose: Collection[Tensor], plain: Ma
     c = replace(plain.c, dtype=STORED_TYPES[main.dtype], row=plain.n, col=1,
                 batch=(plain.batch[1] * plain.m * plain.n, plain.m * plain.n),
                 aligned=main not in loose)
-    epilogue, pointers = _Epilogue(call, schedule, plain, chosen, main).written()
+    epilogue, pointers = _Epilogue(call, schedule, plain, chosen, main, any_size).written()
     p = replace(plain, c=c, epilogue=epilogue)
     found = [replace(k, text=_with_math(k.text)) for k in kernels(p, chosen)]
     return Launches(found, _operands(call) | {"c": (main, 0)} | pointers)
@@ -197,7 +214,8 @@ class _Epilogue:
     """The lines that compute the results of a product from its sums."""
 
     def __init__(self, call: Fused, schedule: Schedule, p: Matmul, chosen: Config,
-                 main: Tensor) -> None:
+                 main: Tensor, any_size: bool) -> None:
+        self.numbers = Numbers(any_size)
         self.call, self.schedule, self.p, self.main = call, schedule, p, main
         self.whole = not chosen.together and chosen.splits == 1  # tiles are those of the main loop
         self.even = (p.m % chosen.block_m == 0, p.n % chosen.block_n == 0)
@@ -220,7 +238,7 @@ class _Epilogue:
         if self.whole and self.even[0]:
             masks["o"] = None
         else:
-            bound = "" if p.batches == 1 else f" & (o < {p.batches * p.m})"
+            bound = "" if p.batches == 1 else f" & (o < {self.numbers.text(p.batches * p.m)})"
             self.lines.append(f"o_inside = (rows < m){bound}")
         if self.whole and self.even[1]:
             masks["i"] = None
@@ -230,7 +248,7 @@ class _Epilogue:
         builder = kernel.builder(self.schedule.is_stored)
         halves = all(t.dtype in ("bf16", "f16") for t in self.call.results)
         w = _AfterProduct(self.call.product, halves, kernel, self.lines.append, self.pointer,
-                          self.fresh, masks)
+                          self.fresh, masks, self.numbers)
         for m in kernel.members:
             w.locals[m.tensor] = w.expression(kernel.element(builder, m))
         values = {**w.locals, self.call.product: "acc"}
@@ -243,7 +261,9 @@ class _Epilogue:
                 spread = " + (rows + cols) * 0" if 1 in (p.m, p.n) else ""
                 self.lines.append(f"tl.store({self.pointer(t)} + {place}{spread}, "
                                   f"{w.stored(values[t], t)}{mask})")
-        arguments = tuple([pointer(name, MEMORY[t.dtype]) for t, name in self.pointers.items()])
+        arguments = (*[pointer(name, MEMORY[t.dtype]) for t, name in self.pointers.items()],
+                     *[Argument(name, kind, divisible, value) for name, (value, kind, divisible)
+                       in zip(self.numbers.names, arguments_of(self.numbers.found), strict=True)])
         return (Epilogue(tuple(self.lines), arguments, values[self.main]),
                 {name: (t, 0) for t, name in self.pointers.items()})
 
