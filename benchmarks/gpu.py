@@ -38,7 +38,7 @@ from typing import Any
 
 from bounds import SUBJECT, Bound, Peer
 from cpu_workloads.entries import Peers
-from gpu_workloads import compiling, memory, models, products, small, timing
+from gpu_workloads import compiling, libraries, memory, models, products, small, timing
 from gpu_workloads.entries import Workload, workloads_of
 from harness import (
     RESULTS,
@@ -55,7 +55,7 @@ from harness import (
 import functrans as ft
 from functrans.core.errors import BackendError
 
-MODULES = (small, memory, products, models)
+MODULES = (small, memory, products, models, libraries)
 PACKAGES = ("functrans", "triton", "numpy", "jax", "jaxlib", "torch")
 REACH = 13
 MARK = "\x1e"  # begins the lines of a worker that are messages

@@ -80,6 +80,7 @@ def difference(actual: Sequence[Any], expected: Sequence[Any], tolerance: float,
             return f"output {index} has shape {tuple(a.shape)} instead of {tuple(e.shape)}"
         if not a.numel():
             continue
+        a, e = (x.view(x.real.dtype) if x.is_complex() else x for x in (a, e.contiguous()))
         most = max(float(e.abs().max()), 1e-30)
         a, e = a.reshape(-1), e.to(a.device).reshape(-1)
         worst, count = 0.0, 0

@@ -197,7 +197,9 @@ class Entries:
         """Compare with `function` in float64, if nothing was said before."""
         if self.reference is None and sets is not None:
             def reference() -> list[Any]:
-                wide = lambda x: x.double() if x.is_floating_point() else x
+                torch = self.torch_module
+                wide = lambda x: (x.double() if x.is_floating_point()
+                                  else x.to(torch.complex128) if x.is_complex() else x)  # fmt: skip
                 doubled = [tree_map(wide, sets[0])]
                 if tracked != 0:
                     doubled = self.tracked(doubled, tracked)
