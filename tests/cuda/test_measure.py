@@ -1,0 +1,48 @@
+"""Timing of candidates: on buffers of their own, by events, with nothing left behind."""
+
+
+def test_a_program_is_timed_on_buffers_of_its_own(on_fake):
+    on_fake("""
+        from functrans.core.avals import ShapedArray
+        from functrans.lowering.triton import device
+        from functrans.lowering.triton.measure import seconds_of
+        from functrans.lowering.triton.spec import Launch, Pointer, Program, launch_key
+        from functrans.lowering.triton.target import device_target
+        from functrans.lowering.triton.unit import Binary
+
+        x, y = Pointer("input", 0), Pointer("input", 1)
+        step = Launch(0, "scale", (1, 1, 1), (x, y, 2.0, 8), ("*fp32", "*fp32", "fp32", "i32"),
+                      (True, True, False, False), 4)
+        binary = Binary("scale", "ppfi", 4, 1, 0, 0, 1, 32, 0, "", KERNELS)
+        device.binaries = lambda program, target: {launch_key(step): binary}
+        program = Program([""], [step], [ShapedArray((32,), np.dtype("u1"))] * 2, [], [], 0)
+        gpu(np.zeros(8)).block_until_ready()
+        before = rt.cuda_memory_stats(0)["bytes_in_use"]
+        fake.fake_launch_sleep_us = 500
+        seconds = seconds_of(program, 0, device_target(0))
+        assert 0.4e-3 < seconds < 0.1, seconds
+        gc.collect()
+        assert rt.cuda_memory_stats(0)["bytes_in_use"] == before
+        few = fake.fake_launches
+        assert 10 < few < 100  # slow ones are not repeated often
+        """)
+
+
+def test_the_target_of_a_device(on_fake):
+    on_fake("""
+        from functrans.lowering.triton.target import device_target
+        from functrans.lowering.triton.tuning import Tuner, chooser_for
+        here = device_target(0)
+        name, major, minor, count, _, shared = rt.cuda_devices()[0]
+        assert (here.capability, here.shared, here.multiprocessors) == (
+            10 * major + minor, shared, count)
+        assert isinstance(chooser_for(here, 0), Tuner) and chooser_for(here, 0).device == name
+        assert chooser_for(here, 0, may_time=False).seconds is None
+        assert not isinstance(chooser_for(here, None), Tuner)
+        with ft.config.autotune("off"):
+            assert not isinstance(chooser_for(here, 0), Tuner)
+        with ft.config.autotune("thorough"):
+            assert chooser_for(here, 0).thorough
+        with ft.config.scope(deterministic=True):
+            assert not isinstance(chooser_for(here, 0), Tuner)
+        """)
