@@ -57,7 +57,7 @@ def gpu_of(values: Iterable[Any]) -> int | None:
     if not has_triton() or not _runtime.cuda_open():
         return None
     values = [x for x in values if isinstance(x, _runtime.ArrayBase)]
-    places = {x._place: x for x in values}
+    places: dict[int, Any] = {x._place: x for x in values}
     gpus = sorted(places.keys() - {0, PUT_ON_CPU})
     if len(gpus) > 1:
         raise _several_gpus([(f"gpu:{p - 1}", str(places[p].aval)) for p in gpus])
