@@ -19,7 +19,7 @@ from functrans.lowering.triton.numbers import Numbers, UnsupportedKernel
 __all__ = ["TileWriter", "UnsupportedKernel", "narrow", "widened"]
 
 INT32_LIMIT = 2**31
-IN_TEXT = Numbers(are_arguments=False).text
+IN_TEXT = Numbers(are_arguments=False)
 
 BINARY = {"add": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=",
           "gt": ">", "ge": ">=", "and": "&", "or": "|", "xor": "^"}
@@ -36,15 +36,15 @@ LIBRARY = {"exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log1p"
 class TileWriter:
     """Writes the expressions of a kernel at one tile.
 
-    `number` gives the text of a number that comes from sizes.
+    `numbers` gives the text of those that may come from sizes.
     """
 
     def __init__(self, kernel: Kernel, emit: Callable[[str], None],
                  pointer: Callable[[Tensor], str], fresh: Callable[[], str],
                  masks: dict[str, str | None],
-                 number: Callable[[Any], str] = IN_TEXT) -> None:
+                 numbers: Numbers = IN_TEXT) -> None:
         self.kernel = kernel
-        self._number = number
+        self._numbers, self._number = numbers, numbers.text
         self._emit = emit
         self._pointer = pointer
         self._fresh = fresh
@@ -108,9 +108,7 @@ class TileWriter:
 
     def _written(self, e: Expr) -> str:
         if e.op == "const":
-            if e.dtype in ("i32", "i64") and (text := self._number(int(e.aux))).isidentifier():
-                return self.name(f"{text}.to({REGISTER[e.dtype]})")
-            return self.name(literal(e.aux, e.dtype))
+            return self.name(self._numbers.constant(e.aux, e.dtype))
         if e.op == "load":
             return self._load(*e.aux, e)
         if e.op == "index":

@@ -131,7 +131,7 @@ class _Writer:
 
     def tile_writer(self, o: str | None, i: str | None) -> TileWriter:
         return TileWriter(self.kernel, self.emit, self.pointer, self.fresh, {"o": o, "i": i},
-                          self.n)
+                          self.numbers)
 
     def emit_program(self) -> None:
         """Write `pid`, which is wide where tiles times programs are."""
@@ -525,7 +525,7 @@ class _Again(TileWriter):
     def __init__(self, owner: _Writer, masks: tuple[str | None, str | None],
                  results: dict[Tensor, str]) -> None:
         super().__init__(owner.kernel, owner.emit, owner.pointer, owner.fresh,
-                         {"o": masks[0], "i": masks[1]}, owner.n)
+                         {"o": masks[0], "i": masks[1]}, owner.numbers)
         self._owner = owner
         self.locals.update(results)
 

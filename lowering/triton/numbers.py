@@ -1,16 +1,20 @@
 """The numbers of a kernel that come from sizes: written into its text, or its arguments.
 
-Where they are arguments, the text and the machine code are those of all sizes of a class: sizes of
-1 and tiles, which are rounded up to powers of four, make classes, and so does whether everything
-that decides how wide loads may be is a multiple of 16.
+A mean divides by a size: constants of programs may come from sizes, too. Where they are arguments,
+the text and the machine code are those of all sizes of a class: sizes of 1 and tiles, which are
+rounded up to powers of four, make classes, and so does whether everything that decides how wide
+loads may be is a multiple of 16.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from functrans.core.dims import Size
+from functrans.lowering.triton.names import REGISTER, literal
 
 __all__ = ["Number", "Numbers", "UnsupportedKernel", "arguments_of"]
 
@@ -26,7 +30,7 @@ class UnsupportedKernel(Exception):
 class Number:
     """An argument; `near`: whether elements are neighbours in memory depends on it."""
 
-    value: int
+    value: int | float
     near: bool
 
 
@@ -56,6 +60,15 @@ class Numbers:
                 self._named[name] = known
         return known
 
+    def constant(self, value: Any, dtype: str) -> str:
+        """A constant of the program as text."""
+        number = value.item() if hasattr(value, "item") else value
+        if not self.are_arguments or dtype not in ("i32", "i64", "f32") or number in STRUCTURE \
+                or not math.isfinite(number):
+            return literal(value, dtype)
+        self.found.append(Number(number, near=False))
+        return f"tl.full((), n{len(self.found) - 1}, {REGISTER[dtype]})"
+
     def extent(self, n: int, least: int = 1) -> int:
         """The extent of a tile for n elements: a power of two, of four if sizes vary.
 
@@ -69,11 +82,12 @@ class Numbers:
         return block > 1 if self.are_arguments else n % block != 0
 
 
-def arguments_of(numbers: Sequence[Number]) -> list[tuple[int, str, bool]]:
+def arguments_of(numbers: Sequence[Number]) -> list[tuple[int | float, str, bool]]:
     """Value and type of each argument, and whether it is to be known as a multiple of 16.
 
     Either all that decide about the width of loads are, or none: two kernels at most.
     """
     aligned = all(n.value % 16 == 0 for n in numbers if n.near and n.value not in STRUCTURE)
-    return [(n.value, "i32" if -2**31 <= n.value < 2**31 else "i64",
+    return [(n.value, "fp32" if isinstance(n.value, float) else
+             "i32" if -2**31 <= n.value < 2**31 else "i64",
              aligned and n.near and n.value % 16 == 0) for n in numbers]

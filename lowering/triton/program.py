@@ -166,7 +166,8 @@ class _ProgramWriter:
             elif isinstance(step, AlongRows):
                 self.calls[step] = step.launches()
             elif isinstance(step, Call) and (found := launches_of(
-                    step, self.schedule, self.loose, self.shared.is_phase, self.shared.choose)):
+                    step, self.schedule, self.loose, self.shared.is_phase, self.shared.choose,
+                    any_size)):
                 self.calls[step] = found
         arena = self._place(written)
         begun = self._begun(written)

@@ -105,3 +105,17 @@ def test_what_is_known_of_a_program_has_names():
     assert str(executable.cost_analysis()["flops"]) == "8*B"
     executable.run([np.ones((3, 8), "f")])
     assert "@triton.jit" in executable.as_text()
+
+
+def test_a_gradient_has_the_same_kernels_at_many_sizes():
+    """Also where a constant of the program comes from a size, as that of a mean does."""
+    def loss(w, x, y):
+        return -(ft.nn.log_softmax(fnp.tanh(x @ w)) * y).sum(1).mean()
+
+    executable = sized(lambda *a: [ft.grad(loss)(*a)], ShapedArray((70, 10), F32),
+                       ShapedArray((B, 70), F32), ShapedArray((B, 10), F32))
+    texts = set()
+    for n in (97, 131, 199):
+        found = executable.run.at([(70, 10), (n, 70), (n, 10)])
+        texts.add(tuple(found.program.sources))
+    assert len(texts) == 1
