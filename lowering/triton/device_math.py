@@ -308,7 +308,7 @@ def radix_counted(ptx, zero, operands, _semantic=None):
 def radix_spread(ptx, sets, zero, operands, _semantic=None):
     """`radix_tile.spread`."""
     slots = (len(operands) - 2) // sets.value
-    return _on_block(ptx, slots * (sets.value + 1) + 1, operands, _semantic)
+    return _on_block(ptx, slots * (sets.value + 1), operands, _semantic)
 
 
 @tl.core.extern

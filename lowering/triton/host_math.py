@@ -139,10 +139,7 @@ def radix_spread(ptx: Any, sets: int, zero: int | None, operands: Sequence[Any])
     counts = np.bincount(digits, minlength=256)
     first = begin[:256] - np.cumsum(counts) + counts
     found = [*along, first[digits] + np.arange(digits.size)]
-    end = begin.copy()
-    end[:256] += counts
-    return [_like(x, operands[0]) for y in found for x in y.reshape(-1, begin.size)] \
-        + [_like(end, operands[0])]
+    return [_like(x, operands[0]) for y in found for x in y.reshape(-1, begin.size)]
 
 
 def radix_arranged(ptx: Any, sets: int, zero: int | None, operands: Sequence[Any]) -> list[Any]:

@@ -1,9 +1,10 @@
 """Long rows sorted by the bytes of their words, from the last to the first (radix sort).
 
 Rows of one tile stay in a block of threads, which sorts them by all bytes. Longer ones go through
-memory for each byte: how often each of its values, a digit, is in each chunk of a row; where the
-digits of each chunk begin (a running sum over chunks); and each chunk in the order of its digits,
-tile by tile, written there.
+memory for each byte: how often each of its values, a digit, is in each tile of a row; where the
+digits of each tile begin (a running sum over tiles); and each tile in the order of its digits,
+written there. Tiles beside each other are sorted at the same time, and write beside each other:
+2^24 float32 take 0.48 ms so, and 0.63 ms where 264 programs have many tiles each.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from functrans.lowering.triton.templates.kernel import Argument, Kernel, pointer
 __all__ = ["Radix"]
 
 THREADS = 256
-SLOTS = {1: 24, 2: 16}  # words of a tile in a thread, alone and with their places
-PROGRAMS = 264  # two on each multiprocessor of an H100
-ADDED = 1024, 8  # chunks and digits that are added up at once
+SLOTS = {1: 24, 2: 20}  # words of a tile in a thread at most, alone and with their places
+ADDED = 4096  # tiles that are added up at once
+ADDED_TILE = 4096
 
 
 @dataclass
@@ -47,17 +48,16 @@ class Radix:
 
     def __post_init__(self) -> None:
         self.sets = 1 if self.alone else 2
-        self.slots = min(SLOTS[self.sets], -(-self.n // THREADS))
+        self.tiles = -(-self.n // (THREADS * SLOTS[self.sets]))
+        self.slots = -(-self.n // (THREADS * self.tiles))
         self.tile = THREADS * self.slots
+        self.tiles = -(-self.n // self.tile)
         self.zero = minus_zero(self.words[0][1].dtype) if self.has_key else None
-        self.in_block = self.n <= self.tile and len(self.words) == 1
+        self.in_block = self.tiles == 1 and len(self.words) == 1
         if self.in_block:
             return
-        wanted = min(-(-self.n // self.tile), max(1, PROGRAMS // self.rows))
-        self.chunk = -(-self.n // wanted // WARP) * WARP
-        self.chunks = -(-self.n // self.chunk)
-        self.memory["counts"] = self.rows * self.chunks * BINS
-        if self.chunks > 1:
+        self.memory["counts"] = self.rows * BINS * self.tiles
+        if self.tiles > 1:
             self.memory["totals"] = self.rows * BINS
         for name in ("words",) if self.alone else ("words", "places"):
             self.memory |= {f"{name}{k}": self.rows * self.n for k in (0, 1)}
@@ -74,7 +74,7 @@ class Radix:
             for byte in range(word.nbytes):
                 source = None if done else (name, word)
                 found.append(self._counted(source, byte, done))
-                if self.chunks > 1:
+                if self.tiles > 1:
                     found.append(self._added())
                 ends_word = byte == word.nbytes - 1
                 found.append(self._spread(source, byte, done, ends_word, done == passes - 1))
@@ -92,25 +92,20 @@ class Radix:
         parts = [part for part in (constants, text) if part]
         return Kernel(name, module_text(*parts), tuple(parameters.values()), (grid, 1, 1), warps, 2)
 
-    def _threads(self) -> list[str]:
-        """`t`: the threads of a program; `lane`: where the first word of each is in a tile."""
-        return ["pid = tl.program_id(0)", f"t = tl.arange(0, {THREADS})",
-                f"lane = t // {WARP} * {WARP * self.slots} + t % {WARP}"]
+    def _tile(self) -> list[str]:
+        """`o` and `c`: the row and the tile of a program; `t`: its threads.
 
-    def _chunk(self) -> list[str]:
-        """`o` and `end`: the row of a program, and the end of its chunk."""
-        return [*self._threads(), f"o = pid // {self.chunks}", f"c = pid % {self.chunks}",
-                f"end = tl.minimum((c + 1) * {self.chunk}, {self.n})"]
-
-    def _loop(self, lines: list[str]) -> list[str]:
-        return [f"for start in range(c * {self.chunk}, end, {self.tile}):",
-                *(f"    {line}" for line in lines)]
+        `lane` is where the first word of each is, in a row.
+        """
+        return ["pid = tl.program_id(0)", f"o = pid // {self.tiles}", f"c = pid % {self.tiles}",
+                f"t = tl.arange(0, {THREADS})",
+                f"lane = c * {self.tile} + t // {WARP} * {WARP * self.slots} + t % {WARP}"]
 
     def _loaded(self, source: tuple[str, Word] | None) -> list[str]:
         """`u0`, `u1` ...: the words of a tile; those past its end are the greatest."""
         lines = []
         for k in range(self.slots):
-            lines += [f"i = start + lane + {WARP * k}", "inside = i < end"]
+            lines += [f"i = lane + {WARP * k}", f"inside = i < {self.n}"]
             if source is None:
                 lines.append(f"u{k} = tl.load(words + o * {self.n} + i, mask=inside, other=-1)")
                 continue
@@ -141,8 +136,7 @@ class Radix:
         """A row in the order of all bytes, in a block of threads."""
         ((name, word),) = self.words
         sets = ("u",) if self.alone else ("u", "p")
-        lines = [*self._threads(), "o = pid", "start = 0", f"end = {self.n}",
-                 *self._loaded((name, word))]
+        lines = [*self._tile(), *self._loaded((name, word))]
         lines += [] if self.alone else [f"p{k} = lane + {WARP * k}" for k in range(self.slots)]
         lines += ["for byte in range(0, size):",
                   f"    {self._names(*sets)}, = fm.radix_arranged(PTX, {self.sets}, {self.zero}, "
@@ -156,79 +150,73 @@ class Radix:
         return self._kernel("sorted_block", parameters | {"size": size}, lines, self.rows,
                             ptx=arranged(self.slots, THREADS // WARP, self.sets, self.zero))
 
-    # --------------------------------------------------------------------------- chunks
+    # --------------------------------------------------------------------------- tiles
 
     def _counted(self, source: tuple[str, Word] | None, byte: int, done: int) -> Kernel:
-        """How often the digits are in each chunk."""
-        lines = [*self._chunk(), "count = t * 0",
-                 *self._loop([*self._loaded(source),
-                              f"found = fm.radix_counted(PTX, {self.zero}, "
-                              f"({self._names('u')}, byte))",
-                              # the words past the end have the last digit
-                              f"over = tl.maximum(start + {self.tile} - end, 0)",
-                              f"count += found - tl.where(t == {BINS - 1}, over, 0)"]),
-                 f"tl.store(counts + pid * {BINS} + t, count, mask=t < {BINS})"]
+        """How often the digits are in each tile; what is past its end counts as the last one."""
+        lines = [*self._tile(), *self._loaded(source),
+                 f"count = fm.radix_counted(PTX, {self.zero}, ({self._names('u')}, byte))",
+                 f"over = tl.maximum((c + 1) * {self.tile} - {self.n}, 0)",
+                 f"count -= tl.where(t == {BINS - 1}, over, 0)",
+                 f"tl.store(counts + (o * {BINS} + t) * {self.tiles} + c, count, mask=t < {BINS})"]
         parameters = self._words(source, done) | {"counts": pointer("counts", "i32"),
                                                   "byte": Argument("byte", "i32", False, byte)}
-        return self._kernel("counted", parameters, lines, self.rows * self.chunks,
+        return self._kernel("counted", parameters, lines, self.rows * self.tiles,
                             ptx=counted(self.slots, self.zero))
 
     def _added(self) -> Kernel:
-        """Where the digits of each chunk begin among those of all, and how many there are."""
-        most, beside = ADDED
-        height, groups = min(most, power_of_two(self.chunks)), BINS // beside
-        lines = ["pid = tl.program_id(0)", f"o = pid // {groups}",
-                 f"q = pid % {groups} * {beside} + tl.arange(0, {beside})[None, :]",
-                 "total = q * 0", f"for start in range(0, {self.chunks}, {height}):",
-                 f"    c = start + tl.arange(0, {height})[:, None]",
-                 f"    at = (o * {self.chunks} + c) * {BINS} + q",
-                 f"    inside = c + q * 0 < {self.chunks}",
+        """Where each digit of a tile begins among those of all tiles, and how many there are."""
+        width = min(ADDED, power_of_two(self.tiles))
+        height, size = min(ADDED_TILE // width, BINS), self.rows * BINS
+        lines = [f"d = tl.program_id(0) * {height} + tl.arange(0, {height})[:, None]",
+                 "total = d * 0", f"for start in range(0, {self.tiles}, {width}):",
+                 f"    c = start + tl.arange(0, {width})[None, :]",
+                 f"    at = d * {self.tiles} + c", f"    inside = c + d * 0 < {self.tiles}",
                  "    v = tl.load(counts + at, mask=inside, other=0)",
-                 "    s = tl.associative_scan(v, 0, fold_add)",
+                 "    s = tl.associative_scan(v, 1, fold_add)",
                  "    tl.store(counts + at, total + s - v, mask=inside)",
-                 "    total += tl.reduce(v, 0, fold_add, keep_dims=True)",
-                 f"tl.store(totals + o * {BINS} + q, total)"]
+                 "    total += tl.reduce(v, 1, fold_add, keep_dims=True)",
+                 "tl.store(totals + d, total)"]
         return self._kernel("added", {name: pointer(name, "i32") for name in ("counts", "totals")},
-                            lines, self.rows * groups)
+                            lines, size // height)
 
     def _begin(self) -> list[str]:
-        """`begin`: where the digits of a chunk begin."""
-        totals = "totals + o" if self.chunks > 1 else "counts + pid"
-        lines = [f"begin = tl.load({totals} * {BINS} + t, mask=t < {BINS}, other=0)",
-                 "begin = tl.associative_scan(begin, 0, fold_add) - begin"]
-        if self.chunks > 1:
-            lines.append(f"begin += tl.load(counts + pid * {BINS} + t, mask=t < {BINS}, other=0)")
-        return lines
+        """`begin`: where the digits of a tile go."""
+        counts = f"tl.load(counts + (o * {BINS} + t) * {self.tiles} + c, mask=t < {BINS}, other=0)"
+        totals = f"tl.load(totals + o * {BINS} + t, mask=t < {BINS}, other=0)"
+        scanned = "begin = tl.associative_scan(begin, 0, fold_add) - begin"
+        if self.tiles == 1:
+            return [f"begin = {counts}", scanned]
+        return [f"begin = {totals}", scanned, f"begin += {counts}"]
 
     def _spread(self, source: tuple[str, Word] | None, byte: int, done: int, ends_word: bool,
                 is_last: bool) -> Kernel:
-        """Each chunk in the order of its digits."""
-        lines = self._loaded(source)
+        """Each tile in the order of its digits."""
+        lines = [*self._tile(), *self._loaded(source)]
         parameters = self._words(source, done) | {"counts": pointer("counts", "i32")}
-        if self.chunks > 1:
+        if self.tiles > 1:
             parameters["totals"] = pointer("totals", "i32")
         if not self.alone:
-            lines += [f"p{k} = start + lane + {WARP * k}" for k in range(self.slots)]
+            lines += [f"p{k} = lane + {WARP * k}" for k in range(self.slots)]
         if done and not self.alone:
             parameters["places"] = pointer(f"places{(done - 1) % 2}", "i32")
-            lines += [f"p{k} = tl.load(places + o * {self.n} + p{k}, mask=p{k} < end, other=0)"
+            lines += [f"p{k} = tl.load(places + o * {self.n} + p{k}, mask=p{k} < {self.n}, other=0)"
                       for k in range(self.slots)]
         operands, results = (("u",), ("s", "w")) if self.alone else (("u", "p"), ("s", "q", "w"))
-        lines.append(f"{self._names(*results)}, begin = fm.radix_spread(PTX, {self.sets}, "
-                     f"{self.zero}, ({self._names(*operands)}, begin, byte))")
+        lines += [*self._begin(), f"{self._names(*results)}, = fm.radix_spread(PTX, {self.sets}, "
+                                  f"{self.zero}, ({self._names(*operands)}, begin, byte))"]
         kept = {"words": "s"} if not ends_word or self.alone else {}
         kept |= {} if self.alone else {"places": "q"}
         for k in range(self.slots):
-            lines += [f"inside = start + t + {THREADS * k} < end", f"where = w{k}"]
+            lines += [f"inside = c * {self.tile} + {THREADS * k} + t < {self.n}", f"where = w{k}"]
             lines += self._result(k, "s", "q") if is_last else [
                 f"tl.store({name}_then + o * {self.n} + where, {letter}{k}, mask=inside)"
                 for name, letter in kept.items()]
         parameters |= self.pointers if is_last else {
             f"{name}_then": pointer(f"{name}{done % 2}", "i32") for name in kept}
         parameters["byte"] = Argument("byte", "i32", False, byte)
-        return self._kernel("ordered" if is_last else "spread", parameters,
-                            [*self._chunk(), *self._begin(), *self._loop(lines)],
-                            self.rows * self.chunks,
+        return self._kernel("ordered" if is_last else "spread", parameters, lines,
+                            self.rows * self.tiles,
                             ptx=spread(self.slots, THREADS // WARP, self.sets, self.zero))
 
     def _fetched(self, name: str, word: Word, done: int) -> Kernel:

@@ -42,16 +42,15 @@ def spread(slots: int, warps: int, sets: int, zero: int | None) -> str:
 
     Operands are `slots` words, as many of each further set, which go along, where each digit begins
     in memory (of digit d in the thread of number d), and the number of a byte. Results are the sets
-    in order, number k * threads + t of the tile in slot k of thread t; where these go; and where
-    the digits begin for the next tile. The word `zero`, if there is one, is equal to the next.
+    in order, number k * threads + t of the tile in slot k of thread t; and where these go. The word
+    `zero`, if there is one, is equal to the next.
     """
     threads = warps * WARP
-    outs = slots * (sets + 1) + 1
-    begin, end = f"${outs + slots * sets}", f"${outs - 1}"
+    outs = slots * (sets + 1)
     lines = [*_placed(slots, warps, sets, zero, outs, ("table", BINS)),
-             *_counted_before(warps), f"sub.u32 after, {begin}, before;",
-             f"add.u32 {end}, {begin}, total;", "add.u32 other, digit, table;",
-             "@binned st.shared.u32 [other], after;", *_begun(warps), *_moved_places(slots)]
+             *_counted_before(warps), f"sub.u32 after, ${outs + slots * sets}, before;",
+             "add.u32 other, digit, table;", "@binned st.shared.u32 [other], after;",
+             *_begun(warps), *_moved_places(slots)]
     for s in range(sets):
         lines += _exchanged(slots, outs, s, "tid", threads)
     for k in range(slots):
