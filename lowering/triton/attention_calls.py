@@ -117,13 +117,8 @@ class Attend(Call):
     def kernels(self, precision: str, loose: Collection[Tensor],
                 chosen: Sequence[Config]) -> list[Kernel]:
         """The launches."""
-        found = forward(self._known(precision, loose), chosen[0])
-        if self.zero:
-            return found
-        # rows that see nothing are 0 over 0
-        return [replace(k, text=k.text.replace("tl.where(total == 0, 1, total)",
-                                               "tl.where(total == 0, float('nan'), total)"))
-                for k in found]
+        p = replace(self._known(precision, loose), empty_is_zero=self.zero)
+        return forward(p, chosen[0])
 
     @property
     def places(self) -> dict[str, tuple[Tensor | Partial, int]]:
@@ -182,9 +177,9 @@ class AttendGradient(Call):
     def kernels(self, precision: str, loose: Collection[Tensor],
                 chosen: Sequence[Config]) -> list[Kernel]:
         """The launches."""
-        g = self._known(precision, loose)
-        return [_rescaled(k, g.attention.scale, self.factors[n], sums) for k, n, sums in zip(
-            backward(g, *chosen), ("dq", "dk"), ("acc", "dk_acc"), strict=True)]
+        g = replace(self._known(precision, loose), dq_scale=self.factors["dq"],
+                    dk_scale=self.factors["dk"])
+        return backward(g, *chosen)
 
     @property
     def places(self) -> dict[str, tuple[Tensor | Partial, int]]:
@@ -192,14 +187,6 @@ class AttendGradient(Call):
         products = Partial(1, p.batch * p.heads * p.queries, "f32")
         views = {**self._reads, **self.made}
         return _places(views) | {"sums": (self.attend.sums, 0), "products": (products, 0)}
-
-
-def _rescaled(k: Kernel, scale: float, factor: float, sums: str) -> Kernel:
-    if factor == scale:
-        return k
-    before, after = f"({sums} * {scale!r})", f"({sums} * {factor!r})"
-    assert before in k.text
-    return replace(k, text=k.text.replace(before, after))
 
 
 Problem = TypeVar("Problem", Attention, Gradient)

@@ -129,7 +129,8 @@ def _compile(kernel: Kernel) -> dict[str, int]:
     return used | {"shared": binary.metadata.shared, "scratch": binary.metadata.global_scratch_size,
                    "warps": binary.metadata.num_warps,
                    "wgmma": binary.asm["ptx"].count("wgmma.mma_async"),
-                   "copies": binary.asm["ptx"].count("cp.async.bulk.tensor")}
+                   "copies": binary.asm["ptx"].count("cp.async.bulk.tensor"),
+            "register loads": binary.asm["ptx"].count("ldmatrix")}
 
 
 @contextmanager
@@ -185,7 +186,8 @@ CONFIGS = {"pointers": Config(16, 32, 16, 4, 3, descriptors=False),
            "descriptors": Config(16, 32, 16, 4, 3),
            "persistent": Config(16, 32, 32, 4, 3, persistent=True, group=2),
            "parts": Config(16, 32, 16, 4, 3, persistent=True, parts=2),
-           "split": Config(16, 32, 16, 4, 3, splits=3)}
+           "split": Config(16, 32, 16, 4, 3, splits=3),
+           "turned": Config(16, 32, 16, 4, 3, turned=True)}
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -237,6 +239,13 @@ def test_matmul_compiles(compile_kernel: Run, p: Matmul, uses: set[str]) -> None
         assert used["REG"] * 32 * used["warps"] <= 65536
         if kernel.name == "matmul":
             assert uses <= {key for key, n in used.items() if n}
+
+
+def test_large_products_in_tf32_read_along_the_sum() -> None:
+    large = in_memory("fp32", 4096, 4096, 4096, precision="tf32")
+    assert configs(large)[0].turned
+    assert not any(c.turned for c in configs(replace(large, precision="ieee")))
+    assert not configs(in_memory("fp32", 64, 64, 64, precision="tf32"))[0].turned
 
 
 def test_products_that_use_few_programs_are_split() -> None:
@@ -443,17 +452,17 @@ def test_convolution(interpret: Run, order: tuple[int, ...], groups: int, stride
 
 
 @pytest.mark.parametrize("cut", [{}, {"splits": 3}, {"persistent": True, "parts": 2}])
-@pytest.mark.parametrize("order, stride, low, dilation, window_dilation, flipped, rows, taps", [
-    (CHANNELS_LAST, (1, 1), (1, 1), (1, 1), (1, 1), False, (4, 1, 4), (16, 1, 1)),
-    (CHANNELS_LAST, (2, 1), (2, 0), (1, 1), (1, 2), False, (4, 1, 4), (16, 1, 1)),
-    (CHANNELS_LAST, (1, 1), (2, 1), (2, 1), (1, 1), True, (4, 1, 4), (16, 1, 1)),
-    (BATCH_LAST, (1, 1), (1, 1), (1, 1), (1, 1), False, (16, 1, 1), (2, 4, 2)),
+@pytest.mark.parametrize("order, stride, low, dilation, window_dilation, flipped, rows", [
+    (CHANNELS_LAST, (1, 1), (1, 1), (1, 1), (1, 1), False, (4, 1, 4)),
+    (CHANNELS_LAST, (2, 1), (2, 0), (1, 1), (1, 2), False, (4, 1, 4)),
+    (CHANNELS_LAST, (1, 1), (2, 1), (2, 1), (1, 1), True, (4, 1, 4)),
+    (BATCH_LAST, (1, 1), (1, 1), (1, 1), (2, 1), False, (16, 1, 1)),
 ])
 def test_convolution_of_boxes(
         interpret: Run, order: tuple[int, ...], stride: tuple[int, ...], low: tuple[int, ...],
         dilation: tuple[int, ...], window_dilation: tuple[int, ...], flipped: bool,
-        rows: tuple[int, ...], taps: tuple[int, ...], cut: dict[str, int]) -> None:
-    """Tiles are boxes of images and places, steps along the sum boxes of features and taps."""
+        rows: tuple[int, ...], cut: dict[str, int]) -> None:
+    """Tiles are boxes of images and places."""
     batch, features, outs, size, window, out_size = 4, 20, 24, (6, 5), (4, 2), (5, 4)
     x = stored_in_order(normal(0, 1, batch, features, *size), order)
     w = stored_in_order(normal(1, 1, outs, features, *window), BATCH_LAST)
@@ -465,7 +474,7 @@ def test_convolution_of_boxes(
                     like_out, dilation, window_dilation)
     config = convolution_template.Config(16, 16, 16, 4, 2, descriptors=True, **cut)
     cuts = boxes(replace(p, in_dilation=(1, 1)), config)
-    assert cuts is not None and (cuts.rows, cuts.sum) == (rows, taps)
+    assert cuts is not None and cuts.rows == rows
     memory = interpret(convolution_template.kernels(p, config, sms=3),
                        {"x": x.base, "w": w.base, "out": out.base})
     found = memory["out"].transpose(np.argsort(CHANNELS_LAST))
@@ -473,13 +482,25 @@ def test_convolution_of_boxes(
     np.testing.assert_allclose(found, expected, atol=5e-5)
 
 
-def test_convolution_compiles(compile_kernel: Run) -> None:
-    batch, size, features = 8, 28, 128
+@pytest.mark.parametrize("of_filter", [False, True])
+def test_convolution_compiles(compile_kernel: Run, of_filter: bool) -> None:
+    batch, size, features = 64, 28, 128
     x = Image("bf16", 0, size * size * features, 1, (size * features, features))
     w = Filter("bf16", 0, 1, features, (3 * features * features, features * features))
     p = Convolution(batch, features, features, (size, size), (3, 3), (size, size), (1, 1), (1, 1),
                     x, w, x)
-    (kernel,) = convolution_template.kernels(p, convolution_template.configs(p)[0])
-    used = compile_kernel(kernel)
-    assert used["STACK"] == used["LOCAL"] == 0
-    assert used["wgmma"]
+    if of_filter:
+        p = Convolution(
+            features, batch, features, (size, size), (size, size), (3, 3), (1, 1), (1, 1),
+            replace(x, batch=1, feature=x.batch), Filter("bf16", 0, 1, x.batch, x.space),
+            Image("bf16", 0, features, 1, w.space))
+    found = convolution_template.configs(p)
+    assert found[0].descriptors
+    for config in found[:3]:
+        for kernel in convolution_template.kernels(p, config):
+            used = compile_kernel(kernel)
+            assert used["STACK"] == used["LOCAL"] == 0
+            if kernel.name == "convolution":
+                assert used["wgmma"]
+                if config.descriptors:
+                    assert used["copies"] and not used["register loads"]

@@ -19,7 +19,7 @@ from functrans.lowering.triton.templates.kernel import (
 )
 
 __all__ = ["QUERY_BLOCK", "SCORES", "SPANS", "Attention", "Config", "Heads", "Tile", "configs",
-           "constants", "extra_pointers", "forward", "source", "tile"]
+           "constants", "extra_pointers", "forward", "launch", "source", "tile"]
 
 LOG2_E = 1 / math.log(2)
 
@@ -47,7 +47,8 @@ class Attention:
 
     Query r sees keys up to r + offset if causal, and those for which the mask (bytes) is not 0.
     The logarithms of the sums (`sums`, float32, contiguous (batch, heads, queries)) are to base 2;
-    rows that see no key are 0 and have -inf there. `precision` is that of products of float32.
+    rows that see no key have -inf there, and are 0, or NaN unless `empty_is_zero`. `precision` is
+    that of products of float32.
     """
 
     batch: int
@@ -67,6 +68,7 @@ class Attention:
     bias: Heads | None = None
     mask: Heads | None = None
     precision: str = "ieee"
+    empty_is_zero: bool = True
 
 
 @dataclass(frozen=True)
@@ -84,13 +86,13 @@ class Config:
     persistent: int = 0
 
 
-FORWARD = '''
+LAUNCH = '''
 @triton.jit
 def NAME():
-    blocks = tl.cdiv(queries, BLOCK_M)
+    blocks = tl.cdiv(LENGTH, BLOCK)
     DESCRIBE
     if PERSISTENT:
-        for place in tl.range(tl.program_id(0), blocks * heads * batch, tl.num_programs(0)):
+        for place in tl.range(tl.program_id(0), blocks * PLACES * batch, tl.num_programs(0)):
             BODY
     else:
         place = tl.program_id(0)
@@ -129,7 +131,7 @@ if not (KEYS_EVEN and not CAUSAL):
 if EIGHTHS:
     total = tl.sum(total, 1)
 if EMPTY_ROWS:
-    acc = acc / tl.where(total == 0, 1, total)[:, None]
+    acc = acc / tl.where(total == 0, EMPTY_TOTAL, total)[:, None]
 else:
     acc = acc / total[:, None]
 STORE_OUT
@@ -334,6 +336,15 @@ def extra_pointers(p: Attention) -> list[Argument]:
             for n, h in (("bias", p.bias), ("mask", p.mask)) if h is not None]
 
 
+def launch(name: str, arguments: tuple[Argument, ...], values: dict[str, object],
+           blocks: dict[str, list[str]], programs: int, config: Config, sms: int) -> Kernel:
+    """A kernel whose programs take one block each, or stay until all are taken."""
+    if config.persistent:
+        programs = min(programs, config.persistent * sms)
+    text = expand(LAUNCH, name, arguments, values, blocks)
+    return Kernel(name, text, arguments, (programs, 1, 1), config.warps, config.stages)
+
+
 def forward(p: Attention, config: Config, name: str = "attention", sms: int = 132) -> list[Kernel]:
     q = tile(p, "q", p.q, "BLOCK_M", config)
     k = tile(p, "k", p.k, "BLOCK_N", config)
@@ -344,8 +355,10 @@ def forward(p: Attention, config: Config, name: str = "attention", sms: int = 13
     arguments = (pointer("q", p.q.dtype, p.q.aligned), pointer("k", p.k.dtype, p.k.aligned),
                  pointer("v", p.v.dtype, p.v.aligned), *extra_pointers(p),
                  pointer("out", p.out.dtype, p.out.aligned), pointer("sums", "fp32"), *numbers)
-    values = constants(p, config) | {"ROWS": Expression("rows[:, None]"),
-                                     "COLS": Expression("cols[None, :]")}
+    values = constants(p, config) | {
+        "ROWS": Expression("rows[:, None]"), "COLS": Expression("cols[None, :]"),
+        "EMPTY_TOTAL": Expression("1" if p.empty_is_zero else "float('nan')"),
+        "LENGTH": Expression("queries"), "BLOCK": config.block_m, "PLACES": Expression("heads")}
 
     def step(bound: bool) -> list[str]:
         text = STEP.replace("LOAD_K", k.load("start", "(start + cols)", bound, True))
@@ -358,10 +371,7 @@ def forward(p: Attention, config: Config, name: str = "attention", sms: int = 13
               "BASES": bases, "SPANS": [SPANS], "FREE_STEP": step(False), "BOUND_STEP": step(True),
               "STORE_OUT": [out.store("row", "rows", "acc")]}
     programs = -(-p.queries // config.block_m) * p.heads * p.batch
-    if config.persistent:
-        programs = min(programs, config.persistent * sms)
-    text = expand(FORWARD, name, arguments, values, blocks)
-    return [Kernel(name, text, arguments, (programs, 1, 1), config.warps, config.stages)]
+    return [launch(name, arguments, values, blocks, programs, config, sms)]
 
 
 def configs(p: Attention, count: int = 6) -> list[Config]:

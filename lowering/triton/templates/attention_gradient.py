@@ -22,6 +22,7 @@ from functrans.lowering.triton.templates.attention import (
     Tile,
     constants,
     extra_pointers,
+    launch,
     source,
     tile,
 )
@@ -30,7 +31,6 @@ from functrans.lowering.triton.templates.kernel import (
     Argument,
     Expression,
     Kernel,
-    expand,
     pointer,
     power_of_two,
 )
@@ -44,7 +44,8 @@ class Gradient:
     """The tensors of a gradient, all but q, k, v and out, which `attention` has.
 
     dbias, if it is asked for, has all of (batch, heads, queries, keys): sum what is broadcast. What
-    causality leaves out is not written: fill it with 0 before.
+    causality leaves out is not written: fill it with 0 before. The scales of dq and dk are that of
+    the scores where they are not given.
     """
 
     attention: Attention
@@ -53,20 +54,14 @@ class Gradient:
     dk: Heads
     dv: Heads
     dbias: Heads | None = None
+    dq_scale: float | None = None
+    dk_scale: float | None = None
 
+    def scaled(self, name: str, value: str) -> str:
+        """The text of dq or dk from that of a sum."""
+        scale = getattr(self, f"{name}_scale")
+        return f"{value} * {self.attention.scale if scale is None else scale}"
 
-LAUNCH = '''
-@triton.jit
-def NAME():
-    blocks = tl.cdiv(LENGTH, BLOCK)
-    DESCRIBE
-    if PERSISTENT:
-        for place in tl.range(tl.program_id(0), blocks * PLACES * batch, tl.num_programs(0)):
-            BODY
-    else:
-        place = tl.program_id(0)
-        BODY
-'''
 
 DQ = QUERY_BLOCK + '''BASES
 x = LOAD_Q
@@ -241,11 +236,11 @@ def backward_in_one(g: Gradient, config: Config, name: str = "attention_gradient
         for line, reads in (("LOAD_DOUT", dout), ("LOAD_OUT", out)):
             body = body.replace(line, reads.load("row", "rows", bound))
         zero = "tl.full((BLOCK_M, SIZE), 0, dtype=tl.float32)"
-        rounded = f"{plain.load('row', 'rows', bound)} * {p.scale!r}"
+        rounded = g.scaled("dq", plain.load("row", "rows", bound))
         blocks = {"DESCRIBE": [], "BODY": [body], "BASES": bases,
                   "STORE_ZERO": [plain.store("row", "rows", zero)],
                   "STORE_DQ": [dq.store("row", "rows", rounded)]}
-        made.append(_kernel(f"{name}_{('prepared', 'rounded')[k]}", (*pointers, *numbers), values,
+        made.append(launch(f"{name}_{('prepared', 'rounded')[k]}", (*pointers, *numbers), values,
                             blocks, programs, rows, sms))
     return [made[0], _dk_dv(g, config, f"{name}_all", sms, True), made[1]]
 
@@ -295,9 +290,9 @@ def _dq(g: Gradient, config: Config, name: str, sms: int) -> Kernel:
     body = body.replace("LOAD_OUT", out.load("row", "rows", bound_rows))
     blocks = {"DESCRIBE": [t.described for t in tiles if t.descriptor], "BODY": [body],
               "BASES": bases, "SPANS": [SPANS], "FREE_STEP": step(False), "BOUND_STEP": step(True),
-              "STORE_DQ": [dq.store("row", "rows", f"acc * {p.scale!r}")]}
+              "STORE_DQ": [dq.store("row", "rows", g.scaled("dq", "acc"))]}
     programs = -(-p.queries // config.block_m) * p.heads * p.batch
-    return _kernel(name, arguments, values, blocks, programs, config, sms)
+    return launch(name, arguments, values, blocks, programs, config, sms)
 
 
 def _dk_dv(g: Gradient, config: Config, name: str, sms: int, also_dq: bool = False) -> Kernel:
@@ -337,24 +332,16 @@ def _dk_dv(g: Gradient, config: Config, name: str, sms: int, also_dq: bool = Fal
               "HEAD": [HEAD], "KEY_BASES": keyed, "ADD_DQ": [sums.add("row", "rows", "part")],
               "QUERY_BASES": [line for line in bases if line not in keyed],
               "FREE_STEP": step(False), "BOUND_STEP": step(True),
-              "STORE_DK": [dk.store("start", "(start + cols)", f"dk_acc * {p.scale!r}")],
+              "STORE_DK": [dk.store("start", "(start + cols)", g.scaled("dk", "dk_acc"))],
               "STORE_DV": [dv.store("start", "(start + cols)", "dv_acc")]}
     programs = -(-p.keys // config.block_n) * p.key_heads * p.batch
-    return _kernel(name, arguments, values, blocks, programs, config, sms)
+    return launch(name, arguments, values, blocks, programs, config, sms)
 
 
 def _pointers(g: Gradient, *names: str) -> list[Argument]:
     of = {"q": g.attention.q, "k": g.attention.k, "v": g.attention.v, "out": g.attention.out,
           "dout": g.dout, "dq": g.dq, "dk": g.dk, "dv": g.dv}
     return [pointer(n, of[n].dtype, of[n].aligned) for n in names]
-
-
-def _kernel(name: str, arguments: tuple[Argument, ...], values: dict[str, object],
-            blocks: dict[str, list[str]], programs: int, config: Config, sms: int) -> Kernel:
-    if config.persistent:
-        programs = min(programs, config.persistent * sms)
-    text = expand(LAUNCH, name, arguments, values, blocks)
-    return Kernel(name, text, arguments, (programs, 1, 1), config.warps, config.stages)
 
 
 def dq_configs(g: Gradient, count: int = 6) -> list[Config]:

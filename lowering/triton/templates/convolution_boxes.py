@@ -1,7 +1,11 @@
 """Tiles of a convolution as boxes of its tensors, which the copy engine moves.
 
-A tile of rows is a box of images and places of the output, a step along the sum one of features
-and taps. What a box of the image has outside of it is 0, as padding is.
+A tile of rows is a box of images and places of the output, a step along the sum some features of
+one tap. What a box of the image has outside of it is 0, as padding is.
+
+Triton reads a left operand that is reshaped through registers (and 3.6 overwrites these while they
+are read). So it is a box of one row of matrices that is on the left: the filter, whose product with
+the image is the transposed tile, or the image where neighbours in memory are rows of the tile.
 """
 
 from __future__ import annotations
@@ -26,12 +30,11 @@ LEAST_BYTES = 32  # of a box in a row
 
 @dataclass(frozen=True)
 class Boxes:
-    """`rows` are images and places of a tile, `sum` features and taps of a step."""
+    """`rows` are the images and the places of a tile."""
 
     p: Convolution
     config: Config
     rows: tuple[int, ...]
-    sum: tuple[int, ...]
 
     @property
     def tiles(self) -> int:
@@ -40,8 +43,26 @@ class Boxes:
 
     @property
     def steps(self) -> int:
-        return math.prod(-(-n // b) for n, b in zip((self.p.in_features, *self.p.window),
-                                                    self.sum))
+        return -(-self.p.in_features // self.config.block_k) * self.p.taps
+
+    @property
+    def turned(self) -> bool:
+        """Whether sums are those of the transposed tile."""
+        return self.p.x.feature == 1
+
+    @property
+    def part(self) -> tuple[tuple[int, ...], int]:
+        """Images and places, and features, of what is stored at a time."""
+        parts = self.config.parts if self.config.splits == 1 else 1
+        if not self.turned:
+            return self.rows, self.config.block_n // parts
+        at = self._cut
+        return (*self.rows[:at], self.rows[at] // parts, *self.rows[at + 1:]), self.config.block_n
+
+    @property
+    def _cut(self) -> int:
+        """The dimension of rows that parts halve."""
+        return next((i for i, n in enumerate(self.rows) if n > 1), 0)
 
     @property
     def stores(self) -> bool:
@@ -50,107 +71,106 @@ class Boxes:
         return (self.config.splits == 1 and self.p.epilogue.result is not None
                 and out.feature == 1 and out.aligned
                 and _copies(out.dtype, out.offset, (out.batch, *out.space))
-                and self.config.block_n // self.config.parts * BYTES[out.dtype] >= LEAST_BYTES)
+                and self.part[1] * BYTES[out.dtype] >= LEAST_BYTES)
 
     # ----------------------------------------------------------------------- text
 
+    def _each(self, text: str) -> list[str]:
+        """A text for each dimension of the window, whose number is for `#`."""
+        return [text.replace("#", str(i)) for i in range(self.p.rank)]
+
     @property
     def described(self) -> list[str]:
-        p, (images, *places), (features, *taps) = self.p, self.rows, self.sum
-        space = range(p.rank)
-        sizes = [f"in_size{i}" for i in space]
-        steps = [f"x_space{i}" for i in space]
-        place = [str(a * b) for a, b in zip(places, taps)]
-        if p.x.feature == 1:
-            x = (["batch", *sizes, "in_features"], ["x_batch", *steps, "1"],
-                 [str(images), *place, str(features)])
+        p, (images, *places) = self.p, map(str, self.rows)
+        sizes, steps, ones = self._each("in_size#"), self._each("x_space#"), ["1"] * p.rank
+        if self.turned:
+            made = [_descriptor("x", "x_offset", ["batch", *sizes, "in_features"],
+                                ["x_batch", *steps, "1"], [images, *places, "BLOCK_K"])]
         else:
-            x = (["in_features", *sizes, "batch"], ["x_feature", *steps, "1"],
-                 [str(features), *place, str(images)])
-        windows = [f"window{i}" for i in space]
-        flips = [s < 0 for s in p.w.space]
-        steps = [f"-w_space{i}" if flip else f"w_space{i}" for i, flip in enumerate(flips)]
-        block = [str(t) for t in taps]
-        if p.w.out == 1:
-            w = (["in_features", *windows, "out_features"], ["w_in", *steps, "1"],
-                 [str(features), *block, "BLOCK_N"])
-        else:
-            w = ([*windows, "out_features", "in_features"], [*steps, "w_out", "1"],
-                 [*block, "BLOCK_N", str(features)])
-        first = " + ".join(["w_offset", *[f"(window{i} - 1) * w_space{i}"
-                                          for i, flip in enumerate(flips) if flip]])
-        made = [_descriptor("x", "x_offset", *x), _descriptor("w", first, *w)]
+            made = [_descriptor("x", "x_offset", [*sizes, "in_features", "batch"],
+                                [*steps, "x_feature", "1"], [*ones, "BLOCK_K", images])]
+        flipped = [i for i, step in enumerate(p.w.space) if step < 0]
+        steps = [f"-w_space{i}" if i in flipped else f"w_space{i}" for i in range(p.rank)]
+        offset = " + ".join(["w_offset", *[f"(window{i} - 1) * w_space{i}" for i in flipped]])
+        windows = self._each("window#")
+        made.append(_descriptor(
+            "w", offset, [*windows, "in_features", "out_features"], [*steps, "w_in", "1"],
+            [*ones, "BLOCK_K", "BLOCK_N"]) if p.w.out == 1 else _descriptor(
+            "w", offset, [*windows, "out_features", "in_features"], [*steps, "w_out", "1"],
+            [*ones, "BLOCK_N", "BLOCK_K"]))
         if self.stores:
+            rows, features = self.part
             made.append(_descriptor(
-                "out", "out_offset", ["batch", *[f"out_size{i}" for i in space], "out_features"],
-                ["out_batch", *[f"out_space{i}" for i in space], "1"],
-                [*map(str, self.rows), "BLOCK_N // PARTS"]))
+                "out", "out_offset", ["batch", *self._each("out_size#"), "out_features"],
+                ["out_batch", *self._each("out_space#"), "1"], [*map(str, rows), str(features)]))
         return made
 
     @property
     def tiles_text(self) -> str:
         return " * ".join(_count(n, b) for n, b in zip(
-            ("batch", *[f"out_size{i}" for i in range(self.p.rank)]), self.rows))
+            ("batch", *self._each("out_size#")), self.rows))
 
     @property
     def steps_text(self) -> str:
-        return " * ".join(_count(n, b) for n, b in zip(
-            ("in_features", *[f"window{i}" for i in range(self.p.rank)]), self.sum))
+        return " * ".join(["tl.cdiv(in_features, BLOCK_K)", *self._each("window#")])
 
     @property
     def placed(self) -> list[str]:
         """Where the box of a tile of rows starts."""
         lines = ["turn = row // BLOCK_M"]
         for i in reversed(range(self.p.rank)):
-            n, b = f"out_size{i}", self.rows[1 + i]
-            lines += [f"start{i} = turn % {_count(n, b)} * {b}", f"turn = turn // {_count(n, b)}"]
+            count = _count(f"out_size{i}", self.rows[1 + i])
+            lines += [f"start{i} = turn % {count} * {self.rows[1 + i]}",
+                      f"turn = turn // {count}"]
         return [*lines, f"start = turn * {self.rows[0]}"]
 
     @property
-    def rows_text(self) -> list[str]:
-        """The image and the place in it of each row, and which are there."""
-        lines = ["at = tl.arange(0, BLOCK_M)"]
+    def next_part(self) -> str:
+        """The step from the first part of a tile to the second."""
+        if not self.turned:
+            return "col += BLOCK_N // 2"
+        at = self._cut
+        return f"{f'start{at - 1}' if at else 'start'} += {self.rows[at] // 2}"
+
+    @property
+    def numbered(self) -> list[str]:
+        """The image and the place in it of each row, which are there, and their numbers."""
+        rows = self.part[0]
+        lines = [f"at = tl.arange(0, {math.prod(rows)})"]
         for i in reversed(range(self.p.rank)):
-            b = self.rows[1 + i]
-            lines += [f"o{i} = start{i} + at % {b}", f"at = at // {b}"]
-        lines.append("image = start + at")
-        tests = ["(image < batch)", *[f"(o{i} < out_size{i})" for i in range(self.p.rank)]]
-        lines.append(f"known = {' & '.join(tests)}")
-        number = "image"
+            lines += [f"o{i} = start{i} + at % {rows[1 + i]}", f"at = at // {rows[1 + i]}"]
+        lines += ["image = start + at", " & ".join(
+            ["known = (image < batch)", *self._each("(o# < out_size#)")])]
+        number = "0" if self.p.batch_inner else "image"
         for i in range(self.p.rank):
             number = f"({number} * out_size{i} + o{i})"
-        if self.p.batch_inner:
-            number = "o0"
-            for i in range(1, self.p.rank):
-                number = f"({number} * out_size{i} + o{i})"
-            number = f"{number} * batch + image"
-        return [*lines, f"at_m = {number}"]
+        return [*lines, f"at_m = {number}{' * batch + image' if self.p.batch_inner else ''}"]
 
     @property
     def loaded(self) -> list[str]:
-        p = self.p
-        features = _count("in_features", self.sum[0])
-        lines = [f"feature = step % {features} * {self.sum[0]}", f"tap = step // {features}"]
-        for i in reversed(range(p.rank)):
-            count = _count(f"window{i}", self.sum[1 + i])
-            lines += [f"t{i} = tap % {count} * {self.sum[1 + i]}", f"tap = tap // {count}"]
-        at = [f"start{i} * stride{i} - pad{i} + t{i} * dilation{i}" for i in range(p.rank)]
-        if p.x.feature == 1:
-            x = f"tl.reshape({_load('x', ['start', *at, 'feature'])}, (BLOCK_M, BLOCK_K))"
+        lines = ["feature = step % tl.cdiv(in_features, BLOCK_K) * BLOCK_K",
+                 "tap = step // tl.cdiv(in_features, BLOCK_K)"]
+        for i in reversed(range(self.p.rank)):
+            lines += [f"t{i} = tap % window{i}", f"tap = tap // window{i}"]
+        at = ", ".join(self._each("start# * stride# - pad# + t# * dilation#"))
+        if self.turned:
+            x = f"tl.reshape(x_tiles.load([start, {at}, feature]), (BLOCK_M, BLOCK_K))"
         else:
-            x = f"tl.trans(tl.reshape({_load('x', ['feature', *at, 'start'])}, (BLOCK_K, BLOCK_M)))"
-        taps = [f"window{i} - 1 - t{i}" if s < 0 else f"t{i}" for i, s in enumerate(p.w.space)]
-        if p.w.out == 1:
-            w = f"tl.reshape({_load('w', ['feature', *taps, 'col'])}, (BLOCK_K, BLOCK_N))"
+            x = f"tl.trans(tl.reshape(x_tiles.load([{at}, feature, start]), (BLOCK_K, BLOCK_M)))"
+        taps = ", ".join([f"window{i} - 1 - t{i}" if s < 0 else f"t{i}"
+                          for i, s in enumerate(self.p.w.space)])
+        if self.p.w.out == 1:
+            w = f"tl.reshape(w_tiles.load([{taps}, feature, col]), (BLOCK_K, BLOCK_N))"
         else:
-            w = f"tl.trans(tl.reshape({_load('w', [*taps, 'col', 'feature'])}, (BLOCK_N, BLOCK_K)))"
+            w = f"tl.trans(tl.reshape(w_tiles.load([{taps}, col, feature]), (BLOCK_N, BLOCK_K)))"
         return [*lines, f"x_tile = {x}", f"w_tile = {w}"]
 
     @property
     def stored(self) -> str:
-        block = ", ".join([*map(str, self.rows), "BLOCK_N // PARTS"])
-        at = ", ".join(["start", *[f"start{i}" for i in range(self.p.rank)], "col"])
-        return f"out_tiles.store([{at}], tl.reshape((RESULT).to(OUT_TYPE), ({block})))"
+        rows, features = self.part
+        at = ", ".join(["start", *self._each("start#"), "col"])
+        return (f"out_tiles.store([{at}], tl.reshape((RESULT).to(OUT_TYPE), "
+                f"({', '.join(map(str, (*rows, features)))})))")
 
 
 def _count(size: str, block: int) -> str:
@@ -161,10 +181,6 @@ def _descriptor(name: str, offset: str, shape: list[str], strides: list[str],
                 block: list[str]) -> str:
     return (f"{name}_tiles = tl.make_tensor_descriptor({name} + tl.cast({offset}, tl.int64), "
             f"[{', '.join(shape)}], [{', '.join(strides)}], [{', '.join(block)}])")
-
-
-def _load(name: str, place: list[str]) -> str:
-    return f"{name}_tiles.load([{', '.join(place)}])"
 
 
 def _copies(dtype: str, offset: int, strides: tuple[int, ...]) -> bool:
@@ -181,18 +197,10 @@ def boxes(p: Convolution, config: Config) -> Boxes | None:
         return None
     if not (_reads_image(p.x) and _reads_filter(p.w)):
         return None
-    dilation = p.window_dilation or (1,) * p.rank
-    if p.x.feature == 1:
-        inner = min(config.block_k, config.block_n if p.w.out == 1 else config.block_k)
-        found = _rows(p, config.block_m)
-        made = Boxes(p, config, found, (config.block_k, *[1] * p.rank)) if found else None
-    else:
-        if p.w.out != 1:
-            return None
-        inner = min(config.block_m, config.block_n)
-        sums = _sum(p, dilation, config.block_k)
-        made = Boxes(p, config, (config.block_m, *[1] * p.rank), sums) if sums else None
-    return made if inner * BYTES[p.x.dtype] >= LEAST_BYTES else None
+    rows = (config.block_m, *[1] * p.rank) if p.batch_inner else _rows(p, config.block_m)
+    least = min(config.block_m if p.batch_inner else config.block_k,
+                config.block_n if p.w.out == 1 else config.block_k)
+    return Boxes(p, config, rows) if rows and least * BYTES[p.x.dtype] >= LEAST_BYTES else None
 
 
 def _reads_image(x: Image) -> bool:
@@ -215,14 +223,6 @@ def _rows(p: Convolution, block: int) -> tuple[int, ...] | None:
     def waste(b: tuple[int, ...]) -> tuple[float, int, int]:
         return math.prod(-(-n // k) * k / n for n, k in zip(sizes, b)), b[0], max(b[1:])
     return min(made, key=waste, default=None)
-
-
-def _sum(p: Convolution, dilation: tuple[int, ...], block: int) -> tuple[int, ...] | None:
-    """Features and taps of a step: taps must be there, what is beside them is not 0."""
-    made = [b for b in _cuts(block, 1 + p.rank) if all(
-        n % k == 0 and (k == 1 or d == 1) for n, k, d in zip(p.window, b[1:], dilation))]
-    return min(made, key=lambda b: (-(-p.in_features // b[0]) * b[0], b[0], max(b[1:])),
-               default=None)
 
 
 def _cuts(block: int, rank: int) -> Iterator[tuple[int, ...]]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from functrans.lowering.triton.templates.kernel import (
     BYTES,
     INT_MAX,
-    PLAIN,
     TYPES,
     Argument,
-    Epilogue,
     Expression,
     Kernel,
     expand,
@@ -20,9 +17,13 @@ from functrans.lowering.triton.templates.kernel import (
     pointer,
     power_of_two,
 )
+from functrans.lowering.triton.templates.matmul_problem import Config, Matmul, Operand
+from functrans.lowering.triton.templates.matmul_turned import Turned, can_turn, turned
 from functrans.lowering.triton.templates.tiles import (
+    BANDWIDTH,
     EFFICIENCY,
     FRAME,
+    LAUNCH,
     RATES,
     SHARED_BYTES,
     SPAN,
@@ -32,85 +33,6 @@ from functrans.lowering.triton.templates.tiles import (
 )
 
 __all__ = ["Config", "Matmul", "Operand", "configs", "estimate", "kernels"]
-
-
-@dataclass(frozen=True)
-class Operand:
-    """A matrix for each index of the batch, by strides in elements; `aligned`: to 16 bytes."""
-
-    dtype: str
-    row: int
-    col: int
-    batch: tuple[int, int] = (0, 0)
-    aligned: bool = True
-
-    @property
-    def along(self) -> str:
-        """The direction in which elements are neighbours in memory."""
-        return "row" if self.col == 1 else "col" if self.row == 1 else "neither"
-
-    @property
-    def has_descriptor(self) -> bool:
-        """Whether the copy engine can read its tiles."""
-        far = self.row if self.along == "row" else self.col
-        size = BYTES[self.dtype]
-        return self.along != "neither" and self.aligned and far > 0 and all(
-            stride >= 0 and stride * size % 16 == 0 for stride in (far, *self.batch))
-
-
-@dataclass(frozen=True)
-class Matmul:
-    """`precision` of float32 operands: "ieee", "tf32", "tf32x3" or "bf16x6" (see Triton's dot).
-
-    Tensor cores add products of float8 in some 14 bits: with `exact_after`, sums of so many go to
-    float32 sums, which takes time and registers.
-    """
-
-    m: int
-    n: int
-    k: int
-    a: Operand
-    b: Operand
-    c: Operand
-    batch: tuple[int, int] = (1, 1)
-    alpha: float = 1.0
-    precision: str = "ieee"
-    epilogue: Epilogue = PLAIN
-    exact_after: int = 0
-
-    @property
-    def batches(self) -> int:
-        return math.prod(self.batch)
-
-    @property
-    def sums(self) -> str:
-        return {"fp64": "fp64", "i8": "i32"}.get(self.a.dtype, "fp32")
-
-
-@dataclass(frozen=True)
-class Config:
-    """How a product is cut: see `configs`.
-
-    `group`: rows of tiles that run side by side; `splits`: programs that share the sum of a tile;
-    `persistent`: a program computes tiles one after the other, without a gap if `flat`;
-    `descriptors`: tiles come through the copy engine; `parts` of the columns go through the
-    epilogue one by one; `together`: matrices of the batch in one program (0: not the kernel of
-    small ones).
-    """
-
-    block_m: int
-    block_n: int
-    block_k: int
-    warps: int
-    stages: int
-    group: int = 8
-    splits: int = 1
-    persistent: bool = False
-    flat: bool = True
-    descriptors: bool = True
-    parts: int = 1
-    together: int = 0
-
 
 PLACE = TILE + '''
 if BATCHED:
@@ -301,9 +223,11 @@ class _Tiles:
 
 
 def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132) -> list[Kernel]:
-    """The launches of a product, in order: two where the sum is split."""
+    """The launches of a product, in order: more than one where the sum is split or `turned`."""
     if config.together:
         return [_small(p, config, name)]
+    before = turned(p, f"{name}_turned") if config.turned else Turned((), p)
+    p = before.problem
     tiles = -(-p.m // config.block_m) * -(-p.n // config.block_n) * p.batches
     programs = tiles * config.splits
     batched = p.batches > 1
@@ -314,6 +238,7 @@ def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132) -> 
     constants = _constants(p, config) | {
         "TILES_M": Expression("tl.cdiv(m, BLOCK_M)"), "TILES_N": Expression("tl.cdiv(n, BLOCK_N)"),
         "STEPS": Expression("tl.cdiv(k, BLOCK_K)"),
+        "HALVES": Expression("(BLOCK_M, 2, BLOCK_N // 2)"),
         "FLATTENED": config.flat and config.splits == 1, "PERSISTENT": config.persistent,
         "EXACT_AFTER": min(p.exact_after, config.block_k),
         "DESCRIPTORS": descriptors, "GROUP": config.group, "SPLITS": config.splits,
@@ -323,8 +248,10 @@ def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132) -> 
     y = _Tiles(p.b, "b", ("k", "n"), ("BLOCK_K", "BLOCK_N"), p.batch)
     z = _Tiles(p.c, "c", ("m", "n"), ("BLOCK_M", "BLOCK_N // PARTS"), p.batch)
     blocks: dict[str, Iterable[str]] = {
-        "DESCRIBE": [*[x.described, y.described] * descriptors, *[z.described] * stores_descriptor],
+        "DESCRIBE": [*before.lines, *[x.described, y.described] * descriptors,
+                     *[z.described] * stores_descriptor],
         "PLACE": [PLACE], "SUM": [SUM], "STORE": [STORE_PARTS],
+        "NEXT_PART": ["col += BLOCK_N // 2"],
         "STORE_SPLIT": [STORE_SPLIT], "FINISH": [FINISH],
         "LOAD": [f"x = {x.load('row', 'step * BLOCK_K')}",
                  f"y = {y.load('step * BLOCK_K', 'col')}"] if descriptors else [LOAD],
@@ -332,15 +259,20 @@ def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132) -> 
     sizes = [integer("m", p.m), integer("n", p.n), integer("k", p.k)]
     strides = [s for q, op in zip("abc", (p.a, p.b, p.c)) for s in _strides(q, op, batched)]
     batch = [integer("batch0", p.batch[0]), integer("batch1", p.batch[1])] * batched
-    inputs = [pointer("a", p.a.dtype, p.a.aligned), pointer("b", p.b.dtype, p.b.aligned)]
+    inputs = [pointer(q, op.dtype, op.aligned) for q, op in (("a", p.a), ("b", p.b))
+              if q not in before.places]
+    inputs += before.arguments
     end = [pointer("c", p.c.dtype, p.c.aligned), *p.epilogue.arguments]
-    workspace = config.splits * p.batches * p.m * p.n * BYTES[p.sums] if config.splits > 1 else 0
+    workspace = before.nbytes
+    if config.splits > 1:
+        workspace = config.splits * p.batches * p.m * p.n * BYTES[p.sums]
     if config.splits > 1:
         end = [pointer("workspace", p.sums)]
     arguments = (*inputs, *end, *sizes, *batch, *strides)
     grid = min(programs, sms) if config.persistent else programs
-    made = [Kernel(name, expand(FRAME, name, arguments, constants, blocks), arguments, (grid, 1, 1),
-                   config.warps, config.stages, workspace)]
+    text = expand(FRAME, name, arguments, constants, blocks)
+    made = [*before.kernels, Kernel(name, text, arguments, (grid, 1, 1), config.warps,
+                                    config.stages, workspace)]
     if config.splits > 1:
         made.append(_combine(p, f"{name}_combine", constants, blocks, sizes + batch, workspace))
     return made
@@ -401,45 +333,66 @@ def _strides(name: str, op: Operand, batched: bool) -> list[Argument]:
 
 
 SMALL_SIZE, SMALL_BATCH = 64, 256
+ACROSS = 0.35  # of the rate of tf32, where an operand goes through registers: 122 TFLOP/s, not 359
 
 
 def configs(p: Matmul, sms: int = 132, count: int = 6) -> list[Config]:
     """Configurations worth trying, by the time that a model gives them."""
     if max(p.m, p.n, p.k) <= SMALL_SIZE and p.batches >= SMALL_BATCH:
         return _small_configs(p)
-    narrow = BYTES[p.a.dtype] <= 2
-    tiles = [t for t in EFFICIENCY if (t[0] <= power_of_two(p.m) and t[1] <= power_of_two(p.n))]
-    copied = p.a.has_descriptor and p.b.has_descriptor
-    # tensor cores take tf32 along the sum alone; other layouts go through registers
-    along = p.a.along == "row" and p.b.along == "col"
-    if not copied or p.exact_after or (not narrow and not (p.precision == "tf32" and along)):
-        tiles = [t for t in tiles if max(t) <= 128]
-    ranked = []
-    for tile in tiles:
-        whole = -(-p.m // tile[0]) * -(-p.n // tile[1]) * p.batches
-        for splits in (1, 2, 4, 8, 16):
-            if splits == 1 or (whole * splits <= 2 * sms and p.k >= splits * 256):
-                variants = _variants(p, tile, splits, sms)
-                ranked.append((estimate(p, variants[0], sms), -EFFICIENCY[tile], variants))
+    ranked = [(estimate(p, found[0], sms), -EFFICIENCY[found[0].block_m, found[0].block_n], found)
+              for found in _cut(p, sms)]
+    if can_turn(p):
+        ranked += [(estimate(p, c, sms), 0.0, [c]) for found in _cut(turned(p).problem, sms)
+                   for c in [replace(found[0], turned=True)] if c.splits == 1]
     ranked.sort(key=lambda r: r[:2])
     return list(dict.fromkeys(c for _, _, variants in ranked for c in variants))[:count]
 
 
+def _cut(p: Matmul, sms: int) -> Iterator[list[Config]]:
+    """Configurations by tiles, and by how many programs share a sum."""
+    narrow = BYTES[p.a.dtype] <= 2
+    tiles = [t for t in EFFICIENCY if (t[0] <= power_of_two(p.m) and t[1] <= power_of_two(p.n))]
+    copied = p.a.has_descriptor and p.b.has_descriptor
+    # tensor cores take tf32 along the sum alone; other layouts go through registers
+    if not copied or p.exact_after or (
+            not narrow and not (p.precision == "tf32" and not p.across)):
+        tiles = [t for t in tiles if max(t) <= 128]
+    if _without_tensor_cores(p):  # 4096^3: 45 TFLOP/s, larger tiles 40 to 42
+        tiles = [t for t in tiles if max(t) <= 64]
+    for tile in tiles:
+        whole = -(-p.m // tile[0]) * -(-p.n // tile[1]) * p.batches
+        for splits in (1, 2, 4, 8, 16):
+            if splits == 1 or (whole * splits <= 2 * sms and p.k >= splits * 256):
+                yield _variants(p, tile, splits, sms)
+
+
 def estimate(p: Matmul, config: Config, sms: int = 132) -> float:
     """Nanoseconds of a product by a model."""
+    first = 0.0
+    if config.turned:
+        before = turned(p)
+        first = 2 * before.nbytes / BANDWIDTH + LAUNCH * len(before.kernels)
+        p = before.problem
     tile, splits = (config.block_m, config.block_n), config.splits
     tiles = -(-p.m // tile[0]) * -(-p.n // tile[1]) * p.batches
     size = BYTES[p.a.dtype]
     moved = p.batches * ((p.m * p.k + p.k * p.n) * size + p.m * p.n * BYTES[p.c.dtype])
     again = 2 * splits * p.batches * p.m * p.n * BYTES[p.sums] if splits > 1 else 0
     rate = RATES[p.precision if p.a.dtype == "fp32" else p.a.dtype]
-    return time_of_tiles(tile, tiles, p.k, splits, size, rate, moved, again, sms)
+    if p.a.dtype == "fp32" and p.precision == "tf32" and p.across:
+        rate *= ACROSS
+    return first + time_of_tiles(tile, tiles, p.k, splits, size, rate, moved, again, sms)
+
+
+def _without_tensor_cores(p: Matmul) -> bool:
+    return p.a.dtype == "fp64" or (p.a.dtype == "fp32" and p.precision == "ieee")
 
 
 def _variants(p: Matmul, tile: tuple[int, int], splits: int, sms: int) -> list[Config]:
     size = BYTES[p.a.dtype]
     area = tile[0] * tile[1]
-    exact = p.a.dtype == "fp64" or (p.a.dtype == "fp32" and p.precision == "ieee")
+    exact = _without_tensor_cores(p)
     copied = p.a.has_descriptor and p.b.has_descriptor
     if exact or (p.a.dtype == "fp32" and p.precision != "tf32"):
         warps = 8 if area >= 128 * 64 else 4

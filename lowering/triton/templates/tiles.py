@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["EFFICIENCY", "FRAME", "RATES", "SHARED_BYTES", "SPAN", "STORE_PARTS", "TILE",
-           "time_of_tiles"]
+__all__ = ["BANDWIDTH", "EFFICIENCY", "FRAME", "LAUNCH", "RATES", "SHARED_BYTES", "SPAN",
+           "STORE_PARTS", "TILE", "time_of_tiles"]
 
 SHARED_BYTES = 227 * 1024
 
@@ -59,16 +59,17 @@ else:
     last = steps
 '''
 
+# where there are two parts, those of a tile's columns, or of its rows if it is turned
 STORE_PARTS = '''
 if SPLITS > 1:
     STORE_SPLIT
 elif PARTS == 1:
     FINISH
 else:
-    left, right = tl.split(tl.permute(tl.reshape(acc, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1)))
+    left, right = tl.split(tl.permute(tl.reshape(acc, HALVES), (0, 2, 1)))
     acc = left
     FINISH
-    col += BLOCK_N // 2
+    NEXT_PART
     acc = right
     FINISH
 '''

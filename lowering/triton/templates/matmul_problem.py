@@ -1,0 +1,95 @@
+"""A product of matrices by sizes and strides, and how it is cut into tiles."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from functrans.lowering.triton.templates.kernel import BYTES, PLAIN, Epilogue
+
+__all__ = ["Config", "Matmul", "Operand"]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A matrix for each index of the batch, by strides in elements; `aligned`: to 16 bytes."""
+
+    dtype: str
+    row: int
+    col: int
+    batch: tuple[int, int] = (0, 0)
+    aligned: bool = True
+
+    @property
+    def along(self) -> str:
+        """The direction in which elements are neighbours in memory."""
+        return "row" if self.col == 1 else "col" if self.row == 1 else "neither"
+
+    @property
+    def has_descriptor(self) -> bool:
+        """Whether the copy engine can read its tiles."""
+        far = self.row if self.along == "row" else self.col
+        size = BYTES[self.dtype]
+        return self.along != "neither" and self.aligned and far > 0 and all(
+            stride >= 0 and stride * size % 16 == 0 for stride in (far, *self.batch))
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """`precision` of float32 operands: "ieee", "tf32", "tf32x3" or "bf16x6" (see Triton's dot).
+
+    Tensor cores add products of float8 in some 14 bits: with `exact_after`, sums of so many go to
+    float32 sums, which takes time and registers.
+    """
+
+    m: int
+    n: int
+    k: int
+    a: Operand
+    b: Operand
+    c: Operand
+    batch: tuple[int, int] = (1, 1)
+    alpha: float = 1.0
+    precision: str = "ieee"
+    epilogue: Epilogue = PLAIN
+    exact_after: int = 0
+
+    @property
+    def batches(self) -> int:
+        return math.prod(self.batch)
+
+    @property
+    def across(self) -> tuple[str, ...]:
+        """The operands whose neighbours in memory are not neighbours along the sum."""
+        return tuple([name for name, op, along in (("a", self.a, "row"), ("b", self.b, "col"))
+                      if op.along != along])
+
+    @property
+    def sums(self) -> str:
+        return {"fp64": "fp64", "i8": "i32"}.get(self.a.dtype, "fp32")
+
+
+@dataclass(frozen=True)
+class Config:
+    """How a product is cut: see `configs`.
+
+    `group`: rows of tiles that run side by side; `splits`: programs that share the sum of a tile;
+    `persistent`: a program computes tiles one after the other, without a gap if `flat`;
+    `descriptors`: tiles come through the copy engine; `parts` of the columns go through the
+    epilogue one by one; `together`: matrices of the batch in one program (0: not the kernel of
+    small ones); `turned`: operands that are not read along the sum are transposed first.
+    """
+
+    block_m: int
+    block_n: int
+    block_k: int
+    warps: int
+    stages: int
+    group: int = 8
+    splits: int = 1
+    persistent: bool = False
+    flat: bool = True
+    descriptors: bool = True
+    parts: int = 1
+    together: int = 0
+    turned: bool = False
