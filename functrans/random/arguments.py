@@ -127,6 +127,8 @@ def scaled_uniform(key: Pair, shape: tuple[Any, ...], dtype: dtypes.DType, low: 
             return unit
         span = rounded(np.asarray(high).astype(dtype) - np.asarray(low).astype(dtype), dtype)
         exact = low == 0.0 or math.frexp(span)[0] == 0.5
+    if exact and low <= high:  # no sum is below `low`
+        return unit * span + low
     if exact or dtype != np.float32:
         return ftnp.maximum(unit * span + low, low)
     # One rounding, as a fused multiply-add makes it (and jax.random, which is compiled to one).
