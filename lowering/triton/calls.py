@@ -23,12 +23,12 @@ from functrans.lowering.triton.choosing import BY_MODEL, Chooser
 from functrans.lowering.triton.expressions import TileWriter, UnsupportedKernel
 from functrans.lowering.triton.kernel import Partial
 from functrans.lowering.triton.names import MEMORY
-from functrans.lowering.triton.numbers import Numbers, arguments_of
+from functrans.lowering.triton.numbers import Numbers
 from functrans.lowering.triton.target import Target
 from functrans.lowering.triton.templates import alone as lone
 from functrans.lowering.triton.templates import convolution, matmul
 from functrans.lowering.triton.templates.convolution import Convolution, Filter, Image
-from functrans.lowering.triton.templates.kernel import BYTES, Argument, Epilogue, Kernel, pointer
+from functrans.lowering.triton.templates.kernel import BYTES, Epilogue, Kernel, pointer
 from functrans.lowering.triton.templates.matmul import Config, Matmul, Operand
 from functrans.primitives.precision import resolved_precision
 
@@ -262,8 +262,7 @@ class _Epilogue:
                 self.lines.append(f"tl.store({self.pointer(t)} + {place}{spread}, "
                                   f"{w.stored(values[t], t)}{mask})")
         arguments = (*[pointer(name, MEMORY[t.dtype]) for t, name in self.pointers.items()],
-                     *[Argument(name, kind, divisible, value) for name, (value, kind, divisible)
-                       in zip(self.numbers.names, arguments_of(self.numbers.found), strict=True)])
+                     *self.numbers.arguments)
         return (Epilogue(tuple(self.lines), arguments, values[self.main]),
                 {name: (t, 0) for t, name in self.pointers.items()})
 

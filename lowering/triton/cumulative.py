@@ -16,6 +16,7 @@ from functrans.lowering.triton.calls import Launches
 from functrans.lowering.triton.folds import Fold
 from functrans.lowering.triton.kernel import Partial, power_of_two
 from functrans.lowering.triton.names import MEMORY, REGISTER
+from functrans.lowering.triton.numbers import Numbers
 from functrans.lowering.triton.rows import AlongRows, extents, module_text
 from functrans.lowering.triton.templates.kernel import Kernel, pointer
 
@@ -47,14 +48,15 @@ class Cumulative(AlongRows):
     def launches(self) -> Launches:
         (x,), (y,) = self.operands, self.results
         register = compute_dtype(x.dtype)
-        scan = _Scan(self.op, self.reverse, *self.sizes, x.dtype, register)
+        scan = _Scan(self.op, self.reverse, *self.sizes, x.dtype, register,
+                     any_size=self.any_size)
         if scan.pieces == 1:
             return Launches([scan.scan("x", "y", None)], {"x": (x, 0), "y": (y, 0)})
         outer, inner = scan.outer, scan.inner
         totals = Partial(1, outer * scan.pieces * inner, register)
         before = Partial(1, outer * scan.pieces * inner, register)
         small = _Scan(self.op, self.reverse, outer, scan.pieces, inner, register, register,
-                      whole=True)
+                      whole=True, any_size=self.any_size)
         return Launches([scan.fold("x", "totals"), small.scan("totals", "before", None),
                          scan.scan("x", "y", "before")],
                         {"x": (x, 0), "y": (y, 0), "totals": (totals, 0), "before": (before, 0)})
@@ -81,17 +83,20 @@ class _Scan:
     dtype: str
     register: str
     whole: bool = False  # in one piece
+    any_size: bool = False
 
     def __post_init__(self) -> None:
         self.columns = self.inner > 1
+        self.numbers = Numbers(self.any_size)
+        extent = self.numbers.extent
         if self.columns:
-            self.beside = min(power_of_two(self.inner), COLUMNS)
-            self.chunk = min(power_of_two(self.n), max(1, TILE // self.beside))
+            self.beside = min(extent(self.inner), COLUMNS)
+            self.chunk = min(extent(self.n), max(1, TILE // self.beside))
             self.across = -(-self.inner // self.beside)
             blocks = self.outer * self.across
         else:
-            self.chunk = power_of_two(self.n) if self.n <= LONGEST_ROW else CHUNK
-            self.beside = min(power_of_two(self.outer), max(1, 2048 // self.chunk))
+            self.chunk = extent(self.n) if self.n <= LONGEST_ROW else CHUNK
+            self.beside = min(extent(self.outer), max(1, 2048 // self.chunk))
             self.across = 1
             blocks = -(-self.outer // self.beside)
         self.blocks = blocks
@@ -110,58 +115,70 @@ class _Scan:
         return "float('-inf')" if self.op == "logsumexp" else Fold(self.op, self.register).start
 
     def _kernel(self, name: str, pointers: dict[str, str], lines: list[str]) -> Kernel:
-        text = f"@triton.jit\ndef {name}({', '.join(pointers)}):\n" + "".join(
+        arguments = (*[pointer(p, t) for p, t in pointers.items()], *self.numbers.arguments)
+        text = f"@triton.jit\ndef {name}({', '.join(a.name for a in arguments)}):\n" + "".join(
             f"    {line}\n" for line in lines)
+        self.numbers = Numbers(self.any_size)
         warps = min(16, max(1, power_of_two(self.chunk * self.beside // 512)))
-        return Kernel(name, module_text(text), tuple([pointer(p, t) for p, t in pointers.items()]),
-                      (self.blocks * self.pieces, 1, 1), warps, 3)
+        return Kernel(name, module_text(text), arguments, (self.blocks * self.pieces, 1, 1),
+                      warps, 3)
 
     def _begin(self) -> list[str]:
         """`o` and `c`: where a program is beside the axis; `along`: in which piece of it."""
-        lines = ["pid = tl.program_id(0)", f"block = pid // {self.pieces}",
-                 f"along = pid % {self.pieces}"]
+        n = self.numbers.text
+        pieces = n(self.pieces, "pieces", near=False)
+        lines = ["pid = tl.program_id(0)", f"block = pid // {pieces}", f"along = pid % {pieces}"]
         if self.columns:
-            lines += [f"o = block // {self.across}",
-                      f"c = block % {self.across} * {self.beside} "
+            across = n(self.across, "across", near=False)
+            lines += [f"o = block // {across}",
+                      f"c = block % {across} * {self.beside} "
                       f"+ tl.arange(0, {self.beside})[None, :]",
-                      f"there = c < {self.inner}"]
+                      f"there = c < {n(self.inner, 'inner')}"]
         else:
             lines += [f"o = block * {self.beside} + tl.arange(0, {self.beside})[:, None]", "c = 0",
-                      f"there = o < {self.outer}"]
+                      f"there = o < {n(self.outer, 'outer', near=False)}"]
         if self.outer * self.n * self.inner >= 2**31:
             lines.append("o = o.to(tl.int64)")
         return lines
 
     def _chunk(self, x: str) -> list[str]:
         """`v`: a chunk, which is number `t` of the piece in the order of the scan."""
-        number = f"along * {self.each} + t" if self.pieces > 1 else "t"
+        n = self.numbers.text
+        each = n(self.each, "each", near=False)
+        number = f"along * {each} + t" if self.pieces > 1 else "t"
         if self.reverse:
-            end = f"(along + 1) * {self.each}" if self.pieces > 1 else str(self.each)
+            end = f"(along + 1) * {each}" if self.pieces > 1 else each
             number = f"{end} - 1 - t"
         spread = "[:, None]" if self.columns else "[None, :]"
         return [f"i = ({number}) * {self.chunk} + tl.arange(0, {self.chunk}){spread}",
-                f"inside = there & (i < {self.n})",
-                f"at = o * {self.n * self.inner} + i * {self.inner} + c",
+                f"inside = there & (i < {n(self.n, 'n')})",
+                f"at = o * {n(self.n * self.inner, 'step')} + i * {n(self.inner, 'inner')} + c",
                 f"v = tl.load({x} + at, mask=inside, other=0).to({REGISTER[self.register]})",
                 f"v = tl.where(inside, v, {self.start}).to({REGISTER[self.register]})"]
 
     def _loop(self, lines: list[str]) -> list[str]:
         if self.each == 1:
             return ["t = 0", *lines]
-        return [f"for t in tl.range(0, {self.each}, num_stages=3):",
+        each = self.numbers.text(self.each, "each", near=False)
+        return [f"for t in tl.range(0, {each}, num_stages=3):",
                 *(f"    {line}" for line in lines)]
 
     def _empty(self) -> str:
         shape = f"(1, {self.beside})" if self.columns else f"({self.beside}, 1)"
         return f"tl.full({shape}, {self.start}, {REGISTER[self.register]})"
 
+    def _piece(self, along: str) -> str:
+        """Where the total of a piece is."""
+        n = self.numbers.text
+        pieces, inner = n(self.pieces, "pieces", near=False), n(self.inner, "inner")
+        return f"(o * {pieces} + {along}) * {inner} + c"
+
     def fold(self, x: str, totals: str) -> Kernel:
         """What every piece comes to."""
         folded = f"tl.reduce(v, {self.axis}, fold_{self.op}, keep_dims=True)"
         lines = [*self._begin(), f"carry = {self._empty()}",
                  *self._loop([*self._chunk(x), f"carry = fold_{self.op}(carry, {folded})"]),
-                 f"tl.store({totals} + (o * {self.pieces} + along) * {self.inner} + c, carry, "
-                 "mask=there)"]
+                 f"tl.store({totals} + {self._piece('along')}, carry, mask=there)"]
         return self._kernel("folded", {x: MEMORY[self.dtype],
                                        totals: MEMORY[self.register]}, lines)
 
@@ -172,9 +189,10 @@ class _Scan:
         carried = before is not None or self.each > 1
         if before is not None:
             pointers[before] = MEMORY[self.register]
-            last = f"< {self.pieces - 1}" if self.reverse else "> 0"
-            lines += [f"where = (o * {self.pieces} + along {'+' if self.reverse else '-'} 1) "
-                      f"* {self.inner} + c",
+            pieces = self.numbers.text(self.pieces, "pieces", near=False)
+            last = f"< {pieces} - 1" if self.reverse else "> 0"
+            other = "along + 1" if self.reverse else "along - 1"
+            lines += [f"where = {self._piece(other)}",
                       f"carry = tl.load({before} + where, mask=there & (where * 0 + along {last}), "
                       f"other={self.start})"]
         elif carried:

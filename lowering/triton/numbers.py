@@ -15,6 +15,7 @@ from typing import Any
 
 from functrans.core.dims import Size
 from functrans.lowering.triton.names import REGISTER, literal
+from functrans.lowering.triton.templates.kernel import Argument
 
 __all__ = ["Number", "Numbers", "UnsupportedKernel", "arguments_of"]
 
@@ -45,6 +46,12 @@ class Numbers:
     @property
     def names(self) -> list[str]:
         return [f"n{k}" for k in range(len(self.found))]
+
+    @property
+    def arguments(self) -> list[Argument]:
+        """Those of a kernel of a template."""
+        return [Argument(name, kind, divisible, value) for name, (value, kind, divisible)
+                in zip(self.names, arguments_of(self.found), strict=True)]
 
     def text(self, value: Size, name: str = "", near: bool = True) -> str:
         """A number as text; one with a name is one argument wherever it stands."""

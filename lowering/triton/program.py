@@ -164,6 +164,7 @@ class _ProgramWriter:
                 if loop := loop_of(step, self._body, self.loose.__contains__):
                     self.loops[step] = loop
             elif isinstance(step, AlongRows):
+                step.any_size = any_size
                 self.calls[step] = step.launches()
             elif isinstance(step, Call) and (found := launches_of(
                     step, self.schedule, self.loose, self.shared.is_phase, self.shared.choose,

@@ -6,8 +6,9 @@ from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.triton.calls import Launches
 from functrans.lowering.triton.folds import FUNCTIONS
+from functrans.lowering.triton.templates.kernel import Argument
 
-__all__ = ["AlongRows", "extents", "module_text"]
+__all__ = ["AlongRows", "extents", "module_text", "sizes"]
 
 HEAD = """\
 import triton
@@ -18,9 +19,10 @@ from functrans.lowering.triton import device_math as fm
 
 
 class AlongRows(Call):
-    """A call that knows its launches."""
+    """A call that knows its launches; with `any_size`, of kernels that other sizes share."""
 
     name = "rows"
+    any_size = False
 
     def launches(self) -> Launches:
         """Raises UnsupportedKernel for sizes that are not known."""
@@ -43,3 +45,8 @@ def extents(x: Tensor, axis: int) -> tuple[int, int, int] | None:
             return None
         sizes[(k >= axis) + (k > axis)] *= n
     return sizes[0], sizes[1], sizes[2]
+
+
+def sizes(**numbers: int) -> dict[str, Argument]:
+    """Numbers that are arguments: kernels of all sizes are one."""
+    return {name: Argument(name, "i32", False, value) for name, value in numbers.items()}

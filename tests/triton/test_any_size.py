@@ -47,6 +47,10 @@ MANY = {
         (3, 70), (1000, 90), (70, 200))]),
     "sums of rows": (lambda x: x.sum(1), [((n, m),) for n, m in ((3, 70), (1000, 90), (70, 200))]),
     "sums of columns": (lambda x: x.sum(0), [((n, m),) for n, m in ((12, 70), (15, 90), (9, 200))]),
+    "running sums": (lambda x: fnp.cumsum(x, 1), [((n, m),) for n, m in (
+        (9, 70), (12, 90), (40, 200))]),
+    "running sums down": (lambda x: fnp.cumsum(x, 0), [((n, m),) for n, m in (
+        (70, 40), (90, 33), (120, 100))]),
     "softmax": (ft.nn.softmax, [((n, m),) for n, m in ((3, 300), (40, 1000), (2, 513))]),
     "transpose": (lambda x: x.T + 1, [((n, m),) for n, m in ((40, 70), (100, 33))]),
     "some rows": (lambda x, i: x[i], [((n, m), (k,)) for n, m, k in (
