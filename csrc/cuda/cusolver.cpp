@@ -125,6 +125,7 @@ struct Stack {
     return reinterpret_cast<int*>(call.pointer(p) + static_cast<CUdeviceptr>(i * elements * 4));
   }
   void copy(void* to, const void* from, std::int64_t elements) const {
+    if (to == from) return;
     FT_CU(MemcpyDtoDAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from),
                           static_cast<std::size_t>(elements * bytes), call.device.compute));
   }

@@ -66,7 +66,13 @@ void run_library(Device& device, const Step& step, const CUdeviceptr* bases) {
   std::vector<CUdeviceptr> pointers;
   for (const Place& place : step.places) pointers.push_back(place.in(bases));
   std::lock_guard<std::mutex> lock(mutex_of(device));
-  step.function->run({device, step.numbers, pointers});
+  try {
+    step.function->run({device, step.numbers, pointers});
+  } catch (const Failure& failure) {
+    // The libraries have memory of their own, which the pool may have taken.
+    if (failure.cause != Cause::memory || device.pool.release_cached() == 0) throw;
+    step.function->run({device, step.numbers, pointers});
+  }
 }
 
 void check_library(int status, const char* call, int no_memory, const Device& device) {

@@ -132,9 +132,11 @@ def _memory(detail: Mapping[str, Any]) -> DeviceMemoryError:
         f"{memory_size(stats['largest_free_block_bytes'])}; the device has "
         f"{memory_size(stats['bytes_free_on_device'])} of {memory_size(stats['bytes_limit'])} "
         "free for all processes.")
+    # a library does not say how much it lacks
+    asked = f"{memory_size(detail['bytes'])} were asked for" if detail["bytes"] else \
+        f"{detail['call']} has none"
     return DeviceMemoryError(
-        f"out of memory on gpu:{max(detail['device'], 0)}: {memory_size(detail['bytes'])} were "
-        "asked for.", why=why,
+        f"out of memory on gpu:{max(detail['device'], 0)}: {asked}.", why=why,
         fix="use smaller arrays or a narrower dtype, vmap(fun, chunk_size=n) or "
             "functrans.lax.map for batches, functrans.checkpoint under grad, donate_argnums")
 

@@ -313,14 +313,11 @@ class _ProgramWriter:
         """Values that are updated and not read otherwise: they are in the memory of the result."""
         found: dict[Tensor, Tensor] = {}
         for k, (step, launches) in enumerate(zip(self.schedule.steps, written, strict=True)):
-            if not isinstance(step, Kernel) or isinstance(launches, Call):
+            base, t = _updated_by(step, launches)
+            if base is None or t is None or base not in first or last[base] > k:
                 continue
-            t = step.members[0].tensor
-            if not isinstance(t, Scatter) or t.base not in first or last[t.base] > k \
-                    or any(t.base in w.operands for w in launches):
-                continue
-            found[t.base] = t
-            begin = first.pop(t.base)
+            found[base] = t
+            begin = first.pop(base)
             if t in first:
                 first[t] = min(first[t], begin)
         return found
@@ -341,6 +338,19 @@ class _ProgramWriter:
                     and t.base not in self.graph.outputs and last.get(t.base, -1) < k:
                 found[self.graph.outputs.index(t)] = inputs[t.base]
         return found
+
+
+def _updated_by(step: Kernel | Call,
+                launches: list[Written] | Call) -> tuple[Tensor | None, Tensor | None]:
+    """What a step starts from, and what that becomes; None where it writes to memory of its own."""
+    if isinstance(launches, LibraryCall):
+        return launches.updated or (None, None)
+    if isinstance(launches, Call) or not isinstance(step, Kernel):
+        return None, None
+    t = step.members[0].tensor
+    if not isinstance(t, Scatter) or any(t.base in w.operands for w in launches):
+        return None, None
+    return t.base, t
 
 
 def _nbytes(t: Tensor | Partial) -> int:

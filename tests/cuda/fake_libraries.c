@@ -11,7 +11,7 @@ extern int fake_on_device(const void *p, size_t n);
 /* what tests read and set */
 int fake_plans_made = 0, fake_plans_alive = 0, fake_transforms = 0, fake_handles = 0;
 int fake_single = 0, fake_batched = 0; /* factors and solves */
-int fake_fail = 0;                     /* the status of the next plan, factor or solve */
+int fake_fail = 0;                     /* the status of the next plan or factor */
 
 static int failing(void) {
   int status = fake_fail;

@@ -139,6 +139,13 @@ def test_factors_and_solves(on_libraries):
             x, = program("trsm", (0, count, 0, 1, 0, 0, 4, 3), [a, c], [c])()  # from the right
             assert np.allclose(x @ np.tril(a), c, atol=1e-3)
         assert (read("single"), read("batched"), read("handles")) == (4, 4, 2)
+        a = np.stack([np.eye(4, dtype="f") * 4] * 2)
+        step = lambda x: ("library", "potrf", (0, 2, 4), [x, x, place("output", 1)])
+        copy = ("copy", place("output"), place("input"), a.nbytes)
+        specs = [("float32", a.shape), ("int32", (2,))]
+        made = rt.CudaProgram([], [copy, step(place("output"))], specs[:1], specs, [], 0)
+        assert np.array_equal(made([gpu(a)])[0], a / 2)  # where the matrices are
+        del made
         rt.cuda_synchronize(0)
         assert rt.cuda_memory_stats(0)["bytes_in_use"] == 0
         """)
@@ -158,9 +165,17 @@ def test_failures(on_libraries):
         assert "cuFFT: MakePlanMany: status 5 in jit of spectrum" in str(error)
         assert "functrans[gpu-libraries]" in str(error) and read("plans_alive") == 0
         fail_with(2)
-        with raises(errors.DeviceMemoryError):
+        with raises(errors.DeviceMemoryError) as error:
             run()
+        assert "out of memory on gpu:0: cuFFT: MakePlanMany has none" in str(error)
         assert np.allclose(run()[0], np.fft.fft(z), atol=1e-3)
+        a = gpu(np.zeros(1 << 24))
+        del a
+        reserved = rt.cuda_memory_stats(0)["bytes_reserved"]
+        fail_with(2)  # what the pool keeps goes back, and the library has room
+        z = numbers(9)
+        assert np.allclose(program("fft", (0, 0, 1, 9), [z], [z])()[0], np.fft.fft(z), atol=1e-3)
+        assert rt.cuda_memory_stats(0)["bytes_reserved"] < reserved
         a = np.eye(3, dtype=np.float32)
         with raises(errors.DeviceError) as error:
             program("getrf", (0, 1, 3, 3), [a], [a, np.zeros(3, np.int32)])()

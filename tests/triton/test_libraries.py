@@ -104,6 +104,26 @@ def test_a_reshaped_operand_is_not_copied():
     assert [type(step) for step in program.steps] == [LibraryStep]
 
 
+def places(program, function):
+    """Of the first step with a function: where its operands and results are."""
+    return next((s.inputs, s.outputs) for s in program.steps
+                if isinstance(s, LibraryStep) and s.call.function == function)
+
+
+def test_temporaries_become_the_factors():
+    a = numbers(5, 5)
+    (x,), (factors, _) = places(program_with_libraries(lambda a: lax.linalg.lu(a)[0], a), "getrf")
+    assert x == factors and x.kind == "arena"
+    (x,), (factors, *_) = places(program_with_libraries(
+        lambda a: lax.linalg.cholesky(a, symmetrize_input=False), a), "potrf")
+    assert x.kind == "input" and x != factors  # somebody else's
+    program = program_with_libraries(lambda a: (lax.linalg.cholesky(a), a + a.T), a)
+    out = InterpretedProgram(program)([a @ a.T + np.eye(5, dtype="f")])
+    np.testing.assert_allclose(out[1], 2 * (a @ a.T + np.eye(5)), 1e-4)
+    b = lax.linalg.triangular_solve
+    check(lambda a: b(a.T + 1, a.T + 1, left_side=True, lower=True), a + 3 * np.eye(5, dtype="f"))
+
+
 @pytest.mark.parametrize("shape", [(5,), (70, 3), (2, 3, 40)], ids=str)
 def test_exchanges_of_rows(shape):
     pivots = RNG.integers(0, 40, shape).astype("int32")

@@ -27,6 +27,9 @@ __all__ = ["RULES", "TYPES", "LibraryCall", "call", "library_p"]
 TYPES = {"float32": 0, "float64": 1, "complex64": 2, "complex128": 3}
 """How the functions name dtypes (csrc/cuda/cusolver.cpp)."""
 
+IN_PLACE = {"potrf": 0, "trsm": 1, "getrf": 0, "laswp": 0, "geqrf": 0, "syevd": 0}
+"""Which operand becomes the first result; it is copied where something else reads it."""
+
 Array = np.ndarray[Any, Any]
 
 
@@ -68,6 +71,14 @@ class LibraryCall(HostCall):
         super().__init__(eqn, operands, results)
         self.function: str = eqn.params["function"]
         self.numbers: tuple[int, ...] = eqn.params["numbers"]
+
+    @property
+    def updated(self) -> tuple[Tensor, Tensor] | None:
+        """The operand in whose memory the first result may be, and that result."""
+        at = IN_PLACE.get(self.function)
+        if at is None or self.operands.count(self.operands[at]) > 1:
+            return None
+        return self.operands[at], self.results[0]
 
 
 def _rule(eqn: Equation, xs: list[Tensor]) -> LibraryCall:
