@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from triton._C.libtriton import ir
+from triton._C.libtriton import ir, nvidia
 from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia.compiler import get_ptx_version_from_options
 from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
 
@@ -31,11 +32,22 @@ KINDS: Final = {"i32": "i", "i64": "l", "fp32": "f", "fp64": "d"}
 def compile_unit(unit: Unit) -> Binary:
     """The machine code of a kernel. Raises whatever Triton raises."""
     function = getattr(module_of(unit.source), unit.name)
-    for stages in range(unit.stages, 0, -1):  # what a layout needs besides is not foreseen
-        binary = _compile(function, unit, stages)
-        if binary.shared <= unit.shared:
-            break
+    for stages in range(unit.stages, 1, -1):  # what a layout needs besides is not foreseen
+        binary = _compile(function, unit, stages, unit.shared)
+        if binary is not None and binary.shared <= unit.shared:
+            return binary
+    binary = _compile(function, unit, 1)
+    assert binary is not None
     return binary
+
+
+def _shared_bytes(module: Any, options: Any, unit: Unit) -> int:
+    """What the first pass of the next stage finds: 10 ms, where all that follows takes seconds."""
+    manager = ir.pass_manager(module.context)
+    nvidia.passes.ttgpuir.add_allocate_shared_memory_nv(
+        manager, unit.capability, get_ptx_version_from_options(options, unit.capability))
+    manager.run(module, "shared memory")
+    return int(module.get_int_attr("ttg.shared"))
 
 
 def launched_early(ptx: str) -> str:
@@ -54,7 +66,8 @@ def launched_early(ptx: str) -> str:
 DECLARATIONS: Final = (".reg", ".local", ".shared", ".loc", "//")
 
 
-def _compile(function: Any, unit: Unit, stages: int) -> Binary:
+def _compile(function: Any, unit: Unit, stages: int, most: int | None = None) -> Binary | None:
+    """The machine code, or None where it is known early to take more than `most` shared memory."""
     signature = dict(zip(function.arg_names, unit.types, strict=True))
     attributes = {(k,): ALIGNED for k, known in enumerate(unit.divisible) if known}
     source = ASTSource(function, signature, {}, attributes)
@@ -73,6 +86,8 @@ def _compile(function: Any, unit: Unit, stages: int) -> Binary:
     module = made["ttir"]
     for name, run in passes.items():
         module = run(module, metadata)
+        if name == "ttgir" and most is not None and _shared_bytes(module, options, unit) > most:
+            return None
         if name == "ptx" and unit.capability >= HOPPER:
             module = launched_early(module)
         made[name] = module
