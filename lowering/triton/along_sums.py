@@ -1,9 +1,9 @@
-"""Operands of float32 products in the order in which tensor cores read them: along the sum.
+"""Operands of products in the order in which tensor cores read them: along the sum.
 
-TensorFloat-32 has no transposed operands. Those that are stored across the sum are turned in
-registers, step by step, which takes several times as long as the product; a copy is cheaper where
-the product is not small. Measured on an H100 at 8192^3, TFLOP/s with two, one, no operand across:
-60 to 109, 130, 394 (cuBLAS 276, 414, 409).
+TensorFloat-32 and float8 have no transposed operands. Those that are stored across the sum are
+turned in registers, step by step, which takes several times as long as the product; a copy is
+cheaper where the product is not small. Measured on an H100 at 8192^3, TFLOP/s with two, one, no
+operand across: 60 to 109, 130, 394 (cuBLAS 276, 414, 409); of float8 with one 334, with none 1502.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from functrans.core.dims import Size
 from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call, Gemm
 from functrans.lowering.loops.index import ZERO, unflatten
-from functrans.lowering.loops.tensor import Map, Tensor
+from functrans.lowering.loops.tensor import FLOAT8, Map, Tensor
 from functrans.lowering.triton.calls import precision_of
 
 __all__ = ["with_sums_along"]
 
-OPERATIONS = (390e12, 100e12, 50e12)
+OPERATIONS = {"f32": (390e12, 100e12, 50e12),
+              **dict.fromkeys(FLOAT8, (1500e12, 330e12, 330e12))}
 """In a second, with so many operands across the sum, where products are of middle size."""
 BANDWIDTH, LAUNCH = 2.5e12, 2e-6  # of a copy: bytes in a second, and seconds
 
@@ -32,8 +33,7 @@ def with_sums_along(graph: Graph) -> Graph:
     items: list[Tensor | Call] = []
     known = {t for t in graph.items if isinstance(t, Tensor)}
     for item in graph.items:
-        if type(item) is Gemm and item.operands[0].dtype == "f32" \
-                and precision_of(item) == "tf32" and _is_known(item):
+        if type(item) is Gemm and _reads_along(item) and _is_known(item):
             item = _turned(item)
             for t in item.operands:
                 if isinstance(t, Map) and t not in known:
@@ -43,6 +43,12 @@ def with_sums_along(graph: Graph) -> Graph:
     return replace(graph, items=items)
 
 
+def _reads_along(call: Gemm) -> bool:
+    """Whether tensor cores have no transposed operands of a product."""
+    dtype = call.operands[0].dtype
+    return dtype in FLOAT8 or (dtype == "f32" and precision_of(call) == "tf32")
+
+
 def _is_known(call: Gemm) -> bool:
     return all(isinstance(n, int) for n in (*call.fields.values(), call.a_offset, call.b_offset))
 
@@ -50,6 +56,7 @@ def _is_known(call: Gemm) -> bool:
 def _turned(call: Gemm) -> Gemm:
     """The product with the copies that pay."""
     f: Mapping[str, Any] = call.fields
+    rates = OPERATIONS[call.operands[0].dtype]
     work = 2 * f["batch0"] * f["batch1"] * f["m"] * f["n"] * f["k"]
     across = (f["m"] > 1 and f["a_col"] != 1, f["n"] > 1 and f["b_row"] != 1)
     copies = (_Copy(call, 0, "a", "m", ("a_row", "a_col")),
@@ -57,7 +64,7 @@ def _turned(call: Gemm) -> Gemm:
 
     def seconds(chosen: tuple[bool, ...]) -> float:
         left = sum(across) - sum(chosen)
-        return float(work / OPERATIONS[left] + sum(c.seconds for c in itertools.compress(
+        return float(work / rates[left] + sum(c.seconds for c in itertools.compress(
             copies, chosen)))
 
     options = itertools.product(*[(False, True) if a else (False,) for a in across])
@@ -88,7 +95,7 @@ class _Copy:
         self.shape = tuple([size for size, *_ in dims])
         self.steps = tuple([step for _, step, _ in dims])
         self.fields: dict[str, Size] = {step: 0 for _, step in batches}
-        self.nbytes, step = 4, 1
+        self.nbytes, step = 1 if self.base.dtype in FLOAT8 else 4, 1
         for size, _, field in reversed(dims):
             self.fields[field] = step
             step *= size  # type: ignore[assignment,operator]

@@ -15,6 +15,7 @@ from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import FLOAT8, Map, Tensor, dtype_name
 from functrans.lowering.rules.calls import CallRule
+from functrans.lowering.rules.elementwise import convert
 from functrans.lowering.rules.plain_products import RULES as PLAIN
 from functrans.lowering.schedule.epilogues import Fused
 from functrans.lowering.schedule.group import Schedule
@@ -82,8 +83,9 @@ def _narrowed(eqn: Equation, xs: list[Tensor]) -> Any:
     if call is None:
         return None
     y = call if isinstance(call, Tensor) else call.results[0]
-    made = Map(y.shape, dtype_name(out.aval.dtype) or "", [y], lambda s, i: y.at(s, i),
-               source=eqn.source)
+    dtype = dtype_name(out.aval.dtype)
+    assert dtype is not None
+    made = Map(y.shape, dtype, [y], lambda s, i: convert(s, y.at(s, i), dtype), source=eqn.source)
     return made if isinstance(call, Tensor) else (call, [made])
 
 

@@ -288,9 +288,8 @@ def to_f8e5(x):
 @triton.jit
 def from_f8e4(x):
     bits = x.to(tl.uint32)
-    value = ((bits & 0x7F) << 20).to(tl.float32, bitcast=True) * 1.329227995784916e36  # 2^120
-    value = tl.where((bits & 0x7F) == 0x7F, float("nan"), value)
-    return tl.where(bits >= 0x80, -value, value)
+    value = (((bits & 0x80) << 24) | ((bits & 0x7F) << 20)).to(tl.float32, bitcast=True)
+    return tl.where((bits & 0x7F) == 0x7F, float("nan"), value * 1.329227995784916e36)  # 2^120
 
 
 @triton.jit

@@ -59,7 +59,7 @@ def test_products_of_float8(dtype, shape, precision):
         found = np.asarray(ft.jit(lambda x, y: fnp.matmul(
             x, y, preferred_element_type="float32", precision=precision))(put(left), put(right)))
         error = np.abs(found - expected).max() / np.abs(expected).max()
-        assert error < (2e-3 if precision == "default" else 2e-4)
+        assert error < (2e-3 if precision == "default" else 5e-4)
 
 
 def test_deterministic_gradients_are_the_same_bits_in_every_run():

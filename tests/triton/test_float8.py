@@ -129,3 +129,11 @@ def test_the_cpu_computes_the_same():
     x = eight("float8_e4m3fn", 9, 40)
     for name, fun in PROGRAMS.items():
         np.testing.assert_array_equal(np.asarray(ft.jit(fun)(x)), np.asarray(fun(x)), name)
+
+
+def test_operands_across_the_sum_are_copied_where_the_product_is_large():
+    x = np.zeros((2048, 2048), ml_dtypes.float8_e4m3fn)
+    for turned, count in ((True, 1), (False, 2)):
+        _, program, _ = program_of(lambda x, t=turned: fnp.matmul(
+            x, x.T if t else x, preferred_element_type="float32"), x)
+        assert len(kernels_of(program)) == count
