@@ -227,7 +227,8 @@ def _arithmetic_shift(args: list[str], dtype: str) -> str:
 
 _OTHERS: dict[str, Callable[[list[str], str], str]] = {
     "div": _divided, "rem": _remainder,
-    "neg": lambda a, d: f"-{a[0]}",
+    # Triton writes 0 - x for -x, which has no -0
+    "neg": lambda a, d: f"{a[0]} * -1.0" if d[0] == "f" else f"-{a[0]}",
     "abs": lambda a, d: f"tl.abs({a[0]})" if d[0] != "u" else a[0],
     "sign": lambda a, d: f"fm.sign({a[0]})",
     "not": lambda a, d: f"{a[0]} == 0" if d == "bool" else f"~{a[0]}",

@@ -153,3 +153,10 @@ def test_arguments_on_several_gpus_are_refused():
     with pytest.raises(ArgumentError, match=r"on gpu:0 .* and on gpu:1") as caught:
         fun(*places.values())
     assert "device_put" in str(caught.value)
+
+
+def test_zeros_have_signs():
+    for dtype in ("float32", "float64", "float16", "bfloat16"):
+        x = put(fnp.asarray([0.0, -0.0, 2.0], dtype))
+        found = np.asarray(ft.jit(lambda x: -x)(x)).astype("f4")
+        np.testing.assert_array_equal(np.signbit(found), [True, False, True])
