@@ -16,13 +16,14 @@ from functrans.lowering.triton.kernel import power_of_two
 from functrans.lowering.triton.key_words import Word, key_of, minus_zero
 from functrans.lowering.triton.names import MEMORY
 from functrans.lowering.triton.radix_tile import BINS, WARP, arranged, counted, spread
-from functrans.lowering.triton.rows import module_text
+from functrans.lowering.triton.rows import module_text, sizes
 from functrans.lowering.triton.templates.kernel import Argument, Kernel, pointer
 
 __all__ = ["Radix"]
 
 THREADS = 256
 SLOTS = {1: 24, 2: 20}  # words of a tile in a thread at most, alone and with their places
+FEWER_SLOTS = (1, 2, 4, 8, 16)  # few, so that rows of most sizes have the same machine code
 ADDED = 4096  # tiles that are added up at once
 ADDED_TILE = 4096
 
@@ -31,9 +32,9 @@ ADDED_TILE = 4096
 class Radix:
     """The launches that sort rows of one size by some words, the least significant first.
 
-    Keys are at the pointers of their names. `stored` are lines that store results at `where` under
-    the mask `inside`: of `place`, or of `key` where it `has_key`, that is where there is one word.
-    `pointers` are what they name. If it is `alone` they need no places.
+    Keys are at the pointers of their names. `stored` are lines that store results at `where` of row
+    `o` under the mask `inside`: of `place`, or of `key` where it `has_key`, that is where there is
+    one word. `parameters` are what they name besides. If it is `alone` they need no places.
     """
 
     rows: int
@@ -41,7 +42,7 @@ class Radix:
     words: Sequence[tuple[str, Word]]
     descending: bool
     stored: Sequence[str]
-    pointers: Mapping[str, Argument]
+    parameters: Mapping[str, Argument]
     has_key: bool
     alone: bool
     memory: dict[str, int] = field(default_factory=dict)  # int32 elements of what it works in
@@ -49,10 +50,12 @@ class Radix:
     def __post_init__(self) -> None:
         self.sets = 1 if self.alone else 2
         self.tiles = -(-self.n // (THREADS * SLOTS[self.sets]))
-        self.slots = -(-self.n // (THREADS * self.tiles))
+        least = -(-self.n // (THREADS * self.tiles))
+        self.slots = min([k for k in FEWER_SLOTS if k >= least], default=SLOTS[self.sets])
         self.tile = THREADS * self.slots
         self.tiles = -(-self.n // self.tile)
         self.zero = minus_zero(self.words[0][1].dtype) if self.has_key else None
+        self.sizes = sizes(n=self.n, tiles=self.tiles)
         self.in_block = self.tiles == 1 and len(self.words) == 1
         if self.in_block:
             return
@@ -97,7 +100,7 @@ class Radix:
 
         `lane` is where the first word of each is, in a row.
         """
-        return ["pid = tl.program_id(0)", f"o = pid // {self.tiles}", f"c = pid % {self.tiles}",
+        return ["pid = tl.program_id(0)", "o = pid // tiles", "c = pid % tiles",
                 f"t = tl.arange(0, {THREADS})",
                 f"lane = c * {self.tile} + t // {WARP} * {WARP * self.slots} + t % {WARP}"]
 
@@ -105,11 +108,11 @@ class Radix:
         """`u0`, `u1` ...: the words of a tile; those past its end are the greatest."""
         lines = []
         for k in range(self.slots):
-            lines += [f"i = lane + {WARP * k}", f"inside = i < {self.n}"]
+            lines += [f"i = lane + {WARP * k}", "inside = i < n"]
             if source is None:
-                lines.append(f"u{k} = tl.load(words + o * {self.n} + i, mask=inside, other=-1)")
+                lines.append(f"u{k} = tl.load(words + o * n + i, mask=inside, other=-1)")
                 continue
-            lines += [f"v = tl.load({source[0]} + o * {self.n} + i, mask=inside, other=0)",
+            lines += [f"v = tl.load({source[0]} + o * n + i, mask=inside, other=0)",
                       *source[1].lines(self.descending, keeps_zeros=self.has_key),
                       f"u{k} = tl.where(inside, u, -1)"]
         return lines
@@ -142,12 +145,12 @@ class Radix:
                   f"    {self._names(*sets)}, = fm.radix_arranged(PTX, {self.sets}, {self.zero}, "
                   f"({self._names(*sets)}, t * 0 + byte))"]
         for k in range(self.slots):
-            lines += [f"where = lane + {WARP * k}", f"inside = where < {self.n}",
+            lines += [f"where = lane + {WARP * k}", "inside = where < n",
                       *self._result(k, "u", "p")]
-        parameters = self._words((name, word), 0) | self.pointers
         # not a constant: that a loop is not unrolled, with the shared memory of what is in it
-        size = Argument("size", "i32", False, word.nbytes)
-        return self._kernel("sorted_block", parameters | {"size": size}, lines, self.rows,
+        parameters = self._words((name, word), 0) | self.parameters | self.sizes | sizes(
+            size=word.nbytes)
+        return self._kernel("sorted_block", parameters, lines, self.rows,
                             ptx=arranged(self.slots, THREADS // WARP, self.sets, self.zero))
 
     # --------------------------------------------------------------------------- tiles
@@ -156,33 +159,34 @@ class Radix:
         """How often the digits are in each tile; what is past its end counts as the last one."""
         lines = [*self._tile(), *self._loaded(source),
                  f"count = fm.radix_counted(PTX, {self.zero}, ({self._names('u')}, byte))",
-                 f"over = tl.maximum((c + 1) * {self.tile} - {self.n}, 0)",
+                 f"over = tl.maximum((c + 1) * {self.tile} - n, 0)",
                  f"count -= tl.where(t == {BINS - 1}, over, 0)",
-                 f"tl.store(counts + (o * {BINS} + t) * {self.tiles} + c, count, mask=t < {BINS})"]
-        parameters = self._words(source, done) | {"counts": pointer("counts", "i32"),
-                                                  "byte": Argument("byte", "i32", False, byte)}
+                 f"tl.store(counts + (o * {BINS} + t) * tiles + c, count, mask=t < {BINS})"]
+        parameters = self._words(source, done) | {"counts": pointer("counts", "i32")} \
+            | self.sizes | sizes(byte=byte)
         return self._kernel("counted", parameters, lines, self.rows * self.tiles,
                             ptx=counted(self.slots, self.zero))
 
     def _added(self) -> Kernel:
         """Where each digit of a tile begins among those of all tiles, and how many there are."""
         width = min(ADDED, power_of_two(self.tiles))
-        height, size = min(ADDED_TILE // width, BINS), self.rows * BINS
+        height = min(ADDED_TILE // width, BINS)
         lines = [f"d = tl.program_id(0) * {height} + tl.arange(0, {height})[:, None]",
-                 "total = d * 0", f"for start in range(0, {self.tiles}, {width}):",
+                 "total = d * 0", f"for start in range(0, tiles, {width}):",
                  f"    c = start + tl.arange(0, {width})[None, :]",
-                 f"    at = d * {self.tiles} + c", f"    inside = c + d * 0 < {self.tiles}",
+                 "    at = d * tiles + c", "    inside = c + d * 0 < tiles",
                  "    v = tl.load(counts + at, mask=inside, other=0)",
                  "    s = tl.associative_scan(v, 1, fold_add)",
                  "    tl.store(counts + at, total + s - v, mask=inside)",
                  "    total += tl.reduce(v, 1, fold_add, keep_dims=True)",
                  "tl.store(totals + d, total)"]
-        return self._kernel("added", {name: pointer(name, "i32") for name in ("counts", "totals")},
-                            lines, size // height)
+        parameters = {name: pointer(name, "i32") for name in ("counts", "totals")}
+        return self._kernel("added", parameters | sizes(tiles=self.tiles), lines,
+                            self.rows * BINS // height)
 
     def _begin(self) -> list[str]:
         """`begin`: where the digits of a tile go."""
-        counts = f"tl.load(counts + (o * {BINS} + t) * {self.tiles} + c, mask=t < {BINS}, other=0)"
+        counts = f"tl.load(counts + (o * {BINS} + t) * tiles + c, mask=t < {BINS}, other=0)"
         totals = f"tl.load(totals + o * {BINS} + t, mask=t < {BINS}, other=0)"
         scanned = "begin = tl.associative_scan(begin, 0, fold_add) - begin"
         if self.tiles == 1:
@@ -200,7 +204,7 @@ class Radix:
             lines += [f"p{k} = lane + {WARP * k}" for k in range(self.slots)]
         if done and not self.alone:
             parameters["places"] = pointer(f"places{(done - 1) % 2}", "i32")
-            lines += [f"p{k} = tl.load(places + o * {self.n} + p{k}, mask=p{k} < {self.n}, other=0)"
+            lines += [f"p{k} = tl.load(places + o * n + p{k}, mask=p{k} < n, other=0)"
                       for k in range(self.slots)]
         operands, results = (("u",), ("s", "w")) if self.alone else (("u", "p"), ("s", "q", "w"))
         lines += [*self._begin(), f"{self._names(*results)}, = fm.radix_spread(PTX, {self.sets}, "
@@ -208,25 +212,26 @@ class Radix:
         kept = {"words": "s"} if not ends_word or self.alone else {}
         kept |= {} if self.alone else {"places": "q"}
         for k in range(self.slots):
-            lines += [f"inside = c * {self.tile} + {THREADS * k} + t < {self.n}", f"where = w{k}"]
+            lines += [f"inside = c * {self.tile} + {THREADS * k} + t < n", f"where = w{k}"]
             lines += self._result(k, "s", "q") if is_last else [
-                f"tl.store({name}_then + o * {self.n} + where, {letter}{k}, mask=inside)"
+                f"tl.store({name}_then + o * n + where, {letter}{k}, mask=inside)"
                 for name, letter in kept.items()]
-        parameters |= self.pointers if is_last else {
+        parameters |= self.parameters if is_last else {
             f"{name}_then": pointer(f"{name}{done % 2}", "i32") for name in kept}
-        parameters["byte"] = Argument("byte", "i32", False, byte)
+        parameters |= self.sizes | sizes(byte=byte)
         return self._kernel("ordered" if is_last else "spread", parameters, lines,
                             self.rows * self.tiles,
                             ptx=spread(self.slots, THREADS // WARP, self.sets, self.zero))
 
     def _fetched(self, name: str, word: Word, done: int) -> Kernel:
         """The words of the next key, in the order that there is."""
-        size, block = self.rows * self.n, 1024
+        total, block = self.rows * self.n, 1024
         lines = [f"i = tl.program_id(0) * {block} + tl.arange(0, {block})",
-                 f"inside = i < {size}", "place = tl.load(places + i, mask=inside, other=0)",
-                 f"v = tl.load({name} + i // {self.n} * {self.n} + place, mask=inside, other=0)",
+                 "inside = i < total", "place = tl.load(places + i, mask=inside, other=0)",
+                 f"v = tl.load({name} + i // n * n + place, mask=inside, other=0)",
                  *word.lines(self.descending), "tl.store(words + i, u, mask=inside)"]
         parameters = {name: pointer(name, MEMORY[word.dtype]),
                       "places": pointer(f"places{(done - 1) % 2}", "i32"),
-                      "words": pointer(f"words{(done - 1) % 2}", "i32")}
-        return self._kernel("fetched", parameters, lines, -(-size // block), 4)
+                      "words": pointer(f"words{(done - 1) % 2}", "i32"),
+                      **sizes(n=self.n, total=total)}
+        return self._kernel("fetched", parameters, lines, -(-total // block), 4)

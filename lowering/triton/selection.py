@@ -8,8 +8,8 @@ from functrans.lowering.triton.calls import Launches
 from functrans.lowering.triton.kernel import Partial, power_of_two
 from functrans.lowering.triton.key_words import WIDTHS, words_of
 from functrans.lowering.triton.names import MEMORY
-from functrans.lowering.triton.rows import AlongRows, module_text
-from functrans.lowering.triton.templates.kernel import Argument, Kernel, integer, pointer
+from functrans.lowering.triton.rows import AlongRows, module_text, sizes
+from functrans.lowering.triton.templates.kernel import Argument, Kernel, pointer
 
 __all__ = ["Largest", "is_selected"]
 
@@ -55,8 +55,7 @@ class Largest(AlongRows):
                  *self._pairs(level), f"pair = tl.topk(pair, {self.most}, 1)",
                  f"tl.store(then + pid * {self.most} + tl.arange(0, {self.most})[None, :], pair)"]
         parameters = self._source(level) | {"then": pointer(f"found{level}", "i64"),
-                                            "n": integer("n", n),
-                                            "tiles": Argument("tiles", "i32", False, tiles)}
+                                            **sizes(n=n, tiles=tiles)}
         return self._kernel("selected", parameters, lines, self.rows * tiles, TILE)
 
     def _largest(self, n: int, level: int) -> Kernel:
@@ -65,18 +64,19 @@ class Largest(AlongRows):
         height = min(power_of_two(self.rows), max(1, TILE // width))
         lines = [f"o = tl.program_id(0) * {height} + tl.arange(0, {height})[:, None]",
                  f"i = tl.arange(0, {width})[None, :]",
-                 f"inside = (o < {self.rows}) & (i < n)", *self._pairs(level),
+                 "inside = (o < rows) & (i < n)", *self._pairs(level),
                  f"pair = tl.topk(pair, {self.most}, 1)",
                  f"i = tl.arange(0, {self.most})[None, :]",
-                 f"inside = (o < {self.rows}) & (i < {self.k})",
+                 "inside = (o < rows) & (i < count)",
                  f"place = {PLACE} - (pair & {PLACE}).to(tl.int32)",
-                 f"v = tl.load(x + o * {self.n} + place, mask=inside, other=0)",
-                 f"tl.store(y + o * {self.k} + i, v, mask=inside)",
-                 f"tl.store(places + o * {self.k} + i, place, mask=inside)"]
+                 "v = tl.load(x + o * row + place, mask=inside, other=0)",
+                 "tl.store(y + o * count + i, v, mask=inside)",
+                 "tl.store(places + o * count + i, place, mask=inside)"]
         dtype = MEMORY[self.operands[0].dtype]
         parameters = self._source(level) | {"x": pointer("x", dtype), "y": pointer("y", dtype),
                                             "places": pointer("places", "i32"),
-                                            "n": integer("n", n)}
+                                            **sizes(n=n, row=self.n, rows=self.rows,
+                                                    count=self.k)}
         return self._kernel("largest", parameters, lines, -(-self.rows // height), width * height)
 
     def _source(self, level: int) -> dict[str, Argument]:

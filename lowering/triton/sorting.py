@@ -17,7 +17,7 @@ from functrans.lowering.triton.kernel import Partial, power_of_two
 from functrans.lowering.triton.key_words import WIDTHS, Word, words_of
 from functrans.lowering.triton.names import MEMORY
 from functrans.lowering.triton.radix import Radix
-from functrans.lowering.triton.rows import AlongRows, extents, module_text
+from functrans.lowering.triton.rows import AlongRows, extents, module_text, sizes
 from functrans.lowering.triton.selection import Largest, is_selected
 from functrans.lowering.triton.templates.kernel import Argument, Kernel, pointer
 
@@ -52,11 +52,9 @@ class Sorted(AlongRows):
         if self.n <= (LONGEST_ROW if has_key else LONGEST_OF_WORDS):
             return Launches([self._short()], names)
         alone = has_key and all(t is self.keys[0] for t in self.given)
-        stored, pointers = self._stored("where", has_key)
-        if self.count < self.n:
-            stored = [f"inside = inside & (where < {self.count})", *stored]
-        radix = Radix(self.rows, self.n, self._words(), self.descending, stored, pointers, has_key,
-                      alone)
+        stored, parameters = self._stored("where", has_key)
+        radix = Radix(self.rows, self.n, self._words(), self.descending,
+                      ["inside = inside & (where < count)", *stored], parameters, has_key, alone)
         names |= {name: (Partial(1, size, "i32"), 0) for name, size in radix.memory.items()}
         return Launches(radix.kernels(), names)
 
@@ -65,7 +63,7 @@ class Sorted(AlongRows):
         return [(self.names[t], word) for t in reversed(self.keys) for word in words_of(t.dtype)]
 
     def _stored(self, where: str, has_key: bool) -> tuple[list[str], dict[str, Argument]]:
-        """Lines that write the results, element `place` of a row to `where`, and their pointers.
+        """Lines that write the results, element `place` of a row to `where`, and what they name.
 
         The key is gathered, too, where it is not there as `key`.
         """
@@ -78,10 +76,9 @@ class Sorted(AlongRows):
             elif t is not None:
                 name, value = self.names[t], f"g{k}"
                 pointers[name] = pointer(name, MEMORY[t.dtype])
-                lines.append(f"{value} = tl.load({name} + o * {self.n} + place, mask=inside, "
-                             "other=0)")
-            lines.append(f"tl.store(y{k} + o * {self.count} + {where}, {value}, mask=inside)")
-        return lines, pointers
+                lines.append(f"{value} = tl.load({name} + o * n + place, mask=inside, other=0)")
+            lines.append(f"tl.store(y{k} + o * count + {where}, {value}, mask=inside)")
+        return lines, pointers | sizes(count=self.count)
 
     def _short(self) -> Kernel:
         width = max(2, power_of_two(self.n))
@@ -89,21 +86,22 @@ class Sorted(AlongRows):
         lines = ["pid = tl.program_id(0)",
                  f"o = pid * {height} + tl.arange(0, {height})[:, None]",
                  f"i = tl.arange(0, {width})[None, :]",
-                 f"inside = (o < {self.rows}) & (i < {self.n})", "place = i + o * 0"]
+                 "inside = (o < rows) & (i < n)", "place = i + o * 0"]
         for k, (name, word) in enumerate(self._words()):
-            lines += [f"v = tl.load({name} + o * {self.n} + place, mask=inside, other=0)",
+            lines += [f"v = tl.load({name} + o * n + place, mask=inside, other=0)",
                       *word.lines(self.descending),
                       "u = u.to(tl.uint32, bitcast=True).to(tl.int64)",
-                      f"u = tl.where(i < {self.n}, u, {2**32 - 1})",
+                      f"u = tl.where(i < n, u, {2**32 - 1})",
                       "q = (tl.sort((u << 31) | i, 1) & 2147483647).to(tl.int32)",
                       "place = q" if k == 0 else "place = tl.gather(place, q, 1)"]
-        stored, pointers = self._stored("i", False)
-        lines += [f"inside = (o < {self.rows}) & (i < {self.count})", *stored]
-        pointers |= {self.names[t]: pointer(self.names[t], MEMORY[t.dtype]) for t in self.keys}
-        text = f"@triton.jit\ndef sorted_rows({', '.join(pointers)}):\n" + "".join(
+        stored, parameters = self._stored("i", False)
+        lines += ["inside = (o < rows) & (i < count)", *stored]
+        parameters |= {self.names[t]: pointer(self.names[t], MEMORY[t.dtype]) for t in self.keys} \
+            | sizes(rows=self.rows, n=self.n)
+        text = f"@triton.jit\ndef sorted_rows({', '.join(parameters)}):\n" + "".join(
             f"    {line}\n" for line in lines)
         warps = power_of_two(min(16, max(1, width * height // 256)))
-        return Kernel("sorted_rows", module_text(text), tuple(pointers.values()),
+        return Kernel("sorted_rows", module_text(text), tuple(parameters.values()),
                       (-(-self.rows // height), 1, 1), warps, 3)
 
 
