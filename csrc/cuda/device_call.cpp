@@ -2,6 +2,7 @@
 #include "allocator.h"
 #include "cuda/device_program.h"
 #include "cuda/libraries.h"
+#include "cuda/loops.h"
 #include "cuda/transfer.h"
 #include "inline_vector.h"
 
@@ -199,6 +200,8 @@ void Call::run_steps(std::size_t begin, std::size_t end) {
     try {
       if (step.kind == StepKind::library) {
         run_library(device, step, bases.data());
+      } else if (step.kind == StepKind::rounds || step.kind == StepKind::until) {
+        run_loop(device, step, program.kernels.data(), bases.data());
       } else {
         enqueue(step, program.kernels.data(), bases.data(), device.compute);
       }

@@ -74,14 +74,18 @@ bool read_kernel(PyObject* object, CudaProgram& program) {
   return true;
 }
 
-// ("input" | "output" | "constant" | "arena", index, offset)
+// ("input" | "output" | "constant" | "arena", index, offset), and the bytes of a round of a loop
 bool read_place(PyObject* object, const CudaProgram& program, Place& place) {
   const char* kind;
   Py_ssize_t index;
   long long offset;
   Ref tuple(PySequence_Tuple(object));
-  if (!tuple || !PyArg_ParseTuple(tuple.get(), "snL:pointer", &kind, &index, &offset)) return false;
+  long long stride = 0;
+  if (!tuple || !PyArg_ParseTuple(tuple.get(), "snL|L:pointer", &kind, &index, &offset, &stride)) {
+    return false;
+  }
   const auto at = static_cast<std::size_t>(index);
+  place.stride = stride;
   place.offset = offset;
   std::size_t count = 0;
   if (std::strcmp(kind, "input") == 0) {
@@ -209,7 +213,49 @@ bool read_library_step(PyObject* rest, CudaProgram& program, Step& step) {
          wrong("a library function with other arguments than it takes");
 }
 
-bool read_step(PyObject* object, CudaProgram& program) {
+bool read_step(PyObject* object, CudaProgram& program, std::vector<Step>& steps);
+
+// Launches, fills and copies.
+bool read_part(PyObject* object, CudaProgram& program, Step& loop) {
+  std::vector<Step> steps;
+  if (!each(object, [&](PyObject* item) { return read_step(item, program, steps); })) return false;
+  for (const Step& step : steps) {
+    if (step.kind != StepKind::launch && step.kind != StepKind::fill &&
+        step.kind != StepKind::copy) {
+      return wrong("a step of a loop is a launch, fill or copy");
+    }
+  }
+  loop.parts.push_back(std::move(steps));
+  return true;
+}
+
+// (count, steps)
+bool read_rounds(PyObject* rest, CudaProgram& program, Step& step) {
+  PyObject* steps;
+  long long count;
+  if (!PyArg_ParseTuple(rest, "LO:rounds", &count, &steps)) return false;
+  step.count = count;
+  return read_part(steps, program, step);
+}
+
+// (ahead, [(flag, steps that set it, steps of an iteration, steps of the end)] of two sides)
+bool read_until(PyObject* rest, CudaProgram& program, Step& step) {
+  PyObject* sides;
+  int ahead;
+  if (!PyArg_ParseTuple(rest, "pO:until", &ahead, &sides)) return false;
+  step.ahead = ahead != 0;
+  const bool ok = each(sides, [&](PyObject* side) {
+    PyObject *flag, *parts[3];
+    Ref tuple(PySequence_Tuple(side));
+    step.places.emplace_back();
+    return tuple && PyArg_ParseTuple(tuple.get(), "OOOO:side", &flag, parts, parts + 1, parts + 2) &&
+           read_place(flag, program, step.places.back()) && read_part(parts[0], program, step) &&
+           read_part(parts[1], program, step) && read_part(parts[2], program, step);
+  });
+  return ok && (step.places.size() == 2 || wrong("a loop has two sides"));
+}
+
+bool read_step(PyObject* object, CudaProgram& program, std::vector<Step>& steps) {
   Ref tuple(PySequence_Tuple(object));
   if (!tuple) return false;
   if (PyTuple_GET_SIZE(tuple.get()) == 0) return wrong("an empty step");
@@ -245,11 +291,17 @@ bool read_step(PyObject* object, CudaProgram& program) {
   } else if (std::strcmp(kind, "library") == 0) {
     step.kind = StepKind::library;
     if (!read_library_step(rest.get(), program, step)) return false;
+  } else if (std::strcmp(kind, "rounds") == 0) {
+    step.kind = StepKind::rounds;
+    if (!read_rounds(rest.get(), program, step)) return false;
+  } else if (std::strcmp(kind, "until") == 0) {
+    step.kind = StepKind::until;
+    if (!read_until(rest.get(), program, step)) return false;
   } else {
-    return wrong("a step is a launch, fill, copy, host call or library call");
+    return wrong("a step is a launch, fill, copy, host call, library call or loop");
   }
   const bool empty = (step.kind == StepKind::fill || step.kind == StepKind::copy) && !step.bytes;
-  if (!empty) program.steps.push_back(std::move(step));
+  if (!empty) steps.push_back(std::move(step));
   return true;
 }
 
@@ -291,6 +343,13 @@ bool read_donated(PyObject* object, CudaProgram& program) {
   program.donated[static_cast<std::size_t>(input)] = true;
   program.any_donated = true;
   return true;
+}
+
+void point_to_values(std::vector<Step>& steps) {
+  for (Step& step : steps) {
+    for (std::uint64_t& value : step.values) step.parameters.push_back(&value);
+    for (std::vector<Step>& part : step.parts) point_to_values(part);
+  }
 }
 
 PyObject* new_checked(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -337,16 +396,16 @@ PyObject* new_checked(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   }
   program.donated.resize(program.inputs.size());
   if (!read_outputs(outputs, program) || !each(constants, with(read_constant)) ||
-      !each(steps, with(read_step)) || !each(donated, with(read_donated))) {
+      !each(steps, [&](PyObject* item) { return read_step(item, program, program.steps); }) ||
+      !each(donated, with(read_donated))) {
     return nullptr;
   }
-  for (Step& step : program.steps) {  // they lie where they stay
-    for (std::uint64_t& value : step.values) step.parameters.push_back(&value);
-  }
+  point_to_values(program.steps);  // they lie where they stay
   program.graphs_allowed = graphs != 0 && program.hosts.empty();
   for (const Step& step : program.steps) {
     // what a library gives to the stream is its own affair, and no node of a graph
-    if (step.bytes >= kLargestNode || step.kind == StepKind::library) {
+    if (step.bytes >= kLargestNode || step.kind == StepKind::library ||
+        step.kind == StepKind::rounds || step.kind == StepKind::until) {
       program.graphs_allowed = false;
     }
   }

@@ -16,9 +16,17 @@ bool Step::differs(const CUdeviceptr* a, const CUdeviceptr* b) const {
       [[fallthrough]];
     case StepKind::fill: return a[target.base] != b[target.base];
     case StepKind::host:
-    case StepKind::library: break;
+    case StepKind::library:
+    case StepKind::rounds:
+    case StepKind::until: break;
   }
   return true;
+}
+
+void Step::go_on(std::int64_t rounds) {
+  for (PointerArgument& one : pointers) one.place.offset += rounds * one.place.stride;
+  source.offset += rounds * source.stride;
+  target.offset += rounds * target.stride;
 }
 
 KernelNodeParams kernel_node(const Step& step, const Kernel& kernel) {
@@ -74,7 +82,9 @@ void enqueue(Step& step, const Kernel* kernels, const CUdeviceptr* bases, CUstre
       FT_CU(MemcpyDtoDAsync(step.target.in(bases), step.source.in(bases), step.bytes, stream));
       return;
     case StepKind::host:
-    case StepKind::library: return;
+    case StepKind::library:
+    case StepKind::rounds:
+    case StepKind::until: return;
   }
 }
 

@@ -22,10 +22,11 @@ struct Kernel {
   CUfunction function = nullptr;
 };
 
-// A place in one of the call's buffers.
+// A place in one of the call's buffers; `stride` bytes further in each round of a loop.
 struct Place {
   std::size_t base = 0;
   std::int64_t offset = 0;
+  std::int64_t stride = 0;
   CUdeviceptr in(const CUdeviceptr* bases) const {
     return bases[base] + static_cast<CUdeviceptr>(offset);
   }
@@ -36,7 +37,7 @@ struct PointerArgument {
   Place place;
 };
 
-enum class StepKind { launch, fill, copy, host, library };
+enum class StepKind { launch, fill, copy, host, library, rounds, until };
 
 // A function of a library (libraries.h): its name, how many numbers and pointers it takes.
 struct LibraryCall;
@@ -66,11 +67,17 @@ struct Step {
   // library
   const LibraryFunction* function = nullptr;
   std::vector<std::int64_t> numbers;
+  // rounds and until (loops.h)
+  std::vector<std::vector<Step>> parts;
+  std::int64_t count = 0;
+  bool ahead = false;
 
   // Puts the addresses of a call into the values.
   void bind(const CUdeviceptr* bases) {
     for (const PointerArgument& one : pointers) values[one.argument] = one.place.in(bases);
   }
+  // Moves the places that go on with each round.
+  void go_on(std::int64_t rounds);
   // Whether an address that the step uses differs.
   bool differs(const CUdeviceptr* a, const CUdeviceptr* b) const;
 };

@@ -145,6 +145,10 @@ void read_now(Device& device, void* target, CUdeviceptr source, std::size_t byte
   if (bytes != 0) pull(device, device.compute, target, source, bytes);
 }
 
+void read_copied(Device& device, void* target, CUdeviceptr source, std::size_t bytes) {
+  pull(device, device.copy, target, source, bytes);
+}
+
 void write_now(Device& device, CUdeviceptr target, const void* source, std::size_t bytes) {
   if (bytes == 0) return;
   if (bytes <= kDirectBytes) {

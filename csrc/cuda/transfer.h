@@ -17,6 +17,8 @@ void copy_between(DeviceBuffer& target, DeviceBuffer& source);  // of two device
 
 // For a running program: what is at `source` once the compute stream has come to where it is now.
 void read_now(Device& device, void* target, CUdeviceptr source, std::size_t bytes);
+// What is at `source` once the copy stream has come to where it is now.
+void read_copied(Device& device, void* target, CUdeviceptr source, std::size_t bytes);
 // Behind what the compute stream was given so far; `source` is free afterwards.
 void write_now(Device& device, CUdeviceptr target, const void* source, std::size_t bytes);
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,11 @@ from functrans.lowering.triton.spec import (
     LibraryStep,
     Pointer,
     Program,
+    Rounds,
+    Step,
+    Turns,
     launch_key,
+    launches_in,
 )
 from functrans.lowering.triton.stored import compiled_units
 from functrans.lowering.triton.target import HOPPER, Target
@@ -31,7 +35,7 @@ __all__ = ["binaries", "device_program", "unit_of"]
 
 def binaries(program: Program, target: Target = HOPPER) -> dict[tuple[Any, ...], Binary]:
     """The machine code of the kernels of a program, each once."""
-    launches = {launch_key(step): step for step in program.steps if isinstance(step, Launch)}
+    launches = {launch_key(step): step for step in launches_in(program.steps)}
     units = [unit_of(program, step, target) for step in launches.values()]
     return dict(zip(launches, compiled_units(units, program_cache()), strict=True))
 
@@ -54,29 +58,42 @@ def device_program(program: Program, device: int, target: Target,
     kernels = [(b.name, b.cubin, b.shared, b.warps, b.kinds, b.scratch,
                 "griddepcontrol.wait" in b.ptx)
                for b in compiled.values()]
-    steps: list[tuple[Any, ...]] = []
-    for step in program.steps:
-        if isinstance(step, Launch):
-            if 0 not in step.grid:
-                steps.append(("launch", numbers[launch_key(step)], step.grid,
-                              tuple([_place(x) if isinstance(x, Pointer) else x
-                                     for x in step.arguments])))
-        elif isinstance(step, Copy):
-            steps.append(("copy", _place(step.target), _place(step.source), step.nbytes))
-        elif isinstance(step, LibraryStep):
-            steps.append(("library", step.call.eqn.params["function"],
-                          step.call.eqn.params["numbers"],
-                          [_place(at) for at in (*step.inputs, *step.outputs)]))
-        else:
-            steps.append(_host(step))
+    steps = _described(program.steps, numbers)
     return _runtime.CudaProgram(kernels, steps, [_spec(a) for a in program.inputs],
                                 [(*_spec(a), program.given.inputs.get(j, -1))
                                  for j, a in enumerate(program.outputs)], program.constants,
                                 program.arena_bytes, device, tuple(sorted(donated)), name)
 
 
-def _place(at: Pointer) -> tuple[str, int, int]:
-    return (at.kind, at.index, at.offset)
+def _described(program: Iterable[Step], kernels: dict[tuple[Any, ...], int]
+               ) -> list[tuple[Any, ...]]:
+    """Steps as the runtime reads them; `kernels` are their numbers by their keys."""
+    steps: list[tuple[Any, ...]] = []
+    for step in program:
+        if isinstance(step, Launch):
+            if 0 not in step.grid:
+                steps.append(("launch", kernels[launch_key(step)], step.grid,
+                              tuple([_place(x) if isinstance(x, Pointer) else x
+                                     for x in step.arguments])))
+        elif isinstance(step, Copy):
+            steps.append(("copy", _place(step.target), _place(step.source), step.nbytes))
+        elif isinstance(step, Rounds):
+            steps.append(("rounds", step.count, _described(step.steps, kernels)))
+        elif isinstance(step, Turns):
+            steps.append(("until", step.ahead, [
+                (_place(s.flag), *[_described(part, kernels) for part in (s.holds, s.body, s.ends)])
+                for s in step.sides]))
+        elif isinstance(step, LibraryStep):
+            steps.append(("library", step.call.eqn.params["function"],
+                          step.call.eqn.params["numbers"],
+                          [_place(at) for at in (*step.inputs, *step.outputs)]))
+        else:
+            steps.append(_host(step))
+    return steps
+
+
+def _place(at: Pointer) -> tuple[str, int, int, int]:
+    return (at.kind, at.index, at.offset, at.stride)
 
 
 def _spec(aval: ShapedArray) -> tuple[Any, ...]:

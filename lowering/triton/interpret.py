@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import cycle
 from types import ModuleType
 from typing import Any
 
@@ -11,9 +12,22 @@ from triton.runtime.interpreter import InterpretedFunction
 
 from functrans.lowering.triton.emulation import emulation
 from functrans.lowering.triton.source import module_of
-from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Program
+from functrans.lowering.triton.spec import (
+    Copy,
+    HostStep,
+    Launch,
+    Pointer,
+    Program,
+    Rounds,
+    Step,
+    Turns,
+)
 
 __all__ = ["InterpretedProgram"]
+
+Memory = dict[str, list[np.ndarray[Any, Any]]]
+"""Arrays by the kind of places and their number."""
+
 
 class Buffer:
     """Bytes as Triton's interpreter takes an array: what it asks of one, and nothing else.
@@ -70,30 +84,51 @@ class InterpretedProgram:
             outputs[j] = inputs[k] = inputs[k].copy()
         arena = np.full(p.arena_bytes + 64, 0xCD, np.uint8)  # what nobody wrote is seen
         memory = {"input": inputs, "output": outputs, "constant": p.constants, "arena": [arena]}
-        for step in p.steps:
-            if isinstance(step, Launch):
-                self._launch(step, memory)
-            elif isinstance(step, Copy):
-                target, source = (_bytes(memory, at) for at in (step.target, step.source))
-                target[:step.nbytes] = source[:step.nbytes]
-            else:
-                _on_host(step, memory)
+        self._run(p.steps, memory)
         return outputs
 
-    def _launch(self, step: Launch, memory: dict[str, list[np.ndarray[Any, Any]]]) -> None:
+    def _run(self, steps: Iterable[Step], memory: Memory, done: int = 0) -> None:
+        """Steps, in a round of a loop after some others."""
+        for step in steps:
+            if isinstance(step, Launch):
+                self._launch(step, memory, done)
+            elif isinstance(step, Copy):
+                target, source = (_bytes(memory, at, done) for at in (step.target, step.source))
+                target[:step.nbytes] = source[:step.nbytes]
+            elif isinstance(step, Rounds):
+                for k in range(step.count):
+                    self._run(step.steps, memory, k)
+            elif isinstance(step, Turns):
+                self._take_turns(step, memory)
+            else:
+                _on_host(step, memory)
+
+    def _take_turns(self, loop: Turns, memory: Memory) -> None:
+        """As the runtime does it, which may run an iteration too many."""
+        for side in cycle(loop.sides):
+            self._run(side.holds, memory)
+            going = bool(_bytes(memory, side.flag)[0])
+            if loop.ahead or going:
+                self._run(side.body, memory)
+            if not going:
+                self._run(side.ends, memory)
+                return
+
+    def _launch(self, step: Launch, memory: Memory, done: int) -> None:
         if 0 in step.grid:
             return
-        arguments = [Buffer(_bytes(memory, x), kind[1:]) if isinstance(x, Pointer) else x
+        arguments = [Buffer(_bytes(memory, x, done), kind[1:]) if isinstance(x, Pointer) else x
                      for x, kind in zip(step.arguments, step.types, strict=True)]
         with np.errstate(all="ignore"), emulation():
             self.modules[step.module][step.kernel][step.grid](*arguments)
 
 
-def _bytes(memory: dict[str, list[np.ndarray[Any, Any]]], at: Pointer) -> np.ndarray[Any, Any]:
-    return memory[at.kind][at.index].reshape(-1).view(np.uint8)[at.offset:]
+def _bytes(memory: Memory, at: Pointer, done: int = 0) -> np.ndarray[Any, Any]:
+    offset = at.offset + done * at.stride
+    return memory[at.kind][at.index].reshape(-1).view(np.uint8)[offset:]
 
 
-def _on_host(step: HostStep, memory: dict[str, list[np.ndarray[Any, Any]]]) -> None:
+def _on_host(step: HostStep, memory: Memory) -> None:
     eqn = step.call.eqn
     arrays = [_bytes(memory, at)[:v.aval.nbytes].view(v.aval.dtype).reshape(v.aval.shape)
               for at, v in zip(step.inputs, eqn.invars, strict=True)]

@@ -17,13 +17,24 @@ from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.rules.calls import results_of
 from functrans.lowering.triton.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernel import Partial
-from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Step
+from functrans.lowering.triton.spec import (
+    Copy,
+    HostStep,
+    Launch,
+    Pointer,
+    Rounds,
+    Side,
+    Step,
+    Turns,
+)
 
-__all__ = ["Body", "Loop", "Repeated", "Until", "loop_of", "save_of", "scan_rule", "stack_of",
-           "ways_of", "while_rule"]
+__all__ = ["Body", "Loop", "Repeated", "Until", "WriteBody", "after", "bytes_of", "loop_of",
+           "moved", "numbers_of", "relocated", "save_of", "scan_rule", "stack_of", "ways_of",
+           "while_rule"]
 
 # A step costs 10 us to describe and 1 us to replay: so many take 0.2 s once, 20 ms every time.
 MOST_STEPS = 20_000
+LEAST_ROUNDS = 6  # iterations, of which the two after the first show how places go on
 ALIGNMENT = 256
 
 
@@ -91,9 +102,9 @@ class Loop:
         starts = [where(t) for t in call.operands[call.num_consts:call.num_consts + n]]
         xs = call.operands[call.num_consts + n:]
         ends, ys = [where(r) for r in call.results[:n]], call.results[n:]
-        sizes = [_bytes(r.shape, r.dtype) for r in call.results[:n]]
+        sizes = [bytes_of(r.shape, r.dtype) for r in call.results[:n]]
         if self.body is None:
-            return _moved(ends, starts, sizes)
+            return moved(ends, starts, sizes)
         room = where(self.workspace)
         *seconds, arena = [after(room, offset) for offset in self.offsets]
         made: list[Step] = []
@@ -117,15 +128,30 @@ class Loop:
         for k, way in enumerate(self.ways):
             if way in ("updated", "saved"):
                 now[k] = ends[k] if way == "updated" else element(ys[save_of(call, k)], 0)
-                made += _moved([now[k]], [starts[k]], [sizes[k]])
-        for i in range(length):
-            slices = [element(t, i) for t in (*xs, *ys)]
-            then = [result(k, way, i) for k, way in enumerate(self.ways)]
-            ins, outs = [*consts, *now, *slices[:len(xs)]], [*then, *slices[len(xs):]]
-            for step in self.body.steps:
-                made += _relocated(step, ins, outs, arena)
-            now = then
-        return made + _moved(ends, now, sizes)
+                made += moved([now[k]], [starts[k]], [sizes[k]])
+        body = self.body
+
+        def iterations(begin: int, end: int) -> list[Step]:
+            nonlocal now
+            made: list[Step] = []
+            for i in range(begin, end):
+                slices = [element(t, i) for t in (*xs, *ys)]
+                then = [result(k, way, i) for k, way in enumerate(self.ways)]
+                ins, outs = [*consts, *now, *slices[:len(xs)]], [*then, *slices[len(xs):]]
+                for step in body.steps:
+                    made += relocated(step, ins, outs, arena)
+                now = then
+            return made
+
+        if length * len(body.steps) <= MOST_STEPS or length < LEAST_ROUNDS:
+            made += iterations(0, length)
+        else:  # the first and the last are different; two places of the carry take turns
+            count = (length - 2) // 2
+            made += iterations(0, 1)
+            made.append(Rounds(_going_on(iterations(1, 3), iterations(3, 5)), count))
+            now = [result(k, way, 2 * count) for k, way in enumerate(self.ways)]
+            made += iterations(2 * count + 1, length)
+        return made + moved(ends, now, sizes)
 
 
 def loop_of(call: Repeated, write_body: WriteBody,
@@ -147,11 +173,12 @@ def loop_of(call: Repeated, write_body: WriteBody,
     ins = [*map(is_loose, call.operands[:first]), *loose, *map(uneven, call.operands[first + n:])]
     outs = [*loose, *map(uneven, call.results[n:])]
     try:
-        body = write_body(jaxpr, _numbers(ins), _numbers(outs))
+        body = write_body(jaxpr, numbers_of(ins), numbers_of(outs))
     except UnsupportedKernel:
         return None
     assert isinstance(length, int)
-    if length * len(body.steps) > MOST_STEPS:
+    if length * len(body.steps) > MOST_STEPS and (length < LEAST_ROUNDS or any(
+            not isinstance(s, (Launch, Copy)) for s in body.steps)):
         return None
     if body.steps and not any(isinstance(s, Launch) for s in body.steps) \
             and any(type(s) is HostStep for s in body.steps):
@@ -161,7 +188,7 @@ def loop_of(call: Repeated, write_body: WriteBody,
     for k, way in enumerate(ways):
         offsets.append(total)
         if way == "alternate":
-            total += _rounded(_bytes(call.results[k].shape, call.results[k].dtype))
+            total += _rounded(bytes_of(call.results[k].shape, call.results[k].dtype))
     offsets.append(total)
     total += body.arena_bytes
     return Loop(call, body, ways, offsets, Partial(1, max(1, -(-total // 4)), "i32"))
@@ -185,10 +212,10 @@ def after(at: Pointer, nbytes: int) -> Pointer:
 
 def slice_bytes(t: Tensor) -> int:
     """Bytes of one element along the first axis."""
-    return _bytes(t.shape[1:], t.dtype)
+    return bytes_of(t.shape[1:], t.dtype)
 
 
-def _bytes(shape: Sequence[Any], dtype: str) -> int:
+def bytes_of(shape: Sequence[Any], dtype: str) -> int:
     total = {"f64": 8, "i64": 8, "u64": 8, "f16": 2, "bf16": 2, "i16": 2, "u16": 2, "i8": 1,
              "u8": 1, "bool": 1, "f8e4": 1, "f8e5": 1}.get(dtype, 4)
     for n in shape:
@@ -202,7 +229,7 @@ def _rounded(nbytes: int) -> int:
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
-def _numbers(flags: Sequence[bool]) -> frozenset[int]:
+def numbers_of(flags: Sequence[bool]) -> frozenset[int]:
     return frozenset(k for k, flag in enumerate(flags) if flag)
 
 
@@ -225,26 +252,53 @@ def save_of(call: Scan, k: int) -> int:
     return -1
 
 
-def _moved(targets: Sequence[Pointer], sources: Sequence[Pointer],
+def moved(targets: Sequence[Pointer], sources: Sequence[Pointer],
            sizes: Sequence[int]) -> list[Step]:
     return [Copy(t, s, nbytes) for t, s, nbytes in zip(targets, sources, sizes, strict=True)
             if t != s and nbytes]
 
 
-def _relocated(step: Step, ins: Sequence[Pointer], outs: Sequence[Pointer],
+def _going_on(first: Sequence[Step], second: Sequence[Step]) -> tuple[Step, ...]:
+    """The steps of a round, whose pointers go on to those of the next."""
+    def on(p: Pointer, q: Pointer) -> Pointer:
+        return replace(p, stride=q.offset - p.offset)
+
+    found: list[Step] = []
+    for a, b in zip(first, second, strict=True):
+        if isinstance(a, Launch):
+            assert isinstance(b, Launch)
+            found.append(replace(a, arguments=tuple([
+                on(x, y) if isinstance(x, Pointer) and isinstance(y, Pointer) else x
+                for x, y in zip(a.arguments, b.arguments, strict=True)])))
+        else:
+            assert isinstance(a, Copy)
+            assert isinstance(b, Copy)
+            found.append(Copy(on(a.target, b.target), on(a.source, b.source), a.nbytes))
+    return tuple(found)
+
+
+def relocated(step: Step, ins: Sequence[Pointer], outs: Sequence[Pointer],
                arena: Pointer) -> list[Step]:
     """A step of the body at the places of an iteration; none if it moves nothing there."""
     def at(p: Pointer) -> Pointer:
         if p.kind == "constant":
             return p
         base = arena if p.kind == "arena" else (ins if p.kind == "input" else outs)[p.index]
-        return after(base, p.offset)
+        return replace(after(base, p.offset), stride=p.stride)
+
+    def inner(steps: Sequence[Step]) -> tuple[Step, ...]:
+        return tuple([made for step in steps for made in relocated(step, ins, outs, arena)])
 
     if isinstance(step, Launch):
-        arguments = tuple([at(x) if isinstance(x, Pointer) else x for x in step.arguments])
-        return [Launch(step.module, step.kernel, step.grid, arguments, step.types, step.divisible,
-                       step.warps, step.stages, step.fuses)]
+        return [replace(step, arguments=tuple([at(x) if isinstance(x, Pointer) else x
+                                               for x in step.arguments]))]
+    if isinstance(step, Rounds):
+        return [Rounds(inner(step.steps), step.count)]
+    if isinstance(step, Turns):
+        first, second = (Side(at(s.flag), inner(s.holds), inner(s.body), inner(s.ends))
+                         for s in step.sides)
+        return [Turns((first, second), step.ahead)]
     if isinstance(step, HostStep):
         return [replace(step, inputs=tuple(map(at, step.inputs)),
                         outputs=tuple(map(at, step.outputs)))]
-    return _moved([at(step.target)], [at(step.source)], [step.nbytes])
+    return moved([at(step.target)], [at(step.source)], [step.nbytes])

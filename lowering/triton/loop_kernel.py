@@ -21,7 +21,7 @@ from functrans.lowering.triton.kernel import Partial
 from functrans.lowering.triton.names import MEMORY
 from functrans.lowering.triton.phases import Base, Phases, Source, bytes_of
 from functrans.lowering.triton.separable import Rows
-from functrans.lowering.triton.spec import Pointer
+from functrans.lowering.triton.spec import Copy, Pointer
 from functrans.lowering.triton.templates.kernel import Kernel, pointer
 
 __all__ = ["LoopWriter", "Scope"]
@@ -159,7 +159,10 @@ class LoopWriter:
             now.append(here)
             then.append(there)
         place = self.place([*consts, *now, *reads], [*then, *writes], arena)
-        phases = self.phases.lines(body.steps, source, place)
+        # what is only copied does not wait for what is computed
+        steps = sorted(body.steps, key=lambda s: not (isinstance(s, Copy)
+                                                      and s.source.kind == "input"))
+        phases = self.phases.lines(steps, source, place)
         self.emit(*self.phases.held, f"for t in tl.range(0, {length}, num_stages=1):")
         self.indent = "        "
         self.emit(f"at = {length - 1} - t" if call.reverse else "at = t", *before, *phases, *after)

@@ -65,19 +65,31 @@ class Phases:
 
     def lines(self, steps: Sequence[Step], source: Source,
               place: Callable[[Pointer], Base]) -> list[str]:
-        """The calls of some steps, each before a barrier. Raises UnsupportedKernel."""
+        """The calls of some steps, behind barriers where one needs them. Raises UnsupportedKernel."""
         if len(steps) > MOST_PHASES:
             raise UnsupportedKernel("a loop whose body has many steps")
         found: list[str] = []
+        read: set[str] = set()  # since the last barrier
+        written: set[str] = set()
         for step in steps:
             if isinstance(step, Launch):
                 calls = self._call(step, source(step), place)
+                reads, writes = _touched(step, source(step))
             elif isinstance(step, Copy):
                 calls = self.moved(place(step.target), place(step.source), step.nbytes)
+                reads, writes = [step.source], [step.target]
             else:
                 raise UnsupportedKernel("a step that is no kernel")
-            found += [*calls, "tl.debug_barrier()"] if calls else []
-        return found
+            if not calls:
+                continue
+            ins, outs = ({_memory(x, place) for x in places} for places in (reads, writes))
+            if written & (ins | outs) or read & outs:
+                found.append("tl.debug_barrier()")
+                read, written = set(), set()
+            found += calls
+            read |= ins
+            written |= outs
+        return [*found, "tl.debug_barrier()"]
 
     def moved(self, target: Base, source: Base, nbytes: int) -> list[str]:
         """Bytes moved, unless they are there already."""
@@ -147,6 +159,45 @@ class Phases:
         """The module of a kernel that calls the phases."""
         phases = [text.replace("NAME", name, 1) for text, name in self.functions.items()]
         return module_text(*self.helpers.values(), *phases, kernel)
+
+
+def _memory(p: Pointer, place: Callable[[Pointer], Base]) -> str:
+    """What tells the memory of a place: the arena is one, its values take turns in it."""
+    if p.kind == "arena":
+        return "arena"
+    base = place(Pointer(p.kind, p.index))
+    return base.at(base.kind or "u8")
+
+
+def _touched(step: Launch, source: str) -> tuple[list[Pointer], list[Pointer]]:
+    """The places that a launch may read, and those that it may write."""
+    function = next(node for node in ast.parse(source).body
+                    if isinstance(node, ast.FunctionDef) and node.name == step.kernel)
+    names = [x.arg for x in function.args.args]
+    pointers = {name: x for name, x in zip(names, step.arguments, strict=False)
+                if isinstance(x, Pointer)}
+    comes_from: dict[str, set[str]] = {name: {name} for name in pointers}
+
+    def behind(node: ast.AST) -> set[str]:
+        found = [comes_from.get(n.id, set()) for n in ast.walk(node) if isinstance(n, ast.Name)]
+        return set().union(*found)
+
+    written: set[str] = set()
+    for _ in range(2):  # names that are changed in loops
+        for node in ast.walk(function):
+            if isinstance(node, (ast.Assign, ast.AugAssign)) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for name in (n.id for t in targets for n in ast.walk(t)
+                             if isinstance(n, ast.Name)):
+                    comes_from.setdefault(name, set()).update(behind(node.value))
+            elif isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                if called == "tl.store" or called.startswith("tl.atomic"):
+                    written |= behind(node.args[0])
+                elif not called.startswith(("tl.", "fm.")):  # it may write to what it is given
+                    for x in node.args:
+                        written |= behind(x)
+    return list(pointers.values()), [pointers[name] for name in sorted(written)]
 
 
 class _Phase(ast.NodeTransformer):

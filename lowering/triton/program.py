@@ -65,6 +65,7 @@ from functrans.lowering.triton.spec import (
     Step,
 )
 from functrans.lowering.triton.templates.kernel import Kernel as Template
+from functrans.lowering.triton.turns import Turning, turning_of
 
 __all__ = ["write_program"]
 
@@ -142,7 +143,7 @@ class _ProgramWriter:
         self.loose = loose
         self.donated = donated  # None of the body of a loop
         self.calls: dict[Call, Launches] = {}
-        self.loops: dict[Call, Loop] = {}
+        self.loops: dict[Call, Loop | Turning] = {}
         self.where: dict[Tensor | Partial, Pointer] = {}
 
     def write(self) -> Body:
@@ -163,6 +164,9 @@ class _ProgramWriter:
             elif isinstance(step, Repeated):
                 if loop := loop_of(step, self._body, self.loose.__contains__):
                     self.loops[step] = loop
+            elif isinstance(step, Until):
+                if turning := turning_of(step, self._body, self.loose.__contains__):
+                    self.loops[step] = turning
             elif isinstance(step, AlongRows):
                 step.any_size = any_size
                 self.calls[step] = step.launches()

@@ -14,7 +14,7 @@ from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.triton.source import alone
-from functrans.lowering.triton.spec import Launch, Program, launch_key
+from functrans.lowering.triton.spec import Launch, Program, launch_key, launches_in
 from functrans.lowering.triton.unit import Binary
 
 __all__ = ["KernelRecord", "records", "sources_of"]
@@ -65,9 +65,8 @@ class KernelRecord:
 def records(program: Program, binaries: Mapping[Any, Binary]) -> tuple[KernelRecord, ...]:
     """The kernels of a program in the order of their first launches."""
     groups: dict[Any, list[Launch]] = {}
-    for step in program.steps:
-        if isinstance(step, Launch):
-            groups.setdefault((launch_key(step), step.grid), []).append(step)
+    for step in launches_in(program.steps):
+        groups.setdefault((launch_key(step), step.grid), []).append(step)
     return tuple([_record(program, steps, binaries[key])
                   for (key, _), steps in groups.items()])
 

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import math
 
-from functrans.core.jaxpr import Jaxpr
+from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.analysis import cost_of
 from functrans.lowering.loops.call import Scan, While
 from functrans.lowering.triton.calls import Launches
 from functrans.lowering.triton.expressions import UnsupportedKernel
 from functrans.lowering.triton.loop_kernel import LoopWriter, Scope
 from functrans.lowering.triton.separable import Rows, rows_of
+from functrans.lowering.triton.templates.alone import HELD_BYTES, MOST_COLUMNS
 
 __all__ = ["resident_scan", "resident_while"]
 
 MULTIPROCESSORS = 132
-# Nanoseconds of a launch in a graph and of a phase, and what one multiprocessor moves and computes
-# in one; all together move more than one alone, from the cache and from memory.
-LAUNCH, PHASE = 3500.0, 500.0
-ONE_BYTES, ONE_FLOPS = 100.0, 300.0
+# Nanoseconds, and bytes and operations in one. On an H100: a launch in a graph and what depends on
+# it, 3.5 us; a loop of two phases over scalars, 0.15 us an iteration; RNN steps of one row with 256
+# values, 2 us; an LSTM whose 1 MB of weights a multiprocessor reads in every step, 14 us.
+LAUNCH, PHASE = 3500.0, 250.0
+ONE_BYTES, ONE_FLOPS = 60.0, 300.0  # one multiprocessor, from the second-level cache
 CACHE_BYTES, ALL_BYTES, ALL_FLOPS = 5000.0, 2500.0, 30000.0
-TOGETHER = 4  # programs on a multiprocessor
+TOGETHER = 4  # programs on a multiprocessor; one with products, which takes all registers
+PRODUCT_ROWS = 8  # that tensor cores multiply at least
 
 
 def resident_scan(call: Scan, scope: Scope) -> Launches | None:
@@ -73,7 +76,9 @@ def _cut(body: Jaxpr, rows: Rows | None) -> tuple[Rows | None, int]:
         narrowed = rows.narrowed(count)
         if narrowed is None:
             return None, 1
-        time = _resident_time(narrowed, rows.count // count, len(narrowed.eqns))
+        has_products = any(e.primitive.name == "dot_general" for e in narrowed.eqns)
+        columns = math.ceil(count / PRODUCT_ROWS) if has_products else 1
+        time = columns * _resident_time(narrowed, rows.count // count, len(narrowed.eqns))
         if time < least:
             best, least = (rows if count < rows.count else None, count), time
     return best
@@ -92,10 +97,25 @@ def _divisors(n: int) -> list[int]:
 def _resident_time(jaxpr: Jaxpr, programs: int, phases: int) -> float:
     """Nanoseconds of an iteration of a loop in one kernel."""
     flops, moved = _cost(jaxpr)
-    alone = max(moved / ONE_BYTES, flops / ONE_FLOPS)
-    waves = math.ceil(programs / (MULTIPROCESSORS * TOGETHER))
+    products = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "dot_general"]
+    held = [nbytes for eqn in products if (nbytes := _held_bytes(eqn, jaxpr))]
+    alone = max((moved - max(held, default=0)) / ONE_BYTES, flops / ONE_FLOPS)
+    at_once = MULTIPROCESSORS * (1 if products else TOGETHER)
+    waves = math.ceil(programs / at_once)
     shared = math.ceil(programs / MULTIPROCESSORS)
-    return max(PHASE * phases * waves + alone * shared, programs * moved / CACHE_BYTES)
+    return max(PHASE * phases * waves + alone * shared,
+               programs * (moved - max(held, default=0)) / CACHE_BYTES)
+
+
+def _held_bytes(eqn: Equation, body: Jaxpr) -> int:
+    """Bytes of a constant matrix that stays with a program through the loop; 0: none does."""
+    x, w = eqn.invars
+    if w not in body.invars or w.aval.ndim != 2 or x.aval.ndim != 2:
+        return 0
+    nbytes = w.aval.nbytes
+    columns = eqn.outvars[0].aval.shape[-1]
+    fits = isinstance(nbytes, int) and nbytes <= HELD_BYTES and columns <= MOST_COLUMNS
+    return nbytes if fits else 0  # type: ignore[return-value]
 
 
 def _is_small(jaxpr: Jaxpr) -> bool:

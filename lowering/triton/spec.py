@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,17 +13,21 @@ from functrans.core.source import Source
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.triton.donation import Given
 
-__all__ = ["Copy", "HostStep", "Launch", "LibraryStep", "Pointer", "Program", "Step",
-           "launch_key"]
+__all__ = ["Copy", "HostStep", "Launch", "LibraryStep", "Pointer", "Program", "Rounds",
+           "Side", "Step", "Turns", "launch_key", "launches_in"]
 
 
 @dataclass(frozen=True)
 class Pointer:
-    """A place: an input, an output or a constant by number, or `offset` bytes into the arena."""
+    """A place: an input, an output or a constant by number, or `offset` bytes into the arena.
+
+    Inside a loop it is `stride` bytes further in each round.
+    """
 
     kind: Literal["input", "output", "constant", "arena"]
     index: int = 0
     offset: int = 0
+    stride: int = 0
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,49 @@ class LibraryStep(HostStep):
     """An equation that is a function of a library; the host evaluates it where there is no GPU."""
 
 
-Step = Launch | Copy | HostStep
+@dataclass(frozen=True)
+class Rounds:
+    """Launches and copies, again and again."""
+
+    steps: tuple[Step, ...]
+    count: int
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two places of the carry of a loop, and steps on it.
+
+    They ask whether the loop goes on, compute an iteration, which writes to the other side, and
+    give the results.
+    """
+
+    flag: Pointer
+    holds: tuple[Step, ...]
+    body: tuple[Step, ...]
+    ends: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Turns:
+    """A loop with a predicate; with `ahead` an iteration may begin before its flag is known."""
+
+    sides: tuple[Side, Side]
+    ahead: bool
+
+
+Step = Launch | Copy | HostStep | Rounds | Turns
+
+
+def launches_in(steps: Iterable[Step]) -> Iterator[Launch]:
+    """All launches of some steps, also inside of loops."""
+    for step in steps:
+        if isinstance(step, Launch):
+            yield step
+        elif isinstance(step, Rounds):
+            yield from launches_in(step.steps)
+        elif isinstance(step, Turns):
+            for side in step.sides:
+                yield from launches_in((*side.holds, *side.body, *side.ends))
 
 
 @dataclass(eq=False)

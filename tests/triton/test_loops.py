@@ -9,10 +9,11 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.evaluate import interpret
+from functrans.lowering.triton import iterations
 from functrans.lowering.triton import program as program_module
 from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.interpret import InterpretedProgram
-from functrans.lowering.triton.spec import HostStep, Launch
+from functrans.lowering.triton.spec import HostStep, Launch, Rounds, Turns
 from tests.triton.test_programs import program_of
 
 RNG = np.random.default_rng(0)
@@ -124,6 +125,33 @@ def launched(monkeypatch):
 
 @pytest.mark.parametrize("name", [name for name in LOOPS if "while" not in name])
 def test_launched_loops(name, launched):
+    test_loops(name)
+
+
+@pytest.mark.parametrize("name", [name for name in LOOPS if "while" in name])
+def test_loops_with_large_values_take_turns(name, launched, monkeypatch):
+    """As if all values were large, no loop is one kernel."""
+    monkeypatch.setattr(program_module, "resident_while", lambda call, scope: None)
+    fun, args, _ = LOOPS[name]
+    nested = {"while inside": 0, "inside while": 1, "while and nothing else": 0}
+    jaxpr, program, consts = program_of(fun, *args)
+    assert sum(isinstance(s, Turns) for s in program.steps) == nested.get(name, 1) or name in nested
+    assert not any(isinstance(s, HostStep) for s in program.steps)
+    arrays = [*consts, *map(np.asarray, ft.tree.leaves(args))]
+    for a, e in zip(InterpretedProgram(program)(arrays), interpret(jaxpr, arrays), strict=True):
+        np.testing.assert_allclose(a.astype("f8"), e.astype("f8"), 2e-4, 2e-4)
+
+
+@pytest.mark.parametrize("name", [
+    "rnn", "gradient of rnn", "reverse", "saved, in reverse", "saved and collected",
+    "exchanged and saved", "exchanged", "fixed", "updates, collected before", "collected twice"])
+@pytest.mark.parametrize("length", [6, 9])
+def test_long_loops_go_in_rounds(name, length, launched, monkeypatch):
+    monkeypatch.setattr(iterations, "MOST_STEPS", 3)
+    fun, args, _ = LOOPS[name]
+    args = [*args[:-1], normal(length, *args[-1].shape[1:])]
+    assert any(isinstance(s, Rounds) for s in program_of(fun, *args)[1].steps)
+    monkeypatch.setitem(LOOPS, name, (fun, args, 0))
     test_loops(name)
 
 

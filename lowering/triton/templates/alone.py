@@ -20,10 +20,11 @@ from functrans.lowering.triton.templates.kernel import (
 )
 from functrans.lowering.triton.templates.matmul import Config, Matmul
 
-__all__ = ["alone", "kernels"]
+__all__ = ["HELD_BYTES", "MOST_COLUMNS", "alone", "kernels"]
 
 STAGED_BYTES = 96 << 10  # of shared memory, of the tiles that are on their way
 HELD_REGISTERS, HELD_SHARED = 128 << 10, 128 << 10  # bytes of what is held
+HELD_BYTES = HELD_REGISTERS + HELD_SHARED
 MOST_ROWS, MOST_COLUMNS = 32, 256
 BLOCK_K = 64  # places of the sum in a tile
 WARPS = 8
@@ -38,8 +39,8 @@ def NAME():
     cols = at_n[:, None]
     x_tile = a + (at_k[:, None] * A_COL + rows * A_ROW)
     y_tile = b + (at_k[None, :] * B_ROW + cols * B_COL)
-    acc = tl.full((BLOCK_N, BLOCK_M), 0, dtype=SUMS)
-    HELD_PARTS
+    LOAD_PARTS
+    ADD_PARTS
     for step in range(HELD, STEPS):
         done = step * BLOCK_K
         LOAD_X
@@ -67,10 +68,11 @@ else:
     x = tl.load(x_tile + done * A_COL, mask=(rows < m) & (done + at_k < k)[:, None], other=0)
 '''
 
-HELD_PART = '''
+# all are on their way before the first is waited for
+LOAD_PART = '''
 done = {part} * BLOCK_K
 LOAD_X
-acc = tl.dot({name}, x, acc, input_precision=PRECISION, out_dtype=SUMS)
+x{part} = x
 '''
 
 # what a loop keeps of the second matrix
@@ -95,6 +97,18 @@ def NAME():
     at = tl.arange(0, BLOCK_N)[:, None] + tl.arange(0, BLOCK_M)[None, :]
     tl.store(b + at, acc.to(A_TYPE), mask=at + tl.program_id(0) < 0)
 '''
+
+
+def _sums(parts: list[str]) -> list[str]:
+    """The products of what is held, as two sums: each waits for the term before."""
+    dot = "tl.dot({name}, x{k}, {so_far}input_precision=PRECISION, out_dtype=SUMS)"
+    names = ["acc", "more"][:max(1, len(parts))]
+    lines = [] if parts else ["acc = tl.full((BLOCK_N, BLOCK_M), 0, dtype=SUMS)"]
+    for k, part in enumerate(parts):
+        name = names[k % 2]
+        so_far = f"{name}, " if k > 1 else ""
+        lines.append(f"{name} = {dot.format(name=part, k=k, so_far=so_far)}")
+    return [*lines, *["acc += more"] * (len(parts) > 1)]
 
 
 def alone(p: Matmul) -> Config:
@@ -125,7 +139,7 @@ def kernels(p: Matmul, config: Config) -> list[Kernel]:
         return matmul.kernels(p, config)
     steps = -(-p.k // config.block_k)
     tile = config.block_n * config.block_k * BYTES[p.a.dtype]
-    held = min(steps, (HELD_REGISTERS + HELD_SHARED) // tile)
+    held = min(steps, HELD_BYTES // tile)
     if held < steps:  # the tiles that are on their way are in shared memory, too
         held = min(held, (HELD_REGISTERS + STAGED_BYTES) // tile)
     constants: dict[str, object] = {
@@ -141,7 +155,8 @@ def kernels(p: Matmul, config: Config) -> list[Kernel]:
                  pointer("c", p.c.dtype, p.c.aligned), *p.epilogue.arguments)
     parts = tuple([Argument(f"{'kept' if part < HELD_REGISTERS // tile else 'held'}{part}", "")
                    for part in range(held)])
-    blocks = {"HELD_PARTS": [HELD_PART.format(part=k, name=x.name) for k, x in enumerate(parts)],
+    blocks = {"LOAD_PARTS": [LOAD_PART.format(part=k) for k in range(held)],
+              "ADD_PARTS": _sums([x.name for x in parts]),
               "LOAD_X": [LOAD_X], "EPILOGUE": p.epilogue.lines}
     text = expand(TURNED, "product", (*arguments, *parts), constants, blocks)
     for template, name, first in ((HOLD, "hold", "part"), (RELEASE, "release", "held")):

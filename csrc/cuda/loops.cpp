@@ -1,0 +1,64 @@
+#include "cuda/loops.h"
+
+#include "cuda/transfer.h"
+
+namespace functrans::cuda {
+namespace {
+
+void enqueue_all(std::vector<Step>& steps, const Kernel* kernels, const CUdeviceptr* bases,
+                 CUstream stream) {
+  for (Step& step : steps) enqueue(step, kernels, bases, stream);
+}
+
+void run_rounds(Device& device, Step& loop, const Kernel* kernels, const CUdeviceptr* bases) {
+  std::vector<Step>& steps = loop.parts[0];
+  struct Back {  // to where the first round is
+    std::vector<Step>& steps;
+    std::int64_t done = 0;
+    ~Back() {
+      for (Step& step : steps) step.go_on(-done);
+    }
+  } back{steps};
+  for (; back.done < loop.count; ++back.done) {
+    enqueue_all(steps, kernels, bases, device.compute);
+    for (Step& step : steps) step.go_on(1);
+  }
+}
+
+// An event of the timeline's for the length of a loop.
+struct Passing {
+  explicit Passing(Device& d) : device(d), event(d.timeline.take_event()) {}
+  ~Passing() { device.timeline.give_event(event); }
+  Device& device;
+  CUevent event;
+};
+
+void run_until(Device& device, Step& loop, const Kernel* kernels, const CUdeviceptr* bases) {
+  const Passing passing(device);
+  for (std::size_t side = 0;; side ^= 1) {
+    const CUdeviceptr flag = loop.places[side].in(bases);
+    enqueue_all(loop.parts[3 * side], kernels, bases, device.compute);
+    FT_CU(EventRecord(passing.event, device.compute));
+    if (loop.ahead) enqueue_all(loop.parts[3 * side + 1], kernels, bases, device.compute);
+    FT_CU(StreamWaitEvent(device.copy, passing.event, 0));
+    unsigned char going = 0;
+    read_copied(device, &going, flag, sizeof going);
+    if (!going) {
+      enqueue_all(loop.parts[3 * side + 2], kernels, bases, device.compute);
+      return;
+    }
+    if (!loop.ahead) enqueue_all(loop.parts[3 * side + 1], kernels, bases, device.compute);
+  }
+}
+
+}  // namespace
+
+void run_loop(Device& device, Step& step, const Kernel* kernels, const CUdeviceptr* bases) {
+  if (step.kind == StepKind::rounds) {
+    run_rounds(device, step, kernels, bases);
+  } else {
+    run_until(device, step, kernels, bases);
+  }
+}
+
+}  // namespace functrans::cuda

@@ -1,0 +1,17 @@
+// Loops that the host drives: steps over and over, a number of rounds or while a flag is set.
+#pragma once
+
+#include "cuda/device.h"
+#include "cuda/steps.h"
+
+namespace functrans::cuda {
+
+// Gives the steps of a loop to the compute stream; without the GIL. Throws Failure.
+//
+// `rounds`: parts[0], count times. `until`: two sides take turns, each with a flag (places), the
+// steps that set it, those of an iteration from this side to the other, and those of the end on
+// this side. With `ahead` an iteration is under way before its flag is known: the side that it
+// reads is whole, and is the result where it should not have run.
+void run_loop(Device& device, Step& step, const Kernel* kernels, const CUdeviceptr* bases);
+
+}  // namespace functrans::cuda
