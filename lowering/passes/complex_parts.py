@@ -48,6 +48,7 @@ from functrans.primitives.shape import (
     slice_in_dim,
     slice_p,
 )
+from functrans.primitives.window import reduce_window_sum_p, window_put_p, window_take_p
 
 __all__ = ["in_parts"]
 
@@ -331,7 +332,8 @@ def _full(*, shape: Any, value: Any, dtype: Any) -> Pair:
 LINEAR: tuple[Primitive, ...] = (
     a.neg_p, a.add_p, a.sub_p, add_any_p, reshape_p, slice_p, pad_p, concatenate_p, rev_p,
     transpose_p, broadcast_in_dim_p, reduce_sum_p, cumsum_p, dynamic_slice_p,
-    dynamic_update_slice_p, scatter_p, scatter_add_p)
+    dynamic_update_slice_p, scatter_p, scatter_add_p, reduce_window_sum_p, window_take_p,
+    window_put_p)
 """What acts on both parts alike."""
 
 ELEMENTWISE: dict[str, Callable[..., Any]] = {

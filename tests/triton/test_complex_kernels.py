@@ -1,12 +1,18 @@
 """Complex numbers in kernels: what programs compute, in how many kernels, not on the host."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.core.errors import DTypeError
 from functrans.lowering.triton.device import binaries
+from functrans.lowering.triton.libraries.replace import FUNCTIONS as LIBRARY
 from functrans.lowering.triton.spec import HostStep
+from tests.laws.primitives import all_cases
 from tests.triton.programs import check, kernels_of, program_of
 
 RNG = np.random.default_rng(0)
@@ -66,3 +72,32 @@ def test_what_has_no_rule_is_left_to_the_host_alone():
     program = check(lambda z: fnp.cumprod(z * 2, 1) * 2, Z[:3])
     assert [type(step) for step in program.steps].count(HostStep) == 1
     assert len(kernels_of(program)) == 2
+
+
+APART = {*LIBRARY, "eig", "adjugate", "clamp"}
+
+
+def complex_cases():
+    """The samples of all primitives that take complex numbers, with imaginary parts."""
+    for case in all_cases():
+        of_real = case.params.keys() & {"preferred_element_type", "callback"}
+        if case.primitive.name in APART or of_real or not case.floating:
+            continue
+        args = tuple([(a + 0.5j * a[::-1] if a.ndim else a + 0.5j).astype("complex64")
+                      if i in case.floating else a for i, a in enumerate(case.args)])
+        changed = replace(case, args=args)
+        try:
+            ft.make_jaxpr(changed.outs)(*args)
+        except DTypeError:
+            continue
+        yield changed
+
+
+HOSTED = {"bitcast_convert_type", "cumprod", "sort", "scatter_mul", "scatter_min", "scatter_max"}
+
+
+@pytest.mark.parametrize("case", list(complex_cases()), ids=str)
+def test_primitives(case):
+    program = check(case.outs, *case.args)
+    if case.primitive.name not in HOSTED and all(a.size for a in case.args):
+        assert not any(isinstance(step, HostStep) for step in program.steps)
