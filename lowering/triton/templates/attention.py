@@ -381,13 +381,11 @@ def configs(p: Attention, count: int = 6) -> list[Config]:
         block = 64 if width <= 64 else 32
         found = [Config(block, block, 8, 2), Config(block, 32, 4, 2), Config(32, 32, 4, 2)]
     elif width <= 64:
-        found = [Config(64, 64, 4, 3), Config(64, 64, 4, 2, True, 4), Config(128, 64, 4, 3),
-                 Config(128, 128, 8, 2), Config(64, 64, 4, 2), Config(128, 64, 4, 2, True, 2),
-                 Config(64, 128, 4, 2), Config(128, 64, 8, 3), Config(128, 128, 8, 2, True, 1),
-                 Config(64, 64, 4, 3, True, 3), Config(64, 128, 4, 2, True, 2),
-                 Config(64, 64, 4, 2, True), Config(128, 64, 4, 3, True)]
+        found = [Config(64, 64, 4, 3), Config(128, 64, 8, 3), Config(128, 64, 4, 3),
+                 Config(128, 128, 8, 2), Config(64, 64, 4, 2, True, 4), Config(64, 128, 4, 2),
+                 Config(64, 64, 4, 2)]
     elif width <= 128:
-        found = [Config(128, 64, 8, 3), Config(128, 128, 8, 2), Config(64, 64, 4, 3),
+        found = [Config(128, 64, 8, 3), Config(128, 128, 8, 3), Config(64, 64, 4, 3),
                  Config(128, 128, 8, 2, True, 1), Config(64, 64, 4, 2, True, 2),
                  Config(128, 64, 4, 2)]
     else:

@@ -377,11 +377,11 @@ def _configs(g: Gradient, count: int, keys: bool) -> list[Config]:
             found = [Config(64, 64, 4, 3), Config(128, 64, 8, 3), Config(64, 32, 4, 3),
                      Config(64, 64, 4, 2), Config(128, 64, 8, 2), Config(64, 64, 4, 2, True)]
     elif width <= 128:
-        found = [Config(64, 64, 8, 2), Config(64, 128, 8, 2), Config(64, 64, 4, 2),
-                 Config(64, 128, 8, 2, True, 1)]
+        found = [Config(64, 128, 8, 3), Config(64, 64, 4, 2), Config(32, 64, 4, 3),
+                 Config(64, 128, 8, 2)]
         if not keys:
-            found = [Config(128, 64, 8, 2), Config(64, 64, 4, 2), Config(64, 64, 8, 2),
-                     Config(128, 64, 8, 2, True, 1)]
+            found = [Config(128, 64, 8, 3), Config(64, 64, 4, 2), Config(64, 32, 4, 3),
+                     Config(128, 64, 8, 2)]
     else:
         found = [Config(32, 64, 8, 1), Config(64, 64, 8, 1)] if keys else [
             Config(64, 32, 8, 1), Config(64, 64, 8, 1)]
