@@ -5,6 +5,7 @@ The host would have to be asked which one to run, and be waited for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
@@ -12,12 +13,14 @@ from functrans.core.prune import has_effects
 from functrans.lowering.analysis import cost_of
 from functrans.primitives.compare import select_n_p
 from functrans.primitives.control_flow.cond import cond_p
+from functrans.primitives.control_flow.scan import scan_p
 
 __all__ = ["inlined", "without_choices"]
 
 # A step of the host costs 50 us and the copies of its operands at 10 GB/s; in 50 us an H100 moves
 # 128 MB or computes 1 GFLOP in float32.
 MOST_BYTES, MOST_FLOPS = 128e6, 1e9
+MOST_ITERATIONS = 100  # of loops in a branch: a small one takes 0.2 to 0.5 us each
 
 
 def without_choices(jaxpr: Jaxpr) -> Jaxpr:
@@ -42,13 +45,22 @@ def _is_cheap(eqn: Equation) -> bool:
     total = {"flops": 0.0, "bytes accessed": 0.0}
     for branch in branches:
         for inner in branch.eqns:
-            if has_effects(inner) or (inner.primitive is not cond_p and any(subjaxprs(inner))):
+            if has_effects(inner) or _iterations(inner) > MOST_ITERATIONS:
                 return False
         for name, cost in cost_of(branch).items():
             if not isinstance(cost, (int, float)):
                 return False
             total[name] += cost
     return total["bytes accessed"] <= MOST_BYTES and total["flops"] <= MOST_FLOPS
+
+
+def _iterations(eqn: Equation) -> float:
+    """How often the bodies of loops in an equation run; without an end where that is not known."""
+    inner = sum(_iterations(e) for body in subjaxprs(eqn) for e in body.eqns)
+    if eqn.primitive is scan_p:
+        length = eqn.params["length"]
+        return length * (1 + inner) if isinstance(length, int) else math.inf
+    return inner if eqn.primitive is cond_p or not any(subjaxprs(eqn)) else math.inf
 
 
 def _select(choice: Equation, eqns: list[Equation]) -> None:

@@ -102,7 +102,14 @@ LOOPS = {  # a function, its arguments, how many steps of the host
         lambda c, x: (lax.cond(x.sum() > 0, fnp.sin, lambda c: c * 2, c), c), c, xs), (C, XS), 0),
     "loop in a branch": (lambda i, x, xs: lax.cond(
         i > 0, lambda x: lax.scan(lambda c, y: (fnp.sin(c + y), None), x, xs)[0], lambda x: x * 2,
-        x), (np.int32(1), C, XS), 1),
+        x), (np.int32(1), C, XS), 0),
+    "long loop in a branch": (lambda i, x: lax.cond(
+        i > 0, lambda x: lax.fori_loop(0, 1000, lambda i, c: fnp.sin(c + i), x), lambda x: x * 2,
+        x), (np.int32(0), C), 1),
+    "loop in a branch in a while": (lambda x, xs: lax.while_loop(
+        lambda c: c[0] < 4, lambda c: (c[0] + 1, lax.cond(
+            c[0] % 2 == 0, lambda x: lax.scan(lambda c, y: (fnp.sin(c + y), None), x, xs)[0],
+            lambda x: x * 2, c[1])), (0, x))[1], (C, XS), 0),
 }
 
 
