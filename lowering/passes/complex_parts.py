@@ -17,6 +17,7 @@ from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.primitive import Primitive
+from functrans.core.prune import prune_jaxpr
 from functrans.lowering.passes import complex_math as m
 from functrans.lowering.passes.complex_math import Pair
 from functrans.lowering.passes.inline import inlined
@@ -44,6 +45,7 @@ from functrans.primitives.shape import (
     pad_p,
     reshape,
     reshape_p,
+    rev,
     rev_p,
     slice_in_dim,
     slice_p,
@@ -105,7 +107,8 @@ class _Splitter:
         outvars: list[Atom] = []
         for x in self.jaxpr.outvars:
             outvars += self.atoms(x) if flat else [self.value(x)]
-        return Jaxpr((), tuple(invars), tuple(self.eqns), tuple(outvars), name=self.jaxpr.name)
+        return prune_jaxpr(Jaxpr((), tuple(invars), tuple(self.eqns), tuple(outvars),
+                                 name=self.jaxpr.name))
 
     def equation(self, eqn: Equation) -> None:
         name = eqn.primitive.name
@@ -319,6 +322,21 @@ def _reduce_prod(x: Pair, *, axes: tuple[int, ...]) -> Pair:
     return _apart(lambda part: reshape(part, lead), out)
 
 
+def _cumprod(x: Pair, *, axis: int, reverse: bool) -> Pair:
+    """By doubling: every element takes in the one so many before it."""
+    out = _apart(lambda part: rev(part, (axis,)), x) if reverse else x
+    shape, dtype = get_aval(x.re).shape, get_aval(x.re).dtype
+    step = 1
+    while step < shape[axis]:
+        lead = (*shape[:axis], step, *shape[axis + 1:])
+        before = [concatenate([full(lead, one, dtype),
+                               slice_in_dim(part, 0, shape[axis] - step, axis=axis)], axis)
+                  for one, part in zip((1, 0), out)]
+        out = Pair(*optimization_barrier(list(m.product(Pair(*before), out))))
+        step *= 2
+    return _apart(lambda part: rev(part, (axis,)), out) if reverse else out
+
+
 def _select(which: Any, *cases: Pair) -> Pair:
     return _apart(lambda *parts: c.select_n(which, *parts), *cases)
 
@@ -352,5 +370,5 @@ RULES: dict[str, Callable[..., Any]] = {
     gather_p.name: _gather(gather_p), dot_general_p.name: _bilinear(dot_general_p),
     conv_general_dilated_p.name: _bilinear(conv_general_dilated_p),
     "convert_element_type": _convert, "optimization_barrier": _barrier,
-    "reduce_prod": _reduce_prod, "select_n": _select, full_p.name: _full}
+    "reduce_prod": _reduce_prod, "cumprod": _cumprod, "select_n": _select, full_p.name: _full}
 """Functions of pairs, by the names of primitives; others go on with complex arrays."""

@@ -86,6 +86,7 @@ PROGRAMS = {
     "transposed": lambda z, w: w.T.reshape(3, 2, 3)[:, 1],
     "sums": lambda z, w: (w.sum(), w.mean(0), fnp.cumsum(w, 1)),
     "product": lambda z, w: (fnp.prod(w), fnp.prod(w, 1), fnp.prod(w[:0], 0), fnp.prod(z)),
+    "running products": lambda z, w: (fnp.cumprod(w, 0), lax.cumprod(z, reverse=True)),
     "matrices": lambda z, w: w @ w.conj().T,
     "picked": lambda z, w: (w[fnp.array([5, 0, 5])], z[fnp.array([9, -1])]),
     "filled": lambda z, w: z.at[fnp.array([9, 1])].get(mode="fill", fill_value=1j),
