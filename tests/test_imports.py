@@ -50,6 +50,7 @@ DEFERRED = {
     ("functrans.lowering.c.backend", "functrans.lowering.c.lower"),
     ("functrans.lowering.reference", "functrans.lowering.passes.pipeline"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.interpret"),
+    ("functrans.lowering.triton.backend", "functrans.lowering.triton.lower"),
     ("functrans.lowering.triton.stored", "functrans.lowering.triton.pool"),
 }
 PEERS = {"jax", "jaxlib", "torch", "scipy", "tensorflow"}

@@ -1,0 +1,87 @@
+"""From a jaxpr to a program of kernels, and what is known of it.
+
+Imported by the first program that the disk does not know, or to look at one: the passes, the
+schedule and the templates take 80 ms to import.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from functrans import _runtime
+from functrans.core.dims import Size
+from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.analysis import cost_of, memory_of
+from functrans.lowering.passes.networks.decide import Decision
+from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.triton.device import binaries
+from functrans.lowering.triton.expressions import UnsupportedKernel
+from functrans.lowering.triton.libraries.files import is_there
+from functrans.lowering.triton.libraries.replace import with_libraries
+from functrans.lowering.triton.program import write_program
+from functrans.lowering.triton.records import KernelRecord, records
+from functrans.lowering.triton.sized import Compile, SizedExecutable
+from functrans.lowering.triton.spec import Program
+from functrans.lowering.triton.target import Target
+from functrans.lowering.triton.tuning import chooser_for
+from functrans.lowering.updates import copies_needed
+
+__all__ = ["Lowered", "lower", "sized"]
+
+
+@dataclass(eq=False, repr=False)
+class Lowered:
+    """A simplified jaxpr, its program, and what the passes decided."""
+
+    simplified: Jaxpr
+    program: Program
+    decisions: list[Decision]
+
+    def as_text(self) -> str:
+        """The simplified jaxpr, what was materialised and fused and why, and the Triton source."""
+        return "\n".join([str(self.simplified), "", *map(str, self.decisions), "",
+                          *self.program.notes, "", *self.program.sources])
+
+    def kernels(self, target: Target) -> tuple[KernelRecord, ...]:
+        """What is known of the kernels, as they are compiled for a target."""
+        return records(self.program, binaries(self.program, target))
+
+    def cost_analysis(self) -> dict[str, Size]:
+        return cost_of(self.simplified)
+
+    def memory_analysis(self) -> dict[str, Size]:
+        known = memory_of(self.simplified)
+        args, outs = known["arguments"], known["outputs"]
+        temporaries = self.program.arena_bytes
+        shared = sum([self.program.outputs[j].nbytes for j in self.program.given.inputs], start=0)
+        return {"arguments": args, "outputs": outs, "temporaries": temporaries, "donated": shared,
+                "peak": args + outs + temporaries - shared}
+
+
+def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size: bool,
+          target: Target, gpu: int | None) -> Lowered | None:
+    """The program of a jaxpr for a target; None where the CPU has to compute it.
+
+    On a `gpu` that is here kernels are chosen by timing. Raises BackendError where
+    `require_inplace` is asked for and an update needs a copy.
+    """
+    decisions: list[Decision] = []
+    simplified = simplify(jaxpr, decisions=decisions)
+    written = with_libraries(simplified, is_there) if _runtime.cuda_open() else simplified
+    # nobody waits for measurements of what is computed once, or of each size
+    choose = chooser_for(target, gpu, may_time=not any_size)
+    try:
+        program = write_program(written, any_size, donated, choose)
+        if choose.tune():
+            program = write_program(written, any_size, donated, choose)
+    except UnsupportedKernel:
+        return None
+    if require_inplace and program.given.copied:
+        raise copies_needed(*program.given.copied[0])
+    return Lowered(simplified, program, decisions)
+
+
+def sized(jaxpr: Jaxpr, compile_: Compile) -> SizedExecutable:
+    """A program of named sizes, compiled for each set of them."""
+    decisions: list[Decision] = []
+    return SizedExecutable(simplify(jaxpr, decisions=decisions), decisions, compile_)
