@@ -104,7 +104,7 @@ def _dtype_beside(x: Any, args: Sequence[Any]) -> np.dtype[Any]:
     """The dtype of a number: its own, or of a Python scalar that of the operands beside it."""
     if type(x) not in SCALARS:
         return x.dtype  # type: ignore[no-any-return]
-    return next(a.dtype for a in reversed(args) if type(a) not in SCALARS)  # type: ignore[no-any-return]
+    return next(a.dtype for a in reversed(args) if type(a) not in SCALARS)
 
 
 def _number(x: Any, dtype: np.dtype[Any], gpu: int) -> Any:
@@ -144,7 +144,7 @@ def _operation(primitive: Primitive, args: Sequence[Any], params: Params, gpu: i
         compile_ = partial(executable_of, values=args) if primitive.higher_order else \
             partial(operation_on_gpu, gpu=gpu)
         run = compile_(jaxpr).run
-        if not _is_on_gpu(run) or run.host_calls:
+        if (not _is_on_gpu(run) or run.host_calls) and "callback" not in params:
             _note(primitive)
     if not _is_on_gpu(run):
         run = partial(_on_host, primitive, params, gpu)

@@ -56,3 +56,14 @@ def test_programs_of_named_sizes():
         e = np.exp(x @ w)
         for a, b in zip(run([x, w]), (e / e.sum(1, keepdims=True), (x @ w).sum(0)), strict=True):
             np.testing.assert_allclose(np.asarray(a), b, 1e-2, 0.3)
+
+
+def test_loops_and_branches_stay_on_the_device():
+    x = ft.device_put(np.arange(4, dtype="f"), "gpu")
+    outs = [ft.lax.scan(lambda c, v: (c + v, c * v), fnp.float32(0), x)[1],
+            ft.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2), (0, x))[1],
+            ft.lax.cond(x.sum() > 0, lambda v: v + 1, lambda v: v, x)]
+    expected = [[0, 0, 2, 9], [0, 8, 16, 24], [1, 2, 3, 4]]
+    for out, values in zip(outs, expected, strict=True):
+        assert out.device.platform == "gpu"
+        np.testing.assert_array_equal(np.asarray(out), values)

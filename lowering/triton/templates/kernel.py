@@ -6,6 +6,7 @@ import ast
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 __all__ = ["BYTES", "INT_MAX", "PLAIN", "TYPES", "Argument", "Epilogue", "Expression", "Kernel",
            "expand", "integer", "pointer", "power_of_two"]
@@ -176,11 +177,20 @@ def expand(template: str, name: str, arguments: Iterable[Argument],
 
     A statement that is the name of a block becomes its lines (which may name blocks and constants).
     """
+    return _expanded(template, name, tuple([a.name for a in arguments]),
+                     tuple([(key, type(v), v) for key, v in constants.items()]),
+                     tuple([(key, tuple(lines)) for key, lines in (blocks or {}).items()]))
+
+
+@lru_cache(maxsize=1024)  # 5 ms: a program for other sizes has the same texts
+def _expanded(template: str, name: str, arguments: tuple[str, ...],
+              constants: tuple[tuple[str, type, object], ...],
+              blocks: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
     tree = ast.parse(template)
-    tree = _Expansion(constants, blocks or {}).visit(tree)
+    tree = _Expansion({key: v for key, _, v in constants}, dict(blocks)).visit(tree)
     function = tree.body[-1]
     assert isinstance(function, ast.FunctionDef)
     function.name = name
-    function.args.args = [ast.arg(a.name) for a in arguments]
+    function.args.args = [ast.arg(a) for a in arguments]
     head = "import triton\nimport triton.language as tl\n\n\n"
     return head + ast.unparse(ast.fix_missing_locations(tree)) + "\n"
