@@ -34,7 +34,8 @@ class Radix:
 
     Keys are at the pointers of their names. `stored` are lines that store results at `where` of row
     `o` under the mask `inside`: of `place`, or of `key` where it `has_key`, that is where there is
-    one word. `parameters` are what they name besides. If it is `alone` they need no places.
+    one word. `parameters` are what they name besides, and `count`, how many are stored of a row. If
+    it is `alone` they need no places.
     """
 
     rows: int
@@ -145,7 +146,7 @@ class Radix:
                   f"    {self._names(*sets)}, = fm.radix_arranged(PTX, {self.sets}, {self.zero}, "
                   f"({self._names(*sets)}, t * 0 + byte))"]
         for k in range(self.slots):
-            lines += [f"where = lane + {WARP * k}", "inside = where < n",
+            lines += [f"where = lane + {WARP * k}", "inside = where < count",
                       *self._result(k, "u", "p")]
         # not a constant: that a loop is not unrolled, with the shared memory of what is in it
         parameters = self._words((name, word), 0) | self.parameters | self.sizes | sizes(
@@ -213,7 +214,7 @@ class Radix:
         kept |= {} if self.alone else {"places": "q"}
         for k in range(self.slots):
             lines += [f"inside = c * {self.tile} + {THREADS * k} + t < n", f"where = w{k}"]
-            lines += self._result(k, "s", "q") if is_last else [
+            lines += ["inside &= where < count", *self._result(k, "s", "q")] if is_last else [
                 f"tl.store({name}_then + o * n + where, {letter}{k}, mask=inside)"
                 for name, letter in kept.items()]
         parameters |= self.parameters if is_last else {

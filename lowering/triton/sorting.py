@@ -53,8 +53,8 @@ class Sorted(AlongRows):
             return Launches([self._short()], names)
         alone = has_key and all(t is self.keys[0] for t in self.given)
         stored, parameters = self._stored("where", has_key)
-        radix = Radix(self.rows, self.n, self._words(), self.descending,
-                      ["inside = inside & (where < count)", *stored], parameters, has_key, alone)
+        radix = Radix(self.rows, self.n, self._words(), self.descending, stored, parameters,
+                      has_key, alone)
         names |= {name: (Partial(1, size, "i32"), 0) for name, size in radix.memory.items()}
         return Launches(radix.kernels(), names)
 
