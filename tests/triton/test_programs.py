@@ -115,4 +115,4 @@ def test_what_is_left_to_the_host_is_a_step():
 def test_the_text_of_a_program():
     with ft.config.use_backend("triton"):
         text = ft.jit(lambda x: fnp.sin(x) + 1).lower(X).compile().as_text()
-    assert "@triton.jit\ndef k0(p0, p1):" in text
+    assert "@triton.jit\ndef k_" in text and "(p0, p1):" in text
