@@ -93,14 +93,14 @@ def shown(config: Any) -> str:
         return " | ".join(map(shown, config))
     fields = {k: v for k, v in vars(config).items() if k.startswith("block")}
     rest = {"warps": "w", "stages": "s", "group": "g", "splits": "split", "parts": "parts",
-            "persistent": "persistent", "together": "together"}
+            "persistent": "persistent", "together": "together", "turned": "turned"}
     text = "x".join(str(v) for v in fields.values())
     for key, short in rest.items():
         plain = {"group": 8, "splits": 1, "parts": 1}.get(key, 0)
         value = int(getattr(config, key, plain))
         if value != plain:
             text += f" {short}{value}" if len(short) == 1 else f" {short} {value}"
-    if getattr(config, "persistent", False) and not getattr(config, "flat", True):
+    if isinstance(config, Config) and config.persistent and not config.flat:
         text += " nested"
     return text + (" copied" if getattr(config, "descriptors", False) else "")
 
@@ -376,6 +376,7 @@ def cases() -> list[Case]:
         *gradient_cases("gradient 2048 x 64 bf16, causal", "bf16", 4, 16, 2048, 64, causal=True),
         *gradient_cases("gradient 2048 x 128 bf16", "bf16", 4, 16, 2048, 128),
         *convolution_cases("3x3, 56 x 56 x 64", 128, 56, 64, 64, 3, 1),
+        *convolution_cases("3x3, 56 x 56 x 256", 64, 56, 256, 256, 3, 1),
         *convolution_cases("3x3, 28 x 28 x 128 by 2", 128, 56, 128, 128, 3, 2),
         *convolution_cases("3x3, 14 x 14 x 256", 128, 14, 256, 256, 3, 1),
         *convolution_cases("1x1, 28 x 28 x 256 to 512", 128, 28, 256, 512, 1, 1)]

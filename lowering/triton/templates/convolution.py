@@ -330,13 +330,13 @@ def estimate(p: Convolution, config: Config, sms: int = 132) -> float:
         config.block_m, config.block_n)
     return time_of_tiles(
         tile, tiles, p.in_features * p.taps, config.splits, size,
-        rate * _share(config, box), moved, again * (config.splits > 1), sms)
+        rate * _share(p, config, box), moved, again * (config.splits > 1), sms)
 
 
-def _share(config: Config, box: Boxes | None) -> float:
+def _share(p: Convolution, config: Config, box: Boxes | None) -> float:
     """The part of a tile's rate that is reached, as measured on convolutions of ResNet-50."""
     if box is None:
-        return 1.0
+        return 0.5 if p.batch_inner else 1.0
     share = 1.0 if config.persistent or config.splits > 1 else 0.85
     places = math.prod(box.rows[1:])  # boxes of few places read many pages of memory
     return share * (1.0 if places >= 16 or not box.turned else 0.75 if places < 4 else 0.9)
