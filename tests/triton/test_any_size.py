@@ -5,7 +5,9 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans.core.avals import ShapedArray
 from functrans.core.evaluate import interpret
+from functrans.core.staging import stage
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
@@ -80,3 +82,18 @@ def test_loads_are_wide_where_sizes_are_multiples_of_sixteen():
 
     assert any(divisible(37, 64))  # the number of rows does not matter
     assert not any(divisible(64, 37))
+
+
+@pytest.mark.parametrize("shape", [(2**31 + 5,), (2**16, 2**16)])
+@pytest.mark.parametrize("any_size", [False, True])
+def test_places_beyond_31_bits_are_wide(shape, any_size):
+    closed = stage(lambda x: [x + x, x.sum(0)], [ShapedArray(shape, np.dtype(np.int8))])
+    (text,) = write_program(simplify(closed.jaxpr), any_size).sources
+    assert text.count("pid = tl.program_id(0).to(tl.int64)") == text.count("def k_") - text.count(
+        "for s in range(0")  # but for second launches, over what the first found
+
+
+def test_sizes_beyond_31_bits_are_wide_arguments():
+    closed = stage(lambda x: [x + x], [ShapedArray((2**31 + 5,), np.dtype(np.int8))])
+    (launch,) = write_program(simplify(closed.jaxpr), any_size=True).steps
+    assert launch.arguments[launch.types.index("i64")] == 2**31 + 5
