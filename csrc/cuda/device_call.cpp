@@ -7,6 +7,7 @@
 #include "inline_vector.h"
 
 #include <new>
+#include <utility>
 
 namespace functrans::cuda {
 namespace {
@@ -92,6 +93,7 @@ struct Call {
   bool gather_one(std::size_t i, PyObject* leaf);
   void make_outputs(PyObject* const* leaves);
   bool take_inputs(PyObject* const* leaves);
+  bool replay(Segment& segment);
   void run_steps(std::size_t begin, std::size_t end);
   bool run_host(const Step& step);
   bool run();
@@ -186,16 +188,27 @@ bool Call::take_inputs(PyObject* const* leaves) {
   return true;
 }
 
+// Whether the steps ran as a graph; without the GIL.
+bool Call::replay(Segment& segment) {
+  const StepRange steps{program.steps.data() + segment.begin, segment.end - segment.begin};
+  if (synchronous || !std::exchange(segment.ran, true) ||
+      !segment.graphs.run(steps, program.kernels.data(), bases, device.compute)) {
+    return false;
+  }
+  ++program.replays;
+  return true;
+}
+
 // Launches, fills and copies; without the GIL.
 void Call::run_steps(std::size_t begin, std::size_t end) {
   std::lock_guard<std::mutex> lock(program.mutex);
-  const bool whole = begin == 0 && end == program.steps.size();
-  if (whole && end > 1 && program.graphs_allowed && !synchronous && program.calls++ > 0 &&
-      program.graphs.run(program.steps, program.kernels.data(), bases, device.compute)) {
-    ++program.replays;
-    return;
-  }
+  auto segment = program.segments.begin();
   for (std::size_t i = begin; i < end; ++i) {
+    while (segment != program.segments.end() && segment->begin < i) ++segment;
+    if (segment != program.segments.end() && segment->begin == i && replay(*segment)) {
+      i = segment->end - 1;
+      continue;
+    }
     Step& step = program.steps[i];
     try {
       if (step.kind == StepKind::library) {

@@ -352,6 +352,21 @@ void point_to_values(std::vector<Step>& steps) {
   }
 }
 
+// What a library gives to the stream is its own affair, and no node of a graph.
+bool can_be_node(const Step& step) {
+  return step.bytes < kLargestNode && (step.kind == StepKind::launch ||
+                                       step.kind == StepKind::fill || step.kind == StepKind::copy);
+}
+
+void find_segments(CudaProgram& program) {
+  const std::vector<Step>& steps = program.steps;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const std::size_t begin = i;
+    while (i < steps.size() && can_be_node(steps[i])) ++i;
+    if (i > begin + 1) program.segments.emplace_back(begin, i);
+  }
+}
+
 PyObject* new_checked(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {"kernels",     "steps",  "inputs",  "outputs", "constants",
                                    "arena_bytes", "device", "donated", "name",    "graphs",
@@ -401,14 +416,7 @@ PyObject* new_checked(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   point_to_values(program.steps);  // they lie where they stay
-  program.graphs_allowed = graphs != 0 && program.hosts.empty();
-  for (const Step& step : program.steps) {
-    // what a library gives to the stream is its own affair, and no node of a graph
-    if (step.bytes >= kLargestNode || step.kind == StepKind::library ||
-        step.kind == StepKind::rounds || step.kind == StepKind::until) {
-      program.graphs_allowed = false;
-    }
-  }
+  if (graphs != 0 && program.hosts.empty()) find_segments(program);
   return object.release();
 }
 
@@ -471,14 +479,16 @@ void program_dealloc(PyObject* object) {
 
 PyObject* program_stats(PyObject* object, void*) {
   CudaProgram& program = *reinterpret_cast<CudaProgramObject*>(object)->program;
-  std::uint64_t launches, replays, built, patched;
+  std::uint64_t launches, replays, built = 0, patched = 0;
   {
     const Unlocked unlocked;
     std::lock_guard<std::mutex> lock(program.mutex);
     launches = program.launches;
     replays = program.replays;
-    built = program.graphs.built();
-    patched = program.graphs.patched();
+    for (const Segment& segment : program.segments) {
+      built += segment.graphs.built();
+      patched += segment.graphs.patched();
+    }
   }
   return Py_BuildValue("{s:K,s:K,s:K,s:K,s:L}", "launches", launches, "replays", replays,
                        "graphs_built", built, "graphs_changed", patched, "arena_bytes",
@@ -527,7 +537,7 @@ CudaProgram::~CudaProgram() {
     try {
       const Current current(*device);
       device->synchronize();  // what runs from the modules
-      graphs.clear();
+      for (Segment& segment : segments) segment.graphs.clear();
       for (CUmodule module : modules) driver.ModuleUnload(module);
     } catch (const Failure&) {
       // the device is lost, and its modules with it

@@ -7,12 +7,21 @@
 #include "program.h"
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 namespace functrans::cuda {
+
+// Steps between others that no graph can have: from its second run on it is one launch.
+struct Segment {
+  Segment(std::size_t b, std::size_t e) : begin(b), end(e) {}
+  std::size_t begin, end;
+  bool ran = false;
+  GraphCache graphs;
+};
 
 struct CudaProgram {
   std::vector<Kernel> kernels;
@@ -24,7 +33,6 @@ struct CudaProgram {
   std::vector<bool> donated;  // one flag per input
   bool any_donated = false;
   bool any_alias = false;
-  bool graphs_allowed = true;
   std::int64_t arena_bytes = 0;    // with the kernels' scratch, which lies behind
   std::int64_t scratch_offset = 0;
   int ordinal = 0;
@@ -35,8 +43,7 @@ struct CudaProgram {
   std::atomic<bool> loaded{false};
   std::vector<CUmodule> modules;
   std::vector<BufferRef> constant_buffers;
-  GraphCache graphs;
-  std::uint64_t calls = 0;
+  std::deque<Segment> segments;  // in order; none where graphs are not wanted
   std::uint64_t launches = 0;  // of kernels one by one
   std::uint64_t replays = 0;   // of graphs
 

@@ -42,7 +42,7 @@ void GraphCache::destroy(Graph& graph) noexcept {
   graph.graph = nullptr;
 }
 
-GraphCache::Graph& GraphCache::build(std::vector<Step>& steps, const Kernel* kernels,
+GraphCache::Graph& GraphCache::build(StepRange steps, const Kernel* kernels,
                                      const std::vector<CUdeviceptr>& bases) {
   graphs_.emplace_back();
   Graph& graph = graphs_.back();
@@ -85,7 +85,7 @@ GraphCache::Graph& GraphCache::build(std::vector<Step>& steps, const Kernel* ker
 }
 
 // Launches that are under way keep the addresses they were launched with.
-bool GraphCache::patch(Graph& graph, std::vector<Step>& steps, const Kernel* kernels,
+bool GraphCache::patch(Graph& graph, StepRange steps, const Kernel* kernels,
                        const std::vector<CUdeviceptr>& bases) {
   CUcontext context = nullptr;
   FT_CU(CtxGetCurrent(&context));
@@ -119,7 +119,7 @@ bool GraphCache::seen_lately(std::uint64_t hash) {
   return false;
 }
 
-bool GraphCache::run(std::vector<Step>& steps, const Kernel* kernels,
+bool GraphCache::run(StepRange steps, const Kernel* kernels,
                      const std::vector<CUdeviceptr>& bases, CUstream stream) {
   Graph* chosen = nullptr;
   Graph* oldest = nullptr;

@@ -1,4 +1,4 @@
-// CUDA graphs of a straight-line program: all its steps by one launch.
+// CUDA graphs of steps that follow each other: all by one launch.
 #pragma once
 
 #include "cuda/driver.h"
@@ -10,7 +10,16 @@
 
 namespace functrans::cuda {
 
-// The graphs of one program, each for a set of addresses. The program's mutex is held and the
+struct StepRange {
+  Step* first;
+  std::size_t count;
+  std::size_t size() const { return count; }
+  Step& operator[](std::size_t i) const { return first[i]; }
+  Step* begin() const { return first; }
+  Step* end() const { return first + count; }
+};
+
+// The graphs of some steps, each for a set of addresses. The program's mutex is held and the
 // context is current in every call.
 class GraphCache {
  public:
@@ -20,7 +29,7 @@ class GraphCache {
   ~GraphCache();
 
   // Replays the steps with these addresses; false where launching them one by one is cheaper.
-  bool run(std::vector<Step>& steps, const Kernel* kernels, const std::vector<CUdeviceptr>& bases,
+  bool run(StepRange steps, const Kernel* kernels, const std::vector<CUdeviceptr>& bases,
            CUstream stream);
   std::uint64_t built() const { return built_; }
   std::uint64_t patched() const { return patched_; }
@@ -36,9 +45,8 @@ class GraphCache {
   };
   static constexpr std::size_t kGraphs = 4;
 
-  Graph& build(std::vector<Step>& steps, const Kernel* kernels,
-               const std::vector<CUdeviceptr>& bases);
-  bool patch(Graph& graph, std::vector<Step>& steps, const Kernel* kernels,
+  Graph& build(StepRange steps, const Kernel* kernels, const std::vector<CUdeviceptr>& bases);
+  bool patch(Graph& graph, StepRange steps, const Kernel* kernels,
              const std::vector<CUdeviceptr>& bases);
   bool seen_lately(std::uint64_t hash);
   static void destroy(Graph& graph) noexcept;

@@ -116,6 +116,33 @@ def test_order_among_kernels(on_libraries):
         """)
 
 
+def test_graphs_end_at_a_library_and_begin_after_it(on_libraries):
+    on_libraries("""
+        load("cufft")
+        z = numbers(16)
+        arena = [("arena", 0, 128 * k) for k in range(3)]
+        scale = lambda source, target: ("launch", 0, (1, 1, 1), (source, target, 2.0, 32))
+        steps = [scale(place("input"), arena[0]), scale(arena[0], arena[1]),
+                 ("library", "fft", (0, 0, 1, 16), [arena[1], arena[2]]),
+                 scale(arena[2], arena[0]), scale(arena[0], arena[1]),
+                 ("copy", place("output"), arena[1], 128)]
+        spec = ("complex64", (16,))
+        made = rt.CudaProgram([kernel("scale")], steps, [spec], [spec], [], 384)
+        arrays = [ft.device_put(k * z, "gpu") for k in range(4)]
+        for _ in range(3):
+            outs = [made([x])[0] for x in arrays]
+            for k, out in enumerate(outs):
+                assert np.allclose(out, 16 * k * np.fft.fft(z), atol=1e-2)
+        stats = made.stats
+        assert stats["launches"] + 2 * stats["replays"] == 4 * 12
+        assert stats["replays"] >= 2 and stats["graphs_built"] >= 2
+        plain = rt.CudaProgram([kernel("scale")], steps, [spec], [spec], [], 384, graphs=False)
+        for _ in range(3):
+            assert np.allclose(plain([arrays[1]])[0], 16 * np.fft.fft(z), atol=1e-2)
+        assert plain.stats["replays"] == 0
+        """)
+
+
 def test_factors_and_solves(on_libraries):
     on_libraries("""
         load("cusolver", "cublas")
