@@ -43,6 +43,12 @@ PLACES = {  # forms of places: elements, columns, windows, several indices, batc
     "elements": (lambda x, i, u: x.at[i, i % 5].add(u[:, 0]), (BASE, np.abs(ROWS) % 6, UPDATES)),
     "columns": (lambda x, i, u: x.at[:, i].max(u), (BASE, np.array([1, 1, 4]), UPDATES[:6, :3])),
     "many of one": (lambda x, i, u: x.at[i].add(u), (np.zeros(3, "f"), LONG, fnp.sin(LONG * 1.0))),
+    "most of one": (lambda x, i, u: x.at[i].add(u), (
+        BASE[:, :1], np.repeat(np.array([2, 4, 5], "i"), [50, 3000, 7]),
+        RNG.normal(size=(3057, 1)).astype("f"))),
+    "most of one, wide": (lambda x, i, u: x.at[i].max(u), (
+        np.zeros((3, 130), "f"), np.repeat(np.array([0, 1], "i"), [300, 500]),
+        RNG.normal(size=(800, 130)).astype("f"))),
     "no base": (lambda i, u: fnp.zeros((7, 5)).at[i].add(u), (ROWS, UPDATES)),
     "wide rows": (lambda x, i, u: x.at[i].add(u), (
         RNG.normal(size=(4, 300)).astype("f"), LONG[:20], RNG.normal(size=(20, 300)).astype("f"))),
