@@ -65,7 +65,10 @@ class Phases:
 
     def lines(self, steps: Sequence[Step], source: Source,
               place: Callable[[Pointer], Base]) -> list[str]:
-        """The calls of some steps, behind barriers where one needs them. Raises UnsupportedKernel."""
+        """The calls of some steps, with barriers where one touches what another wrote.
+
+        Raises UnsupportedKernel.
+        """
         if len(steps) > MOST_PHASES:
             raise UnsupportedKernel("a loop whose body has many steps")
         found: list[str] = []

@@ -23,8 +23,9 @@ from functrans.lowering.triton.templates.matmul import Config, Matmul
 __all__ = ["HELD_BYTES", "MOST_COLUMNS", "alone", "kernels"]
 
 STAGED_BYTES = 96 << 10  # of shared memory, of the tiles that are on their way
-HELD_REGISTERS, HELD_SHARED = 128 << 10, 128 << 10  # bytes of what is held
+HELD_REGISTERS, HELD_SHARED = 128 << 10, 128 << 10  # bytes of what is held, at most
 HELD_BYTES = HELD_REGISTERS + HELD_SHARED
+OTHER_SHARED = 20 << 10  # bytes for rows and results that change their layout
 MOST_ROWS, MOST_COLUMNS = 32, 256
 BLOCK_K = 64  # places of the sum in a tile
 WARPS = 8
@@ -133,21 +134,23 @@ def _turns(p: Matmul) -> bool:
     return p.batches == 1 and p.m <= MOST_ROWS and p.n <= MOST_COLUMNS and p.k > 0 and not exact
 
 
-def kernels(p: Matmul, config: Config) -> list[Kernel]:
-    """The launch of a product in one program."""
+def kernels(p: Matmul, config: Config, shared: int) -> list[Kernel]:
+    """The launch of a product in one program, which has so many bytes of shared memory."""
     if not _turns(p):
         return matmul.kernels(p, config)
     steps = -(-p.k // config.block_k)
     tile = config.block_n * config.block_k * BYTES[p.a.dtype]
-    held = min(steps, HELD_BYTES // tile)
+    room = min(HELD_SHARED, shared - OTHER_SHARED)
+    held = min(steps, HELD_REGISTERS // tile + room // tile)
     if held < steps:  # the tiles that are on their way are in shared memory, too
-        held = min(held, (HELD_REGISTERS + STAGED_BYTES) // tile)
+        held = HELD_REGISTERS // tile + max(0, room - config.stages * tile) // tile
     constants: dict[str, object] = {
         "BLOCK_M": config.block_m, "BLOCK_N": config.block_n, "BLOCK_K": config.block_k,
         "EVEN_M": p.m == config.block_m, "EVEN_N": p.n == config.block_n,
         "EVEN_K": p.k % config.block_k == 0, "HELD": held, "STEPS": steps,
         "PRECISION": p.precision, "SUMS": Expression(TYPES[p.sums]),
-        "A_TYPE": Expression(TYPES[p.a.dtype]), "C_TYPE": Expression(TYPES[p.c.dtype]), "RESULT": Expression(p.epilogue.result or "acc"),
+        "A_TYPE": Expression(TYPES[p.a.dtype]), "C_TYPE": Expression(TYPES[p.c.dtype]),
+        "RESULT": Expression(p.epilogue.result or "acc"),
         "STORES": p.epilogue.result is not None, "m": p.m, "n": p.n, "k": p.k,
         **{f"{q.upper()}_{d.upper()}": getattr(op, d)
            for q, op in zip("abc", (p.a, p.b, p.c)) for d in ("row", "col")}}
