@@ -124,17 +124,12 @@ class TileWriter:
     def _load(self, tensor: Tensor, index: Index, e: Expr) -> str:
         text = f"tl.load({self._pointer(tensor)} + {self.place(tensor, index)}"
         mask = self.mask(e.variables)
-        text += f", mask={mask}, other=0" if mask else ""
-        text += f"{self.policy(e)})"
+        text += f", mask={mask}, other=0)" if mask else ")"
         if tensor.dtype in NARROW:
             text = widened(text, tensor.dtype)
         elif tensor.dtype == "bool":
             text = f"({text} != 0)"
         return self.name(text)
-
-    def policy(self, e: Expr) -> str:
-        """How long the cache shall keep what a load reads, as more arguments of it."""
-        return ""
 
     def stored(self, value: str, tensor: Tensor) -> str:
         """A value as it is in memory."""

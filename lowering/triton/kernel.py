@@ -237,8 +237,7 @@ class _Writer:
         along = self.n(across, "across", near=False)
         o_mask, i_mask = self._axes(f"(pid // {along}) * {block_o}", self.rows, block_o,
                                     f"(pid % {along}) * {block_i}", self.row, block_i)
-        w = _Streaming(self.kernel, self.emit, self.pointer, self.fresh,
-                       {"o": o_mask, "i": i_mask}, self.numbers)
+        w = self.tile_writer(o_mask, i_mask)
         index, condition = self.kernel.target(self.builder, m)
         wide = isinstance(t.size, int) and t.size >= 2**31
         place = w.name(f"{w.index(index, wide)} + zero")
@@ -518,16 +517,6 @@ class _Writer:
         else:
             row = self.n(self.row, "row")
             self.emit(f"tl.store({self.pointer(t)} + {place}, {value}, mask=c < {row})")
-
-
-class _Streaming(TileWriter):
-    """Reads elements of tiles once: what they are added to stays in the cache.
-
-    262,144 rows of 256 float32 are added to 10,000 in 153 us so, and in 157 without.
-    """
-
-    def policy(self, e: Expr) -> str:
-        return ", eviction_policy='evict_first'" if len(e.variables) > 1 else ""
 
 
 class _Again(TileWriter):

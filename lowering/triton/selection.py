@@ -9,7 +9,7 @@ from functrans.lowering.triton.kernel import Partial, power_of_two
 from functrans.lowering.triton.key_words import WIDTHS, words_of
 from functrans.lowering.triton.names import MEMORY
 from functrans.lowering.triton.rows import AlongRows, module_text, sizes
-from functrans.lowering.triton.templates.kernel import Argument, Kernel, pointer
+from functrans.lowering.triton.templates.kernel import Argument, Kernel, integer, pointer
 
 __all__ = ["Largest", "is_selected"]
 
@@ -55,7 +55,7 @@ class Largest(AlongRows):
                  *self._pairs(level), f"pair = tl.topk(pair, {self.most}, 1)",
                  f"tl.store(then + pid * {self.most} + tl.arange(0, {self.most})[None, :], pair)"]
         parameters = self._source(level) | {"then": pointer(f"found{level}", "i64"),
-                                            **sizes(n=n, tiles=tiles)}
+                                            "n": integer("n", n), **sizes(tiles=tiles)}
         return self._kernel("selected", parameters, lines, self.rows * tiles, TILE)
 
     def _largest(self, n: int, level: int) -> Kernel:
@@ -75,8 +75,8 @@ class Largest(AlongRows):
         dtype = MEMORY[self.operands[0].dtype]
         parameters = self._source(level) | {"x": pointer("x", dtype), "y": pointer("y", dtype),
                                             "places": pointer("places", "i32"),
-                                            **sizes(n=n, row=self.n, rows=self.rows,
-                                                    count=self.k)}
+                                            "n": integer("n", n),
+                                            **sizes(row=self.n, rows=self.rows, count=self.k)}
         return self._kernel("largest", parameters, lines, -(-self.rows // height), width * height)
 
     def _source(self, level: int) -> dict[str, Argument]:

@@ -19,7 +19,7 @@ from functrans.lowering.triton.names import MEMORY
 from functrans.lowering.triton.radix import Radix
 from functrans.lowering.triton.rows import AlongRows, extents, module_text, sizes
 from functrans.lowering.triton.selection import Largest, is_selected
-from functrans.lowering.triton.templates.kernel import Argument, Kernel, pointer
+from functrans.lowering.triton.templates.kernel import Argument, Kernel, integer, pointer
 
 __all__ = ["SORTING", "Sorted"]
 
@@ -97,7 +97,7 @@ class Sorted(AlongRows):
         stored, parameters = self._stored("i", False)
         lines += ["inside = (o < rows) & (i < count)", *stored]
         parameters |= {self.names[t]: pointer(self.names[t], MEMORY[t.dtype]) for t in self.keys} \
-            | sizes(rows=self.rows, n=self.n)
+            | sizes(rows=self.rows) | {"n": integer("n", self.n)}
         text = f"@triton.jit\ndef sorted_rows({', '.join(parameters)}):\n" + "".join(
             f"    {line}\n" for line in lines)
         warps = power_of_two(min(16, max(1, width * height // 256)))
