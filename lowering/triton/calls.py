@@ -151,7 +151,7 @@ def _product(call: Gemm, schedule: Schedule, loose: Collection[Tensor], alone: b
     sms = choose.target.multiprocessors
 
     def kernels(p: Matmul, c: Config) -> list[Kernel]:
-        return lone.kernels(p, c) if alone else matmul.kernels(p, c, sms=sms)
+        return lone.kernels(p, c, choose.target.shared) if alone else matmul.kernels(p, c, sms=sms)
 
     def launches(c: Config) -> Launches:
         if isinstance(call, Fused):

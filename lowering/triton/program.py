@@ -235,7 +235,8 @@ class _ProgramWriter:
 
     def apart(self, jaxpr: Jaxpr) -> tuple[Body, Source]:
         """The steps of a body that one program runs, and the modules of its launches."""
-        shared = _Shared(is_phase=True, constants=self.shared.constants)
+        shared = _Shared(choose=Chooser(self.shared.choose.target), is_phase=True,
+                         constants=self.shared.constants)
         return _written(jaxpr, shared), shared.source
 
     def constant(self, index: int) -> Tensor:
