@@ -1,9 +1,16 @@
-"""Kernels are compiled side by side, in worker processes and in threads of this one.
+"""Kernels are compiled side by side, in threads of this process and in worker processes.
 
-Triton holds Python's lock for a sixth of its time. On two cores threads are as fast as processes
-(26 kernels of a transformer's gradient: 5.3 s and 4.9 s, in one thread 9.8 s); workers pay where
-there are more cores. They take 0.6 s to start, in which threads of this process compile already;
-both take from one queue. Workers stay for later programs, and end with this process.
+Triton holds Python's lock for a sixth of its time, and a worker takes 0.6 s to start. On 16 cores
+(kernels of a transformer's gradient, in seconds):
+
+    kernels                      26    52    104
+    8 threads                    1.4   2.7   6.2
+    4 threads and 12 workers     1.7   2.1   3.4
+    the same, already there      0.6   0.9   2.1
+
+On two cores threads and processes take the same. So workers are started for many kernels, while
+threads compile already, and both take from one queue; those that are there are used for few, too.
+They stay for later programs, and end with this process.
 """
 
 from __future__ import annotations
@@ -25,10 +32,10 @@ from functrans.lowering.triton.worker import COMPILED, read_message, write_messa
 
 __all__ = ["Pool", "compile_all"]
 
-FEW: Final = 6
-"""Fewer kernels are compiled before a worker is ready."""
-MOST_WORKERS: Final = 8  # of 200 MB each
-MOST_THREADS: Final = 4
+MANY: Final = 40
+"""So many kernels are worth the start of workers."""
+MOST_WORKERS: Final = 12  # of 200 MB each
+MOST_THREADS, THREADS_BESIDE_WORKERS = 8, 4
 WORKER: Final = "import sys; sys.path[:] = {path!r}; from {module} import main; main()"
 
 
@@ -107,6 +114,11 @@ class Pool:
         atexit.register(self.close)
         os.register_at_fork(after_in_child=self._forget)
 
+    @property
+    def idle(self) -> int:
+        """How many wait."""
+        return len(self._idle)
+
     def take(self) -> Worker:
         """One that waits, or a new one. Raises Died where none can be started."""
         with self._lock:
@@ -153,19 +165,22 @@ _pool = Pool()
 
 
 def compile_all(units: Sequence[Unit], done: Callable[[int, Binary], None],
-                pool: Pool = _pool) -> None:
+                pool: Pool = _pool, split: tuple[int, int] | None = None) -> None:
     """Compile all, in any order; `done` is told of each by its number, one at a time.
 
-    Raises BackendError for the first that cannot be compiled.
+    `split` is how many threads and workers do, which is decided here otherwise. Raises BackendError
+    for the first that cannot be compiled.
     """
-    here, beside = shares(len(units), len(os.sched_getaffinity(0)))
+    here, beside = split or shares(len(units), len(os.sched_getaffinity(0)), pool.idle)
     _Compilation(units, done, pool).run(here, beside)
 
 
-def shares(count: int, cores: int) -> tuple[int, int]:
-    """How many threads and workers compile so many kernels."""
-    beside = 0 if count < FEW else min(cores - 1, count // 3, MOST_WORKERS)
-    return max(1, min(cores - beside, count, MOST_THREADS)), beside
+def shares(count: int, cores: int, idle: int) -> tuple[int, int]:
+    """How many threads and workers compile so many kernels where `idle` workers wait."""
+    most = cores - THREADS_BESIDE_WORKERS if count >= MANY else idle
+    beside = max(0, min(most, cores - 1, count // 3, MOST_WORKERS))
+    threads = THREADS_BESIDE_WORKERS if beside else MOST_THREADS
+    return max(1, min(cores - beside, count, threads)), beside
 
 
 def _compile_here(unit: Unit) -> Binary:

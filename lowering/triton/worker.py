@@ -11,6 +11,7 @@ import os
 import select
 import struct
 import traceback
+from contextlib import suppress
 from typing import Final
 
 from functrans.lowering.triton.compile import compile_unit
@@ -28,13 +29,10 @@ LENGTH: Final = struct.Struct("<q")
 def main() -> None:
     requests, answers = 0, os.dup(1)
     os.dup2(2, 1)  # what Triton prints is no message
-    write_message(answers, READY)
-    while select.select([requests], [], [], IDLE_SECONDS)[0]:
-        try:
-            request = read_message(requests)
-        except EOFError:
-            return
-        write_message(answers, _answer(request))
+    with suppress(EOFError, BrokenPipeError):  # whom it works for is gone
+        write_message(answers, READY)
+        while select.select([requests], [], [], IDLE_SECONDS)[0]:
+            write_message(answers, _answer(read_message(requests)))
 
 
 def _answer(request: bytes) -> bytes:

@@ -116,7 +116,7 @@ def test_nothing_of_triton_is_imported_where_the_disk_has_all(tmp_path):
 
 def test_workers_compile_and_stay():
     pool, found = Pool(), {}
-    compile_all(units(9), found.__setitem__, pool)
+    compile_all(units(9), found.__setitem__, pool, (1, 1))
     assert [found[k].name for k in range(9)] == ["scale"] * 9
     assert len({found[k].ptx for k in range(9)}) == 9
     worker = pool.take()
@@ -136,7 +136,7 @@ def test_a_worker_that_dies_leaves_its_work_to_threads():
     pool.give(worker)
     os.kill(worker.pid, signal.SIGSTOP)  # it takes a kernel and does not answer
     threading.Timer(0.5, os.kill, (worker.pid, signal.SIGKILL)).start()
-    compile_all(units(9), found.__setitem__, pool)
+    compile_all(units(9), found.__setitem__, pool, (1, 1))
     assert sorted(found) == list(range(9))
     assert not worker.is_alive
     other = pool.take()
@@ -148,7 +148,7 @@ def test_a_worker_that_dies_leaves_its_work_to_threads():
 def test_without_processes_threads_compile(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     pool, found = Pool(), {}
-    compile_all(units(6), found.__setitem__, pool)
+    compile_all(units(6), found.__setitem__, pool, (1, 2))
     assert sorted(found) == list(range(6))
 
 
@@ -157,7 +157,7 @@ def test_a_kernel_that_does_not_compile(count):
     pool = Pool()
     wrong = unit(SCALE.replace("* factor", "@ factor"))
     with pytest.raises(BackendError, match="cannot compile a kernel") as error:
-        compile_all([*units(count - 1), wrong], lambda k, binary: None, pool)
+        compile_all([*units(count - 1), wrong], lambda k, binary: None, pool, (1, 1))
     assert "@ factor" in str(error.value) and "use_backend" in str(error.value)
     worker = pool.take()
     worker.wait_until_ready()
@@ -176,11 +176,12 @@ def test_ctrl_c_ends_a_compilation(tmp_path):
         from test_compiling import units
         pool = Pool()
         try:
-            compile_all(units(400), lambda k, binary: print("one", flush=True), pool)
+            compile_all(units(400), lambda k, binary: print("one", flush=True), pool,
+                        (1, 1))
         except KeyboardInterrupt:
             print("interrupted", flush=True)
         found = []
-        compile_all(units(7), lambda k, binary: found.append(k), pool)
+        compile_all(units(7), lambda k, binary: found.append(k), pool, (1, 1))
         print(len(found))
         """)
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
@@ -219,12 +220,14 @@ def test_workers_end_with_their_process():
 
 
 def test_how_many_threads_and_workers():
-    assert shares(1, 2) == (1, 0) and shares(5, 2) == (2, 0)
-    assert shares(40, 1) == (1, 0)
+    assert shares(1, 2, 0) == (1, 0) and shares(26, 16, 0) == (8, 0)
+    assert shares(104, 16, 0) == (4, 12) and shares(26, 16, 12) == (4, 8)
+    assert shares(100, 2, 0) == (2, 0) and shares(100, 1, 0) == (1, 0)
     for count in range(1, 60):
         for cores in range(1, 65):
-            here, beside = shares(count, cores)
-            assert 1 <= here <= cores and here + beside <= max(cores, 1) and beside <= count
+            for idle in (0, 1, 12):
+                here, beside = shares(count, cores, idle)
+                assert 1 <= here <= cores and here + beside <= cores and beside <= count
 
 
 class Terminal(io.StringIO):
