@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from functrans import lax
-from functrans._runtime import EagerOp
+from functrans._runtime import EagerOp, get_trace
 from functrans.core.dtypes import as_dtype, kind
+from functrans.core.eager import is_on_gpu
 from functrans.core.errors import ArgumentError, DTypeError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
@@ -29,6 +30,7 @@ from functrans.numpy.common import (
     scalar_like,
     wrap,
 )
+from functrans.transforms.eager import evaluate_together
 
 Operation = Callable[..., Any]
 NUMBERS = (float, int)
@@ -80,7 +82,7 @@ def binary(
             dtype = x.dtype
             if isinstance(y, ARRAYS):
                 if y.dtype is dtype and dtype.kind in direct:
-                    return op(x, y) if x.shape == y.shape else op(*align(name, [x, y]))
+                    return op(x, y) if x.shape == y.shape else aligned(name, op, x, y)
             elif floats and dtype.kind == "f" and type(y) in NUMBERS:
                 return op(x, float(y))
             elif integers and dtype.kind == "i" and type(y) is int and -128 <= y <= 127:
@@ -98,6 +100,13 @@ def binary(
         return op(x, y)
 
     return ufunc_like(name, doc, fallback, fast, direct)
+
+
+def aligned(name: str, op: Operation, x: Array, y: Array) -> Array:
+    """op of two arrays that broadcast; on a GPU one kernel that repeats neither."""
+    if get_trace() is None and x.ndim and y.ndim and (is_on_gpu(x) or is_on_gpu(y)):
+        return evaluate_together(lambda *xs: op(*align(name, xs)), name, x, y)
+    return op(*align(name, [x, y]))
 
 
 def predicate(name: str, op: Operation, doc: str, exact: bool, fast: np.ufunc | None = None) -> Any:

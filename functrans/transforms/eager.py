@@ -25,6 +25,7 @@ from functrans.core.eager import HOST, set_gpu_evaluator
 from functrans.core.errors import HostStepWarning
 from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.core.primitive import Primitive
+from functrans.core.staging import stage
 from functrans.core.trace import Tracer, leaked
 from functrans.primitives.base import full_p
 from functrans.primitives.broadcast import broadcast_in_dim_p
@@ -32,7 +33,7 @@ from functrans.primitives.dynamic_slice import dynamic_slice_p
 from functrans.primitives.shape import reshape_p, slice_p
 from functrans.transforms.jit import executable_of, operation_on_gpu
 
-__all__ = ["evaluate_on_gpu", "install"]
+__all__ = ["evaluate_on_gpu", "evaluate_together", "install"]
 
 KEPT: Final = 4096
 """Programs of one operation that are kept: those that were used last."""
@@ -72,8 +73,18 @@ def evaluate_on_gpu(primitive: Primitive, args: Sequence[Any], params: Params) -
         view = _runtime.reshape_view(args[0], params["new_sizes"])
         if view is not NotImplemented:
             return view
+    return _run(primitive, args, params, lambda gpu: _operation(primitive, args, params, gpu))
+
+
+def evaluate_together(fun: Callable[..., Any], name: str, *args: Any) -> Any:
+    """A function of arrays on GPUs with one result as one program, kept by its name."""
+    return _run(name, args, {}, lambda gpu: _function(fun, name, args, gpu))
+
+
+def _run(name: Any, args: Sequence[Any], params: Params, make: Callable[[int], Operation]) -> Any:
+    """Run what is kept by a name and the types of the operands, or is made now."""
     settings = config.current()
-    key: list[Any] = [primitive, settings.matmul_precision, settings.deterministic]
+    key: list[Any] = [name, settings.matmul_precision, settings.deterministic]
     place = 0
     for x in args:
         if isinstance(x, ArrayBase):
@@ -85,7 +96,7 @@ def evaluate_on_gpu(primitive: Primitive, args: Sequence[Any], params: Params) -
         elif type(x) in SCALARS:
             key.append(type(x))
         elif isinstance(x, Tracer):
-            raise leaked(x, primitive.name)
+            raise leaked(x, str(name))
         else:
             key += (x.shape, x.dtype)
     gpu = place - 1 if place else gpu_of(())
@@ -95,7 +106,7 @@ def evaluate_on_gpu(primitive: Primitive, args: Sequence[Any], params: Params) -
     if found is None:
         if len(_operations) >= KEPT:
             _operations.pop(next(iter(_operations)), None)
-        found = _operations[at] = _operation(primitive, args, params, gpu)
+        found = _operations[at] = make(gpu)
     return found([x if isinstance(x, ArrayBase) or (type(x) not in SCALARS and x.shape) else
                   _number(x, _dtype_beside(x, args), gpu) for x in args])
 
@@ -153,6 +164,14 @@ def _operation(primitive: Primitive, args: Sequence[Any], params: Params, gpu: i
 
 def _is_on_gpu(run: Any) -> bool:
     return isinstance(run, _runtime.CudaProgram)
+
+
+def _function(fun: Callable[..., Any], name: str, args: Sequence[Any], gpu: int) -> Operation:
+    closed = stage(lambda *xs: [fun(*xs)], operand_avals(args), name=name)
+    run: Any = operation_on_gpu(closed.jaxpr.hoist_consts(), gpu).run
+    consts = list(closed.consts)
+    return Operation(lambda operands: run([*consts, *operands]),
+                     [a.weak_type for a in closed.jaxpr.out_avals], multiple=False)
 
 
 def _on_host(primitive: Primitive, params: Params, gpu: int, operands: Sequence[Any]) -> list[Any]:

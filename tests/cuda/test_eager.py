@@ -102,8 +102,8 @@ for n, m in [(3, 70), (12, 100), (40, 200)]:
 assert texts == first, len(texts - first)
 before = len(made)
 for i in range(40):
-    x[i] * i + fnp.full((40, 200), i)
-assert made[before:] == ["mul"]  # not for each number, nor place
+    x[i] * i + fnp.full((40, 200), float(i))
+assert made[before:] == ["mul", "broadcast_in_dim", "add"], made  # not for each number, nor place
 """)
 
 
@@ -149,4 +149,12 @@ y = x.reshape(2, 6)
 assert rt.cuda_pointer(y) == rt.cuda_pointer(x)
 check(y, X.reshape(2, 6))
 assert made == []
+""")
+
+
+def test_what_broadcasts_is_one_kernel(on_gpu):
+    on_gpu("""
+check(x + x[0], X + X[0])
+check(x[:, :1] * x, X[:, :1] * X)
+assert made == ["dynamic_slice", "add", "dynamic_slice", "multiply"], made
 """)
