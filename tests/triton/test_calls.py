@@ -1,11 +1,14 @@
 """Calls of templates in programs: products with what follows them, convolutions."""
 
+from types import FunctionType, SimpleNamespace
+
 import numpy as np
 import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.lowering.triton import device_math
 from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.spec import HostStep
 from tests.triton.programs import check, kernels_of, program_of
@@ -63,6 +66,25 @@ def test_products(name):
     fun, args, expected = PRODUCTS[name]
     program = check(fun, *args)
     assert expected in (None, kernels_of(program))
+
+
+@pytest.mark.parametrize("name, is_half", [("bfloat16", True), ("bias and gelu", False)])
+def test_tanh_takes_less_time_where_results_are_halves(name, is_half):
+    fun, args, _ = PRODUCTS[name]
+    _, program, _ = program_of(fun, *args)
+    assert any("fm.tanh_half(" in s for s in program.sources) == is_half
+
+
+def test_tanh_for_results_in_half_precision():
+    language = SimpleNamespace(exp2=np.exp2, abs=np.abs, where=np.where,
+                               fast_dividef=lambda x, y: np.float32(x) / y)
+    written = FunctionType(device_math.tanh_half.fn.__code__,
+                           {"tl": language, "libdevice": language})
+    x = np.concatenate([np.geomspace(1e-30, 200, 20001), [np.inf, np.nan, 0]]).astype("f")
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = written(np.concatenate([x, -x]))
+    expected = np.tanh(np.concatenate([x, -x]).astype("d"))
+    np.testing.assert_allclose(found, expected, rtol=4e-6)
 
 
 @pytest.mark.parametrize("name", ["bias and gelu", "bfloat16", "kept", "many small", "long sum"])
