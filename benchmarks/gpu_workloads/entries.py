@@ -143,6 +143,12 @@ class Entries:
             place = functools.partial(to_library, self.torch_module, library)
             self.jitted(name, library, make(library), [tree_map(place, x) for x in sets])
 
+    def untraced(self, make: Make, sets: Sets) -> None:
+        """`make(library)` in functrans and JAX, one operation after the other."""
+        self.traced(make, sets)
+        for name, library in self.libraries().items():
+            self.columns[name].run = make(library)
+
     def jitted(self, name: str, library: ModuleType, function: Callable, sets: Sets) -> None:
         """A column of `function`, jitted by a library."""
         def tensors(out: Any) -> list[Any]:

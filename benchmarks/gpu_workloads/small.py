@@ -13,6 +13,14 @@ def call(add):
     add.torch(make(add.torch_module), sets)
 
 
+@workload("without jit: tanh(x * 2 + row).sum(1), 64 x 128", 40e-6)
+def operations(add):
+    sets = [(add.normal(64, 128), add.normal(128))]
+    make = lambda xp, axis: lambda x, row: xp.tanh(x * 2 + row).sum(**{axis: 1})
+    add.untraced(lambda lib: make(lib.numpy, "axis"), sets)
+    add.torch(make(add.torch_module, "dim"), sets)
+
+
 KERNELS = 20
 
 
