@@ -143,6 +143,23 @@ def test_graphs_end_at_a_library_and_begin_after_it(on_libraries):
         """)
 
 
+def test_threads_share_plans(on_libraries):
+    on_libraries("""
+        load("cufft")
+        wrong = []
+        def work(seed):
+            for n in (8, 12, 8, 16):
+                z = np.random.default_rng(seed).normal(size=n).astype("complex64")
+                for _ in range(10):
+                    out, = program("fft", (0, 0, 1, n), [z], [z])()
+                    if not np.allclose(out, np.fft.fft(z), atol=1e-3): wrong.append(n)
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        assert not wrong and read("plans_made") == 3 and read("transforms") == 160
+        """)
+
+
 def test_factors_and_solves(on_libraries):
     on_libraries("""
         load("cusolver", "cublas")
