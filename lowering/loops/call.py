@@ -20,6 +20,8 @@ class Call:
     has_effect = False
     scratch: Sequence[Size] = ()
     """Bytes of memory that it needs besides operands and results."""
+    updated: Tensor | None = None
+    """An operand in whose memory the first result may be: it is read where that is written."""
 
     def __init__(self, operands: Sequence[Tensor], results: Sequence[Stored],
                  source: Source | None) -> None:

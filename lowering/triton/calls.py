@@ -42,7 +42,8 @@ SIXTEEN_AND_THIRTY_TWO = {"f32", "bf16", "f16"}
 EXACT_AFTER = 128  # products of float8 that are added up in 14 bits, where more are asked for
 PRECISIONS = {Precision.DEFAULT: "tf32", Precision.HIGH: "tf32x3", Precision.HIGHEST: "ieee"}
 STORED_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16",
-                "f64": "fp64", "i8": "i8", "u8": "u8", "i32": "i32", "bool": "u8"}
+                "f64": "fp64", "i8": "i8", "u8": "u8", "i32": "i32", "bool": "u8", "f8e4": "u8",
+                "f8e5": "u8"}
 """What a template stores itself."""
 
 
@@ -263,9 +264,12 @@ class _Epilogue:
                 spread = " + (rows + cols) * 0" if 1 in (p.m, p.n) else ""
                 self.lines.append(f"tl.store({self.pointer(t)} + {place}{spread}, "
                                   f"{w.stored(values[t], t)}{mask})")
+        result = values[self.main]
+        if self.main.dtype in FLOAT8:  # the template stores its bits
+            result = w.name(w.stored(result, self.main))
         arguments = (*[pointer(name, MEMORY[t.dtype]) for t, name in self.pointers.items()],
                      *self.numbers.arguments)
-        return (Epilogue(tuple(self.lines), arguments, values[self.main]),
+        return (Epilogue(tuple(self.lines), arguments, result),
                 {name: (t, 0) for t, name in self.pointers.items()})
 
 

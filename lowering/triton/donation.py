@@ -80,6 +80,8 @@ def _is_read_there(schedule: Schedule, x: Tensor, t: Tensor, first: int, last: i
     step = schedule.steps[first]
     if last != first or (isinstance(step, Fused) and x in step.operands[:2]):
         return False
+    if isinstance(step, Call) and step.updated is x:
+        return t is step.results[0]
     kernel = step.kernel if isinstance(step, Fused) else step
     if not isinstance(kernel, Kernel) or any(m.role != "full" for m in kernel.members):
         return False
@@ -111,7 +113,12 @@ def _copies(graph: Graph, schedule: Schedule, uses: Mapping[Tensor, Sequence[int
     inputs = {t: k for k, t in enumerate(graph.inputs)}
     in_place = {graph.inputs[k]: graph.outputs[j] for j, k in taken.items()}
     for k, step in enumerate(schedule.steps):
-        if isinstance(step, Call) or not isinstance(step.members[0].tensor, Scatter):
+        if isinstance(step, Call):
+            base = step.updated
+            if base is not None and in_place.get(base) is not step.results[0]:
+                yield step.results[0], "the updates of a row are added up beside its old value"
+            continue
+        if not isinstance(step.members[0].tensor, Scatter):
             continue
         t = end = step.members[0].tensor
         while end in updated:

@@ -40,7 +40,7 @@ class Segments(AlongRows):
     def __init__(self, eqn: Equation, xs: Sequence[Tensor]) -> None:
         base, self.keys, self.order, self.updates = xs
         self.start = _constant(base)
-        self.base = None if self.start is not None else base
+        self.base = self.updated = None if self.start is not None else base
         operands = [t for t in (self.base, *xs[1:]) if t is not None]
         super().__init__(operands, results_of(eqn), eqn.source)
         self.rows, self.width = map(int, base.shape)  # type: ignore[arg-type]
@@ -131,8 +131,9 @@ class Segments(AlongRows):
                  f"same = one == tl.load(keys + first + {self.piece - 1})",
                  f"end = tl.where(same & (one < {self.rows}), first + {self.piece}, first)",
                  self._accumulator(), *self._walk("first", "end"),
-                 f"tl.store(pieces + piece.to(tl.int64) * {self.width} + c, "
-                 f"{self.fold.folded(['acc'], 0)}, mask=(c < {self.width}) & (c * 0 + first < end))"]
+                 f"place = pieces + piece.to(tl.int64) * {self.width} + c",
+                 f"inside = (c < {self.width}) & (c * 0 + first < end)",
+                 f"tl.store(place, {self.fold.folded(['acc'], 0)}, mask=inside)"]
         return self._kernel("pieces_of_rows", {
             "pieces": MEMORY[self.fold.dtype], "keys": "i32", "order": "i32",
             "updates": MEMORY[self.dtype]}, lines, self.pieces * self.across, self.warps)

@@ -70,3 +70,19 @@ def test_memory_is_counted_for_each_gpu(on_fake):
         assert first.memory_stats()["bytes_in_use"] == 4 << 20
         assert y.device == first and np.array_equal(y, x)
     """)
+
+
+def test_kernels_are_compiled_once_for_gpus_of_a_kind(on_fake):
+    on_fake("""
+        from functrans.lowering.triton import pool
+        from functrans.transforms.jit import executable_of
+        compiled = []
+        inner = pool.compile_unit
+        pool.compile_unit = lambda unit: compiled.append(unit) or inner(unit)
+        x = np.arange(4, dtype=np.float32)
+        jaxpr = ft.make_jaxpr(lambda x: ft.numpy.tanh(x) * 3 + 1)(x).jaxpr
+        programs = [executable_of(jaxpr, values=[ft.device_put(x, f"gpu:{k}")]) for k in (1, 0)]
+        assert [p.run.device for p in programs] == [1, 0]
+        assert programs[0].program is programs[1].program
+        assert len(compiled) <= 1
+    """)

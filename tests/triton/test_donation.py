@@ -94,6 +94,22 @@ def test_updates_that_must_be_in_place():
         np.testing.assert_array_equal(inner(X), np.where(np.arange(40)[:, None] < 3, 0, X * 2))
 
 
+def test_updates_in_order_are_in_place():
+    def add(x, i, y):
+        return x.at[i].add(y)
+
+    args = X, np.array([3, 3, 1]), Y[:3]
+    with ft.config.deterministic(), ft.config.use_backend("triton"):
+        update = ft.jit(add, donate_argnums=0, require_inplace=True)
+        memory = update.lower(*args).compile().memory_analysis()
+        assert memory["donated"] == X.nbytes
+        expected = X.copy()
+        np.add.at(expected, args[1], args[2])
+        np.testing.assert_allclose(update(fnp.asarray(X), *args[1:]), expected, 1e-6)
+        with pytest.raises(BackendError, match="beside its old value"):
+            ft.jit(add, require_inplace=True)(*args)
+
+
 def test_compiled_programs_take_what_is_donated():
     x = fnp.asarray(X)
     compiled = ft.jit(lambda x, y: x.at[3].set(y), donate_argnums=0).lower(x, Y[0]).compile()

@@ -111,8 +111,19 @@ def test_products(dtype, out):
     assert found.dtype == (dtype if out is None else out)
     limit = {None: 0.26, "bfloat16": 0.02, "float32": 1e-5}[out]
     np.testing.assert_allclose(np.asarray(found).astype("f4"), expected, limit, limit / 4)
-    assert len(kernels_of(program)) == 1 + (out is None)
+    assert len(kernels_of(program)) == 1
     assert all(b.cubin[:4] == b"\x7fELF" for b in binaries(program).values())
+
+
+def test_what_follows_a_product_is_computed_with_it():
+    x, w = eight("float8_e4m3fn", 70, 96, scale=0.3), eight("float8_e4m3fn", 96, 40, scale=0.3)
+
+    def layer(x, w, b):
+        y = fnp.tanh(fnp.matmul(x, w, preferred_element_type="float32") + b)
+        return y.astype(x.dtype), (y > 0.5)
+
+    program = check(layer, x, w, np.ones(40, "f4"), tolerance=0.1)
+    assert len(kernels_of(program)) == 1
 
 
 def test_products_add_up_in_float32_where_that_is_asked_for():
