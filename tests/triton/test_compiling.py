@@ -192,6 +192,49 @@ def test_ctrl_c_ends_a_compilation(tmp_path):
     assert process.wait(60) == 0
 
 
+def test_two_compilations_at_once():
+    pool, found = Pool(), [{}, {}]
+    both = units(12)
+    threads = [threading.Thread(target=compile_all, args=(
+        both[6 * k:6 * k + 6], found[k].__setitem__, pool, (1, 1))) for k in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found[0]) == sorted(found[1]) == list(range(6))
+    assert len({b.ptx for f in found for b in f.values()}) == 12
+    pool.close()
+
+
+def test_a_fork_has_workers_of_its_own():
+    said = run(f"""
+        import os, sys
+        sys.path.insert(0, {os.path.dirname(__file__)!r})
+        from functrans.lowering.triton.pool import Pool, compile_all
+        from test_compiling import units
+        pool, found = Pool(), dict()
+        compile_all(units(6), found.__setitem__, pool, (1, 1))
+        while not pool.idle:
+            pass
+        child = os.fork()
+        if child == 0:
+            assert pool.idle == 0
+            again = dict()
+            compile_all(units(6), again.__setitem__, pool, (1, 1))
+            os._exit(0 if again == found else 1)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), pool.idle)
+        """)
+    assert said == "0 1"
+
+
+def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path):
+    (tmp_path / "file").write_text("")
+    cache = Cache(tmp_path / "file" / "kernels")
+    with pytest.warns(RuntimeWarning, match="cannot keep compiled programs"):
+        (first,) = compiled_units([unit()], cache)
+    assert compiled_units([unit()], cache) == [first]
+
+
 def test_workers_end_with_their_process():
     pid = int(run("""
         from functrans.lowering.triton.pool import Pool
