@@ -5,8 +5,9 @@ With the variable set nothing can be compiled in the same process, and tests do 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -47,13 +48,22 @@ def emulation() -> Iterator[None]:
     interpreter_builder.create_dot = _dot
     folds = ReduceOps.generic_reduce, ScanOps.generic_scan
     ReduceOps.generic_reduce, ScanOps.generic_scan = _reduced, _scanned
+    patch = interpreter._patch_lang_tensor
+    interpreter._patch_lang_tensor = partial(_patched, patch)
     try:
         yield
     finally:
         del interpreter_builder.create_dot
         ReduceOps.generic_reduce, ScanOps.generic_scan = folds
+        interpreter._patch_lang_tensor = patch
         for target, attributes in before:
             _restore(target, attributes)
+
+
+def _patched(patch: Callable[..., None], tensor: Any, scope: Any) -> None:
+    """As Triton 3.6 patches tensors, but that NumPy 2.4 makes no number of an array of one."""
+    patch(tensor, scope)
+    scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
 
 
 def _restore(target: Any, attributes: dict[str, Any]) -> None:

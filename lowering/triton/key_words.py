@@ -1,6 +1,6 @@
 """Keys as unsigned words: numbers of at most 32 bits in the order of the keys, as Triton text.
 
-NaN comes last, zeros of both signs are equal. A key of 64 bits is two words.
+NaN comes last and is one number, zeros of both signs are equal. A key of 64 bits is two words.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ __all__ = ["Radix"]
 THREADS = 256
 SLOTS = {1: 24, 2: 20}  # words of a tile in a thread at most, alone and with their places
 FEWER_SLOTS = (1, 2, 4, 8, 16)  # few, so that rows of most sizes have the same machine code
-ADDED = 4096  # tiles that are added up at once
-ADDED_TILE = 4096
+ADDED = 4096  # tiles whose counts are added up at once
+ADDED_TILE = 4096  # counts that a program adds up, of several digits where there are few tiles
 
 
 @dataclass
@@ -127,8 +127,8 @@ class Radix:
 
     def _result(self, k: int, word: str, place: str) -> list[str]:
         """`key` or `place`, and that it is stored."""
-        (_, last), *_ = reversed(self.words)
-        lines = key_of(f"{word}{k}", last.dtype, self.descending) if self.has_key else []
+        dtype = self.words[0][1].dtype
+        lines = key_of(f"{word}{k}", dtype, self.descending) if self.has_key else []
         return [*lines, *([] if self.alone else [f"place = {place}{k}"]), *self.stored]
 
     def _names(self, *letters: str) -> str:
