@@ -84,8 +84,7 @@ def _described(program: Iterable[Step], kernels: dict[tuple[Any, ...], int]
                 (_place(s.flag), *[_described(part, kernels) for part in (s.holds, s.body, s.ends)])
                 for s in step.sides]))
         elif isinstance(step, LibraryStep):
-            steps.append(("library", step.call.eqn.params["function"],
-                          step.call.eqn.params["numbers"],
+            steps.append(("library", step.function, step.numbers,
                           [_place(at) for at in (*step.inputs, *step.outputs)]))
         else:
             steps.append(_host(step))

@@ -263,9 +263,11 @@ class _ProgramWriter:
             call = call.on_host()
         if not isinstance(call, HostCall):
             raise UnsupportedKernel(f"a {call.name}")
-        kind = LibraryStep if isinstance(call, LibraryCall) else HostStep
-        return [kind(call, tuple([self.where[t] for t in call.operands]),
-                     tuple([self.where[t] for t in call.results]))]
+        ins = tuple([self.where[t] for t in call.operands])
+        outs = tuple([self.where[t] for t in call.results])
+        if isinstance(call, LibraryCall):
+            return [LibraryStep(call, ins, outs, call.function, call.numbers)]
+        return [HostStep(call, ins, outs)]
 
     def _template(self, call: Launches, kernel: Template, sources: tuple[Place, ...]) -> Launch:
         places = {name: after(self.where[t], n) for name, (t, n) in call.places.items()}

@@ -23,7 +23,16 @@ from functrans.lowering.c.fingerprint import (
 )
 from functrans.lowering.c.manifests import matches
 from functrans.lowering.triton.donation import Given
-from functrans.lowering.triton.spec import Copy, HostStep, Launch, Pointer, Program, Step
+from functrans.lowering.triton.libraries.files import has_function
+from functrans.lowering.triton.spec import (
+    Copy,
+    HostStep,
+    Launch,
+    LibraryStep,
+    Pointer,
+    Program,
+    Step,
+)
 from functrans.lowering.triton.target import Target
 from functrans.lowering.triton.unit import triton_version
 
@@ -64,6 +73,8 @@ class SavedProgram:
             steps = [_step(*step) for step in told["steps"]]
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return None
+        if not all(has_function(s.function) for s in steps if isinstance(s, LibraryStep)):
+            return None
         return Program(told["sources"], steps, [v.aval for v in self.jaxpr.invars],
                        [v.aval for v in self.jaxpr.outvars],
                        [self._told.constants[key] for key in told["constants"]], told["arena"],
@@ -83,7 +94,7 @@ def _settings() -> str:
 
 
 def _told(program: Program, told: Fingerprint) -> dict[str, Any] | None:
-    if any(isinstance(step, HostStep) for step in program.steps):
+    if any(type(step) is HostStep for step in program.steps):
         return None
     constants = list(map(constant_key, program.constants))
     steps = list(map(_step_told, program.steps))
@@ -96,6 +107,9 @@ def _told(program: Program, told: Fingerprint) -> dict[str, Any] | None:
 def _step_told(step: Step) -> tuple[Any, ...] | None:
     if isinstance(step, Copy):
         return (_place_told(step.target), _place_told(step.source), step.nbytes)
+    if isinstance(step, LibraryStep):
+        places = [[*map(_place_told, at)] for at in (step.inputs, step.outputs)]
+        return (step.function, step.numbers, *places)
     if not isinstance(step, Launch):
         return None
     arguments = [_place_told(x) if isinstance(x, Pointer) else x for x in step.arguments]
@@ -113,6 +127,10 @@ def _place_told(at: Pointer) -> tuple[str, int, int]:
 def _step(*told: Any) -> Step:
     if len(told) == 3:
         return Copy(Pointer(*told[0]), Pointer(*told[1]), told[2])
+    if len(told) == 4:
+        function, numbers, ins, outs = told
+        return LibraryStep(None, tuple([Pointer(*x) for x in ins]),
+                           tuple([Pointer(*x) for x in outs]), function, numbers)
     module, kernel, grid, arguments, *rest = told
     given: Sequence[Any] = [Pointer(*x) if type(x) is tuple else x for x in arguments]
     return Launch(module, kernel, grid, tuple(given), *rest)

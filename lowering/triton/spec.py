@@ -76,7 +76,14 @@ class HostStep:
 
 @dataclass(frozen=True)
 class LibraryStep(HostStep):
-    """An equation that is a function of a library; the host evaluates it where there is no GPU."""
+    """A function of a library; the host evaluates its equation where there is no GPU.
+
+    A program from the disk, which is for a GPU, does not have the equation.
+    """
+
+    call: HostCall | None = field(compare=False)  # type: ignore[assignment]
+    function: str
+    numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,16 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.errors import HostStepWarning
 from functrans.core.evaluate import interpret
+from functrans.lowering.c.cache import Cache
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.interpret import InterpretedProgram
 from functrans.lowering.triton.libraries import files, replace
+from functrans.lowering.triton.libraries.functions import emulated
 from functrans.lowering.triton.program import write_program
+from functrans.lowering.triton.saved import SavedProgram
 from functrans.lowering.triton.spec import HostStep, LibraryStep
+from functrans.lowering.triton.target import HOPPER
 from tests.laws.primitives import all_cases
 
 RNG = np.random.default_rng(0)
@@ -122,6 +126,26 @@ def test_temporaries_become_the_factors():
     np.testing.assert_allclose(out[1], 2 * (a @ a.T + np.eye(5)), 1e-4)
     b = lax.linalg.triangular_solve
     check(lambda a: b(a.T + 1, a.T + 1, left_side=True, lower=True), a + 3 * np.eye(5, dtype="f"))
+
+
+def test_programs_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr("functrans.lowering.triton.saved.compiler_version", lambda: "1")
+    jaxpr = ft.make_jaxpr(lambda x: fnp.fft.irfft(fnp.fft.rfft(x) * 2))(x := numbers(3, 16)).jaxpr
+    place = SavedProgram(jaxpr, Cache(tmp_path), frozenset(), False, HOPPER, "")
+    program = write_program(replace.with_libraries(simplify(jaxpr), lambda name: True))
+    place.write(program)
+    monkeypatch.setattr(files, "is_there", lambda name: name == "cufft")
+    again = place.read()
+    assert again.steps == program.steps and again.sources == program.sources
+    assert [s.function for s in again.steps if isinstance(s, LibraryStep)] == ["fft", "fft"]
+    monkeypatch.setattr(files, "is_there", lambda name: False)
+    assert place.read() is None  # it is made anew, for the host
+    out, = InterpretedProgram(program)([x])
+    np.testing.assert_allclose(out, 2 * x, 1e-4, 1e-4)
+
+
+def test_every_function_is_of_a_library():
+    assert files.OF_FUNCTIONS.keys() == emulated.keys()
 
 
 @pytest.mark.parametrize("shape", [(5,), (70, 3), (2, 3, 40)], ids=str)

@@ -11,10 +11,14 @@ from pathlib import Path
 
 from functrans import _runtime
 
-__all__ = ["is_there", "loaded"]
+__all__ = ["has_function", "is_there", "loaded"]
 
 NEEDS = {"cufft": (), "cublas": ("cublasLt",), "cusolver": ("nvJitLink", "cublasLt", "cublas",
                                                             "cusparse")}
+OF_FUNCTIONS = {
+    **dict.fromkeys(("potrf", "laswp", "geqrf", "orgqr", "syevd", "gesvdj"), ("cusolver",)),
+    "fft": ("cufft",), "trsm": ("cublas",), "getrf": ("cusolver", "cublas")}
+"""What the functions of steps need (csrc/cuda)."""
 MAJORS = (14, 13, 12, 11, 10)
 """Of the names of libraries that belong to CUDA 12 and later, the newest first."""
 
@@ -22,6 +26,11 @@ MAJORS = (14, 13, 12, 11, 10)
 def is_there(name: str) -> bool:
     """Whether a library can be used."""
     return loaded(name) is None
+
+
+def has_function(name: str) -> bool:
+    """Whether the libraries of a step's function can be used."""
+    return name in OF_FUNCTIONS and all(map(is_there, OF_FUNCTIONS[name]))
 
 
 @cache
