@@ -21,7 +21,7 @@ from functrans.lowering.triton.kernel import Partial
 from functrans.lowering.triton.names import MEMORY
 from functrans.lowering.triton.phases import Base, Phases, Source, bytes_of
 from functrans.lowering.triton.separable import Rows
-from functrans.lowering.triton.spec import Copy, Pointer
+from functrans.lowering.triton.spec import Copy, Launch, Pointer
 from functrans.lowering.triton.templates.kernel import Kernel, pointer
 
 __all__ = ["LoopWriter", "Scope"]
@@ -115,7 +115,8 @@ class LoopWriter:
 
     # --------------------------------------------------------------------------- loops
 
-    def scan(self, call: Scan, length: int, body: Body, source: Source) -> None:
+    def operands(self, call: Scan) -> tuple[list[Base], ...]:
+        """Constants, the carry before and after, and elements of xs and ys `at` an iteration."""
         first, n = call.num_consts, call.num_carry
         rows = self.rows
         ins = [rows is not None and k in rows.split_inputs for k in range(len(call.body.invars))]
@@ -126,9 +127,16 @@ class LoopWriter:
         ends = self.outer(call.results[:n], outs[:n])
         self.outer(xs, ins[first + n:], 1)
         self.outer(ys, outs[n:], 1)
+        return (consts, starts, ends, [self.element(t, "at") for t in xs],
+                [self.element(t, "at") for t in ys])
+
+    def use(self, launch: Launch) -> None:
+        self.phases.use(launch)
+
+    def scan(self, call: Scan, length: int, body: Body, source: Source) -> None:
+        consts, starts, ends, reads, writes = self.operands(call)
+        ys = call.results[call.num_carry:]
         arena = self.reserve(body.arena_bytes)
-        slices = [self.element(t, "at") for t in (*xs, *ys)]
-        reads, writes = slices[:len(xs)], slices[len(xs):]
         now, then, before, after = [], [], [], []
         for k, way in enumerate(ways_of(call, body.updated)):
             t = call.results[k]

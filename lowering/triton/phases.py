@@ -103,13 +103,17 @@ class Phases:
         self.helpers["moved"] = COPY.strip()
         return [f"moved({to}, {here}, {nbytes // bytes_of(kind)}, {COPIED})"]
 
+    def use(self, launch: Launch) -> None:
+        """The kernel is for as many threads as a launch wants."""
+        self.warps = max(self.warps, launch.warps)
+        self.stages = max(self.stages, launch.stages)
+
     def _call(self, step: Launch, source: str, place: Callable[[Pointer], Base]) -> list[str]:
         if step.grid[1:] != (1, 1):
             raise UnsupportedKernel("a phase over several axes")
         if step.grid[0] == 0:
             return []
-        self.warps = max(self.warps, step.warps)
-        self.stages = max(self.stages, step.stages)
+        self.use(step)
         name, parts = self._function(step.kernel, source)
         arguments = [place(x).at(t[1:]) if isinstance(x, Pointer) else repr(x)
                      for x, t in zip(step.arguments, step.types, strict=True)]
@@ -140,7 +144,9 @@ class Phases:
     def _named(self, node: ast.FunctionDef, name: str) -> str:
         """The name of a function, by its text: what is called may itself have phases."""
         node.name = "NAME"
-        text = ast.unparse(ast.fix_missing_locations(node))
+        return self.function(ast.unparse(ast.fix_missing_locations(node)), name)
+
+    def function(self, text: str, name: str) -> str:
         digest = hashlib.sha256(text.encode()).hexdigest()
         return self.functions.setdefault(text, f"{name}_{digest[:8]}")
 

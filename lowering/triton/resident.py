@@ -13,9 +13,11 @@ from functrans.lowering.analysis import cost_of
 from functrans.lowering.loops.call import Scan, While
 from functrans.lowering.triton.calls import Launches
 from functrans.lowering.triton.expressions import UnsupportedKernel
+from functrans.lowering.triton.kernel import TILE
 from functrans.lowering.triton.loop_kernel import LoopWriter, Scope
-from functrans.lowering.triton.separable import Rows, rows_of
+from functrans.lowering.triton.separable import Rows, is_pointwise, rows_of
 from functrans.lowering.triton.templates.alone import HELD_BYTES, MOST_COLUMNS
+from functrans.lowering.triton.tile_loops import scan_on_tiles, until_on_tiles
 
 __all__ = ["resident_scan", "resident_while"]
 
@@ -29,6 +31,7 @@ ONE_BYTES, ONE_FLOPS = 60.0, 300.0  # one multiprocessor, from the second-level 
 CACHE_BYTES, ALL_BYTES, ALL_FLOPS = 5000.0, 2500.0, 30000.0
 TOGETHER = 4  # programs on a multiprocessor; one with products, which takes all registers
 PRODUCT_ROWS = 8  # that tensor cores multiply at least
+LEAST_TILE = 128  # elements of a program that has them in registers
 
 
 def resident_scan(call: Scan, scope: Scope) -> Launches | None:
@@ -46,7 +49,8 @@ def resident_scan(call: Scan, scope: Scope) -> Launches | None:
         if not _pays(jaxpr, call.body, programs, len(body.steps)):
             return None
         w = LoopWriter(scope, rows, count)
-        w.scan(call, call.length, body, source)
+        if not scan_on_tiles(w, call, call.length, body, source):
+            w.scan(call, call.length, body, source)
         return w.launches(programs)
     except UnsupportedKernel:
         return None
@@ -60,7 +64,9 @@ def resident_while(call: While, scope: Scope) -> Launches | None:
         if not _is_small(call.body) or not _is_small(call.predicate):
             return None
         w = LoopWriter(scope)
-        w.until(call, scope.apart(call.predicate), scope.apart(call.body))
+        holds, body = scope.apart(call.predicate), scope.apart(call.body)
+        if not until_on_tiles(w, call, holds, body):
+            w.until(call, holds, body)
         return w.launches(1)
     except UnsupportedKernel:
         return None
@@ -73,6 +79,8 @@ def _cut(body: Jaxpr, rows: Rows | None) -> tuple[Rows | None, int]:
     """How many rows each program takes; no rows where all of them are better together."""
     best: tuple[Rows | None, int] = (None, 1)
     least = math.inf
+    if rows is not None and is_pointwise(body) and (count := _rows_of_tile(rows)) < rows.count:
+        return rows, count
     for count in () if rows is None else _divisors(rows.count):
         narrowed = rows.narrowed(count)
         if narrowed is None:
@@ -83,6 +91,14 @@ def _cut(body: Jaxpr, rows: Rows | None) -> tuple[Rows | None, int]:
         if time < least:
             best, least = (rows if count < rows.count else None, count), time
     return best
+
+
+def _rows_of_tile(rows: Rows) -> int:
+    """How many rows make a tile that stays in registers, where each element is by itself."""
+    total = max(v.aval.size for v in rows.body.invars)
+    assert isinstance(total, int)
+    tile = min(TILE, max(LEAST_TILE, total // (MULTIPROCESSORS * TOGETHER)))
+    return max((n for n in _divisors(rows.count) if n * total <= tile * rows.count), default=1)
 
 
 def _divisors(n: int) -> list[int]:

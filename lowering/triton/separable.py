@@ -15,7 +15,7 @@ from functrans.core.errors import FunctransError
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.primitives.elementwise import Elementwise
 
-__all__ = ["Rows", "rows_of"]
+__all__ = ["Rows", "is_pointwise", "rows_of"]
 
 Axis = tuple[Var, int]
 
@@ -93,6 +93,13 @@ def _at_front(body: Jaxpr, count: int, axes: frozenset[Axis]) -> Rows | None:
             return None
         split.append(frozenset(k for k, found in enumerate(has) if found))
     return Rows(body, count, axes, *split)
+
+
+def is_pointwise(body: Jaxpr) -> bool:
+    """Whether every element is computed by itself."""
+    return all(_rule_of(eqn) is _elementwise or (eqn.primitive.name == "broadcast_in_dim"
+                                                 and eqn.invars[0].aval.ndim == 0)
+               for eqn in body.eqns)
 
 
 class _Classes:

@@ -71,7 +71,8 @@ GOLDEN = [
     ("weights that are read in every step", lstm, [(512, 2048), (64, 512), (9, 64, 2048)], []),
     ("mixed rows: one program", power, [(64, 64), (64,)], [1]),
     ("more than one multiprocessor reads", power, [(1024, 1024), (1024,)], []),
-    ("elements apart", decay, [(1 << 16,)], [128]),
+    ("elements apart, in registers", decay, [(1 << 16,)], [512]),
+    ("elements apart, whole tiles", decay, [(1 << 20,)], [1024]),
     ("a predicate", newton, [()], [1]),
     ("a predicate over many values", walk, [(1 << 20,)], ["turns"]),
 ]
