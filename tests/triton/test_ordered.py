@@ -106,3 +106,17 @@ def test_jit_compiles_for_the_setting():
             ordered = fun.lower(BASE, ROWS, UPDATES).compile()
     assert "atomic_add" in plain and "atomic_add" not in ordered.as_text()
     np.testing.assert_allclose(ordered(BASE, ROWS % 6, UPDATES), fun(BASE, ROWS % 6, UPDATES), 1e-6)
+
+
+def test_gradients_of_attention_have_no_atomic_operations():
+    q = RNG.normal(size=(2, 128, 2, 64)).astype("f")
+
+    def loss(q, k, v):
+        weights = ft.nn.softmax(fnp.einsum("bqhd,bkhd->bhqk", q, k) / 8, -1)
+        return (fnp.einsum("bhqk,bkhd->bqhd", weights, v).astype("float32") ** 2).sum()
+
+    args = [fnp.asarray(q, "bfloat16")] * 3
+    with ft.config.deterministic():
+        _, program, _ = program_of(ft.grad(loss, (0, 1, 2)), *args)
+    assert kernels_of(program)
+    assert not any("atomic" in text for text in program.sources)
