@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
+from functrans.lowering.triton.spec import Program
 from functrans.lowering.triton.target import HOPPER, Target
 
 __all__ = ["BY_MODEL", "Chooser"]
@@ -31,8 +32,8 @@ class Chooser:
         """Why what was chosen was."""
         return []
 
-    def tune(self) -> bool:
-        """Find out what is not known; whether the choices are others now."""
+    def tune(self, program: Program) -> bool:
+        """Find out what is not known; whether the choices may be others than in a program."""
         return False
 
 

@@ -72,7 +72,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
     choose = chooser_for(target, gpu, may_time=not any_size)
     try:
         program = write_program(written, any_size, donated, choose)
-        if choose.tune():
+        if choose.tune(program):
             program = write_program(written, any_size, donated, choose)
     except UnsupportedKernel:
         return None

@@ -8,6 +8,7 @@ the cache of compiled programs, so that later processes have the same winners.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
@@ -18,7 +19,7 @@ import numpy as np
 from functrans import _runtime
 from functrans.core import config
 from functrans.core.avals import ShapedArray
-from functrans.core.errors import BackendError, DeviceMemoryError
+from functrans.core.errors import BackendError
 from functrans.lowering.c.cache import Cache, digest, program_cache
 from functrans.lowering.c.manifests import matches
 from functrans.lowering.triton.calls import Launches
@@ -46,6 +47,7 @@ NEAR: Final = 1.5
 SCHEMA: Final = {"problem": str, "configs": [str], "seconds": [float]}
 
 C = TypeVar("C")
+Seconds = Callable[[Sequence[Program]], Sequence[float | None]]
 
 
 @dataclass(eq=False)
@@ -59,11 +61,12 @@ class _Untuned:
 class Tuner(Chooser):
     """Takes what was fastest, where that is known, and remembers what is to be timed.
 
-    `device` is the name of a GPU; `seconds` times a program, and is None where nothing is timed.
+    `device` is the name of a GPU; `seconds` times programs (None for one that cannot run), and is
+    None where nothing is timed.
     """
 
     def __init__(self, target: Target, device: str, cache: Cache,
-                 seconds: Callable[[Program], float] | None, thorough: bool = False) -> None:
+                 seconds: Seconds | None, thorough: bool = False) -> None:
         super().__init__(target)
         self.device, self.cache, self.seconds, self.thorough = device, cache, seconds, thorough
         self.untuned: dict[str, _Untuned] = {}
@@ -93,33 +96,26 @@ class Tuner(Chooser):
                 self.untuned[key] = _Untuned(title, told, tried, launches)
         return configs[0]
 
-    def tune(self) -> bool:
+    def tune(self, program: Program) -> bool:
         untuned, self.untuned = self.untuned, {}
-        if not untuned:
+        if not untuned or self.seconds is None:
             return False
+        # beside them what the program has besides
         programs = {key: [candidate_program(u.launches(c)) for c in u.configs]
                     for key, u in untuned.items()}
         with suppress(BackendError):  # what cannot be compiled is no candidate, as is found below
-            compiled_units([unit_of(p, step, self.target) for found in programs.values()
-                            for p in found for step in p.steps if isinstance(step, Launch)],
-                           self.cache)
+            compiled_units([unit_of(p, step, self.target)
+                            for p in (*itertools.chain(*programs.values()), program)
+                            for step in p.steps if isinstance(step, Launch)], self.cache)
         with Progress("timing", "calls", len(untuned)) as progress:
             for k, (key, u) in enumerate(untuned.items()):
                 progress.show(k)
-                times = {repr(c): seconds for c, p in zip(u.configs, programs[key], strict=True)
-                         if (seconds := self._timed(p)) is not None}
+                times = {repr(c): t for c, t in zip(u.configs, self.seconds(programs[key]),
+                                                    strict=True) if t is not None}
                 told = {"problem": u.problem, "configs": [*times], "seconds": [*times.values()]}
                 if times:
                     self.cache.write(f"{key}.tuned", repr(told).encode())
         return True
-
-    def _timed(self, program: Program) -> float | None:
-        """None for a candidate that cannot be compiled, or for which there is no room."""
-        assert self.seconds is not None
-        try:
-            return self.seconds(program)
-        except (BackendError, DeviceMemoryError):
-            return None
 
     def _known(self, key: str) -> dict[str, float]:
         data = self.cache.read(f"{key}.tuned")
@@ -140,7 +136,7 @@ def chooser_for(target: Target, gpu: int | None, may_time: bool = True) -> Choos
     if gpu is None or settings.autotune == "off" or settings.deterministic:
         return Chooser(target)
     return Tuner(target, _runtime.cuda_devices()[gpu][0], program_cache(),
-                 (lambda program: seconds_of(program, gpu, target)) if may_time else None,
+                 (lambda programs: seconds_of(programs, gpu, target)) if may_time else None,
                  settings.autotune == "thorough")
 
 
