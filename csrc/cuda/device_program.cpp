@@ -215,14 +215,14 @@ bool read_library_step(PyObject* rest, CudaProgram& program, Step& step) {
 
 bool read_step(PyObject* object, CudaProgram& program, std::vector<Step>& steps);
 
-// Launches, fills and copies.
+// Launches, fills, copies and library calls.
 bool read_part(PyObject* object, CudaProgram& program, Step& loop) {
   std::vector<Step> steps;
   if (!each(object, [&](PyObject* item) { return read_step(item, program, steps); })) return false;
   for (const Step& step : steps) {
     if (step.kind != StepKind::launch && step.kind != StepKind::fill &&
-        step.kind != StepKind::copy) {
-      return wrong("a step of a loop is a launch, fill or copy");
+        step.kind != StepKind::copy && step.kind != StepKind::library) {
+      return wrong("a step of a loop is a launch, fill, copy or library call");
     }
   }
   loop.parts.push_back(std::move(steps));

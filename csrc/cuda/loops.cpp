@@ -1,13 +1,20 @@
 #include "cuda/loops.h"
 
+#include "cuda/libraries.h"
 #include "cuda/transfer.h"
 
 namespace functrans::cuda {
 namespace {
 
-void enqueue_all(std::vector<Step>& steps, const Kernel* kernels, const CUdeviceptr* bases,
-                 CUstream stream) {
-  for (Step& step : steps) enqueue(step, kernels, bases, stream);
+void enqueue_all(Device& device, std::vector<Step>& steps, const Kernel* kernels,
+                 const CUdeviceptr* bases) {
+  for (Step& step : steps) {
+    if (step.kind == StepKind::library) {
+      run_library(device, step, bases);
+    } else {
+      enqueue(step, kernels, bases, device.compute);
+    }
+  }
 }
 
 void run_rounds(Device& device, Step& loop, const Kernel* kernels, const CUdeviceptr* bases) {
@@ -20,7 +27,7 @@ void run_rounds(Device& device, Step& loop, const Kernel* kernels, const CUdevic
     }
   } back{steps};
   for (; back.done < loop.count; ++back.done) {
-    enqueue_all(steps, kernels, bases, device.compute);
+    enqueue_all(device, steps, kernels, bases);
     for (Step& step : steps) step.go_on(1);
   }
 }
@@ -37,17 +44,17 @@ void run_until(Device& device, Step& loop, const Kernel* kernels, const CUdevice
   const Passing passing(device);
   for (std::size_t side = 0;; side ^= 1) {
     const CUdeviceptr flag = loop.places[side].in(bases);
-    enqueue_all(loop.parts[3 * side], kernels, bases, device.compute);
+    enqueue_all(device, loop.parts[3 * side], kernels, bases);
     FT_CU(EventRecord(passing.event, device.compute));
-    if (loop.ahead) enqueue_all(loop.parts[3 * side + 1], kernels, bases, device.compute);
+    if (loop.ahead) enqueue_all(device, loop.parts[3 * side + 1], kernels, bases);
     FT_CU(StreamWaitEvent(device.copy, passing.event, 0));
     unsigned char going = 0;
     read_copied(device, &going, flag, sizeof going);
     if (!going) {
-      enqueue_all(loop.parts[3 * side + 2], kernels, bases, device.compute);
+      enqueue_all(device, loop.parts[3 * side + 2], kernels, bases);
       return;
     }
-    if (!loop.ahead) enqueue_all(loop.parts[3 * side + 1], kernels, bases, device.compute);
+    if (!loop.ahead) enqueue_all(device, loop.parts[3 * side + 1], kernels, bases);
   }
 }
 

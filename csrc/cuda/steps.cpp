@@ -25,6 +25,7 @@ bool Step::differs(const CUdeviceptr* a, const CUdeviceptr* b) const {
 
 void Step::go_on(std::int64_t rounds) {
   for (PointerArgument& one : pointers) one.place.offset += rounds * one.place.stride;
+  for (Place& one : places) one.offset += rounds * one.stride;
   source.offset += rounds * source.stride;
   target.offset += rounds * target.stride;
 }

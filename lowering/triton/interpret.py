@@ -101,7 +101,7 @@ class InterpretedProgram:
             elif isinstance(step, Turns):
                 self._take_turns(step, memory)
             else:
-                _on_host(step, memory)
+                _on_host(step, memory, done)
 
     def _take_turns(self, loop: Turns, memory: Memory) -> None:
         """As the runtime does it, which may run an iteration too many."""
@@ -128,15 +128,15 @@ def _bytes(memory: Memory, at: Pointer, done: int = 0) -> np.ndarray[Any, Any]:
     return memory[at.kind][at.index].reshape(-1).view(np.uint8)[offset:]
 
 
-def _on_host(step: HostStep, memory: Memory) -> None:
+def _on_host(step: HostStep, memory: Memory, done: int) -> None:
     eqn = step.call.eqn
-    arrays = [_bytes(memory, at)[:v.aval.nbytes].view(v.aval.dtype).reshape(v.aval.shape)
+    arrays = [_bytes(memory, at, done)[:v.aval.nbytes].view(v.aval.dtype).reshape(v.aval.shape)
               for at, v in zip(step.inputs, eqn.invars, strict=True)]
     outs = eqn.primitive.run(*arrays, **eqn.params)
     for at, v, out in zip(step.outputs, eqn.outvars,
                           outs if eqn.primitive.multiple_results else [outs], strict=True):
         data = np.ascontiguousarray(out, v.aval.dtype).reshape(-1).view(np.uint8)
-        _bytes(memory, at)[:data.size] = data
+        _bytes(memory, at, done)[:data.size] = data
 
 
 def interpreted(module: ModuleType) -> dict[str, Any]:

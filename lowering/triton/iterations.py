@@ -21,6 +21,7 @@ from functrans.lowering.triton.spec import (
     Copy,
     HostStep,
     Launch,
+    LibraryStep,
     Pointer,
     Rounds,
     Side,
@@ -178,7 +179,7 @@ def loop_of(call: Repeated, write_body: WriteBody,
         return None
     assert isinstance(length, int)
     if length * len(body.steps) > MOST_STEPS and (length < LEAST_ROUNDS or any(
-            not isinstance(s, (Launch, Copy)) for s in body.steps)):
+            not isinstance(s, (Launch, Copy, LibraryStep)) for s in body.steps)):
         return None
     if body.steps and not any(isinstance(s, Launch) for s in body.steps) \
             and any(type(s) is HostStep for s in body.steps):
@@ -270,6 +271,10 @@ def _going_on(first: Sequence[Step], second: Sequence[Step]) -> tuple[Step, ...]
             found.append(replace(a, arguments=tuple([
                 on(x, y) if isinstance(x, Pointer) and isinstance(y, Pointer) else x
                 for x, y in zip(a.arguments, b.arguments, strict=True)])))
+        elif isinstance(a, LibraryStep):
+            assert isinstance(b, LibraryStep)
+            found.append(replace(a, inputs=tuple(map(on, a.inputs, b.inputs)),
+                                 outputs=tuple(map(on, a.outputs, b.outputs))))
         else:
             assert isinstance(a, Copy)
             assert isinstance(b, Copy)

@@ -26,7 +26,15 @@ from functrans.lowering.triton.iterations import (
     relocated,
 )
 from functrans.lowering.triton.kernel import Partial
-from functrans.lowering.triton.spec import Copy, Launch, Pointer, Side, Step, Turns
+from functrans.lowering.triton.spec import (
+    Copy,
+    Launch,
+    LibraryStep,
+    Pointer,
+    Side,
+    Step,
+    Turns,
+)
 
 __all__ = ["Turning", "turning_of"]
 
@@ -86,7 +94,7 @@ def turning_of(call: While, write_body: WriteBody,
     except UnsupportedKernel:
         return None
     steps = [*holds.steps, *body.steps]
-    if len(steps) > MOST_STEPS or any(not isinstance(s, (Launch, Copy)) for s in steps):
+    if len(steps) > MOST_STEPS or any(not isinstance(s, (Launch, Copy, LibraryStep)) for s in steps):
         return None
     total = 0
     found = []

@@ -143,6 +143,19 @@ def test_graphs_end_at_a_library_and_begin_after_it(on_libraries):
         """)
 
 
+def test_loops(on_libraries):
+    on_libraries("""
+        load("cufft")
+        z = numbers(5, 16)
+        spec = ("complex64", (5, 16))
+        row = lambda kind: (kind, 0, 0, 128)  # each round is in the next row
+        step = ("library", "fft", (0, 0, 1, 16), [row("input"), row("output")])
+        made = rt.CudaProgram([], [("rounds", 5, [step])], [spec], [spec], [], 0)
+        for _ in range(3):
+            assert np.allclose(made([ft.device_put(z, "gpu")])[0], np.fft.fft(z), atol=1e-3)
+        """)
+
+
 def test_threads_share_plans(on_libraries):
     on_libraries("""
         load("cufft")

@@ -18,7 +18,7 @@ from functrans.lowering.triton.libraries import files, replace
 from functrans.lowering.triton.libraries.functions import emulated
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.saved import SavedProgram
-from functrans.lowering.triton.spec import HostStep, LibraryStep
+from functrans.lowering.triton.spec import HostStep, LibraryStep, Rounds, Turns
 from functrans.lowering.triton.target import HOPPER
 from tests.laws.primitives import all_cases
 
@@ -126,6 +126,52 @@ def test_temporaries_become_the_factors():
     np.testing.assert_allclose(out[1], 2 * (a @ a.T + np.eye(5)), 1e-4)
     b = lax.linalg.triangular_solve
     check(lambda a: b(a.T + 1, a.T + 1, left_side=True, lower=True), a + 3 * np.eye(5, dtype="f"))
+
+
+def steps_in(steps):
+    """All steps, those of loops too."""
+    for step in steps:
+        yield step
+        if isinstance(step, Rounds):
+            yield from steps_in(step.steps)
+        elif isinstance(step, Turns):
+            yield from steps_in([s for side in step.sides for s in (*side.holds, *side.body)])
+
+
+def test_loops_with_a_predicate():
+    """Newton's method for the root of a matrix, until it changes little."""
+    def root(a):
+        def step(state):
+            x, _, k = state
+            y = 0.5 * (x + lax.linalg.triangular_solve(x, a, left_side=True, lower=True))
+            return y, abs(y - x).max(), k + 1
+
+        return lax.while_loop(lambda s: s[1] > 1e-6, step, (a, np.float32(1), 0))[0]
+
+    a = np.diag([4, 9, 2, 1]).astype("f")
+    program = program_with_libraries(root, a)
+    assert any(isinstance(step, Turns) for step in program.steps)
+    kinds = {type(step) for step in steps_in(program.steps)}
+    assert LibraryStep in kinds and HostStep not in kinds
+    np.testing.assert_allclose(InterpretedProgram(program)([a])[0], np.sqrt(a), 1e-5)
+
+
+def test_long_loops(monkeypatch):
+    monkeypatch.setattr("functrans.lowering.triton.iterations.MOST_STEPS", 20)
+
+    def spectra(xs):
+        def step(carry, x):
+            y = fnp.fft.fft(x + carry)
+            return carry + 1, y * 2
+
+        return lax.scan(step, np.complex64(0), xs)[1]
+
+    xs = numbers(17, 8, dtype="complex64")
+    program = program_with_libraries(spectra, xs)
+    assert any(isinstance(step, Rounds) for step in program.steps)
+    assert HostStep not in {type(step) for step in steps_in(program.steps)}
+    (out,) = InterpretedProgram(program)([xs])
+    np.testing.assert_allclose(out, 2 * np.fft.fft(xs + np.arange(17)[:, None]), 1e-4, 1e-4)
 
 
 def test_programs_on_disk(tmp_path, monkeypatch):
