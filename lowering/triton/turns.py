@@ -94,7 +94,8 @@ def turning_of(call: While, write_body: WriteBody,
     except UnsupportedKernel:
         return None
     steps = [*holds.steps, *body.steps]
-    if len(steps) > MOST_STEPS or any(not isinstance(s, (Launch, Copy, LibraryStep)) for s in steps):
+    if len(steps) > MOST_STEPS or not all(isinstance(s, (Launch, Copy, LibraryStep))
+                                          for s in steps):
         return None
     total = 0
     found = []
