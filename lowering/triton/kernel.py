@@ -135,8 +135,7 @@ class _Writer:
 
     def emit_program(self) -> None:
         """Write `pid`, which is wide where tiles times programs are."""
-        wide = ".to(tl.int64)" if self.rows * self.row >= 2**31 - 2**20 else ""
-        self.emit(f"pid = tl.program_id(0){wide}")
+        self.emit(f"pid = {_program(self.rows * self.row)}")
 
     def written(self, grid: int, tile: int, warps: int = 0) -> Written:
         arguments = ", ".join([f"p{k}" for k in range(len(self.operands))] + self.numbers.names)
@@ -222,7 +221,7 @@ class _Writer:
             return [self._scattered(m, None, is_contest=False)]
         if not isinstance(t.size, int):
             raise UnsupportedKernel("a size that is not known")
-        winners = Partial(1, t.size, "i32")
+        winners = Partial(1, t.size, "i64" if self.rows * self.row >= 2**31 else "i32")
         other = _Writer(self.kernel, self.schedule, self.any_size)
         contest = other._scattered(m, winners, is_contest=True)
         return [_filled(winners, -1, self.any_size), contest,
@@ -466,7 +465,7 @@ class _Writer:
             per_part = self.n(self.per_part, "per_part", near=False)
             q = f"(o - part * {per_part})" if self.parts > 1 else "o"
             place = q if m.role == "fold_column" else f"({q} * {self.n(self.row, 'row')} + i)"
-            values.append(w.name(f"tl.where(inside, {place}, {2**31 - 1})"))
+            values.append(w.name(f"tl.where(inside, {place}, {2**31 - 1}).to(tl.int32)"))
         self.emit(f"{', '.join(names)} = {fold.combined(names, values)}")
 
     def _finished(self, folds: dict[Tensor, Fold], accumulators: dict[Tensor, list[str]],
@@ -535,12 +534,17 @@ class _Again(TileWriter):
         return super().expression(e)
 
 
+def _program(elements: int) -> str:
+    """The number of a program as text, wide where tiles times programs are."""
+    return f"tl.program_id(0){'.to(tl.int64)' if elements >= 2**31 - 2**20 else ''}"
+
+
 def _filled(t: Partial, value: int, any_size: bool) -> Written:
     """The launch that fills memory with a number."""
     size, numbers = t.count * t.size, Numbers(any_size)
     end = numbers.text(size, "size")
     text = (f"@triton.jit\ndef NAME({', '.join(['p0', *numbers.names])}):\n"
-            f"    i = tl.program_id(0) * {TILE} + tl.arange(0, {TILE})\n"
+            f"    i = {_program(size)} * {TILE} + tl.arange(0, {TILE})\n"
             f"    tl.store(p0 + i, {value}, mask=i < {end})\n")
     return Written(text, [t], -(-size // TILE), 4, numbers.found)
 

@@ -9,6 +9,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.evaluate import interpret
 from functrans.core.staging import stage
 from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.spec import Launch
@@ -97,3 +98,13 @@ def test_sizes_beyond_31_bits_are_wide_arguments():
     closed = stage(lambda x: [x + x], [ShapedArray((2**31 + 5,), np.dtype(np.int8))])
     (launch,) = write_program(simplify(closed.jaxpr), any_size=True).steps
     assert launch.arguments[launch.types.index("i64")] == 2**31 + 5
+
+
+@pytest.mark.parametrize("fun", [lambda x, i, v: x.argmax(0), lambda x, i, v: x.at[i].set(v)],
+                         ids=["places of extremes", "the last of several"])
+@pytest.mark.parametrize("any_size", [False, True])
+def test_kernels_over_more_than_31_bits_of_elements_compile(fun, any_size):
+    x, i = ShapedArray((2**16, 2**16), np.dtype("f")), ShapedArray((2**16,), np.dtype(np.int32))
+    closed = stage(lambda *xs: [fun(*xs)], [x, i, x])
+    program = write_program(simplify(closed.jaxpr.hoist_consts()), any_size)
+    assert all(b.cubin[:4] == b"\x7fELF" for b in binaries(program).values())
