@@ -32,7 +32,7 @@ class Base:
     kind: str | None = None
     is_fixed: bool = False
 
-MOST_PHASES = 64  # of a body: each is compiled
+MOST_PHASES = 32  # of a body: each is compiled
 COPY = '''
 @triton.jit
 def moved(target, source, count, BLOCK: tl.constexpr):

@@ -23,9 +23,9 @@ __all__ = ["resident_scan", "resident_while"]
 
 MULTIPROCESSORS = 132
 # Nanoseconds, and bytes and operations in one. On an H100: two launches in a graph of which one
-# waits for the other, 4.7 us; a loop of two phases over scalars, 0.15 us an iteration; RNN steps of
-# 8 rows with 256 values, 1.8 us; a product of 256^2 with a vector, 5 us in one program; an LSTM whose
-# 1 MB of weights a multiprocessor reads in every step, 14 us.
+# waits for the other, 4.7 us; a loop of two phases over scalars, 0.15 us an iteration; a step of an
+# RNN of 8 rows and 256 values, 1.8 us; 256^2 numbers times a vector in one program, 5 us; an LSTM
+# with 1 MB of weights, which a multiprocessor reads in every step, 14 us.
 LAUNCH, PHASE = 2200.0, 250.0
 ONE_BYTES, ONE_FLOPS = 60.0, 300.0  # one multiprocessor, from the second-level cache
 CACHE_BYTES, ALL_BYTES, ALL_FLOPS = 5000.0, 2500.0, 30000.0

@@ -12,7 +12,8 @@ from typing import Any
 
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import FunctransError
-from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
+from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.elementwise import Elementwise
 
 __all__ = ["Rows", "is_pointwise", "rows_of"]
@@ -50,16 +51,19 @@ class Rows:
         def atom(a: Atom) -> Atom:
             return fewer(a) if isinstance(a, Var) else a
 
-        eqns = []
-        for eqn in self.body.eqns:
+        def resized(eqn: Equation) -> Equation:
             outs = tuple(map(fewer, eqn.outvars))
-            ins = tuple(map(atom, eqn.invars))
-            resized = eqn.replace(invars=ins, outvars=outs, params=_resized(eqn, outs))
-            if not _fits(resized):
-                return None
-            eqns.append(resized)
-        return Jaxpr((), tuple(map(fewer, self.body.invars)), tuple(eqns),
-                     tuple(map(atom, self.body.outvars)), name=self.body.name)
+            params = _resized(eqn, outs)
+            if eqn.primitive is scan_p:
+                params["jaxpr"] = of(params["jaxpr"])
+            return eqn.replace(invars=tuple(map(atom, eqn.invars)), outvars=outs, params=params)
+
+        def of(body: Jaxpr) -> Jaxpr:
+            return Jaxpr((), tuple(map(fewer, body.invars)), tuple(map(resized, body.eqns)),
+                         tuple(map(atom, body.outvars)), name=body.name)
+
+        found = of(self.body)
+        return found if _all_fit(found) else None
 
 
 def rows_of(body: Jaxpr, num_consts: int, num_carry: int) -> Rows | None:
@@ -69,8 +73,7 @@ def rows_of(body: Jaxpr, num_consts: int, num_carry: int) -> Rows | None:
     if any(not isinstance(n, int) for v in values for n in v.aval.shape):
         return None
     classes = _Classes()
-    for eqn in body.eqns:
-        _RULES.get(eqn.primitive.name, _rule_of(eqn))(classes, eqn)
+    _join(classes, body)
     carry = range(num_consts, num_consts + num_carry)
     for k in carry:
         classes.same(body.invars[k], body.outvars[k - num_consts])
@@ -93,6 +96,11 @@ def _at_front(body: Jaxpr, count: int, axes: frozenset[Axis]) -> Rows | None:
             return None
         split.append(frozenset(k for k, found in enumerate(has) if found))
     return Rows(body, count, axes, *split)
+
+
+def _join(classes: _Classes, body: Jaxpr) -> None:
+    for eqn in body.eqns:
+        _rule_of(eqn)(classes, eqn)
 
 
 def is_pointwise(body: Jaxpr) -> bool:
@@ -144,7 +152,9 @@ Tie = Callable[[_Classes, Equation], None]
 
 def _rule_of(eqn: Equation) -> Tie:
     p = eqn.primitive
-    return _elementwise if isinstance(p, Elementwise) or p.name in ELEMENTWISE else _unknown
+    if isinstance(p, Elementwise) or p.name in ELEMENTWISE:
+        return _elementwise
+    return _RULES.get(p.name, _unknown)
 
 
 def _unknown(c: _Classes, eqn: Equation) -> None:
@@ -278,13 +288,33 @@ def _iota(c: _Classes, eqn: Equation) -> None:
     c.mix(eqn.outvars[0], eqn.params["dimension"])
 
 
+def _scan(c: _Classes, eqn: Equation) -> None:
+    """The axes of a loop's values are those of its body's; along what it walks all are mixed."""
+    body: Jaxpr = eqn.params["jaxpr"]
+    first, n = eqn.params["num_consts"], eqn.params["num_carry"]
+    if any(not isinstance(v, Var) and v.aval.ndim for v in (*eqn.invars, *body.outvars)):
+        return _unknown(c, eqn)
+    _join(c, body)
+    for k, v in enumerate(body.invars[:first + n]):
+        c.same(eqn.invars[k], v)
+    for k in range(n):
+        c.same(body.invars[first + k], body.outvars[k])
+        c.same(eqn.outvars[k], body.outvars[k])
+    for outer, inner in (*zip(eqn.invars[first + n:], body.invars[first + n:], strict=True),
+                         *zip(eqn.outvars[n:], body.outvars[n:], strict=True)):
+        c.mix(outer, 0)
+        for k in range(inner.aval.ndim):
+            c.tie(outer, k + 1, inner, k)
+    return None
+
+
 def _full(c: _Classes, eqn: Equation) -> None:
     """All places are alike."""
 
 
 _RULES: dict[str, Tie] = {
     "broadcast_in_dim": _broadcast, "dot_general": _dot, "transpose": _transpose,
-    "reshape": _reshape, "iota": _iota, "full": _full, "slice": _sliced, "dynamic_slice": _sliced,
+    "reshape": _reshape, "scan": _scan, "iota": _iota, "full": _full, "slice": _sliced, "dynamic_slice": _sliced,
     "dynamic_update_slice": _updated, "pad": _padded, "concatenate": _along("dimension"),
     "rev": _along("dimensions"), "sort": _along("dimension"),
     **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and",
@@ -306,6 +336,10 @@ def _resized(eqn: Equation, outs: Sequence[Var]) -> dict[str, Any]:
             n if n_before != n else limit for n_before, n, limit
             in zip(before, shape, params["limit_indices"], strict=True)])
     return params
+
+
+def _all_fit(body: Jaxpr) -> bool:
+    return all(_fits(eqn) and all(map(_all_fit, subjaxprs(eqn))) for eqn in body.eqns)
 
 
 def _fits(eqn: Equation) -> bool:

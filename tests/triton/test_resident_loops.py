@@ -131,6 +131,9 @@ ROWS = {  # a body of a carry (rows, 4) and a constant (4, 4): whether its rows 
     "sorted": (lambda c, w: fnp.sort(c, 1), True),
     "running sum over rows": (lambda c, w: fnp.cumsum(c, 0), False),
     "a constant for each row": (lambda c, w: c + fnp.arange(6.0)[:, None].astype("f"), True),
+    "a loop inside": (lambda c, w: lax.fori_loop(0, 2, lambda i, d: fnp.sin(d @ w) + c, c), True),
+    "a loop inside over rows": (lambda c, w: lax.scan(
+        lambda s, x: (s + x, s), w[0], c)[1], False),
     "one column changed": (lambda c, w: c.at[:, 1].add(1), None),
 }
 
@@ -148,4 +151,4 @@ def test_rows_that_may_be_cut(name):
     if rows is not None:
         narrowed = rows.narrowed(2)
         assert narrowed is not None and narrowed.invars[-1].aval.shape == (2, 4)
-    check(lambda c: lax.fori_loop(0, 3, lambda i, c: fun(c, w), c), c, tolerance=2e-3)
+    check(lambda c, w: lax.fori_loop(0, 3, lambda i, c: fun(c, w), c), c, w, tolerance=2e-3)
