@@ -224,7 +224,10 @@ class _ProgramWriter:
         return _written(jaxpr, self.shared, inputs, outputs)
 
     def _resident(self, call: Repeated | Until) -> Launches | None:
-        """The launch of a loop that is one kernel."""
+        """The launch of a loop that is one kernel; None where it would be one for each size."""
+        if self.shared.any_size and (isinstance(call, Repeated)
+                                     or any(t.shape for t in call.operands)):
+            return None
         constants = self.shared.constants
         before = len(constants)
         found = resident_scan(call, self) if isinstance(call, Repeated) else resident_while(

@@ -314,9 +314,9 @@ def _full(c: _Classes, eqn: Equation) -> None:
 
 _RULES: dict[str, Tie] = {
     "broadcast_in_dim": _broadcast, "dot_general": _dot, "transpose": _transpose,
-    "reshape": _reshape, "scan": _scan, "iota": _iota, "full": _full, "slice": _sliced, "dynamic_slice": _sliced,
-    "dynamic_update_slice": _updated, "pad": _padded, "concatenate": _along("dimension"),
-    "rev": _along("dimensions"), "sort": _along("dimension"),
+    "reshape": _reshape, "scan": _scan, "iota": _iota, "full": _full, "slice": _sliced,
+    "dynamic_slice": _sliced, "dynamic_update_slice": _updated, "pad": _padded,
+    "concatenate": _along("dimension"), "rev": _along("dimensions"), "sort": _along("dimension"),
     **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and",
                      "reduce_or", "reduce_xor", "argmax", "argmin"), _reduction),
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), _along("axis"))}
