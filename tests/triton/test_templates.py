@@ -241,9 +241,10 @@ def test_matmul_compiles(compile_kernel: Run, p: Matmul, uses: set[str]) -> None
             assert uses <= {key for key, n in used.items() if n}
 
 
-def test_large_products_in_tf32_read_along_the_sum() -> None:
+def test_large_products_in_tf32_and_float8_read_along_the_sum() -> None:
     large = in_memory("fp32", 4096, 4096, 4096, precision="tf32")
     assert configs(large)[0].turned
+    assert configs(in_memory("fp8e4nv", 4096, 4096, 4096, out="bf16"))[0].turned
     assert not any(c.turned for c in configs(replace(large, precision="ieee")))
     assert not configs(in_memory("fp32", 64, 64, 64, precision="tf32"))[0].turned
 

@@ -18,7 +18,12 @@ from functrans.lowering.triton.templates.kernel import (
     power_of_two,
 )
 from functrans.lowering.triton.templates.matmul_problem import Config, Matmul, Operand
-from functrans.lowering.triton.templates.matmul_turned import Turned, can_turn, turned
+from functrans.lowering.triton.templates.matmul_turned import (
+    Turned,
+    can_turn,
+    is_read_along,
+    turned,
+)
 from functrans.lowering.triton.templates.tiles import (
     BANDWIDTH,
     EFFICIENCY,
@@ -380,7 +385,7 @@ def estimate(p: Matmul, config: Config, sms: int = 132) -> float:
     moved = p.batches * ((p.m * p.k + p.k * p.n) * size + p.m * p.n * BYTES[p.c.dtype])
     again = 2 * splits * p.batches * p.m * p.n * BYTES[p.sums] if splits > 1 else 0
     rate = RATES[p.precision if p.a.dtype == "fp32" else p.a.dtype]
-    if p.a.dtype == "fp32" and p.precision == "tf32" and p.across:
+    if is_read_along(p) and p.across:
         rate *= ACROSS
     return first + time_of_tiles(tile, tiles, p.k, splits, size, rate, moved, again, sms)
 
