@@ -194,6 +194,8 @@ class _ProgramWriter:
                 steps.append(Copy(out, self.where[t], _nbytes(t)))
         notes = [f"{n.source or 'somewhere'}: {n.tensor} is computed apart: {n.reason}"
                  for n in self.schedule.notes]
+        notes += [self._form(step) for step in self.schedule.steps
+                  if isinstance(step, (Repeated, Until))]
         for loop in self.loops.values():
             notes += loop.body.notes if loop.body is not None else []
         return Body(steps, arena, self._updated(written), notes)
@@ -222,6 +224,15 @@ class _ProgramWriter:
 
     def _body(self, jaxpr: Jaxpr, inputs: frozenset[int], outputs: frozenset[int]) -> Body:
         return _written(jaxpr, self.shared, inputs, outputs)
+
+    def _form(self, call: Repeated | Until) -> str:
+        """What became of a loop, for who reads the program."""
+        form = "computed by the host"
+        if call in self.calls:
+            form = f"one kernel of {self.calls[call].kernels[0].grid[0]} programs"
+        elif call in self.loops:
+            form = "in turns" if isinstance(call, Until) else "launched step by step"
+        return f"{call.source or 'somewhere'}: {call.name} is {form}"
 
     def _resident(self, call: Repeated | Until) -> Launches | None:
         """The launch of a loop that is one kernel; None where it would be one for each size."""

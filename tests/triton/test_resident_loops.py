@@ -83,6 +83,15 @@ def test_which_loops_are_kernels(what, fun, shapes, expected):
     assert loops_of(fun, *[np.abs(normal(*s)) for s in shapes]) == expected
 
 
+def test_the_text_says_what_became_of_a_loop():
+    for fun, shape, form in ((newton, (), "while is one kernel of 1 programs"),
+                             (walk, (1 << 20,), "while is in turns"),
+                             (decay, (1 << 16,), "scan is one kernel of 512 programs")):
+        _, program, _ = program_of(fun, np.abs(normal(*shape)))
+        (note,) = [n for n in program.notes if form in n]
+        assert "test_resident_loops.py" in note
+
+
 @pytest.mark.parametrize("fun, args", [
     (ft.value_and_grad(rnn, (0, 1, 2)), (normal(24, 24), normal(6, 24), normal(5, 6, 24))),
     (ft.grad(rnn), (normal(80, 80), normal(3, 80), normal(4, 3, 80))),  # in parts, with a rest
