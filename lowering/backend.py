@@ -101,7 +101,7 @@ def _built_in(name: str) -> Backend:
         return TritonBackend()
     if name.startswith(GPU_TARGETS):
         from functrans.lowering.triton.backend import TritonBackend  # noqa: PLC0415
-        from functrans.lowering.triton.target import target_named  # noqa: PLC0415
+        from functrans.lowering.triton.machine.target import target_named  # noqa: PLC0415
 
         return TritonBackend(target_named(name))
     from functrans.lowering.reference import ReferenceBackend  # noqa: PLC0415

@@ -46,12 +46,12 @@ DEFERRED = {
     ("functrans.lowering.backend", "functrans.lowering.nothing"),
     ("functrans.lowering.backend", "functrans.lowering.reference"),
     ("functrans.lowering.backend", "functrans.lowering.triton.backend"),
-    ("functrans.lowering.backend", "functrans.lowering.triton.target"),
+    ("functrans.lowering.backend", "functrans.lowering.triton.machine.target"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.lower"),
     ("functrans.lowering.reference", "functrans.lowering.passes.pipeline"),
-    ("functrans.lowering.triton.backend", "functrans.lowering.triton.interpret"),
+    ("functrans.lowering.triton.backend", "functrans.lowering.triton.emulator.interpret"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.lower"),
-    ("functrans.lowering.triton.stored", "functrans.lowering.triton.pool"),
+    ("functrans.lowering.triton.machine.stored", "functrans.lowering.triton.machine.pool"),
 }
 PEERS = {"jax", "jaxlib", "torch", "scipy", "tensorflow"}
 ALLOWED_PACKAGES = {"numpy", "ml_dtypes", "optree", "sympy", "triton", "functrans"}

@@ -1,4 +1,4 @@
-"""Contractions as plain sums of products: of dtypes that neither libraries nor tensor cores take."""
+"""Contractions as sums of products: of dtypes that neither libraries nor tensor cores take."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.backend import CBackend
 from functrans.lowering.c.cache import program_cache
 from functrans.lowering.triton.device import binaries, device_program
+from functrans.lowering.triton.machine.target import HOPPER, Elsewhere, Target, device_target
 from functrans.lowering.triton.saved import SavedProgram
 from functrans.lowering.triton.spec import Program
-from functrans.lowering.triton.target import HOPPER, Elsewhere, Target, device_target
 
 if TYPE_CHECKING:
     from functrans.lowering.backend import Executable
@@ -55,7 +55,7 @@ class TritonExecutable:
             self.run = Elsewhere(target, here)
         else:
             # later: it imports Triton
-            from functrans.lowering.triton.interpret import InterpretedProgram  # noqa: PLC0415
+            from functrans.lowering.triton.emulator.interpret import InterpretedProgram  # noqa: PLC0415
 
             self.run = InterpretedProgram(program)
 

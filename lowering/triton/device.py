@@ -12,7 +12,10 @@ from functrans import _runtime
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
 from functrans.lowering.c.cache import program_cache
-from functrans.lowering.triton.source import alone
+from functrans.lowering.triton.kernels.source import alone
+from functrans.lowering.triton.machine.stored import compiled_units
+from functrans.lowering.triton.machine.target import HOPPER, Target
+from functrans.lowering.triton.machine.unit import Binary, Unit
 from functrans.lowering.triton.spec import (
     Copy,
     HostStep,
@@ -26,9 +29,6 @@ from functrans.lowering.triton.spec import (
     launch_key,
     launches_in,
 )
-from functrans.lowering.triton.stored import compiled_units
-from functrans.lowering.triton.target import HOPPER, Target
-from functrans.lowering.triton.unit import Binary, Unit
 
 __all__ = ["binaries", "device_program", "unit_of"]
 

@@ -15,15 +15,15 @@ from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.device import binaries
-from functrans.lowering.triton.expressions import UnsupportedKernel
+from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.libraries.files import is_there
 from functrans.lowering.triton.libraries.replace import with_libraries
+from functrans.lowering.triton.machine.target import Target
+from functrans.lowering.triton.machine.tuning import chooser_for
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.records import KernelRecord, records
 from functrans.lowering.triton.sized import Compile, SizedExecutable
 from functrans.lowering.triton.spec import Program
-from functrans.lowering.triton.target import Target
-from functrans.lowering.triton.tuning import chooser_for
 from functrans.lowering.updates import copies_needed
 
 __all__ = ["Lowered", "lower", "sized"]

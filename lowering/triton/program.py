@@ -22,19 +22,20 @@ from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.placed import place_products
 from functrans.lowering.schedule.reads import Reads
 from functrans.lowering.schedule.recomputed import recompute
-from functrans.lowering.triton.along_sums import with_sums_along
-from functrans.lowering.triton.attention import with_attention
-from functrans.lowering.triton.attention_places import NoPlace, place_attention
-from functrans.lowering.triton.calls import RULES as CALL_RULES
-from functrans.lowering.triton.calls import Launches, launches_of
+from functrans.lowering.triton.attention.attention import with_attention
+from functrans.lowering.triton.attention.places import NoPlace, place_attention
 from functrans.lowering.triton.choices import without_choices
-from functrans.lowering.triton.choosing import BY_MODEL, Chooser
-from functrans.lowering.triton.complex_memory import RULES as COMPLEX_RULES
-from functrans.lowering.triton.complex_memory import memory
-from functrans.lowering.triton.cumulative import OPS, cumulative_rule
 from functrans.lowering.triton.donation import Given, given_to
-from functrans.lowering.triton.expressions import UnsupportedKernel
-from functrans.lowering.triton.iterations import (
+from functrans.lowering.triton.kernels.complex_memory import RULES as COMPLEX_RULES
+from functrans.lowering.triton.kernels.complex_memory import memory
+from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
+from functrans.lowering.triton.kernels.kernel import Partial, Written, write_kernel
+from functrans.lowering.triton.kernels.numbers import arguments_of
+from functrans.lowering.triton.kernels.rows import AlongRows
+from functrans.lowering.triton.kernels.source import Module
+from functrans.lowering.triton.libraries.functions import RULES as LIBRARY_RULES
+from functrans.lowering.triton.libraries.functions import LibraryCall
+from functrans.lowering.triton.loops.iterations import (
     Body,
     Loop,
     Repeated,
@@ -44,17 +45,17 @@ from functrans.lowering.triton.iterations import (
     scan_rule,
     while_rule,
 )
-from functrans.lowering.triton.kernel import Partial, Written, write_kernel
-from functrans.lowering.triton.libraries.functions import RULES as LIBRARY_RULES
-from functrans.lowering.triton.libraries.functions import LibraryCall
-from functrans.lowering.triton.numbers import arguments_of
-from functrans.lowering.triton.ordered import COMBINING, FOLDS, ordered_scatters
-from functrans.lowering.triton.phases import Source
+from functrans.lowering.triton.loops.phases import Source
+from functrans.lowering.triton.loops.resident import resident_scan, resident_while
+from functrans.lowering.triton.loops.turns import Turning, turning_of
+from functrans.lowering.triton.orders.cumulative import OPS, cumulative_rule
+from functrans.lowering.triton.orders.ordered import COMBINING, FOLDS, ordered_scatters
+from functrans.lowering.triton.orders.sorting import SORTING
+from functrans.lowering.triton.products.along_sums import with_sums_along
+from functrans.lowering.triton.products.calls import RULES as CALL_RULES
+from functrans.lowering.triton.products.calls import Launches, launches_of
+from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
 from functrans.lowering.triton.records import sources_of
-from functrans.lowering.triton.resident import resident_scan, resident_while
-from functrans.lowering.triton.rows import AlongRows
-from functrans.lowering.triton.sorting import SORTING
-from functrans.lowering.triton.source import Module
 from functrans.lowering.triton.spec import (
     Copy,
     HostStep,
@@ -65,7 +66,6 @@ from functrans.lowering.triton.spec import (
     Step,
 )
 from functrans.lowering.triton.templates.kernel import Kernel as Template
-from functrans.lowering.triton.turns import Turning, turning_of
 
 __all__ = ["write_program"]
 

@@ -13,9 +13,9 @@ from functrans.core.source import Source
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.kernel import Kernel
-from functrans.lowering.triton.source import alone
+from functrans.lowering.triton.kernels.source import alone
+from functrans.lowering.triton.machine.unit import Binary
 from functrans.lowering.triton.spec import Launch, Program, launch_key, launches_in
-from functrans.lowering.triton.unit import Binary
 
 __all__ = ["KernelRecord", "records", "sources_of"]
 

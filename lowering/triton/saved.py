@@ -24,6 +24,8 @@ from functrans.lowering.c.fingerprint import (
 from functrans.lowering.c.manifests import matches
 from functrans.lowering.triton.donation import Given
 from functrans.lowering.triton.libraries.files import has_function
+from functrans.lowering.triton.machine.target import Target
+from functrans.lowering.triton.machine.unit import triton_version
 from functrans.lowering.triton.spec import (
     Copy,
     HostStep,
@@ -33,8 +35,6 @@ from functrans.lowering.triton.spec import (
     Program,
     Step,
 )
-from functrans.lowering.triton.target import Target
-from functrans.lowering.triton.unit import triton_version
 
 __all__ = ["SavedProgram"]
 

@@ -5,10 +5,10 @@ def test_a_program_is_timed_on_buffers_of_its_own(on_fake):
     on_fake("""
         from functrans.core.avals import ShapedArray
         from functrans.lowering.triton import device
-        from functrans.lowering.triton.measure import seconds_of
+        from functrans.lowering.triton.machine.measure import seconds_of
         from functrans.lowering.triton.spec import Launch, Pointer, Program, launch_key
-        from functrans.lowering.triton.target import device_target
-        from functrans.lowering.triton.unit import Binary
+        from functrans.lowering.triton.machine.target import device_target
+        from functrans.lowering.triton.machine.unit import Binary
 
         x, y = Pointer("input", 0), Pointer("input", 1)
         step = Launch(0, "scale", (1, 1, 1), (x, y, 2.0, 8), ("*fp32", "*fp32", "fp32", "i32"),
@@ -36,8 +36,8 @@ def test_a_program_is_timed_on_buffers_of_its_own(on_fake):
 
 def test_the_target_of_a_device(on_fake):
     on_fake("""
-        from functrans.lowering.triton.target import device_target
-        from functrans.lowering.triton.tuning import Tuner, chooser_for
+        from functrans.lowering.triton.machine.target import device_target
+        from functrans.lowering.triton.machine.tuning import Tuner, chooser_for
         here = device_target(0)
         name, major, minor, count, _, shared = rt.cuda_devices()[0]
         assert (here.capability, here.shared, here.multiprocessors) == (

@@ -5,7 +5,7 @@ import numpy as np
 import functrans as ft
 from functrans.core.evaluate import interpret
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.triton.interpret import InterpretedProgram
+from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.spec import Launch
 

@@ -10,7 +10,7 @@ from functrans.core.evaluate import interpret
 from functrans.core.staging import stage
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.device import binaries
-from functrans.lowering.triton.interpret import InterpretedProgram
+from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.spec import Launch
 from tests.laws.primitives import Case, all_cases

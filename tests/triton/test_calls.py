@@ -8,8 +8,8 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.lowering.triton import device_math
 from functrans.lowering.triton.device import binaries
+from functrans.lowering.triton.kernels import device_math
 from functrans.lowering.triton.spec import HostStep
 from tests.triton.programs import check, kernels_of, program_of
 

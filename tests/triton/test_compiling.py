@@ -16,14 +16,14 @@ from triton import knobs
 from functrans.core import config
 from functrans.core.errors import BackendError
 from functrans.lowering.c.cache import Cache
-from functrans.lowering.triton.compile import compile_unit
-from functrans.lowering.triton.elf import resources
-from functrans.lowering.triton.pool import Pool, compile_all, shares
-from functrans.lowering.triton.progress import Progress
-from functrans.lowering.triton.source import Module, alone, module_of
-from functrans.lowering.triton.stored import compiled_units, kept
-from functrans.lowering.triton.target import cuda_target, target_named
-from functrans.lowering.triton.unit import Binary, Unit
+from functrans.lowering.triton.kernels.source import Module, alone, module_of
+from functrans.lowering.triton.machine.compile import compile_unit
+from functrans.lowering.triton.machine.elf import resources
+from functrans.lowering.triton.machine.pool import Pool, compile_all, shares
+from functrans.lowering.triton.machine.progress import Progress
+from functrans.lowering.triton.machine.stored import compiled_units, kept
+from functrans.lowering.triton.machine.target import cuda_target, target_named
+from functrans.lowering.triton.machine.unit import Binary, Unit
 
 SCALE = """\
 import triton
@@ -172,7 +172,7 @@ def test_ctrl_c_ends_a_compilation(tmp_path):
     code = textwrap.dedent(f"""
         import sys
         sys.path.insert(0, {os.path.dirname(__file__)!r})
-        from functrans.lowering.triton.pool import Pool, compile_all
+        from functrans.lowering.triton.machine.pool import Pool, compile_all
         from test_compiling import units
         pool = Pool()
         try:
@@ -210,7 +210,7 @@ def test_a_fork_has_workers_of_its_own():
     said = run(f"""
         import os, sys
         sys.path.insert(0, {os.path.dirname(__file__)!r})
-        from functrans.lowering.triton.pool import Pool, compile_all
+        from functrans.lowering.triton.machine.pool import Pool, compile_all
         from test_compiling import units
         pool, found = Pool(), dict()
         compile_all(units(6), found.__setitem__, pool, (1, 1))
@@ -237,7 +237,7 @@ def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path):
 
 def test_workers_end_with_their_process():
     pid = int(run("""
-        from functrans.lowering.triton.pool import Pool
+        from functrans.lowering.triton.machine.pool import Pool
         worker = Pool().take()
         worker.wait_until_ready()
         print(worker.pid)
@@ -246,7 +246,7 @@ def test_workers_end_with_their_process():
         os.kill(pid, 0)
     pid = int(run("""
         import os
-        from functrans.lowering.triton.pool import Pool
+        from functrans.lowering.triton.machine.pool import Pool
         worker = Pool().take()
         worker.wait_until_ready()
         print(worker.pid, flush=True)

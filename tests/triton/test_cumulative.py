@@ -6,7 +6,7 @@ import pytest
 from functrans import lax
 from functrans.core.evaluate import interpret
 from functrans.lowering.triton.device import binaries
-from functrans.lowering.triton.interpret import InterpretedProgram
+from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from tests.triton.test_programs import kernels_of, program_of
 
 RNG = np.random.default_rng(0)

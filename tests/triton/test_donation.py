@@ -9,7 +9,7 @@ from functrans import lax
 from functrans.core.errors import BackendError
 from functrans.core.evaluate import interpret
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.triton.interpret import InterpretedProgram
+from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.spec import Copy
 

@@ -10,7 +10,7 @@ from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.schedule.across import reads_across, split_across
 from functrans.lowering.schedule.group import schedule_of
 from functrans.lowering.schedule.kernel import Kernel
-from functrans.lowering.triton.along_sums import with_sums_along
+from functrans.lowering.triton.products.along_sums import with_sums_along
 
 S = ft.ShapeDtypeStruct
 RNG = np.random.default_rng(0)

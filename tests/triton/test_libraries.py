@@ -13,13 +13,13 @@ from functrans.core.evaluate import interpret
 from functrans.lowering.c.cache import Cache
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.device import binaries
-from functrans.lowering.triton.interpret import InterpretedProgram
+from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.libraries import files, replace
 from functrans.lowering.triton.libraries.functions import emulated
+from functrans.lowering.triton.machine.target import HOPPER
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.saved import SavedProgram
 from functrans.lowering.triton.spec import HostStep, LibraryStep, Rounds, Turns
-from functrans.lowering.triton.target import HOPPER
 from tests.laws.primitives import all_cases
 
 RNG = np.random.default_rng(0)
@@ -157,7 +157,7 @@ def test_loops_with_a_predicate():
 
 
 def test_long_loops(monkeypatch):
-    monkeypatch.setattr("functrans.lowering.triton.iterations.MOST_STEPS", 20)
+    monkeypatch.setattr("functrans.lowering.triton.loops.iterations.MOST_STEPS", 20)
 
     def spectra(xs):
         def step(carry, x):

@@ -9,10 +9,10 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.evaluate import interpret
-from functrans.lowering.triton import iterations
 from functrans.lowering.triton import program as program_module
 from functrans.lowering.triton.device import binaries
-from functrans.lowering.triton.interpret import InterpretedProgram
+from functrans.lowering.triton.emulator.interpret import InterpretedProgram
+from functrans.lowering.triton.loops import iterations
 from functrans.lowering.triton.spec import HostStep, Launch, Rounds, Turns
 from tests.triton.test_programs import program_of
 

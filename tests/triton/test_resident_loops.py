@@ -6,8 +6,8 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.lowering.triton import separable
 from functrans.lowering.triton.device import binaries
+from functrans.lowering.triton.loops import separable
 from functrans.lowering.triton.spec import Launch, Turns
 from tests.triton.programs import check, program_of
 

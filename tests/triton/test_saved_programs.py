@@ -12,11 +12,11 @@ import functrans as ft
 from functrans.core import config
 from functrans.lowering.c.cache import Cache
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.triton.interpret import InterpretedProgram
+from functrans.lowering.triton.emulator.interpret import InterpretedProgram
+from functrans.lowering.triton.machine.target import HOPPER, cuda_target
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.saved import SavedProgram
 from functrans.lowering.triton.spec import HostStep, Launch
-from functrans.lowering.triton.target import HOPPER, cuda_target
 
 xp = ft.numpy
 X = np.random.default_rng(0).standard_normal((16, 24)).astype("f4")

@@ -6,9 +6,9 @@ import pytest
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.evaluate import interpret
-from functrans.lowering.triton import radix, selection, sorting
 from functrans.lowering.triton.device import binaries
-from functrans.lowering.triton.interpret import InterpretedProgram
+from functrans.lowering.triton.emulator.interpret import InterpretedProgram
+from functrans.lowering.triton.orders import radix, selection, sorting
 from functrans.lowering.triton.spec import HostStep
 from tests.triton.programs import kernels_of, program_of
 

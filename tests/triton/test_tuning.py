@@ -10,11 +10,11 @@ import functrans as ft
 from functrans.core import config
 from functrans.lowering.c.cache import Cache
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.triton.interpret import InterpretedProgram
+from functrans.lowering.triton.emulator.interpret import InterpretedProgram
+from functrans.lowering.triton.machine.target import HOPPER, cuda_target
+from functrans.lowering.triton.machine.tuning import Tuner, shape_class
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.spec import Launch
-from functrans.lowering.triton.target import HOPPER, cuda_target
-from functrans.lowering.triton.tuning import Tuner, shape_class
 
 xp = ft.numpy
 LARGE = [ft.ShapeDtypeStruct((2048, 2048), "bfloat16")] * 2
@@ -39,7 +39,7 @@ class Timer:
 @pytest.fixture(autouse=True)
 def not_compiled(monkeypatch):
     """No candidate is compiled: nothing but the timer looks at them."""
-    monkeypatch.setattr("functrans.lowering.triton.tuning.compiled_units", lambda *args: [])
+    monkeypatch.setattr("functrans.lowering.triton.machine.tuning.compiled_units", lambda *args: [])
 
 
 def tuner(tmp_path, timer, **options):

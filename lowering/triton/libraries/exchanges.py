@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functrans.core.jaxpr import Equation
 from functrans.lowering.loops.tensor import Stored, Tensor
-from functrans.lowering.triton.calls import Launches
-from functrans.lowering.triton.names import MEMORY
-from functrans.lowering.triton.rows import AlongRows, extents, module_text
+from functrans.lowering.triton.kernels.names import MEMORY
+from functrans.lowering.triton.kernels.rows import AlongRows, extents, module_text
+from functrans.lowering.triton.products.calls import Launches
 from functrans.lowering.triton.templates.kernel import Kernel, pointer, power_of_two
 
 __all__ = ["exchanges_rule"]

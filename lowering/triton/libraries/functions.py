@@ -18,7 +18,7 @@ from functrans.core.primitive import Primitive
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.loops.tensor import Stored, Tensor
 from functrans.lowering.rules.calls import CallRule
-from functrans.lowering.triton.complex_memory import memory
+from functrans.lowering.triton.kernels.complex_memory import memory
 from functrans.lowering.triton.libraries.exchanges import exchanges_rule
 from functrans.primitives import lapack
 

@@ -1,0 +1,1 @@
+"""Attention, recognised in a program that spells it out."""

@@ -1,0 +1,548 @@
+"""Attention in a graph: products around a softmax of rows become one kernel, and so do gradients.
+
+What a program multiplies by the weights, and by the gradient of the scores, is found as functions
+of the scores' product (see `softmax`), so it does not matter how they are written. Neither weights
+nor scores are in memory then: if anything else reads them, all stays as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from functrans.lowering.graph import Graph
+from functrans.lowering.loops.call import Call, Gemm
+from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.index import ZERO, Index, LoopVar, strides_of
+from functrans.lowering.loops.tensor import Map, Stored, Tensor
+from functrans.lowering.schedule.kernel import reached
+from functrans.lowering.schedule.roots import live_items
+from functrans.lowering.triton.attention.calls import Attend, AttendGradient, Layout, View
+from functrans.lowering.triton.attention.softmax import (
+    ABSORBS,
+    MASKS,
+    NotSoftmax,
+    Softmax,
+    Term,
+    moved,
+    softmax_of,
+    split_view,
+)
+from functrans.lowering.triton.templates.attention import Attention, Heads
+from functrans.lowering.triton.templates.attention_gradient import Gradient
+from functrans.primitives.precision import most_precise
+
+__all__ = ["with_attention"]
+
+WIDEST = 256  # columns of queries, keys and values that fit in the memory of a multiprocessor
+FLOATS = ("f32", "bf16", "f16")
+
+
+# --------------------------------------------------------------------------- products
+
+
+def _side(gemm: Gemm, role: str) -> dict[str, tuple[int, int]]:
+    """The axes of an operand or the result of a product: size and step."""
+    f = gemm.fields
+    row, col = {"a": ("m", "k"), "b": ("k", "n"), "c": ("m", "n")}[role]
+    axes = {"batch0": (f["batch0"], f[f"{role}_batch0"]), "batch1": (f["batch1"],
+                                                                     f[f"{role}_batch1"]),
+            row: (f[row], f[f"{role}_row"]), col: (f[col], f[f"{role}_col"])}
+    return axes  # type: ignore[return-value]
+
+
+@dataclass
+class Through:
+    """Which axis of a product a variable is, and how far it is in an operand or the result."""
+
+    gemm: Gemm
+    axes: dict[int, tuple[str, int]]  # by variable: an axis, and a number of its steps
+    rest: str                         # the axis that no variable is
+
+    def view(self, role: str) -> View:
+        side = _side(self.gemm, role)
+        steps = {v: side[axis][1] * n for v, (axis, n) in self.axes.items() if axis in side}
+        tensor = {"a": self.gemm.operands[0], "b": self.gemm.operands[1],
+                  "c": self.gemm.results[0]}[role]
+        offset = {"a": self.gemm.a_offset, "b": self.gemm.b_offset, "c": 0}[role]
+        size, step = side[self.rest]
+        return View(tensor, offset, steps, step if size != 1 else 1)  # type: ignore[arg-type]
+
+    @property
+    def size(self) -> int:
+        return int(self.gemm.fields[self.rest])  # type: ignore[arg-type]
+
+
+def _through(gemm: Gemm, role: str, places: Mapping[int, tuple[int, int]]) -> Through:
+    """Variables, by their size and step in an operand or the result, as axes of a product."""
+    side, found = _side(gemm, role), dict[int, tuple[str, int]]()
+    for v, (size, step) in places.items():
+        for axis, (count, own) in side.items():
+            if count != 1 and own and step % own == 0 and step // own * size <= count:
+                if v in found:
+                    raise NotSoftmax("two axes of a product have one step")
+                found[v] = (axis, step // own)
+        if v not in found:
+            raise NotSoftmax("a variable is no part of an axis")
+    for axis, (count, _) in side.items():
+        if math.prod(places[v][0] for v, (a, _) in found.items() if a == axis) != count:
+            raise NotSoftmax("an axis of a product has other parts")
+    return Through(gemm, found, {"a": "n", "b": "m", "c": "k"}[role])
+
+
+@dataclass
+class Use:
+    """A product with the weights, or with the gradient of the scores, and what it shows."""
+
+    gemm: Gemm
+    role: str
+    softmax: Softmax
+    names: dict[LoopVar, int]
+    through: Through
+    cotangent: Through | None
+    s: Builder
+
+    @property
+    def kind(self) -> str:
+        along = self.through.axes[self.names[self.softmax.along]][0] == "k"
+        if self.softmax.cotangent is None:
+            return "out" if along else "dv"
+        return "dq" if along else "dk"
+
+    @property
+    def other(self) -> View:
+        return self.through.view("b" if self.role == "a" else "a")
+
+
+# --------------------------------------------------------------------------- the pass
+
+
+def with_attention(graph: Graph, placed: bool = True) -> Graph:
+    """The graph with calls of attention in the place of products, where there is some.
+
+    `placed`: only where kernels can write the results as they are; else see `place_attention`.
+    """
+    gemms = {c.results[0]: c for c in graph.items if isinstance(c, Gemm) and _is_known(c)}
+    if len(gemms) < 2:
+        return graph
+    groups: dict[tuple[Tensor, Tensor], list[Use]] = {}
+    for gemm in gemms.values():
+        for role in "ab":
+            use = _use(gemm, role, gemms)
+            if use is not None:
+                p = use.softmax
+                groups.setdefault((p.product.aux[0], p.sums.aux[0]), []).append(use)
+    for (scores, _), uses in groups.items():
+        try:
+            new = _replaced(graph, gemms[scores], uses, placed)
+        except NotSoftmax:
+            continue
+        if gemms[scores] not in live_items(new.items, new.outputs):
+            graph = new
+    return graph
+
+
+def _is_known(gemm: Gemm) -> bool:
+    f = gemm.fields
+    return all(isinstance(n, int) for n in (*f.values(), gemm.a_offset, gemm.b_offset)) and all(
+        f[n] != 0 for n in ("batch0", "batch1", "m", "n", "k"))
+
+
+def _use(gemm: Gemm, role: str, gemms: Mapping[Tensor, Gemm]) -> Use | None:
+    t = gemm.operands["ab".index(role)]
+    if not isinstance(t, Map) or (gemm.a_offset if role == "a" else gemm.b_offset) != 0:
+        return None
+    s = Builder(lambda x: not isinstance(x, Map))
+    try:
+        e, variables = split_view(t, s)
+        inside = reached([e])
+        if not any(x.op in ("exp", "exp2") for x in inside):
+            return None
+        wide = [v for v in variables if v.high != 1]
+        whole = [x for x in inside if x.op == "load" and x.aux[0] in gemms
+                 and x.aux[1].const == 0 and x.aux[1].terms.keys() == set(wide)]
+    except NotSoftmax:
+        return None
+    for product in whole:
+        others = [x for x in whole if x is not product]
+        names = {v: int(product.aux[1].coefficient(v)) for v in wide}
+        if len(set(names.values())) != len(names):
+            continue
+        try:
+            softmax = softmax_of(e, product, others, wide, s)
+            places = {names[v]: (int(v.high), variables[v]) for v in wide}
+            through = _through(gemm, role, places)
+            cotangent = None
+            if softmax.cotangent is not None:
+                tensor, at = softmax.cotangent.aux
+                cotangent = _through(gemms[tensor], "c", {
+                    names[v]: (int(v.high), int(at.coefficient(v))) for v in wide})
+            return Use(gemm, role, softmax, names, through, cotangent, s)
+        except NotSoftmax:
+            continue
+    return None
+
+
+@dataclass
+class _Made:
+    """New items of a graph, and the products that they replace."""
+
+    new: list[Tensor | Call] = field(default_factory=list)
+    gone: set[Gemm] = field(default_factory=set)
+
+
+def _replaced(graph: Graph, product: Gemm, uses: list[Use], placed: bool) -> Graph:
+    """The graph with the uses of a product's softmax computed by attention."""
+    kinds = {u.kind: u for u in uses}
+    sizes = {n: int(v.high) for v, n in uses[0].names.items()}
+    key = uses[0].names[uses[0].softmax.along]
+    if len(kinds) != len(uses) or any(
+            {n: int(v.high) for v, n in u.names.items()} != sizes
+            or u.names[u.softmax.along] != key for u in uses):
+        raise NotSoftmax("the weights are read in several ways")
+    first = kinds.get("out", uses[0])
+    scores = first.softmax.scores
+    at = first.softmax.product.aux[1]
+    through = _through(product, "c", {first.names[v]: (int(v.high), int(at.coefficient(v)))
+                                      for v in first.names})
+    k_role = {"m": "a", "n": "b"}.get(through.axes[key][0])
+    if k_role is None:
+        raise NotSoftmax("keys are part of the batch")
+    q, k = through.view("b" if k_role == "a" else "a"), through.view(k_role)
+    gradients = [u for u in uses if u.cotangent is not None]
+    if "out" in kinds:
+        v = kinds["out"].other
+        value_size = kinds["out"].through.size
+    else:
+        v, _ = _cotangent(gradients, key)
+        value_size = gradients[0].cotangent.size  # type: ignore[union-attr]
+    q, k = (_root(x, sizes, through.size, converted=False) for x in (q, k))
+    v = _root(v, sizes, value_size, converted=False, multiplied=False)
+    made = _Made()
+    layout = _layout(sizes, key, through, [k, v], q, scores, first)
+    views = {"q": replace(q, factor=1.0), "k": replace(k, factor=1.0), "v": v}
+    causal, masks, biases = False, list[Term](), list[Term]()
+    offset, s = 0, first.s
+    hidden = s.const(0.0, "f32")
+    for m in [*scores.masks, *scores.biases]:
+        hides = m if m in scores.masks else _as_mask(m, s)
+        limit = None if hides is None else _limit(hides.value, first, layout.row)
+        # numbers hide only beside what is seen: each row sees a key, if nothing else hides it
+        if hides is not None and limit is not None and (hides.fill == -math.inf or (
+                limit >= 0 and not any(_may_hide(x, m) for x in (*scores.masks, *scores.biases)))):
+            causal, offset = True, min(offset, limit) if causal else limit
+        elif hides is not None and hides.fill == -math.inf:
+            masks.append(hides)
+        elif m is not hides:
+            biases.append(m)
+        elif m.fill > ABSORBS:
+            raise NotSoftmax("what is not seen might have a weight")
+        else:
+            hidden = s.op("select", m.value, hidden, s.const(m.fill, "f32"), dtype="f32")
+    if hidden.op == "select":
+        biases.append(Term(hidden))
+    if masks:
+        value = masks[0].value
+        for m in masks[1:]:
+            value = s.op("and", value, m.value)
+        views["mask"] = _beside(value, "bool", first, made)
+    if biases:
+        views["bias"] = _beside(_sum(biases, s), "f32", first, made)
+    if through.size > WIDEST or value_size > WIDEST:
+        raise NotSoftmax("heads are too wide")
+    out = kinds["out"].through.view("c") if "out" in kinds else \
+        _fresh(layout, value_size, v.tensor, False)
+    problem = Attention(
+        layout.size(layout.batch), layout.size(layout.head) * layout.size(layout.shared),
+        layout.size(layout.head), layout.size(layout.row), layout.size(key), through.size,
+        value_size, layout.heads(q), layout.heads(k, True), layout.heads(v, True),
+        _result(layout, out, placed), scores.scale * q.factor * k.factor, causal, offset,
+        layout.heads(_by_column(views["bias"], key)) if "bias" in views else None,
+        layout.heads(_by_column(views["mask"], key)) if "mask" in views else None)
+    if any(t.tensor.dtype not in FLOATS for t in (q, k, v, out)):
+        raise NotSoftmax("other types")
+    sums = Stored((problem.batch * problem.heads * problem.queries,), "f32", (), product.source)
+    precision = most_precise(product.precision, *(u.gemm.precision for u in uses))
+    attend = Attend(problem, layout, views, out, sums, first.softmax.zero, precision)
+    made.new.append(attend)
+    if "out" in kinds:
+        made.gone.add(kinds["out"].gemm)
+    if gradients or "dv" in kinds:
+        _add_gradient(made, attend, kinds, key, placed)
+    return _with_items(graph, made)
+
+
+def _cotangent(gradients: list[Use], key: int) -> tuple[View, View]:
+    """The values and the cotangent that the product of both has."""
+    if not gradients:
+        raise NotSoftmax("the values are not known")
+    through = gradients[0].cotangent
+    assert through is not None
+    role = {"m": "a", "n": "b"}.get(through.axes[key][0])
+    if role is None:
+        raise NotSoftmax("keys are part of the batch")
+    return through.view(role), through.view("b" if role == "a" else "a")
+
+
+def _layout(sizes: Mapping[int, int], key: int, scores: Through, keyed: list[View], q: View,
+            parts: object, first: Use) -> Layout:
+    """Which variable is what."""
+    alone = [v for v in sizes if v != key and not any(t.steps.get(v) for t in keyed)]
+    both = sorted([v for v in sizes if v != key and v not in alone], reverse=True)
+    if any(scores.axes[v][0] == scores.axes[key][0] for v in sizes if v != key):
+        raise NotSoftmax("keys have another variable")
+    row: int | None = None
+    for m in first.softmax.scores.masks:
+        row = row or next((v for v in alone if _limit(m.value, first, v) is not None), None)
+    rows = sorted(alone, key=lambda v: sizes[v])
+    if row is None and rows:
+        row = rows[-1]
+    shared = [v for v in alone if v != row]
+    if len(shared) > 1 or len(both) > 2:
+        raise NotSoftmax("more dimensions than attention has")
+    both = [*[None] * (2 - len(both)), *both]  # type: ignore[list-item]
+    return Layout(sizes, both[0], both[1], shared[0] if shared else None, row, key)
+
+
+def _by_column(view: View, key: int) -> View:
+    """A tensor whose columns are keys."""
+    return replace(view, col=view.steps.get(key, 0))
+
+
+def _limit(e: Expr, use: Use, row: int | None) -> int | None:
+    """n where a condition is `key <= row + n`."""
+    if e.op == "not":
+        inner = e.args[0]
+        turned = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}.get(inner.op)
+        return None if turned is None else _limit(
+            use.s.op(turned, *inner.args, dtype="bool"), use, row)
+    if e.op == "select" and e.args[1].op == e.args[2].op == "const":
+        yes, no = bool(e.args[1].aux), bool(e.args[2].aux)
+        if yes == no:
+            return None
+        return _limit(e.args[0] if yes else use.s.op("not", e.args[0]), use, row)
+    if e.op not in ("lt", "le", "gt", "ge"):
+        return None
+    x, y = map(_place, e.args)
+    if x is None or y is None:
+        return None
+    rest = y - x if e.op in ("lt", "le") else x - y  # the condition: rest >= 0, or > 0
+    along = use.softmax.along
+    others = [v for v, n in use.names.items() if n == row]
+    if rest.coefficient(along) != -1 or not others or rest.coefficient(others[0]) != 1 \
+            or len(rest.terms) != 2:
+        return None
+    return int(rest.const) - (e.op in ("lt", "gt"))
+
+
+def _place(e: Expr) -> Index | None:
+    """A number that is computed from variables alone."""
+    if e.op == "index":
+        return e.aux  # type: ignore[no-any-return]
+    if e.op == "const" and float(e.aux).is_integer():
+        return Index.of(int(e.aux))
+    if e.op == "convert":
+        return _place(e.args[0])
+    if e.op in ("add", "sub"):
+        x, y = map(_place, e.args)
+        return None if x is None or y is None else x + y if e.op == "add" else x - y
+    return None
+
+
+def _may_hide(x: Term, other: Term) -> bool:
+    return x is not other and any(e.op in ("load", "select") for e in reached([x.value]))
+
+
+def _as_mask(bias: Term, s: Builder) -> Term | None:
+    """A bias that is 0, or so low that it hides, as a mask."""
+    e = bias.value
+    if e.op != "select" or bias.factor <= 0 or any(x.op != "const" for x in e.args[1:]):
+        return None
+    condition, yes, no = e.args[0], float(e.args[1].aux), float(e.args[2].aux)
+    if no == 0:
+        condition, yes, no = s.op("not", condition), no, yes
+    fill = no * bias.factor
+    return Term(condition, fill=fill) if yes == 0 and fill <= MASKS else None
+
+
+def _sum(terms: Iterable[Term], s: Builder) -> Expr:
+    total: Expr | None = None
+    for t in terms:
+        value = t.value
+        if value.dtype != "f32":
+            value = s.op("convert", value, dtype="f32")
+        if t.factor != 1:
+            value = s.op("mul", value, s.const(t.factor, "f32"))
+        total = value if total is None else s.op("add", total, value)
+    assert total is not None
+    return total
+
+
+def _beside(e: Expr, dtype: str, use: Use, made: _Made) -> View:
+    """What is added to scores, or hides them: as it is in memory, else computed apart."""
+    inner = e
+    while inner.op in ("convert", "round_to") and dtype != "bool":
+        inner = inner.args[0]
+    if inner.op == "load" and inner.aux[0].dtype in (FLOATS if dtype != "bool" else ("bool",)):
+        tensor, at = inner.aux
+        if all(isinstance(v, LoopVar) for v in at.terms):
+            return View(tensor, int(at.const),
+                        {use.names[v]: int(c) for v, c in at.terms.items()})
+    variables = sorted(e.variables, key=lambda v: -use.names[v])
+    shape = tuple([int(v.high) for v in variables])
+    reads = dict.fromkeys(x.aux[0] for x in reached([e]) if x.op == "load")
+
+    def define(s: Builder, index: tuple[Index, ...]) -> Expr:
+        return moved(e, dict(zip(variables, index)), s)
+
+    tensor = Map(shape, dtype, list(reads), define, weight=8)
+    made.new.append(tensor)
+    return View(tensor, 0, {use.names[v]: int(n)
+                            for v, n in zip(variables, strides_of(shape))})
+
+
+# --------------------------------------------------------------------------- gradients
+
+
+def _root(view: View, sizes: Mapping[int, int], width: int, converted: bool = True,
+          multiplied: bool = True) -> View:
+    """What a view is a movement of, or a conversion or a multiple."""
+    t = view.tensor
+    if not isinstance(t, Map):
+        return view
+    variables = {v: LoopVar(f"r{v}", n) for v, n in sizes.items()}
+    column = LoopVar("c", width)
+    place = Index.of(view.offset) + (Index.of(column) * view.col if width > 1 else ZERO)
+    for v, n in view.steps.items():
+        place = place + Index.of(variables[v]) * n
+    s = Builder(lambda x: not isinstance(x, Map))
+    rest, index = place, list[Index]()
+    for step in strides_of(t.shape):
+        whole, rest = divmod(rest, step)
+        index.append(whole)
+    e = t.define(s, tuple(index))
+    factor = 1.0
+    while (converted and e.op in ("convert", "round_to")) or (
+            multiplied and e.op in ("mul", "div") and e.args[1].op == "const"
+            and e.args[1].aux != 0):
+        if e.args[1:]:
+            factor *= float(e.args[1].aux) if e.op == "mul" else 1 / float(e.args[1].aux)
+        e = e.args[0]
+    if e.op != "load" or not isinstance(e.aux[0], Stored) or not all(
+            isinstance(a, LoopVar) for a in e.aux[1].terms):
+        return view
+    at = e.aux[1]
+    return View(e.aux[0], int(at.const), {v: int(at.coefficient(x)) for v, x in variables.items()},
+                int(at.coefficient(column)) if width > 1 else 1, factor)
+
+
+def _result(layout: Layout, view: View, placed: bool) -> Heads:
+    """The strides of a result; None where it must be moved first."""
+    try:
+        return layout.heads(view)
+    except NotSoftmax:
+        if placed:
+            raise
+        return None  # type: ignore[return-value]
+
+
+def _add_gradient(made: _Made, attend: Attend, kinds: Mapping[str, Use], key: int,
+                  placed: bool) -> None:
+    p, layout = attend.problem, attend.layout
+    sizes = layout.sizes
+    gradients = [u for u in kinds.values() if u.cotangent is not None]
+    widths = {"q": p.size, "k": p.size, "v": p.value_size, "dout": p.value_size}
+
+    def ratio(x: View, y: View, name: str) -> float | None:
+        """x / y, where one is a multiple of the other."""
+        p, q = _root(x, sizes, widths[name]), _root(y, sizes, widths[name])
+        return p.factor / q.factor if p.key == q.key else None
+
+    couts = [_cotangent([u], key) for u in gradients]
+    douts = [c[1] for c in couts] + [u.other for n, u in kinds.items() if n == "dv"]
+    dtype = attend.views["v"].tensor.dtype
+    known = [_root(d, sizes, p.value_size, d.tensor.dtype != dtype, multiplied=False)
+             for d in douts]
+    dout = next((d for d in known if d.tensor.dtype == dtype), None)
+    if dout is None or any(ratio(d, dout, "dout") != 1 for d in (*douts, *known)) or any(
+            ratio(c[0], attend.views["v"], "v") != 1 for c in couts) or dout.factor != 1:
+        raise NotSoftmax("other cotangents")
+    results, factors = dict[str, View](), {"dq": p.scale, "dk": p.scale}
+    for kind, name in (("dq", "k"), ("dk", "q")):
+        if kind in kinds:
+            use = kinds[kind]
+            multiple = ratio(use.other, attend.views[name], name)
+            if multiple is None:
+                raise NotSoftmax("the product is of something else")
+            results[kind] = use.through.view("c")
+            factor = use.softmax.factor * multiple
+            if abs(factor - p.scale) > 1e-5 * abs(p.scale):
+                factors[kind] = factor
+    if "dv" in kinds:
+        results["dv"] = kinds["dv"].through.view("c")
+    for kind, name in (("dq", "q"), ("dk", "k"), ("dv", "v")):
+        if kind in results and not _complete(results[kind], layout, kind != "dq"):
+            raise NotSoftmax("the gradient is summed over more, or less")
+        if kind not in results:
+            like = attend.views[name]
+            results[kind] = _fresh(layout, widths[name], like.tensor, kind != "dq")
+    g = Gradient(p, layout.heads(dout), _result(layout, results["dq"], placed),
+                 layout.heads(results["dk"], True), layout.heads(results["dv"], True))
+    if any(r.tensor.dtype not in FLOATS for r in results.values()):
+        raise NotSoftmax("other types")
+    made.new.append(AttendGradient(attend, g, {"dout": dout}, {n: results[n] for n in (
+        "dq", "dk", "dv")}, factors))
+    made.gone.update(kinds[n].gemm for n in ("dq", "dk", "dv") if n in kinds)
+
+
+def _complete(view: View, layout: Layout, keyed: bool) -> bool:
+    """Whether a gradient has an element for each that a program writes."""
+    axes = [layout.batch, layout.head, layout.key] if keyed else [
+        layout.batch, layout.head, layout.shared, layout.row]
+    wanted = {v for v in axes if v is not None and layout.size(v) > 1}
+    return {v for v, n in view.steps.items() if n and layout.size(v) > 1} == wanted
+
+
+def _fresh(layout: Layout, width: int, like: Tensor, keyed: bool) -> View:
+    """Memory for a result that the program does not have."""
+    order = [layout.batch, layout.head, layout.key] if keyed else [
+        layout.batch, layout.head, layout.shared, layout.row]
+    shape = [layout.size(v) for v in order] + [width]
+    steps = {v: int(n) for v, n in zip(order, strides_of(shape)) if v is not None}
+    return View(Stored(tuple(shape), like.dtype, (), like.source), 0, steps, 1)
+
+
+# --------------------------------------------------------------------------- the graph
+
+
+def _with_items(graph: Graph, made: _Made) -> Graph:
+    """The graph with new items, each after what it reads."""
+    items = [x for x in graph.items if x not in made.gone]
+    makers: dict[Tensor, Tensor | Call] = {}
+    for item in (*items, *made.new):
+        for t in item.results if isinstance(item, Call) else (item,):
+            makers[t] = item
+    done: dict[Tensor | Call, bool] = {}
+    ordered: list[Tensor | Call] = []
+
+    def put(item: Tensor | Call) -> None:
+        stack = [(item, False)]
+        while stack:
+            x, ready = stack.pop()
+            if ready:
+                done[x] = True
+                ordered.append(x)
+            elif x not in done:
+                done[x] = False
+                stack.append((x, True))
+                for t in reversed(x.operands):
+                    maker = makers.get(t)
+                    if maker is not None and done.get(maker) is False and maker is not x:
+                        raise NotSoftmax("the gradient would wait for itself")
+                    if maker is not None and maker not in done:
+                        stack.append((maker, False))
+
+    for item in (*items, *made.new):
+        put(item)
+    return Graph(graph.inputs, graph.outputs, ordered, graph.constants)

@@ -1,0 +1,204 @@
+"""Calls of attention and its gradient: tensors by steps along variables, and their launches."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from functrans.core.precision import Precision
+from functrans.lowering.loops.call import Call
+from functrans.lowering.loops.tensor import Stored, Tensor
+from functrans.lowering.triton.attention.softmax import NotSoftmax
+from functrans.lowering.triton.kernels.kernel import Partial
+from functrans.lowering.triton.kernels.names import MEMORY
+from functrans.lowering.triton.templates.attention import (
+    Attention,
+    Config,
+    Heads,
+    configs,
+    forward,
+)
+from functrans.lowering.triton.templates.attention_gradient import (
+    Gradient,
+    backward,
+    dk_dv_configs,
+    dq_configs,
+)
+from functrans.lowering.triton.templates.kernel import BYTES, Kernel
+
+__all__ = ["Attend", "AttendGradient", "Layout", "View"]
+
+@dataclass(frozen=True)
+class View:
+    """A tensor that is read, or written, by steps along variables, and along its own columns.
+
+    A variable is known by its step in the product that gives the scores.
+    """
+
+    tensor: Tensor
+    offset: int
+    steps: Mapping[int, int]
+    col: int = 0
+    factor: float = 1.0  # what its elements are multiplied by
+
+    @property
+    def key(self) -> tuple[Tensor, int, frozenset[tuple[int, int]], int]:
+        return (self.tensor, self.offset, frozenset((v, n) for v, n in self.steps.items() if n),
+                self.col)
+
+
+@dataclass(eq=False)
+class Layout:
+    """The variables of the scores as batch, heads of keys, heads that share keys, rows, columns."""
+
+    sizes: Mapping[int, int]
+    batch: int | None
+    head: int | None
+    shared: int | None
+    row: int | None
+    key: int
+
+    def size(self, v: int | None) -> int:
+        return 1 if v is None else self.sizes[v]
+
+    def heads(self, view: View, keyed: bool = False) -> Heads:
+        """The strides of a tensor, of heads of keys or of queries."""
+        def step(v: int | None) -> int:
+            return 0 if v is None else view.steps.get(v, 0)
+
+        head, shared = step(self.head), step(self.shared)
+        if not keyed and self.shared is not None:
+            if self.head is not None and head != shared * self.size(self.shared):
+                raise NotSoftmax("heads that share keys are not beside each other")
+            head = shared
+        if keyed and shared:
+            raise NotSoftmax("keys are not shared")
+        row = step(self.key if keyed else self.row)
+        t = view.tensor
+        return Heads(MEMORY[t.dtype], step(self.batch), head, row, view.col,
+                     view.offset * BYTES[MEMORY[t.dtype]] % 16 == 0)
+
+
+class Attend(Call):
+    """softmax(scores) values; the results are what attention gives, and the sums of rows."""
+
+    name = "attention"
+
+    def __init__(self, problem: Attention, layout: Layout, views: Mapping[str, View], out: View,
+                 sums: Stored, zero: bool, precision: Precision | None = None) -> None:
+        super().__init__([v.tensor for v in views.values()],
+                         [out.tensor, sums], out.tensor.source)  # type: ignore[list-item]
+        self.problem, self.layout, self.views, self.sums = problem, layout, views, sums
+        self.made = {"out": out}
+        self.zero = zero  # whether rows that see nothing are 0, not NaN
+        self.precision = precision
+
+    def move(self, name: str, view: View) -> None:
+        """Write a result to another place. Raises NotSoftmax where kernels cannot."""
+        if view.factor != 1:
+            raise NotSoftmax("a multiple")
+        self.problem = replace(self.problem, out=self.layout.heads(view))
+        self.made = {name: view}
+        self.results = (view.tensor, self.sums)  # type: ignore[assignment]
+
+    @property
+    def has_places(self) -> bool:
+        """Whether kernels can write the results where they are."""
+        return self.problem.out is not None
+
+    def _known(self, precision: str, loose: Collection[Tensor]) -> Attention:
+        return replace(_loosened(self.problem, self.places, loose), precision=precision)
+
+    def configs(self, precision: str, loose: Collection[Tensor]) -> list[list[Config]]:
+        """Of each launch those worth trying; tensors that are `loose` are not aligned."""
+        return [configs(self._known(precision, loose))]
+
+    def kernels(self, precision: str, loose: Collection[Tensor],
+                chosen: Sequence[Config]) -> list[Kernel]:
+        """The launches."""
+        p = replace(self._known(precision, loose), empty_is_zero=self.zero)
+        return forward(p, chosen[0])
+
+    @property
+    def places(self) -> dict[str, tuple[Tensor | Partial, int]]:
+        return _places({**self.views, **self.made}) | {"sums": (self.sums, 0)}
+
+
+class AttendGradient(Call):
+    """The gradients of queries, keys and values."""
+
+    name = "gradient of attention"
+
+    def __init__(self, attend: Attend, gradient: Gradient, views: Mapping[str, View],
+                 results: Mapping[str, View], factors: Mapping[str, float]) -> None:
+        self.attend, self.gradient, self.views = attend, gradient, dict(views)
+        self.precision = attend.precision
+        self.made = dict(results)
+        self.factors = dict(factors)  # of dq and dk: the scale, where it does not come later
+        super().__init__((), (), attend.source)
+        self.connect()
+
+    def connect(self) -> None:
+        """Read and write the tensors of the views, those of the attention included."""
+        reads = dict.fromkeys(v.tensor for v in self._reads.values())
+        self.operands = (*reads, self.attend.sums)
+        self.results = tuple([v.tensor for v in self.made.values()])  # type: ignore[misc]
+
+    @property
+    def _reads(self) -> dict[str, View]:
+        return {**self.attend.views, **self.attend.made, **self.views}
+
+    def move(self, name: str, view: View) -> None:
+        """Write a result to another place. Raises NotSoftmax where kernels cannot."""
+        heads = self.attend.layout.heads(view, name != "dq")
+        if name == "dv" and view.factor != 1:
+            raise NotSoftmax("a multiple")
+        if name != "dv":
+            self.factors[name] *= view.factor
+        self.gradient = replace(self.gradient, **{name: heads})  # type: ignore[arg-type]
+        self.made[name] = view
+        self.connect()
+
+    @property
+    def has_places(self) -> bool:
+        """Whether kernels can write the results where they are."""
+        return self.gradient.dq is not None
+
+    def _known(self, precision: str, loose: Collection[Tensor]) -> Gradient:
+        p = replace(_loosened(self.attend.problem, self.places, loose), precision=precision)
+        return replace(_loosened(self.gradient, self.places, loose), attention=p)
+
+    def configs(self, precision: str, loose: Collection[Tensor]) -> list[list[Config]]:
+        """Of each launch those worth trying; tensors that are `loose` are not aligned."""
+        g = self._known(precision, loose)
+        return [dq_configs(g), dk_dv_configs(g)]
+
+    def kernels(self, precision: str, loose: Collection[Tensor],
+                chosen: Sequence[Config]) -> list[Kernel]:
+        """The launches."""
+        g = replace(self._known(precision, loose), dq_scale=self.factors["dq"],
+                    dk_scale=self.factors["dk"])
+        return backward(g, *chosen)
+
+    @property
+    def places(self) -> dict[str, tuple[Tensor | Partial, int]]:
+        p = self.attend.problem
+        products = Partial(1, p.batch * p.heads * p.queries, "f32")
+        views = {**self._reads, **self.made}
+        return _places(views) | {"sums": (self.attend.sums, 0), "products": (products, 0)}
+
+
+Problem = TypeVar("Problem", Attention, Gradient)
+
+
+def _loosened(p: Problem, places: Mapping[str, tuple[Tensor | Partial, int]],
+              loose: Collection[Tensor]) -> Problem:
+    changed = {name: replace(getattr(p, name), aligned=False) for name, (t, _) in places.items()
+               if t in loose and isinstance(getattr(p, name, None), Heads)}
+    return replace(p, **changed)
+
+
+def _places(views: Mapping[str, View]) -> dict[str, tuple[Tensor | Partial, int]]:
+    return {name: (v.tensor, v.offset * BYTES[MEMORY[v.tensor.dtype]])
+            for name, v in views.items()}

@@ -1,0 +1,1 @@
+"""Triton's interpreter, on NumPy arrays."""

@@ -1,0 +1,148 @@
+"""Programs for GPUs on NumPy arrays: Triton's interpreter runs the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import cycle
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from triton.runtime.interpreter import InterpretedFunction
+
+from functrans.lowering.triton.emulator.emulation import emulation
+from functrans.lowering.triton.kernels.source import module_of
+from functrans.lowering.triton.spec import (
+    Copy,
+    HostStep,
+    Launch,
+    Pointer,
+    Program,
+    Rounds,
+    Step,
+    Turns,
+)
+
+__all__ = ["InterpretedProgram"]
+
+Memory = dict[str, list[np.ndarray[Any, Any]]]
+"""Arrays by the kind of places and their number."""
+
+
+class Buffer:
+    """Bytes as Triton's interpreter takes an array: what it asks of one, and nothing else.
+
+    It copies arrays to the host and back; these are there.
+    """
+
+    def __init__(self, data: np.ndarray[Any, Any], dtype: str) -> None:
+        self.data = data
+        self.dtype = dtype
+
+    def data_ptr(self) -> int:
+        return self.data.ctypes.data
+
+    def untyped_storage(self) -> Buffer:
+        return self
+
+    def cpu(self) -> Buffer:
+        return self
+
+    def copy_(self, other: Buffer) -> None:
+        """Already there."""
+
+    def new_empty(self, size: int, device: str) -> Buffer:
+        return Buffer(self.data, self.dtype)
+
+    def set_(self, storage: Buffer, offset: int, size: Any, stride: Any) -> None:
+        self.data = storage.data
+
+    def storage_offset(self) -> int:
+        return 0
+
+    def size(self) -> tuple[int, ...]:
+        return self.data.shape
+
+    def stride(self) -> tuple[int, ...]:
+        return (1,)
+
+
+class InterpretedProgram:
+    """Runs a program; arguments and results are NumPy arrays."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.modules = [interpreted(module_of(
+            text.replace("import device_math as fm", "import host_math as fm")))
+            for text in program.sources]
+
+    def __call__(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        p = self.program
+        inputs = [np.ascontiguousarray(x) for x in arrays]
+        outputs = [np.empty(a.shape, a.dtype) for a in p.outputs]
+        for j, k in p.given.inputs.items():
+            outputs[j] = inputs[k] = inputs[k].copy()
+        arena = np.full(p.arena_bytes + 64, 0xCD, np.uint8)  # what nobody wrote is seen
+        memory = {"input": inputs, "output": outputs, "constant": p.constants, "arena": [arena]}
+        self._run(p.steps, memory)
+        return outputs
+
+    def _run(self, steps: Iterable[Step], memory: Memory, done: int = 0) -> None:
+        """Steps, in a round of a loop after some others."""
+        for step in steps:
+            if isinstance(step, Launch):
+                self._launch(step, memory, done)
+            elif isinstance(step, Copy):
+                target, source = (_bytes(memory, at, done) for at in (step.target, step.source))
+                target[:step.nbytes] = source[:step.nbytes]
+            elif isinstance(step, Rounds):
+                for k in range(step.count):
+                    self._run(step.steps, memory, k)
+            elif isinstance(step, Turns):
+                self._take_turns(step, memory)
+            else:
+                _on_host(step, memory, done)
+
+    def _take_turns(self, loop: Turns, memory: Memory) -> None:
+        """As the runtime does it, which may run an iteration too many."""
+        for side in cycle(loop.sides):
+            self._run(side.holds, memory)
+            going = bool(_bytes(memory, side.flag)[0])
+            if loop.ahead or going:
+                self._run(side.body, memory)
+            if not going:
+                self._run(side.ends, memory)
+                return
+
+    def _launch(self, step: Launch, memory: Memory, done: int) -> None:
+        if 0 in step.grid:
+            return
+        arguments = [Buffer(_bytes(memory, x, done), kind[1:]) if isinstance(x, Pointer) else x
+                     for x, kind in zip(step.arguments, step.types, strict=True)]
+        with np.errstate(all="ignore"), emulation():
+            self.modules[step.module][step.kernel][step.grid](*arguments)
+
+
+def _bytes(memory: Memory, at: Pointer, done: int = 0) -> np.ndarray[Any, Any]:
+    offset = at.offset + done * at.stride
+    return memory[at.kind][at.index].reshape(-1).view(np.uint8)[offset:]
+
+
+def _on_host(step: HostStep, memory: Memory, done: int) -> None:
+    eqn = step.call.eqn
+    arrays = [_bytes(memory, at, done)[:v.aval.nbytes].view(v.aval.dtype).reshape(v.aval.shape)
+              for at, v in zip(step.inputs, eqn.invars, strict=True)]
+    outs = eqn.primitive.run(*arrays, **eqn.params)
+    for at, v, out in zip(step.outputs, eqn.outvars,
+                          outs if eqn.primitive.multiple_results else [outs], strict=True):
+        data = np.ascontiguousarray(out, v.aval.dtype).reshape(-1).view(np.uint8)
+        _bytes(memory, at, done)[:data.size] = data
+
+
+def interpreted(module: ModuleType) -> dict[str, Any]:
+    """The functions of a module as the interpreter runs them."""
+    functions = {name: value.fn for name, value in vars(module).items()
+                 if hasattr(value, "fn") and callable(value.fn)}
+    found = {name: InterpretedFunction(fn) for name, fn in functions.items()}
+    vars(module).update(found)  # kernels call folds by their global names
+    return found

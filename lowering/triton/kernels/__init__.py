@@ -1,0 +1,1 @@
+"""Kernels of the schedule as Triton functions."""

@@ -1,0 +1,330 @@
+"""Functions that Triton's language does not have, or not at full precision: CUDA's libdevice.
+
+Kernels call them as `fm.name`; under the interpreter `host_math` stands in.
+"""
+
+# types are Triton's: functions here are compiled for the device
+import triton
+import triton.language as tl
+from triton.language.extra.cuda import libdevice
+
+from functrans.lowering.triton.orders.radix_tile import constraints
+
+
+@triton.jit
+def exp(x):
+    return libdevice.exp(x)
+
+
+@triton.jit
+def exp2(x):
+    return libdevice.exp2(x)
+
+
+@triton.jit
+def expm1(x):
+    return libdevice.expm1(x)
+
+
+@triton.jit
+def log(x):
+    return libdevice.log(x)
+
+
+@triton.jit
+def log1p(x):
+    return libdevice.log1p(x)
+
+
+@triton.jit
+def sin(x):
+    return libdevice.sin(x)
+
+
+@triton.jit
+def cos(x):
+    return libdevice.cos(x)
+
+
+@triton.jit
+def tan(x):
+    return libdevice.tan(x)
+
+
+@triton.jit
+def asin(x):
+    return libdevice.asin(x)
+
+
+@triton.jit
+def acos(x):
+    return libdevice.acos(x)
+
+
+@triton.jit
+def atan(x):
+    return libdevice.atan(x)
+
+
+@triton.jit
+def atan2(x, y):
+    return libdevice.atan2(x, y)
+
+
+@triton.jit
+def sinh(x):
+    return libdevice.sinh(x)
+
+
+@triton.jit
+def cosh(x):
+    return libdevice.cosh(x)
+
+
+@triton.jit
+def tanh(x):
+    return libdevice.tanh(x)
+
+
+@triton.jit
+def tanh_half(x):
+    """For results in half precision: within 4e-6 of the value, by two special instructions."""
+    small = x - x * x * x * (1 / 3)
+    large = 1 - libdevice.fast_dividef(2.0, 1 + tl.exp2(x * 2.885390081777927))
+    return tl.where(tl.abs(x) < 0.04, small, large)
+
+
+@triton.jit
+def asinh(x):
+    return libdevice.asinh(x)
+
+
+@triton.jit
+def acosh(x):
+    return libdevice.acosh(x)
+
+
+@triton.jit
+def atanh(x):
+    return libdevice.atanh(x)
+
+
+@triton.jit
+def cbrt(x):
+    return libdevice.cbrt(x)
+
+
+@triton.jit
+def erf(x):
+    return libdevice.erf(x)
+
+
+@triton.jit
+def erfc(x):
+    return libdevice.erfc(x)
+
+
+@triton.jit
+def erfinv(x):
+    return libdevice.erfinv(x)
+
+
+@triton.jit
+def lgamma(x):
+    return libdevice.lgamma(x)
+
+
+@triton.jit
+def pow(x, y):
+    return libdevice.pow(x, y)
+
+
+@triton.jit
+def floor(x):
+    return libdevice.floor(x)
+
+
+@triton.jit
+def ceil(x):
+    return libdevice.ceil(x)
+
+
+@triton.jit
+def trunc(x):
+    return libdevice.trunc(x)
+
+
+@triton.jit
+def rint(x):
+    return libdevice.rint(x)
+
+
+@triton.jit
+def nextafter(x, y):
+    return libdevice.nextafter(x, y)
+
+
+@triton.jit
+def fmod(x, y):
+    return libdevice.fmod(x, y)
+
+
+@triton.jit
+def sqrt(x):
+    return libdevice.sqrt(x)
+
+
+@triton.jit
+def rsqrt(x):
+    return libdevice.rsqrt(x)
+
+
+@triton.jit
+def logistic(x):
+    return 1.0 / (1.0 + libdevice.exp(-x))
+
+
+@triton.jit
+def sign(x):
+    one = tl.where(x > 0, 1, tl.where(x < 0, -1, 0)).to(x.dtype)
+    return tl.where(x == x, tl.where(x == 0, x, one), x)
+
+
+@triton.jit
+def int_div(x, y):
+    safe = tl.where(y == 0, 1, y).to(y.dtype)
+    return tl.where(y == 0, -1, x // safe).to(x.dtype)
+
+
+@triton.jit
+def int_rem(x, y):
+    safe = tl.where(y == 0, 1, y).to(y.dtype)
+    return tl.where(y == 0, x, x % safe).to(x.dtype)
+
+
+@triton.jit
+def saturate(x, low: tl.constexpr, high: tl.constexpr, above: tl.constexpr):
+    """Numbers as they fit an integer type; cvt.rzi saturates, which a comparison makes sure of."""
+    x = tl.where(x == x, x, 0.0)
+    return tl.where(x >= above, high * 1.0, tl.where(x <= low * 1.0, low * 1.0, x))
+
+
+@triton.jit
+def population_count(x, bits: tl.constexpr):
+    if bits == 64:
+        count = libdevice.popc(x.to(tl.int64))
+    elif bits == 32:
+        count = libdevice.popc(x.to(tl.int32))
+    else:  # not the copies of the sign
+        count = libdevice.popc(x.to(tl.int32) & ((1 << bits) - 1))
+    return count.to(x.dtype)
+
+
+@triton.jit
+def clz(x, bits: tl.constexpr):
+    if bits == 64:
+        count = libdevice.clz(x.to(tl.int64))
+    elif bits == 32:
+        count = libdevice.clz(x.to(tl.int32))
+    else:
+        count = libdevice.clz(x.to(tl.int32) & ((1 << bits) - 1)) - (32 - bits)
+    return count.to(x.dtype)
+
+
+@triton.jit
+def digamma(x):
+    """Upwards by the recurrence to where the asymptotic series holds, from the mirror image where x
+    is negative (Abramowitz and Stegun 6.3.5, 6.3.7, 6.3.18)."""
+    y = tl.where(x <= 0, 1 - x, x)
+    below = y * 0
+    for _ in tl.static_range(10):
+        below = below + tl.where(y < 10, 1 / y, 0)
+        y = tl.where(y < 10, y + 1, y)
+    z = 1 / (y * y)
+    series = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z * (1 / 132 - z * (
+        691 / 32760 - z / 12))))))
+    result = libdevice.log(y) - 0.5 / y - series - below
+    pole = (x <= 0) & (libdevice.floor(x) == x)
+    mirrored = result - 3.141592653589793 / libdevice.tan(3.141592653589793 * x)
+    return tl.where(pole, float("nan"), tl.where(x <= 0, mirrored, result)).to(x.dtype)
+
+
+@triton.jit
+def bfloat16(x):
+    return x.to(tl.bfloat16)
+
+
+@triton.jit
+def _to_float8(x, fraction: tl.constexpr, bias: tl.constexpr, top: tl.constexpr,
+               over: tl.constexpr, nan: tl.constexpr):
+    """The bits of the nearest number of 8 bits, ties to even; beyond `top` they are `over`.
+
+    The hardware's own conversion gives the largest number there, where NumPy's has NaN or infinity.
+    """
+    bits = x.to(tl.float32).to(tl.uint32, bitcast=True)
+    size = bits & 0x7FFFFFFF
+    drop: tl.constexpr = 23 - fraction
+    normal = (size + ((1 << (drop - 1)) - 1) + ((size >> drop) & 1)) >> drop
+    normal = normal - ((127 - bias) << fraction)
+    magic: tl.constexpr = (127 + 24 - bias - fraction) << 23  # its last bit is that of the smallest
+    start = (size * 0 + magic).to(tl.float32, bitcast=True)
+    small = (size.to(tl.float32, bitcast=True) + start).to(tl.uint32, bitcast=True) - magic
+    code = tl.where(size < ((128 - bias) << 23), small, normal)
+    code = tl.where(size > top, over, code)
+    code = tl.where(size > 0x7F800000, nan, code)
+    return (code | ((bits >> 31) << 7)).to(tl.uint8)
+
+
+@triton.jit
+def to_f8e4(x):
+    return _to_float8(x, 3, 7, 0x43E80000, 0x7F, 0x7F)  # 464, half way to what would be next
+
+
+@triton.jit
+def to_f8e5(x):
+    return _to_float8(x, 2, 15, 0x476FFFFF, 0x7C, 0x7E)  # below 61440
+
+
+@triton.jit
+def from_f8e4(x):
+    bits = x.to(tl.uint32)
+    value = (((bits & 0x80) << 24) | ((bits & 0x7F) << 20)).to(tl.float32, bitcast=True)
+    return tl.where((bits & 0x7F) == 0x7F, float("nan"), value * 1.329227995784916e36)  # 2^120
+
+
+@triton.jit
+def from_f8e5(x):
+    return (x.to(tl.uint16) << 8).to(tl.float16, bitcast=True).to(tl.float32)
+
+
+@tl.core.extern
+def radix_counted(ptx, zero, operands, _semantic=None):
+    """`radix_tile.counted`."""
+    return _on_block(ptx, 1, operands, _semantic)[0]
+
+
+@tl.core.extern
+def radix_spread(ptx, sets, zero, operands, _semantic=None):
+    """`radix_tile.spread`."""
+    slots = (len(operands) - 2) // sets.value
+    return _on_block(ptx, slots * (sets.value + 1), operands, _semantic)
+
+
+@tl.core.extern
+def radix_arranged(ptx, sets, zero, operands, _semantic=None):
+    """`radix_tile.arranged`."""
+    return _on_block(ptx, len(operands) - 1, operands, _semantic)
+
+
+def _on_block(ptx, outs, operands, semantic):
+    """The text is written once, and does what it does for the whole block."""
+    return tl.inline_asm_elementwise(
+        ptx, constraints(outs, len(operands)), list(operands), (tl.int32,) * outs, is_pure=False,
+        pack=1, _semantic=semantic)
+
+
+@triton.jit
+def opaque(x):
+    """The same value, of which the compiler does not know where it comes from."""
+    return tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [x], dtype=x.dtype, is_pure=True,
+                                     pack=32 // x.dtype.primitive_bitwidth)

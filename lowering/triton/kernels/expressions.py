@@ -1,0 +1,259 @@
+"""Expressions as Triton statements: each once, over a tile of rows and places along them.
+
+`o` has the shape [rows, 1], `i` [1, places]: what varies over neither is a scalar, and Triton
+repeats what varies over one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient
+from functrans.lowering.loops.tensor import FLOAT8, NARROW, Tensor
+from functrans.lowering.schedule.kernel import Kernel
+from functrans.lowering.triton.kernels.names import REGISTER, literal
+from functrans.lowering.triton.kernels.numbers import Numbers, UnsupportedKernel
+
+__all__ = ["TileWriter", "UnsupportedKernel", "narrow", "widened"]
+
+INT32_LIMIT = 2**31
+IN_TEXT = Numbers(are_arguments=False)
+
+BINARY = {"add": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=",
+          "gt": ">", "ge": ">=", "and": "&", "or": "|", "xor": "^"}
+# functions of the mathematical library, by the names of the loop language
+LIBRARY = {"exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log1p": "log1p",
+           "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos",
+           "atan": "atan", "atan2": "atan2", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
+           "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "erf": "erf", "erfc": "erfc",
+           "erf_inv": "erfinv", "pow": "pow", "cbrt": "cbrt", "lgamma": "lgamma",
+           "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round_even": "rint",
+           "nextafter": "nextafter"}
+
+
+class TileWriter:
+    """Writes the expressions of a kernel at one tile.
+
+    `numbers` gives the text of those that may come from sizes.
+    """
+
+    def __init__(self, kernel: Kernel, emit: Callable[[str], None],
+                 pointer: Callable[[Tensor], str], fresh: Callable[[], str],
+                 masks: dict[str, str | None],
+                 numbers: Numbers = IN_TEXT) -> None:
+        self.kernel = kernel
+        self._numbers, self._number = numbers, numbers.text
+        self._emit = emit
+        self._pointer = pointer
+        self._fresh = fresh
+        self.masks = masks  # of "o" and "i": the name of the mask, None where all is inside
+        self.locals: dict[Tensor, str] = {}
+        self._known: dict[Any, str] = {}
+        self._linear = kernel.domain.row if kernel.domain.total is not None else None
+
+    def name(self, text: str) -> str:
+        name = self._fresh()
+        self._emit(f"{name} = {text}")
+        return name
+
+    # --------------------------------------------------------------------------- indices
+
+    def mask(self, variables: frozenset[LoopVar]) -> str | None:
+        """The mask of what varies over some variables."""
+        parts = [self.masks[v.name] for v in sorted(variables, key=lambda v: v.name)]
+        texts = [p for p in parts if p is not None]
+        return " & ".join(texts) if texts else None
+
+    def index(self, index: Index, wide: bool) -> str:
+        """An index as text; a line in pieces is one line here, along `i`."""
+        parts = []
+        terms = dict(index.terms)
+        if self._linear is not None:
+            at = terms.pop(self.kernel.o, 0)
+            along = terms.get(self.kernel.i, 0)
+            if at != along * self._linear:
+                raise UnsupportedKernel("a line that is not read as one")
+        for atom, c in terms.items():
+            if isinstance(atom, LoopVar):
+                text = atom.name
+            elif isinstance(atom, Computed):
+                text = self.expression(atom.value)
+            else:
+                inner = self.index(atom.index, wide)
+                sign = "//" if isinstance(atom, Quotient) else "%"
+                text = f"(({inner}) {sign} {self._number(atom.divisor)})"
+            if wide:
+                text = f"{text}.to(tl.int64)" if text.isidentifier() else f"({text})"
+            parts.append(text if isinstance(c, int) and c == 1 else f"{text} * {self._number(c)}")
+        if not parts or index.const != 0:
+            parts.append(self._number(index.const))
+        return " + ".join(parts)
+
+    def place(self, tensor: Tensor, index: Index) -> str:
+        wide = not (isinstance(tensor.size, int) and tensor.size < INT32_LIMIT)
+        return self.index(index, wide)
+
+    # --------------------------------------------------------------------------- values
+
+    def expression(self, e: Expr) -> str:
+        """The name of the value of an expression."""
+        if e.op == "local":
+            return self.locals[e.aux]
+        found = self._known.get(e)
+        if found is None:
+            found = self._known[e] = self._written(e)
+        return found
+
+    def _written(self, e: Expr) -> str:
+        if e.op == "const":
+            return self.name(self._numbers.constant(e.aux, e.dtype))
+        if e.op == "load":
+            return self._load(*e.aux, e)
+        if e.op == "index":
+            low, high = e.aux.bounds()
+            small = isinstance(low, int) and isinstance(high, int) \
+                and low >= -INT32_LIMIT and high < INT32_LIMIT
+            text = self.index(e.aux, not small)
+            if e.aux.is_const:
+                return self.name(literal(e.aux.const, e.dtype))
+            return self.name(f"({text}).to({REGISTER[e.dtype]})")
+        return self.name(self._operation(e, [self.expression(a) for a in e.args]))
+
+    def _load(self, tensor: Tensor, index: Index, e: Expr) -> str:
+        text = f"tl.load({self._pointer(tensor)} + {self.place(tensor, index)}"
+        mask = self.mask(e.variables)
+        text += f", mask={mask}, other=0)" if mask else ")"
+        if tensor.dtype in NARROW:
+            text = widened(text, tensor.dtype)
+        elif tensor.dtype == "bool":
+            text = f"({text} != 0)"
+        return self.name(text)
+
+    def stored(self, value: str, tensor: Tensor) -> str:
+        """A value as it is in memory."""
+        if tensor.dtype == "bool":
+            return f"{value}.to(tl.uint8)"
+        if tensor.dtype in NARROW:
+            return narrow(value, tensor.dtype)
+        return value
+
+    def _operation(self, e: Expr, args: list[str]) -> str:
+        op, dtype = e.op, e.args[0].dtype
+        if op in BINARY:
+            return f"{args[0]} {BINARY[op]} {args[1]}"
+        if op in ("max", "min"):
+            function = f"tl.{op}imum"
+            nan = ", propagate_nan=tl.PropagateNan.ALL" if dtype[0] == "f" else ""
+            if dtype == "bool":
+                return f"{args[0]} {'|' if op == 'max' else '&'} {args[1]}"
+            return f"{function}({args[0]}, {args[1]}{nan})"
+        if op == "select":
+            return f"tl.where({args[0]}, {args[1]}, {args[2]})"
+        if op == "convert":
+            return self._converted(args[0], dtype, e.dtype)
+        if op == "round_to":
+            return widened(narrow(args[0], e.aux), e.aux)
+        if op == "bitcast":
+            return f"{args[0]}.to({REGISTER[e.dtype]}, bitcast=True)"
+        if op == "rotate_left":
+            return f"({args[0]} << {e.aux}) | ({args[0]} >> {32 - e.aux})"
+        if op in LIBRARY and dtype[0] == "f":
+            return f"fm.{LIBRARY[op]}({', '.join(args)})"
+        text = _OTHERS.get(op)
+        if text is None:
+            raise UnsupportedKernel(f"{op} of {dtype}")
+        return text(args, dtype)
+
+    def _converted(self, x: str, source: str, target: str) -> str:
+        if target == "bool":
+            return f"({x} != 0)"
+        if source[0] == "f" and target[0] in "iu":
+            return f"fm.saturate({x}, {_least(target)}, {_greatest(target)}, " \
+                   f"{_above(target, source)}).to({REGISTER[target]})"
+        return f"{x}.to({REGISTER[target]})"
+
+
+
+
+def widened(value: str, dtype: str) -> str:
+    """A narrow float, as it is in memory, in float32."""
+    return f"fm.from_{dtype}({value})" if dtype in FLOAT8 else f"{value}.to(tl.float32)"
+
+
+def narrow(value: str, dtype: str) -> str:
+    """A float32 as it is in the memory of a narrow float."""
+    if dtype in FLOAT8:
+        return f"fm.to_{dtype}({value})"
+    return f"fm.bfloat16({value})" if dtype == "bf16" else f"{value}.to({REGISTER[dtype]})"
+
+
+def _divided(args: list[str], dtype: str) -> str:
+    if dtype == "f32":
+        return f"tl.div_rn({args[0]}, {args[1]})"
+    if dtype == "f64":
+        return f"({args[0]} / {args[1]})"
+    return f"fm.int_div({args[0]}, {args[1]})"
+
+
+def _remainder(args: list[str], dtype: str) -> str:
+    return f"fm.fmod({args[0]}, {args[1]})" if dtype[0] == "f" else \
+        f"fm.int_rem({args[0]}, {args[1]})"
+
+
+def _shift(sign: str) -> Callable[[list[str], str], str]:
+    def text(args: list[str], dtype: str) -> str:
+        bits = int(dtype[1:])
+        return f"tl.where(({args[1]} >= 0) & ({args[1]} < {bits}), {args[0]} {sign} {args[1]}, 0)"
+    return text
+
+
+def _logical_shift(args: list[str], dtype: str) -> str:
+    bits = int(dtype[1:])
+    unsigned, own = f"tl.uint{bits}", REGISTER[dtype]
+    shifted = f"({args[0]}.to({unsigned}, bitcast=True) >> {args[1]}.to({unsigned}, bitcast=True))"
+    return f"tl.where(({args[1]} >= 0) & ({args[1]} < {bits}), " \
+           f"{shifted}.to({own}, bitcast=True), 0)"
+
+
+def _arithmetic_shift(args: list[str], dtype: str) -> str:
+    bits = int(dtype[1:])
+    signed, own = f"tl.int{bits}", REGISTER[dtype]
+    count = f"tl.where(({args[1]} >= 0) & ({args[1]} < {bits}), {args[1]}, {bits - 1})"
+    return f"({args[0]}.to({signed}, bitcast=True) >> {count}.to({signed}, bitcast=True))" \
+           f".to({own}, bitcast=True)"
+
+
+_OTHERS: dict[str, Callable[[list[str], str], str]] = {
+    "div": _divided, "rem": _remainder,
+    # Triton writes 0 - x for -x, which has no -0
+    "neg": lambda a, d: f"{a[0]} * -1.0" if d[0] == "f" else f"-{a[0]}",
+    "abs": lambda a, d: f"tl.abs({a[0]})" if d[0] != "u" else a[0],
+    "sign": lambda a, d: f"fm.sign({a[0]})",
+    "not": lambda a, d: f"{a[0]} == 0" if d == "bool" else f"~{a[0]}",
+    "is_finite": lambda a, d: f"(tl.abs({a[0]}) < float('inf'))",
+    "sqrt": lambda a, d: f"tl.sqrt_rn({a[0]})" if d == "f32" else f"fm.sqrt({a[0]})",
+    "rsqrt": lambda a, d: f"fm.rsqrt({a[0]})",
+    "logistic": lambda a, d: f"fm.logistic({a[0]})",
+    "digamma": lambda a, d: f"fm.digamma({a[0]})",
+    "shift_left": _shift("<<"), "shift_right_logical": _logical_shift,
+    "shift_right_arithmetic": _arithmetic_shift,
+    "population_count": lambda a, d: f"fm.population_count({a[0]}, {d[1:]})",
+    "clz": lambda a, d: f"fm.clz({a[0]}, {d[1:]})",
+}
+
+
+def _least(dtype: str) -> str:
+    return str(-(1 << (int(dtype[1:]) - 1)) if dtype[0] == "i" else 0)
+
+
+def _greatest(dtype: str) -> str:
+    bits = int(dtype[1:])
+    return str((1 << (bits - 1)) - 1 if dtype[0] == "i" else (1 << bits) - 1)
+
+
+def _above(target: str, source: str) -> str:
+    """The least number of the source that is too large."""
+    bits = int(target[1:])
+    return repr(float(1 << (bits - 1) if target[0] == "i" else 1 << bits))

@@ -1,0 +1,132 @@
+"""Reductions in Triton: what they start from, how tiles are combined, and how one is folded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from functrans.lowering.loops.tensor import Reduce
+from functrans.lowering.rules.reduce import neutral
+from functrans.lowering.triton.kernels.names import REGISTER
+
+__all__ = ["Fold", "fold_of"]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A reduction: of values alone, or of values and their places."""
+
+    op: str
+    dtype: str  # of the values
+
+    @property
+    def is_place(self) -> bool:
+        return self.op in ("argmax", "argmin")
+
+    @property
+    def register(self) -> str:
+        """The type of what is added up or compared."""
+        return "tl.int32" if self.dtype == "bool" else REGISTER[self.dtype]
+
+    @property
+    def start(self) -> str:
+        value = neutral(self.op, "i32" if self.dtype == "bool" and self.op == "and" else self.dtype)
+        if isinstance(value, float):
+            return f"float('{'-' if value < 0 else ''}inf')" if value in (
+                float("inf"), float("-inf")) else repr(value)
+        return str(value)
+
+    def initial(self, shape: str) -> list[str]:
+        """The accumulators of a tile."""
+        values = f"tl.full({shape}, {self.start}, {self.register})"
+        return [values, f"tl.full({shape}, {2**31 - 1}, tl.int32)"] if self.is_place else [values]
+
+    def masked(self, value: str, mask: str) -> str:
+        """A value where it counts, over the shape of the mask."""
+        if self.dtype == "bool":
+            value = f"({value}).to(tl.int32)"
+        return f"tl.where({mask}, {value}, {self.start}).to({self.register})"
+
+    def combined(self, old: list[str], new: list[str]) -> str:
+        """Two accumulators made one, element by element."""
+        if self.op == "add":
+            return f"{old[0]} + {new[0]}"
+        return f"fold_{self.op}({', '.join([*old, *new])})"
+
+    def folded(self, names: list[str], axis: int) -> str:
+        """Accumulators folded along an axis, which stays with size 1."""
+        values = names[0] if len(names) == 1 else f"({', '.join(names)})"
+        return f"tl.reduce({values}, {axis}, fold_{self.op}, keep_dims=True)"
+
+    def result(self, names: list[str]) -> str:
+        """The value of a reduction that is done."""
+        if self.is_place:
+            return names[1]
+        return f"({names[0]} != 0)" if self.dtype == "bool" else names[0]
+
+
+def fold_of(tensor: Reduce) -> Fold:
+    op = tensor.op
+    if tensor.value_dtype == "bool":
+        op = {"add": "or", "mul": "and", "max": "or", "min": "and"}.get(op, op)
+    return Fold(op, tensor.value_dtype)
+
+
+FUNCTIONS = '''
+@triton.jit
+def fold_add(a, b):
+    return a + b
+
+
+@triton.jit
+def fold_max(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def fold_min(a, b):
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def fold_mul(a, b):
+    return a * b
+
+
+@triton.jit
+def fold_and(a, b):
+    return a & b
+
+
+@triton.jit
+def fold_or(a, b):
+    return a | b
+
+
+@triton.jit
+def fold_xor(a, b):
+    return a ^ b
+
+
+@triton.jit
+def fold_argmax(a, i, b, j):
+    same = (a == b) | ((a != a) & (b != b))
+    better = (b > a) | ((b != b) & (a == a))
+    take = better | (same & (j < i))
+    return tl.where(take, b, a), tl.where(take, j, i)
+
+
+@triton.jit
+def fold_argmin(a, i, b, j):
+    same = (a == b) | ((a != a) & (b != b))
+    better = (b < a) | ((b != b) & (a == a))
+    take = better | (same & (j < i))
+    return tl.where(take, b, a), tl.where(take, j, i)
+
+
+@triton.jit
+def fold_logsumexp(a, b):
+    top = tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+    more = fm.log1p(fm.exp(-tl.abs(a - b)))
+    return top + tl.where(a == b, 0.6931471805599453, more)
+'''
+"""What folds call, by name; a module has those that it needs."""

@@ -1,0 +1,1 @@
+"""Loops: in one kernel, in steps, or in turns."""

@@ -1,0 +1,158 @@
+"""Loops inside one kernel: a program walks all iterations, and the steps of the body are phases.
+
+Values stay where the caches of one multiprocessor have them, and a barrier takes the place of a
+launch. Where rows do not mix, many programs walk the loop, each with rows of its own.
+"""
+
+from __future__ import annotations
+
+import math
+
+from functrans.core.jaxpr import Equation, Jaxpr
+from functrans.lowering.analysis import cost_of
+from functrans.lowering.loops.call import Scan, While
+from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
+from functrans.lowering.triton.kernels.kernel import TILE
+from functrans.lowering.triton.loops.loop_kernel import LoopWriter, Scope
+from functrans.lowering.triton.loops.separable import Rows, is_pointwise, rows_of
+from functrans.lowering.triton.loops.tile_loops import scan_on_tiles, until_on_tiles
+from functrans.lowering.triton.products.calls import Launches
+from functrans.lowering.triton.templates.alone import HELD_BYTES, MOST_COLUMNS
+
+__all__ = ["resident_scan", "resident_while"]
+
+MULTIPROCESSORS = 132
+# Nanoseconds, and bytes and operations in one. On an H100: two launches in a graph of which one
+# waits for the other, 4.7 us; a loop of two phases over scalars, 0.15 us an iteration; a step of an
+# RNN of 8 rows and 256 values, 1.8 us; 256^2 numbers times a vector in one program, 5 us; an LSTM
+# with 1 MB of weights, which a multiprocessor reads in every step, 14 us.
+LAUNCH, PHASE = 2200.0, 250.0
+ONE_BYTES, ONE_FLOPS = 60.0, 300.0  # one multiprocessor, from the second-level cache
+CACHE_BYTES, ALL_BYTES, ALL_FLOPS = 5000.0, 2500.0, 30000.0
+TOGETHER = 4  # programs on a multiprocessor; one with products, which takes all registers
+PRODUCT_ROWS = 8  # that tensor cores multiply at least
+LEAST_TILE = 128  # elements of a program that has them in registers
+
+
+def resident_scan(call: Scan, scope: Scope) -> Launches | None:
+    """The launch of a scan whose body is small, or falls into rows; None of another."""
+    if not isinstance(call.length, int) or call.length == 0 or call.has_effect:
+        return None
+    try:
+        rows, count = _cut(call.body, rows_of(call.body, call.num_consts, call.num_carry))
+        jaxpr = call.body if rows is None else rows.narrowed(count)
+        assert jaxpr is not None
+        programs = 1 if rows is None else rows.count // count
+        if not _is_small(jaxpr):
+            return None
+        body, source = scope.apart(jaxpr)
+        if not _pays(jaxpr, call.body, programs, len(body.steps)):
+            return None
+        w = LoopWriter(scope, rows, count)
+        if not scan_on_tiles(w, call, call.length, body, source):
+            w.scan(call, call.length, body, source)
+        return w.launches(programs)
+    except UnsupportedKernel:
+        return None
+
+
+def resident_while(call: While, scope: Scope) -> Launches | None:
+    """The launch of a loop whose body and predicate are small; None of another."""
+    if call.has_effect or call.record is not None:
+        return None
+    try:
+        if not _is_small(call.body) or not _is_small(call.predicate):
+            return None
+        w = LoopWriter(scope)
+        holds, body = scope.apart(call.predicate), scope.apart(call.body)
+        if not until_on_tiles(w, call, holds, body):
+            w.until(call, holds, body)
+        return w.launches(1)
+    except UnsupportedKernel:
+        return None
+
+
+# ------------------------------------------------------------------------------- whether it pays
+
+
+def _cut(body: Jaxpr, rows: Rows | None) -> tuple[Rows | None, int]:
+    """How many rows each program takes; no rows where all of them are better together."""
+    best: tuple[Rows | None, int] = (None, 1)
+    least = math.inf
+    if rows is not None and is_pointwise(body) and (count := _rows_of_tile(rows)) < rows.count:
+        return rows, count
+    for count in () if rows is None else _divisors(rows.count):
+        narrowed = rows.narrowed(count)
+        if narrowed is None:
+            return None, 1
+        has_products = any(e.primitive.name == "dot_general" for e in narrowed.eqns)
+        columns = math.ceil(count / PRODUCT_ROWS) if has_products else 1
+        time = columns * _resident_time(narrowed, rows.count // count, len(narrowed.eqns))
+        if time < least:
+            best, least = (rows if count < rows.count else None, count), time
+    return best
+
+
+def _rows_of_tile(rows: Rows) -> int:
+    """How many rows make a tile that stays in registers, where each element is by itself."""
+    total = max(v.aval.size for v in rows.body.invars)
+    assert isinstance(total, int)
+    tile = min(TILE, max(LEAST_TILE, total // (MULTIPROCESSORS * TOGETHER)))
+    return max((n for n in _divisors(rows.count) if n * total <= tile * rows.count), default=1)
+
+
+def _divisors(n: int) -> list[int]:
+    """Divisors of a number, the largest first, each at most two thirds of the one before."""
+    found: list[int] = []
+    for d in sorted({d for k in range(1, math.isqrt(n) + 1) if n % k == 0 for d in (k, n // k)},
+                    reverse=True):
+        if not found or d * 3 <= found[-1] * 2:
+            found.append(d)
+    return found
+
+
+def _resident_time(jaxpr: Jaxpr, programs: int, phases: int) -> float:
+    """Nanoseconds of an iteration of a loop in one kernel."""
+    flops, moved = _cost(jaxpr)
+    products = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "dot_general"]
+    held = [nbytes for eqn in products if (nbytes := _held_bytes(eqn, jaxpr))]
+    alone = max((moved - max(held, default=0)) / ONE_BYTES, flops / ONE_FLOPS)
+    at_once = MULTIPROCESSORS * (1 if products else TOGETHER)
+    waves = math.ceil(programs / at_once)
+    shared = math.ceil(programs / MULTIPROCESSORS)
+    return max(PHASE * phases * waves + alone * shared,
+               programs * (moved - max(held, default=0)) / CACHE_BYTES)
+
+
+def _held_bytes(eqn: Equation, body: Jaxpr) -> int:
+    """Bytes of a constant matrix that stays with a program through the loop; 0: none does."""
+    x, w = eqn.invars
+    if w not in body.invars or w.aval.ndim != 2 or x.aval.ndim != 2:
+        return 0
+    nbytes = w.aval.nbytes
+    columns = eqn.outvars[0].aval.shape[-1]
+    fits = isinstance(nbytes, int) and nbytes <= HELD_BYTES and columns <= MOST_COLUMNS
+    return nbytes if fits else 0  # type: ignore[return-value]
+
+
+def _is_small(jaxpr: Jaxpr) -> bool:
+    """Whether one program may compute it between two launches, of as many steps as it could have.
+
+    It is written to know how many there are.
+    """
+    flops, moved = _cost(jaxpr)
+    return max(moved / ONE_BYTES, flops / ONE_FLOPS) < 2 * LAUNCH * max(len(jaxpr.eqns), 1)
+
+
+def _pays(jaxpr: Jaxpr, whole: Jaxpr, programs: int, steps: int) -> bool:
+    flops, moved = _cost(whole)
+    launched = LAUNCH * max(steps, 1) + max(moved / ALL_BYTES, flops / ALL_FLOPS)
+    return _resident_time(jaxpr, programs, steps) < launched
+
+
+def _cost(jaxpr: Jaxpr) -> tuple[float, float]:
+    cost = cost_of(jaxpr)
+    flops, moved = cost["flops"], cost["bytes accessed"]
+    if not isinstance(flops, (int, float)) or not isinstance(moved, (int, float)):
+        raise UnsupportedKernel("a size that is not known")
+    return float(flops), float(moved)

@@ -1,0 +1,162 @@
+"""Loops whose carry stays in registers: a program has a tile of it from the first iteration on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from functrans.lowering.loops.call import Scan, While
+from functrans.lowering.triton.loops.iterations import Body
+from functrans.lowering.triton.loops.loop_kernel import LoopWriter
+from functrans.lowering.triton.loops.phases import Base, Source
+from functrans.lowering.triton.loops.tiles import Tile, places_of, tile_of
+from functrans.lowering.triton.spec import Copy, Launch, Pointer
+
+__all__ = ["scan_on_tiles", "until_on_tiles"]
+
+STAGES = 3  # iterations whose elements of xs are on their way
+
+
+def scan_on_tiles(w: LoopWriter, call: Scan, length: int, body: Body, source: Source) -> bool:
+    """Write the loop of a scan on tiles; False, and nothing written, where it has none."""
+    first, n = call.num_consts, call.num_carry
+    jaxpr = call.body
+    moving = {k: k for k in range(n) if jaxpr.outvars[k] is not jaxpr.invars[first + k]}
+    found = _tile(body, source, {first + k: k for k in moving}, moving)
+    if found is None:
+        return False
+    tile, loaded, left, places = found
+    copies = [s for s in body.steps if isinstance(s, Copy)]
+    before, behind = [], []
+    for c in copies:
+        j = c.target.index - n
+        if c.target.kind == "output" and c.source.kind == "input" and c.source.index - first in (
+                *range(n),) and j < 0 and c.source.index - first not in moving:
+            continue  # what never changes
+        if c.target.kind != "output" or j < 0:
+            return False
+        if c.source.kind == "input" and c.source.index - first in moving:
+            before.append((j, c.source.index - first))
+        elif c.source.kind == "output" and c.source.index in moving:
+            behind.append((j, c.source.index))
+        else:
+            return False
+    slices = w.operands(call)
+    consts, starts, ends, reads, writes = slices
+    w.use(tile.launch)
+    tiles = _Tiles(w, tile, places)
+    for k in moving:
+        tiles.begin(k, starts[k])
+    call_phase = tiles.call("phase", tile, [*consts, *starts, *reads], [*ends, *writes], loaded,
+                            left)
+    stages = STAGES if call.num_carry + first < len(jaxpr.invars) else 1
+    w.emit(f"for t in tl.range(0, {length}, num_stages={stages}):")
+    w.indent = "        "
+    w.emit(f"at = {length - 1} - t" if call.reverse else "at = t")
+    for j, k in before:
+        tiles.end(k, writes[j])
+    w.emit(f"{', '.join(f'c{k}' for k in sorted(moving))} = {call_phase}")
+    for j, k in behind:
+        tiles.end(k, writes[j])
+    w.indent = "    "
+    for k in range(n):
+        if k in moving:
+            tiles.end(k, ends[k])
+        else:
+            w.copy(ends[k], starts[k], call.results[k])
+    return True
+
+
+def until_on_tiles(w: LoopWriter, call: While, holds: tuple[Body, Source],
+                   body: tuple[Body, Source]) -> bool:
+    """Write a loop with a predicate on tiles; False, and nothing written, where it has none."""
+    first, second = call.predicate_consts, call.predicate_consts + call.body_consts
+    n, jaxpr = len(call.results), call.body
+    moving = {k: k for k in range(n)
+              if jaxpr.outvars[k] is not jaxpr.invars[call.body_consts + k]}
+    found = _tile(*body, {call.body_consts + k: k for k in moving}, moving)
+    asked = _tile(*holds, {first + k: k for k in moving}, {0: n})
+    if found is None or asked is None or any(isinstance(s, Copy) and not _stays(s, call, moving)
+                                             for s in (*body[0].steps, *holds[0].steps)):
+        return False
+    tile, loaded, left, places = found
+    question, seen, answered, elsewhere = asked
+    if question.head != tile.head or any(elsewhere[k] != places[k] for k in seen.values()):
+        return False
+    inputs = w.outer(call.operands, [False] * len(call.operands))
+    ends = w.outer(call.results, [False] * n)
+    starts = inputs[second:]
+    w.use(tile.launch)
+    w.use(question.launch)
+    tiles = _Tiles(w, tile, places)
+    for k in moving:
+        tiles.begin(k, starts[k])
+    flag = w.reserve(1, "u8")
+    asks = tiles.call("holds", question, [*inputs[:first], *starts], [flag], seen, answered)
+    step = tiles.call("phase", tile, [*inputs[first:second], *starts], ends, loaded, left)
+    w.emit(f"going = tl.max({asks}.to(tl.int32))", "while going != 0:")
+    w.indent = "        "
+    w.emit(f"{', '.join(f'c{k}' for k in sorted(moving))} = {step}",
+           f"going = tl.max({asks}.to(tl.int32))")
+    w.indent = "    "
+    for k in range(n):
+        if k in moving:
+            tiles.end(k, ends[k])
+        else:
+            w.copy(ends[k], starts[k], call.results[k])
+    return True
+
+
+def _stays(c: Copy, call: While, moving: Mapping[int, int]) -> bool:
+    """Whether a copy of a body is that of a value which never changes."""
+    k = c.target.index
+    return c.source == Pointer("input", call.body_consts + k) and c.target.kind == "output" \
+        and k not in moving
+
+
+def _tile(body: Body, source: Source, carry: Mapping[int, int], ends: Mapping[int, int]
+          ) -> tuple[Tile, dict[str, int], dict[str, int], dict[int, str]] | None:
+    """The only kernel of a body as one of tiles; the arguments that are tiles, and their places."""
+    launches = [s for s in body.steps if isinstance(s, Launch)]
+    if len(launches) != 1 or not ends or any(
+            not isinstance(s, (Launch, Copy)) for s in body.steps):
+        return None
+    if any(isinstance(x, Pointer) and x.kind == "arena" for x in launches[0].arguments):
+        return None
+    tile = tile_of(launches[0], source)
+    if tile is None:
+        return None
+    loaded, left = tile.named("input", carry), tile.named("output", ends)
+    places = places_of(tile, loaded, left)
+    if places is None or set(left.values()) != set(ends.values()):
+        return None
+    return tile, loaded, left, places
+
+
+class _Tiles:
+    """The lines about tiles of a loop."""
+
+    def __init__(self, w: LoopWriter, tile: Tile, places: Mapping[int, str]) -> None:
+        self.w, self.tile, self.places = w, tile, places
+
+    def begin(self, k: int, at: Base) -> None:
+        name = self.w.phases.function(self.tile.begin(self.places[k]), "begin")
+        self.w.emit(f"c{k} = {name}(0, {_own(at)})")
+
+    def end(self, k: int, at: Base) -> None:
+        name = self.w.phases.function(self.tile.end(self.places[k]), "end")
+        self.w.emit(f"{name}(0, {_own(at)}, c{k})")
+
+    def call(self, what: str, tile: Tile, ins: Sequence[Base], outs: Sequence[Base],
+             loaded: Mapping[str, int], left: Mapping[str, int]) -> str:
+        """The call of a function on tiles."""
+        place: Callable[[Pointer], Base] = self.w.place(ins, outs, Base(str))
+        arguments = [place(x).at(t[1:]) if isinstance(x, Pointer) else repr(x)
+                     for x, t in zip(tile.launch.arguments, tile.launch.types, strict=True)]
+        tiles = [f"c{k}" for k in sorted(set(loaded.values()))]
+        name = self.w.phases.function(tile.phase(loaded, left), what)
+        return f"{name}({', '.join(['0', *arguments, *tiles])})"
+
+
+def _own(at: Base) -> str:
+    assert at.kind is not None
+    return at.at(at.kind)

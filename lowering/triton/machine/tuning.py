@@ -1,0 +1,180 @@
+"""Configurations that were timed: which one won, for a kind of GPU and sizes of a class.
+
+Programs are written twice where something is to be timed: once to learn what there is, and, when
+all candidates were compiled side by side and timed, with the winners. Times are kept on disk in
+the cache of compiled programs, so that later processes have the same winners.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from functrans import _runtime
+from functrans.core import config
+from functrans.core.avals import ShapedArray
+from functrans.core.errors import BackendError
+from functrans.lowering.c.cache import Cache, digest, program_cache
+from functrans.lowering.c.manifests import matches
+from functrans.lowering.triton.device import unit_of
+from functrans.lowering.triton.kernels.kernel import Partial
+from functrans.lowering.triton.kernels.names import MEMORY
+from functrans.lowering.triton.machine.measure import seconds_of
+from functrans.lowering.triton.machine.progress import Progress
+from functrans.lowering.triton.machine.stored import compiled_units
+from functrans.lowering.triton.machine.target import Target
+from functrans.lowering.triton.machine.unit import triton_version
+from functrans.lowering.triton.products.calls import Launches
+from functrans.lowering.triton.products.choosing import Chooser
+from functrans.lowering.triton.spec import Launch, Pointer, Program
+from functrans.lowering.triton.templates.kernel import BYTES, Epilogue
+
+__all__ = ["Tuner", "candidate_program", "chooser_for", "shape_class"]
+
+FORMAT: Final = "1"
+MOST, MOST_THOROUGH = 3, 4
+"""Candidates that are timed: of 16 calls of a transformer on an H100 one gained more than 3 %."""
+WORTH_NANOSECONDS: Final = 20e3
+"""With "auto", what takes less is left to the model."""
+NEAR: Final = 1.5
+"""With "auto", candidates that the model thinks so much slower than the best are not timed."""
+SCHEMA: Final = {"problem": str, "configs": [str], "seconds": [float]}
+
+C = TypeVar("C")
+Seconds = Callable[[Sequence[Program]], Sequence[float | None]]
+
+
+@dataclass(eq=False)
+class _Untuned:
+    title: str
+    problem: str
+    configs: Sequence[Any]
+    launches: Callable[[Any], Launches]
+
+
+class Tuner(Chooser):
+    """Takes what was fastest, where that is known, and remembers what is to be timed.
+
+    `device` is the name of a GPU; `seconds` times programs (None for one that cannot run), and is
+    None where nothing is timed.
+    """
+
+    def __init__(self, target: Target, device: str, cache: Cache,
+                 seconds: Seconds | None, thorough: bool = False) -> None:
+        super().__init__(target)
+        self.device, self.cache, self.seconds, self.thorough = device, cache, seconds, thorough
+        self.untuned: dict[str, _Untuned] = {}
+        self.told: dict[str, str] = {}
+
+    @property
+    def notes(self) -> list[str]:
+        return list(self.told.values())
+
+    def __call__(self, title: str, problem: Any, configs: Sequence[C],
+                 launches: Callable[[C], Any], nanoseconds: Callable[[C], float]) -> C:
+        told = shape_class(problem)
+        key = digest(FORMAT, self.device, self.target.name, triton_version(), told)
+        known = self._known(key)
+        timed = [c for c in configs if repr(c) in known]
+        if timed:
+            best = min(timed, key=lambda c: known[repr(c)])
+            times = ", ".join(f"{c!r} {1e6 * known[repr(c)]:.1f} us" for c in sorted(
+                timed, key=lambda c: known[repr(c)]))
+            self.told[key] = f"{title}: timed on {self.device}: {times}"
+            return best
+        expected = nanoseconds(configs[0])
+        if self.seconds is not None and (self.thorough or expected >= WORTH_NANOSECONDS):
+            tried = [c for c in configs[:MOST_THOROUGH if self.thorough else MOST]
+                     if self.thorough or nanoseconds(c) <= NEAR * expected]
+            if len(tried) > 1:
+                self.untuned[key] = _Untuned(title, told, tried, launches)
+        return configs[0]
+
+    def tune(self, program: Program) -> bool:
+        untuned, self.untuned = self.untuned, {}
+        if not untuned or self.seconds is None:
+            return False
+        # beside them what the program has besides
+        programs = {key: [candidate_program(u.launches(c)) for c in u.configs]
+                    for key, u in untuned.items()}
+        with suppress(BackendError):  # what cannot be compiled is no candidate, as is found below
+            compiled_units([unit_of(p, step, self.target)
+                            for p in (*itertools.chain(*programs.values()), program)
+                            for step in p.steps if isinstance(step, Launch)], self.cache)
+        with Progress("timing", "calls", len(untuned)) as progress:
+            for k, (key, u) in enumerate(untuned.items()):
+                progress.show(k)
+                times = {repr(c): t for c, t in zip(u.configs, self.seconds(programs[key]),
+                                                    strict=True) if t is not None}
+                told = {"problem": u.problem, "configs": [*times], "seconds": [*times.values()]}
+                if times:
+                    self.cache.write(f"{key}.tuned", repr(told).encode())
+        return True
+
+    def _known(self, key: str) -> dict[str, float]:
+        data = self.cache.read(f"{key}.tuned")
+        if data is None:
+            return {}
+        try:
+            told = ast.literal_eval(data.decode())
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            return {}
+        if not matches(told, SCHEMA):
+            return {}
+        return dict(zip(told["configs"], told["seconds"], strict=False))
+
+
+def chooser_for(target: Target, gpu: int | None, may_time: bool = True) -> Chooser:
+    """What chooses for a program that is compiled now: for a GPU that is here, or for a target."""
+    settings = config.current()
+    if gpu is None or settings.autotune == "off" or settings.deterministic:
+        return Chooser(target)
+    return Tuner(target, _runtime.cuda_devices()[gpu][0], program_cache(),
+                 (lambda programs: seconds_of(programs, gpu, target)) if may_time else None,
+                 settings.autotune == "thorough")
+
+
+def candidate_program(found: Launches) -> Program:
+    """The launches of a call on inputs of bytes, one for each tensor."""
+    tensors = list(found.touched)
+    where = {t: Pointer("input", k) for k, t in enumerate(tensors)}
+    places = {name: Pointer("input", where[t].index, offset)
+              for name, (t, offset) in found.places.items()}
+    steps: list[Any] = [
+        Launch(k, kernel.name, kernel.grid,
+               tuple([places[x.name] if x.value is None else x.value for x in kernel.arguments]),
+               tuple([x.type for x in kernel.arguments]),
+               tuple([x.divisible for x in kernel.arguments]), kernel.warps, kernel.stages,
+               kernel.fuses)
+        for k, kernel in enumerate(found.kernels)]
+    inputs = [ShapedArray((_nbytes(t),), np.dtype(np.uint8)) for t in tensors]
+    return Program([k.text for k in found.kernels], steps, inputs, [], [], 0)
+
+
+def _nbytes(t: Any) -> int:
+    return t.nbytes if isinstance(t, Partial) else t.size * BYTES[MEMORY[t.dtype]]
+
+
+def shape_class(value: Any) -> str:
+    """A problem as a text that is the same for sizes that are near, and alike as multiples of 16.
+
+    >>> shape_class((1000, 1024, 3))
+    '(1024/8,1024/16,3)'
+    """
+    if isinstance(value, Epilogue):
+        return f"Epilogue({[a.type for a in value.arguments]},{value.result is None})"
+    if is_dataclass(value) and not isinstance(value, type):
+        told = [shape_class(getattr(value, f.name)) for f in fields(value)]
+        return f"{type(value).__name__}({','.join(told)})"
+    if isinstance(value, (tuple, list)):
+        return f"({','.join(map(shape_class, value))})"
+    if type(value) is int and abs(value) > 64:
+        step = 1 << (abs(value).bit_length() - 3)  # four sizes between powers of two
+        return f"{-(-value // step) * step}/{min(value & -value, 16)}"
+    return repr(value)

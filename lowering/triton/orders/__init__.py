@@ -1,0 +1,1 @@
+"""Sorting, selection, running folds, and scatters in a fixed order."""

@@ -1,0 +1,1 @@
+"""Products and convolutions: which template, in which configuration, on which operands."""

@@ -1,0 +1,351 @@
+"""Calls as launches of templates: products of matrices with what follows them, convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from functrans.core.dtypes import float32
+from functrans.core.jaxpr import Equation, Var
+from functrans.core.precision import Precision
+from functrans.lowering.graph import CALLS
+from functrans.lowering.loops.call import Call, Conv, Gemm
+from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.index import Index
+from functrans.lowering.loops.tensor import FLOAT8, Map, Tensor, dtype_name
+from functrans.lowering.rules.calls import CallRule
+from functrans.lowering.rules.elementwise import convert
+from functrans.lowering.rules.plain_products import RULES as PLAIN
+from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.group import Schedule
+from functrans.lowering.triton.attention.calls import Attend, AttendGradient
+from functrans.lowering.triton.kernels.expressions import TileWriter, UnsupportedKernel
+from functrans.lowering.triton.kernels.kernel import Partial
+from functrans.lowering.triton.kernels.names import MEMORY
+from functrans.lowering.triton.kernels.numbers import Numbers
+from functrans.lowering.triton.machine.target import Target
+from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
+from functrans.lowering.triton.templates import alone as lone
+from functrans.lowering.triton.templates import convolution, matmul
+from functrans.lowering.triton.templates.convolution import Convolution, Filter, Image
+from functrans.lowering.triton.templates.kernel import BYTES, Epilogue, Kernel, pointer
+from functrans.lowering.triton.templates.matmul import Config, Matmul, Operand
+from functrans.primitives.precision import resolved_precision
+
+__all__ = ["RULES", "Launches", "launches_of", "precision_of"]
+
+MATRIX_TYPES = {"f64": "fp64", "f32": "fp32", "bf16": "bf16", "f16": "fp16", "f8e4": "fp8e4nv",
+                "f8e5": "fp8e5"}
+"""What products have as operands here, and convolutions of 16 and 32 bits."""
+SIXTEEN_AND_THIRTY_TWO = {"f32", "bf16", "f16"}
+EXACT_AFTER = 128  # products of float8 that are added up in 14 bits, where more are asked for
+PRECISIONS = {Precision.DEFAULT: "tf32", Precision.HIGH: "tf32x3", Precision.HIGHEST: "ieee"}
+STORED_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16",
+                "f64": "fp64", "i8": "i8", "u8": "u8", "i32": "i32", "bool": "u8", "f8e4": "u8",
+                "f8e5": "u8"}
+"""What a template stores itself."""
+
+
+@dataclass(eq=False)
+class Launches:
+    """Kernels in order, and what their pointers are: by name a tensor, and bytes into it."""
+
+    kernels: list[Kernel]
+    places: dict[str, tuple[Tensor | Partial, int]]
+
+    def __post_init__(self) -> None:
+        if nbytes := max(k.workspace for k in self.kernels):
+            self.places["workspace"] = (Partial(1, -(-nbytes // 4), "f32"), 0)
+
+    @property
+    def touched(self) -> Iterable[Tensor | Partial]:
+        return dict.fromkeys(t for t, _ in self.places.values())
+
+
+def _known(eqn: Equation, xs: list[Tensor]) -> Any:
+    """The call of an equation whose dtypes the templates have, else sums of products."""
+    if dtype_name(eqn.outvars[0].aval.dtype) in FLOAT8:
+        return _narrowed(eqn, xs)
+    call = CALLS[eqn.primitive.name](eqn, xs)
+    types = {x.dtype for x in xs}
+    out = dtype_name(eqn.outvars[0].aval.dtype)
+    known = len(types) == 1 and (types | {out}) <= MATRIX_TYPES.keys()
+    if isinstance(call, Tensor) or (isinstance(call, Gemm) and known) \
+            or (isinstance(call, Conv) and known and types <= SIXTEEN_AND_THIRTY_TWO):
+        return call
+    return PLAIN[eqn.primitive.name](eqn, xs)
+
+
+def _narrowed(eqn: Equation, xs: list[Tensor]) -> Any:
+    """A product in float8: rounded once, from float32."""
+    (out,) = eqn.outvars
+    call = _known(eqn.replace(outvars=(Var(out.aval.with_dtype(float32)),)), xs)
+    if call is None:
+        return None
+    y = call if isinstance(call, Tensor) else call.results[0]
+    dtype = dtype_name(out.aval.dtype)
+    assert dtype is not None
+    made = Map(y.shape, dtype, [y], lambda s, i: convert(s, y.at(s, i), dtype), source=eqn.source)
+    return made if isinstance(call, Tensor) else (call, [made])
+
+
+RULES: dict[str, CallRule] = {"dot_general": _known, "conv_general_dilated": _known}
+
+
+def launches_of(call: Call, schedule: Schedule, loose: Collection[Tensor] = (),
+                alone: bool = False, choose: Chooser = BY_MODEL,
+                any_size: bool = False) -> Launches | None:
+    """The launches of a call that a template computes, in the configuration that is chosen.
+
+    Tensors that are `loose` are not aligned to 16 bytes. `alone`: one program computes it all.
+    `any_size`: products of a class of sizes have one configuration.
+    """
+    if isinstance(call, Gemm):
+        return _product(call, schedule, loose, alone, choose, any_size)
+    if isinstance(call, Conv):
+        return _convolution(call, loose, choose)
+    if isinstance(call, (Attend, AttendGradient)):
+        return _attention(call, loose, choose)
+    return None
+
+
+def precision_of(call: Gemm | Conv | Attend | AttendGradient) -> str:
+    """That of products of float32, in Triton's words."""
+    return PRECISIONS[resolved_precision(call.precision)]
+
+
+# --------------------------------------------------------------------------- products
+
+
+def _matmul(call: Gemm, loose: Collection[Tensor]) -> Matmul:
+    f = call.fields
+    if not all(isinstance(n, int) for n in (*f.values(), call.a_offset, call.b_offset)):
+        raise UnsupportedKernel("a product of matrices of symbolic sizes")
+    x, y = call.operands[:2]
+
+    def operand(t: Tensor, name: str, offset: object) -> Operand:
+        aligned = t not in loose and isinstance(offset, int) \
+            and offset * BYTES[MATRIX_TYPES[t.dtype]] % 16 == 0
+        return Operand(MATRIX_TYPES[t.dtype], f[f"{name}_row"], f[f"{name}_col"],
+                       (f[f"{name}_batch0"], f[f"{name}_batch1"]), aligned)
+
+    z = call.product if isinstance(call, Fused) else call.results[0]
+    return Matmul(f["m"], f["n"], f["k"], operand(x, "a", call.a_offset),
+                  operand(y, "b", call.b_offset), operand(z, "c", 0), (f["batch0"], f["batch1"]),
+                  precision=precision_of(call), exact_after=_exact_after(call))
+
+
+def _exact_after(call: Gemm) -> int:
+    is_exact = resolved_precision(call.precision) is not Precision.DEFAULT
+    return EXACT_AFTER if is_exact and call.operands[0].dtype in FLOAT8 else 0
+
+
+def _operands(call: Gemm) -> dict[str, tuple[Tensor | Partial, int]]:
+    return {name: (t, offset * BYTES[MATRIX_TYPES[t.dtype]])  # type: ignore[operator]
+            for name, t, offset in zip("ab", call.operands, (call.a_offset, call.b_offset))}
+
+
+def _product(call: Gemm, schedule: Schedule, loose: Collection[Tensor], alone: bool,
+             choose: Chooser, any_size: bool) -> Launches:
+    p = _matmul(call, loose)
+    sms = choose.target.multiprocessors
+
+    def kernels(p: Matmul, c: Config) -> list[Kernel]:
+        return lone.kernels(p, c, choose.target.shared) if alone else matmul.kernels(p, c, sms=sms)
+
+    def launches(c: Config) -> Launches:
+        if isinstance(call, Fused):
+            return _fused(call, schedule, loose, p, c, kernels, any_size)
+        return Launches(kernels(p, c), _operands(call) | {"c": (call.results[0], 0)})
+
+    if alone:
+        return launches(lone.alone(p))
+    if any_size:
+        return launches(_fitting(p, matmul.configs(_of_class(p), sms), choose.target)[0])
+    batch = f"{p.batches} x " if p.batches > 1 else ""
+    more = f", and {len(call.kernel.members)} values from it" if isinstance(call, Fused) else ""
+    return launches(choose(
+        f"product {batch}{p.m} x {p.k} x {p.n} of {p.a.dtype}{more}",
+        (p, *[t.dtype for t in (*call.operands, *call.results)]),
+        _fitting(p, matmul.configs(p, sms), choose.target), launches,
+        lambda c: matmul.estimate(p, c, sms)))
+
+
+def _of_class(p: Matmul) -> Matmul:
+    """A product of the largest sizes of its class."""
+    extent = Numbers(are_arguments=True).extent
+    return replace(p, m=extent(p.m), n=extent(p.n), k=extent(p.k),
+                   batch=(1, extent(p.batches)))
+
+
+def _fitting(p: Matmul, configs: list[Config], target: Target) -> list[Config]:
+    """Those whose tiles fit the shared memory twice: one is computed while the next comes."""
+    size = BYTES[p.a.dtype]
+    if not target.has_copy_engine:
+        configs = [replace(c, descriptors=False, persistent=False, parts=1) for c in configs]
+    fit = [c for c in configs
+           if 2 * (c.block_m + c.block_n) * c.block_k * size <= target.shared]
+    return list(dict.fromkeys(fit)) or configs[-1:]
+
+
+def _fused(call: Fused, schedule: Schedule, loose: Collection[Tensor], plain: Matmul,
+           chosen: Config, kernels: Callable[[Matmul, Config], list[Kernel]],
+           any_size: bool) -> Launches:
+    """A product whose results have their elements where the product has them."""
+    main = next((t for t in call.results if t.dtype in STORED_TYPES), None)
+    if main is None:
+        raise UnsupportedKernel("a product that is stored in none of the types of products")
+    c = replace(plain.c, dtype=STORED_TYPES[main.dtype], row=plain.n, col=1,
+                batch=(plain.batch[1] * plain.m * plain.n, plain.m * plain.n),
+                aligned=main not in loose)
+    epilogue, pointers = _Epilogue(call, schedule, plain, chosen, main, any_size).written()
+    p = replace(plain, c=c, epilogue=epilogue)
+    found = [replace(k, text=_with_math(k.text)) for k in kernels(p, chosen)]
+    return Launches(found, _operands(call) | {"c": (main, 0)} | pointers)
+
+
+def _with_math(text: str) -> str:
+    if "fm." not in text:
+        return text
+    first, rest = text.split("import triton.language as tl\n", 1)
+    return (f"{first}import triton.language as tl\n"
+            f"from functrans.lowering.triton.kernels import device_math as fm\n{rest}")
+
+
+class _Epilogue:
+    """The lines that compute the results of a product from its sums."""
+
+    def __init__(self, call: Fused, schedule: Schedule, p: Matmul, chosen: Config,
+                 main: Tensor, any_size: bool) -> None:
+        self.numbers = Numbers(any_size)
+        self.call, self.schedule, self.p, self.main = call, schedule, p, main
+        self.whole = not chosen.together and chosen.splits == 1  # tiles are those of the main loop
+        self.even = (p.m % chosen.block_m == 0, p.n % chosen.block_n == 0)
+        self.lines: list[str] = []
+        self.pointers: dict[Tensor, str] = {}
+        self.count = 0
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"e{self.count}"
+
+    def pointer(self, t: Tensor) -> str:
+        return self.pointers.setdefault(t, f"p{len(self.pointers)}")
+
+    def written(self) -> tuple[Epilogue, dict[str, tuple[Tensor | Partial, int]]]:
+        p = self.p
+        batched = "" if p.batches == 1 else "(b0 * batch1 + b1) * m + "
+        self.lines += [f"o = {batched}rows", "i = cols"]
+        masks: dict[str, str | None] = {"o": "o_inside", "i": "i_inside"}
+        if self.whole and self.even[0]:
+            masks["o"] = None
+        else:
+            bound = "" if p.batches == 1 else f" & (o < {self.numbers.text(p.batches * p.m)})"
+            self.lines.append(f"o_inside = (rows < m){bound}")
+        if self.whole and self.even[1]:
+            masks["i"] = None
+        else:
+            self.lines.append("i_inside = cols < n")
+        kernel = self.call.kernel
+        builder = kernel.builder(self.schedule.is_stored)
+        halves = all(t.dtype in ("bf16", "f16") for t in self.call.results)
+        w = _AfterProduct(self.call.product, halves, kernel, self.lines.append, self.pointer,
+                          self.fresh, masks, self.numbers)
+        for m in kernel.members:
+            w.locals[m.tensor] = w.expression(kernel.element(builder, m))
+        values = {**w.locals, self.call.product: "acc"}
+        texts = [t for t in (masks["o"], masks["i"]) if t]
+        mask = f", mask={' & '.join(texts)}" if texts else ""
+        for t in self.call.results:
+            if t is not self.main:
+                place = w.place(t, kernel.places["full"])
+                # of one row the index has no rows, and the value has those of a tile
+                spread = " + (rows + cols) * 0" if 1 in (p.m, p.n) else ""
+                self.lines.append(f"tl.store({self.pointer(t)} + {place}{spread}, "
+                                  f"{w.stored(values[t], t)}{mask})")
+        result = values[self.main]
+        if self.main.dtype in FLOAT8:  # the template stores its bits
+            result = w.name(w.stored(result, self.main))
+        arguments = (*[pointer(name, MEMORY[t.dtype]) for t, name in self.pointers.items()],
+                     *self.numbers.arguments)
+        return (Epilogue(tuple(self.lines), arguments, result),
+                {name: (t, 0) for t, name in self.pointers.items()})
+
+
+class _AfterProduct(TileWriter):
+    """Reads a product where it is: in the tile of sums."""
+
+    def __init__(self, product: Tensor, stores_halves: bool, *rest: Any) -> None:
+        super().__init__(*rest)
+        self._product = product
+        self._stores_halves = stores_halves
+
+    def _load(self, tensor: Tensor, index: Index, e: Expr) -> str:
+        return "acc" if tensor is self._product else super()._load(tensor, index, e)
+
+    def _operation(self, e: Expr, args: list[str]) -> str:
+        if e.op == "tanh" and self._stores_halves:  # a gelu: 615 TFLOP/s with that of float32
+            return f"fm.tanh_half({args[0]})"
+        return super()._operation(e, args)
+
+
+# --------------------------------------------------------------------------- convolutions
+
+
+def _convolution(call: Conv, loose: Collection[Tensor], choose: Chooser) -> Launches:
+    f: Mapping[str, Any] = call.fields
+    (x, w), (out,) = call.operands, call.results
+    numbers = [n for v in (*f.values(), call.offsets)
+               for n in (v if isinstance(v, (list, tuple)) else (v,))]
+    if not all(isinstance(n, int) for n in numbers):
+        raise UnsupportedKernel("a convolution of symbolic sizes")
+
+    def image(t: Tensor, name: str, offset: Any) -> Image:
+        return Image(MATRIX_TYPES[t.dtype], f[f"{name}_group"], f[f"{name}_batch"],
+                     f[f"{name}_feature"], tuple(f[f"{name}_space"]), offset, t not in loose)
+
+    p = Convolution(
+        f["batch"], f["in_features"], f["out_features"], tuple(f["in_size"]), tuple(f["window"]),
+        tuple(f["out_size"]), tuple(f["stride"]), tuple(f["pad_low"]),
+        image(x, "x", call.offsets[0]),
+        Filter(MATRIX_TYPES[w.dtype], f["w_group"], f["w_out"], f["w_in"], tuple(f["w_space"]),
+               call.offsets[1], w not in loose),  # type: ignore[arg-type]
+        image(out, "out", 0), tuple(f["in_dilation"]), tuple(f["window_dilation"]), f["groups"],
+        precision=precision_of(call))
+    sms = choose.target.multiprocessors
+
+    def launches(c: convolution.Config) -> Launches:
+        return Launches(convolution.kernels(p, c, sms=sms),
+                        {"x": (x, 0), "w": (w, 0), "out": (out, 0)})
+
+    return launches(choose(
+        f"convolution of {p.batch} x {' x '.join(map(str, p.in_size))} x {p.in_features} "
+        f"by {' x '.join(map(str, p.window))} x {p.out_features} of {p.x.dtype}", p,
+        convolution.configs(p, sms), launches, lambda c: convolution.estimate(p, c, sms)))
+
+
+# --------------------------------------------------------------------------- attention
+
+# Nanoseconds for a multiply-add of large attentions, on a whole H100
+ATTENTION_COST = {"fp32": 2 / 100e3, "bf16": 2 / 400e3, "fp16": 2 / 400e3}
+
+
+def _attention(call: Attend | AttendGradient, loose: Collection[Tensor],
+               choose: Chooser) -> Launches:
+    how = precision_of(call)
+    p = call.problem if isinstance(call, Attend) else call.attend.problem
+    work = p.batch * p.heads * p.queries * p.keys * (p.size + p.value_size)
+    cost = ATTENTION_COST[p.q.dtype] * work
+    said = (f"{p.batch} x {p.heads} x {p.queries} x {p.keys} x {p.size} of {p.q.dtype}")
+    chosen: list[Any] = []
+    for k, configs in enumerate(call.configs(how, loose)):
+        first = [c[0] for c in call.configs(how, loose)]
+
+        def launches(c: Any, k: int = k, first: list[Any] = first) -> Launches:
+            kernels = call.kernels(how, loose, [*first[:k], c, *first[k + 1:]])
+            return Launches(kernels[k:k + 1], dict(call.places))
+
+        chosen.append(choose(f"{call.name} {k + 1}: {said}", (call.name, k, p, how), configs,
+                             launches, lambda c: cost))
+    return Launches(call.kernels(how, loose, chosen), call.places)
