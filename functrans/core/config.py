@@ -168,7 +168,7 @@ def autotune(when: str) -> Any:
 
     A product of matrices, a convolution or an attention has several kernels, of which a model of
     the GPU likes one best. With `"auto"` the best few are compiled and timed on the GPU where the
-    model says that one takes more than 20 us, with `"thorough"` all of them for every size; the
+    model says that one takes more than 0.1 ms, with `"thorough"` all of them for every size; the
     winner is kept on disk. `"off"` takes the model's word: nothing is timed, and every process on
     every machine has the same kernels. Raises ValueError for another word.
 
