@@ -17,7 +17,7 @@ from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.spec import Launch
 
 xp = ft.numpy
-LARGE = [ft.ShapeDtypeStruct((2048, 2048), "bfloat16")] * 2
+LARGE = [ft.ShapeDtypeStruct((4096, 4096), "bfloat16")] * 2
 
 
 def jaxpr_of(fun, *args):
@@ -65,7 +65,7 @@ def test_the_fastest_wins_and_is_remembered(tmp_path):
     other = written(tuner(tmp_path / "b", few))
     assert grids(other)[0] == min(grids(p)[0] for p in few.programs) < grids(program)[0]
     (note,) = [n for n in program.notes if "timed on a GPU" in n]
-    assert "product 2048 x 2048 x 2048 of bf16" in note
+    assert "product 4096 x 4096 x 4096 of bf16" in note
     assert note.count("Config(") == len(many.programs) == note.count(" us")
     # another process reads it
     again = Timer(reversed)
@@ -130,8 +130,8 @@ def test_a_corrupt_entry_is_timed_again(tmp_path):
 
 
 def test_fused_products_attention_and_convolutions_are_tuned(tmp_path):
-    x = ft.ShapeDtypeStruct((2048, 2048), "bfloat16")
-    q = ft.ShapeDtypeStruct((4, 16, 2048, 64), "bfloat16")
+    x = ft.ShapeDtypeStruct((4096, 4096), "bfloat16")
+    q = ft.ShapeDtypeStruct((8, 16, 2048, 64), "bfloat16")
     image = ft.ShapeDtypeStruct((32, 256, 56, 56), "bfloat16")
     window = ft.ShapeDtypeStruct((256, 256, 3, 3), "bfloat16")
 
@@ -142,7 +142,7 @@ def test_fused_products_attention_and_convolutions_are_tuned(tmp_path):
     for fun, args, words in (
             (lambda x, y: xp.tanh(x @ y + y[0]), (x, x), ["product", "values from it"]),
             (ft.grad(attention, (0, 1, 2)), (q, q, q),
-             ["attention 1: 4 x 16 x 2048 x 2048 x 64", "gradient of attention 1",
+             ["attention 1: 8 x 16 x 2048 x 2048 x 64", "gradient of attention 1",
               "gradient of attention 2"]),
             (lambda x, w: ft.lax.conv(x, w, (1, 1), "SAME"), (image, window),
              ["convolution of 32 x 56 x 56 x 256 by 3 x 3 x 256"])):
