@@ -13,7 +13,7 @@ import functrans
 
 _FOLDERS = ("functrans.core", "functrans.transforms", "functrans.primitives", "functrans.lowering",
             "functrans.numpy", "functrans.lax", "functrans.random", "functrans.nn",
-            "functrans.scipy", "functrans.per_sample", "functrans.inspect")
+            "functrans.scipy", "functrans.per_sample", "functrans.inspect", "functrans.export")
 
 
 def _modules() -> Iterator[str]:

@@ -29,6 +29,7 @@ LAYERS = [
     "nn",
     "scipy",
     "per_sample",
+    "export",
     "",  # functrans/__init__.py itself
 ]
 # what a layer knows of an earlier one, where that is less than everything

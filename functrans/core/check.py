@@ -5,7 +5,7 @@ from __future__ import annotations
 from functrans.core.errors import JaxprError, shown
 from functrans.core.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
 
-__all__ = ["check_jaxpr"]
+__all__ = ["check_jaxpr", "check_types"]
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
@@ -30,7 +30,7 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
             if not isinstance(atom, Literal) and atom not in defined:
                 raise JaxprError(f"{eqn.primitive.name} reads a variable of type {atom.aval} that "
                                  "is not defined before it.", where=eqn.source)
-        _check_types(eqn)
+        check_types(eqn)
         for var in eqn.outvars:
             _define(var, defined, eqn.primitive.name)
         for body in subjaxprs(eqn):
@@ -46,7 +46,8 @@ def _define(var: Var, defined: set[Var], by: str) -> None:
     defined.add(var)
 
 
-def _check_types(eqn: Equation) -> None:
+def check_types(eqn: Equation) -> None:
+    """Raise JaxprError unless the results of an equation have the types of its primitive's rule."""
     expected = eqn.primitive.type(*(a.aval for a in eqn.invars), **eqn.params)
     expected = list(expected) if eqn.primitive.multiple_results else [expected]
     actual = [v.aval for v in eqn.outvars]

@@ -28,6 +28,7 @@ __all__ = [
     "DeviceError",
     "DeviceMemoryError",
     "DonatedArrayError",
+    "ExportError",
     "ForkedDeviceError",
     "FunctransError",
     "HostStepWarning",
@@ -235,6 +236,10 @@ class CallbackError(FunctransError, RuntimeError):
 
 class JaxprError(FunctransError, ValueError, TypeError):
     """A jaxpr that is not well formed."""
+
+
+class ExportError(FunctransError, ValueError):
+    """A program cannot be exported, or the file of an exported one cannot be read."""
 
 
 class BackendError(FunctransError, RuntimeError):

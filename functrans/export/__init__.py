@@ -1,0 +1,10 @@
+"""Programs that outlive their source: files to save and load (`export`), and C (`to_c`).
+
+See docs/export.md, and docs/export_format.md for the format.
+"""
+
+from functrans.core.errors import ExportError
+from functrans.export.exported import Exported, deserialize, export, load, save
+from functrans.export.kernels import Kernel
+
+__all__ = ["ExportError", "Exported", "Kernel", "deserialize", "export", "load", "save"]

@@ -1,0 +1,417 @@
+"""What the static parameters of each primitive are in a file, and which primitives may be there.
+
+A parameter has a kind, which turns it into a plain value and back and lets nothing else through:
+what a file says ends up in generated code. Primitives without an entry in `PARAMETERS` have none.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from functrans import checkpoint_policies
+from functrans.core.dims import Size
+from functrans.core.dtypes import as_dtype, float0
+from functrans.core.errors import DTypeError, ExportError
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.precision import Precision
+from functrans.core.primitive import Primitive
+from functrans.export.plain import damaged
+from functrans.primitives import (
+    arithmetic,
+    barrier,
+    base,
+    broadcast,
+    compare,
+    conv,
+    convert,
+    cumulative,
+    differentiable,
+    dot,
+    dynamic_slice,
+    fft,
+    index,
+    linalg,
+    random,
+    reduce,
+    scatter,
+    shape,
+    solve,
+    sort,
+    special,
+    spectral,
+    transcendental,
+    window,
+)
+from functrans.primitives.control_flow import cond, scan, while_loop
+from functrans.primitives.index_layout import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from functrans.transforms import checkpoint, custom_jvp, custom_vjp, jit
+from functrans.transforms.custom_call import LazyJaxpr, known_jaxpr
+
+__all__ = ["OPTIONAL", "PARAMETERS", "PRIMITIVES", "Kind", "Reader", "Writer", "dtype_named",
+           "name_of_dtype", "number_from", "number_of", "text_from"]
+
+
+class Writer(Protocol):
+    """Who collects what the parameters of a program refer to."""
+
+    def size(self, size: Size) -> Any: ...
+    def array(self, value: Any) -> int: ...
+    def jaxpr(self, jaxpr: Jaxpr, order: int) -> int: ...
+
+
+class Reader(Protocol):
+    """Who has what a file's parameters refer to."""
+
+    def size(self, plain: Any) -> Size: ...
+    def array(self, plain: Any) -> Any: ...
+    def jaxpr(self, plain: Any) -> Jaxpr: ...
+
+
+class Kind(Protocol):
+    """How values of one kind are written; `order` counts the derivatives still to be told."""
+
+    def write(self, value: Any, to: Writer, order: int) -> Any: ...
+    def read(self, plain: Any, of: Reader) -> Any: ...
+
+
+class _Exact:
+    """Values that are plain already, of one type, or None."""
+
+    def __init__(self, kind: type, optional: bool = False) -> None:
+        self.kind = kind
+        self.optional = optional
+
+    def write(self, value: Any, to: Writer, order: int) -> Any:
+        return None if value is None else self.kind(value)
+
+    def read(self, plain: Any, of: Reader) -> Any:
+        if type(plain) is not self.kind and not (self.optional and plain is None):
+            raise damaged(f"{plain!r:.50} stands where a {self.kind.__name__} must be")
+        if self.kind is int and plain is not None and not -2**63 <= plain < 2**63:
+            raise damaged("an integer has more than 64 bits")
+        return text_from(plain) if self.kind is str else plain
+
+
+class _Sizes:
+    """Sizes, None, and tuples of such: shapes, axes, pads, dimension numbers."""
+
+    def write(self, value: Any, to: Writer, order: int) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, (tuple, list)):
+            return ["t", *[self.write(v, to, order) for v in value]]
+        return to.size(value)
+
+    def read(self, plain: Any, of: Reader) -> Any:
+        if plain is None:
+            return None
+        if isinstance(plain, list) and plain and plain[0] == "t":
+            return tuple([self.read(p, of) for p in plain[1:]])
+        return of.size(plain)
+
+
+class _ConvNumbers:
+    def write(self, value: Any, to: Writer, order: int) -> Any:
+        return SIZES.write(tuple(value), to, order)
+
+    def read(self, plain: Any, of: Reader) -> Any:
+        return conv.ConvDimensionNumbers(*_fields(SIZES.read(plain, of), 3))
+
+
+class _DType:
+    def write(self, value: Any, to: Writer, order: int) -> Any:
+        return None if value is None else name_of_dtype(np.dtype(value))
+
+    def read(self, plain: Any, of: Reader) -> Any:
+        return None if plain is None else dtype_named(plain)
+
+
+class _Number:
+    """Numbers, Python's and NumPy's, which differ in how they promote."""
+
+    def write(self, value: Any, to: Writer, order: int) -> Any:
+        return value if value is None else number_of(value)
+
+    def read(self, plain: Any, of: Reader) -> Any:
+        return plain if plain is None else number_from(plain)
+
+
+class _Member:
+    """A member of an enumeration, by name; `trusted` says what becomes of a member."""
+
+    def __init__(self, members: type[enum.Enum],
+                 trusted: Callable[[Any], Any] = lambda member: member) -> None:
+        self.members = members
+        self.trusted = trusted
+
+    def write(self, value: Any, to: Writer, order: int) -> Any:
+        return None if value is None else value.name
+
+    def read(self, plain: Any, of: Reader) -> Any:
+        if plain is None:
+            return None
+        if not isinstance(plain, str) or plain not in self.members.__members__:
+            raise damaged(f"there is no {self.members.__name__} {plain!r:.50}")
+        return self.trusted(self.members[plain])
+
+
+def _checked_mode(mode: GatherScatterMode) -> GatherScatterMode:
+    """Files promise nothing: an index out of bounds would read memory of others."""
+    return GatherScatterMode.CLIP if mode is GatherScatterMode.PROMISE_IN_BOUNDS else mode
+
+
+class _IndexNumbers:
+    """Dimension numbers of gather or scatter: five tuples of axes."""
+
+    def __init__(self, numbers: type) -> None:
+        self.numbers = numbers
+
+    def write(self, value: Any, to: Writer, order: int) -> Any:
+        return [list(getattr(value, f)) for f in self.numbers.__dataclass_fields__]  # type: ignore[attr-defined]
+
+    def read(self, plain: Any, of: Reader) -> Any:
+        return self.numbers(*[tuple(map(_axis, _fields(p))) for p in _fields(plain, 5)])
+
+
+class _Array:
+    def write(self, value: Any, to: Writer, order: int) -> Any:
+        return to.array(value.value)
+
+    def read(self, plain: Any, of: Reader) -> Any:
+        return base.Constant(of.array(plain))
+
+
+class _Program:
+    def write(self, value: Any, to: Writer, order: int) -> Any:
+        return to.jaxpr(value, order)
+
+    def read(self, plain: Any, of: Reader) -> Any:
+        return of.jaxpr(plain)
+
+
+class _Programs:
+    def write(self, value: Any, to: Writer, order: int) -> Any:
+        return [to.jaxpr(v, order) for v in value]
+
+    def read(self, plain: Any, of: Reader) -> Any:
+        if not _fields(plain):
+            raise damaged("a cond has no branches")
+        return tuple([of.jaxpr(p) for p in plain])
+
+
+class _Rule:
+    """A rule of custom_jvp or custom_vjp: there while derivatives are to be told."""
+
+    def write(self, value: Any, to: Writer, order: int) -> Any:
+        return to.jaxpr(known_jaxpr(value), order - 1) if order > 0 else None
+
+    def read(self, plain: Any, of: Reader) -> Any:
+        return LazyJaxpr(_no_rule) if plain is None else of.jaxpr(plain)
+
+
+def _no_rule() -> Jaxpr:
+    raise ExportError("the program was exported without this derivative of a function with a rule "
+                      "of its own (custom_jvp, custom_vjp).",
+                      fix="functrans.export.export(f, vjp_order=1)(...), or a higher order")
+
+
+class _Policy:
+    """A policy of checkpoint: one of ours, by name."""
+
+    def write(self, value: Any, to: Writer, order: int) -> Any:
+        if value is None:
+            return None
+        if value in _POLICIES.values():
+            return [value.__name__]
+        for name, make in _NAMED_POLICIES.items():
+            if getattr(value, "__code__", None) is make("").__code__:
+                return [name, *value.__closure__[0].cell_contents]
+        raise ExportError(f"the checkpoint policy {value!r} cannot be exported.",
+                          why="a file has the policies of functrans.checkpoint_policies alone.")
+
+    def read(self, plain: Any, of: Reader) -> Any:
+        if plain is None:
+            return None
+        name, *names = map(text_from, _fields(plain) or [None])
+        if name in _NAMED_POLICIES:
+            return _NAMED_POLICIES[name](*names)
+        if name not in _POLICIES or names:
+            raise damaged("there is no such policy of checkpoint")
+        return _POLICIES[name]
+
+
+_POLICIES = {p.__name__: p for p in (
+    checkpoint_policies.everything_saveable, checkpoint_policies.nothing_saveable,
+    checkpoint_policies.dots_saveable, checkpoint_policies.dots_with_no_batch_dims_saveable)}
+_NAMED_POLICIES = {p.__name__: p for p in (checkpoint_policies.save_only_these_names,
+                                           checkpoint_policies.save_any_names_but_these)}
+
+
+def _fields(plain: Any, count: int | None = None) -> Any:
+    if not isinstance(plain, (list, tuple)) or (count is not None and len(plain) != count):
+        raise damaged(f"a list{'' if count is None else f' of {count}'} is missing")
+    return plain
+
+
+def _axis(plain: Any) -> int:
+    if type(plain) is not int or not 0 <= plain < 64:
+        raise damaged("an axis is out of range")
+    return plain
+
+
+def text_from(plain: Any) -> str:
+    """Text of one line that prints; raises ExportError for anything else."""
+    if not isinstance(plain, str) or len(plain) > 1000 or not plain.isprintable():
+        raise damaged("a name is no text of one line")
+    return plain
+
+
+def name_of_dtype(dtype: np.dtype[Any]) -> str:
+    """What a file calls a dtype."""
+    return "float0" if dtype == float0 else dtype.name
+
+
+def dtype_named(plain: Any) -> np.dtype[Any]:
+    """The dtype of that name; raises ExportError where there is none."""
+    if plain == "float0":
+        return float0
+    try:
+        if isinstance(plain, str) and as_dtype(plain).name == plain:
+            return as_dtype(plain)
+    except DTypeError:
+        pass
+    raise damaged(f"there is no dtype {plain!r:.50}")
+
+
+def number_of(value: Any) -> Any:
+    """A number as a plain value: NumPy's are a list of dtype and value."""
+    if isinstance(value, np.ndarray):
+        value = value[()]
+    if not isinstance(value, np.generic):
+        return value
+    item = value.item()
+    if not isinstance(item, (bool, int, float, complex)):
+        item = float(value)  # type: ignore[arg-type]
+    return [name_of_dtype(value.dtype), item]
+
+
+def number_from(plain: Any) -> Any:
+    """The number that `number_of` wrote; raises ExportError for anything else."""
+    name = None
+    if isinstance(plain, list) and len(plain) == 2:
+        name, plain = plain
+    if not isinstance(plain, (bool, int, float, complex)):
+        raise damaged(f"{plain!r:.50} stands where a number must be")
+    if name is None:
+        return plain
+    try:
+        with np.errstate(all="ignore"):
+            return dtype_named(name).type(plain)
+    except (TypeError, ValueError, OverflowError):
+        raise damaged(f"{plain} is no number of dtype {name}") from None
+
+
+FLAG, INT, TEXT, SIZES = _Exact(bool), _Exact(int), _Exact(str), _Sizes()
+DTYPE, NUMBER, JAXPR, RULE = _DType(), _Number(), _Program(), _Rule()
+PRECISION = _Member(Precision)
+
+_AXES: Final[dict[str, Kind]] = {"axes": SIZES}
+_CUMULATIVE: Final[dict[str, Kind]] = {"axis": INT, "reverse": FLAG}
+_WINDOW: Final[dict[str, Kind]] = {
+    "window_dimensions": SIZES, "window_strides": SIZES, "padding": SIZES, "base_dilation": SIZES,
+    "window_dilation": SIZES}
+_INDEX: Final[dict[str, Kind]] = {
+    "mode": _Member(GatherScatterMode, _checked_mode), "unique_indices": FLAG,
+    "indices_are_sorted": FLAG}
+_SCATTER: Final[dict[str, Kind]] = {
+    "dimension_numbers": _IndexNumbers(ScatterDimensionNumbers), **_INDEX}
+
+PARAMETERS: Final[dict[str, dict[str, Kind]]] = {
+    "argmax": {"axes": SIZES, "index_dtype": DTYPE},
+    "argmin": {"axes": SIZES, "index_dtype": DTYPE},
+    "bitcast_convert_type": {"new_dtype": DTYPE},
+    "broadcast_in_dim": {"shape": SIZES, "broadcast_dimensions": SIZES},
+    "checkpoint": {"jaxpr": JAXPR, "prevent_cse": FLAG, "policy": _Policy()},
+    "concatenate": {"dimension": INT},
+    "cond": {"branches": _Programs()},
+    "constant": {"value": _Array()},
+    "conv_general_dilated": {
+        "window_strides": SIZES, "padding": SIZES, "lhs_dilation": SIZES, "rhs_dilation": SIZES,
+        "dimension_numbers": _ConvNumbers(), "group_axes": SIZES,
+        "preferred_element_type": DTYPE, "precision": PRECISION},
+    "convert_element_type": {"new_dtype": DTYPE, "weak_type": FLAG},
+    "custom_jvp_call": {"call_jaxpr": JAXPR, "rule_jaxpr": RULE, "num_consts": SIZES},
+    "custom_vjp_call": {"call_jaxpr": JAXPR, "fwd_jaxpr": RULE, "bwd_jaxpr": RULE,
+                        "num_consts": SIZES},
+    **dict.fromkeys(("cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"), _CUMULATIVE),
+    "dot_general": {"dimension_numbers": SIZES, "preferred_element_type": DTYPE,
+                    "precision": PRECISION},
+    "dynamic_slice": {"slice_sizes": SIZES},
+    "eig": {"vectors": FLAG},
+    "eigh": {"vectors": FLAG},
+    "fft": {"fft_type": _Member(fft.FftType), "fft_lengths": SIZES},
+    "full": {"shape": SIZES, "dtype": DTYPE, "value": NUMBER},
+    "gather": {"dimension_numbers": _IndexNumbers(GatherDimensionNumbers), "slice_sizes": SIZES,
+               **_INDEX, "fill_value": NUMBER},
+    "integer_pow": {"y": INT},
+    "iota": {"dtype": DTYPE, "shape": SIZES, "dimension": INT},
+    "jit": {"jaxpr": JAXPR, "name": TEXT},
+    "lu_pivots_to_permutation": {"permutation_size": SIZES},
+    "name": {"name": TEXT},
+    "pad": {"padding_config": SIZES},
+    "polygamma": {"n": INT},
+    "qr": {"full_matrices": FLAG},
+    **dict.fromkeys(("reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod",
+                     "reduce_sum", "reduce_xor"), _AXES),
+    **dict.fromkeys(("reduce_window_max", "reduce_window_min", "reduce_window_sum",
+                     "window_argmax", "window_argmin", "window_take"), _WINDOW),
+    "reshape": {"new_sizes": SIZES},
+    "rev": {"dimensions": SIZES},
+    "scan": {"jaxpr": JAXPR, "length": SIZES, "reverse": FLAG, "unroll": INT, "num_consts": INT,
+             "num_carry": INT},
+    **dict.fromkeys(("scatter", "scatter_add", "scatter_max", "scatter_min", "scatter_mul"),
+                    _SCATTER),
+    "slice": {"start_indices": SIZES, "limit_indices": SIZES, "strides": SIZES},
+    "sort": {"dimension": INT, "is_stable": FLAG, "num_keys": INT},
+    "svd": {"full_matrices": FLAG, "compute_uv": FLAG},
+    "top_k": {"k": SIZES, "axis": INT},
+    "transpose": {"permutation": SIZES},
+    "triangular_solve": {"left_side": FLAG, "lower": FLAG, "transpose_a": FLAG,
+                         "conjugate_a": FLAG, "unit_diagonal": FLAG},
+    "while": {"cond_jaxpr": JAXPR, "body_jaxpr": JAXPR, "cond_nconsts": INT, "body_nconsts": INT,
+              "record": SIZES, "num_active": INT},
+    "window_put": {"shape": SIZES, **_WINDOW},
+}
+"""The kinds of the parameters of each primitive that has some."""
+
+OPTIONAL: Final = frozenset({
+    ("conv_general_dilated", "group_axes"), ("conv_general_dilated", "precision"),
+    ("conv_general_dilated", "preferred_element_type"), ("convert_element_type", "weak_type"),
+    ("dot_general", "precision"), ("dot_general", "preferred_element_type"),
+    ("gather", "fill_value"), ("while", "num_active"), ("while", "record"),
+    ("checkpoint", "policy"), ("checkpoint", "prevent_cse")})
+"""The parameters that an equation may be without."""
+
+
+def _primitives_of(modules: Iterable[ModuleType]) -> dict[str, Primitive]:
+    return {p.name: p for module in modules for p in vars(module).values()
+            if isinstance(p, Primitive) and p.name not in _UNEXPORTABLE}
+
+
+_UNEXPORTABLE: Final = ("custom_vjp_linear",)  # known by its transpose alone, a Python function
+
+PRIMITIVES: Final[dict[str, Primitive]] = _primitives_of((
+    arithmetic, barrier, base, broadcast, compare, conv, convert, cumulative, differentiable, dot,
+    dynamic_slice, fft, index, linalg, random, reduce, scatter, shape, solve, sort, special,
+    spectral, transcendental, window, cond, scan, while_loop, jit, checkpoint, custom_jvp,
+    custom_vjp))
+"""The primitives that a file may name: all but callbacks and those of named axes."""

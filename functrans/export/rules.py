@@ -1,0 +1,61 @@
+"""What the type rules of calls leave to those who make them: operands fit the program called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from functrans.core.avals import ShapedArray
+from functrans.core.errors import JaxprError
+from functrans.core.jaxpr import Equation, Jaxpr
+from functrans.primitives.control_flow.bodies import check_operands
+from functrans.transforms.custom_call import LazyJaxpr, differentiable_flags
+from functrans.transforms.tangents import tangent_aval
+
+__all__ = ["check_rules"]
+
+
+def check_rules(eqn: Equation) -> None:
+    """Raise JaxprError unless the operands of a call, and of its rules, have the types of theirs.
+    """
+    primitive, params = eqn.primitive, eqn.params
+    operands = [a.aval for a in eqn.invars]
+    if primitive.name in ("custom_jvp_call", "custom_vjp_call"):
+        counts = params["num_consts"]
+        groups = 2 if primitive.name == "custom_jvp_call" else 3
+        if not isinstance(counts, tuple) or len(counts) != groups \
+                or any(type(n) is not int or n < 0 for n in counts) or sum(counts) > len(operands):
+            raise JaxprError(f"num_consts={counts} does not divide {len(operands)} operands.")
+        _check_rule(eqn, operands)
+    if primitive.higher_order and primitive.called is not None:  # type: ignore[attr-defined]
+        body, given = primitive.called(operands, **params)  # type: ignore[attr-defined]
+        check_operands(primitive.name, body.in_avals, given)
+
+
+def _check_rule(eqn: Equation, operands: Sequence[ShapedArray]) -> None:
+    params, counts = eqn.params, eqn.params["num_consts"]
+    args, outs = operands[sum(counts):], params["call_jaxpr"].out_avals
+    first = operands[counts[0]:counts[0] + counts[1]]
+    if "rule_jaxpr" in params:
+        if not isinstance(params["rule_jaxpr"], LazyJaxpr):
+            _check(eqn, params["rule_jaxpr"], [*first, *args, *_tangents(args)],
+                   [*outs, *_tangents(outs)])
+        return
+    forward, backward = params["fwd_jaxpr"], params["bwd_jaxpr"]
+    if isinstance(forward, LazyJaxpr) or isinstance(backward, LazyJaxpr):
+        return
+    residuals = forward.out_avals[len(outs):]
+    _check(eqn, forward, [*first, *args], [*outs, *residuals])
+    second = operands[counts[0] + counts[1]:sum(counts)]
+    _check(eqn, backward, [*second, *residuals, *_tangents(outs)], _tangents(args))
+
+
+def _check(eqn: Equation, rule: Jaxpr, ins: Sequence[Any], outs: Sequence[Any]) -> None:
+    name = f"the rule of {eqn.primitive.name}"
+    check_operands(name, rule.in_avals, ins)
+    check_operands(f"{name}, its results", rule.out_avals, outs)
+
+
+def _tangents(avals: Sequence[ShapedArray]) -> list[ShapedArray]:
+    """The types of the tangents of the differentiable ones."""
+    return [tangent_aval(a) for a, f in zip(avals, differentiable_flags(avals), strict=True) if f]
