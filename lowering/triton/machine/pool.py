@@ -94,10 +94,14 @@ class Worker:
         with contextlib.suppress(OSError):
             self._process.kill()
 
+    def wait(self) -> None:
+        """Until it has ended."""
+        self._process.wait()
+
     def close(self) -> None:
         """End it, when nobody waits for an answer."""
         self.kill()
-        self._process.wait()
+        self.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             pipe.close()
@@ -154,6 +158,8 @@ class Pool:
             self._all, self._idle = set(), []
         for worker in workers:
             worker.kill()
+        for worker in workers:
+            worker.wait()
         for worker in idle:
             worker.close()
 
