@@ -52,6 +52,8 @@ class Graph:
     outputs: list[Tensor] = field(default_factory=list)
     items: list[Tensor | Call] = field(default_factory=list)
     constants: list[tuple[Stored, np.ndarray[Any, Any]]] = field(default_factory=list)
+    origins: dict[Tensor | Call, Equation] = field(default_factory=dict)
+    """The equations that values and calls come from."""
     _known: set[Tensor] = field(default_factory=set)
 
     def add(self, tensor: Tensor) -> None:
@@ -112,10 +114,12 @@ def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
         if outs is not None:
             for out in outs:
                 graph.add(out)
+                graph.origins.setdefault(out, eqn)
             return outs
     call = rules[name](eqn, operands) if name in rules and (known or name in OF_ANY_DTYPE) else None
     if isinstance(call, Tensor):
         graph.add(call)
+        graph.origins.setdefault(call, eqn)
         return [call]
     if call is None:
         call = HostCall(eqn, operands, [memory(v.aval, eqn.source) for v in eqn.outvars])
@@ -125,6 +129,8 @@ def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
     for x in call.operands:
         graph.add(x)
     graph.items.append(call)
+    graph.origins[call] = eqn
+    graph.origins.update(dict.fromkeys(call.results, eqn))
     for out in outs:
         graph.add(out)
     return outs or call.results

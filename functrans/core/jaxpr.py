@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from functrans.core.primitive import Primitive
 
 __all__ = ["Atom", "ClosedJaxpr", "Equation", "Jaxpr", "Literal", "Var", "decided_names",
-           "size_names", "subjaxprs"]
+           "jaxpr_parts", "size_names", "subjaxprs"]
 
 
 class Var:
@@ -226,17 +226,23 @@ def literal_text(value: Any) -> str:
 
 def jaxpr_text(jaxpr: Jaxpr, indent: int = 0) -> str:
     """The program as text, `{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }`."""
-    names = _Names()
     pad = "\n" + " " * (indent + 4)
-    head = (f"{{ lambda {' '.join(map(names.typed, jaxpr.constvars))}; "
-            f"{' '.join(map(names.typed, jaxpr.invars))}. let")
-    lines = [_equation_text(eqn, names, indent + 4) for eqn in jaxpr.eqns]
-    outs = ", ".join(map(names, jaxpr.outvars)) + ("," if len(jaxpr.outvars) == 1 else "")
+    head, lines, outs = jaxpr_parts(jaxpr, indent)
     body = "".join(pad + line for line in lines)
     flat = f"{head}{' ' if lines else ''}{'; '.join(lines)} in ({outs}) }}"
     if len(lines) <= 1 and len(flat) + indent <= 100 and "\n" not in flat:
         return flat
     return f"{head}{body}\n{' ' * (indent + 2)}in ({outs}) }}"
+
+
+def jaxpr_parts(jaxpr: Jaxpr, indent: int = 0) -> tuple[str, list[str], str]:
+    """The texts of the inputs, of each equation and of the outputs of a program."""
+    names = _Names()
+    head = (f"{{ lambda {' '.join(map(names.typed, jaxpr.constvars))}; "
+            f"{' '.join(map(names.typed, jaxpr.invars))}. let")
+    lines = [_equation_text(eqn, names, indent + 4) for eqn in jaxpr.eqns]
+    outs = ", ".join(map(names, jaxpr.outvars)) + ("," if len(jaxpr.outvars) == 1 else "")
+    return head, lines, outs
 
 
 def _equation_text(eqn: Equation, names: _Names, indent: int) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from functrans.lowering.backend import Executable
     from functrans.lowering.c.lower import Lowered
 
-__all__ = ["CBackend", "CExecutable"]
+__all__ = ["CBackend", "CExecutable", "runtime_program"]
 
 MANIFEST: Final[Schema] = {"constants": [str], "aliases": [int], "arena": int, "sizes": [[int]],
                            "libs": [str], "heavy": bool}
@@ -118,16 +118,17 @@ class CBackend:
             return None
         text = lowered.text
         arena = text.arena_bytes if isinstance(text.arena_bytes, int) else 0
-        program = _program(jaxpr, path, text.constants, text.aliases, arena, lowered.sizes,
-                           text.libs, lowered.hosts, text.heavy)
+        program = runtime_program(jaxpr, path, text.constants, text.aliases, arena,
+                                  lowered.sizes, text.libs, lowered.hosts, text.heavy)
         executable = CExecutable(jaxpr, donated, program)
         executable.lowered = lowered
         return executable, path
 
 
-def _program(jaxpr: Jaxpr, path: Path, constants: list[np.ndarray[Any, Any]], aliases: list[int],
-             arena: int, sizes: Sequence[Sequence[int]], libs: list[str],
-             hosts: list[tuple[Any, ...]], heavy: bool) -> Program:
+def runtime_program(jaxpr: Jaxpr, path: Path, constants: list[np.ndarray[Any, Any]],
+                    aliases: list[int], arena: int, sizes: Sequence[Sequence[int]],
+                    libs: list[str], hosts: list[tuple[Any, ...]], heavy: bool) -> Program:
+    """A shared object that the runtime can run."""
     return Program(
         str(path), [spec(v.aval) for v in jaxpr.invars], constants,
         [(*spec(a.aval), alias) for a, alias in zip(jaxpr.outvars, aliases, strict=True)], arena,
@@ -158,5 +159,5 @@ def _loaded(jaxpr: Jaxpr, told: Fingerprint, manifest: dict[str, Any],
             or not all(len(at) == 2 and 0 <= at[0] < inputs for at in sizes) \
             or not told.constants.keys() >= set(keys):
         return None
-    return _program(jaxpr, path, [told.constants[key] for key in keys], aliases,
-                    manifest["arena"], sizes, manifest["libs"], [], manifest["heavy"])
+    return runtime_program(jaxpr, path, [told.constants[key] for key in keys], aliases,
+                           manifest["arena"], sizes, manifest["libs"], [], manifest["heavy"])

@@ -134,7 +134,8 @@ class KernelWriter(ChunkFolds, Tiles):
         text = (f"static void NAME(void *arg, i64 begin, i64 end) {{\n  void *const *a = arg;\n"
                 f"{pointers}{sizes}{head.text()}{body.text()}{frees}}}\n{finish}")
         return KernelText(text, self.operands, count, grain, self.weight, self.domain.size,
-                          bool(finish), serial, [m.tensor.source for m in self.kernel.members])
+                          bool(finish), serial, [m.tensor.source for m in self.kernel.members],
+                          self.lanes)
 
     def operand(self, t: Tensor | Scratch) -> str:
         """The name of the pointer to an operand."""

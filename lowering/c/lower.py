@@ -69,8 +69,11 @@ class Lowered:
                 "peak": args + outs + temporaries}
 
 
-def lower(jaxpr: Jaxpr, donated: frozenset[int]) -> Lowered | None:
-    """The program of a jaxpr; None where the runtime could not run it."""
+def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False) -> Lowered | None:
+    """The program of a jaxpr; None where the runtime could not run it.
+
+    A `timed` one notes when its steps are done.
+    """
     decisions: list[Decision] = []
     simplified = simplify(jaxpr, decisions=decisions)
     sizes = size_sources(simplified)
@@ -80,7 +83,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int]) -> Lowered | None:
     names = {name: f"z[{k}]" for k, name in enumerate(sizes)}
     try:
         text = write_program(graph_of(simplified), host_isa(), names, donated,
-                             sorted(simplified.decided_names))
+                             sorted(simplified.decided_names), timed)
     except Unsupported:
         return None
     return Lowered(simplified, text, list(sizes.values()), decisions)

@@ -57,15 +57,28 @@ void *memcpy(void *, const void *, unsigned long);
 void *memset(void *, int, unsigned long);
 """
 
+CLOCK = """\
+typedef struct { long s, ns; } ft_time;
+int clock_gettime(int, ft_time *);
+i64 ft_ticks[COUNT];
+static inline void ft_tick(i64 k) {
+  ft_time t;
+  clock_gettime(1, &t);
+  ft_ticks[k] = t.s * 1000000000 + t.ns;
+}
+"""
+"""The nanoseconds of a timed program: when it began, and when each of its steps was done."""
+
 
 @dataclass(eq=False, repr=False)
 class ProgramText:
     """A program in C, and what the runtime must know to run it.
 
-    `aliases[k]` is the input whose memory output k is in, or -1.
+    `aliases[k]` is the input whose memory output k is in, or -1; `main` is what wrote the text.
     """
 
     text: str
+    main: FunctionWriter
     constants: list[np.ndarray[Any, Any]]
     arena_bytes: Size
     libs: list[str]
@@ -79,11 +92,11 @@ class ProgramText:
 
 def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
                   donated: frozenset[int] = frozenset(),
-                  decided: Sequence[str] = ()) -> ProgramText:
+                  decided: Sequence[str] = (), timed: bool = False) -> ProgramText:
     """The C text of a graph; the memory of `donated` inputs may be reused.
 
     `size_names` has the C expression of every size that the inputs tell, `decided` those that the
-    program decides as it runs.
+    program decides as it runs. A `timed` program notes when each of its steps was done.
     """
     given = len(size_names)
     places = {name: f"z[{given + k}]" for k, name in enumerate(decided)}
@@ -93,7 +106,9 @@ def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
         module.declare(GROW)
         copy = f"memcpy(sizes, z, {8 * given});" if given else ""
         table = f"  i64 sizes[{len(module.sizes)}] = {{0}};\n  {copy}\n  z = sizes;\n"
-    main = FunctionWriter(module, graph, "ft_main", donated)
+    main = FunctionWriter(module, graph, "ft_main", donated, timed)
+    if timed:
+        module.declare(CLOCK.replace("COUNT", str(len(main.schedule.steps) + 2)))
     main.write()
     inputs = len(graph.inputs)
     abi = ABI.replace("PARALLEL_WORK", str(PARALLEL_WORK))
@@ -105,7 +120,7 @@ def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
             f"  return ft_main(ctx, b, b + {inputs + len(module.constants)}, b + {inputs}, "
             f"arena, z);\n}}\n"
             f"{_shapes_function(graph, main.arena_bytes, module) if given else ''}")
-    return ProgramText(text, module.constants, main.arena_bytes, module.libs, module.hosts,
+    return ProgramText(text, main, module.constants, main.arena_bytes, module.libs, module.hosts,
                        main.work > HEAVY_WORK or not module.is_bounded, main.output_aliases,
                        module.kernels, module.schedules, module.copied)
 
@@ -168,8 +183,10 @@ class Module:
 class FunctionWriter:
     """Writes `int name(ctx, b, w, g, arena, z)`: inputs, outputs, and constants of the program."""
 
-    def __init__(self, module: Module, graph: Graph, name: str, donated: frozenset[int]) -> None:
+    def __init__(self, module: Module, graph: Graph, name: str, donated: frozenset[int],
+                 timed: bool = False) -> None:
         self.module = module
+        self.timed = timed
         self.prelude = module.prelude
         self.sizes = module.sizes
         self.graph = graph
@@ -185,6 +202,8 @@ class FunctionWriter:
         self.carries: dict[Call, Carry] = {}
         self.epilogues: dict[Call, KernelText] = {}
         self.chains: dict[Call, ChainText] = {}
+        self.texts: list[KernelText | None] = []
+        self.blocks: list[Block[Any]] = []
         self.in_place: set[Tensor] = set()
         self.copied = module.copied
         self.output_aliases = [-1] * len(graph.outputs)
@@ -195,13 +214,15 @@ class FunctionWriter:
 
     def write(self) -> None:
         self._place_arguments()
-        texts = [write_kernel(step, self.schedule, self.prelude, self.sizes)
-                 if isinstance(step, Kernel) else None for step in self.schedule.steps]
+        self.texts = texts = [write_kernel(step, self.schedule, self.prelude, self.sizes)
+                              if isinstance(step, Kernel) else None
+                              for step in self.schedule.steps]
         for step in self.schedule.steps:
             if isinstance(step, Call):
                 prepare_call(step, self)
         self._find_aliases()
         self.arena_bytes = self._place_temporaries(texts)
+        self._tick(0)
         for number, (step, text) in enumerate(zip(self.schedule.steps, texts)):
             for place, nbytes in self.own.made(number):
                 self.line(f"if (!({place} = ft->allocate(ft_max({self.size(nbytes)}, 1)))) "
@@ -215,7 +236,9 @@ class FunctionWriter:
                 write_call(step, self, number)
             for place in self.own.done(number):
                 self.line(f"ft->release({place}); {place} = 0;")
+            self._tick(number + 1)
         self._copy_outputs()
+        self._tick(len(self.schedule.steps) + 1)
         self.module.bodies.append(self._function())
 
     def _function(self) -> str:
@@ -239,6 +262,10 @@ class FunctionWriter:
 
     def line(self, text: str) -> None:
         self.lines.append(f"  {text}\n")
+
+    def _tick(self, number: int) -> None:
+        if self.timed:
+            self.line(f"ft_tick({number});")
 
     def size(self, n: Size) -> str:
         return size_text(n, self.sizes)
@@ -336,6 +363,7 @@ class FunctionWriter:
                 if isinstance(m.tensor, Scatter):
                     touch(m.tensor.base, k)
         blocks.extend(Block(t, self.nbytes(t), first[t], last[t]) for t in first)
+        self.blocks = blocks
         arena = plan_arena([b for b in blocks if not self.own.has(b.nbytes)])
         self.offsets = {key: f"(arena + {at})" for key, at in arena.offsets.items()}
         recorded = [self._root_of(r) for step in self.schedule.steps if isinstance(step, While)

@@ -33,7 +33,8 @@ class KernelText:
     """A kernel in C: `text` defines the functions, with NAME for its name.
 
     `operands` are what its argument array points to, in order; after them the sizes. It runs over
-    `count` ranges, then `finish`, if there is one, in the calling thread.
+    `count` ranges, then `finish`, if there is one, in the calling thread. `lanes` elements are
+    computed at once.
     """
 
     text: str
@@ -45,6 +46,7 @@ class KernelText:
     has_finish: bool
     serial: bool
     sources: list[Any] = field(default_factory=list)
+    lanes: int = 1
 
 
 def is_number(n: Any, value: int) -> bool:

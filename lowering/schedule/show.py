@@ -19,7 +19,7 @@ from functrans.lowering.schedule.epilogues import Fused
 from functrans.lowering.schedule.group import Note, Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel, Member, stages_of
 
-__all__ = ["show", "show_notes"]
+__all__ = ["domain_text", "show", "show_notes", "tensor_text"]
 
 
 def show(schedule: Schedule, lines: bool = True) -> str:
@@ -33,7 +33,7 @@ def show(schedule: Schedule, lines: bool = True) -> str:
 
 def show_notes(notes: Iterable[Note], lines: bool = True) -> list[str]:
     """One line a reason; equal ones once."""
-    return list(dict.fromkeys(f"apart: {_tensor(n.tensor)}: {n.reason}"
+    return list(dict.fromkeys(f"apart: {tensor_text(n.tensor)}: {n.reason}"
                               f"{_place(n.source) if lines else ''}" for n in notes))
 
 
@@ -49,7 +49,7 @@ class _Shown:
     def step(self, number: int, step: Step) -> list[str]:
         if isinstance(step, Kernel):
             return self.kernel(number, step)
-        results = ", ".join(map(_tensor, step.results)) or "no results"
+        results = ", ".join(map(tensor_text, step.results)) or "no results"
         head = f"{step.name} {number}: {results}{self.place(step.source)}"
         if isinstance(step, Fused):
             return [head, *(f"  {self.member(m)}" for m in step.kernel.members)]
@@ -59,14 +59,14 @@ class _Shown:
         s = kernel.builder(self.schedule.is_stored)
         stages = stages_of(kernel, {m.tensor: kernel.element(s, m) for m in kernel.members})
         loops = len({stages[m.tensor] for m in kernel.members if m.role != "row"})
-        reads = sorted({_tensor(t) for t in kernel.loads(s)})
-        return [f"kernel {number}: {_domain(kernel)}, {loops} {_plural('loop', loops)}",
+        reads = sorted({tensor_text(t) for t in kernel.loads(s)})
+        return [f"kernel {number}: {domain_text(kernel)}, {loops} {_plural('loop', loops)}",
                 *(f"  {self.member(m)}" for m in kernel.members),
                 *([f"  reads {', '.join(reads)}"] if reads else [])]
 
     def member(self, m: Member) -> str:
         kept = " stored" if m.tensor in self.schedule.stored else ""
-        return f"{m.role}: {_tensor(m.tensor)}{kept}{self.place(m.tensor.source)}"
+        return f"{m.role}: {tensor_text(m.tensor)}{kept}{self.place(m.tensor.source)}"
 
     def place(self, source: Source | None) -> str:
         return _place(source) if self.lines else ""
@@ -80,7 +80,7 @@ def _place(source: Source | None) -> str:
     return "  " + "  ".join([f"{Path(source.filename).name}:{source.line}", *first])
 
 
-def _domain(kernel: Kernel) -> str:
+def domain_text(kernel: Kernel) -> str:
     d = kernel.domain
     if d.total is not None:
         return f"{d.total} {_plural('element', d.total)} in pieces of {d.row}"
@@ -88,7 +88,7 @@ def _domain(kernel: Kernel) -> str:
     return f"{d.rows} {_plural('row', d.rows)} of {d.row}{parts}"
 
 
-def _tensor(t: Tensor) -> str:
+def tensor_text(t: Tensor) -> str:
     """`sum f32[3, 4]`: what folds or scatters, the dtype and the shape."""
     op = f"{t.op} " if isinstance(t, Reduce) else ""
     op = f"scatter_{t.op} " if isinstance(t, Scatter) else op

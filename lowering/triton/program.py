@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from functrans.core.jaxpr import Jaxpr
-from functrans.core.source import Source as Place
 from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call, HostCall
 from functrans.lowering.loops.tensor import Scatter, Stored, Tensor, memory_dtype
@@ -19,9 +18,11 @@ from functrans.lowering.schedule.across import split_across
 from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
 from functrans.lowering.schedule.kernel import Kernel
+from functrans.lowering.schedule.origins import equations_of_steps
 from functrans.lowering.schedule.placed import place_products
 from functrans.lowering.schedule.reads import Reads
 from functrans.lowering.schedule.recomputed import recompute
+from functrans.lowering.schedule.work import flops_of
 from functrans.lowering.triton.attention.attention import with_attention
 from functrans.lowering.triton.attention.places import NoPlace, place_attention
 from functrans.lowering.triton.choices import without_choices
@@ -87,7 +88,8 @@ def write_program(jaxpr: Jaxpr, any_size: bool = False,
     body = _written(in_parts(jaxpr), shared, donated=donated)
     return Program([shared.module.text(), *shared.templates], body.steps,
                    [v.aval for v in jaxpr.invars], [v.aval for v in jaxpr.outvars],
-                   shared.constants, body.arena_bytes, [*body.notes, *choose.notes], shared.given)
+                   shared.constants, body.arena_bytes, [*body.notes, *choose.notes], shared.given,
+                   body.blocks)
 
 
 @dataclass(eq=False)
@@ -145,6 +147,8 @@ class _ProgramWriter:
         self.calls: dict[Call, Launches] = {}
         self.loops: dict[Call, Loop | Turning] = {}
         self.where: dict[Tensor | Partial, Pointer] = {}
+        self.equations = {id(step): equations for step, equations in zip(
+            schedule.steps, equations_of_steps(graph, schedule), strict=True)}
 
     def write(self) -> Body:
         graph = self.graph
@@ -186,8 +190,7 @@ class _ProgramWriter:
             if isinstance(first, Scatter) and self.where[first] not in (
                     self.where[first.base], begun.get(self.where[first.base])):
                 steps.append(Copy(self.where[first], self.where[first.base], _nbytes(first)))
-            sources = sources_of(step, self.schedule.is_stored)
-            steps += [self._launch(w, sources) for w in launches]
+            steps += self._about(step, [self._launch(w) for w in launches])
         for k, t in enumerate(graph.outputs):
             out = Pointer("output", k)
             if self.where[t] != out:
@@ -198,7 +201,7 @@ class _ProgramWriter:
                   if isinstance(step, (Repeated, Until))]
         for loop in self.loops.values():
             notes += loop.body.notes if loop.body is not None else []
-        return Body(steps, arena, self._updated(written), notes)
+        return Body(steps, arena, self._updated(written), notes, self.blocks)
 
     def _begun(self, written: list[list[Written] | Call]) -> dict[Pointer, Pointer]:
         """The inputs in whose memory outputs are, and which outputs those are."""
@@ -260,17 +263,25 @@ class _ProgramWriter:
         self.where[t] = Pointer("constant", index)
         return t
 
-    def _launch(self, w: Written, sources: tuple[Place, ...]) -> Launch:
+    def _about(self, step: Kernel | Call, launches: list[Launch]) -> list[Launch]:
+        """The launches of a step with what is known of it; the first one has its arithmetic."""
+        sources = sources_of(step, self.schedule.is_stored)
+        flops = flops_of(step, self.schedule.is_stored)
+        known = flops if isinstance(flops, int) else 0
+        return [replace(w, sources=sources, equations=self.equations[id(step)],
+                        flops=0 if k else known) for k, w in enumerate(launches)]
+
+    def _launch(self, w: Written) -> Launch:
         values, types, divisible = zip(*arguments_of(w.numbers)) if w.numbers else ((), (), ())
         return Launch(0, self.shared.module.name(w.text), (w.grid, 1, 1),
                       (*[self.where[t] for t in w.operands], *values), (*w.types, *types),
                       (*[t not in self.loose for t in w.operands], *divisible), w.warps,
-                      sources=sources)
+                      moved=sum(map(_nbytes, w.operands)))
 
     def _call(self, call: Call) -> list[Step]:
         if call in self.calls:
-            sources = sources_of(call, self.schedule.is_stored)
-            return [self._template(self.calls[call], k, sources) for k in self.calls[call].kernels]
+            known = self.calls[call]
+            return [*self._about(call, [self._template(known, k) for k in known.kernels])]
         if call in self.loops:
             return self.loops[call].steps(self.where.__getitem__)
         if isinstance(call, (Repeated, Until)):
@@ -283,18 +294,19 @@ class _ProgramWriter:
             return [LibraryStep(call, ins, outs, call.function, call.numbers)]
         return [HostStep(call, ins, outs)]
 
-    def _template(self, call: Launches, kernel: Template, sources: tuple[Place, ...]) -> Launch:
+    def _template(self, call: Launches, kernel: Template) -> Launch:
         places = {name: after(self.where[t], n) for name, (t, n) in call.places.items()}
         loose = {name for name, (t, _) in call.places.items() if t in self.loose}
         templates = self.shared.templates
         if kernel.text not in templates:
             templates.append(kernel.text)
+        moved = sum(_nbytes(call.places[x.name][0]) for x in kernel.arguments if x.value is None)
         arguments = tuple([places[x.name] if x.value is None else x.value
                            for x in kernel.arguments])
         return Launch(1 + templates.index(kernel.text), kernel.name, kernel.grid, arguments,
                       tuple([x.type for x in kernel.arguments]),
                       tuple([x.divisible and x.name not in loose for x in kernel.arguments]),
-                      kernel.warps, kernel.stages, kernel.fuses, sources)
+                      kernel.warps, kernel.stages, kernel.fuses, moved=moved)
 
     def _place(self, written: list[list[Written] | Call]) -> int:
         """Plan the arena: what lives from which step to which."""
@@ -320,9 +332,9 @@ class _ProgramWriter:
             if t in last:
                 last[t] = len(written)
         aliases = self.aliased = self._aliases(written, first, last)
-        blocks = [Block(t, -(-_nbytes(t) // ALIGNMENT) * ALIGNMENT, first[t], last[t])
-                  for t in first]
-        arena = plan_arena(blocks)
+        self.blocks = [Block(t, -(-_nbytes(t) // ALIGNMENT) * ALIGNMENT, first[t], last[t])
+                       for t in first]
+        arena = plan_arena(self.blocks)
         for t, offset in arena.offsets.items():
             self.where[t] = Pointer("arena", 0, offset)
         for base, t in reversed(aliases.items()):

@@ -9,8 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from functrans.core.avals import ShapedArray
+from functrans.core.jaxpr import Equation
 from functrans.core.source import Source
 from functrans.lowering.loops.call import HostCall
+from functrans.lowering.memory import Block
 from functrans.lowering.triton.donation import Given
 
 __all__ = ["Copy", "HostStep", "Launch", "LibraryStep", "Pointer", "Program", "Rounds",
@@ -36,7 +38,8 @@ class Launch:
 
     `types` are those of its arguments, as `*fp32` or `i32`; `divisible` says which are multiples of
     16. `fuses`: products and sums round once, as in products of matrices. `sources`: of
-    what it computes in the user's code.
+    what it computes in the user's code, and `equations`; `flops` is how much that is, `moved` the
+    bytes of what it reads and writes.
     """
 
     module: int
@@ -49,6 +52,9 @@ class Launch:
     stages: int = 3
     fuses: bool = False
     sources: tuple[Source, ...] = field(default=(), compare=False)
+    equations: tuple[Equation, ...] = field(default=(), compare=False)
+    flops: int = field(default=0, compare=False)
+    moved: int = field(default=0, compare=False)
 
 
 def launch_key(step: Launch) -> tuple[Any, ...]:
@@ -147,3 +153,6 @@ class Program:
     arena_bytes: int
     notes: list[str] = field(default_factory=list)
     given: Given = field(default_factory=Given)
+    blocks: list[Block[Any]] = field(default_factory=list)
+    """The temporaries of the arena, and when they are needed."""
+

@@ -8,12 +8,13 @@ before or after each iteration: it is not copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from functrans.core.jaxpr import Equation, Jaxpr, Literal
 from functrans.lowering.loops.call import HostCall, Scan, While
 from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.memory import Block
 from functrans.lowering.rules.calls import results_of
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernels.kernel import Partial
@@ -80,6 +81,7 @@ class Body:
     arena_bytes: int
     updated: dict[int, int]
     notes: list[str]
+    blocks: list[Block[Any]] = field(default_factory=list)
 
 
 WriteBody = Callable[[Jaxpr, frozenset[int], frozenset[int]], Body]
