@@ -11,7 +11,7 @@ from functrans import methods as _methods
 from functrans.array import Array
 from functrans.callbacks import io_callback, pure_callback
 from functrans.core.config import disable_jit
-from functrans.core.dims import Dim
+from functrans.core.dims import Dim, dim
 from functrans.core.dtypes import default_dtypes, float0
 from functrans.core.errors import publish
 from functrans.core.scope import named_scope
@@ -34,6 +34,7 @@ from functrans.transforms.derivatives import (
 )
 from functrans.transforms.forward import jvp
 from functrans.transforms.jit import clear_caches, jit, lower
+from functrans.transforms.retrace import explain_retrace
 from functrans.transforms.reverse import linear_transpose, linearize, vjp
 from functrans.transforms.staged import (
     ShapeDtypeStruct,
@@ -44,7 +45,7 @@ from functrans.transforms.staged import (
 from functrans.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from functrans import checkpoint_policies, nn, per_sample, random, scipy, test_util
+    from functrans import checkpoint_policies, export, nn, per_sample, random, scipy, test_util
 
 __version__ = "0.1.0"
 
@@ -56,15 +57,16 @@ __all__ = [
     "Array", "Device", "Dim", "ShapeDtypeStruct", "block_until_ready", "checkpoint",
     "checkpoint_name", "checkpoint_policies", "clear_caches", "closure_convert", "config",
     "custom_jvp", "custom_vjp", "debug", "default_dtypes", "device_get", "device_put", "devices",
-    "disable_jit", "dlpack", "eval_shape", "float0", "grad", "hessian", "hvp", "io_callback",
-    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize", "lower",
-    "make_jaxpr", "named_scope", "nn", "numpy", "per_sample", "pure_callback", "random", "remat",
-    "scipy", "stop_gradient", "test_util", "tree", "tree_util", "value_and_grad", "vjp", "vmap",
+    "dim", "disable_jit", "dlpack", "eval_shape", "explain_retrace", "export", "float0", "grad",
+    "hessian", "hvp", "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax",
+    "linear_transpose", "linearize", "lower", "make_jaxpr", "named_scope", "nn", "numpy",
+    "per_sample", "pure_callback", "random", "remat", "scipy", "stop_gradient", "test_util", "tree",
+    "tree_util", "value_and_grad", "vjp", "vmap",
 ]
 
 publish(globals(), [name for name in __all__ if name in globals()])
 
-_LAZY = ("checkpoint_policies", "nn", "per_sample", "random", "scipy", "test_util")
+_LAZY = ("checkpoint_policies", "export", "nn", "per_sample", "random", "scipy", "test_util")
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,7 @@
 from functrans.core.config import (
     ALGEBRA,
     AUTOTUNE,
+    DYNAMIC_SHAPES,
     Config,
     algebra,
     autotune,
@@ -10,6 +11,7 @@ from functrans.core.config import (
     debug_internal_frames,
     deterministic,
     disable_jit,
+    dynamic_shapes,
     matmul_precision,
     progress,
     scope,
@@ -18,8 +20,9 @@ from functrans.core.config import (
 from functrans.core.errors import publish
 from functrans.device import current_device, default_device
 
-__all__ = ["ALGEBRA", "AUTOTUNE", "Config", "algebra", "autotune", "current", "current_device",
-           "debug_internal_frames", "default_device", "deterministic", "disable_jit",
-           "matmul_precision", "progress", "scope", "use_backend"]
+__all__ = ["ALGEBRA", "AUTOTUNE", "DYNAMIC_SHAPES", "Config", "algebra", "autotune", "current",
+           "current_device", "debug_internal_frames", "default_device", "deterministic",
+           "disable_jit", "dynamic_shapes", "matmul_precision", "progress", "scope",
+           "use_backend"]
 
 publish(globals(), ["current_device", "default_device"])

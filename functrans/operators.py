@@ -17,11 +17,12 @@ from functrans import numpy as fnp
 from functrans._runtime import ArrayBase
 from functrans.at import refuse_delitem, refuse_setitem
 from functrans.core import dtypes
-from functrans.core.dims import Dim
+from functrans.core.dims import Dim, same_shape
 from functrans.core.errors import FunctransError, IntegerOverflowError, hide_internal_frames
 from functrans.core.trace import Tracer
 from functrans.numpy.indexing import getitem
 from functrans.primitives import arithmetic, compare
+from functrans.primitives.convert import convert_element_type
 
 __all__ = ["install_operators", "operator_table"]
 
@@ -49,7 +50,7 @@ def _binary(primitive: Any, function: Operator, kinds: str) -> tuple[Operator, O
             elif isinstance(other, ARRAYS):
                 mine, theirs = self.aval, other.aval
                 if mine.dtype == theirs.dtype and mine.dtype in direct and (
-                        mine.shape == theirs.shape or not mine.shape or not theirs.shape):
+                        same_shape(mine.shape, theirs.shape) or not mine.shape or not theirs.shape):
                     return bind(self, other)
             elif not isinstance(other, OPERANDS):
                 return NotImplemented
@@ -145,6 +146,16 @@ def operator_table() -> dict[str, Operator]:
     return table
 
 
+def _size_operator(name: str, x: Any, y: Any) -> Any:
+    """`B / 2` or `0.5 * B`: an array that is weakly typed, as Python's own number would be."""
+    return _BINARY[name][0](_counted(x), y) if isinstance(x, Dim) else \
+        _BINARY[name][1](_counted(y), x)
+
+
+def _counted(size: Dim) -> Any:
+    return convert_element_type(fnp.asarray(size), dtypes.default_float(), weak_type=True)
+
+
 def install_operators() -> None:
     """Give arrays, behind their fast paths in the runtime, and tracers their operators."""
     table = operator_table()
@@ -152,3 +163,4 @@ def install_operators() -> None:
     for name, operator in table.items():
         setattr(Tracer, f"__{name}__", operator)
     Tracer.__hash__ = None  # type: ignore[assignment]
+    Dim.array_operator = staticmethod(_size_operator)  # type: ignore[method-assign, assignment]

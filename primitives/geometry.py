@@ -92,7 +92,7 @@ def _same_total(size: Size, window: int, stride: int) -> int:
     if stride == 1:  # does not depend on the size, which may be symbolic
         return max(window - 1, 0)
     count = -(-size // stride)
-    return max((count - 1) * stride + window - size, 0)  # type: ignore[return-value]
+    return max((count - 1) * stride + window - size, 0)
 
 
 def padded_sizes(name: str, sizes: Sequence[Size], padding: Pads,

@@ -11,14 +11,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray
-from functrans.core.dims import Shape, Size
+from functrans.core.dims import Shape, Size, cached_by_sizes
 from functrans.core.errors import ArgumentError, DTypeError, ShapeError
 from functrans.core.source import user_source
 
@@ -156,10 +155,11 @@ def checked_shape(name: str, d: GatherDimensionNumbers, operand: ShapedArray,
     if dtypes.kind(indices.dtype) not in "iu":
         raise DTypeError(f"{name}: indices are integers, got {indices}.", where=user_source(),
                          fix='indices.astype("int32")')
-    return _checked_shape(name, d, operand.shape, indices.shape, windows)
+    shape: Shape = _checked_shape(name, d, operand.shape, indices.shape, windows)
+    return shape
 
 
-@lru_cache(maxsize=4096)
+@cached_by_sizes(maxsize=4096)
 def _checked_shape(name: str, d: GatherDimensionNumbers, shape: Shape, indices_shape: Shape,
                    windows: Shape) -> Shape:
     def refuse(what: str) -> None:
@@ -288,7 +288,7 @@ class Layout:
                    for k, limit in enumerate(self.limits))
 
 
-@lru_cache(maxsize=1024)
+@cached_by_sizes(maxsize=1024)
 def layout_of(d: GatherDimensionNumbers, shape: Dims, indices_shape: Dims,
               windows: Dims) -> Layout:
     """The layout for these shapes, made (and the numbers checked) once."""

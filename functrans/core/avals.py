@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core import dtypes
-from functrans.core.dims import Dim, Shape, Size, is_static, substitute_shape
+from functrans.core.dims import Dim, Shape, Size, is_static, same_shape, substitute_shape
 
 __all__ = ["ShapedArray", "get_aval", "operand_avals", "rank", "shape_text"]
 
@@ -58,11 +58,11 @@ class ShapedArray:
 
     def matches(self, other: ShapedArray) -> bool:
         """True when shape and dtype agree; weakness does not count."""
-        return self.shape == other.shape and self.dtype == other.dtype
+        return same_shape(self.shape, other.shape) and self.dtype == other.dtype
 
     def __eq__(self, other: object) -> bool:
-        return (isinstance(other, ShapedArray) and self.shape == other.shape
-                and self.dtype == other.dtype and self.weak_type == other.weak_type)
+        return (isinstance(other, ShapedArray) and self.dtype == other.dtype
+                and same_shape(self.shape, other.shape) and self.weak_type == other.weak_type)
 
     def __hash__(self) -> int:
         return hash((self.shape, self.dtype, self.weak_type))

@@ -14,15 +14,16 @@ import numpy as np
 from functrans._runtime import set_context_token
 from functrans.core.precision import PRECISIONS, Precision
 
-__all__ = ["ALGEBRA", "AUTOTUNE", "Config", "algebra", "autotune", "current",
-           "debug_internal_frames", "deterministic", "disable_jit", "matmul_precision", "progress",
-           "scope", "use_backend"]
+__all__ = ["ALGEBRA", "AUTOTUNE", "DYNAMIC_SHAPES", "Config", "algebra", "autotune", "current",
+           "debug_internal_frames", "deterministic", "disable_jit", "dynamic_shapes",
+           "matmul_precision", "progress", "scope", "use_backend"]
 
 _FLOAT32: Final = np.dtype(np.float32)
 _INT32: Final = np.dtype(np.int32)
 DEBUG_VARIABLE: Final = "FUNCTRANS_DEBUG"
 ALGEBRA: Final = ("auto", "always", "off")
 AUTOTUNE: Final = ("auto", "off", "thorough")
+DYNAMIC_SHAPES: Final = ("auto", "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ class Config:
     `matmul_precision` is of products of float32 on GPUs;
     `device` names where arrays go that nobody put anywhere, None for a GPU if there is one;
     `autotune` says which kernels for GPUs are chosen by measurement; `deterministic` programs give
-    the same bits in every run; `progress`, which no program depends on, shows what takes long.
+    the same bits in every run; `dynamic_shapes` says whether a second size in one axis gives a
+    program for all sizes; `progress`, which no program depends on, shows what takes long.
     """
 
     float_dtype: np.dtype[Any] = _FLOAT32
@@ -50,6 +52,7 @@ class Config:
     device: str | None = None
     autotune: str = "auto"
     deterministic: bool = False
+    dynamic_shapes: str = "auto"
     progress: bool = field(default=True, compare=False)
 
 
@@ -193,6 +196,22 @@ def deterministic(always: bool = True) -> Any:
     True
     """
     return scope(deterministic=always)
+
+
+def dynamic_shapes(when: str) -> Any:
+    """Context manager: whether `jit` makes programs that serve every size.
+
+    With `"auto"` the second size that an axis of an argument has makes that axis symbolic instead
+    of compiling once more, on the CPU; with `"off"` every shape has a program of its own, but for
+    sizes that `jit(f, dynamic_shapes=...)` names. Raises ValueError for another word.
+
+    >>> with dynamic_shapes("off"):
+    ...     current().dynamic_shapes
+    'off'
+    """
+    if when not in DYNAMIC_SHAPES:
+        raise ValueError(f"dynamic_shapes is 'auto' or 'off', not {when!r}")
+    return scope(dynamic_shapes=when)
 
 
 def progress(show: bool = True) -> Any:

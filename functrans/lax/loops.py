@@ -11,7 +11,7 @@ from functrans._runtime import ArrayBase
 from functrans.core import config, dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.convert import to_array
-from functrans.core.dims import Dim, Size
+from functrans.core.dims import Dim, Size, known_relation
 from functrans.core.errors import (
     ArgumentError,
     AxisSizeError,
@@ -37,6 +37,7 @@ from functrans.primitives.base import zeros
 from functrans.primitives.compare import lt
 from functrans.primitives.control_flow import scan_p, while_p
 from functrans.primitives.convert import convert_element_type
+from functrans.primitives.index import size_array
 from functrans.primitives.shape import concatenate, expand_dims, reshape, slice_in_dim, squeeze
 from functrans.transforms.flat import FlatFunction, check_callable, name_of
 from functrans.transforms.vmap import vmap
@@ -233,7 +234,11 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
 def _fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init: Any,
                unroll: Any) -> Any:
-    first, last = (to_array(x, f"fori_loop: the {side} bound")
+    if isinstance(lower, (int, Dim)) and isinstance(upper, (int, Dim)) \
+            and not (isinstance(lower, int) and isinstance(upper, int)):
+        return _loop_of_sizes(lower, upper, body_fun, init, unroll)
+    first, last = (to_array(size_array(x, np.int32) if isinstance(x, Dim) else x,
+                            f"fori_loop: the {side} bound")
                    for x, side in ((lower, "lower"), (upper, "upper")))
     for bound, side in ((first, "lower"), (last, "upper")):
         if dtypes.kind(bound.dtype) not in "iu" or bound.ndim:
@@ -260,6 +265,20 @@ def _fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init
         return add(i, np.ones((), dtype)[()]), body_fun(i, value)
 
     return _while("fori_loop", lambda carry: lt(carry[0], last), body, (first, init), 1)[1]
+
+
+def _loop_of_sizes(lower: Size, upper: Size, body_fun: Callable[[Any, Any], Any], init: Any,
+                   unroll: Any) -> Any:
+    """A loop from one size to another: a scan, whose length is symbolic too."""
+    count = 0 if known_relation("<", upper, lower) else upper - lower
+    start = size_array(lower, np.int32)
+
+    def step(carry: Any, _: Any) -> tuple[Any, None]:
+        i, value = carry
+        return (add(i, np.int32(1)), body_fun(i, value)), None
+
+    (_, value), _ = _scan(step, (start, init), None, count, False, unroll or 1, "fori_loop", 1)
+    return value
 
 
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:

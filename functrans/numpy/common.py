@@ -14,7 +14,7 @@ from functrans._runtime import get_trace, place_array
 from functrans.array import Array
 from functrans.core import dtypes
 from functrans.core.cuda import gpu_of
-from functrans.core.dims import Dim
+from functrans.core.dims import Dim, same_shape
 from functrans.core.dtypes import as_dtype, kind
 from functrans.core.errors import (
     ArgumentError,
@@ -202,7 +202,7 @@ def promote_inexact(name: str, *xs: ArrayLike) -> list[Array]:
 def broadcast_shapes(*shapes: Shape, name: str = "broadcast_shapes") -> Shape:
     """The shape that all given shapes broadcast to."""
     first = shapes[0] if shapes else ()
-    if all(s == first for s in shapes):
+    if all(same_shape(s, first) for s in shapes):
         return tuple(first)
     rank = max(len(s) for s in shapes)
     result: list[Any] = []
@@ -230,7 +230,7 @@ def broadcast_shapes(*shapes: Shape, name: str = "broadcast_shapes") -> Shape:
 
 def broadcast(x: Array, shape: Shape) -> Array:
     """x broadcast to shape by NumPy's rule."""
-    if x.shape == shape:
+    if same_shape(x.shape, shape):
         return x
     offset = len(shape) - x.ndim
     return lax.broadcast_in_dim(x, shape, tuple(range(offset, len(shape))))
@@ -239,7 +239,7 @@ def broadcast(x: Array, shape: Shape) -> Array:
 def align(name: str, xs: list[Array]) -> list[Array]:
     """The operands broadcast to one shape, those of rank 0 left as they are."""
     shapes = [x.shape for x in xs if x.ndim]
-    if not shapes or all(s == shapes[0] for s in shapes):
+    if not shapes or all(same_shape(s, shapes[0]) for s in shapes):
         return xs
     shape = broadcast_shapes(*shapes, name=name)
     return [broadcast(x, shape) if x.ndim else x for x in xs]

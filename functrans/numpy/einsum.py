@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from functrans import lax
+from functrans.core.dims import cached_by_sizes
 from functrans.core.dtypes import as_dtype
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -218,7 +219,7 @@ def _pairs(path: list[tuple[int, ...]], n: int) -> Path:
     return result
 
 
-@lru_cache(maxsize=512)
+@cached_by_sizes(maxsize=512)
 def _plan(text: str, shapes: tuple[tuple[Any, ...], ...], optimize: Any
           ) -> tuple[tuple[str, ...], str, dict[str, Any], Path]:
     """Everything that follows from subscripts and shapes: terms, output, sizes and the path."""

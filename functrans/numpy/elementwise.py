@@ -11,6 +11,7 @@ import numpy as np
 
 from functrans import lax
 from functrans.core import dtypes
+from functrans.core.dims import same_shape
 from functrans.core.dtypes import kind
 from functrans.core.errors import ArgumentError, DTypeError
 from functrans.core.source import user_source
@@ -56,11 +57,12 @@ _full_like = lax.full_like
 def select_where(condition: Array, x: ArrayLike, y: ArrayLike, name: str = "where") -> Array:
     """x where condition holds, else y, promoted and broadcast."""
     if (isinstance(x, ARRAYS) and isinstance(y, ARRAYS) and x.dtype is y.dtype
-            and x.shape == y.shape == condition.shape and condition.dtype.kind == "b"):
+            and same_shape(x.shape, y.shape) and same_shape(y.shape, condition.shape)
+            and condition.dtype.kind == "b"):
         return lax.select_n(condition, y, x)
     condition = truth(operand(name, condition))
     if (isinstance(x, ARRAYS) and type(y) in (float, int) and x.dtype.kind == "f"
-            and x.shape == condition.shape):  # the number is one broadcast
+            and same_shape(x.shape, condition.shape)):  # the number is one broadcast
         return lax.select_n(condition, lax.full_like(x, y), x)
     x, y = promote_dtypes(name, x, y)
     shape = broadcast_shapes(condition.shape, x.shape, y.shape, name=name)
@@ -131,7 +133,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether two arrays have one shape and equal elements."""
     x, y = (operand("array_equal", np.asarray(v) if isinstance(v, (list, tuple)) else v)
             for v in (a1, a2))
-    if x.shape != y.shape:
+    if not same_shape(x.shape, y.shape):
         return filled((), False, bool)
     x, y = promote("array_equal", x, y)
     same = lax.eq(x, y)

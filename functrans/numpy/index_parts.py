@@ -12,7 +12,7 @@ import numpy as np
 
 from functrans._runtime import ArrayBase
 from functrans.core import dtypes
-from functrans.core.dims import Dim, Shape, Size
+from functrans.core.dims import Dim, Shape, Size, known_relation, same_shape
 from functrans.core.eager import is_on_gpu
 from functrans.core.errors import ConcretizationError, IndexingError
 from functrans.core.source import describe_source, user_source
@@ -105,8 +105,9 @@ def parse_index(shape: Shape, index: Any, *, clamp_scalars: bool = True) -> Indi
         elif isinstance(item, slice):
             parts.append(IndexPart("slice", axis, _resolve_slice(item, shape[axis], axis)))
             axis += 1
-        elif isinstance(item, (int, np.integer)):
-            parts.append(IndexPart("int", axis, _resolve_int(int(item), shape[axis], axis)))
+        elif isinstance(item, (int, np.integer, Dim)):
+            item = item if isinstance(item, Dim) else int(item)
+            parts.append(IndexPart("int", axis, _resolve_int(item, shape[axis], axis)))
             axis += 1
         elif dtypes.kind(item.dtype) == "b":
             for positions in _mask_positions(item, shape, axis):
@@ -139,12 +140,19 @@ def _placed(shape: Shape, parts: tuple[IndexPart, ...], distinct: bool, index: A
     together = advanced[-1] - advanced[0] + 1 == len(advanced)
     before = sum(p.kind in ("slice", "new") for p in parts[:advanced[0]]) if together else 0
     try:
-        block = np.broadcast_shapes(*(p.value.shape for p in arrays))
+        block = _together([p.value.shape for p in arrays])
     except ValueError:
         shapes = ", ".join(str(p.value.shape) for p in arrays)
         raise IndexingError(f"the index arrays in x[{index_text(index)}] have shapes {shapes}, "
                             f"which do not broadcast together.", where=user_source()) from None
-    return Indices(shape, real, tuple(block), (*basic[:before], None, *basic[before:]), distinct)
+    return Indices(shape, real, block, (*basic[:before], None, *basic[before:]), distinct)
+
+
+def _together(shapes: Sequence[Shape]) -> Shape:
+    """Shapes broadcast to one; raises ValueError where they do not."""
+    if all(same_shape(s, shapes[0]) for s in shapes):
+        return tuple(shapes[0])
+    return tuple(np.broadcast_shapes(*shapes))
 
 
 def _expand(shape: Shape, items: Sequence[Any], index: Any) -> list[Any]:
@@ -156,7 +164,7 @@ def _expand(shape: Shape, items: Sequence[Any], index: Any) -> list[Any]:
             if dots is not None:
                 raise IndexingError("an index has at most one Ellipsis (...).", where=user_source())
             dots = i
-        elif item is None or isinstance(item, (int, np.integer, slice)):
+        elif item is None or isinstance(item, (int, np.integer, Dim, slice)):
             used += item is not None
         elif _is_array(item) and dtypes.kind(item.dtype) in "iub":
             used += item.ndim if dtypes.kind(item.dtype) == "b" else 1
@@ -184,15 +192,14 @@ def _no_index(item: Any) -> IndexingError:
                          fix="x[i.astype(int)]" if _is_array(item) else "")
 
 
-def _resolve_int(i: int, size: Size, axis: int) -> Any:
-    if isinstance(size, Dim):
-        return i + size if i < 0 else i
-    if not -size <= i < size:
+def _resolve_int(i: Size, size: Size, axis: int) -> Any:
+    negative = known_relation("<", i, 0)
+    if known_relation("<", i + size, 0) if negative else known_relation(">=", i, size):
         raise IndexingError(
             f"index {i} is out of bounds for axis {axis} of size {size}.", where=user_source(),
             fix=f"an index from {-size} to {size - 1}, or an index array, which is clamped"
             if size else "check x.shape: the axis is empty")
-    return i + size if i < 0 else i
+    return i + size if negative else i
 
 
 def _bound(value: Any, axis: int) -> Any:
@@ -224,17 +231,28 @@ def _resolve_slice(s: slice, size: Size, axis: int) -> tuple[Any, Any, int]:
 
 
 def _symbolic_slice(start: Any, stop: Any, step: int, size: Size) -> tuple[Any, Any, int]:
-    """A slice with a symbolic bound or of a symbolic size: its bounds are taken to be inside."""
-    def from_front(v: Any) -> Any:
-        return v + size if isinstance(v, int) and v < 0 else v
+    """A slice with a symbolic bound or of a symbolic size.
+
+    Where nothing is known of the sizes its bounds are taken to be inside.
+    """
+    def inside(v: Any, low: Any, high: Any) -> Any:
+        if (isinstance(v, int) and v < 0) or known_relation("<", v, 0):
+            v = v + size
+        if known_relation("<", v, low):
+            return low
+        return high if known_relation(">", v, high) else v
 
     if step > 0:
-        first = 0 if start is None else from_front(start)
-        last = size if stop is None else from_front(stop)
-        return first, (last - first + (step - 1)) // step, step
-    first = size - 1 if start is None else from_front(start)
-    last = -1 if stop is None else from_front(stop)
-    return first, (first - last + (-step - 1)) // -step, step
+        first = 0 if start is None else inside(start, 0, size)
+        last = size if stop is None else inside(stop, 0, size)
+        length, stride = last - first, step
+    else:
+        first = size - 1 if start is None else inside(start, -1, size - 1)
+        last = -1 if stop is None else inside(stop, -1, size - 1)
+        length, stride = first - last, -step
+    if known_relation("<", length, 0):
+        return 0, 0, step
+    return first, (length + (stride - 1)) // stride, step
 
 
 def _mask_positions(mask: Any, shape: Shape, axis: int) -> Iterator[np.ndarray[Any, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from functrans import lax
+from functrans.core.dims import Dim, known_relation
 from functrans.core.dtypes import kind
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
@@ -68,10 +69,11 @@ def _widths(pad_width: Any, x: Array) -> list[tuple[int, int]]:
     if isinstance(pad_width, ARRAYS):
         pad_width = static("pad", pad_width, "pad_width")
     table = np.asarray(pad_width)
-    if table.dtype.kind not in "iu":
+    if table.dtype.kind not in "iu" and not (
+            table.dtype == object and all(isinstance(w, (int, Dim)) for w in table.flat)):
         raise ArgumentError("functrans.numpy.pad: pad_width holds integers.", where=user_source())
     pairs = _pairs(table, x.ndim, "pad_width") if x.ndim else []
-    if any(before < 0 or after < 0 for before, after in pairs):
+    if any(known_relation("<", width, 0) for pair in pairs for width in pair):
         raise ArgumentError("functrans.numpy.pad: pad_width is negative; index to cut.",
                             where=user_source())
     return pairs

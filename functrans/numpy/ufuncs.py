@@ -14,6 +14,7 @@ import numpy as np
 
 from functrans import lax
 from functrans._runtime import EagerOp, get_trace
+from functrans.core.dims import same_shape
 from functrans.core.dtypes import as_dtype, kind
 from functrans.core.eager import is_on_gpu
 from functrans.core.errors import ArgumentError, DTypeError
@@ -82,7 +83,8 @@ def binary(
             dtype = x.dtype
             if isinstance(y, ARRAYS):
                 if y.dtype is dtype and dtype.kind in direct:
-                    return op(x, y) if x.shape == y.shape else aligned(name, op, x, y)
+                    return (op(x, y) if same_shape(x.shape, y.shape)
+                            else aligned(name, op, x, y))
             elif floats and dtype.kind == "f" and type(y) in NUMBERS:
                 return op(x, float(y))
             elif integers and dtype.kind == "i" and type(y) is int and -128 <= y <= 127:
@@ -302,7 +304,7 @@ def _both(x: Array, y: Array) -> tuple[Array, Array]:
         x = scalar_like(y, x)
     elif type(y) in (int, float):
         y = scalar_like(x, y)
-    if x.shape != y.shape:
+    if not same_shape(x.shape, y.shape):
         shape = x.shape or y.shape
         x, y = (v if v.ndim else lax.broadcast_in_dim(v, shape, ()) for v in (x, y))
     return x, y

@@ -21,16 +21,18 @@ from functrans.core.avals import ShapedArray
 from functrans.core.axes import MappedAxis, bound_axes
 from functrans.core.compiling import for_compiler
 from functrans.core.cuda import gpu_of
-from functrans.core.dims import Size
+from functrans.core.dims import Size, deciding, is_static
 from functrans.core.dtypes import float0
 from functrans.core.errors import ArgumentError, public
 from functrans.core.evaluate import eval_jaxpr
+from functrans.core.guards import Guard, sizes_decided
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import HigherOrder, Linear
+from functrans.core.sizes import shape_names
 from functrans.core.source import user_source
 from functrans.core.staging import stage
 from functrans.core.trace import Tracer
-from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
+from functrans.core.tree import PyTreeDef, tree_flatten, tree_paths, tree_unflatten
 from functrans.lowering.backend import (
     Executable,
     SizedBackend,
@@ -39,7 +41,10 @@ from functrans.lowering.backend import (
     get_backend,
 )
 from functrans.transforms.batching import front
+from functrans.transforms.dynamic import Attempt, Family, SizedShapes, trace_sized
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of
+from functrans.transforms.named_sizes import NamedSizes
+from functrans.transforms.retrace import Compilation
 from functrans.transforms.staged import aval_of
 from functrans.transforms.static import StaticArguments
 
@@ -140,7 +145,8 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
     key = (backend, settings.algebra, settings.matmul_precision, settings.deterministic,
            settings.autotune, donated, require_inplace)
     if key not in known:
-        known[key] = compile_for(get_backend(backend), jaxpr, donated, require_inplace)
+        with sizes_decided(None):  # sizes of other programs are not those of a trace that runs
+            known[key] = compile_for(get_backend(backend), jaxpr, donated, require_inplace)
     if not gpu:
         return known[key]
     if (key, gpu) not in known:
@@ -158,7 +164,7 @@ def operation_on_gpu(jaxpr: Jaxpr, gpu: int) -> Executable:
 class Traced:
     """What one trace of a function gave."""
 
-    __slots__ = ("closed_over_tracers", "consts", "donated", "jaxpr", "out_tree")
+    __slots__ = ("closed_over_tracers", "consts", "donated", "guards", "jaxpr", "out_tree")
 
     def __init__(self, fun: Callable[..., Any], tree: PyTreeDef, avals: Sequence[ShapedArray],
                  name: str) -> None:
@@ -169,41 +175,128 @@ class Traced:
         self.jaxpr = closed.jaxpr.hoist_consts()
         self.out_tree: PyTreeDef = flat.out_tree
         self.donated: frozenset[int] = frozenset()
+        self.guards: tuple[Guard, ...] = ()
         self.closed_over_tracers = any(isinstance(c, Tracer) for c in closed.consts)
+
+
+MOST_SIGNATURES = 4096
+"""How many sets of sizes are looked up without Python, before they are forgotten."""
 
 
 class JitState:
     """A jitted function's traces and what to do on calls that the runtime does not know."""
 
     def __init__(self, fun: Callable[..., Any], static: StaticArguments, donate: tuple[int, ...],
-                 inline: bool, require_inplace: bool) -> None:
+                 inline: bool, require_inplace: bool, dynamic_shapes: Any = None) -> None:
         self.require_inplace = require_inplace
         self.fun = fun
         self.static = static
         self.donate = donate
         self.inline = inline
         self.name = name_of(fun)
+        self.named = NamedSizes(dynamic_shapes, static)
         self.traces: dict[Any, Traced] = {}
+        self.families: dict[Any, Family] = {}
+        self.history: list[Compilation] = []
 
-    def trace(self, leaves: Sequence[Any], tree: PyTreeDef, fixed: Any) -> Traced:
+    def trace(self, leaves: Sequence[Any], tree: PyTreeDef, fixed: Any, failure: str = "",
+              merged: tuple[Guard, ...] = ()) -> Traced:
+        """The trace for arguments of exactly these types."""
         avals = tuple([aval_of(x) for x in leaves])
-        key = (tree, avals, fixed, bound_axes(), config.current())
+        key = self.key(avals, tree, fixed)
         known = self.traces.get(key)
         if known is None:
             known = Traced(self.static.restore(self.fun, fixed), tree, avals, self.name)
             if not known.closed_over_tracers:
                 self.traces[key] = known
+                self.record(avals, tree, fixed, SizedShapes(tuple([a.shape for a in avals])),
+                            merged, failure)
         return known
+
+    def key(self, avals: tuple[ShapedArray, ...], tree: PyTreeDef, fixed: Any) -> Any:
+        # what a trace decides on sizes is a guard of the program that it becomes a part of
+        scope = None if all(a.is_static for a in avals) else deciding.scope
+        return (tree, avals, fixed, bound_axes(), config.current(), scope)
+
+    def program(self, args: tuple[Any, ...], leaves: Sequence[Any], tree: PyTreeDef,
+                fixed: Any) -> Traced:
+        """The trace for a call with arrays: one for all their sizes where that can be."""
+        settings = config.current()
+        avals = tuple([aval_of(x) for x in leaves])
+        shapes = tuple([a.shape for a in avals])
+        named = self.named.of_call(self.name, tree, shapes) if self.named else {}
+        auto = settings.dynamic_shapes == "auto" and _for_cpu(settings.backend, leaves)
+        if not named and not auto:
+            return self.trace(leaves, tree, fixed)
+        kinds = tuple([(a.dtype, a.weak_type, a.ndim) for a in avals])
+        family = self.families.setdefault((tree, kinds, fixed, bound_axes(), settings), Family())
+        known: Traced | None = self.traces.get(self.key(avals, tree, fixed))
+        known = known or family.program(shapes)
+        if known is not None:
+            return known
+        attempt, failure = Attempt(shapes), ""
+        symbolic = family.symbolic(shapes, named, auto)
+        if shape_names(symbolic):
+            try:
+                attempt = self.sized(avals, tree, fixed, symbolic)
+                if attempt.traced is not None and not self.compiles(attempt.traced, args, leaves):
+                    attempt, failure = Attempt(shapes), "the backend compiles it for known sizes"
+            except Exception as error:  # what fails for names may work for ints
+                failure = f"{type(error).__name__}: {error}".partition("\n")[0]
+        family.fixed |= attempt.needed
+        family.saw(shapes)
+        if attempt.traced is None:
+            traced = self.trace(leaves, tree, fixed, failure, attempt.merged)
+            if failure:  # of names only: ints did not fail
+                family.fixed.update((leaf, axis) for leaf, shape in enumerate(symbolic)
+                                    for axis, n in enumerate(shape) if not isinstance(n, int))
+            return traced
+        sized = SizedShapes(attempt.shapes, attempt.guards)
+        family.programs.insert(0, (sized, attempt.traced))
+        self.record(avals, tree, fixed, sized, attempt.merged)
+        return attempt.traced  # type: ignore[no-any-return]
+
+    def sized(self, avals: Sequence[ShapedArray], tree: PyTreeDef, fixed: Any,
+              symbolic: tuple[Any, ...]) -> Attempt:
+        """The function traced for named sizes, with those of a call as hints."""
+        fun = self.static.restore(self.fun, fixed)
+        attempt = trace_sized(lambda types: Traced(fun, tree, types, self.name), avals, symbolic)
+        if attempt.traced is not None and attempt.traced.closed_over_tracers:
+            return Attempt(attempt.shapes)
+        if attempt.traced is not None:
+            attempt.traced.guards = attempt.guards
+        return attempt
+
+    def compiles(self, traced: Traced, args: tuple[Any, ...], leaves: Sequence[Any]) -> bool:
+        """Whether a program of named sizes compiles to machine code where programs do."""
+        self.note_donated(traced, args)
+        executable = executable_of(traced.jaxpr, traced.donated, self.require_inplace, leaves)
+        return isinstance(executable.run, _runtime.Program) or not traced.jaxpr.eqns \
+            or not _for_cpu(config.current().backend, leaves)
+
+    def record(self, avals: tuple[ShapedArray, ...], tree: PyTreeDef, fixed: Any,
+               sized: SizedShapes, merged: tuple[Guard, ...] = (), failure: str = "") -> None:
+        names = tuple([self.named.argument(path) for path in tree_paths(tree)])
+        self.history.append(Compilation(tree, fixed, avals, bound_axes(), config.current(), sized,
+                                        names, user_source(), merged, failure))
 
     def miss(self, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any) -> Any:
         if config.current().disable_jit:
             return self.fun(*args, **kwargs)
         (dynamic, keywords), fixed = self.static.split(args, kwargs)
         leaves, tree = self.flatten(dynamic, keywords)
-        traced = self.trace(leaves, tree, fixed)
+        if get_trace() is None and not any(isinstance(x, Tracer) for x in leaves):
+            traced = self.program(args, leaves, tree, fixed)
+        else:
+            if self.named:
+                self.named.of_call(self.name, tree, [x.shape for x in leaves])
+            traced = self.trace(leaves, tree, fixed)
+        self.note_donated(traced, args)
+        return self.apply(call, traced, leaves, key)
+
+    def note_donated(self, traced: Traced, args: tuple[Any, ...]) -> None:
         if self.donate:
             traced.donated = self.donated_inputs(args, len(traced.consts))
-        return self.apply(call, traced, leaves, key)
 
     def apply(self, call: Any, traced: Traced, leaves: Sequence[Any], key: Any) -> Any:
         """The results for leaves of arguments, or their tracers."""
@@ -241,6 +334,8 @@ class JitState:
             # the runtime calls it without us
             outs = execute([*consts, *leaves])
             if key is not None:
+                if call.cache_size() >= MOST_SIGNATURES:
+                    call.cache_clear()
                 call.insert(key, execute, self.template(traced, len(weak)), weak, tuple(consts))
             return tree_unflatten(traced.out_tree,
                                   [_wrapped(o, w) for o, w in zip(outs, weak, strict=True)])
@@ -266,6 +361,10 @@ class JitState:
                                                                      traced.out_tree)
 
 
+def _for_cpu(backend: str, leaves: Sequence[Any]) -> bool:
+    return backend == "c" or (backend == "auto" and gpu_of(leaves) is None)
+
+
 def is_plain(tree: Any) -> bool:
     """True of trees of exact tuples, lists, dicts and None, which the runtime rebuilds itself."""
     if type(tree) in (tuple, list):
@@ -280,15 +379,24 @@ _functions: WeakSet[Any] = WeakSet()
 
 def jit(fun: Callable[..., Any] | None = None, *, static_argnums: Any = None,
         static_argnames: Any = None, donate_argnums: Any = None, donate_argnames: Any = None,
-        inline: bool = False, keep_unused: bool = False, require_inplace: bool = False) -> Any:
-    """`fun` compiled for each combination of structure, shapes and dtypes of its arguments.
+        inline: bool = False, keep_unused: bool = False, require_inplace: bool = False,
+        dynamic_shapes: Any = None) -> Any:
+    """`fun` compiled for each combination of structure, ranks and dtypes of its arguments.
 
     Arguments are pytrees of arrays; those named by `static_argnums` or `static_argnames` are
     hashable Python values, and the function is traced anew for each. `donate_argnums` lets the
     program reuse the memory of arguments: they cannot be used afterwards. `require_inplace` raises
     BackendError when an update, such as `x.at[i].set(y)`, needs a copy. `inline` puts the equations
-    of a call inside another traced function into that function's program. Without `fun`, returns a
-    decorator. The result has `lower(*args)`, `clear_cache()` and the original as `__wrapped__`.
+    of a call inside another traced function into that function's program.
+
+    The second size that an axis has gives a program for all sizes (`ft.config.dynamic_shapes`);
+    `dynamic_shapes={"x": {0: "B"}}` asks for it at once and says which axes go together: arguments
+    by name or position, for each the names of its axes, in the argument's structure if it has one.
+    A name is text, an expression such as `"2*B"`, or a Dim (`ft.dim`) with bounds.
+    `explain_retrace` says why a function was compiled again.
+
+    Without `fun`, returns a decorator. The result has `lower(*args)`, `clear_cache()` and the
+    original as `__wrapped__`.
     Raises StaticArgumentError for an unhashable static argument, and whatever tracing raises.
 
     >>> import functrans as ft
@@ -302,14 +410,16 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: Any = None,
         return functools.partial(
             jit, static_argnums=static_argnums, static_argnames=static_argnames,
             donate_argnums=donate_argnums, donate_argnames=donate_argnames, inline=inline,
-            keep_unused=keep_unused, require_inplace=require_inplace)
+            keep_unused=keep_unused, require_inplace=require_inplace,
+            dynamic_shapes=dynamic_shapes)
     check_callable(fun, "jit")
     static = StaticArguments.of(fun, static_argnums, static_argnames)
     donate = static.positions(donate_argnums, donate_argnames, "donate_argnums")
-    state = JitState(fun, static, donate, inline, require_inplace)
+    state = JitState(fun, static, donate, inline, require_inplace, dynamic_shapes)
     call = _runtime.JitFunction(state.miss, static.argnums, static.argnames)
     functools.update_wrapper(call, fun, updated=())
     call.__name__ = state.name
+    call.state = state
     call.lower = public(functools.partial(_lower, state))
     call.clear_cache = functools.partial(_clear, state, call)
     call.eval_shape = public(functools.partial(_eval_shape, state))
@@ -319,6 +429,8 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: Any = None,
 
 def _clear(state: JitState, call: Any) -> None:
     state.traces.clear()
+    state.families.clear()
+    state.history.clear()
     call.cache_clear()
 
 
@@ -346,6 +458,21 @@ class Lowered:
     @property
     def out_tree(self) -> PyTreeDef:
         return self._traced.out_tree
+
+    @property
+    def backend(self) -> str:
+        """The name of the backend that compiles it; `auto` is decided by where arguments are."""
+        return self._backend
+
+    @property
+    def donated(self) -> frozenset[int]:
+        """The inputs of the jaxpr, by number, whose memory the caller gives away."""
+        return self._traced.donated
+
+    def inputs(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """The inputs of the jaxpr for these arguments: constants of the trace come first."""
+        (dynamic, keywords), _ = self._state.static.split(args, kwargs)
+        return [*self._traced.consts, *tree_flatten((dynamic, keywords))[0]]
 
     def as_text(self) -> str:
         """The jaxpr as text."""
@@ -376,8 +503,9 @@ class Compiled:
             raise ArgumentError(f"compiled for arguments of structure {self._in_tree}, called with "
                                 f"{tree}.", where=user_source(), fix="call the jitted function")
         avals = self._traced.jaxpr.in_avals[len(self._traced.consts):]
+        self._check_sizes([a.shape for a in avals], [x.shape for x in leaves])
         for i, (x, a) in enumerate(zip(leaves, avals, strict=True)):
-            if not x.aval.matches(a):
+            if x.dtype != a.dtype or (x.shape != a.shape and is_static((*x.shape, *a.shape))):
                 raise ArgumentError(f"compiled for a {a} as leaf {i} of the arguments, called with "
                                     f"a {x.aval}.", where=user_source(),
                                     fix="call the jitted function, which compiles again")
@@ -387,6 +515,23 @@ class Compiled:
                           deterministic=self._settings.deterministic,
                           autotune=self._settings.autotune):
             return self._state.apply(None, self._traced, leaves, None)
+
+    def _check_sizes(self, mine: Sequence[Any], shapes: Sequence[Any]) -> None:
+        if not shape_names(mine):
+            return
+        sized = SizedShapes(tuple(mine), self._traced.guards)
+        sizes = sized.sizes(shapes)
+        broken = None if sizes is None else sized.broken(sizes)
+        if sizes is None or broken is not None:
+            said = "" if broken is None else f" ({broken})"
+            raise ArgumentError(f"compiled for shapes {mine}{said}; called with {list(shapes)}.",
+                                where=user_source(),
+                                fix="call the jitted function, which compiles again")
+
+    @property
+    def executable(self) -> Executable:
+        """What the backend made."""
+        return self._executable
 
     def as_text(self) -> str:
         """The program in the backend's own terms."""
@@ -453,10 +598,21 @@ def _lower(state: JitState, *args: Any, **kwargs: Any) -> Lowered:
 def _traced_for(state: JitState, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
     (dynamic, keywords), fixed = state.static.split(args, kwargs)
     leaves, tree = tree_flatten((dynamic, keywords))
-    traced = state.trace(leaves, tree, fixed)
-    if state.donate:
-        traced.donated = state.donated_inputs(args, len(traced.consts))
+    traced = _named_trace(state, leaves, tree, fixed) or state.trace(leaves, tree, fixed)
+    state.note_donated(traced, args)
     return Lowered(state, traced, tree, fixed)
+
+
+def _named_trace(state: JitState, leaves: Sequence[Any], tree: PyTreeDef,
+                 fixed: Any) -> Traced | None:
+    """The trace for the sizes that `dynamic_shapes` names, where the arguments have them."""
+    avals = [aval_of(x) for x in leaves]
+    shapes = tuple([a.shape for a in avals])
+    named = state.named.of_call(state.name, tree, shapes) if state.named else {}
+    symbolic = Family().symbolic(shapes, named, auto=False)
+    if not named or not shape_names(symbolic):
+        return None
+    return state.sized(avals, tree, fixed, symbolic).traced  # type: ignore[no-any-return]
 
 
 def _eval_shape(state: JitState, *args: Any, **kwargs: Any) -> Any:

@@ -25,6 +25,7 @@ class StaticArguments:
     name: str
     parameters: tuple[str, ...] | None
     variadic: bool = False
+    keywords: tuple[str, ...] | None = None
 
     @staticmethod
     def of(fun: Callable[..., Any], argnums: Any, argnames: Any) -> StaticArguments:
@@ -52,7 +53,12 @@ class StaticArguments:
                           | {positional.index(n) for n in names if n in positional})
         all_names = sorted(set(names) | {positional[i] for i in all_nums if i < len(positional)})
         return StaticArguments(tuple(all_nums), tuple(all_names), name, tuple(positional),
-                               variadic)
+                               variadic, tuple(keywords))
+
+    def has_parameter(self, name: str) -> bool:
+        """Whether the function can be called with an argument of that name."""
+        return self.parameters is None or self.keywords is None or name in self.parameters \
+            or name in self.keywords or "**" in self.keywords
 
     def positions(self, argnums: Any, argnames: Any, what: str) -> tuple[int, ...]:
         """Positions given as ints and names; none of them may be static."""

@@ -1,0 +1,364 @@
+"""One program for every size: names, guards, and what makes a function compile again."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.core.errors import ArgumentError
+
+
+def rows(n, columns=4):
+    return np.arange(n * columns, dtype=np.float32).reshape(n, columns) / 7
+
+
+def compilations(jitted):
+    return len(ft.explain_retrace(jitted))
+
+
+def check(fun, *args, jitted):
+    """The jitted function gives what the plain one gives."""
+    actual = jitted(*args)
+    with ft.disable_jit():
+        expected = fun(*map(fnp.asarray, args))
+    for a, e in zip(ft.tree.leaves(actual), ft.tree.leaves(expected), strict=True):
+        assert (a.shape, a.dtype, a.weak_type) == (e.shape, e.dtype, e.weak_type)
+        np.testing.assert_allclose(np.asarray(a), np.asarray(e), rtol=2e-5, atol=2e-5)
+
+
+def scaled(x):
+    return fnp.tanh(x) / x.shape[0]
+
+
+def test_the_second_size_makes_an_axis_symbolic():
+    f = ft.jit(scaled)
+    for n in (3, 5, 9, 4, 100):
+        check(scaled, rows(n), jitted=f)
+    assert compilations(f) == 2
+
+
+def test_sizes_0_and_1_have_programs_of_their_own():
+    f = ft.jit(scaled)
+    for n in (0, 1, 5, 0, 1, 9, 12):
+        check(scaled, rows(n), jitted=f)
+    assert compilations(f) == 4
+
+
+def test_named_sizes_compile_once():
+    f = ft.jit(scaled, dynamic_shapes={"x": {0: "B"}})
+    for n in (3, 5, 9):
+        check(scaled, rows(n), jitted=f)
+    assert compilations(f) == 1
+
+
+def test_a_bound_admits_size_1():
+    f = ft.jit(scaled, dynamic_shapes={"x": {0: ft.dim("B", min=1)}})
+    for n in (3, 1, 9):
+        check(scaled, rows(n), jitted=f)
+    assert compilations(f) == 1
+
+
+def test_with_the_setting_off_every_shape_has_a_program():
+    f = ft.jit(scaled)
+    with ft.config.dynamic_shapes("off"):
+        for n in (3, 5, 9):
+            check(scaled, rows(n), jitted=f)
+    assert compilations(f) == 3
+    with pytest.raises(ValueError, match="auto"):
+        ft.config.dynamic_shapes("on")
+
+
+def test_axes_that_change_together_have_one_name():
+    f = ft.jit(lambda x, y: x + y)
+    for n in (3, 5, 9):
+        f(rows(n), rows(n))
+    assert compilations(f) == 2
+    with pytest.raises(ft.core.errors.ShapeError, match=r"\(7, 4\), \(9, 4\)"):
+        f(rows(7), rows(9))
+
+
+def test_a_batch_as_large_as_another_size_is_not_special():
+    def layer(x, w, b):
+        return x @ w + b
+    f = ft.jit(layer, dynamic_shapes={"x": {0: "B"}})
+    for n in (6, 4, 3, 8):
+        check(layer, rows(n), rows(4, 6), np.ones(6, np.float32), jitted=f)
+    assert compilations(f) == 1
+
+
+def test_decisions_become_guards():
+    def parts(x):
+        if x.shape[0] > 10:
+            x = x * 2
+        if x.shape[0] % 2:
+            x = x + 1
+        return x
+    f = ft.jit(parts, dynamic_shapes=({0: "B"},))
+    for n in (3, 5, 9, 4, 8, 20, 22, 21, 7):
+        check(parts, rows(n), jitted=f)
+    assert compilations(f) == 4
+    table = ft.explain_retrace(f)
+    assert [str(g.relation) for g in table.compilations[0].sized.guards] == \
+        ["B <= 10", "Ne(Mod(B, 2), 0)"]
+    assert "if x.shape[0] % 2" in str(table)
+    assert table.reasons[1][0].startswith("program 1 is for Mod(B, 2) != 0, asked at ")
+    assert table.reasons[1][0].endswith("now B = 4")
+
+
+def test_a_comparison_with_a_number_specializes_to_it():
+    def special(x):
+        return x * 2 if x.shape[0] == 4 else x
+    f = ft.jit(special, dynamic_shapes=({0: "B"},))
+    for n in (4, 5, 6, 4, 7):
+        check(special, rows(n), jitted=f)
+    assert compilations(f) == 2
+    assert "B == 4" in str(ft.explain_retrace(f).compilations[0].merged[0])
+
+
+@pytest.mark.parametrize("fun", [
+    lambda x: sum(x[i] * i for i in range(x.shape[0])),
+    lambda x: sum(row for row in x),
+    lambda x: x * len(x),
+    lambda x: x * int(x.shape[0]),
+    lambda x: x * float(x.shape[0]),
+    lambda x: x * np.zeros(x.shape, np.float32),
+], ids=["range", "iteration", "len", "int", "float", "numpy"])
+def test_what_needs_the_value_is_specialized(fun):
+    f = ft.jit(fun, dynamic_shapes=({0: "B"},))
+    for n in (3, 5, 3, 5):
+        check(fun, rows(n), jitted=f)
+    assert compilations(f) == 2
+
+
+def test_an_exception_that_python_swallows_does_not_hide_a_guard():
+    def careful(x):
+        try:
+            return x * int(x.shape[0])
+        except Exception:
+            return x
+    f = ft.jit(careful, dynamic_shapes=({0: "B"},))
+    for n in (3, 5):
+        check(careful, rows(n), jitted=f)
+
+
+ARITHMETIC = {
+    "reshape": lambda x: x.reshape(-1) * 2,
+    "reshape_twice": lambda x: x.reshape(-1, 2).sum(0),
+    "slices": lambda x: (x[1:], x[:-1], x[: x.shape[0] // 2], x[x.shape[0] // 2:], x[::-1]),
+    "arange": lambda x: x + fnp.arange(x.shape[0])[:, None],
+    "linspace": lambda x: fnp.arange(2 * x.shape[0] + 1),
+    "mean": lambda x: fnp.mean(x, 0),
+    "float": lambda x: x / x.shape[0] ** 0.5 + 1.5 * x.shape[0] - x.shape[0] / 2,
+    "division": lambda x: x.sum() * (1 / x.shape[0]) + x.shape[0] // 2 * fnp.ones(2),
+    "builtin_max": lambda x: fnp.zeros(max(x.shape[0], 3)),
+    "builtin_min": lambda x: x[: min(x.shape[0], 3)],
+    "concatenate": lambda x: fnp.concatenate([x, x[:2], fnp.ones((x.shape[0] + 1, 4))]),
+    "pad": lambda x: fnp.pad(x, ((1, 2), (0, x.shape[0]))),
+    "gather": lambda x: x[fnp.arange(x.shape[0])[::-1]],
+    "sort": lambda x: (fnp.sort(-x, 0), fnp.argsort(-x, 0)),
+    "random": lambda x: x + ft.random.normal(ft.random.key(0), x.shape),
+    "einsum": lambda x: fnp.einsum("bi,bj->ij", x, x),
+    "batched_einsum": lambda x: fnp.einsum("bi,ci->bc", x, x * 2),
+    "scan": lambda x: lax.scan(lambda c, r: (c + r, c.sum()), fnp.zeros(4), x),
+    "fori_loop": lambda x: lax.fori_loop(0, x.shape[0], lambda i, c: c + x[i], fnp.zeros(4)),
+    "cond": lambda x: lax.cond(x.sum() > 3, lambda a: a * 2, lambda a: a, x),
+    "vmap": lambda x: ft.vmap(lambda r: ft.nn.softmax(r) * r.sum())(x),
+    "vmap_of_axis_1": lambda x: ft.vmap(fnp.cumsum, 1)(x),
+    "per_sample": lambda x: ft.vmap(ft.grad(lambda r: (fnp.tanh(r) ** 2).sum()))(x),
+    "grad": lambda x: ft.grad(lambda a: (fnp.sin(a) * a).mean())(x),
+    "jvp": lambda x: ft.jvp(fnp.tanh, (x,), (fnp.ones_like(x),)),
+    "nested_jit": lambda x: ft.jit(lambda a: a * 2 if a.shape[0] > 6 else a)(x) + 1,
+    "split": lambda x: fnp.split(x, 2, axis=1),
+    "stack": lambda x: fnp.stack([x, x + 1]),
+    "tile": lambda x: fnp.tile(x, (2, 1)),
+    "repeat": lambda x: fnp.repeat(x, 2, axis=0),
+    "roll": lambda x: fnp.roll(x, 1, axis=0),
+    "where": lambda x: fnp.where(x > 1, x, 0),
+    "at_set": lambda x: x.at[x.shape[0] - 1].set(9.0),
+    "triangle": lambda x: fnp.tril(x @ x.T),
+    "var": lambda x: fnp.var(x, axis=0),
+    "squeeze": lambda x: fnp.squeeze(x[:, :1]),
+}
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_sizes_are_ints_where_shapes_are_made(name):
+    fun = ARITHMETIC[name]
+    f = ft.jit(fun, dynamic_shapes=({0: "B"},))
+    for n in (4, 8, 6, 7, 2, 1):
+        check(fun, rows(n), jitted=f)
+    assert not any(c.failure for c in ft.explain_retrace(f).compilations)
+    assert compilations(f) <= 4  # size 1, and a guard or two
+
+
+def test_names_that_must_agree():
+    f = ft.jit(lambda x, y: x + y.sum(), dynamic_shapes={"x": {0: "B"}, 1: {1: "B"}})
+    f(rows(3), rows(2, 3))
+    with pytest.raises(ArgumentError, match=r"B is 4 in argument x \(axis 0\), and argument "
+                                            r"y \(axis 1\) has 3"):
+        f(rows(4), rows(2, 3))
+
+
+def test_expressions_of_names():
+    f = ft.jit(lambda x, y: (fnp.concatenate([x, x]) * y).sum(0),
+               dynamic_shapes={"x": {0: "B"}, "y": {0: "2 * B"}})
+    for n in (3, 5):
+        f(rows(n), rows(2 * n))
+    assert compilations(f) == 1
+    with pytest.raises(ArgumentError, match=r"so 2\*B is 6, and argument y \(axis 0\) has 5"):
+        f(rows(3), rows(5))
+
+
+def test_trees_of_names():
+    f = ft.jit(lambda p, x: x @ p["w"][0], dynamic_shapes=(
+        {"w": [{1: "D"}]}, {0: "B"}))
+    for n, d in ((3, 5), (6, 7)):
+        f({"w": [rows(4, d)], "b": rows(3)}, rows(n))
+    assert compilations(f) == 1
+
+
+def test_keyword_and_static_arguments():
+    f = ft.jit(lambda x, k, *, y: x * k + y.sum(), static_argnums=1,
+               dynamic_shapes={"x": {0: "B"}, "y": {0: "N"}})
+    for n in (3, 4):
+        f(rows(n), 2, y=rows(n + 1))
+    f(rows(5), 3, y=rows(2))
+    assert compilations(f) == 2
+    assert ft.explain_retrace(f).reasons[1] == (
+        "the static argument 1 is 3, and in program 1 2",)
+
+
+@pytest.mark.parametrize(("given", "words"), [
+    ({"z": {0: "B"}}, "no parameter 'z'"), ({3: {0: "B"}}, "argument 3"), (5, "dict"),
+])
+def test_wrong_names_of_arguments(given, words):
+    with pytest.raises(ArgumentError, match=words):
+        ft.jit(scaled, dynamic_shapes=given)
+
+
+@pytest.mark.parametrize(("given", "words"), [
+    ({"x": {0: "B +"}}, "is no size"), ({"x": {5: "B"}}, "axis 5"), ({"x": "B"}, "an array"),
+    ({"x": {0: 3}}, "names an axis 3"),
+])
+def test_wrong_names_of_axes(given, words):
+    with pytest.raises(ArgumentError, match=words):
+        ft.jit(scaled, dynamic_shapes=given)(rows(3))
+
+
+def test_promises_are_checked():
+    f = ft.jit(scaled, dynamic_shapes={"x": {0: ft.dim("B", min=4, max=16, multiple_of=4)}})
+    f(rows(8))
+    for n, words in ((2, "at least 4"), (20, "at most 16"), (10, "a multiple of 4")):
+        with pytest.raises(ArgumentError, match=words):
+            f(rows(n))
+
+
+def test_promises_decide_comparisons():
+    B = ft.dim("B", min=4, max=16, multiple_of=4)
+    assert B > 3
+    assert not B > 16
+    assert 2 * B <= 32
+    assert B % 2 == 0
+    with pytest.raises(ft.core.errors.ConcretizationError, match="B > 8"):
+        bool(B > 8)
+
+
+def test_impossible_promises():
+    for wrong in ({"min": 5, "max": 4}, {"min": -1}, {"multiple_of": 0}):
+        with pytest.raises(ArgumentError):
+            ft.dim("B", **wrong)
+    with pytest.raises(ArgumentError):
+        ft.dim("2B")
+
+
+def test_code_for_known_sizes_only_stays_specialized():
+    def padded(x):
+        if not isinstance(x.shape[0], int):
+            raise TypeError("only ints")
+        return x * 2
+    f = ft.jit(padded)
+    for n in (3, 4, 5):
+        check(padded, rows(n), jitted=f)
+    assert compilations(f) == 3
+    assert "only ints" in str(ft.explain_retrace(f))
+
+
+def test_errors_are_those_of_the_sizes_at_hand():
+    f = ft.jit(lambda x: x.reshape(4, -1))
+    f(rows(4)), f(rows(8))
+    with pytest.raises(ft.core.errors.ShapeError, match="9"):
+        f(rows(9, 3))
+
+
+def test_programs_of_named_sizes_are_lowered():
+    f = ft.jit(scaled, dynamic_shapes={"x": {0: "B"}})
+    lowered = f.lower(rows(3))
+    assert str(lowered.jaxpr.in_avals[-1]) == "f32[B,4]"
+    compiled = lowered.compile()
+    for n in (3, 7):
+        np.testing.assert_allclose(compiled(rows(n)), scaled(fnp.asarray(rows(n))), rtol=1e-6)
+    with pytest.raises(ArgumentError, match="compiled for"):
+        compiled(rows(3, 5))
+
+
+def test_what_a_function_was_compiled_for():
+    f = ft.jit(lambda x, k: x * k, static_argnames="k")
+    f(rows(3), k=2)
+    f(rows(3).astype(np.int32), k=2)
+    f(fnp.float32(1), k=2)
+    f(1.0, k=2)
+    with ft.config.use_backend("reference"):
+        f(rows(3), k=2)
+    reasons = [r[0] for r in ft.explain_retrace(f).reasons]
+    assert reasons[0] == "the first call"
+    assert reasons[1] == "argument x is int32, and in program 1 float32"
+    assert reasons[2] == "argument x has 0 axes, and in program 2 2"
+    assert reasons[3] == "argument x is weakly typed, as a Python number, and in program 3 " \
+        "strongly typed"
+    assert reasons[4] == "the setting backend is 'reference', and in program 1 'auto'"
+    with pytest.raises(ArgumentError, match="jitted"):
+        ft.explain_retrace(scaled)
+
+
+def test_the_structure_of_arguments_is_told():
+    f = ft.jit(lambda p: ft.tree.leaves(p)[0])
+    f({"a": rows(2)})
+    f([rows(2)])
+    assert "the structure of the arguments" in ft.explain_retrace(f).reasons[1][0]
+
+
+def test_inner_traces_make_guards_in_each_outer_program():
+    inner = ft.jit(lambda a: a * 2 if a.shape[0] > 6 else a)
+    f = ft.jit(lambda x: inner(x), dynamic_shapes=({0: "B"},))
+    g = ft.jit(lambda x: inner(x) + 1, dynamic_shapes=({0: "B"},))
+    for n in (3, 9, 4, 12):
+        np.testing.assert_allclose(f(rows(n)), rows(n) * (2 if n > 6 else 1))
+    for n in (12, 3, 9, 4):
+        np.testing.assert_allclose(g(rows(n)), rows(n) * (2 if n > 6 else 1) + 1)
+
+
+LIMITS = st.integers(2, 12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(limit=LIMITS, divisor=st.integers(2, 4), other=LIMITS,
+       sizes=st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=2, max_size=6))
+def test_any_guards_at_any_sizes(limit, divisor, other, sizes):
+    def fun(x, y):
+        b, n = x.shape[0], y.shape[0]
+        out = x.sum() + y.sum() * 2
+        if b > limit:
+            out = out + b
+        if b + n >= other:
+            out = out * 2
+        if b % divisor == 0:
+            out = out - n
+        if b == n:
+            out = out + (x * y).sum()
+        return out + x.reshape(-1)[: n // 2].sum()
+    f = ft.jit(fun)
+    for b, n in sizes:
+        check(fun, rows(b, 1)[:, 0], rows(n, 1)[:, 0], jitted=f)
