@@ -17,12 +17,12 @@ import numpy as np
 
 from functrans.core import dtypes
 from functrans.core.dims import Dim, Size
-from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
-from functrans.core.sizes import known_sizes, substitute
+from functrans.core.jaxpr import Equation, Jaxpr, decided_names, size_names, subjaxprs
+from functrans.core.sizes import known_sizes, learned_names, shape_names, substitute
 from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.c.cache import Cache
 from functrans.lowering.c.decided import Unsupported
-from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
+from functrans.lowering.c.isa import COMMON_FLAGS, Isa, host_isa
 from functrans.lowering.c.objects import load_or_compile
 from functrans.lowering.c.program import ProgramText, write_program
 from functrans.lowering.c.specs import spec
@@ -69,10 +69,11 @@ class Lowered:
                 "peak": args + outs + temporaries}
 
 
-def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False) -> Lowered | None:
+def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
+          isa: Isa | None = None) -> Lowered | None:
     """The program of a jaxpr; None where the runtime could not run it.
 
-    A `timed` one notes when its steps are done.
+    A `timed` one notes when its steps are done; `isa` is that of this machine unless given.
     """
     decisions: list[Decision] = []
     simplified = simplify(jaxpr, decisions=decisions)
@@ -82,9 +83,11 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False) -> Lowered
         return None
     names = {name: f"z[{k}]" for k, name in enumerate(sizes)}
     try:
-        text = write_program(graph_of(simplified), host_isa(), names, donated,
+        text = write_program(graph_of(simplified), isa or host_isa(), names, donated,
                              sorted(simplified.decided_names), timed)
     except Unsupported:
+        return None
+    if not all(_tells_sizes(call.eqn) for call in text.hosts):
         return None
     return Lowered(simplified, text, list(sizes.values()), decisions)
 
@@ -114,6 +117,13 @@ def host_spec(call: HostCall) -> tuple[Any, ...]:
     eqn = call.eqn
     return (partial(_evaluate, eqn), [spec(a.aval) for a in eqn.invars],
             [spec(v.aval) for v in eqn.outvars], not _keeps_arguments(eqn))
+
+
+def _tells_sizes(eqn: Equation) -> bool:
+    """Whether the operands tell Python the sizes of the results: it is given nothing else."""
+    names = shape_names([v.aval.shape for v in eqn.outvars]) | size_names(tuple(
+        eqn.params.values()))
+    return names - decided_names(eqn) <= learned_names([a.aval for a in eqn.invars])
 
 
 def _evaluate(eqn: Equation, *arrays: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:

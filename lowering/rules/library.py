@@ -67,7 +67,7 @@ def _sort(eqn: Equation, xs: list[Tensor]) -> Outcome:
     else:
         codes = [TYPE_CODES[x.dtype] for x in xs]
         call = Library(
-            "sort_rows", "i64, i64, i64, i64, i64, const i64 *, const void *const *, void *const *",
+            "sort_rows", "i64, i64, i64, i64, i64, const i64 *, void *const *, void *const *",
             rows, outs, [count, n, len(xs), keys, int(eqn.params["is_stable"]), codes, rows, outs],
             eqn.source)
     return call, [back_from_rows(o, axis) for o in outs]

@@ -1,0 +1,99 @@
+"""The parameters of an exported C function: names, element types and shapes."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from functrans.core.avals import ShapedArray, shape_text
+from functrans.core.keypath import keystr
+from functrans.core.tree import PyTreeDef, tree_paths
+
+__all__ = ["Parameter", "identifier", "input_parameters", "output_parameters"]
+
+_TYPES: Final = {
+    "float32": "float", "float64": "double", "int8": "int8_t", "int16": "int16_t",
+    "int32": "int32_t", "int64": "int64_t", "uint8": "uint8_t", "uint16": "uint16_t",
+    "uint32": "uint32_t", "uint64": "uint64_t", "bool": "uint8_t", "complex64": "float",
+    "complex128": "double", "float16": "uint16_t", "bfloat16": "uint16_t"}
+_KEYWORDS: Final = frozenset((
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
+    "extern", "float", "for", "goto", "if", "inline", "int", "long", "main", "register", "restrict",
+    "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union",
+    "unsigned", "void", "volatile", "while"))
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An array that the C function reads or writes."""
+
+    name: str
+    aval: ShapedArray
+
+    @property
+    def ctype(self) -> str:
+        return _TYPES.get(self.aval.dtype.name, "uint8_t")
+
+    def comment(self) -> str:
+        """Its type and shape for a reader of the header."""
+        text = f"{self.aval.dtype.name}[{shape_text(self.aval.shape)}]"
+        if self.aval.dtype.kind == "c":
+            return text + ", real and imaginary parts in turn"
+        if self.aval.dtype == np.bool_:
+            return text + ", 0 or 1"
+        return text + ("" if _TYPES.get(self.aval.dtype.name, "")[:4] != "uint"
+                       or self.aval.dtype.kind == "u" else ", as bits")
+
+
+def identifier(text: str) -> str:
+    """The text as a name in C."""
+    name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or "f"
+    return f"_{name}" if name[0].isdigit() or name in _KEYWORDS else name
+
+
+def input_parameters(fun: Callable[..., Any], tree: PyTreeDef, avals: Sequence[ShapedArray],
+                     taken: Sequence[str]) -> list[Parameter]:
+    """The leaves of the arguments, named as in the signature: `params_w` for `params["w"]`."""
+    names = []
+    given = _positional(fun)
+    for path in tree_paths(tree):
+        is_keyword, first, *rest = path
+        number = str(first).strip("[]")
+        root = given[int(number)] if str(is_keyword) == "[0]" and int(number) < len(given) else (
+            f"arg{number}" if str(is_keyword) == "[0]" else keystr([first], simple=True))
+        names.append("_".join([root, *(keystr([k], simple=True) for k in rest)]))
+    return _parameters(names, avals, taken)
+
+
+def output_parameters(tree: PyTreeDef, avals: Sequence[ShapedArray],
+                      taken: Sequence[str]) -> list[Parameter]:
+    """The leaves of the results: `out`, or `out_0`, `out_logits`."""
+    names = ["_".join(["out", *(keystr([k], simple=True) for k in path)])
+             for path in tree_paths(tree)]
+    return _parameters(names, avals, taken)
+
+
+def _positional(fun: Callable[..., Any]) -> list[str]:
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def _parameters(names: Sequence[str], avals: Sequence[ShapedArray],
+                taken: Sequence[str]) -> list[Parameter]:
+    found: list[Parameter] = []
+    used = set(taken)
+    for name, aval in zip(map(identifier, names), avals, strict=True):
+        unique, k = name, 1
+        while unique in used:
+            unique, k = f"{name}_{k}", k + 1
+        used.add(unique)
+        found.append(Parameter(unique, aval))
+    return found

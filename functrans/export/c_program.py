@@ -1,0 +1,134 @@
+"""`to_c`: a function as C sources that build and run without Python."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from functrans import _runtime
+from functrans._runtime import ArrayBase
+from functrans.core.dims import Bound, Dim, bounds_of
+from functrans.core.errors import ArgumentError, ExportError, public
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.trace import Tracer
+from functrans.export.c_files import (
+    LIBRARY,
+    Function,
+    cmake_text,
+    constants_files,
+    function_text,
+    header_text,
+    runtime_text,
+)
+from functrans.export.c_names import identifier, input_parameters, output_parameters
+from functrans.lowering.c.isa import AVX2, AVX512, GENERIC, NEON, host_isa
+from functrans.lowering.c.lower import Lowered, lower
+from functrans.lowering.loops.call import Library
+from functrans.transforms.jit import jit
+
+__all__ = ["to_c"]
+
+ISAS: Final = {"generic": lambda: GENERIC, "avx2": lambda: AVX2, "avx512": lambda: AVX512,
+               "neon": lambda: NEON, "host": host_isa}
+
+
+@public
+def to_c(fun: Callable[..., Any], specs: Sequence[Any], folder: str | os.PathLike[str], *,
+         name: str | None = None, isa: str = "generic") -> Path:
+    """Write `fun`, for arguments of these types, as C: sources, a header and a CMake file.
+
+    `specs` are the arguments, as arrays or ShapeDtypeStructs, whose symbolic sizes become arguments
+    of the C function; what `fun` closes over is written too. `cmake -B build && cmake --build
+    build` in the folder makes a static library with the function of `<name>.h`. `isa` is the
+    instruction set: "generic", "avx2", "avx512", "neon" or this machine's, "host". Returns the path
+    of the header. Raises ExportError for what C does not compute (callbacks, Fourier transforms,
+    linear algebra), with the line that asks for it.
+
+    >>> import functrans as ft, tempfile
+    >>> B = ft.dim("B")
+    >>> header = to_c(ft.jit(lambda x: ft.numpy.tanh(x).sum(-1)),
+    ...               [ft.ShapeDtypeStruct((B, 3), "float32")], tempfile.mkdtemp(), name="f")
+    >>> print(header.read_text())
+    // Exported by functrans. ...
+    int f(
+        int64_t B,
+        const float *x,
+        float *out);
+    ...
+    """
+    jitted = fun if isinstance(fun, _runtime.JitFunction) else jit(fun)
+    if isa not in ISAS:
+        raise ArgumentError(f"to_c: there is no instruction set {isa!r}.",
+                            fix=f"isa is one of {', '.join(map(repr, ISAS))}")
+    lowered = jitted.lower(*specs, target="cpu")
+    consts = lowered._traced.consts
+    if any(isinstance(c, Tracer) for c in consts):
+        raise ExportError(f"{jitted.__name__} closes over a traced value.",
+                          fix="export outside of the transform, or pass it as an argument")
+    made = _program(lowered.jaxpr, isa, jitted.__name__)
+    text = made.text
+    name = identifier(name or jitted.__name__)
+    sizes = _sizes(made)
+    reserved = [*sizes, name, "z", "bytes", "shapes", "constants", "buffers", "arena", "error"]
+    in_avals = lowered.jaxpr.in_avals[len(consts):]
+    inputs = input_parameters(jitted.__wrapped__, lowered._in_tree, in_avals, reserved)
+    outputs = output_parameters(lowered.out_tree, lowered.jaxpr.out_avals,
+                                [*reserved, *(p.name for p in inputs)])
+    arrays = [c._np if isinstance(c, ArrayBase) else np.asarray(c) for c in consts]
+    arena = text.arena_bytes if isinstance(text.arena_bytes, int) else 0
+    function = Function(name, sizes, inputs, outputs, [*arrays, *text.constants], len(arrays),
+                        arena, text.libs, _product_types(text.text))
+    files: dict[str, str | bytes] = {
+        f"{name}.h": header_text(function), f"{name}.c": function_text(function, text.text),
+        f"{name}_runtime.c": runtime_text(function), **constants_files(function)}
+    files["CMakeLists.txt"] = cmake_text(function, ISAS[isa](), list(files))
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    for file, content in files.items():
+        (target / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return target / f"{name}.h"
+
+
+def _program(jaxpr: Jaxpr, isa: str, name: str) -> Lowered:
+    """The program as C; raises ExportError where it calls what cannot be exported."""
+    made = lower(jaxpr, frozenset(), isa=ISAS[isa]())
+    if made is None:
+        raise ExportError(f"{name} has no C program.", where=None,
+                          why="it computes nothing, or decides the sizes of its results.")
+    for call in _library_calls(made):
+        if call.function not in LIBRARY:
+            raise ExportError(f"{call.function} cannot be exported to C.", where=call.source,
+                              why="it is computed by a library (LAPACK, FFT) that comes with "
+                                  "Python alone.")
+    for call in made.text.hosts:
+        eqn = call.eqn
+        why = "it calls a Python function." if "callback" in eqn.primitive.name else \
+            f"the C compiler has no code for it on {', '.join(str(a.aval) for a in eqn.invars)}."
+        raise ExportError(f"{eqn.primitive.name} cannot be exported to C.", where=eqn.source,
+                          why=why)
+    return made
+
+
+def _product_types(text: str) -> list[int]:
+    """The element types of the products and convolutions in a program, those in loops included."""
+    return sorted({int(code) for code in re.findall(r"\.in_type = (\d+)", text)})
+
+
+def _library_calls(made: Lowered) -> Iterator[Library]:
+    for schedule in made.text.schedules:
+        yield from (step for step in schedule.steps if isinstance(step, Library))
+
+
+def _sizes(made: Lowered) -> dict[str, Bound]:
+    """The symbolic sizes in the order in which the program has them, with their bounds."""
+    found = {}
+    for number, axis in made.sizes:
+        size = made.simplified.invars[number].aval.shape[axis]
+        assert isinstance(size, Dim)
+        found[size.name] = bounds_of(size).get(size.name, Bound())
+    return found

@@ -1,0 +1,52 @@
+// What a program needs besides its own text: threads and memory.
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+typedef long long i64;
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef void (*ft_range)(void *arg, i64 begin, i64 end);
+typedef struct {
+  i64 version;
+  void (*parallel)(ft_range body, void *arg, i64 n, i64 grain);
+  int (*host)(void *ctx, i64 id, void *const *buffers, const i64 *dims);
+  void *(*allocate)(i64 bytes);
+  void (*release)(void *);
+  void *const *lib;
+} ft_api;
+
+static i64 ft_least(i64 a, i64 b) { return a < b ? a : b; }
+static i64 ft_round_up(i64 n, i64 multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+static i64 ft_threads(void) {
+#ifdef _OPENMP
+  return omp_in_parallel() ? 1 : omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
+// Pieces of [0, n) in parallel; each but the last is a multiple of `grain`.
+static void ft_parallel(ft_range body, void *arg, i64 n, i64 grain) {
+  const i64 pieces = 4 * ft_threads();
+  const i64 step = ft_round_up((n + pieces - 1) / pieces, grain < 1 ? 1 : grain);
+  if (pieces == 4 || step >= n) {
+    body(arg, 0, n);
+    return;
+  }
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic, 1)
+#endif
+  for (i64 begin = 0; begin < n; begin += step) body(arg, begin, ft_least(n, begin + step));
+}
+
+static void *ft_allocate(i64 bytes) {
+  return bytes < 0 ? NULL : aligned_alloc(64, (size_t)ft_round_up(bytes < 1 ? 1 : bytes, 64));
+}

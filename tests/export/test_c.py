@@ -1,0 +1,281 @@
+"""Programs exported as C are built by CMake, run without Python, and compute the same."""
+
+import ctypes
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import functrans as ft
+import functrans.numpy as jnp
+from functrans.core.errors import ArgumentError, ExportError
+from functrans.export import to_c
+from functrans.lowering.c.isa import COMMON_FLAGS, GENERIC, host_isa
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+
+RNG = np.random.default_rng(0)
+
+
+def array(*shape, dtype=np.float32):
+    return RNG.normal(size=shape).astype(dtype)
+
+
+def shared(folder, isa=GENERIC):
+    """The program as a library that Python can open; the flags are those of its CMake file."""
+    sources = [f.name for f in folder.iterdir() if f.suffix in (".c", ".S")]
+    subprocess.run(["cc", *COMMON_FLAGS, *isa.flags, "-Werror=incompatible-pointer-types",
+                    "-shared", "-fopenmp", "-o", "shared.so", *sources, "-lm"], cwd=folder,
+                   check=True)
+    return ctypes.CDLL(str(folder / "shared.so"))
+
+
+def pointer(x):
+    return x.ctypes.data_as(ctypes.c_void_p)
+
+
+def run(function, sizes, inputs, outputs):
+    """Call the C function; the outputs are filled in."""
+    pointers = [pointer(np.ascontiguousarray(x)) for x in inputs]
+    return function(*map(ctypes.c_int64, sizes), *pointers, *map(pointer, outputs))
+
+
+def computed(tmp_path, fun, *args, isa="generic"):
+    """What the C program of `fun` gives for these arguments, and what Python gives."""
+    to_c(fun, args, tmp_path, name="f", isa=isa)
+    expected = [np.asarray(x) for x in ft.tree.leaves(ft.jit(fun)(*args))]
+    outs = [np.empty_like(x) for x in expected]
+    inputs = [np.asarray(x) for x in ft.tree.leaves(args)]
+    library = shared(tmp_path, host_isa() if isa == "host" else GENERIC)
+    assert run(library.f, [], inputs, outs) == 0
+    return outs, expected
+
+
+MAIN = """\
+#include <stdio.h>
+#include "cnn.h"
+#include "mlp.h"
+
+int main(int argc, char **argv) {
+  static float images[360 * 64], scores[2][360 * 10];
+  static int32_t labels[2][360];
+  FILE *file = fopen(argv[argc - 1], "rb");
+  if (!file || fread(images, sizeof images, 1, file) != 1) return 3;
+  if (mlp(0, images, labels[0], scores[0]) != 1) return 4;
+  if (mlp(360, images, labels[0], scores[0]) || cnn(360, images, labels[1], scores[1])) return 5;
+  for (int k = 0; k < 2; k++)
+    for (int i = 0; i < 360; i++) printf("%d %.6f\\n", labels[k][i], scores[k][10 * i]);
+  return 0;
+}
+"""
+MAIN_CMAKE = """\
+cmake_minimum_required(VERSION 3.13)
+project(classifier C)
+add_subdirectory(mlp)
+add_subdirectory(cnn)
+add_executable(classifier main.c)
+target_link_libraries(classifier mlp cnn)
+"""
+
+
+def trained(network, images, labels):
+    def loss(params):
+        scores = ft.vmap(network.apply, (None, 0))(params, images)
+        return -jnp.take_along_axis(ft.nn.log_softmax(scores), labels[:, None], 1).mean()
+
+    @ft.jit
+    def step(params):
+        return ft.tree.map(lambda p, g: p - 0.4 * g, params, ft.grad(loss)(params))
+
+    params = network.init(ft.random.key(0))
+    for _ in range(60):
+        params = step(params)
+    return params
+
+
+def test_trained_classifiers_of_digits(tmp_path):
+    import digits  # noqa: PLC0415  an example, not a package
+
+    data = digits.load()
+    images = data.test_images.reshape(360, 64)
+    expected = []
+    for network in (digits.MLP, digits.CNN):
+        params = trained(network, data.train_images, data.train_labels)
+
+        @ft.jit
+        def classify(images, network=network, params=params):
+            scores = ft.vmap(network.apply, (None, 0))(params, images.reshape(-1, 8, 8))
+            return {"label": jnp.argmax(scores, -1), "scores": ft.nn.softmax(scores)}
+
+        name = network.name.lower()
+        count = ft.dim("count", min=1)
+        to_c(classify, [ft.ShapeDtypeStruct((count, 64), "float32")], tmp_path / name, name=name)
+        expected.append(classify(images))
+    (tmp_path / "main.c").write_text(MAIN)
+    (tmp_path / "CMakeLists.txt").write_text(MAIN_CMAKE)
+    images.tofile(tmp_path / "images")
+    for command in (["cmake", "-B", "build"], ["cmake", "--build", "build"]):
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    done = subprocess.run([tmp_path / "build" / "classifier", tmp_path / "images"], check=True,
+                          env={"OMP_NUM_THREADS": "2"}, capture_output=True, text=True)
+    results = np.loadtxt(done.stdout.splitlines()).reshape(2, 360, 2)
+    for (labels, scores), right in zip(results.transpose(0, 2, 1), expected, strict=True):
+        np.testing.assert_array_equal(labels, right["label"])
+        np.testing.assert_allclose(scores, np.asarray(right["scores"])[:, 0], atol=2e-5)
+        assert (labels == data.test_labels).mean() > 0.85
+
+
+@pytest.mark.parametrize("isa", ["generic", "host"])
+def test_library_functions(tmp_path, isa):
+    def fun(x, y, i):
+        order = jnp.lexsort((jnp.round(x[0]), jnp.round(y[:, 0])))
+        return [x @ y, jnp.sort(x), jnp.argsort(x, axis=0), ft.lax.top_k(x, 5), order,
+                jnp.cumsum(x, 1), jnp.cumprod(x, 0), ft.lax.cummax(i, 1, reverse=True),
+                ft.lax.cumlogsumexp(x, 1), i @ i.T, jnp.sort(i, axis=0)]
+
+    x = array(70, 300)
+    x[3, 4:9] = np.nan, -0.0, 0.0, np.inf, -np.inf
+    i = RNG.integers(-100, 100, (70, 300), dtype=np.int32)
+    outs, expected = computed(tmp_path, fun, x, array(300, 530), i, isa=isa)
+    for out, right in zip(outs, expected, strict=True):
+        if out.dtype == np.float32:
+            np.testing.assert_allclose(out, right, rtol=1e-4, atol=1e-4)
+        else:
+            np.testing.assert_array_equal(out, right)
+
+
+def test_products_of_every_type(tmp_path):
+    names = ("float64", "float16", "bfloat16", "int8", "int64", "uint16")
+    given = [(jnp.asarray(8 * array(33, 47)).astype(n), jnp.asarray(8 * array(47, 21)).astype(n))
+             for n in names]
+    outs, expected = computed(tmp_path, lambda given: [a @ b for a, b in given], given)
+    for name, out, right in zip(names, outs, expected, strict=True):
+        if name.startswith(("int", "uint")):
+            np.testing.assert_array_equal(out, right)
+            continue
+        right = right.astype(np.float64)
+        np.testing.assert_allclose(out.astype(np.float64), right, rtol=0.01,
+                                   atol=0.01 * abs(right).max())
+
+
+def test_convolutions(tmp_path):
+    def fun(x, w):
+        conv = ft.lax.conv_general_dilated
+        return [conv(x, w, (2, 1), "SAME", feature_group_count=2),
+                conv(x, w, (1, 1), ((2, 1), (0, 3)), (2, 3), (1, 2), feature_group_count=2),
+                conv(x[:, :2, 0], w[:, :, 0], (1,), "VALID")]
+
+    outs, expected = computed(tmp_path, fun, array(3, 4, 9, 8), array(6, 2, 3, 2))
+    for out, right in zip(outs, expected, strict=True):
+        np.testing.assert_allclose(out, right, rtol=1e-4, atol=1e-5)
+
+
+def test_loops_and_branches(tmp_path):
+    def fun(x):
+        last, ys = ft.lax.scan(lambda h, row: (jnp.tanh(h @ x.T @ x / 9 + row), h.sum()), x[0], x)
+        n = ft.lax.while_loop(lambda s: (s * s).sum() < 100, lambda s: 1.5 * s, last)
+        return ft.lax.cond(ys[0] > 0, jnp.sin, jnp.cos, n)
+
+    (out,), (right,) = computed(tmp_path, fun, array(5, 4))
+    np.testing.assert_allclose(out, right, rtol=1e-5)
+
+
+def test_gradients(tmp_path):
+    def loss(p, x):
+        return (ft.nn.softmax(ft.nn.gelu(x @ p["w"]) + p["b"]) ** 2).sum()
+
+    outs, expected = computed(tmp_path, ft.value_and_grad(loss),
+                              {"w": array(6, 5), "b": array(5)}, array(4, 6))
+    for out, right in zip(outs, expected, strict=True):
+        np.testing.assert_allclose(out, right, rtol=1e-4, atol=1e-6)
+
+
+def test_large_constants_are_a_file(tmp_path):
+    weights = array(600, 600)
+    outs, expected = computed(tmp_path, lambda x: x @ jnp.asarray(weights), array(2, 600))
+    assert (tmp_path / "f_constants.bin").stat().st_size >= weights.nbytes
+    np.testing.assert_allclose(outs[0], expected[0], rtol=1e-4, atol=1e-4)
+
+
+def test_sizes_and_their_bounds(tmp_path):
+    rows, columns = ft.dim("rows", min=2, max=50, multiple_of=2), ft.dim("columns")
+    fun = lambda x, w: (x @ w, x.mean(0))
+    header = to_c(fun, [ft.ShapeDtypeStruct((rows, columns), "float32"),
+                        ft.ShapeDtypeStruct((columns, 3), "float32")], tmp_path, name="f")
+    assert "rows: a size, at least 2, at most 50, a multiple of 2" in header.read_text()
+    f = shared(tmp_path).f
+    for n, k in ((2, 0), (4, 1), (50, 700)):
+        x, w = array(n, k), array(k, 3)
+        outs = [np.full((n, 3), 9, np.float32), np.empty(k, np.float32)]
+        assert run(f, [n, k], [x, w], outs) == 0
+        np.testing.assert_allclose(outs[0], x @ w, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(outs[1], x.mean(0), rtol=1e-5, atol=1e-6)
+    for n, k in ((0, 3), (3, 3), (52, 3), (2, -1)):
+        assert run(f, [n, k], [x, w], outs) == 1
+
+
+def test_parameters_are_named_as_in_python(tmp_path):
+    fun = lambda x, params: {"double": 2 * x["a b"], "int": params[0] + 1}
+    header = to_c(fun, [{"a b": array(2)}, [array(2)]], tmp_path, name="for")
+    assert header.name == "_for.h"
+    assert ("const float *x_a_b,\n    const float *params_0,\n    float *out_double,\n"
+            "    float *out_int);") in header.read_text()
+
+
+def test_what_c_does_not_compute_names_the_line(tmp_path):
+    def spectrum(x):
+        return jnp.fft.fft(x)
+
+    def solves(x):
+        return jnp.linalg.solve(x, x)
+
+    def calls_back(x):
+        return ft.pure_callback(np.sin, ft.ShapeDtypeStruct((3, 3), "float32"), x) + 1
+
+    for fun, what in ((solves, "solve"), (calls_back, "pure_callback"), (spectrum, "fft")):
+        with pytest.raises(ExportError, match=f"{what} cannot be exported to C") as error:
+            to_c(fun, [array(3, 3)], tmp_path)
+        assert f"{fun.__name__}\n" in str(error.value)
+    with pytest.raises(ArgumentError, match="instruction set"):
+        to_c(spectrum, [array(3)], tmp_path, isa="vax")
+
+
+HALVES = """\
+float from_f16(unsigned short h) { return ft_from_f16(h); }
+unsigned short to_f16(float x) { return ft_to_f16(x); }
+unsigned short to_bf16(float x) { return ft_to_bf16(x); }
+"""
+
+
+@pytest.fixture(scope="module")
+def conversions(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("halves")
+    runtime = Path(ft.export.__file__).parent / "runtime"
+    text = "".join((runtime / f).read_text() for f in ("core.c", "numbers.c"))
+    (folder / "halves.c").write_text(text + HALVES)
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", "halves.so", "halves.c"], cwd=folder,
+                   check=True)
+    library = ctypes.CDLL(str(folder / "halves.so"))
+    library.from_f16.restype = ctypes.c_float
+    library.to_f16.argtypes = library.to_bf16.argtypes = [ctypes.c_float]
+    library.to_f16.restype = library.to_bf16.restype = ctypes.c_ushort
+    return library
+
+
+@given(st.floats(width=32))
+@settings(max_examples=1000, deadline=None)
+def test_conversions_of_halves(conversions, x):
+    import ml_dtypes  # noqa: PLC0415
+
+    with np.errstate(all="ignore"):
+        half, brain = np.float16(np.float32(x)), ml_dtypes.bfloat16(np.float32(x))
+    for dtype, convert, right in ((np.float16, conversions.to_f16, half),
+                                  (ml_dtypes.bfloat16, conversions.to_bf16, brain)):
+        got = np.uint16(convert(x)).view(dtype)
+        assert got == right or (np.isnan(got) and np.isnan(right))
+    back = conversions.from_f16(int(half.view(np.uint16)))
+    assert back == float(half) or np.isnan(half)
