@@ -145,6 +145,8 @@ class Pool:
         with self._lock:
             if worker in self._all:
                 self._idle.append(worker)
+                return
+        worker.close()  # the pool was closed meanwhile
 
     def end(self, worker: Worker) -> None:
         with self._lock:
@@ -275,6 +277,9 @@ class _Compilation:
         except Died:
             self.pool.end(worker)
             self._again(k)
+        except BackendError:  # of the kernel: the worker goes on
+            self.pool.give(worker)
+            raise
         else:
             self.pool.give(worker)
         finally:
