@@ -85,6 +85,11 @@ class Dim:
         """True of a bare name, False of an expression over names."""
         return self._expr is None or self._expr.is_Symbol is True
 
+    @property
+    def is_remainder(self) -> bool:
+        """True of `B % 4`."""
+        return not self.is_name and type(self.expr).__name__ == "Mod"
+
     def names(self) -> frozenset[str]:
         if self.is_name:
             return frozenset((self.name,))

@@ -103,6 +103,11 @@ class SizeScope:
             if isinstance(name, Dim) and name.is_name and (
                     not isinstance(other, Dim) or name.name not in other.names()):
                 raise Respecialize({name.name: other}, guard, needs_value=False)
+        # a total such as 12 = B*D in a reshape; a remainder is no size of an axis
+        if isinstance(guard.left, Dim) and isinstance(guard.right, int) and guard.right \
+                and not guard.left.is_remainder:
+            names = guard.left.names()
+            raise Respecialize({n: self.hints[n] for n in names}, guard, needs_value=False)
 
     def pin(self, size: Dim) -> None:
         """Python needs the value: the names become ints."""

@@ -242,6 +242,7 @@ class JitState:
                 if attempt.traced is not None and not self.compiles(attempt.traced, args, leaves):
                     attempt, failure = Attempt(shapes), "the backend compiles it for known sizes"
             except Exception as error:  # what fails for names may work for ints
+                attempt = Attempt(shapes, merged=attempt.merged, needed=attempt.needed)
                 failure = f"{type(error).__name__}: {error}".partition("\n")[0]
         family.fixed |= attempt.needed
         family.saw(shapes)
@@ -458,6 +459,10 @@ class Lowered:
     @property
     def out_tree(self) -> PyTreeDef:
         return self._traced.out_tree
+
+    @property
+    def in_tree(self) -> PyTreeDef:
+        return self._in_tree
 
     @property
     def backend(self) -> str:
