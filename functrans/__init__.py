@@ -21,6 +21,7 @@ from functrans.placement import block_until_ready, device_get, device_put
 from functrans.primitives.barrier import checkpoint_name
 from functrans.transforms import eager as _eager
 from functrans.transforms.checkpoint import checkpoint
+from functrans.transforms.contracts import check_shapes
 from functrans.transforms.custom_jvp import custom_jvp
 from functrans.transforms.custom_vjp import custom_vjp
 from functrans.transforms.derivatives import (
@@ -54,25 +55,28 @@ _methods.install()
 _eager.install()
 
 __all__ = [
-    "Array", "Device", "Dim", "ShapeDtypeStruct", "block_until_ready", "checkpoint",
+    "Array", "Device", "Dim", "ShapeDtypeStruct", "block_until_ready", "check_shapes", "checkpoint",
     "checkpoint_name", "checkpoint_policies", "clear_caches", "closure_convert", "config",
     "custom_jvp", "custom_vjp", "debug", "default_dtypes", "device_get", "device_put", "devices",
-    "dim", "disable_jit", "dlpack", "eval_shape", "explain_retrace", "export", "float0", "grad",
-    "hessian", "hvp", "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax",
-    "linear_transpose", "linearize", "lower", "make_jaxpr", "named_scope", "nn", "numpy",
-    "per_sample", "pure_callback", "random", "remat", "scipy", "stop_gradient", "test_util", "tree",
-    "tree_util", "value_and_grad", "vjp", "vmap",
+    "dim", "disable_jit", "dlpack", "draw", "eval_shape", "explain", "explain_retrace", "export",
+    "float0", "grad", "hessian", "hvp", "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp",
+    "lax", "linear_transpose", "linearize", "lower", "make_jaxpr", "named_scope", "nn", "numpy",
+    "per_sample", "profile", "pure_callback", "random", "remat", "scipy", "stop_gradient",
+    "test_util", "tree", "tree_util", "value_and_grad", "vjp", "vmap",
 ]
 
 publish(globals(), [name for name in __all__ if name in globals()])
 
 _LAZY = ("checkpoint_policies", "export", "nn", "per_sample", "random", "scipy", "test_util")
+_INSPECT = ("draw", "explain", "profile")
 
 
 def __getattr__(name: str) -> Any:
-    """Submodules that are not needed by everybody are imported when they are first used."""
+    """Submodules and tools that not everybody needs are imported when they are first used."""
     if name in _LAZY:
         return importlib.import_module(f"functrans.{name}")
+    if name in _INSPECT:
+        return getattr(importlib.import_module("functrans.inspect"), name)
     raise AttributeError(f"module 'functrans' has no attribute {name!r}")
 
 

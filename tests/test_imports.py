@@ -30,6 +30,7 @@ LAYERS = [
     "scipy",
     "per_sample",
     "export",
+    "inspect",
     "",  # functrans/__init__.py itself
 ]
 # what a layer knows of an earlier one, where that is less than everything

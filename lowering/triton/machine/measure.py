@@ -15,7 +15,7 @@ from functrans.lowering.triton.device import device_program
 from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.spec import Program
 
-__all__ = ["seconds_of"]
+__all__ = ["Timer", "seconds_of"]
 
 MILLISECONDS: Final = 3.0
 """What one measurement takes, of several runs back to back."""
@@ -35,7 +35,7 @@ def seconds_of(programs: Sequence[Program], gpu: int, target: Target) -> list[fl
     return [None if math.isinf(best) else best for best in map(min, zip(*rounds, strict=True))]
 
 
-class _Timer:
+class Timer:
     """Mean seconds of a run, of so many that it takes long enough to be told."""
 
     def __init__(self, run: Any, arrays: list[Any], gpu: int) -> None:
@@ -54,7 +54,7 @@ class _Timer:
 
 
 def _timer(program: Program, gpu: int, target: Target,
-           buffers: dict[tuple[int, int], Any]) -> _Timer | None:
+           buffers: dict[tuple[int, int], Any]) -> Timer | None:
     """The timer of a program, on buffers that others of these sizes use as well."""
     count: Counter[int] = Counter()
     arrays = []
@@ -67,7 +67,7 @@ def _timer(program: Program, gpu: int, target: Target,
             if key not in buffers:
                 buffers[key] = _filled(nbytes, gpu)
             arrays.append(buffers[key])
-        return _Timer(run, arrays, gpu)
+        return Timer(run, arrays, gpu)
     except (BackendError, DeviceMemoryError):
         return None
 

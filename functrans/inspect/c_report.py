@@ -1,0 +1,217 @@
+"""What is known of a program in C."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from functrans.core.dims import Size
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.source import Source
+from functrans.inspect.links import numbers_of_steps, sources_of
+from functrans.inspect.liveness import peak_of
+from functrans.inspect.report import Kernel, Line, Peak, line_of
+from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
+from functrans.lowering.c.program import FunctionWriter, ProgramText
+from functrans.lowering.c.toolchain import compiler
+from functrans.lowering.loops.call import Call, Gemm
+from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.schedule.chains import Chain
+from functrans.lowering.schedule.group import Step
+from functrans.lowering.schedule.kernel import Kernel as Loops
+from functrans.lowering.schedule.origins import equations_of_steps, members_of
+from functrans.lowering.schedule.show import domain_text, tensor_text
+from functrans.lowering.schedule.work import flops_of, nbytes_of
+
+__all__ = ["assembly_of", "kernels_of", "memory_notes", "notes_of", "peak", "step_names"]
+
+
+def kernels_of(jaxpr: Jaxpr, program: ProgramText) -> list[Kernel]:
+    """The steps of a program in order, then those of the bodies of its loops and branches."""
+    main = program.main
+    numbers = numbers_of_steps(jaxpr, equations_of_steps(main.graph, main.schedule))
+    found = [_kernel(main, k, name, program.text, numbers[k], jaxpr)
+             for k, name in enumerate(step_names(main))]
+    for place, writer in _bodies(main):
+        found += [_kernel(writer, k, f"{name} in {place}", program.text, (), jaxpr)
+                  for k, name in enumerate(step_names(writer))]
+    return found
+
+
+def _bodies(main: FunctionWriter) -> Iterator[tuple[str, FunctionWriter]]:
+    for call, writers in main.bodies.items():
+        for writer in writers:
+            yield call.name, writer
+            yield from _bodies(writer)
+
+
+def step_names(main: FunctionWriter) -> list[str]:
+    """The names of the steps of a function: those of their C functions, or what they call.
+
+    Equal kernels are one C function: the second step that runs it is `k3 #2`.
+    """
+    seen: Counter[str] = Counter()
+    found = []
+    for k, step in enumerate(main.schedule.steps):
+        name = _name(main, k, step)
+        seen[name] += 1
+        found.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
+    return found
+
+
+def _name(w: FunctionWriter, number: int, step: Step) -> str:
+    function = _function(w, number, step)
+    call = step.name if isinstance(step, Call) else ""
+    call = getattr(step, "function", call)  # of a library
+    return f"{call} {function}".strip() if function else f"{call} {number}"
+
+
+def _function(w: FunctionWriter, number: int, step: Step) -> str:
+    if isinstance(step, Chain):
+        return w.chains[step].name
+    text = w.epilogues.get(step) if isinstance(step, Call) else w.texts[number]
+    return w.module.functions.get(text.text, "") if text is not None else ""
+
+
+def _kernel(w: FunctionWriter, number: int, name: str, text: str, equations: tuple[int, ...],
+            jaxpr: Jaxpr) -> Kernel:
+    step, is_stored = w.schedule.steps[number], w.schedule.is_stored
+    function = _function(w, number, step)
+    sources = sources_of(jaxpr, equations) or [
+        *[t.source for t in members_of(step)], *_source(step)]
+    lines = dict.fromkeys([line for s in sources if (line := line_of(s)) is not None])
+    moved: Size = sum((nbytes_of(t) for t in _touched(w, number, step)), start=0)
+    kind = step.name if isinstance(step, Call) else "kernel"
+    return Kernel(name, kind, equations, tuple(lines),
+                  _about(w, number, step), flops_of(step, is_stored), moved,
+                  "C" if function else "", function, _definition(text, function))
+
+
+def _source(step: Step) -> list[Source]:
+    return [step.source] if isinstance(step, Call) and step.source is not None else []
+
+
+def _touched(w: FunctionWriter, number: int, step: Step) -> list[Tensor]:
+    if isinstance(step, Call):
+        return list(dict.fromkeys((*step.operands, *step.results)))
+    text = w.texts[number]
+    assert text is not None
+    return [t for t in text.operands if isinstance(t, Tensor)]
+
+
+def _about(w: FunctionWriter, number: int, step: Step) -> str:
+    isa = w.module.isa
+    parts = []
+    text = None
+    if isinstance(step, Loops):
+        text = w.texts[number]
+        parts.append(domain_text(step))
+    elif isinstance(step, Gemm):
+        f = step.fields
+        batch = f["batch0"] * f["batch1"]
+        many = "" if isinstance(batch, int) and batch == 1 else f"{batch} times "
+        parts.append(f"{many}[{f['m']}, {f['k']}] @ [{f['k']}, {f['n']}]")
+        text = w.epilogues.get(step)
+    elif isinstance(step, Chain):
+        inside = ", ".join(getattr(s, "name", "kernel") for s in step.steps)
+        parts.append(f"{step.count} blocks of rows, each through {inside}")
+    else:
+        parts.append(", ".join(map(tensor_text, step.results)) or "no results")
+    if text is not None:
+        wide = f"{text.lanes} elements at once" if text.lanes > 1 else "one element at a time"
+        parts.append(f"{wide} ({isa.name}, {isa.vector_bytes}-byte vectors)")
+        parts += ["in one thread"] if text.serial else []
+    return "; ".join(parts)
+
+
+def _definition(program: str, function: str) -> str:
+    """The text of a function of a program."""
+    if not function:
+        return ""
+    found = re.search(rf"^static [^\n]*\b{function}\(.*?^}}$", program, re.DOTALL | re.MULTILINE)
+    return found.group() if found else ""
+
+
+def assembly_of(program: str, function: str) -> str:
+    """The instructions of one function of a program, by the compiler that `jit` uses."""
+    flags = [*COMMON_FLAGS, *host_isa().flags, "-w", "-fno-inline", "-g0",
+             "-fno-asynchronous-unwind-tables"]
+    done = subprocess.run([*compiler(), *flags, "-S", "-x", "c", "-", "-o", "-"], input=program,
+                          capture_output=True, text=True, check=True)
+    body = done.stdout.partition(f"\n{function}:\n")[2]
+    body = body.partition(f"\t.size\t{function},")[0]
+    return f"{function}:\n{body}".rstrip()
+
+
+def notes_of(program: ProgramText) -> list[str]:
+    """What was not computed in the kernel of something else, and why; equal ones once."""
+    found = []
+    for schedule in program.schedules:
+        for n in schedule.notes:
+            line = line_of(n.source)
+            where = f"{line}: " if line else ""
+            found.append(f"{where}{tensor_text(n.tensor)} is computed apart: {n.reason}")
+    return list(dict.fromkeys([*found, *_kept(program.main)]))
+
+
+def _kept(main: FunctionWriter) -> list[str]:
+    """The temporaries that no note is about, and the steps that read them from memory."""
+    noted = {n.tensor for n in main.schedule.notes}
+    names = step_names(main)
+    found = []
+    for block in main.blocks:
+        t = block.key
+        if not isinstance(t, Tensor) or t in noted:
+            continue
+        readers = [name for k, (name, step) in enumerate(zip(names, main.schedule.steps))
+                   if block.first < k and t in _touched(main, k, step)]
+        if readers:
+            found.append(f"{_at(t)}{tensor_text(t)} is in memory, where "
+                         f"{' and '.join(readers)} find{'s' * (len(readers) == 1)} it")
+    return found
+
+
+def memory_notes(program: ProgramText, donated: frozenset[int],
+                 inputs: Sequence[str]) -> list[str]:
+    """What was updated in place, given away and copied."""
+    main = program.main
+    found = []
+    for t in main.in_place:
+        found.append(f"{_at(t)}updates a {tensor_text(t)} in place")
+    for k, alias in enumerate(program.aliases):
+        if alias >= 0:
+            found.append(f"result {k} is in the memory of {inputs[alias]}, which was donated")
+    unused = donated - {*program.aliases}
+    if unused:
+        which = ", ".join(inputs[k] for k in sorted(unused))
+        found.append(f"donated, and not used for a result: {which}")
+    for t, reason in program.copied:
+        found.append(f"{_at(t)}the {tensor_text(t)} is copied before its update: {reason}")
+    for k, t in enumerate(main.graph.outputs):
+        if main.where[t] != f"w[{k}]" and not (program.aliases[k] >= 0):
+            found.append(f"result {k} is a copy: {_origin(main.where[t], inputs)}")
+    return found
+
+
+def _origin(place: str, inputs: Sequence[str]) -> str:
+    number = int(place[2:-1])
+    if place.startswith("b["):
+        return f"it is {inputs[number]}, which belongs to the caller"
+    return f"it equals result {number}" if place.startswith("w[") else "it is a constant"
+
+
+def _at(t: Tensor) -> str:
+    line = line_of(t.source)
+    return f"{line}: " if line else ""
+
+
+def peak(program: ProgramText) -> Peak | None:
+    """When most temporaries of a program are alive."""
+    main = program.main
+    lines: list[Line | None] = []
+    for step in main.schedule.steps:
+        sources = [*_source(step), *[t.source for t in reversed(members_of(step))]]
+        lines.append(next((line for s in sources if (line := line_of(s))), None))
+    return peak_of(main.blocks, step_names(main), lines)

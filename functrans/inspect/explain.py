@@ -1,0 +1,169 @@
+"""`explain`: what the compiler did with a function, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from functrans.core import config
+from functrans.core.cuda import gpu_of
+from functrans.core.errors import ArgumentError, public
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.tree import tree_flatten
+from functrans.inspect import c_report, triton_report
+from functrans.inspect.names import input_names
+from functrans.inspect.page import page_of
+from functrans.inspect.report import Kernel, Law, Line, Report, line_of
+from functrans.inspect.text import text_of
+from functrans.lowering.analysis import memory_of
+from functrans.lowering.c.lower import Lowered as LoweredToC
+from functrans.lowering.c.lower import lower as lower_to_c
+from functrans.lowering.passes.networks.decide import Decision
+from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.passes.rewrite import Change
+from functrans.lowering.triton.backend import TritonExecutable
+from functrans.transforms.jit import Lowered, lower
+
+__all__ = ["Explanation", "explain", "lowered_of", "report_of"]
+
+
+class Explanation:
+    """What the compiler did with a program: as text, as a page in a notebook, and as data.
+
+    `kernels` are the steps of the program with their `equations`, `lines`, `flops`, bytes `moved`,
+    `source` and, for GPUs, `ptx`; `report` has everything.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        return tuple(self.report.kernels)
+
+    def source(self, name: str) -> str:
+        """The C or Triton text of the kernel of that name. Raises ArgumentError for no kernel."""
+        return self._named(name).source
+
+    def machine_code(self, name: str) -> str:
+        """The instructions of a kernel: assembly by the C compiler, or PTX for GPUs."""
+        kernel = self._named(name)
+        if kernel.language == "C":
+            return c_report.assembly_of(self.report.text, kernel.function)
+        return kernel.ptx
+
+    def _named(self, name: str) -> Kernel:
+        for kernel in self.kernels:
+            if name in (kernel.name, *kernel.name.split()) and kernel.source:
+                return kernel
+        known = ", ".join([k.name for k in self.kernels if k.source])
+        raise ArgumentError(f"there is no kernel {name!r} with a source here.",
+                            fix=f"one of: {known}" if known else "a function that needs a kernel")
+
+    def __str__(self) -> str:
+        return text_of(self.report)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return page_of(self.report)
+
+
+@public
+def explain(f: Callable[..., Any], *args: Any, target: str | None = None,
+            **kwargs: Any) -> Explanation:
+    """What the compiler did with `f` for such arguments: printed, or shown in a notebook.
+
+    `f` is a function, jitted or not, or what `ft.lower` returned; arguments are arrays or
+    ShapeDtypeStructs. The target is as for `ft.lower`: `"cuda:90"` needs no GPU. Nothing is run,
+    and for a CPU no C compiler either. Raises whatever tracing raises.
+
+    >>> import functrans as ft
+    >>> x = ft.ShapeDtypeStruct((512, 64), "float32")
+    >>> explained = ft.explain(lambda x: ft.nn.softmax(x * 1), x, target="cpu")
+    >>> len(explained.kernels), explained.kernels[0].moved
+    (1, 262144)
+    >>> [law.name for law in explained.report.laws if law.table == "algebra"]
+    ['x * 1 = x, x * -1 = -x', 'max(x, -inf) = x']
+    """
+    lowered = lowered_of(f, args, kwargs, target)
+    return Explanation(report_of(lowered, f, args, kwargs))
+
+
+def lowered_of(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
+               target: str | None = None) -> Lowered:
+    """A function traced for some arguments; what is traced already, as it is."""
+    if isinstance(f, Lowered):
+        return f
+    return lower(f, *args, target=target, **kwargs)
+
+
+def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Report:
+    """What is known of a function traced for some arguments, once the compiler has seen it."""
+    inputs = input_names(lowered, f, args)
+    with config.scope(backend=lowered.backend):
+        backend = lowered.backend
+        if backend == "auto":
+            leaves = tree_flatten((args, kwargs))[0]
+            backend = "c" if gpu_of(leaves) is None else "triton"
+        if backend == "c":
+            program = lower_to_c(lowered.jaxpr, lowered.donated)
+            return _nothing(lowered, inputs) if program is None else _of_c(lowered, program, inputs)
+        with config.scope(backend=backend):
+            executable = lowered.compile().executable
+        if isinstance(executable, TritonExecutable):
+            return _of_triton(lowered, executable, inputs)
+        return _nothing(lowered, inputs)
+
+
+def _of_c(lowered: Lowered, program: LoweredToC, inputs: list[str]) -> Report:
+    text = program.text
+    isa = text.main.module.isa
+    return Report(
+        lowered.jaxpr.name, f"C for {isa.name}", lowered.jaxpr, program.simplified, inputs,
+        _laws(lowered.jaxpr), c_report.kernels_of(program.simplified, text),
+        _decisions(program.decisions), c_report.notes_of(text),
+        c_report.memory_notes(text, lowered.donated, inputs), program.memory_analysis(),
+        c_report.peak(text), text.text)
+
+
+def _of_triton(lowered: Lowered, executable: TritonExecutable, inputs: list[str]) -> Report:
+    known = executable.lowered
+    program = known.program
+    return Report(
+        lowered.jaxpr.name, f"Triton for {executable.target.name}", lowered.jaxpr,
+        known.simplified, inputs, _laws(lowered.jaxpr),
+        triton_report.kernels_of(known.simplified, executable), _decisions(known.decisions),
+        list(dict.fromkeys(program.notes)),
+        triton_report.memory_notes(program, lowered.donated, inputs), known.memory_analysis(),
+        triton_report.peak(program), "\n".join(program.sources))
+
+
+def _nothing(lowered: Lowered, inputs: list[str]) -> Report:
+    """A program without code of its own: it has no equations, or NumPy evaluates it."""
+    decisions: list[Decision] = []
+    simplified = simplify(lowered.jaxpr, decisions=decisions)
+    return Report(lowered.jaxpr.name, "NumPy" if simplified.eqns else "nothing to compute",
+                  lowered.jaxpr, simplified, inputs, _laws(lowered.jaxpr), [],
+                  _decisions(decisions), [], [], memory_of(simplified), None)
+
+
+def _decisions(decisions: Sequence[Decision]) -> list[str]:
+    found = []
+    for d in decisions:
+        line = line_of(d.source)
+        place = f"{line}: " if line else ""
+        found.append(place + str(d._replace(source=None)))
+    return found
+
+
+def _laws(jaxpr: Jaxpr) -> list[Law]:
+    """The laws that the passes applied, in the order of their first use."""
+    log: list[Change] = []
+    simplify(jaxpr, log=log)
+    found: dict[tuple[str, str], list[Line | None]] = {}
+    for change in log:
+        found.setdefault((change.table, change.law), []).append(line_of(change.source))
+    return [Law(table, law, len(lines), tuple(dict.fromkeys([x for x in lines if x])))
+            for (table, law), lines in found.items()]

@@ -1,0 +1,47 @@
+"""What the inputs of a program are called in the user's code."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from functrans.core.keypath import keystr
+from functrans.core.tree import tree_paths
+from functrans.transforms.jit import Lowered
+
+__all__ = ["input_names"]
+
+
+def input_names(lowered: Lowered, f: Any, args: tuple[Any, ...]) -> list[str]:
+    """`params['w']` for each input; constants of the trace, which come first, by number."""
+    paths = tree_paths(lowered.in_tree)
+    count = len(lowered.jaxpr.invars) - len(paths)
+    positional = 1 + max((path[0][1].idx for path in map(_halves, paths) if path[0][0] == 0),
+                         default=-1)
+    names = _parameters(f) if callable(f) and positional <= len(args) else []
+    static = len(args) - positional  # where some are static, who is who is not known
+    found = [f"constant {k}" for k in range(count)]
+    for (half, first), rest in map(_halves, paths):
+        if half == 1:
+            name = keystr([first], simple=True)
+        elif static == 0 and first.idx < len(names):
+            name = names[first.idx]
+        else:
+            name = f"argument {first.idx}"
+        found.append(name + keystr(rest))
+    return found
+
+
+def _halves(path: Any) -> tuple[tuple[int, Any], Any]:
+    """Whether a leaf is of a positional argument (0) or a keyword, which one, and where in it."""
+    half, first, *rest = path
+    return (half.idx, first), rest
+
+
+def _parameters(f: Callable[..., Any]) -> list[str]:
+    try:
+        found = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -1,0 +1,194 @@
+"""`profile`: how long each kernel of a program takes, and how near that is to what can be done."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from functrans.core import config
+from functrans.core.convert import to_array
+from functrans.core.cuda import gpu_of
+from functrans.core.errors import ArgumentError, public
+from functrans.inspect.explain import report_of
+from functrans.inspect.gpu_times import step_times
+from functrans.inspect.machine import Machine, machine
+from functrans.inspect.report import Kernel, Report, bytes_text, count_text
+from functrans.inspect.roofline import roofline
+from functrans.lowering.c.timed import TimedProgram
+from functrans.transforms.jit import lower
+
+__all__ = ["Profile", "Timed", "profile"]
+
+SECONDS = 0.3
+"""How long a program is run again and again."""
+LEAST, MOST = 5, 1000
+"""Runs of a program."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A kernel or a call, and the median of the seconds that it takes."""
+
+    kernel: Kernel
+    seconds: float
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes moved in a second."""
+        return _rate(self.kernel.moved, self.seconds)
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations in a second."""
+        return _rate(self.kernel.flops, self.seconds)
+
+
+def _rate(amount: object, seconds: float) -> float:
+    return amount / seconds if isinstance(amount, int) and seconds > 0 else 0.0
+
+
+class Profile:
+    """Times of the steps of a program: as a table, as a page with a roofline, as a trace.
+
+    `steps` are in order; `seconds` is a whole run, with what lies between the steps.
+    """
+
+    def __init__(self, report: Report, steps: Sequence[Timed], seconds: float,
+                 limits: Machine) -> None:
+        self.report = report
+        self.steps = tuple(steps)
+        self.seconds = seconds
+        self.machine = limits
+
+    def share(self, step: Timed) -> tuple[float, str]:
+        """The part of what the machine can do that a step reaches, and of what: the larger."""
+        moved, flops = step.bandwidth / self.machine.bandwidth, step.flops / self.machine.flops
+        return (moved, "bandwidth") if moved >= flops else (flops, "FLOP rate")
+
+    def _rows(self) -> list[list[str]]:
+        return [[t.kernel.name, _seconds_text(t.seconds), f"{t.seconds / self.seconds:.0%}",
+                 bytes_text(t.kernel.moved), count_text(t.kernel.flops, "FLOP"),
+                 "{:.0%} of {}".format(*self.share(t)),
+                 str(t.kernel.lines[0]) if t.kernel.lines else ""] for t in self.steps]
+
+    def _head(self) -> str:
+        return (f"{self.report.name}: {_seconds_text(self.seconds)} a run ({self.report.target}); "
+                f"this machine: {bytes_text(int(self.machine.bandwidth))}/s, "
+                f"{count_text(int(self.machine.flops), 'FLOP')}/s")
+
+    def _between(self) -> float:
+        return max(self.seconds - sum(t.seconds for t in self.steps), 0.0)
+
+    def __str__(self) -> str:
+        rows = [TITLES, *self._rows(), ["between", _seconds_text(self._between()),
+                                       f"{self._between() / self.seconds:.0%}", "", "", "", ""]]
+        widths = [max(len(row[c]) for row in rows) for c in range(len(TITLES))]
+        lines = ["  ".join(_aligned(c, text, widths[c]) for c, text in enumerate(row)).rstrip()
+                 for row in rows]
+        return "\n".join([self._head(), lines[0], "-" * len(lines[0]), *lines[1:]])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        cells = "".join(f"<th style='text-align:left'>{t}</th>" for t in TITLES)
+        rows = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>"
+                       for row in self._rows())
+        return (f"<div><b>{escape(self._head())}</b><table><tr>{cells}</tr>{rows}</table>"
+                f"{self.roofline()}</div>")
+
+    def roofline(self) -> str:
+        """A picture as SVG: the rates of kernels under what bandwidth and arithmetic allow."""
+        points = [(t.kernel.name, t.kernel.flops / t.kernel.moved, t.flops, t.seconds)
+                  for t in self.steps
+                  if isinstance(t.kernel.flops, int) and isinstance(t.kernel.moved, int)
+                  and t.kernel.flops > 0 and t.kernel.moved > 0 and t.seconds > 0]
+        return roofline(points, self.machine.bandwidth, self.machine.flops)
+
+    def save_trace(self, path: str | Path) -> None:
+        """Write one run as a trace that Perfetto (ui.perfetto.dev) and chrome://tracing open."""
+        events: list[dict[str, Any]] = [
+            {"ph": "M", "pid": 1, "tid": 1, "name": "process_name",
+             "args": {"name": self.report.target}},
+            {"ph": "M", "pid": 1, "tid": 1, "name": "thread_name",
+             "args": {"name": self.report.name}}]
+        at = 0.0
+        for t in self.steps:
+            told = {"lines": [str(line) for line in t.kernel.lines], "about": t.kernel.about,
+                    "bytes moved": str(t.kernel.moved), "flops": str(t.kernel.flops)}
+            events.append({"ph": "X", "pid": 1, "tid": 1, "name": t.kernel.name,
+                           "cat": t.kernel.kind, "ts": 1e6 * at, "dur": 1e6 * t.seconds,
+                           "args": told})
+            at += t.seconds
+        text = json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}, indent=1)
+        Path(path).write_text(text, encoding="utf-8")
+
+
+TITLES = ["step", "time", "share", "moved", "arithmetic", "reaches", "first line"]
+
+
+def _aligned(column: int, text: str, width: int) -> str:
+    return text.rjust(width) if 1 <= column <= 4 else text.ljust(width)
+
+
+def _seconds_text(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{1e6 * seconds:.3g} us"
+
+
+@public
+def profile(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
+    """How long each kernel and call of `f`, jitted or not, takes on these arguments, when warm.
+
+    The program runs for 0.3 s; times are medians. They are compared with a copy and a product of
+    matrices on this machine, measured once. Arguments are not donated. Raises ArgumentError for
+    arguments without values, and BackendError for a program that is not compiled.
+
+    >>> import functrans as ft
+    >>> x = ft.numpy.ones((256, 256))
+    >>> profiled = ft.profile(lambda x: ft.numpy.tanh(x @ x), x)
+    >>> [step.kernel.kind for step in profiled.steps]
+    ['gemm with epilogue']
+    >>> print(str(profiled).splitlines()[1].split()[:3])
+    ['step', 'time', 'share']
+    """
+    lowered = lower(f, *args, **kwargs)
+    inputs = lowered.inputs(*args, **kwargs)
+    if any(not hasattr(x, "__array__") and not np.isscalar(x) for x in inputs):
+        raise ArgumentError("profile runs the function, and an argument has no value.",
+                            fix="ft.explain takes ShapeDtypeStructs")
+    gpu = gpu_of(inputs)
+    report = report_of(lowered, f, args, kwargs)
+    if gpu is not None:
+        with config.scope(backend="triton"):
+            times, seconds = step_times(lowered.compile().executable, inputs, gpu)
+        limits = machine(f"gpu:{gpu}")
+    else:
+        with config.scope(backend="c"):
+            times, seconds = _cpu_times(TimedProgram(lowered.jaxpr), inputs)
+        limits = machine()
+    steps = [Timed(k, s) for k, s in zip(report.kernels, times, strict=False)]
+    return Profile(report, steps, seconds, limits)
+
+
+def _cpu_times(program: TimedProgram, inputs: Sequence[Any]) -> tuple[list[float], float]:
+    """The medians of the times of steps, and of whole runs."""
+    arrays = [to_array(x) for x in inputs]
+    program.run(arrays)
+    steps, whole = [], []
+    begin = time.perf_counter()
+    while len(whole) < LEAST or (len(whole) < MOST and time.perf_counter() - begin < SECONDS):
+        start = time.perf_counter()
+        steps.append(program.run(arrays))
+        whole.append(time.perf_counter() - start)
+    return [median(t) for t in zip(*steps, strict=True)][:-1], median(whole)

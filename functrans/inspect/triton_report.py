@@ -1,0 +1,95 @@
+"""What is known of a program of Triton kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from functrans.core.jaxpr import Jaxpr
+from functrans.inspect.links import numbers_of_steps
+from functrans.inspect.liveness import peak_of
+from functrans.inspect.report import Kernel, Peak, line_of
+from functrans.lowering.schedule.show import tensor_text
+from functrans.lowering.triton.backend import TritonExecutable
+from functrans.lowering.triton.records import KernelRecord
+from functrans.lowering.triton.spec import (
+    Copy,
+    HostStep,
+    Launch,
+    LibraryStep,
+    Program,
+    Rounds,
+    Step,
+    Turns,
+    launch_key,
+    launches_in,
+)
+
+__all__ = ["groups_of", "kernels_of", "memory_notes", "peak", "step_name"]
+
+
+def kernels_of(jaxpr: Jaxpr, executable: TritonExecutable) -> list[Kernel]:
+    """The kernels of a program in the order of their first launches, then what is none."""
+    program = executable.lowered.program
+    launched = list(zip(executable.kernels, groups_of(program), strict=True))
+    numbers = numbers_of_steps(jaxpr, [[e for step in steps for e in step.equations]
+                                       for _, steps in launched])
+    found = [_kernel(r, steps, e) for (r, steps), e in zip(launched, numbers, strict=True)]
+    return found + [Kernel(step_name(s), "call", (), (), "", 0, 0) for s in program.steps
+                    if isinstance(s, HostStep)]
+
+
+def groups_of(program: Program) -> list[list[Launch]]:
+    """The launches of each kernel over each grid, as the records of kernels have them."""
+    groups: dict[object, list[Launch]] = {}
+    for step in launches_in(program.steps):
+        groups.setdefault((launch_key(step), step.grid), []).append(step)
+    return list(groups.values())
+
+
+def _kernel(r: KernelRecord, steps: list[Launch], equations: tuple[int, ...]) -> Kernel:
+    sources = dict.fromkeys(s for step in steps for s in step.sources)
+    lines = dict.fromkeys([line for s in sources if (line := line_of(s)) is not None])
+    grid = " x ".join(map(str, r.grid))
+    about = [f"{grid} programs of {r.warps} warps", f"{r.registers} registers",
+             *([f"{r.spills} spilled"] if r.spills else []), f"{r.shared} bytes of shared memory",
+             *([f"launched {r.launches} times"] if r.launches > 1 else [])]
+    return Kernel(r.name, "kernel", equations, tuple(lines), "; ".join(about),
+                  sum(s.flops for s in steps), sum(s.moved for s in steps), "Triton", r.name,
+                  r.text, r.ptx)
+
+
+def step_name(step: Step) -> str:
+    """What a step of a program is called."""
+    if isinstance(step, Launch):
+        return step.kernel
+    if isinstance(step, LibraryStep):
+        return step.function
+    if isinstance(step, HostStep):
+        return f"{step.call.eqn.primitive.name} on the host"
+    return {Copy: "copy", Rounds: "loop", Turns: "loop in turns"}[type(step)]
+
+
+def memory_notes(program: Program, donated: frozenset[int],
+                 inputs: Sequence[str]) -> list[str]:
+    """What was given away and copied."""
+    given = program.given
+    found = [f"result {j} is in the memory of {inputs[k]}, which was donated"
+             for j, k in sorted(given.inputs.items())]
+    unused = donated - {*given.inputs.values()}
+    if unused:
+        which = ", ".join(inputs[k] for k in sorted(unused))
+        found.append(f"donated, and not used for a result: {which}")
+    for t, reason in given.copied:
+        line = line_of(t.source)
+        where = f"{line}: " if line else ""
+        found.append(f"{where}the {tensor_text(t)} is copied before its update: {reason}")
+    for step in program.steps:
+        if isinstance(step, Copy) and step.target.kind == "output" and step.source.kind == "input":
+            found.append(f"result {step.target.index} is a copy of {inputs[step.source.index]}, "
+                         "which belongs to the caller")
+    return found
+
+
+def peak(program: Program) -> Peak | None:
+    """When most temporaries of a program are alive."""
+    return peak_of(program.blocks, [], [])

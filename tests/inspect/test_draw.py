@@ -1,0 +1,87 @@
+"""Pictures of programs: they parse, boxes do not overlap, and long chains are one node."""
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans.inspect.layout import Box, place
+from tests.inspect.programs import loss
+
+SVG = "{http://www.w3.org/2000/svg}"
+W, X = np.ones((64, 32), np.float32), np.ones((128, 64), np.float32)
+
+
+def texts(svg):
+    return ["".join(t.itertext()) for t in ET.fromstring(svg).iter(f"{SVG}text")]
+
+
+def test_kernels_arguments_and_results_are_named():
+    found = texts(ft.draw(loss, W, X, target="cpu").svg)
+    assert {"w", "x", "gemm 0", "k0", "result 0"} <= set(found)
+    assert {"matmul f32[128,32]", "tanh f32[128,32]", "reduce_sum f32[32]"} <= set(found)
+
+
+def test_long_chains_are_one_node():
+    def f(x):
+        for _ in range(10):
+            x = fnp.sin(x) * 2
+        return x
+
+    found = texts(ft.draw(f, np.ones(10, np.float32)).svg)
+    assert "sin … mul (20 operations) f32[10]" in found
+
+
+def test_large_programs_count_the_operations_of_kernels():
+    def f(x):
+        for k in range(60):
+            x = fnp.sin(x) + x.sum(0) * k + x.max(1, keepdims=True)
+        return x
+
+    drawing = ft.draw(f, np.ones((16, 16), np.float32))
+    nodes = [t for t in texts(drawing.svg) if " more" in t or t.count(",") > 2]
+    assert nodes and len(texts(drawing.svg)) < 250
+
+
+def test_saved(tmp_path):
+    drawing = ft.draw(loss, W, X)
+    drawing.save(tmp_path / "loss.svg")
+    assert (tmp_path / "loss.svg").read_text() == drawing._repr_svg_()
+
+
+@st.composite
+def graphs(draw):
+    count = draw(st.integers(1, 12))
+    sizes = draw(st.lists(st.tuples(st.floats(10, 200), st.floats(10, 80)), min_size=count,
+                          max_size=count))
+    pairs = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1))
+    edges = [(a, b) for a, b in draw(st.lists(pairs, max_size=25)) if a < b]
+    return [Box(w, h) for w, h in sizes], edges
+
+
+@given(graphs())
+def test_boxes_do_not_overlap_and_edges_go_down(graph):
+    boxes, edges = graph
+    placed = place(boxes, edges)
+    for i, (x, y) in enumerate(placed.at):
+        assert x >= -1e-6 and x + boxes[i].width <= placed.width + 1e-6
+        assert y + boxes[i].height <= placed.height + 1e-6
+        for j in range(i):
+            u, v = placed.at[j]
+            assert x + boxes[i].width <= u + 1e-6 or u + boxes[j].width <= x + 1e-6 \
+                or y + boxes[i].height <= v + 1e-6 or v + boxes[j].height <= y + 1e-6
+    for a, b in edges:
+        heights = [placed.at[a][1] + boxes[a].height, *[y for _, y in placed.bends[a, b]],
+                   placed.at[b][1]]
+        assert heights == pytest.approx(sorted(heights))
+
+
+def test_neighbours_are_put_near_each_other():
+    # a ladder: without an order by barycentres its rungs cross
+    edges = [(0, 3), (1, 4), (2, 5), (3, 6), (4, 7), (5, 8)]
+    placed = place([Box(20, 10)] * 9, edges)
+    assert all(placed.at[a][0] == pytest.approx(placed.at[b][0]) for a, b in edges)

@@ -1,0 +1,183 @@
+"""What `explain` says of small programs, word for word, and that its page is well-formed."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans.core.errors import ArgumentError
+from tests.inspect.programs import loss, update
+
+W, X = ft.ShapeDtypeStruct((64, 32), "float32"), ft.ShapeDtypeStruct((128, 64), "float32")
+
+TEXT = """\
+loss: 5 equations -> 4 -> 1 kernel and 1 call (C for ISA)
+
+Program, as traced
+------------------
+{ lambda ; a:f32[64,32] b:f32[128,64]. let
+   0 c:f32[128,32] = dot_general[dimension_numbers=(((1,), (0,)), ((), ()))] b a  \
+# programs.py:7  hidden = fnp.tanh(x @ w) * 1
+   1 d:f32[128,32] = tanh c               # programs.py:7
+   2 e:f32[128,32] = mul d 1.0:f32[]      # programs.py:7
+   3 f:f32[128,32] = mul e e              # programs.py:8  return (hidden * hidden).sum(axis=0)
+   4 g:f32[32] = reduce_sum[axes=(0,)] f  # programs.py:8
+  in (g,) }
+
+Passes
+------
+      algebra: x * 1 = x, x * -1 = -x  # programs.py:7
+
+Program, simplified
+-------------------
+{ lambda ; a:f32[64,32] b:f32[128,64]. let
+   0 c:f32[128,32] = dot_general[dimension_numbers=(((1,), (0,)), ((), ()))] b a  \
+# programs.py:7  hidden = fnp.tanh(x @ w) * 1
+   1 d:f32[128,32] = tanh c               # programs.py:7
+   2 e:f32[128,32] = mul d d              # programs.py:8  return (hidden * hidden).sum(axis=0)
+   3 f:f32[32] = reduce_sum[axes=(0,)] e  # programs.py:8
+  in (f,) }
+
+Kernels
+-------
+gemm 0: [128, 64] @ [64, 32]
+    57.3 kB moved, 524 kFLOP
+    equations 0
+    programs.py:7  hidden = fnp.tanh(x @ w) * 1
+k0: 128 rows of 32; LANES
+    16.5 kB moved, 12.3 kFLOP, N lines of C: .source('k0')
+    equations 1-3
+    programs.py:7  hidden = fnp.tanh(x @ w) * 1
+    programs.py:8  return (hidden * hidden).sum(axis=0)
+
+Not fused, and why
+------------------
+programs.py:8  return (hidden * hidden).sum(axis=0): add f32[32] is computed apart: \
+no epilogue of a product: it reduces the product before anything else
+programs.py:7  hidden = fnp.tanh(x @ w) * 1: f32[128, 32] is in memory, where k0 finds it
+
+Memory
+------
+arguments 41 kB, outputs 128 B, temporaries 16.4 kB, peak 57.5 kB
+most temporaries at gemm 0: 16.4 kB, for programs.py:7  hidden = fnp.tanh(x @ w) * 1
+    16.4 kB f32[128, 32]  # programs.py:7  hidden = fnp.tanh(x @ w) * 1"""
+
+
+def plain(text):
+    """A text without what depends on the machine."""
+    text = re.sub(r"C for \w+", "C for ISA", text)
+    text = re.sub(r"\d+ elements at once \([^)]*\)", "LANES", text)
+    return re.sub(r"\d+ lines of C", "N lines of C", text)
+
+
+def test_text():
+    assert plain(str(ft.explain(loss, W, X, target="cpu"))) == TEXT
+
+
+def test_jitted_traced_and_plain_functions_are_explained_alike():
+    text = str(ft.explain(loss, W, X, target="cpu"))
+    assert str(ft.explain(ft.jit(loss), W, X, target="cpu")) == text
+    assert str(ft.explain(ft.lower(loss, W, X, target="cpu"))) == text
+
+
+def test_sources_and_machine_code():
+    explained = ft.explain(loss, W, X, target="cpu")
+    assert explained.source("k0").startswith("static void k0(void *arg")
+    assert explained.machine_code("k0").startswith("k0:\n\t")
+    with pytest.raises(ArgumentError, match="no kernel 'k9'"):
+        explained.source("k9")
+
+
+def test_updates_are_in_place_or_say_why_not():
+    table, row = np.zeros((8, 4), np.float32), np.ones(4, np.float32)
+    given = ft.explain(ft.jit(update, donate_argnums=0), table, row)
+    assert "result 0 is in the memory of table, which was donated" in given.report.memory
+    kept = ft.explain(update, table, row)
+    assert kept.report.memory == [
+        "programs.py:12  return table.at[2].set(row): the scatter_set f32[8, 4] is copied before "
+        "its update: its old value belongs to the caller"]
+
+
+def test_results_that_are_arguments_are_copies():
+    params = {"w": np.ones(3, np.float32)}
+    report = ft.explain(lambda params: (params["w"], params["w"] + 1), params).report
+    assert report.memory == ["result 0 is a copy: it is params['w'], which belongs to the caller"]
+
+
+def test_the_peak_names_its_line():
+    def f(x):
+        wide = fnp.outer(x, x)
+        return fnp.linalg.norm(wide @ wide)
+
+    peak = ft.explain(f, np.ones(32, np.float32)).report.peak
+    assert peak.nbytes >= 2 * 4 * 32 * 32
+    assert peak.line.text == "return fnp.linalg.norm(wide @ wide)"
+    assert [v.nbytes for v in peak.values[:2]] == [4096, 4096]
+
+
+def test_per_sample_decisions_have_both_figures():
+    def norms(w, x):
+        grads = ft.vmap(ft.grad(lambda w, x: fnp.tanh(x @ w).sum()), (None, 0))(w, x)
+        return (grads**2).sum((1, 2))
+
+    explained = ft.explain(norms, np.ones((64, 64), np.float32), np.ones((32, 64), np.float32))
+    (decision,) = explained.report.decisions
+    assert "never made (from factors:" in decision and "materialised:" in decision
+    assert "Per-sample algebra" in str(explained)
+
+
+def test_bodies_of_loops_have_kernels():
+    def f(x):
+        return ft.lax.fori_loop(0, 5, lambda i, x: fnp.sin(x) + i, x)
+
+    names = [k.name for k in ft.explain(f, np.ones(100, np.float32)).kernels]
+    assert any(" in " in name for name in names)
+
+
+def test_a_program_without_equations():
+    assert str(ft.explain(lambda x: x, X)).startswith("<lambda>: 0 equations -> 0 (nothing")
+
+
+def test_gpu_kernels_have_registers_and_ptx():
+    explained = ft.explain(loss, W, X, target="cuda:90")
+    assert "(Triton for cuda:90)" in str(explained)
+    first = explained.kernels[0]
+    assert "registers" in first.about and "bytes of shared memory" in first.about
+    assert first.equations[:1] == (0,) and first.flops >= 2 * 128 * 64 * 32
+    assert ".entry" in explained.machine_code(first.name)
+    assert explained.report.peak.values[0].nbytes == 4 * 128 * 32
+
+
+class Checker(HTMLParser):
+    """Every element ends where it should, and ids and links fit."""
+
+    VOID = frozenset({"br", "meta"})
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.open, self.ids, self.links = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.VOID:
+            self.open.append(tag)
+        named = dict(attrs)
+        self.ids += [named["id"]] if "id" in named else []
+        self.links += [named["href"][1:]] if "href" in named else []
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_page():
+    explained = ft.explain(ft.grad(lambda w, x: loss(w, x).sum()), W, X, target="cpu")
+    page = explained._repr_html_()
+    checker = Checker()
+    checker.feed(page)
+    assert not checker.open
+    assert len(set(checker.ids)) == len(checker.ids)
+    assert checker.links and set(checker.links) <= set(checker.ids)
+    assert page.count("<details") >= 5 and "<script" not in page and "lambda" in page
+    assert page == explained._repr_html_()
