@@ -3,9 +3,8 @@
 
 #include "allocator.h"
 #include "library.h"
+#include "program_type.h"
 #include "threads.h"
-
-#include <structmember.h>
 
 #include <cstring>
 #include <new>
@@ -332,49 +331,6 @@ PyObject* program_call(PyObject* self, PyObject* const* args, std::size_t nargsf
   }
 }
 
-PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  try {
-    PyObject* object = program_new_checked(type, args, kwargs);
-    if (object != nullptr) reinterpret_cast<ProgramObject*>(object)->vectorcall = program_call;
-    return object;
-  } catch (const std::bad_alloc&) {
-    return PyErr_NoMemory();
-  }
-}
-
-int program_traverse(PyObject* object, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(object));
-  const auto* program = reinterpret_cast<ProgramObject*>(object)->program;
-  if (program == nullptr) return 0;
-  for (const HostCall& host : program->hosts) Py_VISIT(host.callable);
-  return 0;
-}
-
-int program_clear(PyObject* object) {
-  auto* program = reinterpret_cast<ProgramObject*>(object)->program;
-  if (program == nullptr) return 0;
-  for (HostCall& host : program->hosts) Py_XSETREF(host.callable, Py_NewRef(Py_None));
-  return 0;
-}
-
-void program_dealloc(PyObject* object) {
-  PyTypeObject* type = Py_TYPE(object);
-  PyObject_GC_UnTrack(object);
-  delete reinterpret_cast<ProgramObject*>(object)->program;
-  type->tp_free(object);
-  Py_DECREF(type);
-}
-
-PyMemberDef program_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(ProgramObject, vectorcall), READONLY,
-     nullptr},
-    {nullptr, 0, 0, 0, nullptr}};
-
-template <typename Function>
-PyType_Slot slot(int id, Function function) {
-  return {id, reinterpret_cast<void*>(function)};
-}
-
 }  // namespace
 
 bool read_array_specs(PyObject* sequence, std::vector<ArraySpec>& specs, bool with_alias) {
@@ -386,18 +342,9 @@ bool read_host_call(PyObject* object, std::vector<HostCall>& hosts) {
 }
 
 bool init_program(PyObject* module) {
-  PyType_Slot slots[] = {slot(Py_tp_new, program_new),
-                         slot(Py_tp_dealloc, program_dealloc),
-                         slot(Py_tp_traverse, program_traverse),
-                         slot(Py_tp_clear, program_clear),
-                         slot(Py_tp_call, PyVectorcall_Call),
-                         slot(Py_tp_members, program_members),
-                         {0, nullptr}};
-  PyType_Spec spec = {"functrans._runtime.Program", sizeof(ProgramObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
-  program_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return program_type != nullptr &&
-         PyModule_AddObjectRef(module, "Program", reinterpret_cast<PyObject*>(program_type)) == 0;
+  program_type = ProgramType<ProgramObject>::add<program_new_checked, program_call>(
+      module, "functrans._runtime.Program", nullptr);
+  return program_type != nullptr;
 }
 
 }  // namespace functrans

@@ -2,8 +2,7 @@
 #include "cuda/device_program.h"
 
 #include "cuda/libraries.h"
-
-#include <structmember.h>
+#include "program_type.h"
 
 #include <cstring>
 #include <new>
@@ -444,39 +443,6 @@ PyObject* program_call(PyObject* self, PyObject* const* args, std::size_t nargsf
   return list.release();
 }
 
-PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  try {
-    PyObject* object = new_checked(type, args, kwargs);
-    if (object != nullptr) reinterpret_cast<CudaProgramObject*>(object)->vectorcall = program_call;
-    return object;
-  } catch (const std::bad_alloc&) {
-    return PyErr_NoMemory();
-  }
-}
-
-int program_traverse(PyObject* object, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(object));
-  const auto* program = reinterpret_cast<CudaProgramObject*>(object)->program;
-  if (program == nullptr) return 0;
-  for (const HostCall& host : program->hosts) Py_VISIT(host.callable);
-  return 0;
-}
-
-int program_clear(PyObject* object) {
-  auto* program = reinterpret_cast<CudaProgramObject*>(object)->program;
-  if (program == nullptr) return 0;
-  for (HostCall& host : program->hosts) Py_XSETREF(host.callable, Py_NewRef(Py_None));
-  return 0;
-}
-
-void program_dealloc(PyObject* object) {
-  PyTypeObject* type = Py_TYPE(object);
-  PyObject_GC_UnTrack(object);
-  delete reinterpret_cast<CudaProgramObject*>(object)->program;
-  type->tp_free(object);
-  Py_DECREF(type);
-}
-
 PyObject* program_stats(PyObject* object, void*) {
   CudaProgram& program = *reinterpret_cast<CudaProgramObject*>(object)->program;
   std::uint64_t launches, replays, built = 0, patched = 0;
@@ -509,16 +475,6 @@ PyGetSetDef program_getset[] = {
      nullptr},
     {"stats", program_stats, nullptr, "How often kernels and graphs were launched.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
-
-PyMemberDef program_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(CudaProgramObject, vectorcall), READONLY,
-     nullptr},
-    {nullptr, 0, 0, 0, nullptr}};
-
-template <typename Function>
-PyType_Slot slot(int id, Function function) {
-  return {id, reinterpret_cast<void*>(function)};
-}
 
 void drop(std::vector<ArraySpec>& specs) {
   for (ArraySpec& spec : specs) Py_XDECREF(spec.descr);
@@ -554,20 +510,9 @@ CudaProgram::~CudaProgram() {
 }
 
 bool init_program(PyObject* module) {
-  PyType_Slot slots[] = {slot(Py_tp_new, program_new),
-                         slot(Py_tp_dealloc, program_dealloc),
-                         slot(Py_tp_traverse, program_traverse),
-                         slot(Py_tp_clear, program_clear),
-                         slot(Py_tp_call, PyVectorcall_Call),
-                         {Py_tp_getset, program_getset},
-                         slot(Py_tp_members, program_members),
-                         {0, nullptr}};
-  PyType_Spec spec = {"functrans._runtime.CudaProgram", sizeof(CudaProgramObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
-  cuda_program_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return cuda_program_type != nullptr &&
-         PyModule_AddObjectRef(module, "CudaProgram",
-                               reinterpret_cast<PyObject*>(cuda_program_type)) == 0;
+  cuda_program_type = ProgramType<CudaProgramObject>::add<new_checked, program_call>(
+      module, "functrans._runtime.CudaProgram", program_getset);
+  return cuda_program_type != nullptr;
 }
 
 }  // namespace functrans::cuda
