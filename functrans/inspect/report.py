@@ -27,7 +27,10 @@ class Line:
 
     @property
     def place(self) -> str:
-        return f"{Path(self.file).name}:{self.number}"
+        path = Path(self.file)
+        # the files of notebooks' cells are called by numbers that tell nobody anything
+        name = "cell" if path.parent.name.startswith("ipykernel_") else path.name
+        return f"{name}:{self.number}"
 
     def __str__(self) -> str:
         text = self.text if len(self.text) <= LONGEST else f"{self.text[:LONGEST]} ..."
