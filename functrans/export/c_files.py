@@ -10,9 +10,11 @@ from typing import Any, Final
 import numpy as np
 
 from functrans.core.dims import Bound
+from functrans.core.guards import Guard
 from functrans.export.c_names import Parameter
 from functrans.export.container import ALIGNMENT, aligned
 from functrans.lowering.c.isa import COMMON_FLAGS, Isa
+from functrans.lowering.c.names import size_text
 from functrans.lowering.c.products import GEMM_TYPES
 
 __all__ = ["LIBRARY", "Function", "cmake_text", "constants_files", "function_text", "header_text",
@@ -38,6 +40,7 @@ class Function:
 
     name: str
     sizes: Mapping[str, Bound]
+    constraints: Sequence[Guard]
     inputs: Sequence[Parameter]
     outputs: Sequence[Parameter]
     constants: Sequence[np.ndarray[Any, Any]]
@@ -115,6 +118,7 @@ def header_text(function: Function) -> str:
     """The header: the function, and what each parameter is."""
     guard = f"{function.name.upper()}_H"
     about = [f"{name}: a size" + _bounds(bound) for name, bound in function.sizes.items()]
+    about += [f"{guard.left} {guard.op} {guard.right}" for guard in function.constraints]
     about += [f"{p.name}: {p.comment()}" for p in (*function.inputs, *function.outputs)]
     comment = "\n".join(f"//   {line}" for line in about)
     return (f"// Exported by functrans. Arrays are in row-major order; outputs may not overlap "
@@ -138,6 +142,9 @@ def function_text(function: Function, program: str) -> str:
     name, sizes = function.name, list(function.sizes)
     renamed = "".join(f"#define ft_{x} {name}_{x}\n" for x in ("program", "shapes", "abi"))
     checks = "".join(f"  if ({_outside(n, b)}) return 1;\n" for n, b in function.sizes.items())
+    names = {n: n for n in sizes}
+    checks += "".join(f"  if (!({size_text(g.left, names)} {g.op} {size_text(g.right, names)})) "
+                      "return 1;\n" for g in function.constraints)
     constants = [f"constants + {at}" for at in function.places]
     buffers = [*constants[:function.hoisted], *(f"(char *){p.name}" for p in function.inputs),
                *constants[function.hoisted:], *(f"(char *){p.name}" for p in function.outputs)]

@@ -81,8 +81,9 @@ def to_c(fun: Callable[..., Any], specs: Sequence[Any], folder: str | os.PathLik
                                 [*reserved, *(p.name for p in inputs)])
     arrays = [c._np if isinstance(c, ArrayBase) else np.asarray(c) for c in consts]
     arena = text.arena_bytes if isinstance(text.arena_bytes, int) else 0
-    function = Function(name, sizes, inputs, outputs, [*arrays, *text.constants], len(arrays),
-                        arena, text.libs, _product_types(text.text))
+    function = Function(name, sizes, lowered._traced.guards, inputs, outputs,
+                        [*arrays, *text.constants], len(arrays), arena, text.libs,
+                        _product_types(text.text))
     files: dict[str, str | bytes] = {
         f"{name}.h": header_text(function), f"{name}.c": function_text(function, text.text),
         f"{name}_runtime.c": runtime_text(function), **constants_files(function)}

@@ -12,8 +12,10 @@ from typing import Any
 from functrans import _runtime
 from functrans._runtime import ArrayBase, get_trace
 from functrans.core.avals import ShapedArray
+from functrans.core.bounds import OPERATORS
 from functrans.core.dims import Bound, Dim, size_value
 from functrans.core.errors import ArgumentError, ExportError, public
+from functrans.core.guards import Guard
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import known_sizes, substitute, substitute_jaxpr
 from functrans.core.source import user_source
@@ -28,7 +30,7 @@ from functrans.export.programs import ProgramReader, ProgramWriter
 from functrans.export.sizes import SizeReader
 from functrans.export.trees import read_tree, tree_plain
 from functrans.transforms.flat import flatten_args
-from functrans.transforms.jit import jit, jit_p
+from functrans.transforms.jit import Traced, jit, jit_p
 
 __all__ = ["Exported", "deserialize", "export", "load", "save"]
 
@@ -50,6 +52,8 @@ class Exported:
     in_tree: PyTreeDef
     out_tree: PyTreeDef
     sizes: Mapping[str, Bound]
+    constraints: Sequence[Guard]
+    """What else holds of the sizes of every call: what Python decided while it was traced."""
     vjp_order: int
     kernels: Mapping[str, Sequence[Kernel]]
     _bytes: bytes
@@ -106,6 +110,12 @@ class Exported:
         for name, bound in self.sizes.items():
             if name in sizes:
                 _check_bound(self.fun_name, name, bound, sizes[name])
+        for guard in self.constraints:
+            if not OPERATORS[guard.op](substitute(guard.left, sizes),
+                                       substitute(guard.right, sizes)):
+                known = ", ".join(f"{k} = {v}" for k, v in sizes.items())
+                raise ArgumentError(f"{self.fun_name} was exported for {guard}, called with "
+                                    f"{known}.", where=user_source())
         return sizes
 
     def __repr__(self) -> str:
@@ -168,19 +178,19 @@ def export(fun: Callable[..., Any], *, vjp_order: int = 0,
                               why="an exported program has its constants with it.",
                               fix="export outside of the transform, or pass it as an argument")
         kernels = {t: compile_kernels(jitted, args, kwargs, t) for t in targets}
-        return deserialize(_written(traced.jaxpr, traced.consts, lowered._in_tree,
-                                    lowered.out_tree, jitted.__name__, vjp_order, kernels))
+        return deserialize(_written(traced, lowered._in_tree, jitted.__name__, vjp_order, kernels))
 
     return exporter
 
 
-def _written(jaxpr: Jaxpr, consts: Sequence[Any], in_tree: PyTreeDef, out_tree: PyTreeDef,
-             name: str, vjp_order: int, kernels: Mapping[str, Sequence[Kernel]]) -> bytes:
-    writer = ProgramWriter(jaxpr.decided_names)
-    main = writer.jaxpr(jaxpr, vjp_order)
-    arrays = [writer.array(c) for c in consts]
-    trees = [tree_plain(in_tree, "the arguments"), tree_plain(out_tree, "the results")]
-    head = [name if name.isprintable() else "fn", vjp_order, main, arrays, trees]
+def _written(traced: Traced, in_tree: PyTreeDef, name: str, vjp_order: int,
+             kernels: Mapping[str, Sequence[Kernel]]) -> bytes:
+    writer = ProgramWriter(traced.jaxpr.decided_names)
+    main = writer.jaxpr(traced.jaxpr, vjp_order)
+    arrays = [writer.array(c) for c in traced.consts]
+    trees = [tree_plain(in_tree, "the arguments"), tree_plain(traced.out_tree, "the results")]
+    guards = [[g.op, writer.size(g.left), writer.size(g.right)] for g in traced.guards]
+    head = [name if name.isprintable() else "fn", vjp_order, main, arrays, trees, guards]
     program = [head, writer.sizes.names, writer.sizes.table, writer.arrays.table, writer.jaxprs]
     described = [[target, [k.plain() for k in found]] for target, found in kernels.items()]
     return pack({b"PROG": to_bytes(program), b"DATA": writer.arrays.data,
@@ -201,11 +211,11 @@ def deserialize(data: bytes) -> Exported:
     if not isinstance(program, list) or len(program) != 5:
         raise damaged("its program has not five parts")
     head, names, table, arrays, jaxprs = program
-    if not isinstance(head, list) or len(head) != 5:
-        raise damaged("its head has not five parts")
-    name, vjp_order, main, numbers, trees = head
+    if not isinstance(head, list) or len(head) != 6:
+        raise damaged("its head has not six parts")
+    name, vjp_order, main, numbers, trees, guards = head
     if type(vjp_order) is not int or not isinstance(numbers, list) \
-            or not isinstance(trees, list) or len(trees) != 2:
+            or not isinstance(trees, list) or len(trees) != 2 or not isinstance(guards, list):
         raise damaged("its head is not whole")
     sizes = SizeReader(names, table)
     values = ArrayReader(arrays, sections[b"DATA"])
@@ -219,8 +229,16 @@ def deserialize(data: bytes) -> Exported:
     for const, aval in zip(consts, jaxpr.in_avals):
         if not const.aval.matches(aval):
             raise damaged(f"a constant is {const.aval}, and its program takes {aval}")
-    return Exported(text_from(name), jaxpr, consts, in_tree, out_tree, sizes.bounds, vjp_order,
+    return Exported(text_from(name), jaxpr, consts, in_tree, out_tree, sizes.bounds,
+                    tuple([_guard(g, sizes) for g in guards]), vjp_order,
                     read_kernels(sections[b"KERN"]), data)
+
+
+def _guard(plain: Any, sizes: SizeReader) -> Guard:
+    if not isinstance(plain, list) or len(plain) != 3 or not isinstance(plain[0], str) \
+            or plain[0] not in OPERATORS:
+        raise damaged("a constraint is no relation of two sizes")
+    return Guard(plain[0], sizes.size(plain[1]), sizes.size(plain[2]))
 
 
 @public

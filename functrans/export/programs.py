@@ -98,6 +98,8 @@ class ProgramWriter:
         if PRIMITIVES.get(primitive.name) is not primitive:
             raise _unexportable(eqn)
         kinds = PARAMETERS.get(primitive.name, {})
+        if not kinds.keys() >= eqn.params.keys():
+            raise _unexportable(eqn)
         try:
             return [[name, kinds[name].write(value, self, order)]
                     for name, value in sorted(eqn.params.items())]

@@ -218,6 +218,15 @@ def test_sizes_and_their_bounds(tmp_path):
         assert run(f, [n, k], [x, w], outs) == 1
 
 
+def test_constraints_on_sizes(tmp_path):
+    fun = ft.jit(lambda x: x * 2 if x.shape[0] // 2 > 2 else x, dynamic_shapes={"x": {0: "B"}})
+    header = to_c(fun, [array(8)], tmp_path, name="f")
+    assert "floor(B/2) > 2" in header.read_text()
+    f, x, out = shared(tmp_path).f, array(20), np.empty(20, np.float32)
+    assert run(f, [6], [x], [out]) == 0 and run(f, [5], [x], [out]) == 1
+    np.testing.assert_array_equal(out[:6], 2 * x[:6])
+
+
 def test_parameters_are_named_as_in_python(tmp_path):
     fun = lambda x, params: {"double": 2 * x["a b"], "int": params[0] + 1}
     header = to_c(fun, [{"a b": array(2)}, [array(2)]], tmp_path, name="for")

@@ -155,7 +155,7 @@ def test_deep_nesting():
 def program_of(jaxprs, names=(), table=(), arrays=(), consts=()):
     """A file of these jaxprs; the last one, of one input and one result, is the program."""
     trees = [["tuple", ["tuple", "*"], ["dict", []]], "*"]
-    head = ["f", 0, len(jaxprs) - 1, list(consts), trees]
+    head = ["f", 0, len(jaxprs) - 1, list(consts), trees, []]
     return with_program([head, list(names), list(table), list(arrays), jaxprs])
 
 

@@ -169,6 +169,22 @@ def test_expressions_of_sizes():
         assert_same(loaded.call(x), ft.jit(fun)(x))
 
 
+def test_what_python_decided_on_sizes_is_a_constraint():
+    def fun(x):
+        return x * 2 if 2 * x.shape[0] > 7 else x * 3
+
+    jitted = ft.jit(fun, dynamic_shapes={"x": {0: "B"}})
+    loaded = deserialize(export(jitted)(np.zeros((5, 2), np.float32)).serialize())
+    assert str(loaded.in_avals[0]) == "f32[B,2]"
+    assert "2*B > 7" in map(str, loaded.constraints)
+    for n in (4, 9):
+        x = np.ones((n, 2), np.float32)
+        np.testing.assert_array_equal(loaded.call(x), 2 * x)
+        np.testing.assert_array_equal(ft.jit(loaded.call)(x), 2 * x)
+    with pytest.raises(ArgumentError, match="exported for 2\\*B > 7, called with B = 3"):
+        loaded.call(np.ones((3, 2), np.float32))
+
+
 def test_constants_of_all_dtypes():
     names = ("bool", "int8", "uint64", "bfloat16", "float16", "float8_e4m3fn", "complex64")
     values = [jnp.asarray(np.arange(6).reshape(2, 3)).astype(n) for n in names]
@@ -193,9 +209,11 @@ def test_the_same_function_gives_the_same_bytes():
 
 
 def test_kernels_come_along():
-    exported = through_bytes(lambda x: jnp.exp(x) + 1, X, targets=["cpu"])
-    assert exported.targets == ("cpu",)
+    exported = through_bytes(lambda x: jnp.exp(x) + 1, X, targets=["cpu", "cuda:90"])
+    assert exported.targets == ("cpu", "cuda:90")
     assert "int ft_program(" in exported.kernels["cpu"][0].source
+    (kernel,) = exported.kernels["cuda:90"]
+    assert kernel.code.startswith(b"\x7fELF") and ".target sm_90" in kernel.ptx
 
 
 def test_what_cannot_be_exported_names_the_line():
