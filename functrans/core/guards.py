@@ -76,6 +76,8 @@ class SizeScope:
 
     def decide(self, op: str, left: Size, right: Size) -> bool | None:
         """Whether the relation holds with the hints; None where there are no hints for it."""
+        if op == "==" and isinstance(right, Dim) and str(left) > str(right):
+            left, right = right, left  # one guard for both ways to ask
         key = (op, str(left), str(right))
         answer = self._answers.get(key)
         if answer is None:

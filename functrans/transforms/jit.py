@@ -32,7 +32,7 @@ from functrans.core.sizes import shape_names
 from functrans.core.source import user_source
 from functrans.core.staging import stage
 from functrans.core.trace import Tracer
-from functrans.core.tree import PyTreeDef, tree_flatten, tree_paths, tree_unflatten
+from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
 from functrans.lowering.backend import (
     Executable,
     SizedBackend,
@@ -277,9 +277,8 @@ class JitState:
 
     def record(self, avals: tuple[ShapedArray, ...], tree: PyTreeDef, fixed: Any,
                sized: SizedShapes, merged: tuple[Guard, ...] = (), failure: str = "") -> None:
-        names = tuple([self.named.argument(path) for path in tree_paths(tree)])
         self.history.append(Compilation(tree, fixed, avals, bound_axes(), config.current(), sized,
-                                        names, user_source(), merged, failure))
+                                        self.named.argument, user_source(), merged, failure))
 
     def miss(self, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any) -> Any:
         if config.current().disable_jit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from functrans import _runtime
@@ -14,7 +15,7 @@ from functrans.core.dims import Dim, Size
 from functrans.core.errors import ArgumentError, shown
 from functrans.core.guards import Guard
 from functrans.core.source import Source, describe_source
-from functrans.core.tree import PyTreeDef
+from functrans.core.tree import PyTreeDef, tree_paths
 from functrans.transforms.dynamic import SizedShapes
 
 __all__ = ["Compilation", "Retraces", "explain_retrace"]
@@ -30,10 +31,15 @@ class Compilation:
     axes: tuple[Any, ...]
     settings: Config
     sized: SizedShapes
-    names: tuple[str, ...]
+    naming: Callable[[Any], str]
     source: Source | None
     merged: tuple[Guard, ...] = ()
     failure: str = ""
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Which argument each leaf is; made for those who ask, since a trace has better to do."""
+        return [self.naming(path) for path in tree_paths(self.tree)]
 
     @property
     def takes(self) -> str:
