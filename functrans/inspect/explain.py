@@ -54,7 +54,7 @@ class Explanation:
 
     def _named(self, name: str) -> Kernel:
         for kernel in self.kernels:
-            if name in (kernel.name, *kernel.name.split()) and kernel.source:
+            if name in (kernel.name, kernel.function) and kernel.source:
                 return kernel
         known = ", ".join([k.name for k in self.kernels if k.source])
         raise ArgumentError(f"there is no kernel {name!r} with a source here.",
@@ -144,9 +144,16 @@ def _nothing(lowered: Lowered, inputs: list[str]) -> Report:
     """A program without code of its own: it has no equations, or NumPy evaluates it."""
     decisions: list[Decision] = []
     simplified = simplify(lowered.jaxpr, decisions=decisions)
-    return Report(lowered.jaxpr.name, "NumPy" if simplified.eqns else "nothing to compute",
+    return Report(lowered.jaxpr.name, _without_code(simplified),
                   lowered.jaxpr, simplified, inputs, _laws(lowered.jaxpr), [],
                   _decisions(decisions), [], [], memory_of(simplified), None)
+
+
+def _without_code(simplified: Jaxpr) -> str:
+    if not simplified.eqns:
+        return "nothing to compute"
+    is_sized = simplified.size_names and config.current().backend != "c"
+    return "compiled once its sizes are known" if is_sized else "NumPy"
 
 
 def _decisions(decisions: Sequence[Decision]) -> list[str]:

@@ -96,7 +96,7 @@ class _Grapher:
 
     def connect(self, value: Atom, target: int) -> None:
         source = self.home.get(value)
-        if source is not None and source != target:
+        if source is not None and source < target:
             types = self.edges.setdefault((source, target), [])
             if str(value.aval) not in types:
                 types.append(str(value.aval))
@@ -106,10 +106,11 @@ class _Grapher:
         taken: set[int] = set()
         found = []
         for kernel in self.report.kernels:
-            members = [e for e in kernel.equations if e not in taken]
-            taken.update(members)
-            if members:
-                found.append((kernel.name, kernel.about.split(";")[0], members))
+            for part in kernel.parts or (kernel.equations,):
+                members = [e for e in part if e not in taken]
+                taken.update(members)
+                if members:
+                    found.append((kernel.name, kernel.about.split(";")[0], members))
         found += [("", "", [e]) for e in range(len(self.jaxpr.eqns)) if e not in taken]
         return _in_order(found, self.jaxpr.eqns)
 

@@ -15,7 +15,7 @@ __all__ = ["peak_of"]
 
 def peak_of(blocks: Sequence[Block[Any]], names: Sequence[str],
             lines: Sequence[Line | None]) -> Peak | None:
-    """The peak of an arena; `names` and `lines` are those of the steps.
+    """The peak of an arena; `names` and `lines` are those of the steps, where they are known.
 
     None where nothing is needed, or not known before sizes are.
     """
@@ -31,7 +31,7 @@ def peak_of(blocks: Sequence[Block[Any]], names: Sequence[str],
     # what the step at the peak makes is what brings the memory there
     made = [_line(b.key) for b in blocks if b.first == k]
     line = next(filter(None, made), None) or _get(lines, k) or values[0].line
-    name = names[k] if k < len(names) else "the end"
+    name = names[k] if k < len(names) else ""
     return Peak(name, live[k], line, tuple(values))
 
 

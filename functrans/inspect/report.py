@@ -61,7 +61,7 @@ class Kernel:
 
     `equations` are those of the simplified program that it computes, by number. `about` says how it
     is computed, `function` what it is called in the `source`; `flops` and `moved` (bytes) are what
-    one run of it does, 0 where that is not known.
+    one run of it does, 0 where that is not known. `parts` are its equations launch by launch.
     """
 
     name: str
@@ -75,6 +75,7 @@ class Kernel:
     function: str = ""
     source: str = field(default="", repr=False)
     ptx: str = field(default="", repr=False)
+    parts: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)

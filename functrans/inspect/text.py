@@ -99,8 +99,13 @@ def kernel_facts(kernel: Kernel) -> str:
         facts.append(count_text(kernel.flops, "FLOP"))
     if kernel.source:
         count = kernel.source.count("\n") + 1
-        facts.append(f"{count} lines of {kernel.language}: .source({kernel.function!r})")
+        facts.append(f"{count} lines of {kernel.language}: .source({_key(kernel)!r})")
     return ", ".join(facts)
+
+
+def _key(kernel: Kernel) -> str:
+    """What `source` finds a kernel by: of kernels of one name, the whole name."""
+    return kernel.name if "#" in kernel.name and kernel.language == "Triton" else kernel.function
 
 
 def _ranges(numbers: Sequence[int]) -> str:
@@ -120,7 +125,8 @@ def memory_lines(report: Report) -> list[str]:
     peak = report.peak
     if peak is not None:
         at = f", for {peak.line}" if peak.line else ""
-        found.append(f"most temporaries at {peak.step}: {bytes_text(peak.nbytes)}{at}")
+        step = f" at {peak.step}" if peak.step else ""
+        found.append(f"most temporaries{step}: {bytes_text(peak.nbytes)}{at}")
         for value in peak.values[:SHOWN_LINES]:
             place = f"  # {value.line}" if value.line else ""
             found.append(f"    {bytes_text(value.nbytes)} {value.type}{place}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from functrans.core.jaxpr import Jaxpr
@@ -31,9 +32,15 @@ def kernels_of(jaxpr: Jaxpr, executable: TritonExecutable) -> list[Kernel]:
     """The kernels of a program in the order of their first launches, then what is none."""
     program = executable.lowered.program
     launched = list(zip(executable.kernels, groups_of(program), strict=True))
-    numbers = numbers_of_steps(jaxpr, [[e for step in steps for e in step.equations]
-                                       for _, steps in launched])
-    found = [_kernel(r, steps, e) for (r, steps), e in zip(launched, numbers, strict=True)]
+    numbers = iter(numbers_of_steps(jaxpr, [step.equations for _, steps in launched
+                                            for step in steps]))
+    seen: Counter[str] = Counter()
+    found = []
+    for record, steps in launched:
+        seen[record.name] += 1
+        number = seen[record.name]
+        name = record.name if number == 1 else f"{record.name} #{number}"
+        found.append(_kernel(name, record, steps, [next(numbers) for _ in steps]))
     return found + [Kernel(step_name(s), "call", (), (), "", 0, 0) for s in program.steps
                     if isinstance(s, HostStep)]
 
@@ -46,16 +53,18 @@ def groups_of(program: Program) -> list[list[Launch]]:
     return list(groups.values())
 
 
-def _kernel(r: KernelRecord, steps: list[Launch], equations: tuple[int, ...]) -> Kernel:
+def _kernel(name: str, r: KernelRecord, steps: list[Launch],
+            parts: list[tuple[int, ...]]) -> Kernel:
     sources = dict.fromkeys(s for step in steps for s in step.sources)
     lines = dict.fromkeys([line for s in sources if (line := line_of(s)) is not None])
     grid = " x ".join(map(str, r.grid))
     about = [f"{grid} programs of {r.warps} warps", f"{r.registers} registers",
              *([f"{r.spills} spilled"] if r.spills else []), f"{r.shared} bytes of shared memory",
              *([f"launched {r.launches} times"] if r.launches > 1 else [])]
-    return Kernel(r.name, "kernel", equations, tuple(lines), "; ".join(about),
+    equations = tuple(sorted({e for part in parts for e in part}))
+    return Kernel(name, "kernel", equations, tuple(lines), "; ".join(about),
                   sum(s.flops for s in steps), sum(s.moved for s in steps), "Triton", r.name,
-                  r.text, r.ptx)
+                  r.text, r.ptx, tuple(parts))
 
 
 def step_name(step: Step) -> str:

@@ -47,6 +47,15 @@ def test_large_programs_count_the_operations_of_kernels():
     assert nodes and len(texts(drawing.svg)) < 250
 
 
+def test_launches_of_one_kernel_are_boxes_of_their_own():
+    def f(a, b):
+        return fnp.tanh(fnp.tanh(a @ b) @ b)
+
+    shapes = [ft.ShapeDtypeStruct((64, 64), "float32")] * 2
+    found = texts(ft.draw(f, *shapes, target="cuda:90").svg)
+    assert found.count("matmul") == 2 and found.count("tanh f32[64,64]") == 2
+
+
 def test_saved(tmp_path):
     drawing = ft.draw(loss, W, X)
     drawing.save(tmp_path / "loss.svg")

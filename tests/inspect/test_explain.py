@@ -151,6 +151,34 @@ def test_gpu_kernels_have_registers_and_ptx():
     assert explained.report.peak.values[0].nbytes == 4 * 128 * 32
 
 
+def test_kernels_of_one_name_are_told_apart():
+    def f(a, b, c):
+        return fnp.tanh(a @ b) @ c
+
+    shapes = [ft.ShapeDtypeStruct((64, 64), "float32")] * 3
+    explained = ft.explain(f, *shapes, target="cuda:90")
+    names = [k.name for k in explained.kernels]
+    assert names == ["matmul", "matmul #2"]
+    assert explained.source("matmul #2") != explained.source("matmul")
+    assert [k.equations for k in explained.kernels] == [(0, 1), (2,)]
+
+
+def test_equations_of_attention_are_in_its_kernel():
+    def f(q, k, v):
+        return ft.nn.softmax(q @ k.swapaxes(-1, -2)) @ v
+
+    shapes = [ft.ShapeDtypeStruct((4, 128, 64), "float32")] * 3
+    (kernel,) = ft.explain(f, *shapes, target="cuda:90").kernels
+    assert kernel.name == "attention" and len(kernel.equations) > 8
+
+
+def test_named_sizes():
+    x = ft.ShapeDtypeStruct((ft.Dim("n"), 4), "float32")
+    (kernel,) = ft.explain(lambda x: fnp.sin(x) * 2, x, target="cpu").kernels
+    assert str(kernel.moved) == "32*n"
+    assert "once its sizes are known" in str(ft.explain(lambda x: x + 1, x, target="cuda:90"))
+
+
 class Checker(HTMLParser):
     """Every element ends where it should, and ids and links fit."""
 

@@ -545,4 +545,4 @@ def _with_items(graph: Graph, made: _Made) -> Graph:
 
     for item in (*items, *made.new):
         put(item)
-    return Graph(graph.inputs, graph.outputs, ordered, graph.constants)
+    return Graph(graph.inputs, graph.outputs, ordered, graph.constants, graph.origins)
