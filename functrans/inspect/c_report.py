@@ -79,7 +79,7 @@ def _kernel(w: FunctionWriter, number: int, name: str, text: str, equations: tup
             jaxpr: Jaxpr) -> Kernel:
     step, is_stored = w.schedule.steps[number], w.schedule.is_stored
     function = _function(w, number, step)
-    sources = sources_of(jaxpr, equations) or [
+    sources: Sequence[Source | None] = sources_of(jaxpr, equations) or [
         *[t.source for t in members_of(step)], *_source(step)]
     lines = dict.fromkeys([line for s in sources if (line := line_of(s)) is not None])
     moved: Size = sum((nbytes_of(t) for t in _touched(w, number, step)), start=0)

@@ -82,11 +82,11 @@ class _Grapher:
         first = len(self.groups) - len(groups)
         for g, (_, _, members) in enumerate(groups, first):
             for k in members:
-                for v in self.jaxpr.eqns[k].invars:
-                    self.connect(v, g)
-        for k, v in enumerate(self.jaxpr.outvars):
-            self.groups.append(Group(f"result {k}", str(v.aval), "output"))
-            self.connect(v, len(self.groups) - 1)
+                for value in self.jaxpr.eqns[k].invars:
+                    self.connect(value, g)
+        for k, result in enumerate(self.jaxpr.outvars):
+            self.groups.append(Group(f"result {k}", str(result.aval), "output"))
+            self.connect(result, len(self.groups) - 1)
         return Drawn(self.groups, self.edges)
 
     def add(self, group: Group, values: Sequence[Var]) -> None:

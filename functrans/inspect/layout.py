@@ -51,10 +51,10 @@ def place(boxes: Sequence[Box], edges: Sequence[tuple[int, int]], gap: float = 4
     links: list[tuple[int, int]] = []
     for a, b in edges:
         route = []
-        for at in range(layer[a] + 1, layer[b]):
+        for passed in range(layer[a] + 1, layer[b]):
             route.append(len(nodes))
             nodes.append(len(nodes))
-            layer.append(at)
+            layer.append(passed)
             widths.append(PASSING)
         routes[a, b] = route
         links += zip([a, *route], [*route, b], strict=True)

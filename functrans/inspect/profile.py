@@ -185,7 +185,8 @@ def _cpu_times(program: TimedProgram, inputs: Sequence[Any]) -> tuple[list[float
     """The medians of the times of steps, and of whole runs."""
     arrays = [to_array(x) for x in inputs]
     program.run(arrays)
-    steps, whole = [], []
+    steps: list[list[float]] = []
+    whole: list[float] = []
     begin = time.perf_counter()
     while len(whole) < LEAST or (len(whole) < MOST and time.perf_counter() - begin < SECONDS):
         start = time.perf_counter()

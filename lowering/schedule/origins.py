@@ -24,7 +24,8 @@ def equations_of_steps(graph: Graph, schedule: Schedule) -> list[tuple[Equation,
             made.update(step.results)
     found = []
     for step in schedule.steps:
-        origins = [graph.origins.get(x) for x in [*_calls(step), *_computed(_roots(step), made)]]
+        computed: list[Tensor | Call] = [*_calls(step), *_computed(_roots(step), made)]
+        origins = [graph.origins.get(x) for x in computed]
         found.append(tuple(dict.fromkeys([e for e in origins if e is not None])))
     return found
 
