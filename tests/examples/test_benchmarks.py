@@ -6,6 +6,7 @@ import bounds
 import compile_time
 import copy_limit
 import cpu
+import dynamic
 import harness
 import neighbour
 import numpy as np
@@ -14,6 +15,8 @@ import profile_overheads
 import pytest
 from cpu_workloads import small
 from cpu_workloads.entries import Peers, workloads_of
+
+import functrans as ft
 
 FAMILIES = (
     overheads.elementwise_cases,
@@ -136,3 +139,8 @@ def test_rows_of_earlier_runs_stay_in_the_file(tmp_path, monkeypatch):
 def test_limits_move_bytes():
     for call in copy_limit.limits().values():
         call()
+
+
+def test_one_program_for_several_batch_sizes():
+    _, programs = dynamic.calls(ft, *dynamic.arrays(range(2, 6)))
+    assert programs == 1
