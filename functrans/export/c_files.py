@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from functrans.core.dims import Bound
+from functrans.core.bounds import Bound
 from functrans.core.guards import Guard
 from functrans.export.c_names import Parameter
 from functrans.export.container import ALIGNMENT, aligned

@@ -12,7 +12,8 @@ import numpy as np
 
 from functrans import _runtime
 from functrans._runtime import ArrayBase
-from functrans.core.dims import Bound, Dim, bounds_of
+from functrans.core.bounds import Bound
+from functrans.core.dims import Dim, bounds_of
 from functrans.core.errors import ArgumentError, ExportError, public
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.trace import Tracer
@@ -26,15 +27,16 @@ from functrans.export.c_files import (
     runtime_text,
 )
 from functrans.export.c_names import identifier, input_parameters, output_parameters
-from functrans.lowering.c.isa import AVX2, AVX512, GENERIC, NEON, host_isa
+from functrans.lowering.c.isa import AVX2, AVX512, GENERIC, NEON, Isa, host_isa
 from functrans.lowering.c.lower import Lowered, lower
 from functrans.lowering.loops.call import Library
 from functrans.transforms.jit import jit
 
 __all__ = ["to_c"]
 
-ISAS: Final = {"generic": lambda: GENERIC, "avx2": lambda: AVX2, "avx512": lambda: AVX512,
-               "neon": lambda: NEON, "host": host_isa}
+ISAS: Final[dict[str, Callable[[], Isa]]] = {
+    "generic": lambda: GENERIC, "avx2": lambda: AVX2, "avx512": lambda: AVX512,
+    "neon": lambda: NEON, "host": host_isa}
 
 
 @public
@@ -106,8 +108,8 @@ def _program(jaxpr: Jaxpr, isa: str, name: str) -> Lowered:
             raise ExportError(f"{call.function} cannot be exported to C.", where=call.source,
                               why="it is computed by a library (LAPACK, FFT) that comes with "
                                   "Python alone.")
-    for call in made.text.hosts:
-        eqn = call.eqn
+    for host in made.text.hosts:
+        eqn = host.eqn
         why = "it calls a Python function." if "callback" in eqn.primitive.name else \
             f"the C compiler has no code for it on {', '.join(str(a.aval) for a in eqn.invars)}."
         raise ExportError(f"{eqn.primitive.name} cannot be exported to C.", where=eqn.source,

@@ -12,8 +12,8 @@ from typing import Any
 from functrans import _runtime
 from functrans._runtime import ArrayBase, get_trace
 from functrans.core.avals import ShapedArray
-from functrans.core.bounds import OPERATORS
-from functrans.core.dims import Bound, Dim, size_value
+from functrans.core.bounds import OPERATORS, Bound
+from functrans.core.dims import Dim, size_value
 from functrans.core.errors import ArgumentError, ExportError, public
 from functrans.core.guards import Guard
 from functrans.core.jaxpr import Jaxpr

@@ -84,20 +84,20 @@ class Kind(Protocol):
 
 
 class _Exact:
-    """Values that are plain already, of one type, or None."""
+    """Values that are plain already, of one type; integers from `least` on."""
 
-    def __init__(self, kind: type, optional: bool = False) -> None:
+    def __init__(self, kind: type, least: int = 0) -> None:
         self.kind = kind
-        self.optional = optional
+        self.least = least
 
     def write(self, value: Any, to: Writer, order: int) -> Any:
-        return None if value is None else self.kind(value)
+        return self.kind(value)
 
     def read(self, plain: Any, of: Reader) -> Any:
-        if type(plain) is not self.kind and not (self.optional and plain is None):
+        if type(plain) is not self.kind:
             raise damaged(f"{plain!r:.50} stands where a {self.kind.__name__} must be")
-        if self.kind is int and plain is not None and not -2**63 <= plain < 2**63:
-            raise damaged("an integer has more than 64 bits")
+        if isinstance(plain, int) and not self.least <= plain < 2**63:
+            raise damaged(f"the integer {plain} is out of range")
         return text_from(plain) if self.kind is str else plain
 
 
@@ -300,7 +300,7 @@ def number_of(value: Any) -> Any:
         return value
     item = value.item()
     if not isinstance(item, (bool, int, float, complex)):
-        item = float(value)  # type: ignore[arg-type]
+        item = float(value)
     return [name_of_dtype(value.dtype), item]
 
 
@@ -362,7 +362,7 @@ PARAMETERS: Final[dict[str, dict[str, Kind]]] = {
     "full": {"shape": SIZES, "dtype": DTYPE, "value": NUMBER},
     "gather": {"dimension_numbers": _IndexNumbers(GatherDimensionNumbers), "slice_sizes": SIZES,
                **_INDEX, "fill_value": NUMBER},
-    "integer_pow": {"y": INT},
+    "integer_pow": {"y": _Exact(int, -2**63)},
     "iota": {"dtype": DTYPE, "shape": SIZES, "dimension": INT},
     "jit": {"jaxpr": JAXPR, "name": TEXT},
     "lu_pivots_to_permutation": {"permutation_size": SIZES},

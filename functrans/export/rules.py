@@ -1,4 +1,6 @@
-"""What the type rules of calls leave to those who make them: operands fit the program called."""
+"""What type rules leave to those who make equations: operands of calls fit the program called, and
+parameters are such as the functions of functrans give.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.errors import JaxprError
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.primitives.control_flow.bodies import check_operands
+from functrans.primitives.window import window_take_p
 from functrans.transforms.custom_call import LazyJaxpr, differentiable_flags
 from functrans.transforms.tangents import tangent_aval
 
@@ -16,10 +19,12 @@ __all__ = ["check_rules"]
 
 
 def check_rules(eqn: Equation) -> None:
-    """Raise JaxprError unless the operands of a call, and of its rules, have the types of theirs.
+    """Raise JaxprError unless parameters are in range, and the operands of a call and of its rules
+    have the types of theirs.
     """
     primitive, params = eqn.primitive, eqn.params
     operands = [a.aval for a in eqn.invars]
+    _check_parameters(eqn, operands)
     if primitive.name in ("custom_jvp_call", "custom_vjp_call"):
         counts = params["num_consts"]
         groups = 2 if primitive.name == "custom_jvp_call" else 3
@@ -30,6 +35,48 @@ def check_rules(eqn: Equation) -> None:
     if primitive.higher_order and primitive.called is not None:  # type: ignore[attr-defined]
         body, given = primitive.called(operands, **params)  # type: ignore[attr-defined]
         check_operands(primitive.name, body.in_avals, given)
+
+
+_POSITIVE = ("window_dimensions", "window_strides", "base_dilation", "window_dilation",
+             "lhs_dilation", "rhs_dilation", "strides")
+_DISTINCT = ("axes", "dimensions", "permutation", "broadcast_dimensions")
+_COUNTS = (("num_consts", "num_carry"), ("cond_nconsts", "body_nconsts"))
+
+
+def _check_parameters(eqn: Equation, operands: Sequence[ShapedArray]) -> None:
+    name, params = eqn.primitive.name, eqn.params
+
+    def need(holds: bool, key: str) -> None:
+        if not holds:
+            raise JaxprError(f"{key}={params[key]} is out of range.")
+
+    for key in params.keys() & _POSITIVE:
+        need(isinstance(params[key], tuple) and all(
+            n > 0 for n in params[key] if isinstance(n, int)), key)
+    for key in params.keys() & _DISTINCT:
+        need(len({*params[key]}) == len(params[key]) and all(
+            type(n) is int and n >= 0 for n in params[key]), key)
+    for first, second in _COUNTS:
+        if first in params and second in params:
+            need(params[first] + params[second] <= len(operands), second)
+    if name == "conv_general_dilated":
+        groups = params.get("group_axes") or ((),) * 3
+        specs = [[*spec, *(g if isinstance(g, tuple) else (g,))]
+                 for spec, g in zip(params["dimension_numbers"], groups, strict=True)]
+        ranks = [a.ndim for a in (*operands, *(v.aval for v in eqn.outvars))]
+        need([sorted(spec) for spec in specs] == [list(range(n)) for n in ranks],
+             "dimension_numbers")
+    elif name == "pad":
+        need(all(type(interior) is int and interior >= 0
+                 for _, _, interior in params["padding_config"]), "padding_config")
+    elif name == "sort":
+        need(1 <= params["num_keys"] <= len(operands), "num_keys")
+    elif name == "polygamma":
+        need(params["n"] >= 1, "n")
+    elif name == "window_put":
+        window = {k: v for k, v in params.items() if k != "shape"}
+        image = operands[0].with_shape(params["shape"])
+        need(window_take_p.type(image, operands[1], **window).matches(operands[0]), "shape")
 
 
 def _check_rule(eqn: Equation, operands: Sequence[ShapedArray]) -> None:

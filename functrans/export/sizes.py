@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from functrans.core.dims import Bound, Dim, Size, bounds_of
+from functrans.core.bounds import Bound
+from functrans.core.dims import Dim, Size, bounds_of
 from functrans.core.errors import ExportError
 from functrans.export.plain import damaged
 
@@ -59,7 +60,9 @@ class SizeWriter:
         return number
 
     def _expression(self, e: Any, bounds: dict[str, Bound]) -> int:
-        of = lambda x: int(x) if x.is_Integer else [self._expression(x, bounds)]
+        def of(x: Any) -> Any:
+            return int(x) if x.is_Integer else [self._expression(x, bounds)]
+
         kind = type(e).__name__  # sympy stays unimported in programs without expressions
         if e.is_Symbol:
             return self._entry(["name", self._name(str(e), bounds)])

@@ -4,6 +4,7 @@ import random
 import resource
 import struct
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as jnp
 from functrans.core.errors import ExportError
+from functrans.core.evaluate import interpret
 from functrans.export import Exported, deserialize, export
 from functrans.export.container import SECTIONS, pack, unpack
+from functrans.export.parameters import PRIMITIVES
 from functrans.export.plain import DEPTH, from_bytes, to_bytes
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
@@ -222,3 +225,30 @@ def test_other_versions_say_so():
     data[8:12] = struct.pack("<I", 7)
     with pytest.raises(ExportError, match="format 7, and this functrans reads format 1"):
         deserialize(bytes(data))
+
+
+def test_parameters_that_are_let_through_can_be_computed():
+    rng = random.Random(3)
+    loaded = 0
+    for primitive in PRIMITIVES.values():
+        for sample in primitive.samples():
+            with ft.config.use_backend("reference"):
+                file = export(partial(primitive.bind, **sample.params))(*sample.args).serialize()
+            sections = unpack(file)
+            program = from_bytes(sections[b"PROG"])
+            equation = (4, 0, 2, 0)
+            numbers = [at for at in places(program) if at[:4] == equation and len(at) > 5
+                       and at[4] in (1, 3) and type(at_place(program, at)) is int]
+            for _ in range(20 if numbers else 0):
+                changed = program
+                for _ in range(rng.choice([1, 1, 2])):
+                    new = rng.choice([-2, -1, 0, 1, 2, 3, 5, 100])
+                    changed = replaced(changed, rng.choice(numbers), new)
+                exported = outcome(pack({**sections, b"PROG": to_bytes(changed)}))
+                if exported is None:
+                    continue
+                loaded += 1
+                inputs = [*map(np.asarray, (*exported.consts, *sample.args))]
+                outs = interpret(exported.jaxpr, inputs)
+                assert [o.shape for o in outs] == [a.shape for a in exported.out_avals]
+    assert loaded > 100
