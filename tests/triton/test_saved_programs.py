@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -25,8 +26,9 @@ TABLE = np.random.default_rng(1).standard_normal((300, 24)).astype("f4")
 
 @pytest.fixture(autouse=True)
 def version(monkeypatch):
-    """As if no file of the compiler were being edited."""
-    monkeypatch.setattr("functrans.lowering.triton.saved.compiler_version", lambda: "1")
+    """As if no file of the compiler were being edited; the disk knows nothing of this version."""
+    version = str(time.time_ns())
+    monkeypatch.setattr("functrans.lowering.triton.saved.compiler_version", lambda: version)
 
 
 def model(x):
