@@ -9,17 +9,29 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final, TypeAlias
 
 from functrans.lowering.c.cache import FORMAT, Cache
 
-__all__ = ["Schema", "lookup", "matches", "store"]
+__all__ = ["PARSING", "Schema", "literal", "lookup", "matches", "store"]
 
 Schema: TypeAlias = Any
 """A type (exactly: a bool is no int); None; [schema] for lists; {name: schema} for objects with
 just these names; (schema, schema, ...) for alternatives."""
 
+PARSING: Final = Lock()
+"""Held while Python makes a syntax tree of objects: before 3.11.5 threads that do so disturb each
+other (SystemError, "recursion depth mismatch": CPython, gh-106905)."""
+
 ENTRY: Final[Schema] = {"format": str, "object": str, "program": dict}
+
+
+def literal(data: bytes) -> Any:
+    """The value of a Python literal. Raises ValueError, TypeError, SyntaxError, MemoryError or
+    RecursionError for something else."""
+    with PARSING:
+        return ast.literal_eval(data.decode())
 
 
 def store(cache: Cache, key: str, manifest: dict[str, Any], shared: Path) -> None:
@@ -40,7 +52,7 @@ def lookup(cache: Cache, key: str, schema: Schema) -> tuple[dict[str, Any], Path
     if data is None:
         return None
     try:
-        entry = ast.literal_eval(data.decode())
+        entry = literal(data)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
     if not matches(entry, ENTRY) or entry["format"] != FORMAT:

@@ -6,7 +6,6 @@ them depends on. What calls Python from within (equations that the host evaluate
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Sequence
 from dataclasses import fields
@@ -21,7 +20,7 @@ from functrans.lowering.c.fingerprint import (
     constant_key,
     fingerprint,
 )
-from functrans.lowering.c.manifests import matches
+from functrans.lowering.c.manifests import literal, matches
 from functrans.lowering.triton.donation import Given
 from functrans.lowering.triton.libraries.files import has_function
 from functrans.lowering.triton.machine.target import Target
@@ -66,7 +65,7 @@ class SavedProgram:
         if data is None or self._told is None:
             return None
         try:
-            told = ast.literal_eval(data.decode())
+            told = literal(data)
             if not matches(told, SCHEMA) or not self._told.constants.keys() >= set(
                     told["constants"]):
                 return None

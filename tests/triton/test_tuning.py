@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-import programs
 import pytest
 
 import functrans as ft
@@ -15,6 +14,7 @@ from functrans.lowering.triton.machine.target import HOPPER, cuda_target
 from functrans.lowering.triton.machine.tuning import Tuner, shape_class
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.spec import Launch
+from tests.triton import programs
 
 xp = ft.numpy
 LARGE = [ft.ShapeDtypeStruct((4096, 4096), "bfloat16")] * 2

@@ -14,6 +14,7 @@ from triton.backends.nvidia.compiler import get_ptx_version_from_options
 from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
 
+from functrans.lowering.c.manifests import PARSING
 from functrans.lowering.triton.kernels.source import module_of
 from functrans.lowering.triton.machine.elf import resources
 from functrans.lowering.triton.machine.unit import Binary, Unit
@@ -80,8 +81,9 @@ def _compile(function: Any, unit: Unit, stages: int, most: int | None = None) ->
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
-    made = {"ttir": source.make_ir(target, options, backend.get_codegen_implementation(options),
-                                   backend.get_module_map(), context)}
+    with PARSING:
+        made = {"ttir": source.make_ir(target, options, backend.get_codegen_implementation(options),
+                                       backend.get_module_map(), context)}
     metadata: dict[str, Any] = {"target": target, **vars(options)}
     module = made["ttir"]
     for name, run in passes.items():

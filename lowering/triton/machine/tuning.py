@@ -7,7 +7,6 @@ the cache of compiled programs, so that later processes have the same winners.
 
 from __future__ import annotations
 
-import ast
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,7 +20,7 @@ from functrans.core import config
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import BackendError
 from functrans.lowering.c.cache import Cache, digest, program_cache
-from functrans.lowering.c.manifests import matches
+from functrans.lowering.c.manifests import literal, matches
 from functrans.lowering.triton.device import unit_of
 from functrans.lowering.triton.kernels.kernel import Partial
 from functrans.lowering.triton.kernels.names import MEMORY
@@ -122,7 +121,7 @@ class Tuner(Chooser):
         if data is None:
             return {}
         try:
-            told = ast.literal_eval(data.decode())
+            told = literal(data)
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return {}
         if not matches(told, SCHEMA):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import asdict, dataclass, fields
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from functrans.lowering.c.cache import digest
-from functrans.lowering.c.manifests import matches
+from functrans.lowering.c.manifests import literal, matches
 
 __all__ = ["Binary", "Unit", "triton_version"]
 
@@ -48,7 +47,7 @@ class Unit:
 
     @classmethod
     def decode(cls, data: bytes) -> Unit:
-        return cls(*ast.literal_eval(data.decode()))
+        return cls(*literal(data))
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class Binary:
         """What `encode` wrote; None where that is something else."""
         head, _, rest = data.partition(b"\n")
         try:
-            told: dict[str, Any] = ast.literal_eval(head.decode())
+            told: dict[str, Any] = literal(head)
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return None
         if not matches(told, SCHEMA | {"ptx": int}):
