@@ -401,7 +401,7 @@ def _variants(p: Matmul, tile: tuple[int, int], splits: int, sms: int) -> list[C
     copied = p.a.has_descriptor and p.b.has_descriptor
     if exact or (p.a.dtype == "fp32" and p.precision != "tf32"):
         warps = 8 if area >= 128 * 64 else 4
-    elif p.a.dtype == "fp32":  # 4096 x 512 x 784 in tiles of 128 x 128: 14 us, with 8 warps 24
+    elif p.a.dtype == "fp32":  # 4096 x 512 x 784, tiles of 128 x 128: 14 us (cuBLAS 16)
         warps = 8 if area > 128 * 128 else 4
     else:
         warps = 8 if area >= 128 * 128 and (tile[0] >= 128 or not copied) else 4
