@@ -35,7 +35,8 @@ LAYERS = [
 ]
 # what a layer knows of an earlier one, where that is less than everything
 NARROW = {
-    ("transforms", "lowering"): {("functrans.transforms.jit", "functrans.lowering.backend")},
+    ("transforms", "lowering"): {(f"functrans.transforms.{m}", "functrans.lowering.backend")
+                                 for m in ("executables", "lowered", "jit")},
 }
 
 # imported where they are needed, because they are slow (sympy, importlib.metadata) or may be

@@ -30,7 +30,9 @@ from functrans.export.programs import ProgramReader, ProgramWriter
 from functrans.export.sizes import SizeReader
 from functrans.export.trees import read_tree, tree_plain
 from functrans.transforms.flat import flatten_args
-from functrans.transforms.jit import Traced, jit, jit_p
+from functrans.transforms.jit import jit
+from functrans.transforms.jit_primitive import jit_p
+from functrans.transforms.traces import Traced
 
 __all__ = ["Exported", "deserialize", "export", "load", "save"]
 

@@ -22,7 +22,8 @@ from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rewrite import Change
 from functrans.lowering.triton.backend import TritonExecutable
-from functrans.transforms.jit import Lowered, lower
+from functrans.transforms.jit import lower
+from functrans.transforms.lowered import Lowered
 
 __all__ = ["Explanation", "explain", "lowered_of", "report_of"]
 

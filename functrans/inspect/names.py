@@ -8,7 +8,7 @@ from typing import Any
 
 from functrans.core.keypath import keystr
 from functrans.core.tree import tree_paths
-from functrans.transforms.jit import Lowered
+from functrans.transforms.lowered import Lowered
 
 __all__ = ["input_names"]
 

@@ -96,10 +96,9 @@ def explain_retrace(fun: Any) -> Retraces:
     if not isinstance(fun, _runtime.JitFunction):
         raise ArgumentError(f"explain_retrace takes a jitted function, got {shown(fun)}.",
                             fix="functrans.jit(fun)")
-    state = fun.state
-    history = tuple(state.history)
-    return Retraces(state.name, history, tuple(_reasons(c, history[:k])
-                                               for k, c in enumerate(history)))
+    history = tuple(fun.calls.traces.history)
+    return Retraces(fun.calls.jitted.name, history,
+                    tuple(_reasons(c, history[:k]) for k, c in enumerate(history)))
 
 
 def _reasons(one: Compilation, before: Sequence[Compilation]) -> tuple[str, ...]:

@@ -1,0 +1,81 @@
+"""Compiled jaxprs: for which backend and device a program is, each made once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from functrans import _runtime
+from functrans._runtime import ArrayBase, wrap
+from functrans.core import config
+from functrans.core.cuda import gpu_of
+from functrans.core.guards import sizes_decided
+from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.backend import Executable, SizedBackend, compile_for, get_backend
+
+__all__ = ["constants_for", "executable_of", "for_cpu", "forget_executables",
+           "operation_on_gpu", "to_machine_code", "wrapped"]
+
+
+def to_machine_code() -> bool:
+    """Whether programs become machine code, by the settings of now."""
+    return config.current().backend != "reference"
+
+
+def for_cpu(backend: str, values: Sequence[Any]) -> bool:
+    """Whether a call with some values runs on the CPU, as machine code."""
+    return backend == "c" or (backend == "auto" and gpu_of(values) is None)
+
+
+_executables: WeakKeyDictionary[Jaxpr, dict[Any, Executable]] = WeakKeyDictionary()
+
+
+def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
+                  require_inplace: bool = False, values: Sequence[Any] = ()) -> Executable:
+    """The compiled form of a jaxpr for the device of some values, made once."""
+    known = _executables.setdefault(jaxpr, {})
+    settings = config.current()
+    backend = settings.backend
+    gpu = gpu_of(values) if backend in ("auto", "triton") else None
+    if backend == "auto":
+        backend = "c" if gpu is None else "triton"
+    key = (backend, settings.algebra, settings.matmul_precision, settings.deterministic,
+           settings.autotune, donated, require_inplace)
+    if key not in known:
+        with sizes_decided(None):  # sizes of other programs are not those of a trace that runs
+            known[key] = compile_for(get_backend(backend), jaxpr, donated, require_inplace)
+    if not gpu:
+        return known[key]
+    if (key, gpu) not in known:
+        known[key, gpu] = known[key].on(gpu)
+    return known[key, gpu]
+
+
+def forget_executables() -> None:
+    """Let all compiled programs go that no function holds."""
+    _executables.clear()
+
+
+def operation_on_gpu(jaxpr: Jaxpr, gpu: int) -> Executable:
+    """A program on a GPU whose machine code is also that of other sizes; the caller keeps it."""
+    backend: SizedBackend = get_backend("triton")  # type: ignore[assignment]
+    executable = backend.compile_for_sizes(jaxpr)
+    return executable.on(gpu) if gpu else executable
+
+
+def constants_for(execute: Any, consts: Sequence[Any]) -> list[Any]:
+    """The constants of a trace where the program is: they go to a device once, not at each call."""
+    if isinstance(execute, _runtime.CudaProgram):
+        return [_runtime.place_array(x if isinstance(x, ArrayBase) else wrap(np.array(x)),
+                                     execute.device + 1) for x in consts]
+    return [x._np if isinstance(x, ArrayBase) else np.asarray(x) for x in consts]
+
+
+def wrapped(out: Any, weak: bool) -> Any:
+    """A result as an Array; on a GPU it is one, but for the weak type."""
+    if isinstance(out, ArrayBase):
+        return _runtime.with_weak_type(out, weak)
+    return wrap(out, weak)

@@ -1,0 +1,79 @@
+"""The primitive of a call of a jitted function inside another program, with its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans import _runtime
+from functrans.core.avals import ShapedArray
+from functrans.core.axes import MappedAxis
+from functrans.core.compiling import for_compiler
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.primitive import HigherOrder, Linear
+from functrans.transforms.batching import front
+from functrans.transforms.executables import executable_of, to_machine_code, wrapped
+
+__all__ = ["jit_p"]
+
+
+class Jit(HigherOrder):
+    """A program compiled as a unit."""
+
+    compiles = True
+
+    def type(self, *avals: ShapedArray, jaxpr: Jaxpr, **params: Any) -> list[ShapedArray]:
+        return list(jaxpr.out_avals)
+
+    def called(self, operands: Sequence[Any], *, jaxpr: Jaxpr,
+               **params: Any) -> tuple[Jaxpr, Sequence[Any]]:
+        return jaxpr, operands
+
+    def evaluate(self, *arrays: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
+        return executable_of(jaxpr).run([np.asarray(a) for a in arrays])
+
+    def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        jaxpr = params["jaxpr"]
+        run = executable_of(jaxpr, values=args).run
+        if isinstance(run, _runtime.CudaProgram):  # on arrays where they are
+            outs = run(list(args))
+            return [wrapped(o, a.weak_type) for o, a in zip(outs, jaxpr.out_avals, strict=True)]
+        return super().evaluate_eagerly(args, params)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, jvp_jaxpr: Any,
+            jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[Any]]:
+        pushed, nonzero = jvp_jaxpr(jaxpr, [t is not None for t in tangents])
+        outs = self.bind(*primals, *[t for t in tangents if t is not None], jaxpr=pushed, **params)
+        n = len(jaxpr.outvars)
+        rest = iter(outs[n:])
+        return outs[:n], [next(rest) if nz else None for nz in nonzero]
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any], *, linearize_jaxpr: Any,
+                  jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[Any]]:
+        split = linearize_jaxpr(jaxpr, [t is not None for t in tangents])
+        n = len(jaxpr.outvars)
+        outs = self.bind(*primals, jaxpr=split.primal, **params)
+        residuals = split.residuals(primals, outs[n:])
+        results = iter(self.bind(*residuals, *[t for t in tangents if t is not None],
+                                 jaxpr=split.linear, **params))
+        return outs[:n], [next(results) if nz else None for nz in split.nonzero]
+
+    def transpose(self, cts: Sequence[Any], *operands: Any, transpose_jaxpr: Any, jaxpr: Jaxpr,
+                  **params: Any) -> list[Any]:
+        linear = [isinstance(x, Linear) for x in operands]
+        back = transpose_jaxpr(jaxpr, linear, [ct is not None for ct in cts])
+        results = iter(self.bind(*[x for x in operands if not isinstance(x, Linear)],
+                                 *[ct for ct in cts if ct is not None], jaxpr=back, **params))
+        return [next(results) if lin else None for lin in linear]
+
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, axis: MappedAxis,
+              batch_jaxpr: Any, jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[int | None]]:
+        with for_compiler(to_machine_code()):
+            mapped, out_batched = batch_jaxpr(jaxpr, axis, [a is not None for a in axes])
+        outs = self.bind(*front(operands, axes), jaxpr=mapped, **params)
+        return outs, [0 if b else None for b in out_batched]
+
+
+jit_p = Jit()

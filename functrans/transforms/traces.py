@@ -1,0 +1,195 @@
+"""The traces of a jitted function: which one serves a call, and making those that none serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from functrans import _runtime
+from functrans.core import config
+from functrans.core.avals import ShapedArray
+from functrans.core.axes import bound_axes
+from functrans.core.compiling import for_compiler
+from functrans.core.dims import deciding
+from functrans.core.guards import Guard
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.sizes import shape_names
+from functrans.core.source import user_source
+from functrans.core.staging import stage
+from functrans.core.trace import Tracer
+from functrans.core.tree import PyTreeDef, tree_flatten
+from functrans.transforms.dynamic import Attempt, Family, SizedShapes, trace_sized
+from functrans.transforms.executables import executable_of, for_cpu, to_machine_code
+from functrans.transforms.flat import FlatFunction
+from functrans.transforms.named_sizes import NamedSizes
+from functrans.transforms.retrace import Compilation
+from functrans.transforms.staged import aval_of
+from functrans.transforms.static import StaticArguments
+
+__all__ = ["Jitted", "Traced", "Traces"]
+
+
+class Traced:
+    """What one trace of a function gave."""
+
+    __slots__ = ("closed_over_tracers", "consts", "donated", "guards", "jaxpr", "out_tree")
+
+    def __init__(self, fun: Callable[..., Any], tree: PyTreeDef, avals: Sequence[ShapedArray],
+                 name: str) -> None:
+        flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), tree, {}, "jit")
+        with for_compiler(to_machine_code()):
+            closed = stage(flat, avals, name=name)
+        self.consts = closed.consts
+        self.jaxpr: Jaxpr = closed.jaxpr.hoist_consts()
+        self.out_tree: PyTreeDef = flat.out_tree
+        self.donated: frozenset[int] = frozenset()
+        self.guards: tuple[Guard, ...] = ()
+        self.closed_over_tracers = any(isinstance(c, Tracer) for c in closed.consts)
+
+
+@dataclass(frozen=True, eq=False)
+class Jitted:
+    """A function, and what `jit` was told about it."""
+
+    fun: Callable[..., Any]
+    name: str
+    static: StaticArguments
+    donate: tuple[int, ...]
+    inline: bool
+    require_inplace: bool
+    named: NamedSizes
+
+    def note_donated(self, traced: Traced, args: tuple[Any, ...]) -> None:
+        if self.donate:
+            traced.donated = self.donated_inputs(args, len(traced.consts))
+
+    def donated_inputs(self, args: tuple[Any, ...], first: int) -> frozenset[int]:
+        """The inputs of the program that are leaves of donated arguments."""
+        static = {i % len(args) if i < 0 else i for i in self.static.argnums}
+        donate = {i % len(args) if i < 0 else i for i in self.donate}
+        found: set[int] = set()
+        for i, arg in enumerate(args):
+            if i in static:
+                continue
+            count = len(tree_flatten(arg)[0])
+            if i in donate:
+                found.update(range(first, first + count))
+            first += count
+        return frozenset(found)
+
+
+class Traces:
+    """The traces of one jitted function, and the history of how they came to be."""
+
+    def __init__(self, jitted: Jitted) -> None:
+        self.jitted = jitted
+        self.exact: dict[Any, Traced] = {}
+        self.families: dict[Any, Family] = {}
+        self.history: list[Compilation] = []
+
+    def clear(self) -> None:
+        self.exact.clear()
+        self.families.clear()
+        self.history.clear()
+
+    def for_types(self, leaves: Sequence[Any], tree: PyTreeDef, fixed: Any, failure: str = "",
+                  merged: tuple[Guard, ...] = ()) -> Traced:
+        """The trace for arguments of exactly these types."""
+        avals = tuple([aval_of(x) for x in leaves])
+        key = self._key(avals, tree, fixed)
+        known = self.exact.get(key)
+        if known is None:
+            fun = self.jitted.static.restore(self.jitted.fun, fixed)
+            known = Traced(fun, tree, avals, self.jitted.name)
+            if not known.closed_over_tracers:
+                self.exact[key] = known
+                self._record(avals, tree, fixed, SizedShapes(tuple([a.shape for a in avals])),
+                             merged, failure)
+        return known
+
+    def for_call(self, args: tuple[Any, ...], leaves: Sequence[Any], tree: PyTreeDef,
+                 fixed: Any) -> Traced:
+        """The trace for a call with arrays: one for all their sizes where that can be."""
+        settings = config.current()
+        avals = tuple([aval_of(x) for x in leaves])
+        shapes = tuple([a.shape for a in avals])
+        names = self.names_of(tree, shapes)
+        auto = settings.dynamic_shapes == "auto" and for_cpu(settings.backend, leaves)
+        if not names and not auto:
+            return self.for_types(leaves, tree, fixed)
+        kinds = tuple([(a.dtype, a.weak_type, a.ndim) for a in avals])
+        family = self.families.setdefault((tree, kinds, fixed, bound_axes(), settings), Family())
+        known: Traced | None = self.exact.get(self._key(avals, tree, fixed))
+        known = known or family.program(shapes)
+        if known is not None:
+            return known
+        attempt, failure = Attempt(shapes), ""
+        symbolic = family.symbolic(shapes, names, auto)
+        if shape_names(symbolic):
+            try:
+                attempt = self._sized(avals, tree, fixed, symbolic)
+                if attempt.traced is not None \
+                        and not self._compiles(attempt.traced, args, leaves):
+                    attempt, failure = Attempt(shapes), "the backend compiles it for known sizes"
+            except Exception as error:  # what fails for names may work for ints
+                attempt = Attempt(shapes, merged=attempt.merged, needed=attempt.needed)
+                failure = f"{type(error).__name__}: {error}".partition("\n")[0]
+        family.fixed |= attempt.needed
+        family.saw(shapes)
+        if attempt.traced is None:
+            traced = self.for_types(leaves, tree, fixed, failure, attempt.merged)
+            if failure:  # of names only: ints did not fail
+                family.fixed.update((leaf, axis) for leaf, shape in enumerate(symbolic)
+                                    for axis, n in enumerate(shape) if not isinstance(n, int))
+            return traced
+        sized = SizedShapes(attempt.shapes, attempt.guards)
+        family.programs.insert(0, (sized, attempt.traced))
+        self._record(avals, tree, fixed, sized, attempt.merged)
+        return attempt.traced  # type: ignore[no-any-return]
+
+    def for_names(self, leaves: Sequence[Any], tree: PyTreeDef, fixed: Any) -> Traced | None:
+        """The trace for the sizes that `dynamic_shapes` names, where the arguments have them."""
+        avals = [aval_of(x) for x in leaves]
+        shapes = tuple([a.shape for a in avals])
+        names = self.names_of(tree, shapes)
+        symbolic = Family().symbolic(shapes, names, auto=False)
+        if not names or not shape_names(symbolic):
+            return None
+        return self._sized(avals, tree, fixed, symbolic).traced  # type: ignore[no-any-return]
+
+    def names_of(self, tree: PyTreeDef, shapes: Sequence[Any]) -> Any:
+        """The axes of a call that have names; raises ArgumentError where sizes do not agree."""
+        named = self.jitted.named
+        return named.of_call(self.jitted.name, tree, shapes) if named else {}
+
+    def _key(self, avals: tuple[ShapedArray, ...], tree: PyTreeDef, fixed: Any) -> Any:
+        # what a trace decides on sizes is a guard of the program that it becomes a part of
+        scope = None if all(a.is_static for a in avals) else deciding.scope
+        return (tree, avals, fixed, bound_axes(), config.current(), scope)
+
+    def _sized(self, avals: Sequence[ShapedArray], tree: PyTreeDef, fixed: Any,
+               symbolic: tuple[Any, ...]) -> Attempt:
+        """The function traced for named sizes, with those of a call as hints."""
+        fun = self.jitted.static.restore(self.jitted.fun, fixed)
+        attempt = trace_sized(lambda types: Traced(fun, tree, types, self.jitted.name), avals,
+                              symbolic)
+        if attempt.traced is not None and attempt.traced.closed_over_tracers:
+            return Attempt(attempt.shapes)
+        if attempt.traced is not None:
+            attempt.traced.guards = attempt.guards
+        return attempt
+
+    def _compiles(self, traced: Traced, args: tuple[Any, ...], leaves: Sequence[Any]) -> bool:
+        """Whether a program of named sizes compiles to machine code where programs do."""
+        self.jitted.note_donated(traced, args)
+        executable = executable_of(traced.jaxpr, traced.donated, self.jitted.require_inplace,
+                                   leaves)
+        return isinstance(executable.run, _runtime.Program) or not traced.jaxpr.eqns \
+            or not for_cpu(config.current().backend, leaves)
+
+    def _record(self, avals: tuple[ShapedArray, ...], tree: PyTreeDef, fixed: Any,
+                sized: SizedShapes, merged: tuple[Guard, ...] = (), failure: str = "") -> None:
+        self.history.append(Compilation(tree, fixed, avals, bound_axes(), config.current(), sized,
+                                        self.jitted.named.argument, user_source(), merged,
+                                        failure))
