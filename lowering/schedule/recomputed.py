@@ -12,7 +12,7 @@ from dataclasses import replace
 from functrans.core.dims import Size
 from functrans.lowering.loops.call import Gemm
 from functrans.lowering.loops.expr import NotHere
-from functrans.lowering.loops.tensor import Map, Stored, Tensor
+from functrans.lowering.loops.tensor import Map, Scatter, Stored, Tensor
 from functrans.lowering.schedule.group import MOST_EXPRESSIONS, Schedule, Step, is_straight
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, accesses, reached
 from functrans.lowering.schedule.reads import Reads
@@ -32,9 +32,10 @@ def recompute(schedule: Schedule, outputs: Collection[Tensor]) -> Schedule:
 
 class _Recomputing:
     def __init__(self, schedule: Schedule, outputs: Collection[Tensor]) -> None:
-        self.schedule, self.outputs = schedule, set(outputs)
+        self.schedule = schedule
         self.steps: list[Step] = list(schedule.steps)
         self.stored = set(schedule.stored)
+        self.kept = {*outputs, *_begun(schedule.steps)}
         self.reads = Reads()
 
     def run(self) -> Schedule:
@@ -52,7 +53,7 @@ class _Recomputing:
             step = self.steps[k]
             for m in reversed(step.members) if isinstance(step, Kernel) else ():
                 if m.role == "full" and isinstance(m.tensor, Map) and m.tensor in self.stored \
-                        and m.tensor not in self.outputs and isinstance(m.tensor.size, int):
+                        and m.tensor not in self.kept and isinstance(m.tensor.size, int):
                     yield m.tensor, k
 
     def is_stored(self, t: Tensor) -> bool:
@@ -108,7 +109,7 @@ class _Recomputing:
         for j in readers:
             moved += sum(_nbytes(x) for x in needs if x not in self._loads(self.steps[j]))
         for x in needs:  # products that an epilogue would keep from memory
-            if x in products and x not in self.outputs and all(
+            if x in products and x not in self.kept and all(
                     j == k for j, s in enumerate(self.steps) if x in self._loads(s)):
                 moved += _nbytes(x)
         work = BYTES_OF_AN_ADDITION * weight * len(readers) * t.size  # type: ignore[operator]
@@ -136,6 +137,14 @@ class _Recomputing:
                 members.append(m)
                 needed |= {e.aux for e in reached([kernel.element(s, m)]) if e.op == "local"}
         return Kernel(kernel.domain, members[::-1])
+
+
+def _begun(steps: Collection[Step]) -> Iterator[Tensor]:
+    """What updates start from, which no expression loads."""
+    for step in steps:
+        for m in step.members if isinstance(step, Kernel) else ():
+            if isinstance(m.tensor, Scatter):
+                yield m.tensor.base
 
 
 def _nbytes(t: Tensor) -> int:

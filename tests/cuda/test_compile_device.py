@@ -22,12 +22,12 @@ def product(x, y):
 
 
 def test_a_product_is_timed_and_right():
-    x = ft.device_put(X, "gpu").astype("bfloat16")
+    x = ft.device_put(np.tile(X, (2, 2)), "gpu").astype("bfloat16")  # worth a measurement
     expected = np.tanh(np.asarray(x).astype("f4") @ np.asarray(x).astype("f4"))
     jitted = ft.jit(product)
-    np.testing.assert_allclose(np.asarray(jitted(x, x)).astype("f4"), expected, 0, 1e-2)
+    np.testing.assert_allclose(np.asarray(jitted(x, x)).astype("f4"), expected, 0, 2e-2)
     text = jitted.lower(x, x).compile().as_text()
-    assert "product 2048 x 2048 x 2048 of bf16" in text and " us, Config(" in text
+    assert "product 4096 x 4096 x 4096 of bf16" in text and " us, Config(" in text
     with ft.config.autotune("off"):
         assert " us, Config(" not in ft.jit(product).lower(x, x).compile().as_text()
 

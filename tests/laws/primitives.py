@@ -58,6 +58,17 @@ def all_cases() -> list[Case]:
             for p in all_primitives() for i, s in enumerate(p.samples())]
 
 
+def groups(cases: list[Case]) -> list[list[Case]]:
+    """Samples that one program computes: up to eight of a primitive."""
+    found: list[list[Case]] = []
+    for case in cases:
+        if found and found[-1][0].primitive is case.primitive and len(found[-1]) < 8:
+            found[-1].append(case)
+        else:
+            found.append([case])
+    return found
+
+
 def wide_outs(case: Case) -> list[np.ndarray]:
     return [np.asarray(o) for o in case.wide().outs(*case.wide().args)]
 

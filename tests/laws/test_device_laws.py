@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from tests.laws.primitives import all_cases, differentiable_cases
+from tests.laws.primitives import all_cases, differentiable_cases, groups
 from tests.laws.programs import derivatives_of, values_of
 from tests.laws.test_primitive_laws import assert_same
 
@@ -20,19 +20,7 @@ pytestmark = pytest.mark.gpu
 
 CASES = all_cases()
 SMOOTH = differentiable_cases()
-MOST = 8  # samples of a program
 FREE_SIGNS = ("eigh", "svd")  # of vectors: the libraries' choice
-
-
-def groups(cases):
-    """Samples that one program computes."""
-    found = []
-    for case in cases:
-        if found and found[-1][0].primitive is case.primitive and len(found[-1]) < MOST:
-            found[-1].append(case)
-        else:
-            found.append([case])
-    return found
 
 
 def on_device(make, cases):
