@@ -46,6 +46,7 @@ def emulation() -> Iterator[None]:
             if isinstance(value, JITFunction):
                 setattr(module, name, InterpretedFunction(value.fn))
     interpreter_builder.create_dot = _dot
+    interpreter_builder.create_splat = _splat
     folds = ReduceOps.generic_reduce, ScanOps.generic_scan
     ReduceOps.generic_reduce, ScanOps.generic_scan = _reduced, _scanned
     patch = interpreter._patch_lang_tensor
@@ -53,7 +54,7 @@ def emulation() -> Iterator[None]:
     try:
         yield
     finally:
-        del interpreter_builder.create_dot
+        del interpreter_builder.create_dot, interpreter_builder.create_splat
         ReduceOps.generic_reduce, ScanOps.generic_scan = folds
         interpreter._patch_lang_tensor = patch
         for target, attributes in before:
@@ -118,6 +119,12 @@ def _scanned(self: Any, tensors: Any) -> list[Any]:
 
 def _dot(a: Any, b: Any, *rest: Any) -> Any:
     return InterpreterBuilder.create_dot(interpreter_builder, _wide(a), _wide(b), *rest)
+
+
+def _splat(target: Any, x: Any) -> Any:
+    """A scalar in all places; one that is true or false is of the type of what was compared."""
+    number = np.asarray(x.data).reshape(-1)[0]
+    return TensorHandle(np.full(target.shape, number), x.dtype.scalar)
 
 
 def _wide(x: Any) -> Any:
