@@ -34,6 +34,10 @@ class ChunkFolds(RowFolds):
         """Write the loop along one row."""
 
     @abstractmethod
+    def _sizes(self, text: str) -> str:
+        """The lines before a text that name the sizes in it."""
+
+    @abstractmethod
     def _finish(self, head: Scope, body: Scope, count: Size, finish: str = "",
                 serial: bool = False, grain: Size = 1) -> KernelText:
         """The text of the kernel around what was written."""
@@ -51,15 +55,19 @@ class ChunkFolds(RowFolds):
             if isinstance(d.parts, int) and d.parts >= 16 and per_part <= 2 * CHUNK_ROWS:
                 rows, chunks = max(per_part, 1), 1
             chunks = max(chunks, 1)
-        one = isinstance(chunks, int) and chunks == 1
+        one = is_number(chunks, 1)
         self.accumulators: dict[Tensor, str] = {}
         finish: list[str] = []
         before, after = Scope("    "), Scope("    ")
-        before.line(f"const i64 part = c / {self.size(chunks)}, chunk = c % {self.size(chunks)};")
+        count = "" if isinstance(chunks, int) else f"  const i64 chunks = {self.size(chunks)};\n"
+        n = "chunks" if count else self.size(chunks)
+        if count:
+            head.line(count.strip())
+        before.line(f"const i64 part = c / {n}, chunk = c % {n};")
         before.line(f"const i64 o0 = part * {self.size(per_part)} + chunk * {rows};")
         before.line(f"const i64 o9 = ft_min(o0 + {rows}, (part + 1) * {self.size(per_part)});")
         for k, m in enumerate(self.columns):
-            self._accumulator(k, m, one, chunks, rows, before, after, finish)
+            self._accumulator(k, m, one, chunks, rows, before, after, finish, n)
         body.line("for (i64 c = begin; c < end; c++) {")
         body.take(before)
         body.line("  for (i64 o = o0; o < o9; o++) {")
@@ -75,11 +83,11 @@ class ChunkFolds(RowFolds):
                 f"  {C_TYPES[t.dtype]} *p{k} = a[{k}];\n  (void)p{k};\n"
                 for k, t in enumerate(self.operands))
             text = (f"static void NAME_finish(void *arg) {{\n  void *const *a = arg;\n{pointers}"
-                    f"  const i64 *z = a[{len(self.operands)}];\n  (void)z;\n{text}}}\n")
+                    f"{self._sizes(count + text)}{count}{text}}}\n")
         return self._finish(head, body, d.parts * chunks, text)
 
     def _accumulator(self, k: int, m: Member, one: bool, chunks: Size, rows: int,
-                     before: Scope, after: Scope, finish: list[str]) -> None:
+                     before: Scope, after: Scope, finish: list[str], n: str) -> None:
         t = m.tensor
         assert isinstance(t, Reduce)
         dtype = "i32" if t.value_dtype == "bool" else t.value_dtype
@@ -87,28 +95,25 @@ class ChunkFolds(RowFolds):
         parts = self.domain.parts
         arg = t.op.startswith("arg")
         if m.role == "fold_column" and arg:
-            self._best_of_columns(k, t, one, chunks, rows, before, finish)
+            self._best_of_columns(k, t, one, chunks, rows, before, finish, n)
             return
         if m.role == "fold_column":
             row = self.size(self.domain.row)
             direct = one and t.dtype == dtype and t in self.schedule.stored
             where = t if direct else Scratch(dtype, parts * chunks * self.domain.row, k)
             pointer = self.operand(where)
-            at = "part" if direct else "c"
-            before.line(f"{C_TYPES[dtype]} *acc{k} = {pointer} + {at} * {row};")
+            place = f"{pointer} + {'part' if direct else 'c'} * {row}"
+            out = pointer if direct else self.operand(t)
+            short = not isinstance(chunks, int) and t.dtype == dtype and t in self.schedule.stored
+            if short:  # one chunk, as it turns out, has its sums where the result is
+                place = f"chunks == 1 ? {out} + part * {row} : {place}"
+            before.line(f"{C_TYPES[dtype]} *acc{k} = {place};")
             before.line(f"for (i64 i = 0; i < {row}; i++) acc{k}[i] = {start};")
             self.accumulators[t] = f"acc{k}"
-            if direct:
-                return
-            out = self.operand(t)
-            total = self._combined(t.op, dtype, "total", f"{pointer}[(part * {self.size(chunks)} "
-                                   f"+ c) * {row} + i]")
-            finish.append(
-                f"  for (i64 part = 0; part < {self.size(parts)}; part++)\n"
-                f"    for (i64 i = 0; i < {row}; i++) {{\n"
-                f"      {ctype(dtype)} total = {start};\n"
-                f"      for (i64 c = 0; c < {self.size(chunks)}; c++) total = {total};\n"
-                f"      {self._stored(t, f'{out} + part * {row} + i', 'total', dtype)};\n    }}\n")
+            if not direct:
+                finish.append(f"  {'if (chunks != 1) ' if short else ''}"
+                              f"for (i64 part = 0; part < {self.size(parts)}; part++)\n"
+                              + self._sum_of_chunks(t, dtype, pointer, out, n))
             return
         before.line(f"{ctype(dtype)} acc{k} = {start};")
         self.accumulators[t] = f"acc{k}"
@@ -123,7 +128,6 @@ class ChunkFolds(RowFolds):
         partial = self.operand(Scratch(dtype, parts * chunks, k))
         after.line(f"{partial}[c] = acc{k};")
         out = self.operand(t)
-        n = self.size(chunks)
         if arg:
             places = self.operand(Places("i64", parts * chunks, k))
             after.line(f"{places}[c] = at{k};")
@@ -144,12 +148,36 @@ class ChunkFolds(RowFolds):
             f"    for (i64 c = 0; c < {n}; c++) total = {total};\n"
             f"    {self._stored(t, f'{out} + part', 'total', dtype)};\n  }}\n")
 
+    def _sum_of_chunks(self, t: Reduce, dtype: str, partial: str, out: str, n: str) -> str:
+        """The loop that combines the sums that the chunks of a part have for the columns."""
+        p, d = self.prelude, self.domain
+        row = self.size(d.row)
+        lanes = 1 if t.compute == "bool" else self.lanes
+        part = None if isinstance(d.row, int) and d.row % lanes == 0 else "m"
+        start = p.literal(neutral(t.op, t.value_dtype), dtype)
+        at = f"{partial} + (part * {n} + c) * {row} + i"
+        to = f"{out} + part * {row} + i"
+        if lanes == 1:
+            kind, last = ctype(dtype), self._stored(t, to, "total", dtype)
+            read = f"*({at})"
+        else:
+            kind, start = p.vtype(dtype, lanes), p.broadcast(dtype, lanes, start)
+            read = p.load(dtype, lanes, at, part)
+            total = "total" if dtype == t.compute else p.convert(dtype, t.compute, "total", lanes)
+            last = p.store(t.dtype, lanes, to, total, part)
+        total = p.op(t.op, (dtype, dtype), ("total", read), lanes)
+        tail = f"      const i64 m = ft_min({lanes}, {row} - i);\n" if part else ""
+        return (f"    for (i64 i = 0; i < {row}; i += {lanes}) {{\n{tail}"
+                f"      {kind} total = {start};\n"
+                f"      for (i64 c = 0; c < {n}; c++) total = {total};\n"
+                f"      {last};\n    }}\n")
+
     def _best_of_columns(self, k: int, t: Reduce, one: bool, chunks: Size, rows: int,
-                         before: Scope, finish: list[str]) -> None:
+                         before: Scope, finish: list[str], n: str) -> None:
         """Two accumulators for every column: the extreme value, and the row where it is."""
         dtype = t.value_dtype
         places, row = place_dtype(dtype), self.size(self.domain.row)
-        parts, n = self.domain.parts, self.size(chunks)
+        parts = self.domain.parts
         size = parts * chunks * self.domain.row
         best = self.operand(Scratch(dtype, size, k))
         direct = one and t.dtype == places and t in self.schedule.stored

@@ -161,10 +161,8 @@ class _EpilogueWriter(KernelWriter):
     def _segments(self, members: list[object], facts: object) -> list[tuple[Size, Size]]:
         return [(0, self.domain.row)]
 
-    def _bounds(self, a: Size, b: Size) -> tuple[str, str, bool]:
-        # tiles begin and end at whole vectors, but for the end of the row
-        row = self.domain.row
-        return "j0", "j1", isinstance(row, int) and row % self.lanes == 0
+    def _ends(self, a: Size, b: Size) -> tuple[str, str, list[Size]]:
+        return "j0", "j1", [self.domain.row]  # tiles have whole vectors, but for the row's end
 
     def _member(self, m: Member, e: Expr, stage: int, loop: Scope, fold: Fold | None, u: int,
                 s: Any) -> None:

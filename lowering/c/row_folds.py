@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from functrans.core.dims import Size
 from functrans.lowering.c.expressions import Scope, Writer, ctype
 from functrans.lowering.c.names import ITEM_SIZES
 from functrans.lowering.c.prelude import Prelude
@@ -19,6 +20,7 @@ from functrans.lowering.schedule.kernel import Domain, Member
 
 __all__ = ["Fold", "RowFolds", "place_dtype"]
 
+LEAST_PEELED = 8  # whole vectors in a loop that has another one for what is left
 UNROLL_BELOW = 8  # weight of what is reduced, from which the loop has enough else to do
 
 
@@ -59,6 +61,11 @@ class RowFolds(ABC):
         assert isinstance(m.tensor, Reduce)
         return self._fold_dtype_of(m.tensor)
 
+    def peels(self, lengths: list[Size]) -> bool:
+        """Whether a loop of these lengths has one for whole vectors, and one for what is left."""
+        return any(not isinstance(n, int) for n in lengths) or (
+            any(n % self.lanes for n in lengths) and min(lengths) >= LEAST_PEELED * self.lanes)
+
     def _unroll(self, members: list[Member], folds: list[Fold], weight: int) -> int:
         """How many accumulators a loop has: its one reduction of `weight` waits for itself."""
         row, lanes = self.domain.row, self.lanes
@@ -68,12 +75,10 @@ class RowFolds(ABC):
         assert isinstance(tensor, Reduce)
         if tensor.op.startswith("arg") and not folds[0].searched:
             return 1
-        total = self.domain.total
-        for unroll in (4, 2):
-            if isinstance(row, int) and row % (unroll * lanes) == 0 and (
-                    total is None or (isinstance(total, int) and total % (unroll * lanes) == 0)):
-                return unroll
-        return 1
+        lengths = [row] if self.domain.total is None else [row, self.domain.total]
+        if self.peels(lengths):
+            return 4
+        return next((u for u in (4, 2) if all(n % (u * lanes) == 0 for n in lengths)), 1)
 
     def _begin_fold(self, f: Fold, out: Scope, unroll: int) -> None:
         t, p, lanes = f.member.tensor, self.prelude, self.lanes

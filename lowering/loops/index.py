@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from functrans.core.bounds import provable
 from functrans.core.dims import Dim, Size
 
 __all__ = ["Atom", "Computed", "Index", "LoopVar", "Quotient", "Remainder", "at_least_zero",
@@ -263,7 +264,8 @@ def at_least_zero(x: Size) -> bool:
     """True when `x >= 0` is known."""
     if isinstance(x, int):
         return x >= 0
-    return x.expr.is_nonnegative is True
+    return x.expr.is_nonnegative is True or (
+        bool(x.bounds) and provable(">=", x, 0, dict(x.bounds)) is True)
 
 
 def _bounds(atom: Atom) -> tuple[Size, Size]:

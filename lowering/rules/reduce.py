@@ -8,10 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dims import is_static
 from functrans.core.jaxpr import Equation
 from functrans.lowering.loops.expr import Builder, Expr
-from functrans.lowering.loops.index import Index
-from functrans.lowering.loops.tensor import Map, Reduce, Tensor, compute_dtype, dtype_name
+from functrans.lowering.loops.index import Index, LoopVar
+from functrans.lowering.loops.tensor import (
+    Map,
+    Reduce,
+    Stored,
+    Tensor,
+    compute_dtype,
+    dtype_name,
+)
 from functrans.lowering.rules.elementwise import Rule
 
 __all__ = ["RULES", "UNROLL", "neutral"]
@@ -19,6 +27,7 @@ __all__ = ["RULES", "UNROLL", "neutral"]
 UNROLL = 32
 """Reductions over at most so many elements are written out where they are not along rows."""
 
+_SPACE = tuple([Index.of(LoopVar(f"i{k}", 2)) for k in range(32)])
 LIMITS = {"max": ("-inf", "min"), "min": ("inf", "max")}
 
 
@@ -69,6 +78,11 @@ def folded(eqn: Equation, op: str, shape: Any, sizes: Any, dtype: str, xs: list[
         start = np.asarray(neutral(op, compute))
         return Map(shape, dtype, (), lambda s, i: s.const(start, compute), weight=0,
                    source=eqn.source)
+    if op == "add" and dtype in ("i32", "i64") and not is_static(sizes):
+        one = element(Builder(lambda t: isinstance(t, Stored)), _SPACE[:len(shape) + len(sizes)])
+        if one.op == "const" and one.aux == 1:  # how a size becomes a value
+            return Map(shape, dtype, (), lambda s, i: s.index(Index.of(math.prod(sizes)), dtype),
+                       weight=0, source=eqn.source)
     if all(isinstance(n, int) for n in sizes) and math.prod(sizes) <= 4:
         def define(s: Builder, i: tuple[Index, ...]) -> Expr:
             terms = [element(s, (*i, *map(Index.of, r)))
