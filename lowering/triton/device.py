@@ -58,30 +58,37 @@ def device_program(program: Program, device: int, target: Target,
     kernels = [(b.name, b.cubin, b.shared, b.warps, b.kinds, b.scratch,
                 "griddepcontrol.wait" in b.ptx)
                for b in compiled.values()]
-    steps = _described(program.steps, numbers)
+    steps = _described(program.steps, numbers, len(program.constants))
+    # the runtime copies constants to the device once, and runs all programs of it on one stream
+    tickets = [np.zeros(program.tickets, np.int32)] if program.tickets else []
     return _runtime.CudaProgram(kernels, steps, [_spec(a) for a in program.inputs],
                                 [(*_spec(a), program.given.inputs.get(j, -1))
-                                 for j, a in enumerate(program.outputs)], program.constants,
-                                program.arena_bytes, device, tuple(sorted(donated)), name)
+                                 for j, a in enumerate(program.outputs)],
+                                [*program.constants, *tickets], program.arena_bytes, device,
+                                tuple(sorted(donated)), name)
 
 
-def _described(program: Iterable[Step], kernels: dict[tuple[Any, ...], int]
-               ) -> list[tuple[Any, ...]]:
-    """Steps as the runtime reads them; `kernels` are their numbers by their keys."""
+def _described(program: Iterable[Step], kernels: dict[tuple[Any, ...], int],
+               tickets: int) -> list[tuple[Any, ...]]:
+    """Steps as the runtime reads them; `kernels` are their numbers by their keys.
+
+    `tickets` is the number of the constant that they are.
+    """
     steps: list[tuple[Any, ...]] = []
     for step in program:
         if isinstance(step, Launch):
             if 0 not in step.grid:
                 steps.append(("launch", kernels[launch_key(step)], step.grid,
-                              tuple([_place(x) if isinstance(x, Pointer) else x
+                              tuple([_place(x, tickets) if isinstance(x, Pointer) else x
                                      for x in step.arguments])))
         elif isinstance(step, Copy):
             steps.append(("copy", _place(step.target), _place(step.source), step.nbytes))
         elif isinstance(step, Rounds):
-            steps.append(("rounds", step.count, _described(step.steps, kernels)))
+            steps.append(("rounds", step.count, _described(step.steps, kernels, tickets)))
         elif isinstance(step, Turns):
             steps.append(("until", step.ahead, [
-                (_place(s.flag), *[_described(part, kernels) for part in (s.holds, s.body, s.ends)])
+                (_place(s.flag), *[_described(part, kernels, tickets)
+                                   for part in (s.holds, s.body, s.ends)])
                 for s in step.sides]))
         elif isinstance(step, LibraryStep):
             steps.append(("library", step.function, step.numbers,
@@ -91,7 +98,9 @@ def _described(program: Iterable[Step], kernels: dict[tuple[Any, ...], int]
     return steps
 
 
-def _place(at: Pointer) -> tuple[str, int, int, int]:
+def _place(at: Pointer, tickets: int = 0) -> tuple[str, int, int, int]:
+    if at.kind == "tickets":
+        return ("constant", tickets, at.offset, at.stride)
     return (at.kind, at.index, at.offset, at.stride)
 
 

@@ -30,10 +30,11 @@ from functrans.lowering.triton.donation import Given, given_to
 from functrans.lowering.triton.kernels.complex_memory import RULES as COMPLEX_RULES
 from functrans.lowering.triton.kernels.complex_memory import memory
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
-from functrans.lowering.triton.kernels.kernel import Partial, Written, write_kernel
+from functrans.lowering.triton.kernels.kernel import write_kernel
 from functrans.lowering.triton.kernels.numbers import arguments_of
 from functrans.lowering.triton.kernels.rows import AlongRows
 from functrans.lowering.triton.kernels.source import Module
+from functrans.lowering.triton.kernels.written import Operand, Options, Partial, Tickets, Written
 from functrans.lowering.triton.libraries.functions import RULES as LIBRARY_RULES
 from functrans.lowering.triton.libraries.functions import LibraryCall
 from functrans.lowering.triton.loops.iterations import (
@@ -89,7 +90,7 @@ def write_program(jaxpr: Jaxpr, any_size: bool = False,
     return Program([shared.module.text(), *shared.templates], body.steps,
                    [v.aval for v in jaxpr.invars], [v.aval for v in jaxpr.outvars],
                    shared.constants, body.arena_bytes, [*body.notes, *choose.notes], shared.given,
-                   body.blocks)
+                   body.blocks, tickets=shared.tickets)
 
 
 @dataclass(eq=False)
@@ -103,6 +104,7 @@ class _Shared:
     module: Module = field(default_factory=Module)
     templates: list[str] = field(default_factory=list)
     constants: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    tickets: int = 0
 
     def source(self, step: Launch) -> str:
         """The text of the module of a launch, in which its function has its name."""
@@ -146,7 +148,7 @@ class _ProgramWriter:
         self.donated = donated  # None of the body of a loop
         self.calls: dict[Call, Launches] = {}
         self.loops: dict[Call, Loop | Turning] = {}
-        self.where: dict[Tensor | Partial, Pointer] = {}
+        self.where: dict[Operand, Pointer] = {}
         self.equations = {id(step): equations for step, equations in zip(
             schedule.steps, equations_of_steps(graph, schedule), strict=True)}
 
@@ -160,8 +162,10 @@ class _ProgramWriter:
         for k, t in enumerate(graph.outputs):
             self.where.setdefault(t, Pointer("output", k))
         any_size = self.shared.any_size
-        written = [write_kernel(s, self.schedule, any_size) if isinstance(s, Kernel) else s
+        options = Options(any_size, has_tickets=not self.shared.is_phase)
+        written = [write_kernel(s, self.schedule, options) if isinstance(s, Kernel) else s
                    for s in self.schedule.steps]
+        self._place_tickets(written)
         for step in self.schedule.steps:
             if isinstance(step, (Repeated, Until)) and (resident := self._resident(step)):
                 self.calls[step] = resident
@@ -203,6 +207,15 @@ class _ProgramWriter:
             notes += loop.body.notes if loop.body is not None else []
         return Body(steps, arena, self._updated(written), notes, self.blocks)
 
+    def _place_tickets(self, written: list[list[Written] | Call]) -> None:
+        """All launches have the same: each leaves them as it found them."""
+        for launches in written:
+            for w in launches if isinstance(launches, list) else ():
+                for t in w.operands:
+                    if isinstance(t, Tickets):
+                        self.where[t] = Pointer("tickets")
+                        self.shared.tickets = max(self.shared.tickets, t.count)
+
     def _begun(self, written: list[list[Written] | Call]) -> dict[Pointer, Pointer]:
         """The inputs in whose memory outputs are, and which outputs those are."""
         if self.donated is None:
@@ -211,11 +224,11 @@ class _ProgramWriter:
         self.shared.given = given
         return {Pointer("input", k): Pointer("output", j) for j, k in given.inputs.items()}
 
-    def _uses(self, written: list[list[Written] | Call]) -> dict[Tensor | Partial, list[int]]:
+    def _uses(self, written: list[list[Written] | Call]) -> dict[Operand, list[int]]:
         """The steps that read or write values."""
-        found: dict[Tensor | Partial, list[int]] = {}
+        found: dict[Operand, list[int]] = {}
         for k, launches in enumerate(written):
-            touched: Iterable[Tensor | Partial]
+            touched: Iterable[Operand]
             if isinstance(launches, Call):
                 more = self.calls[launches].touched if launches in self.calls else ()
                 touched = (*launches.operands, *launches.results, *more)
@@ -310,10 +323,10 @@ class _ProgramWriter:
 
     def _place(self, written: list[list[Written] | Call]) -> int:
         """Plan the arena: what lives from which step to which."""
-        first: dict[Tensor | Partial, int] = {}
-        last: dict[Tensor | Partial, int] = {}
+        first: dict[Operand, int] = {}
+        last: dict[Operand, int] = {}
         for k, (step, launches) in enumerate(zip(self.schedule.steps, written, strict=True)):
-            touched: list[Tensor | Partial] = []
+            touched: list[Operand] = []
             if isinstance(launches, Call):
                 touched += [*launches.operands, *launches.results]
                 if launches in self.calls:
@@ -341,8 +354,8 @@ class _ProgramWriter:
             self.where[base] = self.where[t]
         return arena.nbytes
 
-    def _aliases(self, written: list[list[Written] | Call], first: dict[Tensor | Partial, int],
-                 last: dict[Tensor | Partial, int]) -> dict[Tensor, Tensor]:
+    def _aliases(self, written: list[list[Written] | Call], first: dict[Operand, int],
+                 last: dict[Operand, int]) -> dict[Tensor, Tensor]:
         """Values that are updated and not read otherwise: they are in the memory of the result."""
         found: dict[Tensor, Tensor] = {}
         for k, (step, launches) in enumerate(zip(self.schedule.steps, written, strict=True)):
@@ -386,8 +399,8 @@ def _updated_by(step: Kernel | Call,
     return t.base, t
 
 
-def _nbytes(t: Tensor | Partial) -> int:
-    if isinstance(t, Partial):
+def _nbytes(t: Operand) -> int:
+    if isinstance(t, (Partial, Tickets)):
         return t.nbytes
     if not isinstance(t.size, int):
         raise UnsupportedKernel("a size that is not known")

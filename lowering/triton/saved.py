@@ -37,9 +37,9 @@ from functrans.lowering.triton.spec import (
 
 __all__ = ["SavedProgram"]
 
-FORMAT: Final = "1"
+FORMAT: Final = "2"
 SCHEMA: Final = {"sources": [str], "steps": [tuple], "constants": [str], "arena": int,
-                 "given": dict}
+                 "given": dict, "tickets": int}
 SHOWN: Final = frozenset({"progress", "internal_frames", "disable_jit"})
 """Settings that no program depends on."""
 
@@ -77,7 +77,7 @@ class SavedProgram:
         return Program(told["sources"], steps, [v.aval for v in self.jaxpr.invars],
                        [v.aval for v in self.jaxpr.outvars],
                        [self._told.constants[key] for key in told["constants"]], told["arena"],
-                       [], Given(told["given"]))
+                       [], Given(told["given"]), tickets=told["tickets"])
 
     def write(self, program: Program) -> None:
         """Keep a program, where all of it can be told."""
@@ -100,7 +100,8 @@ def _told(program: Program, told: Fingerprint) -> dict[str, Any] | None:
     if None in steps or not told.constants.keys() >= set(constants):
         return None
     return {"sources": program.sources, "steps": steps, "constants": constants,
-            "arena": program.arena_bytes, "given": dict(program.given.inputs)}
+            "arena": program.arena_bytes, "given": dict(program.given.inputs),
+            "tickets": program.tickets}
 
 
 def _step_told(step: Step) -> tuple[Any, ...] | None:

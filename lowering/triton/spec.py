@@ -23,10 +23,11 @@ __all__ = ["Copy", "HostStep", "Launch", "LibraryStep", "Pointer", "Program", "R
 class Pointer:
     """A place: an input, an output or a constant by number, or `offset` bytes into the arena.
 
+    Tickets are counters that are 0 before and behind each launch, one memory for each program.
     Inside a loop it is `stride` bytes further in each round.
     """
 
-    kind: Literal["input", "output", "constant", "arena"]
+    kind: Literal["input", "output", "constant", "arena", "tickets"]
     index: int = 0
     offset: int = 0
     stride: int = 0
@@ -155,4 +156,5 @@ class Program:
     given: Given = field(default_factory=Given)
     blocks: list[Block[Any]] = field(default_factory=list)
     """The temporaries of the arena, and when they are needed."""
+    tickets: int = 0
 

@@ -10,8 +10,8 @@ from functrans.core.precision import Precision
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.tensor import Stored, Tensor
 from functrans.lowering.triton.attention.softmax import NotSoftmax
-from functrans.lowering.triton.kernels.kernel import Partial
 from functrans.lowering.triton.kernels.names import MEMORY
+from functrans.lowering.triton.kernels.written import Partial
 from functrans.lowering.triton.templates.attention import (
     Attention,
     Config,

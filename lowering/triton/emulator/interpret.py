@@ -83,7 +83,8 @@ class InterpretedProgram:
         for j, k in p.given.inputs.items():
             outputs[j] = inputs[k] = inputs[k].copy()
         arena = np.full(p.arena_bytes + 64, 0xCD, np.uint8)  # what nobody wrote is seen
-        memory = {"input": inputs, "output": outputs, "constant": p.constants, "arena": [arena]}
+        memory = {"input": inputs, "output": outputs, "constant": p.constants, "arena": [arena],
+                  "tickets": [np.zeros(p.tickets, np.int32)]}
         self._run(p.steps, memory)
         return outputs
 

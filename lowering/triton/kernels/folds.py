@@ -35,10 +35,15 @@ class Fold:
                 float("inf"), float("-inf")) else repr(value)
         return str(value)
 
+    @property
+    def starts(self) -> list[str]:
+        """What values and places start from."""
+        return [self.start, str(2**31 - 1)] if self.is_place else [self.start]
+
     def initial(self, shape: str) -> list[str]:
         """The accumulators of a tile."""
-        values = f"tl.full({shape}, {self.start}, {self.register})"
-        return [values, f"tl.full({shape}, {2**31 - 1}, tl.int32)"] if self.is_place else [values]
+        return [f"tl.full({shape}, {start}, {register})" for start, register in
+                zip(self.starts, (self.register, "tl.int32"), strict=False)]
 
     def masked(self, value: str, mask: str) -> str:
         """A value where it counts, over the shape of the mask."""

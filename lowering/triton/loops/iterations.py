@@ -17,7 +17,7 @@ from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.memory import Block
 from functrans.lowering.rules.calls import results_of
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
-from functrans.lowering.triton.kernels.kernel import Partial
+from functrans.lowering.triton.kernels.written import Partial
 from functrans.lowering.triton.spec import (
     Copy,
     HostStep,
@@ -288,7 +288,7 @@ def relocated(step: Step, ins: Sequence[Pointer], outs: Sequence[Pointer],
                arena: Pointer) -> list[Step]:
     """A step of the body at the places of an iteration; none if it moves nothing there."""
     def at(p: Pointer) -> Pointer:
-        if p.kind == "constant":
+        if p.kind in ("constant", "tickets"):
             return p
         base = arena if p.kind == "arena" else (ins if p.kind == "input" else outs)[p.index]
         return replace(after(base, p.offset), stride=p.stride)

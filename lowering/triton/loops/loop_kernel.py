@@ -15,8 +15,8 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.loops.call import Scan, While
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
-from functrans.lowering.triton.kernels.kernel import Partial
 from functrans.lowering.triton.kernels.names import MEMORY
+from functrans.lowering.triton.kernels.written import Partial
 from functrans.lowering.triton.loops.iterations import Body, save_of, stack_of, ways_of
 from functrans.lowering.triton.loops.phases import Base, Phases, Source, bytes_of
 from functrans.lowering.triton.loops.separable import Rows

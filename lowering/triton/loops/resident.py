@@ -12,7 +12,7 @@ from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.analysis import cost_of
 from functrans.lowering.loops.call import Scan, While
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
-from functrans.lowering.triton.kernels.kernel import TILE
+from functrans.lowering.triton.kernels.writer import TILE
 from functrans.lowering.triton.loops.loop_kernel import LoopWriter, Scope
 from functrans.lowering.triton.loops.separable import Rows, is_pointwise, rows_of
 from functrans.lowering.triton.loops.tile_loops import scan_on_tiles, until_on_tiles

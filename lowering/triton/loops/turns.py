@@ -14,7 +14,7 @@ from functrans.core.jaxpr import Jaxpr, subjaxprs
 from functrans.lowering.loops.call import While
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
-from functrans.lowering.triton.kernels.kernel import Partial
+from functrans.lowering.triton.kernels.written import Partial
 from functrans.lowering.triton.loops.iterations import (
     ALIGNMENT,
     MOST_STEPS,

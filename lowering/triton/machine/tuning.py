@@ -22,8 +22,8 @@ from functrans.core.errors import BackendError
 from functrans.lowering.c.cache import Cache, digest, program_cache
 from functrans.lowering.c.manifests import literal, matches
 from functrans.lowering.triton.device import unit_of
-from functrans.lowering.triton.kernels.kernel import Partial
 from functrans.lowering.triton.kernels.names import MEMORY
+from functrans.lowering.triton.kernels.written import Partial
 from functrans.lowering.triton.machine.measure import seconds_of
 from functrans.lowering.triton.machine.progress import Progress
 from functrans.lowering.triton.machine.stored import compiled_units

@@ -13,10 +13,10 @@ from typing import Any
 from functrans.core.jaxpr import Equation
 from functrans.lowering.loops.tensor import FLOAT8, Stored, Tensor, compute_dtype
 from functrans.lowering.triton.kernels.folds import Fold
-from functrans.lowering.triton.kernels.kernel import Partial, power_of_two
 from functrans.lowering.triton.kernels.names import MEMORY, REGISTER
 from functrans.lowering.triton.kernels.numbers import Numbers
 from functrans.lowering.triton.kernels.rows import AlongRows, extents, module_text
+from functrans.lowering.triton.kernels.written import Partial, power_of_two
 from functrans.lowering.triton.products.calls import Launches
 from functrans.lowering.triton.templates.kernel import Kernel, pointer
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from functrans.lowering.triton.kernels.kernel import power_of_two
 from functrans.lowering.triton.kernels.names import MEMORY
 from functrans.lowering.triton.kernels.rows import module_text, sizes
+from functrans.lowering.triton.kernels.written import power_of_two
 from functrans.lowering.triton.orders.key_words import Word, key_of, minus_zero
 from functrans.lowering.triton.orders.radix_tile import BINS, WARP, arranged, counted, spread
 from functrans.lowering.triton.templates.kernel import Argument, Kernel, pointer

@@ -17,9 +17,9 @@ from functrans.lowering.loops.tensor import NARROW, Map, Tensor, compute_dtype
 from functrans.lowering.rules.calls import results_of
 from functrans.lowering.triton.kernels.expressions import narrow, widened
 from functrans.lowering.triton.kernels.folds import Fold
-from functrans.lowering.triton.kernels.kernel import Partial, power_of_two
 from functrans.lowering.triton.kernels.names import MEMORY, literal
 from functrans.lowering.triton.kernels.rows import AlongRows, module_text
+from functrans.lowering.triton.kernels.written import Partial, power_of_two
 from functrans.lowering.triton.products.calls import Launches
 from functrans.lowering.triton.templates.kernel import Argument, Kernel, pointer
 

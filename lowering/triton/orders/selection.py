@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functrans.core.jaxpr import Equation
 from functrans.lowering.loops.tensor import Stored, Tensor
-from functrans.lowering.triton.kernels.kernel import Partial, power_of_two
 from functrans.lowering.triton.kernels.names import MEMORY
 from functrans.lowering.triton.kernels.rows import AlongRows, module_text, sizes
+from functrans.lowering.triton.kernels.written import Partial, power_of_two
 from functrans.lowering.triton.orders.key_words import WIDTHS, words_of
 from functrans.lowering.triton.products.calls import Launches
 from functrans.lowering.triton.templates.kernel import Argument, Kernel, integer, pointer

@@ -21,9 +21,9 @@ from functrans.lowering.schedule.epilogues import Fused
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.triton.attention.calls import Attend, AttendGradient
 from functrans.lowering.triton.kernels.expressions import TileWriter, UnsupportedKernel
-from functrans.lowering.triton.kernels.kernel import Partial
 from functrans.lowering.triton.kernels.names import MEMORY
 from functrans.lowering.triton.kernels.numbers import Numbers
+from functrans.lowering.triton.kernels.written import Partial
 from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
 from functrans.lowering.triton.templates import alone as lone

@@ -1,0 +1,173 @@
+"""What kernels of every kind are written with: names, arguments, and tiles of rows and places."""
+
+from __future__ import annotations
+
+from functrans.lowering.loops.tensor import Reduce, Tensor
+from functrans.lowering.schedule.across import reads_across
+from functrans.lowering.schedule.group import Schedule
+from functrans.lowering.schedule.kernel import Kernel, Member
+from functrans.lowering.triton.kernels.expressions import TileWriter, UnsupportedKernel
+from functrans.lowering.triton.kernels.folds import Fold, fold_of
+from functrans.lowering.triton.kernels.numbers import Numbers
+from functrans.lowering.triton.kernels.written import Operand, Options, Written, power_of_two
+
+__all__ = ["TILE", "KernelWriter", "program_number"]
+
+TILE = 1024  # elements of a program without reductions: 8 for each of 128 threads
+PLACES_END = 2**31 - 1
+"""The place of what is outside of a row: behind all others."""
+
+
+class KernelWriter:
+    """Writes the launches of one kernel."""
+
+    def __init__(self, kernel: Kernel, schedule: Schedule, options: Options) -> None:
+        d = kernel.domain
+        if not all(isinstance(n, int) for n in (d.rows, d.row, d.parts, d.size)):
+            raise UnsupportedKernel("a size that is not known")
+        self.kernel, self.schedule, self.options = kernel, schedule, options
+        self.any_size = options.any_size
+        self.numbers = Numbers(self.any_size)
+        self.n = self.numbers.text
+        self.extent = self.numbers.extent
+        self.line = d.total is not None
+        self.rows: int = 1 if self.line else d.rows  # type: ignore[assignment]
+        self.row: int = d.total if self.line else d.row  # type: ignore[assignment]
+        self.parts: int = d.parts  # type: ignore[assignment]
+        self.per_part = self.rows // self.parts
+        self.builder = kernel.builder(schedule.is_stored)
+        self.elements = {m.tensor: kernel.element(self.builder, m) for m in kernel.members}
+        self.operands: list[Operand] = []
+        self.lines: list[str] = []
+        self.indent = "    "
+        self.count = 0
+
+    def write(self) -> list[Written]:
+        raise NotImplementedError
+
+    # --------------------------------------------------------------------------- text
+
+    def emit(self, text: str) -> None:
+        self.lines.append(f"{self.indent}{text}\n")
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"v{self.count}"
+
+    def named(self, text: str) -> str:
+        name = self.fresh()
+        self.emit(f"{name} = {text}")
+        return name
+
+    def named_all(self, count: int, text: str) -> list[str]:
+        """The names of several values that one expression gives."""
+        names = [self.fresh() for _ in range(count)]
+        self.emit(f"{', '.join(names)} = {text}")
+        return names
+
+    def pointer(self, t: Operand) -> str:
+        if t not in self.operands:
+            self.operands.append(t)
+        return f"p{self.operands.index(t)}"
+
+    def tile_writer(self, o: str | None, i: str | None) -> TileWriter:
+        return TileWriter(self.kernel, self.emit, self.pointer, self.fresh, {"o": o, "i": i},
+                          self.numbers)
+
+    def emit_program(self) -> None:
+        """Write `pid`, which is wide where tiles times programs are."""
+        self.emit(f"pid = {program_number(self.rows * self.row)}")
+
+    def written(self, grid: int, tile: int, warps: int = 0) -> Written:
+        arguments = ", ".join([f"p{k}" for k in range(len(self.operands))] + self.numbers.names)
+        text = f"@triton.jit\ndef NAME({arguments}):\n" + "".join(self.lines)
+        warps = warps or power_of_two(min(16, max(1, tile // 256)))
+        return Written(text, list(self.operands), grid, warps, self.numbers.found)
+
+    # --------------------------------------------------------------------------- tiles
+
+    def axes(self, o_start: str, rows: int, block_o: int, i_start: str, row: int, block_i: int,
+             ends: tuple[str, str] | None = None) -> tuple[str | None, str | None]:
+        """Write `o`, `i`, their masks and `inside`, the mask of the tile."""
+        self.emit(f"o = {o_start} + tl.arange(0, {block_o})[:, None]")
+        self.emit(f"i = {i_start} + tl.arange(0, {block_i})[None, :]")
+        o_end, i_end = ends or (self.n(rows, "rows", near=False), self.n(row, "row"))
+        o_mask = "mo" if ends or self.numbers.uneven(rows, block_o) else None
+        i_mask = "mi" if self.numbers.uneven(row, block_i) else None
+        if o_mask:
+            self.emit(f"mo = o < {o_end}")
+        if i_mask:
+            self.emit(f"mi = i < {i_end}")
+        self.emit(f"inside = (o < {o_end}) & (i < {i_end})")
+        self.emit("zero = (o + i) * 0")  # of the shape of the tile
+        return o_mask, i_mask
+
+    def blocks(self) -> tuple[int, int]:
+        """Rows and places of a tile without reductions."""
+        if self.row == 1:
+            return min(self.extent(self.rows, TILE), TILE), 1
+        block_i = min(self.extent(self.row, TILE if self.rows == 1 else 1), TILE)
+        if reads_across(self.kernel, self.builder) and self.rows >= 32 and self.row >= 32:
+            return 64, 64
+        fits = max(1, TILE // block_i)
+        return min(self.extent(self.rows, fits), fits), block_i
+
+    def begin_tiles(self) -> tuple[TileWriter, int, int]:
+        """Write the tile of a program without reductions; with how many programs and elements."""
+        block_o, block_i = self.blocks()
+        across = -(-self.row // block_i)
+        self.emit_program()
+        along = self.n(across, "across", near=False)
+        masks = self.axes(f"(pid // {along}) * {block_o}", self.rows, block_o,
+                          f"(pid % {along}) * {block_i}", self.row, block_i)
+        return self.tile_writer(*masks), -(-self.rows // block_o) * across, block_o * block_i
+
+    # --------------------------------------------------------------------------- members
+
+    def escapes(self, t: Tensor) -> bool:
+        return t in self.schedule.stored
+
+    def value(self, w: TileWriter, m: Member) -> None:
+        """Compute a member that is no reduction, and store it where others read it."""
+        t = m.tensor
+        w.locals[t] = w.expression(self.elements[t])
+        if not self.escapes(t):
+            return
+        if m.role == "row":
+            self.store_in_rows(w, t)
+            return
+        mask = "inside" if w.masks["o"] or w.masks["i"] else None
+        where = f"{self.pointer(t)} + {w.index(self.kernel.places[m.role], is_wide(t))} + zero"
+        self.emit(f"tl.store({where}, {w.stored(w.locals[t], t)}"
+                  f"{f', mask={mask}' if mask else ''})")
+
+    def store_in_rows(self, w: TileWriter, t: Tensor) -> None:
+        """Store a number for each row."""
+        mask = w.masks["o"]
+        self.emit(f"tl.store({self.pointer(t)} + o, {w.stored(w.locals[t], t)}"
+                  f"{f', mask={mask}' if mask else ''})")
+
+    def folds(self, members: list[Member]) -> dict[Tensor, Fold]:
+        """How the reductions among some members are folded."""
+        return {m.tensor: fold_of(m.tensor) for m in members if isinstance(m.tensor, Reduce)}
+
+    def accumulators(self, fold: Fold, shape: tuple[int, int]) -> list[str]:
+        """Write what a fold starts from, over a tile."""
+        return [self.named(text) for text in fold.initial(str(shape))]
+
+    def folded_values(self, w: TileWriter, t: Tensor, fold: Fold, place: str) -> list[str]:
+        """What a tile brings to a fold: values, and their places where the fold looks for one."""
+        values = [w.name(fold.masked(w.expression(self.elements[t]), "inside"))]
+        if fold.is_place:
+            values.append(w.name(f"tl.where(inside, {place}, {PLACES_END}).to(tl.int32)"))
+        return values
+
+
+def is_wide(t: Tensor) -> bool:
+    """Whether places in a tensor may need 64 bits."""
+    return isinstance(t.size, int) and t.size >= 2**31
+
+
+def program_number(elements: int) -> str:
+    """The number of a program as text, wide where tiles times programs are."""
+    return f"tl.program_id(0){'.to(tl.int64)' if elements >= 2**31 - 2**20 else ''}"

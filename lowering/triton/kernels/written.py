@@ -1,0 +1,73 @@
+"""Launches as they are written, and the memory of theirs that no tensor of the program has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.triton.kernels.names import MEMORY
+from functrans.lowering.triton.kernels.numbers import Number
+
+__all__ = ["Operand", "Options", "Partial", "Tickets", "Written", "power_of_two"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How kernels are written.
+
+    `any_size`: sizes are arguments, and the text is that of all sizes of a class. `has_tickets`:
+    programs may count who of them is done.
+    """
+
+    any_size: bool = False
+    has_tickets: bool = True
+
+
+@dataclass(eq=False)
+class Partial:
+    """Memory for what the programs of a fold found: [count, size]."""
+
+    count: int
+    size: int
+    dtype: str
+
+    @property
+    def nbytes(self) -> int:
+        return self.count * self.size * {"f64": 8, "i64": 8, "u64": 8}.get(self.dtype, 4)
+
+
+@dataclass(eq=False)
+class Tickets:
+    """Counters of programs that are done: 0 before a launch, and 0 behind it."""
+
+    count: int
+    dtype = "i32"
+
+    @property
+    def nbytes(self) -> int:
+        return 4 * self.count
+
+
+Operand = Tensor | Partial | Tickets
+
+
+@dataclass
+class Written:
+    """A function; `NAME` stands for its name.
+
+    Its arguments are pointers to `operands` in order, and `numbers`.
+    """
+
+    text: str
+    operands: list[Operand]
+    grid: int
+    warps: int
+    numbers: list[Number] = field(default_factory=list)
+
+    @property
+    def types(self) -> list[str]:
+        return [f"*{MEMORY[t.dtype]}" for t in self.operands]
+
+
+def power_of_two(n: int) -> int:
+    return 1 << max(n - 1, 0).bit_length()

@@ -1,0 +1,103 @@
+"""What programs of a launch found is folded by the last of them, which leaves the tickets at 0."""
+
+import re
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as jnp
+from functrans.lowering.triton.device import binaries
+from functrans.lowering.triton.emulator.interpret import InterpretedProgram
+from tests.triton.programs import kernels_of, program_of
+
+RNG = np.random.default_rng(5)
+TALL = RNG.normal(size=(5000, 130)).astype("f")
+
+
+class Repeated(InterpretedProgram):
+    """Runs a program three times, with one memory for tickets."""
+
+    def __call__(self, arrays):
+        p = self.program
+        self.tickets = np.zeros(p.tickets, np.int32)
+        found = []
+        for _ in range(3):
+            outputs = [np.empty(a.shape, a.dtype) for a in p.outputs]
+            self._run(p.steps, {"input": arrays, "output": outputs, "constant": p.constants,
+                                "arena": [np.empty(p.arena_bytes + 64, np.uint8)],
+                                "tickets": [self.tickets]})
+            found.append(outputs)
+        return found
+
+
+FOLDS = {  # a function, its NumPy counterpart, and arguments
+    "columns": (lambda x: x.sum(0), lambda x: x.astype("f8").sum(0), TALL),
+    "all": (lambda x: x.max(), lambda x: x.max(), TALL),
+    "a long line": (lambda x: x.sum(), lambda x: x.astype("f8").sum(), TALL.reshape(-1)),
+    "columns of parts": (lambda x: x.min(1), lambda x: x.min(1), TALL.reshape(2, 2500, 130)),
+    "places": (lambda x: x.argmax(0), lambda x: x.argmax(0), TALL),
+    "booleans": (lambda x: (x > 3.5).any(0), lambda x: (x > 3.5).any(0), TALL),
+    "halves": (lambda x: x.astype("bfloat16").max(0),
+               lambda x: np.asarray(jnp.asarray(x).astype("bfloat16")).max(0), TALL),
+}
+
+
+@pytest.mark.parametrize("name", FOLDS)
+def test_runs_of_one_launch_are_alike(name):
+    fun, expected, x = FOLDS[name]
+    _, program, _ = program_of(fun, x)
+    assert len(kernels_of(program)) == 1
+    assert program.tickets > 0
+    run = Repeated(program)
+    found = run([x])
+    assert not run.tickets.any()
+    for (y,) in found:
+        np.testing.assert_array_equal(y, found[0][0])
+        np.testing.assert_allclose(y.astype("f8"), expected(x).astype("f8"), 1e-5, 1e-4)
+
+
+def test_columns_and_all_have_tickets_of_their_own():
+    fun = lambda x: ((x * 2).sum(0), (x * 2).sum(), (x * 3).max(0))
+    _, program, _ = program_of(fun, TALL)
+    (outs, *_) = Repeated(program)([TALL])
+    for y, e in zip(outs, fun(TALL.astype("f8")), strict=True):
+        np.testing.assert_allclose(y, e, 1e-5, 1e-2)
+
+
+def test_what_is_much_is_folded_by_a_second_launch():
+    def gradients(x, g):
+        y = x / jnp.sqrt((x * x).mean(-1, keepdims=True))
+        return (g * y).sum()
+
+    _, program, _ = program_of(ft.grad(gradients, (0, 1)), jnp.ones((4096, 2048)), jnp.ones(2048))
+    assert len(kernels_of(program)) == 2
+    assert program.tickets == 0
+
+
+@pytest.mark.parametrize("fun", [lambda x: x.sum(0), lambda x: x.sum(), lambda x: x.argmin()])
+def test_stores_come_before_the_ticket_and_loads_behind_it(fun):
+    _, program, _ = program_of(fun, TALL)
+    (binary,) = binaries(program).values()
+    steps = re.findall(r"\b(bar\.sync|st\.global|atom\.\S+|ld\.global\S*)", binary.ptx)
+    ticket = next(k for k, s in enumerate(steps) if s.startswith("atom"))
+    assert "acq_rel" in steps[ticket] and "gpu" in steps[ticket]
+    before, behind = steps[:ticket], steps[ticket + 1:]
+    assert "bar.sync" in before[max(k for k, s in enumerate(before) if s == "st.global"):]
+    loads = [k for k, s in enumerate(behind) if s.startswith("ld.global")]
+    assert loads and all(".cg" in behind[k] for k in loads)
+    assert "bar.sync" in behind[:loads[0]]
+
+
+def test_loops_of_launches_share_tickets():
+    def fun(x):
+        return ft.lax.fori_loop(0, 5, lambda k, x: x / x.max(0), x)
+
+    x = np.abs(TALL) + 1
+    _, program, _ = program_of(fun, x)
+    assert program.tickets > 0
+    (outs, *_) = Repeated(program)([x])
+    e = x
+    for _ in range(5):
+        e = e / e.max(0)
+    np.testing.assert_allclose(outs[0], e, 1e-5)
