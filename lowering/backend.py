@@ -11,11 +11,13 @@ from functrans.core.dims import Size
 from functrans.core.dtypes import float0
 from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.steered import SteeredProgram
 
 __all__ = [
     "Backend",
     "Executable",
     "SizedBackend",
+    "SteeredProgram",
     "backend_for",
     "compile_for",
     "get_backend",

@@ -54,6 +54,7 @@ DEFERRED = {
     ("functrans.lowering.reference", "functrans.lowering.passes.pipeline"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.emulator.interpret"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.lower"),
+    ("functrans.lowering.triton.backend", "functrans.lowering.triton.recorded"),
     ("functrans.lowering.triton.machine.stored", "functrans.lowering.triton.machine.pool"),
 }
 PEERS = {"jax", "jaxlib", "torch", "scipy", "tensorflow"}

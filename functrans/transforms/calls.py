@@ -15,7 +15,7 @@ from functrans.core.dtypes import float0
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.trace import Tracer
 from functrans.core.tree import tree_unflatten
-from functrans.transforms.executables import constants_for, executable_of, wrapped
+from functrans.transforms.executables import constants_for, executable_of, is_on_gpu, wrapped
 from functrans.transforms.flat import flatten_args
 from functrans.transforms.jit_primitive import jit_p
 from functrans.transforms.traces import Jitted, Traced, Traces
@@ -76,6 +76,9 @@ class Calls:
 
         def program(arrays: Sequence[Any]) -> list[Any]:
             # what is no Array is copied: an output may be an input, and belongs to the program
+        if is_on_gpu(execute):
+            return tree_unflatten(traced.out_tree, [
+                wrapped(o, w) for o, w in zip(execute([*consts, *leaves]), weak, strict=True)])
             return execute(consts + [x._np if isinstance(x, ArrayBase) else np.array(x, d)
                                      for x, d in zip(arrays, dtypes_in, strict=True)])
 

@@ -31,7 +31,7 @@ from functrans.primitives.base import full_p
 from functrans.primitives.broadcast import broadcast_in_dim_p
 from functrans.primitives.dynamic_slice import dynamic_slice_p
 from functrans.primitives.shape import reshape_p, slice_p
-from functrans.transforms.executables import executable_of, operation_on_gpu
+from functrans.transforms.executables import executable_of, is_on_gpu, operation_on_gpu
 
 __all__ = ["evaluate_on_gpu", "evaluate_together", "install"]
 
@@ -155,15 +155,11 @@ def _operation(primitive: Primitive, args: Sequence[Any], params: Params, gpu: i
         compile_ = partial(executable_of, values=args) if primitive.higher_order else \
             partial(operation_on_gpu, gpu=gpu)
         run = compile_(jaxpr).run
-        if (not _is_on_gpu(run) or run.host_calls) and "callback" not in params:
+        if (not is_on_gpu(run) or run.host_calls) and "callback" not in params:
             _note(primitive)
-    if not _is_on_gpu(run):
+    if not is_on_gpu(run):
         run = partial(_on_host, primitive, params, gpu)
     return Operation(run, [a.weak_type for a in outs], primitive.multiple_results)
-
-
-def _is_on_gpu(run: Any) -> bool:
-    return isinstance(run, _runtime.CudaProgram)
 
 
 def _function(fun: Callable[..., Any], name: str, args: Sequence[Any], gpu: int) -> Operation:

@@ -14,9 +14,15 @@ from functrans.core import config
 from functrans.core.cuda import gpu_of
 from functrans.core.guards import sizes_decided
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.backend import Executable, SizedBackend, compile_for, get_backend
+from functrans.lowering.backend import (
+    Executable,
+    SizedBackend,
+    SteeredProgram,
+    compile_for,
+    get_backend,
+)
 
-__all__ = ["constants_for", "executable_of", "for_cpu", "forget_executables",
+__all__ = ["constants_for", "executable_of", "for_cpu", "forget_executables", "is_on_gpu",
            "operation_on_gpu", "to_machine_code", "wrapped"]
 
 
@@ -66,9 +72,15 @@ def operation_on_gpu(jaxpr: Jaxpr, gpu: int) -> Executable:
     return executable.on(gpu) if gpu else executable
 
 
+def is_on_gpu(execute: Any) -> bool:
+    """Whether what runs a program takes Arrays that are on a GPU, and gives them."""
+    return isinstance(execute, _runtime.CudaProgram) or (
+        isinstance(execute, SteeredProgram) and execute.device is not None)
+
+
 def constants_for(execute: Any, consts: Sequence[Any]) -> list[Any]:
     """The constants of a trace where the program is: they go to a device once, not at each call."""
-    if isinstance(execute, _runtime.CudaProgram):
+    if is_on_gpu(execute):
         return [_runtime.place_array(x if isinstance(x, ArrayBase) else wrap(np.array(x)),
                                      execute.device + 1) for x in consts]
     return [x._np if isinstance(x, ArrayBase) else np.asarray(x) for x in consts]

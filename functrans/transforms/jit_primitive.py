@@ -7,14 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from functrans import _runtime
 from functrans.core.avals import ShapedArray
 from functrans.core.axes import MappedAxis
 from functrans.core.compiling import for_compiler
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import HigherOrder, Linear
 from functrans.transforms.batching import front
-from functrans.transforms.executables import executable_of, to_machine_code, wrapped
+from functrans.transforms.executables import (
+    executable_of,
+    is_on_gpu,
+    to_machine_code,
+    wrapped,
+)
 
 __all__ = ["jit_p"]
 
@@ -37,7 +41,7 @@ class Jit(HigherOrder):
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         jaxpr = params["jaxpr"]
         run = executable_of(jaxpr, values=args).run
-        if isinstance(run, _runtime.CudaProgram):  # on arrays where they are
+        if is_on_gpu(run):  # on arrays where they are
             outs = run(list(args))
             return [wrapped(o, a.weak_type) for o, a in zip(outs, jaxpr.out_avals, strict=True)]
         return super().evaluate_eagerly(args, params)

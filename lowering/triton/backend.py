@@ -101,8 +101,12 @@ class TritonBackend:
 
     def compile(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
                 require_inplace: bool = False) -> Executable:
-        if jaxpr.decided_names:  # the host makes room for results once it knows their sizes
-            return self._cpu.compile(jaxpr, donated, require_inplace)
+        if jaxpr.decided_names:
+            # later: see the head of this file
+            from functrans.lowering.triton.recorded import recorded  # noqa: PLC0415
+
+            return recorded(jaxpr, self.compile) or self._cpu.compile(jaxpr, donated,
+                                                                      require_inplace)
         if jaxpr.size_names:
             # later: see the head of this file
             from functrans.lowering.triton.lower import sized  # noqa: PLC0415

@@ -1,0 +1,136 @@
+"""Programs whose loops record each iteration: room for so many, and more where that was too little.
+
+The device runs the whole program, and says how many iterations there were when it is done. Where
+they did not fit, the program runs again with more room; what later calls get follows from the last
+ones. So a call waits for the device once, and an iteration never does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from functrans import _runtime
+from functrans.core.dims import Size
+from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.steered import SteeredProgram
+from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
+from functrans.lowering.triton.loops.bounded import bounded, record_bytes
+
+if TYPE_CHECKING:
+    from functrans.lowering.backend import Executable
+
+__all__ = ["RecordedExecutable", "recorded"]
+
+FIRST_ROOM, FIRST_BYTES = 64, 1 << 28
+"""Iterations that a first call has room for, unless their records take more bytes than that."""
+LEAST_ROOM = 4
+GROWTH = 4
+"""A program that is compiled for nothing costs more than one that is too large."""
+REMEMBERED = 8
+"""Calls whose iterations the next one has room for."""
+
+Compile = Callable[[Jaxpr], "Executable"]
+
+
+class RecordedProgram(SteeredProgram):
+    """Runs a program on arrays, with as much room as its loops need."""
+
+    def __init__(self, jaxpr: Jaxpr, compile_: Compile) -> None:
+        self.jaxpr = jaxpr
+        self._compile = compile_
+        nbytes = record_bytes(jaxpr)
+        self.rooms = {name: room_for(min(FIRST_ROOM, FIRST_BYTES // max(nbytes.get(name, 1), 1)))
+                      for name in sorted(jaxpr.decided_names)}
+        self._known: dict[tuple[int, ...], Executable] = {}
+        self._counts = {name: deque[int](maxlen=REMEMBERED) for name in self.rooms}
+
+    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
+        rooms = self.rooms
+        while True:
+            *outs, needed = self.with_rooms(rooms).run(arrays)
+            counts = dict(zip(rooms, np.asarray(needed).tolist(), strict=True))
+            if all(counts[name] <= room for name, room in rooms.items()):
+                break
+            rooms = {name: room * (GROWTH if counts[name] > room else 1)
+                     for name, room in rooms.items()}
+        for name, count in counts.items():
+            self._counts[name].append(count)
+        self.rooms = {name: room_for(max(self._counts[name])) for name in rooms}
+        return outs
+
+    def with_rooms(self, rooms: dict[str, int]) -> Executable:
+        """The program with such rooms."""
+        key = tuple(rooms.values())
+        if key not in self._known:
+            self._known[key] = self._compile(bounded(self.jaxpr, rooms))
+        return self._known[key]
+
+    @property
+    def known(self) -> list[Executable]:
+        return list(self._known.values())
+
+
+def room_for(count: int) -> int:
+    """The least of 4, 6, 8, 12, 16, 24 ... that has room for so many."""
+    room = LEAST_ROOM
+    while room < count:
+        if room * 3 // 2 >= count:
+            return room * 3 // 2
+        room *= 2
+    return room
+
+
+class RecordedExecutable:
+    """A program whose loops record, as jit knows it."""
+
+    def __init__(self, jaxpr: Jaxpr, compile_: Compile) -> None:
+        self.run = RecordedProgram(jaxpr, compile_)
+        self._first = self.run.with_rooms(self.run.rooms)
+        first: Any = self._first.run
+        if isinstance(first, _runtime.CudaProgram):
+            self.run.device, self.run.host_calls = first.device, first.host_calls
+
+    def on(self, gpu: int) -> RecordedExecutable:
+        """The same program on another GPU."""
+        return RecordedExecutable(self.run.jaxpr, partial(_on, self.run._compile, gpu))
+
+    def at(self, shapes: Sequence[tuple[int, ...]]) -> RecordedExecutable:
+        """The program for inputs of these shapes: itself."""
+        return self
+
+    @property
+    def specialized(self) -> str:
+        """Why its kernels are for its sizes alone, where those of all sizes were asked for."""
+        return self._first.specialized
+
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        """Those of the program with its first room."""
+        return self._first.kernels
+
+    def as_text(self) -> str:
+        """The program with each room that was needed."""
+        return "\n\n".join([e.as_text() for e in self.run.known])
+
+    def cost_analysis(self) -> dict[str, Size]:
+        return self._first.cost_analysis()
+
+    def memory_analysis(self) -> dict[str, Size]:
+        return self._first.memory_analysis()
+
+
+def _on(compile_: Compile, gpu: int, jaxpr: Jaxpr) -> Executable:
+    return compile_(jaxpr).on(gpu)
+
+
+def recorded(jaxpr: Jaxpr, compile_: Compile) -> RecordedExecutable | None:
+    """The program with rooms for its records; None where the CPU has to compute it."""
+    try:
+        return RecordedExecutable(jaxpr, compile_)
+    except UnsupportedKernel:
+        return None
