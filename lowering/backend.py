@@ -33,6 +33,15 @@ class Executable(Protocol):
     run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]]
     """Runs on the inputs of the jaxpr, as NumPy arrays; what `jit` calls, with nothing between."""
 
+    @property
+    def specialized(self) -> str:
+        """Why a program of named sizes is better made for each set of them; else nothing."""
+        ...
+
+    def at(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
+        """The program for inputs of these shapes: itself, unless each set of sizes has its own."""
+        ...
+
     def on(self, gpu: int) -> Executable:
         """The same program on the GPU of that number, for a backend that compiles for GPUs."""
         ...

@@ -30,6 +30,13 @@ class ReferenceExecutable:
         self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]] = (
             program if self._jaxpr.eqns else program.run)
 
+    @property
+    def specialized(self) -> str:
+        return "NumPy evaluates it"
+
+    def at(self, shapes: Sequence[tuple[int, ...]]) -> ReferenceExecutable:
+        return self
+
     def on(self, gpu: int) -> ReferenceExecutable:
         return self  # NumPy has no others
 

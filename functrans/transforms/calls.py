@@ -24,6 +24,8 @@ __all__ = ["Calls"]
 
 MOST_SIGNATURES = 4096
 """How many sets of sizes are looked up without Python, before they are forgotten."""
+MOST_PROGRAMS = 64
+"""... where each set of sizes has a program of its own."""
 
 
 class Calls:
@@ -59,26 +61,28 @@ class Calls:
         return tree_unflatten(traced.out_tree, outs)
 
     def _run(self, call: Any, traced: Traced, leaves: Sequence[Any], key: Any) -> Any:
-        execute = executable_of(traced.jaxpr, traced.donated, self.jitted.require_inplace,
-                                leaves).run
+        executable = executable_of(traced.jaxpr, traced.donated, self.jitted.require_inplace,
+                                   leaves)
+        execute = executable.at([np.shape(x) for x in (*traced.consts, *leaves)]).run
         consts = constants_for(execute, traced.consts)
         weak = [a.weak_type for a in traced.jaxpr.out_avals]
         if isinstance(execute, (_runtime.Program, _runtime.CudaProgram)):
             # the runtime calls it without us
             outs = execute([*consts, *leaves])
             if key is not None:
-                if call.cache_size() >= MOST_SIGNATURES:
+                if call.cache_size() >= (MOST_SIGNATURES if executable.run is execute
+                                         else MOST_PROGRAMS):
                     call.cache_clear()
                 call.insert(key, execute, _template(traced, len(weak)), weak, tuple(consts))
             return tree_unflatten(traced.out_tree,
                                   [wrapped(o, w) for o, w in zip(outs, weak, strict=True)])
+        if is_on_gpu(execute):
+            return tree_unflatten(traced.out_tree, [
+                wrapped(o, w) for o, w in zip(execute([*consts, *leaves]), weak, strict=True)])
         dtypes_in = [a.dtype for a in traced.jaxpr.in_avals[len(consts):]]
 
         def program(arrays: Sequence[Any]) -> list[Any]:
             # what is no Array is copied: an output may be an input, and belongs to the program
-        if is_on_gpu(execute):
-            return tree_unflatten(traced.out_tree, [
-                wrapped(o, w) for o, w in zip(execute([*consts, *leaves]), weak, strict=True)])
             return execute(consts + [x._np if isinstance(x, ArrayBase) else np.array(x, d)
                                      for x, d in zip(arrays, dtypes_in, strict=True)])
 

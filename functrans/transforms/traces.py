@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from functrans import _runtime
+import numpy as np
+
 from functrans.core import config
 from functrans.core.avals import ShapedArray
 from functrans.core.axes import bound_axes
@@ -20,7 +21,7 @@ from functrans.core.staging import stage
 from functrans.core.trace import Tracer
 from functrans.core.tree import PyTreeDef, tree_flatten
 from functrans.transforms.dynamic import Attempt, Family, SizedShapes, trace_sized
-from functrans.transforms.executables import executable_of, for_cpu, to_machine_code
+from functrans.transforms.executables import executable_of, to_machine_code
 from functrans.transforms.flat import FlatFunction
 from functrans.transforms.named_sizes import NamedSizes
 from functrans.transforms.retrace import Compilation
@@ -115,7 +116,7 @@ class Traces:
         avals = tuple([aval_of(x) for x in leaves])
         shapes = tuple([a.shape for a in avals])
         names = self.names_of(tree, shapes)
-        auto = settings.dynamic_shapes == "auto" and for_cpu(settings.backend, leaves)
+        auto = settings.dynamic_shapes == "auto" and to_machine_code()
         if not names and not auto:
             return self.for_types(leaves, tree, fixed)
         kinds = tuple([(a.dtype, a.weak_type, a.ndim) for a in avals])
@@ -129,9 +130,9 @@ class Traces:
         if shape_names(symbolic):
             try:
                 attempt = self._sized(avals, tree, fixed, symbolic)
-                if attempt.traced is not None \
-                        and not self._compiles(attempt.traced, args, leaves):
-                    attempt, failure = Attempt(shapes), "the backend compiles it for known sizes"
+                if attempt.traced is not None and (
+                        failure := self._unfit(attempt.traced, args, leaves)):
+                    attempt = Attempt(shapes)
             except Exception as error:  # what fails for names may work for ints
                 attempt = Attempt(shapes, merged=attempt.merged, needed=attempt.needed)
                 failure = f"{type(error).__name__}: {error}".partition("\n")[0]
@@ -180,13 +181,14 @@ class Traces:
             attempt.traced.guards = attempt.guards
         return attempt
 
-    def _compiles(self, traced: Traced, args: tuple[Any, ...], leaves: Sequence[Any]) -> bool:
-        """Whether a program of named sizes compiles to machine code where programs do."""
+    def _unfit(self, traced: Traced, args: tuple[Any, ...], leaves: Sequence[Any]) -> str:
+        """Why a program of named sizes is better made for those of a call; else nothing."""
         self.jitted.note_donated(traced, args)
+        if not to_machine_code() or not traced.jaxpr.eqns:
+            return ""
         executable = executable_of(traced.jaxpr, traced.donated, self.jitted.require_inplace,
                                    leaves)
-        return isinstance(executable.run, _runtime.Program) or not traced.jaxpr.eqns \
-            or not for_cpu(config.current().backend, leaves)
+        return executable.at([np.shape(x) for x in (*traced.consts, *leaves)]).specialized
 
     def _record(self, avals: tuple[ShapedArray, ...], tree: PyTreeDef, fixed: Any,
                 sized: SizedShapes, merged: tuple[Guard, ...] = (), failure: str = "") -> None:

@@ -62,26 +62,46 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
           target: Target, gpu: int | None) -> Lowered | None:
     """The program of a jaxpr for a target; None where the CPU has to compute it.
 
-    On a `gpu` that is here kernels are chosen by timing. Raises BackendError where
+    With `any_size` its kernels are those of other sizes too, unless kernels for its sizes alone are
+    faster. On a `gpu` that is here kernels are chosen by timing. Raises BackendError where
     `require_inplace` is asked for and an update needs a copy.
     """
     decisions: list[Decision] = []
     simplified = simplify(jaxpr, decisions=decisions)
     written = with_libraries(simplified, is_there) if _runtime.cuda_open() else simplified
-    # nobody waits for measurements of what is computed once, or of each size
-    choose = chooser_for(target, gpu, may_time=not any_size)
-    try:
-        program = write_program(written, any_size, donated, choose)
-        if choose.tune(program):
-            program = write_program(written, any_size, donated, choose)
-    except UnsupportedKernel:
-        return None
+    program = _shared(written, donated, target, gpu) if any_size else None
+    if program is None or program.specialized:
+        reason = "" if program is None else program.specialized
+        program = _specialized(written, donated, target, gpu)
+        if program is None:
+            return None
+        program.specialized = reason
     if require_inplace and program.given.copied:
         raise copies_needed(*program.given.copied[0])
     return Lowered(simplified, program, decisions)
 
 
+def _shared(jaxpr: Jaxpr, donated: frozenset[int], target: Target,
+            gpu: int | None) -> Program | None:
+    """A program of kernels of all sizes: nobody waits for measurements of each."""
+    try:
+        return write_program(jaxpr, True, donated, chooser_for(target, gpu, may_time=False))
+    except UnsupportedKernel:
+        return None
+
+
+def _specialized(jaxpr: Jaxpr, donated: frozenset[int], target: Target,
+                 gpu: int | None) -> Program | None:
+    """A program for its sizes alone."""
+    choose = chooser_for(target, gpu)
+    try:
+        program = write_program(jaxpr, False, donated, choose)
+        return write_program(jaxpr, False, donated, choose) if choose.tune(program) else program
+    except UnsupportedKernel:
+        return None
+
+
 def sized(jaxpr: Jaxpr, compile_: Compile) -> SizedExecutable:
     """A program of named sizes, compiled for each set of them."""
     decisions: list[Decision] = []
-    return SizedExecutable(simplify(jaxpr, decisions=decisions), decisions, compile_)
+    return SizedExecutable(jaxpr, simplify(jaxpr, decisions=decisions), decisions, compile_)

@@ -1,8 +1,9 @@
 """Programs of named sizes: the steps are written for each set of sizes, of kernels of all sizes.
 
-What the passes find holds for all sizes, and the machine code of kernels is made once for sizes of
-a class (`numbers.py`). Grids, places in memory and copies are numbers again for each set of sizes,
-as are templates and what else is chosen by size.
+Passes and steps know the sizes: networks are contracted in the order that is best for them, grids,
+places in memory and copies are numbers, and a CUDA graph replays one set of sizes. The machine code
+of kernels is made once for sizes of a class (`numbers.py`); where a loop would be one kernel, for
+each set of sizes.
 """
 
 from __future__ import annotations
@@ -72,16 +73,27 @@ class SizedProgram:
 class SizedExecutable:
     """A program of named sizes as jit knows it."""
 
-    def __init__(self, simplified: Jaxpr, decisions: list[Decision], compile_: Compile) -> None:
+    def __init__(self, jaxpr: Jaxpr, simplified: Jaxpr, decisions: list[Decision],
+                 compile_: Compile) -> None:
+        self.jaxpr = jaxpr
         self.simplified = simplified
         self.decisions = decisions
         self._compile = compile_
-        self.run = SizedProgram(simplified, compile_)
+        self.run = SizedProgram(jaxpr, compile_)
 
     def on(self, gpu: int) -> SizedExecutable:
         """The same program on another GPU."""
-        return SizedExecutable(self.simplified, self.decisions,
+        return SizedExecutable(self.jaxpr, self.simplified, self.decisions,
                                lambda jaxpr: self._compile(jaxpr).on(gpu))
+
+    def at(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
+        """The program for inputs of these shapes."""
+        return self.run.at(shapes)
+
+    @property
+    def specialized(self) -> str:
+        """Why sets of sizes that were met have kernels of their own."""
+        return "; ".join(dict.fromkeys(e.specialized for e in self.run.known if e.specialized))
 
     @property
     def kernels(self) -> tuple[Any, ...]:

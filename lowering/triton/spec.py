@@ -156,5 +156,7 @@ class Program:
     given: Given = field(default_factory=Given)
     blocks: list[Block[Any]] = field(default_factory=list)
     """The temporaries of the arena, and when they are needed."""
+    specialized: str = ""
+    """Why kernels for its sizes alone are faster than kernels of all sizes; nothing else."""
     tickets: int = 0
 
