@@ -81,7 +81,8 @@ def shape_text(shape: Shape) -> str:
 def get_aval(x: Any) -> ShapedArray:
     """The type of an array, a tracer, a NumPy array or scalar, or a Python scalar."""
     try:
-        return x.aval  # type: ignore[no-any-return]
+        aval: ShapedArray = x.aval
+        return aval
     except AttributeError:
         pass
     if isinstance(x, (np.ndarray, np.generic)):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from functrans.core.dims import Dim, Size
 from functrans.core.errors import ArgumentError
 
 __all__ = ["parse_shape", "parse_size"]
 
-_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+_OPERATORS: dict[type[ast.operator], Callable[[Size, Size], Size]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow}
 
@@ -39,7 +38,7 @@ def _size(node: ast.AST, known: Mapping[str, Dim]) -> Size | None:
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         left, right = _size(node.left, known), _size(node.right, known)
         if left is not None and right is not None:
-            return _OPERATORS[type(node.op)](left, right)  # type: ignore[no-any-return]
+            return _OPERATORS[type(node.op)](left, right)
     return None
 
 

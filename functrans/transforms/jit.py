@@ -22,6 +22,7 @@ from functrans.transforms.executables import forget_executables
 from functrans.transforms.flat import check_callable, name_of
 from functrans.transforms.lowered import Lowered
 from functrans.transforms.named_sizes import NamedSizes
+from functrans.transforms.staged import aval_of
 from functrans.transforms.static import StaticArguments
 from functrans.transforms.traces import Jitted
 
@@ -135,7 +136,7 @@ def _traced_for(calls: Calls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     traces = calls.traces
     traced = traces.for_names(leaves, tree, fixed) or traces.for_types(leaves, tree, fixed)
     calls.jitted.note_donated(traced, args)
-    return Lowered(calls, traced, tree, fixed)
+    return Lowered(calls, traced, tree, fixed, [aval_of(x).shape for x in leaves])
 
 
 def _eval_shape(calls: Calls, *args: Any, **kwargs: Any) -> Any:

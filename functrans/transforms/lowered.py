@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from functrans.core import config
-from functrans.core.dims import Size, is_static
+from functrans.core.dims import Shape, Size, is_static
 from functrans.core.errors import ArgumentError, public
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import shape_names
@@ -23,13 +25,15 @@ __all__ = ["Compiled", "Lowered"]
 
 
 class Lowered:
-    """A traced function before compilation."""
+    """A traced function before compilation; `shapes` are those of the arguments at hand."""
 
-    def __init__(self, calls: Calls, traced: Traced, in_tree: PyTreeDef, fixed: Any) -> None:
+    def __init__(self, calls: Calls, traced: Traced, in_tree: PyTreeDef, fixed: Any,
+                 shapes: Sequence[Shape]) -> None:
         self._calls = calls
         self._traced = traced
         self._in_tree = in_tree
         self._fixed = fixed
+        self._shapes = [*map(np.shape, traced.consts), *shapes]
         self._backend = config.current().backend
 
     @property
@@ -66,7 +70,10 @@ class Lowered:
     def compile(self) -> Compiled:
         """Make the program ready to run."""
         with config.scope(backend=self._backend):
-            return Compiled(self._calls, self._traced, self._in_tree, self._fixed)
+            compiled = Compiled(self._calls, self._traced, self._in_tree, self._fixed)
+            if not shape_names(self._shapes):  # machine code for them, where each set has its own
+                compiled.executable.at([tuple(map(int, shape)) for shape in self._shapes])
+            return compiled
 
 
 class Compiled:
