@@ -188,6 +188,9 @@ bool Call::take_inputs(PyObject* const* leaves) {
   return true;
 }
 
+// A step of the host failed, and Python's exception is set.
+struct HostFailed {};
+
 // Whether the steps ran as a graph; without the GIL.
 bool Call::replay(Segment& segment) {
   const StepRange steps{program.steps.data() + segment.begin, segment.end - segment.begin};
@@ -201,7 +204,18 @@ bool Call::replay(Segment& segment) {
 
 // Launches, fills and copies; without the GIL.
 void Call::run_steps(std::size_t begin, std::size_t end) {
-  std::lock_guard<std::mutex> lock(program.mutex);
+  std::unique_lock<std::mutex> lock(program.mutex);
+  // a step of a loop, which may call this program itself
+  const RunHost on_host = [&](const Step& step) {
+    lock.unlock();
+    {
+      const PyGILState_STATE gil = PyGILState_Ensure();
+      const bool ok = run_host(step);
+      PyGILState_Release(gil);
+      if (!ok) throw HostFailed();
+    }
+    lock.lock();
+  };
   auto segment = program.segments.begin();
   for (std::size_t i = begin; i < end; ++i) {
     while (segment != program.segments.end() && segment->begin < i) ++segment;
@@ -214,7 +228,7 @@ void Call::run_steps(std::size_t begin, std::size_t end) {
       if (step.kind == StepKind::library) {
         run_library(device, step, bases.data());
       } else if (step.kind == StepKind::rounds || step.kind == StepKind::until) {
-        run_loop(device, step, program.kernels.data(), bases.data());
+        run_loop(device, step, program.kernels.data(), bases.data(), on_host);
       } else {
         enqueue(step, program.kernels.data(), bases.data(), device.compute);
       }
@@ -348,6 +362,8 @@ bool run_cuda_program(CudaProgram& program, PyObject* const* leaves, const std::
     return run_checked(program, leaves, weak, results);
   } catch (const Failure& failure) {
     raise_failure(failure);
+  } catch (const HostFailed&) {
+    // as Python says
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   }

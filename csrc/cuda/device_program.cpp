@@ -4,6 +4,7 @@
 #include "cuda/libraries.h"
 #include "program_type.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -214,15 +215,18 @@ bool read_library_step(PyObject* rest, CudaProgram& program, Step& step) {
 
 bool read_step(PyObject* object, CudaProgram& program, std::vector<Step>& steps);
 
-// Launches, fills, copies and library calls.
+bool is_simple(const Step& step) {
+  return step.kind == StepKind::launch || step.kind == StepKind::fill ||
+         step.kind == StepKind::copy || step.kind == StepKind::library;
+}
+
+// Of rounds launches, fills, copies and library calls, and of what begins before it is asked for.
 bool read_part(PyObject* object, CudaProgram& program, Step& loop) {
   std::vector<Step> steps;
   if (!each(object, [&](PyObject* item) { return read_step(item, program, steps); })) return false;
-  for (const Step& step : steps) {
-    if (step.kind != StepKind::launch && step.kind != StepKind::fill &&
-        step.kind != StepKind::copy && step.kind != StepKind::library) {
-      return wrong("a step of a loop is a launch, fill, copy or library call");
-    }
+  const bool any = loop.kind == StepKind::until && !loop.ahead;
+  if (!any && !std::all_of(steps.begin(), steps.end(), is_simple)) {
+    return wrong("a step of rounds is a launch, fill, copy or library call");
   }
   loop.parts.push_back(std::move(steps));
   return true;

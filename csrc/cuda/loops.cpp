@@ -7,17 +7,20 @@ namespace functrans::cuda {
 namespace {
 
 void enqueue_all(Device& device, std::vector<Step>& steps, const Kernel* kernels,
-                 const CUdeviceptr* bases) {
+                 const CUdeviceptr* bases, const RunHost& run_host) {
   for (Step& step : steps) {
-    if (step.kind == StepKind::library) {
-      run_library(device, step, bases);
-    } else {
-      enqueue(step, kernels, bases, device.compute);
+    switch (step.kind) {
+      case StepKind::library: run_library(device, step, bases); break;
+      case StepKind::host: run_host(step); break;
+      case StepKind::rounds:
+      case StepKind::until: run_loop(device, step, kernels, bases, run_host); break;
+      default: enqueue(step, kernels, bases, device.compute);
     }
   }
 }
 
-void run_rounds(Device& device, Step& loop, const Kernel* kernels, const CUdeviceptr* bases) {
+void run_rounds(Device& device, Step& loop, const Kernel* kernels, const CUdeviceptr* bases,
+                const RunHost& run_host) {
   std::vector<Step>& steps = loop.parts[0];
   struct Back {  // to where the first round is
     std::vector<Step>& steps;
@@ -27,7 +30,7 @@ void run_rounds(Device& device, Step& loop, const Kernel* kernels, const CUdevic
     }
   } back{steps};
   for (; back.done < loop.count; ++back.done) {
-    enqueue_all(device, steps, kernels, bases);
+    enqueue_all(device, steps, kernels, bases, run_host);
     for (Step& step : steps) step.go_on(1);
   }
 }
@@ -40,31 +43,34 @@ struct Passing {
   CUevent event;
 };
 
-void run_until(Device& device, Step& loop, const Kernel* kernels, const CUdeviceptr* bases) {
+void run_until(Device& device, Step& loop, const Kernel* kernels, const CUdeviceptr* bases,
+               const RunHost& run_host) {
   const Passing passing(device);
   for (std::size_t side = 0;; side ^= 1) {
     const CUdeviceptr flag = loop.places[side].in(bases);
-    enqueue_all(device, loop.parts[3 * side], kernels, bases);
+    enqueue_all(device, loop.parts[3 * side], kernels, bases, run_host);
     FT_CU(EventRecord(passing.event, device.compute));
-    if (loop.ahead) enqueue_all(device, loop.parts[3 * side + 1], kernels, bases);
+    std::vector<Step>& iteration = loop.parts[3 * side + 1];
+    if (loop.ahead) enqueue_all(device, iteration, kernels, bases, run_host);
     FT_CU(StreamWaitEvent(device.copy, passing.event, 0));
     unsigned char going = 0;
     read_copied(device, &going, flag, sizeof going);
     if (!going) {
-      enqueue_all(device, loop.parts[3 * side + 2], kernels, bases);
+      enqueue_all(device, loop.parts[3 * side + 2], kernels, bases, run_host);
       return;
     }
-    if (!loop.ahead) enqueue_all(device, loop.parts[3 * side + 1], kernels, bases);
+    if (!loop.ahead) enqueue_all(device, iteration, kernels, bases, run_host);
   }
 }
 
 }  // namespace
 
-void run_loop(Device& device, Step& step, const Kernel* kernels, const CUdeviceptr* bases) {
+void run_loop(Device& device, Step& step, const Kernel* kernels, const CUdeviceptr* bases,
+              const RunHost& run_host) {
   if (step.kind == StepKind::rounds) {
-    run_rounds(device, step, kernels, bases);
+    run_rounds(device, step, kernels, bases, run_host);
   } else {
-    run_until(device, step, kernels, bases);
+    run_until(device, step, kernels, bases, run_host);
   }
 }
 

@@ -1,19 +1,26 @@
 """Branches that are cheap are computed all, and their results selected.
 
-The host would have to be asked which one to run, and be waited for.
+The host would have to be asked which one to run, and be waited for. One that is not cheap becomes a
+loop that runs once, or never: what loops are on the device, it is.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.prune import has_effects
 from functrans.lowering.analysis import cost_of
-from functrans.primitives.compare import select_n_p
+from functrans.lowering.passes.inline import inlined as put_in_place
+from functrans.primitives.base import zeros
+from functrans.primitives.compare import eq, select_n_p
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
+from functrans.primitives.control_flow.while_loop import while_p
 
 __all__ = ["inlined", "without_choices"]
 
@@ -25,11 +32,11 @@ MOST_ITERATIONS = 100  # of loops in a branch: a small one takes 0.2 to 0.5 us e
 
 def without_choices(jaxpr: Jaxpr) -> Jaxpr:
     """A program in which cheap branches are equations, and `select_n` chooses between results."""
-    if not any(_is_cheap(eqn) for eqn in jaxpr.eqns):
+    if not any(_is_choice(eqn) for eqn in jaxpr.eqns):
         return jaxpr
     eqns: list[Equation] = []
     for eqn in jaxpr.eqns:
-        if _is_cheap(eqn):
+        if _is_choice(eqn):
             _select(eqn, eqns)
         else:
             eqns.append(eqn)
@@ -37,21 +44,25 @@ def without_choices(jaxpr: Jaxpr) -> Jaxpr:
                                  name=jaxpr.name))
 
 
-def _is_cheap(eqn: Equation) -> bool:
-    """Whether all branches of a choice together cost less than to ask the host for it."""
-    if eqn.primitive is not cond_p:
-        return False
-    branches: Sequence[Jaxpr] = eqn.params["branches"]
-    total = {"flops": 0.0, "bytes accessed": 0.0}
+def _is_choice(eqn: Equation) -> bool:
+    return eqn.primitive is cond_p and not has_effects(eqn)
+
+
+def _cheap(branches: Sequence[Jaxpr]) -> list[bool]:
+    """Which branches of a choice are computed in any case: all of them together cost little."""
+    found = []
+    flops = nbytes = 0.0
     for branch in branches:
-        for inner in branch.eqns:
-            if has_effects(inner) or _iterations(inner) > MOST_ITERATIONS:
-                return False
-        for name, cost in cost_of(branch).items():
-            if not isinstance(cost, (int, float)):
-                return False
-            total[name] += cost
-    return total["bytes accessed"] <= MOST_BYTES and total["flops"] <= MOST_FLOPS
+        cost = cost_of(branch)
+        known = [n for n in cost.values() if isinstance(n, (int, float))]
+        is_short = all(_iterations(eqn) <= MOST_ITERATIONS for eqn in branch.eqns)
+        if is_short and len(known) == len(cost) and flops + cost["flops"] <= MOST_FLOPS \
+                and nbytes + cost["bytes accessed"] <= MOST_BYTES:
+            flops, nbytes = flops + cost["flops"], nbytes + cost["bytes accessed"]
+            found.append(True)
+        else:
+            found.append(False)
+    return found
 
 
 def _iterations(eqn: Equation) -> float:
@@ -65,10 +76,32 @@ def _iterations(eqn: Equation) -> float:
 
 def _select(choice: Equation, eqns: list[Equation]) -> None:
     which, *operands = choice.invars
-    found = [inlined(branch, operands, eqns) for branch in choice.params["branches"]]
+    branches: Sequence[Jaxpr] = choice.params["branches"]
+    found = [inlined(branch, operands, eqns) if is_cheap
+             else _once(k, branch, choice, eqns)
+             for k, (branch, is_cheap) in enumerate(zip(branches, _cheap(branches), strict=True))]
     for k, out in enumerate(choice.outvars):
         cases = tuple([outs[k] for outs in found])
         eqns.append(Equation(select_n_p, (which, *cases), (out,), {}, choice.source))
+
+
+def _once(number: int, branch: Jaxpr, choice: Equation, eqns: list[Equation]) -> list[Atom]:
+    """The results of a branch as those of a loop, which runs if the branch is chosen."""
+    def begin(which: Any) -> list[Any]:
+        chosen = eq(which, choice.invars[0].aval.dtype.type(number))
+        return [chosen, *[zeros(a.strong()) for a in branch.out_avals]]
+
+    start = put_in_place(begin, choice.invars[:1], eqns, "cond", choice.source)
+    carry = [Var(x.aval) for x in start]
+    done = Literal(np.bool_(False), start[0].aval)
+    body = Jaxpr((), (*branch.invars, *carry), branch.eqns, (done, *branch.outvars),
+                 name=branch.name)
+    test = [Var(x.aval) for x in start]
+    outs = tuple([Var(x.aval) for x in start])
+    params = {"cond_jaxpr": Jaxpr((), tuple(test), (), (test[0],), name="chosen"),
+              "body_jaxpr": body, "cond_nconsts": 0, "body_nconsts": len(branch.invars)}
+    eqns.append(Equation(while_p, (*choice.invars[1:], *start), outs, params, choice.source))
+    return list(outs[1:])
 
 
 def inlined(branch: Jaxpr, operands: Sequence[Atom], eqns: list[Equation]) -> list[Atom]:

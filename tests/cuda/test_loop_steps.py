@@ -49,11 +49,46 @@ def test_turns_end_on_either_side(on_fake):
         """)
 
 
+def test_turns_with_loops_and_the_host_in_them(on_fake):
+    on_fake("""
+        here, there = ("arena", 0, 0), ("arena", 0, 512)
+        spec = ("float32", (8,))
+        def program(called):
+            def iteration(source, target):  # the host adds one, two rounds double halves of it
+                half = [("launch", 0, (1, 1, 1), ((*target, 16), (*target, 16), 2.0, 4))]
+                return [("host", called, [(source, *spec)], [(target, *spec)]), ("rounds", 2, half)]
+            sides = [(("arena", 0, 1024 + 8 * k), [("copy", ("arena", 0, 1024 + 8 * k),
+                                                   ("input", 1, k), 1)],
+                      iteration(*pair), [("copy", ("output", 0, 0), pair[0], 32)])
+                     for k, pair in enumerate(((here, there), (there, here)))]
+            steps = [("copy", here, ("input", 0, 0), 32), ("until", False, sides)]
+            return rt.CudaProgram([kernel("scale")], steps, [spec, ("uint8", (2,))], [spec], [],
+                                  2048)
+        x = np.arange(8, dtype="f")
+        once = program(lambda v: [v + 1])
+        for _ in range(2):
+            (out,) = once([gpu(x), gpu([1, 0], np.uint8)])
+            assert np.array_equal(out, (x + 1) * 2)
+            (out,) = once([gpu(x), gpu([0, 0], np.uint8)])
+            assert np.array_equal(out, x)
+        again = program(lambda v: [np.asarray(once([gpu(v), gpu([1, 0], np.uint8)])[0])])
+        (out,) = again([gpu(x), gpu([1, 0], np.uint8)])
+        assert np.array_equal(out, (x + 1) * 4)
+        def fails(v):
+            raise LookupError("the host says no")
+        failing = program(fails)
+        for _ in range(2):
+            with raises(LookupError):
+                failing([gpu(x), gpu([1, 0], np.uint8)])
+        """)
+
+
 def test_loops_of_other_steps_are_refused(on_fake):
     on_fake("""
         spec = ("float32", (4,))
         for steps in ([("rounds", 2, [("host", print, [], [])])],
-                      [("rounds", 2, [("rounds", 2, [])])], [("until", True, [])]):
+                      [("rounds", 2, [("rounds", 2, [])])], [("until", True, [])],
+                      [("until", True, [(("arena", 0, 0), [], [("rounds", 2, [])], [])] * 2)]):
             with raises(ValueError):
                 rt.CudaProgram([], steps, [spec], [spec], [], 0)
         """)

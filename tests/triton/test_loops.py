@@ -105,7 +105,13 @@ LOOPS = {  # a function, its arguments, how many steps of the host
         x), (np.int32(1), C, XS), 0),
     "long loop in a branch": (lambda i, x: lax.cond(
         i > 0, lambda x: lax.fori_loop(0, 1000, lambda i, c: fnp.sin(c + i), x), lambda x: x * 2,
-        x), (np.int32(0), C), 1),
+        x), (np.int32(0), C), 0),
+    "long loop in the branch that is taken": (lambda i, x: lax.switch(i, [
+        fnp.sin, lambda x: lax.fori_loop(0, 200, lambda i, c: fnp.sin(c + i), x),
+        lambda x: until_ten(fnp.abs(x)) * 2], x), (np.int32(1), C), 0),
+    "while in the branch that is taken": (lambda p, x: lax.cond(
+        p, lambda x: (until_ten(fnp.abs(x)), x[0]), lambda x: (x * 2, x[1]), x),
+        (np.bool_(True), C), 0),
     "loop in a branch in a while": (lambda x, xs: lax.while_loop(
         lambda c: c[0] < 4, lambda c: (c[0] + 1, lax.cond(
             c[0] % 2 == 0, lambda x: lax.scan(lambda c, y: (fnp.sin(c + y), None), x, xs)[0],

@@ -2,7 +2,8 @@
 
 The host enqueues an iteration before it knows the predicate, which comes back on another stream
 meanwhile: the device does not wait for the host. An iteration that should not have run has written
-to the other side, and to nothing else.
+to the other side, and to nothing else. Where it could do more than that, or has loops and steps of
+the host in it, the answer comes first.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from functrans.core.jaxpr import Jaxpr, subjaxprs
+from functrans.core.jaxpr import Jaxpr, Literal, subjaxprs
 from functrans.lowering.loops.call import While
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
@@ -27,10 +28,11 @@ from functrans.lowering.triton.loops.iterations import (
     relocated,
 )
 from functrans.lowering.triton.spec import (
-    Copy,
+    HostStep,
     Launch,
     LibraryStep,
     Pointer,
+    Rounds,
     Side,
     Step,
     Turns,
@@ -73,13 +75,20 @@ class Turning:
                 _all(self.body, [*inputs[first:second], *now], then, arena),
                 tuple(moved(ends, now, sizes))))
         return [*moved(here, inputs[second:], sizes),
-                Turns((sides[0], sides[1]), not any(_whiles(call.body)))]
+                Turns((sides[0], sides[1]), self._may_run_ahead())]
+
+    def _may_run_ahead(self) -> bool:
+        """Whether an iteration may begin that should not run: nobody sees it, and it ends."""
+        return not (_ends_itself(self.call) or self.call.has_effect
+                    or any(_whiles(self.call.body))
+                    or any(isinstance(s, (HostStep, Rounds, Turns)) and not isinstance(
+                        s, LibraryStep) for s in (*self.holds.steps, *self.body.steps)))
 
 
 def turning_of(call: While, write_body: WriteBody,
                is_loose: Callable[[Tensor], bool]) -> Turning | None:
     """The loop on the device; None for one that the host had better do."""
-    if call.record is not None or call.has_effect:
+    if call.record is not None:
         return None
     first, second = call.predicate_consts, call.predicate_consts + call.body_consts
     carry = call.operands[second:]
@@ -94,8 +103,8 @@ def turning_of(call: While, write_body: WriteBody,
     except UnsupportedKernel:
         return None
     steps = [*holds.steps, *body.steps]
-    if len(steps) > MOST_STEPS or not all(isinstance(s, (Launch, Copy, LibraryStep))
-                                          for s in steps):
+    if len(steps) > MOST_STEPS or not any(isinstance(s, (Launch, LibraryStep, Rounds, Turns))
+                                          for s in body.steps):
         return None
     total = 0
     found = []
@@ -110,6 +119,14 @@ def turning_of(call: While, write_body: WriteBody,
 def _all(body: Body, ins: Sequence[Pointer], outs: Sequence[Pointer],
          arena: Pointer) -> tuple[Step, ...]:
     return tuple([made for step in body.steps for made in relocated(step, ins, outs, arena)])
+
+
+def _ends_itself(call: While) -> bool:
+    """Whether the predicate is a value of the carry that the first iteration sets to False."""
+    asked = call.predicate.outvars[0]
+    places = call.predicate.invars[call.predicate_consts:]
+    return any(v is asked and isinstance(out, Literal) and not out.value
+               for v, out in zip(places, call.body.outvars, strict=True))
 
 
 def _whiles(jaxpr: Jaxpr) -> Iterator[bool]:
