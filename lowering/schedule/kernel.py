@@ -26,7 +26,7 @@ from functrans.lowering.loops.index import ZERO, Index, LoopVar, Quotient, Remai
 from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
 from functrans.lowering.rules.elementwise import WEIGHTS
 
-__all__ = ["Domain", "Kernel", "Member", "accesses", "reached", "stages_of"]
+__all__ = ["Domain", "Kernel", "Member", "accesses", "computed_in", "reached", "stages_of"]
 
 
 @dataclass(frozen=True)

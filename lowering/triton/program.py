@@ -22,6 +22,7 @@ from functrans.lowering.schedule.origins import equations_of_steps
 from functrans.lowering.schedule.placed import place_products
 from functrans.lowering.schedule.reads import Reads
 from functrans.lowering.schedule.recomputed import recompute
+from functrans.lowering.schedule.small import split_small
 from functrans.lowering.schedule.work import flops_of
 from functrans.lowering.triton.attention.attention import with_attention
 from functrans.lowering.triton.attention.places import NoPlace, place_attention
@@ -121,10 +122,10 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
     traced = graph_of(jaxpr, rules=RULES, hosted=COMBINING, memory=memory)
     try:
         graph = with_sums_along(with_attention(traced, placed=False))
-        schedule = place_attention(_planned(graph), graph.outputs)
+        schedule = place_attention(_planned(graph, shared), graph.outputs)
     except NoPlace:
         graph = with_sums_along(with_attention(traced))
-        schedule = place_attention(_planned(graph), graph.outputs)
+        schedule = place_attention(_planned(graph, shared), graph.outputs)
     loose = frozenset([*(graph.inputs[k] for k in loose_inputs),
                        *(graph.outputs[k] for k in loose_outputs)])
     reads = Reads()
@@ -136,8 +137,9 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
         return _ProgramWriter(graph, plain, shared, loose, donated).write()
 
 
-def _planned(graph: Graph) -> Schedule:
-    return split_across(recompute(schedule_of(graph), graph.outputs))
+def _planned(graph: Graph, shared: _Shared) -> Schedule:
+    schedule = split_across(recompute(schedule_of(graph), graph.outputs))
+    return schedule if shared.is_phase or shared.any_size else split_small(schedule)
 
 
 class _ProgramWriter:
@@ -162,7 +164,7 @@ class _ProgramWriter:
         for k, t in enumerate(graph.outputs):
             self.where.setdefault(t, Pointer("output", k))
         any_size = self.shared.any_size
-        options = Options(any_size, has_tickets=not self.shared.is_phase)
+        options = Options(any_size, not self.shared.is_phase, self._lasting())
         written = [write_kernel(s, self.schedule, options) if isinstance(s, Kernel) else s
                    for s in self.schedule.steps]
         self._place_tickets(written)
@@ -206,6 +208,13 @@ class _ProgramWriter:
         for loop in self.loops.values():
             notes += loop.body.notes if loop.body is not None else []
         return Body(steps, arena, self._updated(written), notes, self.blocks)
+
+    def _lasting(self) -> frozenset[Tensor]:
+        """What no launch writes to: in loops that may be anything."""
+        if self.donated is None:
+            return frozenset()
+        kept = [t for k, t in enumerate(self.graph.inputs) if k not in self.donated]
+        return frozenset([*kept, *[t for t, _ in self.graph.constants]])
 
     def _place_tickets(self, written: list[list[Written] | Call]) -> None:
         """All launches have the same: each leaves them as it found them."""

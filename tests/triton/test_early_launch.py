@@ -1,4 +1,4 @@
-"""Kernels that are launched while the one before them runs wait for it before anything else."""
+"""Kernels that are launched early wait for the one before them before they read its results."""
 
 import re
 
@@ -15,7 +15,7 @@ from functrans.lowering.triton.program import write_program
 
 @pytest.mark.parametrize(("capability", "early"), [(80, 0), (90, 1)])
 def test_compiled_kernels_wait_where_the_device_knows_how(capability, early):
-    x = ft.ShapeDtypeStruct((300, 200), "float32")
+    x = ft.ShapeDtypeStruct((3000, 200), "float32")
     jaxpr = ft.make_jaxpr(lambda x: (jnp.sin(x).sum(0), x @ x.T))(x).jaxpr.hoist_consts()
     for binary in binaries(write_program(simplify(jaxpr)), cuda_target(capability)).values():
         entry = binary.ptx[binary.ptx.index(".entry"):]
@@ -31,3 +31,36 @@ def test_the_wait_is_in_the_kernel_and_not_in_a_function_before_it():
     assert lines[lines.index("\tgriddepcontrol.wait;") + 1:][:2] == [
         "\tgriddepcontrol.launch_dependents;", "\tmov.u32 %r1, 0;"]
     assert lines.index("\tgriddepcontrol.wait;") > lines.index(".entry k(")
+
+
+def chain(x):
+    return jnp.sin(x + jnp.sin(x).sum(0)).sum(1)
+
+
+def written(fun, *args, **options):
+    return write_program(simplify(ft.make_jaxpr(fun)(*args).jaxpr.hoist_consts()), **options)
+
+
+def test_small_kernels_read_what_lasts_before_they_wait():
+    program = written(chain, ft.ShapeDtypeStruct((256, 256), "float32"))
+    assert len(program.steps) == 2
+    for binary, others in zip(binaries(program).values(), (0, 1), strict=True):
+        before, behind = binary.ptx.split("griddepcontrol.wait;")
+        assert len(re.findall(r"ld\.global\.v4", before)) == 1
+        assert not re.search(r"\b(st\.global|atom|red)\b", before)
+        assert len(re.findall(r"ld\.global\.[vb]", behind)) == others
+
+
+def test_what_may_be_written_to_is_read_behind_the_wait():
+    x = ft.ShapeDtypeStruct((256, 256), "float32")
+    assert "earlier_launches_end" in written(chain, x).sources[0]
+    assert "earlier_launches_end" not in written(chain, x, donated={0}).sources[0]
+    loop = written(lambda x: ft.lax.fori_loop(0, 3, lambda k, x: x / chain(x), x), x)
+    assert all("earlier_launches_end" not in text for text in loop.sources)
+
+
+def test_the_wait_is_where_a_kernel_says_that_it_reads_results():
+    ptx = ".entry k(\n)\n{\n\tld.global.b32 %r1;\n\t// earlier launches end\n\tret;\n}\n"
+    lines = launched_early(ptx).split("\n")
+    assert lines[lines.index("\tgriddepcontrol.wait;") - 1] == "\tld.global.b32 %r1;"
+    assert lines.count("\tgriddepcontrol.wait;") == 1

@@ -120,19 +120,25 @@ class ColumnWriter(KernelWriter):
     # --------------------------------------------------------------------------- the walk
 
     def walk_begins(self, walk: Walk, tiles: int, share: str) -> dict[Tensor, list[str]]:
-        """Write accumulators and the loop over the tiles of a program."""
+        """Write accumulators and the loop over the tiles of a program, where it has several."""
         shape = (walk.block_o, walk.block_i)
         found = {t: self.accumulators(fold, shape) for t, fold in self._column_folds().items()}
-        self.emit(f"for t in range(split, {self.n(tiles, 'tiles', near=False)}, {share}):")
-        self.indent = "        "
+        if tiles == walk.splits and not self.any_size:
+            self.emit("t = split")
+        else:
+            self.emit(f"for t in range(split, {self.n(tiles, 'tiles', near=False)}, {share}):")
+            self.indent = "        "
         return found
 
     def walked(self, walk: Walk, o_start: str, i_start: str) -> TileWriter:
         """Write the tile of a step of the walk."""
         per_part = self.n(self.per_part, "per_part", near=False)
-        return self.tile_writer(*self.axes(
-            o_start, self.rows, walk.block_o, i_start, self.row, walk.block_i,
+        w = self.tile_writer(*self.axes(
+            o_start, self.per_part, walk.block_o, i_start, self.row, walk.block_i,
             (f"(part + 1) * {per_part}", self.n(self.row, "row"))))
+        if not self.in_block:
+            self.load_early(w)
+        return w
 
     def walk_members(self, w: TileWriter, accumulators: dict[Tensor, list[str]]) -> None:
         """Write what is computed at each tile, and the end of the loop."""

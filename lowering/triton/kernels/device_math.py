@@ -328,3 +328,10 @@ def opaque(x):
     """The same value, of which the compiler does not know where it comes from."""
     return tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [x], dtype=x.dtype, is_pure=True,
                                      pack=32 // x.dtype.primitive_bitwidth)
+
+
+@triton.jit
+def earlier_launches_end():
+    """What comes behind may read what earlier launches write; what comes before does not."""
+    tl.inline_asm_elementwise("// earlier launches end\n\tmov.u32 $0, 0;", "=r", [], tl.int32,
+                              is_pure=False, pack=1)

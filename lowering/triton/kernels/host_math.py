@@ -170,3 +170,7 @@ def _digits(words: Any, byte: Any, zero: int | None) -> Any:
 
 def opaque(x: Any) -> Any:
     return x
+
+
+def earlier_launches_end() -> None:
+    """They have ended."""

@@ -62,6 +62,7 @@ class RowWriter(ColumnWriter):
         self.emit_program()
         w = self.tile_writer(*self.axes(f"pid * {block_o}", self.rows, block_o, "0", self.row,
                                         block_i))
+        self.load_early(w)
         for m in self.kernel.members:
             self.other(w, m)
         warps = row_warps if tile == ROW_TILE else spread

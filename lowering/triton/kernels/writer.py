@@ -5,7 +5,7 @@ from __future__ import annotations
 from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.schedule.across import reads_across
 from functrans.lowering.schedule.group import Schedule
-from functrans.lowering.schedule.kernel import Kernel, Member
+from functrans.lowering.schedule.kernel import Kernel, Member, computed_in, reached
 from functrans.lowering.triton.kernels.expressions import TileWriter, UnsupportedKernel
 from functrans.lowering.triton.kernels.folds import Fold, fold_of
 from functrans.lowering.triton.kernels.numbers import Numbers
@@ -14,6 +14,9 @@ from functrans.lowering.triton.kernels.written import Operand, Options, Written,
 __all__ = ["TILE", "KernelWriter", "program_number"]
 
 TILE = 1024  # elements of a program without reductions: 8 for each of 128 threads
+MOST_EARLY = 1 << 18
+"""Elements of a kernel that takes as long as memory takes to answer."""
+
 PLACES_END = 2**31 - 1
 """The place of what is outside of a row: behind all others."""
 
@@ -49,6 +52,11 @@ class KernelWriter:
 
     def emit(self, text: str) -> None:
         self.lines.append(f"{self.indent}{text}\n")
+
+    @property
+    def in_block(self) -> bool:
+        """Whether lines are those of a loop or branch."""
+        return len(self.indent) > 4
 
     def fresh(self) -> str:
         self.count += 1
@@ -92,7 +100,7 @@ class KernelWriter:
         self.emit(f"o = {o_start} + tl.arange(0, {block_o})[:, None]")
         self.emit(f"i = {i_start} + tl.arange(0, {block_i})[None, :]")
         o_end, i_end = ends or (self.n(rows, "rows", near=False), self.n(row, "row"))
-        o_mask = "mo" if ends or self.numbers.uneven(rows, block_o) else None
+        o_mask = "mo" if self.numbers.uneven(rows, block_o) else None
         i_mask = "mi" if self.numbers.uneven(row, block_i) else None
         if o_mask:
             self.emit(f"mo = o < {o_end}")
@@ -120,7 +128,23 @@ class KernelWriter:
         along = self.n(across, "across", near=False)
         masks = self.axes(f"(pid // {along}) * {block_o}", self.rows, block_o,
                           f"(pid % {along}) * {block_i}", self.row, block_i)
-        return self.tile_writer(*masks), -(-self.rows // block_o) * across, block_o * block_i
+        w = self.tile_writer(*masks)
+        self.load_early(w)
+        return w, -(-self.rows // block_o) * across, block_o * block_i
+
+    def load_early(self, w: TileWriter) -> None:
+        """Read what lasts, and wait for the launches before only then.
+
+        So it is on its way while these end. Where there is much to read that is no gain.
+        """
+        if self.rows * self.row > MOST_EARLY:
+            return
+        loads = [e for e in reached(self.elements.values()) if e.op == "load"
+                 and e.aux[0] in self.options.lasting and not computed_in(e)]
+        for e in loads:
+            w.expression(e)
+        if loads:
+            self.emit("fm.earlier_launches_end()")
 
     # --------------------------------------------------------------------------- members
 

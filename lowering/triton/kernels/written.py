@@ -16,11 +16,12 @@ class Options:
     """How kernels are written.
 
     `any_size`: sizes are arguments, and the text is that of all sizes of a class. `has_tickets`:
-    programs may count who of them is done.
+    programs may count who of them is done. `lasting` is what no launch of the program writes to.
     """
 
     any_size: bool = False
     has_tickets: bool = True
+    lasting: frozenset[Tensor] = frozenset()
 
 
 @dataclass(eq=False)

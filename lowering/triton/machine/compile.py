@@ -52,16 +52,22 @@ def _shared_bytes(module: Any, options: Any, unit: Unit) -> int:
 
 
 def launched_early(ptx: str) -> str:
-    """A kernel that first waits for the one before it, and then lets the next be launched.
+    """A kernel that waits for the one before it, and then lets the next be launched.
 
-    So the launch of a kernel happens while the one before it runs (PTX, griddepcontrol).
+    So the launch of a kernel happens while the one before it runs (PTX, griddepcontrol). It waits
+    before anything else, or where `device_math.earlier_launches_end` stands.
     """
     lines = ptx.split("\n")
-    begin = lines.index("{", next(k for k, line in enumerate(lines) if ".entry" in line)) + 1
-    while not lines[begin].strip() or lines[begin].lstrip().startswith(DECLARATIONS):
-        begin += 1
+    begin = next((k for k, line in enumerate(lines) if line.strip() == MARK), 0)
+    if not begin:
+        begin = lines.index("{", next(k for k, line in enumerate(lines) if ".entry" in line)) + 1
+        while not lines[begin].strip() or lines[begin].lstrip().startswith(DECLARATIONS):
+            begin += 1
     lines[begin:begin] = ["\tgriddepcontrol.wait;", "\tgriddepcontrol.launch_dependents;"]
     return "\n".join(lines)
+
+
+MARK: Final = "// earlier launches end"
 
 
 DECLARATIONS: Final = (".reg", ".local", ".shared", ".loc", "//")
