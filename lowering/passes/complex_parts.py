@@ -20,6 +20,7 @@ from functrans.core.primitive import Primitive
 from functrans.core.prune import prune_jaxpr
 from functrans.lowering.passes import complex_math as m
 from functrans.lowering.passes.complex_math import Pair
+from functrans.lowering.passes.complex_orders import scattered_product, sorted_pairs
 from functrans.lowering.passes.inline import inlined
 from functrans.primitives import arithmetic as a
 from functrans.primitives import compare as c
@@ -370,5 +371,6 @@ RULES: dict[str, Callable[..., Any]] = {
     gather_p.name: _gather(gather_p), dot_general_p.name: _bilinear(dot_general_p),
     conv_general_dilated_p.name: _bilinear(conv_general_dilated_p),
     "convert_element_type": _convert, "optimization_barrier": _barrier,
-    "reduce_prod": _reduce_prod, "cumprod": _cumprod, "select_n": _select, full_p.name: _full}
+    "reduce_prod": _reduce_prod, "cumprod": _cumprod, "select_n": _select, full_p.name: _full,
+    "sort": sorted_pairs, "scatter_mul": scattered_product}
 """Functions of pairs, by the names of primitives; others go on with complex arrays."""

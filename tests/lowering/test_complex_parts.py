@@ -78,6 +78,19 @@ def test_integer_powers(exponent):
     check(lambda z: lax.integer_pow(z, exponent), numbers(20), rtol=1e-12)
 
 
+def test_numbers_that_are_none_come_last():
+    nan = np.nan
+    z = np.array([complex(nan, nan), complex(1, nan), 3j, complex(nan, 2), complex(-1, nan), 2,
+                  complex(nan, 1), complex(-0.0, 2), complex(0.0, 1), np.inf, 1 - 1j])
+    check(fnp.sort, z)
+    check(fnp.argsort, z)
+
+
+def test_what_is_not_multiplied_stays():
+    z = np.array([np.inf + 1j, np.nan, 2, 3j])
+    check(lambda z: z.at[fnp.array([2, 2])].multiply(fnp.array([1j, 2j])), z)
+
+
 PROGRAMS = {
     "literals": lambda z, w: (2j * z + (1 - 1j)) * 0.5,
     "real and complex": lambda z, w: z * z.real + fnp.arange(6.0),
@@ -90,6 +103,13 @@ PROGRAMS = {
     "matrices": lambda z, w: w @ w.conj().T,
     "picked": lambda z, w: (w[fnp.array([5, 0, 5])], z[fnp.array([9, -1])]),
     "filled": lambda z, w: z.at[fnp.array([9, 1])].get(mode="fill", fill_value=1j),
+    "sorted": lambda z, w: (fnp.sort(w, 0), lax.sort((z, fnp.arange(6), z * 2j)),
+                            lax.sort((fnp.arange(6) // 2, z, abs(z)), num_keys=2),
+                            fnp.argsort(fnp.round(w.real) + 1j * fnp.round(w.imag), axis=0)),
+    "multiplied": lambda z, w: (z.at[fnp.array([1, 4, 1, 9, 1])].multiply(z[:5] + 1, mode="drop"),
+                                w.at[fnp.array([5, 0, 5])].multiply(w[:3]),
+                                w.at[1, fnp.array([2, 2])].multiply(z[:2]),
+                                w.at[:0].multiply(w[:0])),
     "put": lambda z, w: (z.at[2].set(3j), z.at[fnp.array([1, 1])].add(z[:2])),
     "chosen": lambda z, w: fnp.where(z.real > 0, z, 1j),
     "dtypes": lambda z, w: (z.astype("complex64"), z.astype(bool), z.astype(float), z == 0),

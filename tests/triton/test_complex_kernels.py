@@ -70,7 +70,7 @@ def test_a_number_is_one_access():
 
 
 def test_what_has_no_rule_is_left_to_the_host_alone():
-    program = check(lambda z: fnp.sort(z * 2, 1) * 2, Z[:3])
+    program = check(lambda z: (z * 2).at[fnp.array([1, 0, 1])].max(z) * 2, Z[:3])
     assert [type(step) for step in program.steps].count(HostStep) == 1
     assert len(kernels_of(program)) == 2
 
@@ -94,7 +94,7 @@ def complex_cases():
         yield changed
 
 
-HOSTED = {"bitcast_convert_type", "sort", "scatter_mul", "scatter_min", "scatter_max"}
+HOSTED = {"bitcast_convert_type", "scatter_min", "scatter_max"}
 
 
 @pytest.mark.parametrize("case", list(complex_cases()), ids=str)
