@@ -155,6 +155,43 @@ def test_loops_with_large_values_take_turns(name, launched, monkeypatch):
         np.testing.assert_allclose(a.astype("f8"), e.astype("f8"), 2e-4, 2e-4)
 
 
+def test_the_host_takes_part_in_a_loop_and_sees_only_what_happens(launched):
+    seen = []
+
+    def told(v):
+        seen.append(float(v.sum()))
+        return v[::-1]
+
+    def fun(x):
+        return lax.while_loop(lambda v: v.sum() < 10, lambda v: fnp.abs(ft.pure_callback(
+            told, ft.ShapeDtypeStruct(v.shape, v.dtype), v + 1)), x)
+
+    x = np.arange(4, dtype="f")
+    jaxpr, program, _ = program_of(fun, x)
+    (turns,) = [s for s in program.steps if isinstance(s, Turns)]
+    assert not turns.ahead
+    assert sum(isinstance(s, HostStep) for s in turns.sides[0].body) == 1
+    assert any(isinstance(s, Launch) for s in turns.sides[0].body)
+    (out,) = InterpretedProgram(program)([x])
+    np.testing.assert_allclose(out, x[::-1] + 1 if len(seen) % 2 else x + 2)
+    assert seen == [10.0]
+
+
+def test_effects_in_a_loop_happen_once_an_iteration(capsys):
+    def fun(x):
+        def body(v):
+            ft.debug.print("at {}", v[0])
+            return v * 2
+        return lax.while_loop(lambda v: v.sum() < 20, body, x)
+
+    x = np.arange(1, 4, dtype="f")
+    _, program, _ = program_of(fun, x)
+    assert any(isinstance(s, Turns) for s in program.steps)
+    (out,) = InterpretedProgram(program)([x])
+    np.testing.assert_array_equal(out, x * 4)
+    assert capsys.readouterr().out.split() == ["at", "1.0", "at", "2.0"]
+
+
 @pytest.mark.parametrize("name", [
     "rnn", "gradient of rnn", "reverse", "saved, in reverse", "saved and collected",
     "exchanged and saved", "exchanged", "fixed", "updates, collected before", "collected twice"])

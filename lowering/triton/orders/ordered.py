@@ -71,9 +71,10 @@ def ordered_scatters(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _is_ordered(eqn: Equation) -> bool:
-    op = OPS.get(eqn.primitive)
+    if eqn.primitive not in OPS:
+        return False
     dtype = dtype_name(eqn.outvars[0].aval.dtype)
-    if op is None or dtype is None or dtype == "bool":
+    if dtype is None or dtype == "bool":
         return False
     sizes = [n for x in eqn.invars for n in x.aval.shape]
     if not all(isinstance(n, int) for n in sizes) or 0 in sizes \
