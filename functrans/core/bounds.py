@@ -59,21 +59,29 @@ def _extremes(bound: Bound) -> tuple[int, int | None]:
 
 
 def _linear_range(e: sympy.Expr, bounds: Mapping[str, Bound]) -> tuple[int | None, int | None]:
-    """The least and the greatest value of an expression that is linear in its names."""
+    """The least and the greatest value of a sum of products of names, as if each were by itself."""
     low: int | None = 0
     high: int | None = 0
     for term, factor in e.as_coefficients_dict().items():
         if not factor.is_Integer:
             return None, None
         factor = int(factor)
-        if term.is_Integer:
-            first: int | None = int(term)
-            last = first
-        elif term.is_Symbol:
-            bound = bounds.get(str(term), Bound())
-            first, last = (n if n is None else n // bound.multiple_of for n in _extremes(bound))
-        else:
-            return None, None
+        first: int | None = 1
+        last: int | None = 1
+        for base, power in term.as_powers_dict().items():
+            if base.is_Integer:
+                ends: tuple[int | None, int | None] = (int(base), int(base))
+            elif base.is_Symbol:
+                bound = bounds.get(str(base), Bound())
+                least, most = _extremes(bound)
+                by = bound.multiple_of
+                ends = least // by, None if most is None else most // by
+            else:
+                return None, None
+            if not power.is_Integer or power < 0:
+                return None, None
+            first, last = (None if a is None or b is None else a * b ** int(power)
+                           for a, b in zip((first, last), ends, strict=True))
         if factor < 0:
             first, last = last, first
         low = None if low is None or first is None else low + factor * first

@@ -8,12 +8,13 @@ from typing import Any
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.convert import to_array
+from functrans.core.dims import Dim
 from functrans.core.tree import tree_map
 from functrans.primitives import base
 from functrans.primitives.arithmetic import abs as abs_
 from functrans.primitives.arithmetic import add, div, floor, integer_pow, mul, rint, sign, sub
 from functrans.primitives.barrier import stop_gradient_p
-from functrans.primitives.broadcast import broadcast_in_dim
+from functrans.primitives.broadcast import broadcast_in_dim, size_array
 from functrans.primitives.compare import ge, lt, select_n
 from functrans.primitives.dot import dot_general
 
@@ -31,7 +32,8 @@ def full(shape: Sequence[Any], fill_value: Any, dtype: Any = None) -> Any:
     if isinstance(fill_value, (bool, int, float, complex)):
         resolved = dtypes.canonical_scalar(fill_value) if dtype is None else dtypes.as_dtype(dtype)
         return base.full(shape, fill_value, resolved)
-    value = to_array(fill_value)
+    value = size_array(fill_value, dtypes.default_int()) if isinstance(fill_value, Dim) \
+        else to_array(fill_value)
     value = value if dtype is None else value.astype(dtype)
     return broadcast_in_dim(value, tuple(shape), ())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -230,7 +231,7 @@ def _shuffle(key: Pair, x: Any, axis: int) -> Any:
     With n numbers drawn, r rounds leave a tie with probability about n^2 / 2^(32 r); the number
     of rounds is so that n^3 < 2^(32 r).
     """
-    rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
+    rounds = next(r for r in itertools.count() if x.size**3 <= (2**32 - 1) ** r)
     for _ in range(rounds):
         draw, key = child(key, 1), child(key, 0)
         _, x = lax.sort((random_bits(draw, 32, tuple(x.shape)), x), axis)

@@ -4,26 +4,29 @@ The calls of one function that differ in nothing but sizes are a family. Its fir
 program for its sizes. An axis that has another size later becomes symbolic (as do, at once, the
 axes that `dynamic_shapes=` names), the function is traced for names, with the sizes at hand as
 hints, and the program serves all calls that fit its shapes and keep its guards. Where that is not
-possible an axis stays as it is.
+possible an axis stays as it is: one that a decision needs, or, where the trace fails, one without
+whose name it does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from functrans.core.avals import ShapedArray
 from functrans.core.bounds import Bound
-from functrans.core.dims import Dim, Shape, Size, bounds_of, size_value
+from functrans.core.dims import Dim, Shape, Size, bounds_of, size_value, substitute_shape
 from functrans.core.guards import Guard, Respecialize, SizeScope, sizes_decided
 from functrans.core.sizes import shape_names
 from functrans.transforms.named_sizes import LEAST, Position
 
-__all__ = ["Attempt", "Family", "SizedShapes", "trace_sized"]
+__all__ = ["Attempt", "Family", "SizedShapes", "trace_some_sized"]
 
 HISTORY = 8
 """How many of the shapes that were compiled for tell whether two axes go together."""
+MOST_TRIED = 6
+"""How many names are tried one by one where a trace for all of them fails: each takes a trace."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,59 @@ class Attempt:
     guards: tuple[Guard, ...] = ()
     merged: tuple[Guard, ...] = ()
     needed: frozenset[Position] = frozenset()
+    failure: str = ""
+
+
+def trace_some_sized(trace: Callable[[Sequence[ShapedArray]], Any], avals: Sequence[ShapedArray],
+                     symbolic: tuple[Shape, ...], refusal: Callable[[Any], str]) -> Attempt:
+    """Trace for symbolic shapes; where that fails, or is refused, for as many names as can be.
+
+    `refusal` says of a trace why there should be another one, or nothing. What fails for names may
+    work for ints.
+    """
+    def attempt(shapes: tuple[Shape, ...]) -> Attempt:
+        try:
+            found = trace_sized(trace, avals, shapes)
+            failure = "" if found.traced is None else refusal(found.traced)
+        except Exception as error:
+            found, failure = Attempt(shapes), f"{type(error).__name__}: {error}".partition("\n")[0]
+        return replace(found, traced=None, failure=failure) if failure else found
+
+    first = best = attempt(symbolic)
+    if not first.failure:
+        return first
+    names = shape_names(symbolic)
+    values = SizedShapes(symbolic).sizes([a.shape for a in avals])
+    assert values is not None
+    if len(names) == 1 or len(names) > MOST_TRIED or not _succeeds(trace, avals):
+        return replace(first, needed=_positions(symbolic, names))
+    needed: set[str] = set()
+    known = dict(values)
+    for name in sorted(names):
+        del known[name]
+        found = attempt(tuple([substitute_shape(shape, known) for shape in symbolic]))
+        if found.traced is not None:
+            best = found
+            continue
+        known[name] = values[name]
+        if found.failure:
+            needed.add(name)
+    return replace(best, needed=best.needed | _positions(symbolic, needed), failure=first.failure)
+
+
+def _succeeds(trace: Callable[[Sequence[ShapedArray]], Any], avals: Sequence[ShapedArray]) -> bool:
+    """Whether ints are traced: an error of the user's is raised by the trace for a call."""
+    try:
+        trace(avals)
+    except Exception:
+        return False
+    return True
+
+
+def _positions(symbolic: Sequence[Shape], names: Collection[str]) -> frozenset[Position]:
+    """Where sizes have some of these names."""
+    return frozenset((leaf, axis) for leaf, axis, n in _axes(symbolic)
+                     if isinstance(n, Dim) and not n.names().isdisjoint(names))
 
 
 def trace_sized(trace: Callable[[Sequence[ShapedArray]], Any], avals: Sequence[ShapedArray],
@@ -187,8 +243,6 @@ def trace_sized(trace: Callable[[Sequence[ShapedArray]], Any], avals: Sequence[S
         except Respecialize as again:
             merged.append(again.guard)
             if again.needs_value:
-                needed.update((leaf, axis) for leaf, axis, n in _axes(symbolic)
-                              if isinstance(n, Dim) and n.names() & again.sizes.keys())
-            symbolic = tuple([tuple([n.substitute(again.sizes) if isinstance(n, Dim) else n
-                                     for n in shape]) for shape in symbolic])
+                needed |= _positions(symbolic, again.sizes)
+            symbolic = tuple([substitute_shape(shape, again.sizes) for shape in symbolic])
     return Attempt(symbolic, merged=tuple(merged), needed=frozenset(needed))

@@ -14,6 +14,7 @@ from functrans.core.config import Config
 from functrans.core.dims import Dim, Size
 from functrans.core.errors import ArgumentError, shown
 from functrans.core.guards import Guard
+from functrans.core.sizes import shape_names
 from functrans.core.source import Source, describe_source
 from functrans.core.tree import PyTreeDef, tree_paths
 from functrans.transforms.dynamic import SizedShapes
@@ -70,7 +71,8 @@ class Retraces:
             lines += [f"   - {reason}" for reason in reasons]
             lines += [f"   - specialized: {guard}" for guard in c.merged]
             if c.failure:
-                lines.append(f"   - no program for all sizes: {c.failure}")
+                kind = "for the other" if shape_names(c.sized.shapes) else "for all"
+                lines.append(f"   - no program {kind} sizes: {c.failure}")
             lines += [f"   - it is for {guard}" for guard in c.sized.guards]
         return "\n".join(lines)
 

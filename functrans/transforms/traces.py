@@ -20,7 +20,7 @@ from functrans.core.source import user_source
 from functrans.core.staging import stage
 from functrans.core.trace import Tracer
 from functrans.core.tree import PyTreeDef, tree_flatten
-from functrans.transforms.dynamic import Attempt, Family, SizedShapes, trace_sized
+from functrans.transforms.dynamic import Attempt, Family, SizedShapes, trace_some_sized
 from functrans.transforms.executables import executable_of, to_machine_code
 from functrans.transforms.flat import FlatFunction
 from functrans.transforms.named_sizes import NamedSizes
@@ -125,29 +125,21 @@ class Traces:
         known = known or family.program(shapes)
         if known is not None:
             return known
-        attempt, failure = Attempt(shapes), ""
+        attempt = Attempt(shapes)
         symbolic = family.symbolic(shapes, names, auto)
         if shape_names(symbolic):
-            try:
-                attempt = self._sized(avals, tree, fixed, symbolic)
-                if attempt.traced is not None and (
-                        failure := self._unfit(attempt.traced, args, leaves)):
-                    attempt = Attempt(shapes)
-            except Exception as error:  # what fails for names may work for ints
-                attempt = Attempt(shapes, merged=attempt.merged, needed=attempt.needed)
-                failure = f"{type(error).__name__}: {error}".partition("\n")[0]
-        family.fixed |= attempt.needed
+            attempt = self._sized(avals, tree, fixed, symbolic,
+                                  lambda traced: self._unfit(traced, args, leaves))
         family.saw(shapes)
-        if attempt.traced is None:
-            traced = self.for_types(leaves, tree, fixed, failure, attempt.merged)
-            if failure:  # of names only: ints did not fail
-                family.fixed.update((leaf, axis) for leaf, shape in enumerate(symbolic)
-                                    for axis, n in enumerate(shape) if not isinstance(n, int))
-            return traced
-        sized = SizedShapes(attempt.shapes, attempt.guards)
-        family.programs.insert(0, (sized, attempt.traced))
-        self._record(avals, tree, fixed, sized, attempt.merged)
-        return attempt.traced  # type: ignore[no-any-return]
+        traced: Traced | None = attempt.traced
+        if traced is None:
+            traced = self.for_types(leaves, tree, fixed, attempt.failure, attempt.merged)
+        else:
+            sized = SizedShapes(attempt.shapes, attempt.guards)
+            family.programs.insert(0, (sized, traced))
+            self._record(avals, tree, fixed, sized, attempt.merged, attempt.failure)
+        family.fixed |= attempt.needed
+        return traced
 
     def for_names(self, leaves: Sequence[Any], tree: PyTreeDef, fixed: Any) -> Traced | None:
         """The trace for the sizes that `dynamic_shapes` names, where the arguments have them."""
@@ -157,7 +149,8 @@ class Traces:
         symbolic = Family().symbolic(shapes, names, auto=False)
         if not names or not shape_names(symbolic):
             return None
-        return self._sized(avals, tree, fixed, symbolic).traced  # type: ignore[no-any-return]
+        found: Traced | None = self._sized(avals, tree, fixed, symbolic, lambda _: "").traced
+        return found
 
     def names_of(self, tree: PyTreeDef, shapes: Sequence[Any]) -> Any:
         """The axes of a call that have names; raises ArgumentError where sizes do not agree."""
@@ -170,11 +163,11 @@ class Traces:
         return (tree, avals, fixed, bound_axes(), config.current(), scope)
 
     def _sized(self, avals: Sequence[ShapedArray], tree: PyTreeDef, fixed: Any,
-               symbolic: tuple[Any, ...]) -> Attempt:
+               symbolic: tuple[Any, ...], refusal: Callable[[Traced], str]) -> Attempt:
         """The function traced for named sizes, with those of a call as hints."""
         fun = self.jitted.static.restore(self.jitted.fun, fixed)
-        attempt = trace_sized(lambda types: Traced(fun, tree, types, self.jitted.name), avals,
-                              symbolic)
+        attempt = trace_some_sized(lambda types: Traced(fun, tree, types, self.jitted.name), avals,
+                                   symbolic, refusal)
         if attempt.traced is not None and attempt.traced.closed_over_tracers:
             return Attempt(attempt.shapes)
         if attempt.traced is not None:

@@ -181,7 +181,21 @@ ARITHMETIC = {
     "triangle": lambda x: fnp.tril(x @ x.T),
     "var": lambda x: fnp.var(x, axis=0),
     "squeeze": lambda x: fnp.squeeze(x[:, :1]),
+    "take_along_axis": lambda x: fnp.take_along_axis(x, fnp.argsort(-x, 0), 0),
+    "median": lambda x: (fnp.median(x, 0), fnp.quantile(x, 0.3, axis=0)),
+    "permutation": lambda x: ft.random.permutation(ft.random.key(0), x),
+    "nonzero": lambda x: fnp.nonzero(x[:, 0] > 1, size=3),
+    "mapped_length": lambda x: ft.vmap(lambda i: i * 2)(fnp.arange(x.shape[0])),
 }
+
+
+def test_bounds_decide_products_of_sizes():
+    B, D = ft.dim("B", min=2, max=9), ft.dim("D", min=3, multiple_of=2)
+    assert B * D > 7
+    assert B**3 <= 729
+    assert B * D - 6 >= 2
+    with pytest.raises(ft.core.errors.ConcretizationError, match=r"B\*D > 8"):
+        bool(B * D > 8)
 
 
 @pytest.mark.parametrize("name", ARITHMETIC)
@@ -284,6 +298,45 @@ def test_code_for_known_sizes_only_stays_specialized():
         check(padded, rows(n), jitted=f)
     assert compilations(f) == 3
     assert "only ints" in str(ft.explain_retrace(f))
+
+
+def padded_columns(x):
+    if not isinstance(x.shape[1], int):
+        raise TypeError("only ints")
+    return x * x.shape[0]
+
+
+@pytest.mark.parametrize("fun", [
+    padded_columns,
+    lambda x: x @ np.eye(x.shape[1], dtype=np.float32),
+    lambda x: fnp.stack([x[:, k] for k in range(x.shape[1])]),
+], ids=["type", "numpy", "range"])
+def test_only_the_axis_that_needs_it_stays_specialized(fun):
+    f = ft.jit(fun)
+    for shape in ((3, 4), (5, 6), (7, 6), (4, 6), (9, 8), (7, 8), (3, 8)):
+        check(fun, rows(*shape), jitted=f)
+    assert compilations(f) == 3
+    takes = [c.sized.shapes for c in ft.explain_retrace(f).compilations]
+    assert [str(s) for s in takes[1:]] == ["((s0, 6),)", "((s0, 8),)"]
+
+
+def test_the_reason_for_a_specialized_axis_is_told():
+    f = ft.jit(padded_columns, dynamic_shapes=({0: "B", 1: "D"},))
+    f(rows(3))
+    assert "no program for the other sizes: TypeError: only ints" in str(ft.explain_retrace(f))
+
+
+def test_errors_of_names_and_ints_are_raised_once():
+    traced = []
+
+    def wrong(x, y):
+        traced.append(x.shape)
+        return x.reshape(y.shape[0], 3) + y
+
+    f = ft.jit(wrong, dynamic_shapes=({0: "B"}, {0: "N", 1: "D"}))
+    with pytest.raises(ft.core.errors.ShapeError):
+        f(rows(4), rows(5))
+    assert len(traced) <= 3
 
 
 def test_errors_are_those_of_the_sizes_at_hand():
