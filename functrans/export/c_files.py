@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,8 +17,8 @@ from functrans.lowering.c.isa import COMMON_FLAGS, Isa
 from functrans.lowering.c.names import size_text
 from functrans.lowering.c.products import GEMM_TYPES
 
-__all__ = ["LIBRARY", "Function", "cmake_text", "constants_files", "function_text", "header_text",
-           "runtime_text"]
+__all__ = ["LIBRARY", "LOCALS", "Function", "SizeParameter", "cmake_text", "constants_files",
+           "function_text", "header_text", "runtime_text"]
 
 RUNTIME: Final = Path(__file__).parent / "runtime"
 _PRODUCTS = ("numbers.c", "gemm.c", "gemm_of_type.c")
@@ -34,12 +34,42 @@ MOST_TEXT: Final = 1 << 20
 """Bytes of constants that are written as C; more are a file of their own (2.5 s for 10 MB)."""
 
 
+LOCALS: Final = ("z", "bytes", "shapes", "constants", "buffers", "arena", "error")
+"""Names inside of the C function, which no parameter has."""
+
+
+@dataclass(frozen=True)
+class SizeParameter:
+    """A symbolic size: its name in C and in Python, and its bounds."""
+
+    name: str
+    symbol: str
+    bound: Bound
+
+    def comment(self) -> str:
+        """What it is for a reader of the header."""
+        low, high, multiple = self.bound.min or 0, self.bound.max, self.bound.multiple_of
+        parts = [f"a size, at least {low}"]
+        parts += [f"at most {high}"] if high is not None else []
+        parts += [f"a multiple of {multiple}"] if multiple > 1 else []
+        parts += [f"{self.symbol} in the types below"] if self.symbol != self.name else []
+        return ", ".join(parts)
+
+    def is_outside(self) -> str:
+        """The C condition that a value breaks the bounds."""
+        low, high, multiple = self.bound.min or 0, self.bound.max, self.bound.multiple_of
+        parts = [f"{self.name} < {low}"]
+        parts += [f"{self.name} > {high}"] if high is not None else []
+        parts += [f"{self.name} % {multiple}"] if multiple > 1 else []
+        return " || ".join(parts)
+
+
 @dataclass(frozen=True)
 class Function:
     """What the C function is: its name, sizes, arrays and memory."""
 
     name: str
-    sizes: Mapping[str, Bound]
+    sizes: Sequence[SizeParameter]
     constraints: Sequence[Guard]
     inputs: Sequence[Parameter]
     outputs: Sequence[Parameter]
@@ -62,7 +92,7 @@ class Function:
 
     def signature(self, line: str) -> str:
         """The declaration, a parameter a line."""
-        parts = [f"int64_t {name}" for name in self.sizes]
+        parts = [f"int64_t {size.name}" for size in self.sizes]
         parts += [f"const {p.ctype} *{p.name}" for p in self.inputs]
         parts += [f"{p.ctype} *{p.name}" for p in self.outputs]
         return f"int {self.name}({line}{(',' + line).join(parts) or 'void'})"
@@ -114,35 +144,47 @@ def constants_files(function: Function) -> dict[str, str | bytes]:
         + ",\n  ".join(rows) + "};\n")}
 
 
-def header_text(function: Function) -> str:
-    """The header: the function, and what each parameter is."""
+def header_text(function: Function, isa: Isa, files: Sequence[str]) -> str:
+    """The header: the function, what each parameter is, and how to build without CMake."""
     guard = f"{function.name.upper()}_H"
-    about = [f"{name}: a size" + _bounds(bound) for name, bound in function.sizes.items()]
+    about = [f"{p.name}: {p.comment()}" for p in function.sizes]
     about += [f"{guard.left} {guard.op} {guard.right}" for guard in function.constraints]
     about += [f"{p.name}: {p.comment()}" for p in (*function.inputs, *function.outputs)]
     comment = "\n".join(f"//   {line}" for line in about)
+    sources = [f for f in files if f.endswith((".c", ".S"))]
+    rest = " ".join(f for f in sources if f != f"{function.name}.c")
+    commands = "\n".join(f"//   {line}" for line in (
+        f"cc -c {program_flags(isa)} {function.name}.c",
+        f"cc -c {runtime_flags(isa)} -fopenmp {rest}",
+        f"cc -fopenmp yours.c {' '.join(f[:-2] + '.o' for f in sources)} -lm"))
     return (f"// Exported by functrans. Arrays are in row-major order; outputs may not overlap "
             f"inputs.\n//\n{comment}\n//\n// Returns 0, 1 where a size is not one of those above, "
-            "and 2 when memory ran out. Any number of\n// threads may call it at once.\n"
+            "and 2 when memory ran out. Any number of\n// threads may call it at once.\n//\n"
+            "// CMakeLists.txt makes a library of it. By hand, in this folder, with GCC or Clang:\n"
+            f"{commands}\n"
             f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n#ifdef __cplusplus\n"
             'extern "C" {\n#endif\n\n'
             f"{function.signature(chr(10) + '    ')};\n\n"
             f"#ifdef __cplusplus\n}}\n#endif\n\n#endif\n")
 
 
-def _bounds(bound: Bound) -> str:
-    parts = [f"at least {bound.min or 0}"]
-    parts += [f"at most {bound.max}"] if bound.max is not None else []
-    parts += [f"a multiple of {bound.multiple_of}"] if bound.multiple_of > 1 else []
-    return ", " + ", ".join(parts)
+def program_flags(isa: Isa) -> str:
+    """Flags of the program, whose arithmetic is exact to the last bit as written."""
+    return " ".join([*(f for f in COMMON_FLAGS if f != "-fPIC"), "-w", *isa.flags])
+
+
+def runtime_flags(isa: Isa) -> str:
+    """Flags of the library, whose sums are not."""
+    return " ".join(["-std=gnu11 -O3 -ffp-contract=fast -fwrapv -fno-strict-aliasing -w",
+                     *isa.flags])
 
 
 def function_text(function: Function, program: str) -> str:
     """The C text of the program, and of the function that calls it."""
-    name, sizes = function.name, list(function.sizes)
+    name, sizes = function.name, [size.name for size in function.sizes]
     renamed = "".join(f"#define ft_{x} {name}_{x}\n" for x in ("program", "shapes", "abi"))
-    checks = "".join(f"  if ({_outside(n, b)}) return 1;\n" for n, b in function.sizes.items())
-    names = {n: n for n in sizes}
+    checks = "".join(f"  if ({size.is_outside()}) return 1;\n" for size in function.sizes)
+    names = {size.symbol: size.name for size in function.sizes}
     checks += "".join(f"  if (!({size_text(g.left, names)} {g.op} {size_text(g.right, names)})) "
                       "return 1;\n" for g in function.constraints)
     constants = [f"constants + {at}" for at in function.places]
@@ -164,18 +206,10 @@ def function_text(function: Function, program: str) -> str:
         f"  {name}_api.release(arena);\n  return error;\n}}\n")
 
 
-def _outside(name: str, bound: Bound) -> str:
-    parts = [f"{name} < {bound.min or 0}"]
-    parts += [f"{name} > {bound.max}"] if bound.max is not None else []
-    parts += [f"{name} % {bound.multiple_of}"] if bound.multiple_of > 1 else []
-    return " || ".join(parts)
-
-
 def cmake_text(function: Function, isa: Isa, files: Sequence[str]) -> str:
     """A CMake file that makes a static library of the program."""
     name = function.name
     sources = "\n  ".join(f for f in files if f.endswith((".c", ".S")))
-    flags = " ".join([*(f for f in COMMON_FLAGS if f not in ("-std=gnu11", "-fPIC")), *isa.flags])
     languages = "C ASM" if any(f.endswith(".S") for f in files) else "C"
     assembled = "" if languages == "C" else (
         f"set_source_files_properties({name}_constants.S PROPERTIES\n"
@@ -194,11 +228,10 @@ find_package(OpenMP COMPONENTS C)
 add_library({name} STATIC
   {sources})
 target_include_directories({name} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
-set_target_properties({name} PROPERTIES C_STANDARD 11 POSITION_INDEPENDENT_CODE ON)
+set_target_properties({name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 # The program's arithmetic is exact to the last bit as written; that of the library's sums is not.
-set_source_files_properties({name}.c PROPERTIES COMPILE_FLAGS "{flags}")
-set_source_files_properties({name}_runtime.c PROPERTIES COMPILE_FLAGS
-  "-O3 -ffp-contract=fast -fwrapv -fno-strict-aliasing {' '.join(isa.flags)}")
+set_source_files_properties({name}.c PROPERTIES COMPILE_FLAGS "{program_flags(isa)}")
+set_source_files_properties({name}_runtime.c PROPERTIES COMPILE_FLAGS "{runtime_flags(isa)}")
 {assembled}target_link_libraries({name} PUBLIC m)
 if(OpenMP_C_FOUND)
   target_link_libraries({name} PUBLIC OpenMP::OpenMP_C)

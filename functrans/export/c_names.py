@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Final
 
 import numpy as np
@@ -14,18 +15,33 @@ from functrans.core.avals import ShapedArray, shape_text
 from functrans.core.keypath import keystr
 from functrans.core.tree import PyTreeDef, tree_paths
 
-__all__ = ["Parameter", "identifier", "input_parameters", "output_parameters"]
+__all__ = ["STANDARD_FUNCTIONS", "Parameter", "input_parameters", "output_parameters", "unique"]
 
 _TYPES: Final = {
     "float32": "float", "float64": "double", "int8": "int8_t", "int16": "int16_t",
     "int32": "int32_t", "int64": "int64_t", "uint8": "uint8_t", "uint16": "uint16_t",
     "uint32": "uint32_t", "uint64": "uint64_t", "bool": "uint8_t", "complex64": "float",
     "complex128": "double", "float16": "uint16_t", "bfloat16": "uint16_t"}
-_KEYWORDS: Final = frozenset((
-    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
-    "extern", "float", "for", "goto", "if", "inline", "int", "long", "main", "register", "restrict",
-    "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union",
-    "unsigned", "void", "volatile", "while"))
+_WORDS: Final = """
+    auto break case char const continue default do double else enum extern float for goto if inline
+    int long main register restrict return short signed sizeof static struct switch typedef union
+    unsigned void volatile while
+    alignas alignof and asm bool catch class compl concept const_cast constexpr decltype delete
+    dynamic_cast explicit export false friend mutable namespace new noexcept not nullptr operator or
+    private protected public reinterpret_cast requires static_assert static_cast template this throw
+    true try typeid typename using virtual wchar_t xor
+    i64 int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t NULL"""
+_KEYWORDS: Final = frozenset(_WORDS.split())
+"""Of C and C++, and the types in a signature."""
+_FUNCTIONS: Final = """
+    abs abort aligned_alloc calloc div exit free getenv labs malloc qsort rand random realloc system
+    memchr memcmp memcpy memmove memset signal time
+    acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs
+    fdim floor fma fmax fmin fmod frexp gamma hypot j0 j1 jn ldexp lgamma log log10 log1p log2 logb
+    lrint lround modf nan nearbyint pow remainder rint round signbit sin sinh sqrt tan tanh tgamma
+    trunc y0 y1 yn"""
+STANDARD_FUNCTIONS: Final = frozenset(_FUNCTIONS.split())
+"""Of the C library: no function of ours has their names."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +67,19 @@ class Parameter:
 
 
 def identifier(text: str) -> str:
-    """The text as a name in C."""
+    """The text as a name in C and C++."""
     name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or "f"
     return f"_{name}" if name[0].isdigit() or name in _KEYWORDS else name
+
+
+def unique(text: str, used: Container[str]) -> str:
+    """The text as a name in C that is not one of those used."""
+    name = first = identifier(text)
+    for k in count(1):
+        if name not in used:
+            break
+        name = f"{first}_{k}"
+    return name
 
 
 def input_parameters(fun: Callable[..., Any], tree: PyTreeDef, avals: Sequence[ShapedArray],
@@ -90,10 +116,7 @@ def _parameters(names: Sequence[str], avals: Sequence[ShapedArray],
                 taken: Sequence[str]) -> list[Parameter]:
     found: list[Parameter] = []
     used = set(taken)
-    for name, aval in zip(map(identifier, names), avals, strict=True):
-        unique, k = name, 1
-        while unique in used:
-            unique, k = f"{name}_{k}", k + 1
-        used.add(unique)
-        found.append(Parameter(unique, aval))
+    for name, aval in zip(names, avals, strict=True):
+        found.append(Parameter(unique(name, used), aval))
+        used.add(found[-1].name)
     return found

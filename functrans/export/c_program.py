@@ -19,14 +19,21 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.trace import Tracer
 from functrans.export.c_files import (
     LIBRARY,
+    LOCALS,
     Function,
+    SizeParameter,
     cmake_text,
     constants_files,
     function_text,
     header_text,
     runtime_text,
 )
-from functrans.export.c_names import identifier, input_parameters, output_parameters
+from functrans.export.c_names import (
+    STANDARD_FUNCTIONS,
+    input_parameters,
+    output_parameters,
+    unique,
+)
 from functrans.lowering.c.isa import AVX2, AVX512, GENERIC, NEON, Isa, host_isa
 from functrans.lowering.c.lower import Lowered, lower
 from functrans.lowering.loops.call import Library
@@ -67,6 +74,10 @@ def to_c(fun: Callable[..., Any], specs: Sequence[Any], folder: str | os.PathLik
     if isa not in ISAS:
         raise ArgumentError(f"to_c: there is no instruction set {isa!r}.",
                             fix=f"isa is one of {', '.join(map(repr, ISAS))}")
+    if not isinstance(specs, (list, tuple)):
+        raise ArgumentError(f"to_c: the arguments are a {type(specs).__name__}.",
+                            why="they are a list of what the function takes.",
+                            fix='to_c(f, [ft.ShapeDtypeStruct((8, 2), "float32")], folder)')
     lowered = jitted.lower(*specs, target="cpu")
     consts = lowered._traced.consts
     if any(isinstance(c, Tracer) for c in consts):
@@ -74,9 +85,9 @@ def to_c(fun: Callable[..., Any], specs: Sequence[Any], folder: str | os.PathLik
                           fix="export outside of the transform, or pass it as an argument")
     made = _program(lowered.jaxpr, isa, jitted.__name__)
     text = made.text
-    name = identifier(name or jitted.__name__)
-    sizes = _sizes(made)
-    reserved = [*sizes, name, "z", "bytes", "shapes", "constants", "buffers", "arena", "error"]
+    name = unique(name or jitted.__name__, _globals(text.text) | STANDARD_FUNCTIONS)
+    sizes = _sizes(made, [name, *LOCALS])
+    reserved = [*(size.name for size in sizes), name, *LOCALS]
     in_avals = lowered.jaxpr.in_avals[len(consts):]
     inputs = input_parameters(jitted.__wrapped__, lowered._in_tree, in_avals, reserved)
     outputs = output_parameters(lowered.out_tree, lowered.jaxpr.out_avals,
@@ -87,9 +98,10 @@ def to_c(fun: Callable[..., Any], specs: Sequence[Any], folder: str | os.PathLik
                         [*arrays, *text.constants], len(arrays), arena, text.libs,
                         _product_types(text.text))
     files: dict[str, str | bytes] = {
-        f"{name}.h": header_text(function), f"{name}.c": function_text(function, text.text),
+        f"{name}.c": function_text(function, text.text),
         f"{name}_runtime.c": runtime_text(function), **constants_files(function)}
     files["CMakeLists.txt"] = cmake_text(function, ISAS[isa](), list(files))
+    files[f"{name}.h"] = header_text(function, ISAS[isa](), list(files))
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     for file, content in files.items():
@@ -117,6 +129,12 @@ def _program(jaxpr: Jaxpr, isa: str, name: str) -> Lowered:
     return made
 
 
+def _globals(text: str) -> set[str]:
+    """The words of a program outside of its functions, whose bodies are indented."""
+    lines = [re.sub(r"\([^()]*\)", "", line) for line in re.findall(r"^\S.*", text, re.MULTILINE)]
+    return set(re.findall(r"[A-Za-z_]\w*", "\n".join(lines)))
+
+
 def _product_types(text: str) -> list[int]:
     """The element types of the products and convolutions in a program, those in loops included."""
     return sorted({int(code) for code in re.findall(r"\.in_type = (\d+)", text)})
@@ -127,11 +145,12 @@ def _library_calls(made: Lowered) -> Iterator[Library]:
         yield from (step for step in schedule.steps if isinstance(step, Library))
 
 
-def _sizes(made: Lowered) -> dict[str, Bound]:
-    """The symbolic sizes in the order in which the program has them, with their bounds."""
-    found = {}
+def _sizes(made: Lowered, taken: Sequence[str]) -> list[SizeParameter]:
+    """The symbolic sizes in the order in which the program has them."""
+    found: list[SizeParameter] = []
     for number, axis in made.sizes:
         size = made.simplified.invars[number].aval.shape[axis]
         assert isinstance(size, Dim)
-        found[size.name] = bounds_of(size).get(size.name, Bound())
+        name = unique(size.name, [*taken, *(s.name for s in found)])
+        found.append(SizeParameter(name, size.name, bounds_of(size).get(size.name, Bound())))
     return found

@@ -13,53 +13,45 @@ from functrans import _runtime
 from functrans._runtime import ArrayBase, get_trace
 from functrans.core.avals import ShapedArray
 from functrans.core.bounds import OPERATORS, Bound
+from functrans.core.cuda import gpu_of
 from functrans.core.dims import Dim, size_value
 from functrans.core.errors import ArgumentError, ExportError, public
-from functrans.core.guards import Guard
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import known_sizes, substitute, substitute_jaxpr
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
-from functrans.core.tree import PyTreeDef, check_same_structure, tree_unflatten
-from functrans.export.constants import ArrayReader
-from functrans.export.container import FORMAT_VERSION, pack, unpack
-from functrans.export.kernels import Kernel, compile_kernels, read_kernels
-from functrans.export.parameters import text_from
-from functrans.export.plain import damaged, from_bytes, to_bytes
-from functrans.export.programs import ProgramReader, ProgramWriter
-from functrans.export.sizes import SizeReader
-from functrans.export.trees import read_tree, tree_plain
+from functrans.core.tree import check_same_structure, tree_unflatten
+from functrans.export.container import FORMAT_VERSION
+from functrans.export.files import Contents, read, written
+from functrans.export.kernels import Kernel, compile_targets
+from functrans.export.ready import ReadyPrograms
+from functrans.export.rules import has_rules
+from functrans.transforms.executables import provide
 from functrans.transforms.flat import flatten_args
 from functrans.transforms.jit import jit
 from functrans.transforms.jit_primitive import jit_p
-from functrans.transforms.traces import Traced
+from functrans.transforms.reverse import vjp
+from functrans.transforms.staged import ShapeDtypeStruct
+from functrans.transforms.tangents import is_differentiable
 
 __all__ = ["Exported", "deserialize", "export", "load", "save"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Exported:
+class Exported(Contents):
     """A program with its constants and types: what `export` and `load` return.
 
     `in_avals` and `out_avals` are the types of the leaves of the arguments, whose structure is
-    `in_tree` (of a pair of positional and keyword arguments), and of the results. `sizes` has the
-    bounds of every symbolic size. `kernels[target]` are the compiled kernels that came along, as
-    data: nothing runs them.
+    `in_tree` (of a pair of positional and keyword arguments), and of the results. `consts` are the
+    first inputs of `jaxpr`. `sizes` has the bounds of every symbolic size, `constraints` what else
+    holds of the sizes of every call. `kernels[target]` are the compiled kernels that came along;
+    they run where `trusts_kernels` says so, on what they were compiled for.
     """
 
-    fun_name: str
-    jaxpr: Jaxpr
-    """The program; its first inputs are the constants."""
-    consts: Sequence[Any]
-    in_tree: PyTreeDef
-    out_tree: PyTreeDef
-    sizes: Mapping[str, Bound]
-    constraints: Sequence[Guard]
-    """What else holds of the sizes of every call: what Python decided while it was traced."""
-    vjp_order: int
-    kernels: Mapping[str, Sequence[Kernel]]
+    trusts_kernels: bool
     _bytes: bytes
     format_version: int = field(default=FORMAT_VERSION)
+    _placed: dict[int, Sequence[Any]] = field(default_factory=dict)
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:
@@ -70,8 +62,13 @@ class Exported:
         return self.jaxpr.out_avals
 
     @property
+    def kernels(self) -> dict[str, tuple[Kernel, ...]]:
+        return {target: tuple([k for p in programs for k in p.kernels])
+                for target, programs in self.programs.items()}
+
+    @property
     def targets(self) -> tuple[str, ...]:
-        return tuple(self.kernels)
+        return tuple(self.programs)
 
     def serialize(self) -> bytes:
         """The program in the format of docs/export_format.md, for `deserialize`."""
@@ -94,10 +91,61 @@ class Exported:
         sizes = self._sizes_of(leaves)
         if sizes and (get_trace() is not None or any(isinstance(x, Tracer) for x in leaves)):
             jaxpr = substitute_jaxpr(jaxpr, sizes)
-        outs = jit_p.bind(*self.consts, *leaves, jaxpr=jaxpr, name=self.fun_name)
+        outs = self._outputs(jaxpr, leaves)
         return tree_unflatten(self.out_tree, [
             _runtime.with_weak_type(o, a.weak_type) if isinstance(o, ArrayBase) else o
             for o, a in zip(outs, self.out_avals, strict=True)])
+
+    def has_vjp(self) -> bool:
+        """Whether the file tells all that `vjp` needs."""
+        return has_rules(self.jaxpr)
+
+    @public
+    def vjp(self) -> Exported:
+        """The exported program that computes the cotangents of the arguments.
+
+        Its arguments are the leaves of this one's arguments and then a cotangent of each leaf of
+        the results; its result is a tuple, a cotangent for each leaf of the arguments. Integers
+        and booleans have None for one. Raises ExportError without `has_vjp()`.
+
+        >>> exported = export(lambda x, y: x * y ** 2)(2.0, 3.0)
+        >>> [float(ct) for ct in exported.vjp().call(2.0, 3.0, 1.0)]
+        [9.0, 12.0]
+        """
+        count = len(self.in_avals)
+        active = [k for k, a in enumerate(self.in_avals) if is_differentiable(a)]
+
+        def cotangents(*args: Any) -> tuple[Any, ...]:
+            def results(*primals: Any) -> list[Any]:
+                leaves = list(args[:count])
+                for k, x in zip(active, primals, strict=True):
+                    leaves[k] = x
+                return [o for o, a in zip(self._outputs(self.jaxpr, leaves), self.out_avals,
+                                          strict=True) if is_differentiable(a)]
+
+            _, pull = vjp(results, *[args[k] for k in active])
+            found = dict(zip(active, pull([ct for ct in args[count:] if ct is not None])))
+            return tuple([found.get(k) for k in range(count)])
+
+        cts = [a.strong() if is_differentiable(a) else None for a in self.out_avals]
+        specs = [a and ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+                 for a in (*self.in_avals, *cts)]
+        lowered = jit(cotangents).lower(*specs)
+        return deserialize(written(
+            lowered.jaxpr, lowered._traced.consts, (lowered.in_tree, lowered.out_tree),
+            f"vjp_{self.fun_name}", self.constraints, max(self.vjp_order - 1, 0)))
+
+    def _outputs(self, jaxpr: Jaxpr, leaves: Sequence[Any]) -> list[Any]:
+        gpu = None if get_trace() is not None else gpu_of(leaves)
+        return list(jit_p.bind(*self._consts_on(gpu), *leaves, jaxpr=jaxpr, name=self.fun_name))
+
+    def _consts_on(self, gpu: int | None) -> Sequence[Any]:
+        """The constants, which go to a GPU once and not at each call."""
+        if gpu is None:
+            return self.consts
+        if gpu not in self._placed:
+            self._placed[gpu] = [_runtime.place_array(c, gpu + 1) for c in self.consts]
+        return self._placed[gpu]
 
     def _sizes_of(self, leaves: Sequence[Any]) -> dict[str, Any]:
         """The symbolic sizes of a call, its arguments checked."""
@@ -148,12 +196,14 @@ def _check_bound(function: str, name: str, bound: Bound, value: Any) -> None:
 
 @public
 def export(fun: Callable[..., Any], *, vjp_order: int = 0,
-           targets: Sequence[str] = ()) -> Callable[..., Exported]:
+           targets: Sequence[str] | Mapping[str, Sequence[Mapping[str, int]]] = ()
+           ) -> Callable[..., Exported]:
     """The function that exports `fun` for arguments given as arrays or ShapeDtypeStructs.
 
     What it returns is called, differentiated and mapped as `fun` is. `vjp_order` says how often
     functions with rules of their own (custom_jvp, custom_vjp) can be differentiated. Kernels for
-    `targets`, such as `"cpu"` and `"cuda:90"`, come along as data. Raises ExportError for what a
+    `targets`, such as `"cpu"` and `"cuda:90"`, come along; those for GPUs are made for numbers, and
+    `targets={"cuda:90": [{"B": 8}, {"B": 64}]}` says for which. Raises ExportError for what a
     file cannot hold, such as callbacks, and whatever tracing raises.
 
     >>> import functrans as ft
@@ -170,6 +220,7 @@ def export(fun: Callable[..., Any], *, vjp_order: int = 0,
     jitted = fun if isinstance(fun, _runtime.JitFunction) else jit(fun)
     if vjp_order < 0:
         raise ArgumentError(f"export: vjp_order is {vjp_order}.", fix="vjp_order=1")
+    sets = targets if isinstance(targets, Mapping) else dict.fromkeys(targets, ())
 
     @public
     def exporter(*args: Any, **kwargs: Any) -> Exported:
@@ -179,68 +230,30 @@ def export(fun: Callable[..., Any], *, vjp_order: int = 0,
             raise ExportError(f"{jitted.__name__} closes over a traced value.",
                               why="an exported program has its constants with it.",
                               fix="export outside of the transform, or pass it as an argument")
-        kernels = {t: compile_kernels(jitted, args, kwargs, t) for t in targets}
-        return deserialize(_written(traced, lowered._in_tree, jitted.__name__, vjp_order, kernels))
+        return deserialize(written(
+            traced.jaxpr, traced.consts, (lowered.in_tree, traced.out_tree), jitted.__name__,
+            traced.guards, vjp_order,
+            lambda jaxpr: compile_targets(jaxpr, jitted.__name__, sets)))
 
     return exporter
 
 
-def _written(traced: Traced, in_tree: PyTreeDef, name: str, vjp_order: int,
-             kernels: Mapping[str, Sequence[Kernel]]) -> bytes:
-    writer = ProgramWriter(traced.jaxpr.decided_names)
-    main = writer.jaxpr(traced.jaxpr, vjp_order)
-    arrays = [writer.array(c) for c in traced.consts]
-    trees = [tree_plain(in_tree, "the arguments"), tree_plain(traced.out_tree, "the results")]
-    guards = [[g.op, writer.size(g.left), writer.size(g.right)] for g in traced.guards]
-    head = [name if name.isprintable() else "fn", vjp_order, main, arrays, trees, guards]
-    program = [head, writer.sizes.names, writer.sizes.table, writer.arrays.table, writer.jaxprs]
-    described = [[target, [k.plain() for k in found]] for target, found in kernels.items()]
-    return pack({b"PROG": to_bytes(program), b"DATA": writer.arrays.data,
-                 b"KERN": to_bytes(described)})
-
-
 @public
-def deserialize(data: bytes) -> Exported:
+def deserialize(data: bytes, *, trust_kernels: bool = False) -> Exported:
     """The program in some bytes; raises ExportError for what is none, and runs nothing of it.
+
+    With `trust_kernels` calls run the machine code in it where it is for this machine, which can
+    do whatever this process can: only for bytes from whom you would run a program.
 
     >>> deserialize(b"something else")
     Traceback (most recent call last):
     functrans.core.errors.ExportError: the exported program cannot be read: it has 14 bytes, the ...
     """
     data = bytes(data)
-    sections = unpack(data)
-    program = from_bytes(sections[b"PROG"])
-    if not isinstance(program, list) or len(program) != 5:
-        raise damaged("its program has not five parts")
-    head, names, table, arrays, jaxprs = program
-    if not isinstance(head, list) or len(head) != 6:
-        raise damaged("its head has not six parts")
-    name, vjp_order, main, numbers, trees, guards = head
-    if type(vjp_order) is not int or not isinstance(numbers, list) \
-            or not isinstance(trees, list) or len(trees) != 2 or not isinstance(guards, list):
-        raise damaged("its head is not whole")
-    sizes = SizeReader(names, table)
-    values = ArrayReader(arrays, sections[b"DATA"])
-    reader = ProgramReader(sizes, values, jaxprs)
-    jaxpr = reader.jaxpr(main)
-    consts = tuple([values[n] for n in numbers])
-    in_tree, out_tree = map(read_tree, trees)
-    if len(consts) + in_tree.num_leaves != len(jaxpr.invars) \
-            or out_tree.num_leaves != len(jaxpr.outvars):
-        raise damaged("its structures do not fit its program")
-    for const, aval in zip(consts, jaxpr.in_avals):
-        if not const.aval.matches(aval):
-            raise damaged(f"a constant is {const.aval}, and its program takes {aval}")
-    return Exported(text_from(name), jaxpr, consts, in_tree, out_tree, sizes.bounds,
-                    tuple([_guard(g, sizes) for g in guards]), vjp_order,
-                    read_kernels(sections[b"KERN"]), data)
-
-
-def _guard(plain: Any, sizes: SizeReader) -> Guard:
-    if not isinstance(plain, list) or len(plain) != 3 or not isinstance(plain[0], str) \
-            or plain[0] not in OPERATORS:
-        raise damaged("a constraint is no relation of two sizes")
-    return Guard(plain[0], sizes.size(plain[1]), sizes.size(plain[2]))
+    found = read(data)
+    if trust_kernels:
+        provide(found.jaxpr, ReadyPrograms(found.fun_name, found.programs))
+    return Exported(**vars(found), trusts_kernels=trust_kernels, _bytes=data)
 
 
 @public
@@ -258,8 +271,10 @@ def save(exported: Exported, path: str | os.PathLike[str]) -> None:
 
 
 @public
-def load(path: str | os.PathLike[str]) -> Exported:
+def load(path: str | os.PathLike[str], *, trust_kernels: bool = False) -> Exported:
     """The exported program in a file; raises ExportError for what is none, and runs nothing of it.
+
+    With `trust_kernels` calls run the machine code in it, as `deserialize` says.
 
     >>> import functrans as ft, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "double.ftx"
@@ -267,4 +282,4 @@ def load(path: str | os.PathLike[str]) -> Exported:
     >>> float(ft.export.load(path).call(4.0))
     8.0
     """
-    return deserialize(Path(path).read_bytes())
+    return deserialize(Path(path).read_bytes(), trust_kernels=trust_kernels)

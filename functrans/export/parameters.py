@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from types import ModuleType
 from typing import Any, Final, Protocol
 
@@ -53,7 +54,7 @@ from functrans.primitives.index_layout import (
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
-from functrans.transforms import checkpoint, custom_jvp, custom_vjp, jit
+from functrans.transforms import checkpoint, custom_jvp, custom_vjp, jit_primitive
 from functrans.transforms.custom_call import LazyJaxpr, known_jaxpr
 
 __all__ = ["OPTIONAL", "PARAMETERS", "PRIMITIVES", "Kind", "Reader", "Writer", "dtype_named",
@@ -172,11 +173,11 @@ def _checked_mode(mode: GatherScatterMode) -> GatherScatterMode:
 class _IndexNumbers:
     """Dimension numbers of gather or scatter: five tuples of axes."""
 
-    def __init__(self, numbers: type) -> None:
+    def __init__(self, numbers: type[GatherDimensionNumbers | ScatterDimensionNumbers]) -> None:
         self.numbers = numbers
 
     def write(self, value: Any, to: Writer, order: int) -> Any:
-        return [list(getattr(value, f)) for f in self.numbers.__dataclass_fields__]  # type: ignore[attr-defined]
+        return [list(getattr(value, f.name)) for f in fields(self.numbers)]
 
     def read(self, plain: Any, of: Reader) -> Any:
         return self.numbers(*[tuple(map(_axis, _fields(p))) for p in _fields(plain, 5)])
@@ -412,6 +413,6 @@ _UNEXPORTABLE: Final = ("custom_vjp_linear",)  # known by its transpose alone, a
 PRIMITIVES: Final[dict[str, Primitive]] = _primitives_of((
     arithmetic, barrier, base, broadcast, compare, conv, convert, cumulative, differentiable, dot,
     dynamic_slice, fft, index, linalg, random, reduce, scatter, shape, solve, sort, special,
-    spectral, transcendental, window, cond, scan, while_loop, jit, checkpoint, custom_jvp,
+    spectral, transcendental, window, cond, scan, while_loop, jit_primitive, checkpoint, custom_jvp,
     custom_vjp))
 """The primitives that a file may name: all but callbacks and those of named axes."""

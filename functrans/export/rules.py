@@ -9,13 +9,14 @@ from typing import Any
 
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import JaxprError
-from functrans.core.jaxpr import Equation, Jaxpr
+from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
+from functrans.core.primitive import HigherOrder
 from functrans.primitives.control_flow.bodies import check_operands
 from functrans.primitives.window import window_take_p
 from functrans.transforms.custom_call import LazyJaxpr, differentiable_flags
 from functrans.transforms.tangents import tangent_aval
 
-__all__ = ["check_rules"]
+__all__ = ["check_rules", "has_rules"]
 
 
 def check_rules(eqn: Equation) -> None:
@@ -32,11 +33,26 @@ def check_rules(eqn: Equation) -> None:
                 or any(type(n) is not int or n < 0 for n in counts) or sum(counts) > len(operands):
             raise JaxprError(f"num_consts={counts} does not divide {len(operands)} operands.")
         _check_rule(eqn, operands)
-    if primitive.higher_order and primitive.called is not None:  # type: ignore[attr-defined]
-        body, given = primitive.called(operands, **params)  # type: ignore[attr-defined]
+    if isinstance(primitive, HigherOrder) and primitive.called is not None:
+        body, given = primitive.called(operands, **params)
         check_operands(primitive.name, body.in_avals, given)
 
 
+def has_rules(jaxpr: Jaxpr) -> bool:
+    """Whether every function with rules of its own that a program calls has them there."""
+    waiting, seen = [jaxpr], {jaxpr}
+    while waiting:
+        for eqn in waiting.pop().eqns:
+            params = eqn.params
+            if any(isinstance(params.get(key), LazyJaxpr) for key in _RULES):
+                return False
+            bodies = {params["call_jaxpr"]} if "call_jaxpr" in params else {*subjaxprs(eqn)}
+            waiting += bodies - seen
+            seen |= bodies
+    return True
+
+
+_RULES = ("rule_jaxpr", "fwd_jaxpr", "bwd_jaxpr")
 _POSITIVE = ("window_dimensions", "window_strides", "base_dilation", "window_dilation",
              "lhs_dilation", "rhs_dilation", "strides")
 _DISTINCT = ("axes", "dimensions", "permutation", "broadcast_dimensions")

@@ -6,6 +6,9 @@ they may become is bounded, since the algebra of large ones takes time without b
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+from functools import reduce
 from typing import Any, Final
 
 from functrans.core.bounds import Bound
@@ -145,6 +148,11 @@ class SizeReader:
         return value
 
 
+_PAIRS: Final[dict[str, Callable[[Any, Any], Size]]] = {
+    "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow}
+_RUNS: Final[dict[str, Callable[[Any, Any], Size]]] = {"add": operator.add, "mul": operator.mul}
+
+
 def _number(plain: Any, count: int, what: str) -> int:
     if type(plain) is not int or not 0 <= plain < count:
         raise damaged(f"there is no {what} {plain!r}")
@@ -152,18 +160,12 @@ def _number(plain: Any, count: int, what: str) -> int:
 
 
 def _apply(op: str, args: list[Size]) -> Size:
-    if op in ("floordiv", "mod", "pow"):
+    if op in _PAIRS:
         if len(args) != 2 or (op != "pow" and args[1] == 0):
             raise damaged(f"{op} of sizes takes two of them, the second not 0")
-        x: Any = args[0]
-        if op == "floordiv":
-            return x // args[1]  # type: ignore[no-any-return]
-        return x % args[1] if op == "mod" else x ** args[1]  # type: ignore[no-any-return]
-    if op in ("add", "mul"):
-        out: Any = args[0]
-        for a in args[1:]:
-            out = out + a if op == "add" else out * a
-        return out  # type: ignore[no-any-return]
+        return _PAIRS[op](*args)
+    if op in _RUNS:
+        return reduce(_RUNS[op], args)
     if op not in ("max", "min"):
         raise damaged(f"there is no operation {op!r} on sizes")
     import sympy  # noqa: PLC0415  lazy: few programs have such sizes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -23,7 +23,7 @@ from functrans.lowering.backend import (
 )
 
 __all__ = ["constants_for", "executable_of", "for_cpu", "forget_executables", "is_on_gpu",
-           "operation_on_gpu", "to_machine_code", "wrapped"]
+           "operation_on_gpu", "provide", "to_machine_code", "wrapped"]
 
 
 def to_machine_code() -> bool:
@@ -37,6 +37,13 @@ def for_cpu(backend: str, values: Sequence[Any]) -> bool:
 
 
 _executables: WeakKeyDictionary[Jaxpr, dict[Any, Executable]] = WeakKeyDictionary()
+_provided: WeakKeyDictionary[Jaxpr, Callable[[Jaxpr, str], Executable | None]] = (
+    WeakKeyDictionary())
+
+
+def provide(jaxpr: Jaxpr, ready: Callable[[Jaxpr, str], Executable | None]) -> None:
+    """Ask `ready` for what runs a jaxpr by a backend; where it has None, that is compiled."""
+    _provided[jaxpr] = ready
 
 
 def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
@@ -52,7 +59,9 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
            settings.autotune, donated, require_inplace)
     if key not in known:
         with sizes_decided(None):  # sizes of other programs are not those of a trace that runs
-            known[key] = compile_for(get_backend(backend), jaxpr, donated, require_inplace)
+            ready = None if donated else _provided.get(jaxpr)
+            known[key] = (ready and ready(jaxpr, backend)) or compile_for(
+                get_backend(backend), jaxpr, donated, require_inplace)
     if not gpu:
         return known[key]
     if (key, gpu) not in known:

@@ -53,6 +53,14 @@ class CExecutable:
         assert found is not None
         return found
 
+    @property
+    def specialized(self) -> str:
+        return ""
+
+    def at(self, shapes: Sequence[tuple[int, ...]]) -> CExecutable:
+        """The program for inputs of these shapes: it is for all."""
+        return self
+
     def on(self, gpu: int) -> CExecutable:
         """A program for the CPU computes there, wherever its arguments are."""
         return self

@@ -7,7 +7,7 @@ the disk knows is launched without a look at the passes, the templates and Trito
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from functrans.lowering.c.backend import CBackend
 from functrans.lowering.c.cache import program_cache
 from functrans.lowering.triton.device import binaries, device_program
 from functrans.lowering.triton.machine.target import HOPPER, Elsewhere, Target, device_target
+from functrans.lowering.triton.machine.unit import Binary
 from functrans.lowering.triton.saved import SavedProgram
 from functrans.lowering.triton.spec import Program
 
@@ -39,8 +40,10 @@ class TritonExecutable:
     """
 
     def __init__(self, program: Program, lower: Callable[[], Lowered | None], name: str,
-                 donated: frozenset[int], gpu: int = 0, target: Target | None = None) -> None:
+                 donated: frozenset[int], gpu: int = 0, target: Target | None = None,
+                 machine_code: Mapping[tuple[Any, ...], Binary] | None = None) -> None:
         self.program = program
+        self._machine_code = machine_code
         self.name = name
         self.donated = donated
         self._lower = lower
@@ -49,7 +52,7 @@ class TritonExecutable:
         here = device_target(gpu)
         self.target = target or here or HOPPER
         if here is not None and self.target.capability == here.capability:
-            self.run = device_program(program, gpu, here, donated, name)
+            self.run = device_program(program, gpu, here, donated, name, machine_code)
         elif target is not None:
             binaries(program, target)  # they are kept on disk
             self.run = Elsewhere(target, here)
@@ -58,6 +61,15 @@ class TritonExecutable:
             from functrans.lowering.triton.emulator.interpret import InterpretedProgram  # noqa: PLC0415
 
             self.run = InterpretedProgram(program)
+
+    def at(self, shapes: Sequence[tuple[int, ...]]) -> TritonExecutable:
+        """The program for inputs of these shapes: itself."""
+        return self
+
+    @property
+    def specialized(self) -> str:
+        """Why its kernels are for its sizes alone, where those of all sizes were asked for."""
+        return self.program.specialized
 
     @cached_property
     def lowered(self) -> Lowered:
@@ -75,7 +87,8 @@ class TritonExecutable:
 
     def on(self, gpu: int) -> TritonExecutable:
         """The same program on another GPU; machine code is compiled once for GPUs of a kind."""
-        return TritonExecutable(self.program, self._lower, self.name, self.donated, gpu)
+        return TritonExecutable(self.program, self._lower, self.name, self.donated, gpu,
+                                machine_code=self._machine_code)
 
     def as_text(self) -> str:
         """The simplified jaxpr, what was materialised and fused and why, and the Triton source."""
@@ -111,12 +124,16 @@ class TritonBackend:
             # later: see the head of this file
             from functrans.lowering.triton.lower import sized  # noqa: PLC0415
 
-            return sized(jaxpr, partial(self.compile_for_sizes, donated=donated))
+            return sized(jaxpr, partial(self._compiled, donated=donated,
+                                        require_inplace=require_inplace, any_size=True))
         return self._compiled(jaxpr, donated, require_inplace, any_size=False)
 
     def compile_for_sizes(self, jaxpr: Jaxpr,
                           donated: frozenset[int] = frozenset()) -> Executable:
-        """Compile a program of known sizes whose kernels are also those of other sizes."""
+        """Compile a program of known sizes whose kernels are also those of other sizes.
+
+        Loops that are one kernel are for these sizes alone.
+        """
         return self._compiled(jaxpr, donated, False, any_size=True)
 
     def _compiled(self, jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool,

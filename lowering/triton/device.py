@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -48,12 +48,14 @@ def unit_of(program: Program, step: Launch, target: Target) -> Unit:
 
 
 def device_program(program: Program, device: int, target: Target,
-                   donated: frozenset[int] = frozenset(), name: str = "a program") -> Any:
+                   donated: frozenset[int] = frozenset(), name: str = "a program",
+                   machine_code: Mapping[tuple[Any, ...], Binary] | None = None) -> Any:
     """What runs a program on a device: a call with a list of arrays, which gives one.
 
     Errors tell its `name`; the memory of `donated` inputs is free for others after the call.
+    Kernels without `machine_code` are compiled.
     """
-    compiled = binaries(program, target)
+    compiled = binaries(program, target) if machine_code is None else machine_code
     numbers = {key: k for k, key in enumerate(compiled)}
     kernels = [(b.name, b.cubin, b.shared, b.warps, b.kinds, b.scratch,
                 "griddepcontrol.wait" in b.ptx)

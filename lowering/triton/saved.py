@@ -6,8 +6,6 @@ them depends on. What calls Python from within (equations that the host evaluate
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Final
 
@@ -25,21 +23,14 @@ from functrans.lowering.triton.donation import Given
 from functrans.lowering.triton.libraries.files import has_function
 from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.machine.unit import triton_version
-from functrans.lowering.triton.spec import (
-    Copy,
-    HostStep,
-    Launch,
-    LibraryStep,
-    Pointer,
-    Program,
-    Step,
-)
+from functrans.lowering.triton.spec import Program
+from functrans.lowering.triton.told import library_functions, steps_from, steps_told
 
 __all__ = ["SavedProgram"]
 
 FORMAT: Final = "2"
-SCHEMA: Final = {"sources": [str], "steps": [tuple], "constants": [str], "arena": int,
-                 "given": dict, "tickets": int}
+SCHEMA: Final = {"sources": [str], "steps": tuple, "constants": [str], "arena": int,
+                 "given": dict, "specialized": str, "tickets": int}
 SHOWN: Final = frozenset({"progress", "internal_frames", "disable_jit"})
 """Settings that no program depends on."""
 
@@ -69,15 +60,16 @@ class SavedProgram:
             if not matches(told, SCHEMA) or not self._told.constants.keys() >= set(
                     told["constants"]):
                 return None
-            steps = [_step(*step) for step in told["steps"]]
+            steps = steps_from(told["steps"])
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return None
-        if not all(has_function(s.function) for s in steps if isinstance(s, LibraryStep)):
+        if not all(map(has_function, library_functions(steps))):
             return None
         return Program(told["sources"], steps, [v.aval for v in self.jaxpr.invars],
                        [v.aval for v in self.jaxpr.outvars],
                        [self._told.constants[key] for key in told["constants"]], told["arena"],
-                       [], Given(told["given"]), tickets=told["tickets"])
+                       [], Given(told["given"]), specialized=told["specialized"],
+                       tickets=told["tickets"])
 
     def write(self, program: Program) -> None:
         """Keep a program, where all of it can be told."""
@@ -93,44 +85,10 @@ def _settings() -> str:
 
 
 def _told(program: Program, told: Fingerprint) -> dict[str, Any] | None:
-    if any(type(step) is HostStep for step in program.steps):
-        return None
     constants = list(map(constant_key, program.constants))
-    steps = list(map(_step_told, program.steps))
-    if None in steps or not told.constants.keys() >= set(constants):
+    steps = steps_told(program.steps)
+    if steps is None or not told.constants.keys() >= set(constants):
         return None
     return {"sources": program.sources, "steps": steps, "constants": constants,
             "arena": program.arena_bytes, "given": dict(program.given.inputs),
-            "tickets": program.tickets}
-
-
-def _step_told(step: Step) -> tuple[Any, ...] | None:
-    if isinstance(step, Copy):
-        return (_place_told(step.target), _place_told(step.source), step.nbytes)
-    if isinstance(step, LibraryStep):
-        places = [[*map(_place_told, at)] for at in (step.inputs, step.outputs)]
-        return (step.function, step.numbers, *places)
-    if not isinstance(step, Launch):
-        return None
-    arguments = [_place_told(x) if isinstance(x, Pointer) else x for x in step.arguments]
-    if not all(type(x) in (tuple, int) or (type(x) is float and math.isfinite(x))
-               for x in arguments):
-        return None
-    return (step.module, step.kernel, tuple(step.grid), arguments, step.types,
-            step.divisible, step.warps, step.stages, step.fuses)
-
-
-def _place_told(at: Pointer) -> tuple[str, int, int]:
-    return (at.kind, at.index, at.offset)
-
-
-def _step(*told: Any) -> Step:
-    if len(told) == 3:
-        return Copy(Pointer(*told[0]), Pointer(*told[1]), told[2])
-    if len(told) == 4:
-        function, numbers, ins, outs = told
-        return LibraryStep(None, tuple([Pointer(*x) for x in ins]),
-                           tuple([Pointer(*x) for x in outs]), function, numbers)
-    module, kernel, grid, arguments, *rest = told
-    given: Sequence[Any] = [Pointer(*x) if type(x) is tuple else x for x in arguments]
-    return Launch(module, kernel, grid, tuple(given), *rest)
+            "specialized": program.specialized, "tickets": program.tickets}

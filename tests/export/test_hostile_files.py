@@ -19,9 +19,9 @@ from functrans.export import Exported, deserialize, export
 from functrans.export.container import SECTIONS, pack, unpack
 from functrans.export.parameters import PRIMITIVES
 from functrans.export.plain import DEPTH, from_bytes, to_bytes
+from tests.export.plain_values import at_place, changed, changes_of, places, replaced
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
-INTEGERS = st.integers(-2**63, 2**64 - 1)
 
 
 def make_file(vjp_order=1):
@@ -55,7 +55,7 @@ def outcome(data):
 
 
 def with_program(program):
-    return pack({**unpack(FILE), b"PROG": to_bytes(program)})
+    return pack({**unpack(FILE), b"PROG": to_bytes(program), b"KERN": to_bytes([])})
 
 
 def test_the_file_itself_is_read():
@@ -107,43 +107,10 @@ def test_section_bytes_with_right_checksums():
         outcome(pack({**sections, b"PROG": bytes(program)}))
 
 
-def places(value, at=()):
-    yield at
-    if isinstance(value, list):
-        for k, item in enumerate(value):
-            yield from places(item, (*at, k))
-
-
-def replaced(value, at, new):
-    if not at:
-        return new
-    return [replaced(v, at[1:], new) if k == at[0] else v for k, v in enumerate(value)]
-
-
-def at_place(value, at):
-    for k in at:
-        value = value[k]
-    return value
-
-
-PLACES = list(places(PROGRAM))
-PARTS = st.sampled_from(PLACES).map(lambda at: at_place(PROGRAM, at))
-PLAIN = st.one_of(st.none(), st.booleans(), INTEGERS, st.integers(-3, 40), st.floats(),
-                  st.text(max_size=20), st.binary(max_size=8), st.complex_numbers(), PARTS,
-                  st.lists(st.integers(-2, 70), max_size=5))
-
-
-@given(st.lists(st.tuples(st.sampled_from(PLACES), PLAIN), min_size=1, max_size=2))
+@given(changes_of(PROGRAM, 2))
 @settings(max_examples=1500, deadline=None)
 def test_other_values_in_a_well_formed_file(changes):
-    program = PROGRAM
-    for at, new in changes[::-1]:
-        try:
-            at_place(program, at)
-            program = replaced(program, at, new)
-        except (IndexError, TypeError):
-            pass
-    loaded = outcome(with_program(program))
+    loaded = outcome(with_program(changed(PROGRAM, changes)))
     if loaded is not None:
         assert loaded.as_text() and loaded.in_avals is not None
 
