@@ -215,7 +215,10 @@ def dynamic_shapes(when: str) -> Any:
 
 
 def progress(show: bool = True) -> Any:
-    """Context manager: whether a compilation that takes longer than 2 s says so on stderr.
+    """Context manager: whether a compilation that takes long says on stderr what it does.
+
+    Those for the CPU say it after 1 s, those for GPUs after 2 s, on a line that is cleared
+    afterwards; in a notebook it stays, and a file has it for what took 10 s.
 
     >>> with progress(False):
     ...     current().progress

@@ -22,6 +22,7 @@ from functrans.lowering.c.cache import Cache, program_cache
 from functrans.lowering.c.fingerprint import Fingerprint, constant_key, fingerprint
 from functrans.lowering.c.manifests import Schema, lookup, store
 from functrans.lowering.c.specs import spec
+from functrans.lowering.progress import watched
 from functrans.lowering.reference import ReferenceBackend
 
 if TYPE_CHECKING:
@@ -114,11 +115,15 @@ class CBackend:
         # later: most programs of most processes are in the cache
         from functrans.lowering.c.lower import CompilerMissing, compiled, lower  # noqa: PLC0415
 
-        lowered = lower(jaxpr, donated)
-        if lowered is None:
-            return None
+        count = f"{len(jaxpr.eqns)} equation{'s' if len(jaxpr.eqns) > 1 else ''}"
+        what = f"compiling {jaxpr.name} ({count})"
         try:
-            path = compiled(lowered, require_inplace, cache)
+            with watched(f"{what}: simplifying and fusing") as progress:
+                lowered = lower(jaxpr, donated)
+                if lowered is None:
+                    return None
+                progress.doing = f"{what}: {len(lowered.text.text) // 1024 + 1} KiB of C"
+                path = compiled(lowered, require_inplace, cache)
         except CompilerMissing as error:
             self._has_compiler = False
             warnings.warn(f"{error} Until then NumPy evaluates compiled functions, slowly.",

@@ -1,6 +1,5 @@
 """Kernels on their way to machine code: cache, workers, failures and what is shown meanwhile."""
 
-import io
 import os
 import signal
 import subprocess
@@ -13,14 +12,12 @@ from dataclasses import replace
 import pytest
 from triton import knobs
 
-from functrans.core import config
 from functrans.core.errors import BackendError
 from functrans.lowering.c.cache import Cache
 from functrans.lowering.triton.kernels.source import Module, alone, module_of
 from functrans.lowering.triton.machine.compile import compile_unit
 from functrans.lowering.triton.machine.elf import resources
 from functrans.lowering.triton.machine.pool import Pool, compile_all, shares
-from functrans.lowering.triton.machine.progress import Progress
 from functrans.lowering.triton.machine.stored import compiled_units, kept
 from functrans.lowering.triton.machine.target import cuda_target, target_named
 from functrans.lowering.triton.machine.unit import Binary, Unit
@@ -271,36 +268,6 @@ def test_how_many_threads_and_workers():
             for idle in (0, 1, 12):
                 here, beside = shares(count, cores, idle)
                 assert 1 <= here <= cores and here + beside <= cores and beside <= count
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def shown(stream, seconds):
-    """What is written when 40 kernels are shown at these times."""
-    times = iter([0.0, *seconds])
-    with Progress("compiling", "kernels", 40, stream, lambda: next(times)) as progress:
-        for k, _ in enumerate(seconds):
-            progress.show(k)
-    return stream.getvalue()
-
-
-def test_progress():
-    assert shown(Terminal(), [0.5, 1.9]) == ""
-    clear = "\r\x1b[K"
-    assert shown(Terminal(), [1.0, 2.1, 3.2]) == (
-        f"{clear}functrans: compiling 2 of 40 kernels, 2 s"
-        f"{clear}functrans: compiling 3 of 40 kernels, 3 s{clear}")
-    assert shown(io.StringIO(), [1.0, 9.0]) == ""
-    assert shown(io.StringIO(), [1.0, 10.5, 20.0]) == "functrans: compiling 2 of 40 kernels, 10 s\n"
-    with config.progress(False):
-        assert shown(Terminal(), [5.0]) == shown(io.StringIO(), [50.0]) == ""
-    closed = Terminal()
-    closed.close()
-    with Progress("compiling", "kernels", 2, io.TextIOWrapper(io.BytesIO())) as progress:
-        progress.show(0)
 
 
 def test_a_kernel_alone_has_what_it_calls():

@@ -25,8 +25,8 @@ from threading import Condition, Lock, Thread
 from typing import Final
 
 from functrans.core.errors import BackendError
+from functrans.lowering.progress import INTERVAL, Progress
 from functrans.lowering.triton.machine.compile import compile_unit
-from functrans.lowering.triton.machine.progress import Progress
 from functrans.lowering.triton.machine.unit import Binary, Unit
 from functrans.lowering.triton.machine.worker import COMPILED, read_message, write_message
 
@@ -226,10 +226,11 @@ class _Compilation:
         try:
             for thread in (*others, *threads):
                 thread.start()
-            with Progress("compiling", "kernels", len(self.units)) as progress, self.changed:
+            with Progress() as progress, self.changed:
                 while self.left and self.error is None:
-                    progress.show(len(self.units) - self.left)
-                    self.changed.wait(progress.interval)
+                    done = len(self.units) - self.left
+                    progress.show(f"compiling {done + 1} of {len(self.units)} kernels")
+                    self.changed.wait(INTERVAL)
         except BaseException:  # Ctrl-C
             with self.changed:
                 for worker in self.busy:

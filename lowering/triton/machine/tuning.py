@@ -21,11 +21,11 @@ from functrans.core.avals import ShapedArray
 from functrans.core.errors import BackendError
 from functrans.lowering.c.cache import Cache, digest, program_cache
 from functrans.lowering.c.manifests import literal, matches
+from functrans.lowering.progress import Progress
 from functrans.lowering.triton.device import unit_of
 from functrans.lowering.triton.kernels.names import MEMORY
 from functrans.lowering.triton.kernels.written import Partial
 from functrans.lowering.triton.machine.measure import seconds_of
-from functrans.lowering.triton.machine.progress import Progress
 from functrans.lowering.triton.machine.stored import compiled_units
 from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.machine.unit import triton_version
@@ -106,9 +106,9 @@ class Tuner(Chooser):
             compiled_units([unit_of(p, step, self.target)
                             for p in (*itertools.chain(*programs.values()), program)
                             for step in p.steps if isinstance(step, Launch)], self.cache)
-        with Progress("timing", "calls", len(untuned)) as progress:
+        with Progress() as progress:
             for k, (key, u) in enumerate(untuned.items()):
-                progress.show(k)
+                progress.show(f"timing {k + 1} of {len(untuned)} calls")
                 times = {repr(c): t for c, t in zip(u.configs, self.seconds(programs[key]),
                                                     strict=True) if t is not None}
                 told = {"problem": u.problem, "configs": [*times], "seconds": [*times.values()]}
