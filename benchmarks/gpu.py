@@ -1,13 +1,14 @@
 """functrans on one GPU beside JAX and PyTorch, and the figures that an H100 has to reach.
 
     python benchmarks/gpu.py [--only WORD] [--quick] [--no-peers] [--compile] [--out FILE]
-                             [--budget SECONDS] [--row-limit SECONDS] [--dry]
+                             [--budget SECONDS] [--row-limit SECONDS] [--dry] [--more]
 
 Needs an installed functrans, Triton and PyTorch: torch draws the numbers, which the libraries
 share, and computes the results in float64 that every row is compared with before it is timed. All
 libraries are measured in the same interleaved rounds (gpu_workloads/timing.py); products of
 float32 may use TF32 in all. --compile adds torch.compile (20 s a row). --quick makes short rounds
 and writes no file, unless it gets one. --dry runs small sizes on the CPU, for the script itself.
+--more measures the figures of docs/gpu.md that are not in the main table instead.
 
 Rows are measured in a process of their own, which a new one replaces where a row takes too long or
 ends it: such a row is called slow. When the budget is used up, the rows that are left are left
@@ -38,7 +39,16 @@ from typing import Any
 
 from bounds import SUBJECT, Bound, Peer
 from cpu_workloads.entries import Peers
-from gpu_workloads import compiling, libraries, memory, models, products, small, timing
+from gpu_workloads import (
+    compiling,
+    details,
+    libraries,
+    memory,
+    models,
+    products,
+    small,
+    timing,
+)
 from gpu_workloads.entries import Workload, workloads_of
 from harness import (
     RESULTS,
@@ -67,20 +77,22 @@ Send = Callable[[dict[str, Any]], None]
 
 def workloads() -> list[Workload]:
     """All rows that are timed in the worker."""
-    return [item for module in MODULES for item in workloads_of(module)]
+    return [item for module in (*MODULES, details) for item in workloads_of(module)]
 
 
 def titles(options: argparse.Namespace) -> list[str]:
     """The rows that were asked for, in their order."""
     words = options.only.split("|")
-    return [title for title in order() if any(word in title for word in words)]
+    more = {*compiling.MORE, *(item.title for item in workloads_of(details))}
+    return [title for title in order()
+            if (title in more) == options.more and any(word in title for word in words)]
 
 
 def order() -> list[str]:
     """All rows; those that may be slow come last, when the budget may be used up."""
     found = workloads()
     first, last = ([x.title for x in found if x.host == late] for late in (False, True))
-    return [*first, compiling.TITLE, *last]
+    return [*first, compiling.TITLE, *compiling.MORE, *last]
 
 
 def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -94,6 +106,7 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--row-limit", type=float, default=math.inf,
                         help="at most so many seconds for functrans' first result")  # fmt: skip
     parser.add_argument("--dry", action="store_true", help="small sizes on the CPU")
+    parser.add_argument("--more", action="store_true", help="the rows of details.py")
     parser.add_argument("--worker", type=json.loads, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
@@ -120,8 +133,8 @@ def work(options: argparse.Namespace, send: Send) -> int:
     by_title = {item.title: item for item in workloads()}
     for title in options.worker:
         try:
-            if title == compiling.TITLE:
-                row = compiling.row(peers, options.quick or options.dry, send)
+            if title in (compiling.TITLE, *compiling.MORE):
+                row = compiling.row(title, peers, options.quick or options.dry, send)
             else:
                 item = by_title[title]
                 item = dataclasses.replace(item, limit=min(item.limit, options.row_limit))
