@@ -1,6 +1,7 @@
 """NumPy's functions on arrays and tracers: names, arguments and results follow NumPy and JAX."""
 
 from functrans.core.errors import publish
+from functrans.dlpack import from_dlpack
 from functrans.numpy import fft as fft
 from functrans.numpy import linalg as linalg
 from functrans.numpy.creation import (
@@ -12,7 +13,6 @@ from functrans.numpy.creation import (
     empty,
     empty_like,
     eye,
-    from_dlpack,
     frombuffer,
     fromfunction,
     fromiter,

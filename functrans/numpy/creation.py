@@ -178,12 +178,6 @@ def copy(a: Any, order: str | None = None) -> Array:
     return array(a, order=order)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array from any object that offers `__dlpack__` on the CPU."""
-    del device, copy
-    return wrap(np.array(np.from_dlpack(x)))
-
-
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """A 1-d array of the bytes of a buffer."""
     return wrap(np.frombuffer(buffer, as_dtype(dtype), count, offset).copy())

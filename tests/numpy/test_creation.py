@@ -154,7 +154,9 @@ def test_from_other_sources():
     check(fnp.frombuffer(b"\x01\x02", dtype="uint8"), np.array([1, 2], np.uint8))
     check(fnp.fromiter((i * i for i in range(3)), "float32"), np.array([0, 1, 4], np.float32))
     check(fnp.fromstring("1 2", sep=" "), np.array([1.0, 2.0]))
-    check(fnp.from_dlpack(np.ones(2, np.float32)), np.ones(2, np.float32))
+    x = np.ones(2, np.float32)
+    check(fnp.from_dlpack(x), x)
+    assert np.shares_memory(np.asarray(fnp.from_dlpack(x)), x)
     compare("fromfunction", lambda i, j: i * 10 + j, (2, 3))
     check(fnp.fromfunction(lambda i, j, k: i + 10 * j + 100 * k, (2, 3, 4), dtype=int),
           np.fromfunction(lambda i, j, k: i + 10 * j + 100 * k, (2, 3, 4), dtype=int))
