@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from functrans.lowering.loops.expr import Builder
+from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.domains import nature_of
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel, Member, accesses, reached
 
-__all__ = ["reads_across", "split_across"]
+__all__ = ["folds_in_tiles", "reads_across", "split_across"]
+
+TILED = range(65, 4097)
+"""Lengths of rows of which tiles are folded where they are turned; the last program of a row of
+tiles folds what up to 64 have found."""
 
 
 def reads_across(kernel: Kernel, s: Builder) -> bool:
@@ -19,15 +25,24 @@ def reads_across(kernel: Kernel, s: Builder) -> bool:
                for t, index in accesses(kernel.everything(s)))
 
 
-def split_across(schedule: Schedule) -> Schedule:
+def folds_in_tiles(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> bool:
+    """Whether a kernel turns tiles, and folds rows of a few of them, which none of it reads."""
+    d = kernel.domain
+    return d.total is None and d.parts == 1 and d.row in TILED and (
+        not isinstance(d.rows, int) or d.rows >= 32) and _is_mixed(kernel, is_stored)
+
+
+def split_across(schedule: Schedule, in_tiles: bool = True) -> Schedule:
     """The schedule with reductions apart from elements that are computed across what they read.
 
     Each is computed over the matrix that suits it: the gradient of a bias beside a transposed copy
-    (4096 x 512 on an H100) takes 7 us so, and 30 in one kernel.
+    (4096 x 512 on an H100) takes 7 us so, and 30 in one kernel that has whole rows. Where rows are
+    short they stay together, `in_tiles`.
     """
     steps: list[Step] = []
     for step in schedule.steps:
-        if not isinstance(step, Kernel) or not _is_mixed(step, schedule):
+        if not isinstance(step, Kernel) or not _is_mixed(step, schedule.is_stored) or (
+                in_tiles and folds_in_tiles(step, schedule.is_stored)):
             steps.append(step)
             continue
         folds = [m.tensor for m in step.members if m.role == "fold_row"]
@@ -38,11 +53,11 @@ def split_across(schedule: Schedule) -> Schedule:
     return replace(schedule, steps=steps)
 
 
-def _is_mixed(kernel: Kernel, schedule: Schedule) -> bool:
+def _is_mixed(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> bool:
     """Whether a kernel reads across, and folds rows beside elements that know nothing of them."""
     if {m.role for m in kernel.members} != {"full", "fold_row"}:
         return False
-    s = kernel.builder(schedule.is_stored)
+    s = kernel.builder(is_stored)
     folded = {m.tensor for m in kernel.members if m.role == "fold_row"}
     for m in kernel.members:
         if folded & {e.aux for e in reached([kernel.element(s, m)]) if e.op == "local"}:

@@ -138,8 +138,10 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
 
 
 def _planned(graph: Graph, shared: _Shared) -> Schedule:
-    schedule = split_across(recompute(schedule_of(graph), graph.outputs))
-    return schedule if shared.is_phase or shared.any_size else split_small(schedule)
+    schedule = recompute(schedule_of(graph), graph.outputs)
+    if shared.is_phase or shared.any_size:
+        return split_across(schedule, in_tiles=False)
+    return split_small(split_across(schedule))
 
 
 class _ProgramWriter:

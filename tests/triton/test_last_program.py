@@ -37,6 +37,10 @@ FOLDS = {  # a function, its NumPy counterpart, and arguments
     "a long line": (lambda x: x.sum(), lambda x: x.astype("f8").sum(), TALL.reshape(-1)),
     "columns of parts": (lambda x: x.min(1), lambda x: x.min(1), TALL.reshape(2, 2500, 130)),
     "places": (lambda x: x.argmax(0), lambda x: x.argmax(0), TALL),
+    "beside what is turned": (lambda x: ((x * 2).T, jnp.abs(x).sum(0)),
+                              lambda x: ((x * 2).T, np.abs(x.astype("f8")).sum(0)), TALL[:3001]),
+    "places beside what is turned": (lambda x: ((x + 1).T, x.argmin(0)),
+                                     lambda x: ((x + 1).T, x.argmin(0)), TALL[:300]),
     "booleans": (lambda x: (x > 3.5).any(0), lambda x: (x > 3.5).any(0), TALL),
     "halves": (lambda x: x.astype("bfloat16").max(0),
                lambda x: np.asarray(jnp.asarray(x).astype("bfloat16")).max(0), TALL),
@@ -52,9 +56,10 @@ def test_runs_of_one_launch_are_alike(name):
     run = Repeated(program)
     found = run([x])
     assert not run.tickets.any()
-    for (y,) in found:
-        np.testing.assert_array_equal(y, found[0][0])
-        np.testing.assert_allclose(y.astype("f8"), expected(x).astype("f8"), 1e-5, 1e-4)
+    for outs in found:
+        for y, first, e in zip(outs, found[0], ft.tree.leaves(expected(x)), strict=True):
+            np.testing.assert_array_equal(y, first)
+            np.testing.assert_allclose(y.astype("f8"), np.asarray(e, "f8"), 1e-5, 1e-4)
 
 
 def test_columns_and_all_have_tickets_of_their_own():

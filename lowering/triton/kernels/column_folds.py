@@ -228,31 +228,25 @@ class ColumnWriter(KernelWriter):
     def _folded_by_last(self, walk: Walk, role: str,
                         left: dict[Tensor, tuple[Fold, list[Partial]]], tickets: Tickets,
                         first: int) -> None:
-        """Count who is done; who is the last folds what all have stored.
-
-        An atomic operation that acquires and releases comes between the stores of the others and
-        its loads, and a barrier between those of its own threads and that.
-        """
+        """Who is the last folds what all have stored."""
         count, width, _ = self._partial_sizes(walk, role)
         sides, share = (self.n(walk.across, "across", near=False),
                         self.n(walk.splits, "programs", near=False))
         all_of = share if role == "fold_column" else f"{share} * {sides}"
         which = "part" if role == "fold_all" else f"part * {sides} + column"
-        at = f"{self.pointer(tickets)} + {f'{self.n(first)} + ' if first else ''}{which}"
-        self.emit("tl.debug_barrier()")
-        self.emit(f"done = tl.atomic_add({at}, 1, sem='acq_rel')")
-        self.emit(f"if done == {all_of} - 1:")
-        self.indent = "        "
+        done = self.begin_last(tickets, f"{f'{self.n(first)} + ' if first else ''}{which}", all_of)
         depth = min(self.extent(count), max(1, FOLDED_AT_ONCE // width))
-        tile = (1, depth) if role == "fold_all" else (depth, width)
+        # along the second axis where there is one place: Triton 3.6 would give each thread all of a
+        # tile of one column
+        axis = int(role == "fold_all")
+        tile = (1, depth) if axis else (depth, width)
         mask = f"c < {self.n(self.row, 'row')}" if role == "fold_column" else None
         for t, (fold, partials) in left.items():
             names = fold_partials(self.emit, self.fresh, fold, [self.pointer(p) for p in partials],
-                                  tile, f"({all_of})", self._step(partials[0], role),
+                                  tile, axis, f"({all_of})", self._step(partials[0], role),
                                   self._place(role), mask)
             self._store_result(t, fold, names, role)
-        self.emit(f"tl.store({at}, 0)")
-        self.indent = "    "
+        self.end_last(done)
 
     def _store_result(self, t: Tensor, fold: Fold, names: list[str], role: str) -> None:
         value = self.tile_writer(None, None).stored(self.named(fold.result(names)), t)

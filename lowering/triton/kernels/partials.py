@@ -27,15 +27,13 @@ def partials_of(fold: Fold, count: int, size: int) -> list[Partial]:
 
 
 def fold_partials(emit: Callable[[str], None], fresh: Callable[[], str], fold: Fold,
-                  pointers: Sequence[str], tile: tuple[int, int], count: str, step: str,
+                  pointers: Sequence[str], tile: tuple[int, int], axis: int, count: str, step: str,
                   place: str, mask: str | None) -> list[str]:
     """Write the fold of partials at a place, `step` from one to the next; the names of results.
 
-    They are along the first axis of the tile, or the second where there is one place. A program of
-    the same launch may have written them: they are read from the second-level cache.
+    They are along an axis of the tile, places along the other. A program of the same launch may
+    have written them: they are read from the second-level cache.
     """
-    # Triton 3.6 would give each thread all of a tile of one column
-    axis = int(tile[0] == 1)
     lane = ("[:, None]", "[None, :]")[axis]
     names = [fresh() for _ in pointers]
     for name, text in zip(names, fold.initial(str(tile)), strict=True):
@@ -66,7 +64,7 @@ def second_launch(t: Tensor, fold: Fold, partials: list[Partial], narrowest: int
     lines = ["pid = tl.program_id(0)", f"c = pid * {block} + tl.arange(0, {block})[None, :]"]
     fresh = iter([f"v{k}" for k in range(64)]).__next__
     done = fold_partials(lines.append, fresh, fold, [f"p{k + 1}" for k in range(len(partials))],
-                         (depth, block), count, size, "c", f"c < {size}")
+                         (depth, block), 0, count, size, "c", f"c < {size}")
     lines.append(f"tl.store(p0 + c, {in_memory(fold.result(done), t)}, mask=c < {size})")
     arguments = ", ".join([f"p{k}" for k in range(len(partials) + 1)] + numbers.names)
     text = f"@triton.jit\ndef NAME({arguments}):\n" + "".join(f"    {x}\n" for x in lines)

@@ -9,11 +9,18 @@ from functrans.lowering.schedule.kernel import Kernel, Member, computed_in, reac
 from functrans.lowering.triton.kernels.expressions import TileWriter, UnsupportedKernel
 from functrans.lowering.triton.kernels.folds import Fold, fold_of
 from functrans.lowering.triton.kernels.numbers import Numbers
-from functrans.lowering.triton.kernels.written import Operand, Options, Written, power_of_two
+from functrans.lowering.triton.kernels.written import (
+    Operand,
+    Options,
+    Tickets,
+    Written,
+    power_of_two,
+)
 
-__all__ = ["TILE", "KernelWriter", "program_number"]
+__all__ = ["ACROSS", "TILE", "KernelWriter", "program_number"]
 
 TILE = 1024  # elements of a program without reductions: 8 for each of 128 threads
+ACROSS = 64  # rows and places of a tile that is turned
 MOST_EARLY = 1 << 18
 """Elements of a kernel that takes as long as memory takes to answer."""
 
@@ -116,7 +123,7 @@ class KernelWriter:
             return min(self.extent(self.rows, TILE), TILE), 1
         block_i = min(self.extent(self.row, TILE if self.rows == 1 else 1), TILE)
         if reads_across(self.kernel, self.builder) and self.rows >= 32 and self.row >= 32:
-            return 64, 64
+            return ACROSS, ACROSS
         fits = max(1, TILE // block_i)
         return min(self.extent(self.rows, fits), fits), block_i
 
@@ -178,6 +185,24 @@ class KernelWriter:
     def accumulators(self, fold: Fold, shape: tuple[int, int]) -> list[str]:
         """Write what a fold starts from, over a tile."""
         return [self.named(text) for text in fold.initial(str(shape))]
+
+    def begin_last(self, tickets: Tickets, which: str, count: str) -> str:
+        """Count who is done, and write the branch of the last of `count` programs; its ticket.
+
+        An atomic operation that acquires and releases comes between the stores of the others and
+        its loads, and a barrier between those of its own threads and that.
+        """
+        at = f"{self.pointer(tickets)} + {which}"
+        self.emit("tl.debug_barrier()")
+        self.emit(f"done = tl.atomic_add({at}, 1, sem='acq_rel')")
+        self.emit(f"if done == {count} - 1:")
+        self.indent = "        "
+        return at
+
+    def end_last(self, at: str) -> None:
+        """Leave the ticket as it was, and the branch."""
+        self.emit(f"tl.store({at}, 0)")
+        self.indent = "    "
 
     def folded_values(self, w: TileWriter, t: Tensor, fold: Fold, place: str) -> list[str]:
         """What a tile brings to a fold: values, and their places where the fold looks for one."""
