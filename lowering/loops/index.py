@@ -213,7 +213,10 @@ class Index:
         return whole + Index({Quotient(rest, divisor): 1}), remainder
 
     def _split(self, divisor: Size) -> tuple[Index, Index]:
-        """(whole, rest) with self == whole * divisor + rest, as much in `whole` as divides."""
+        """(whole, rest) with self == whole * divisor + rest, as much in `whole` as divides.
+
+        C rounds towards zero, floors are meant: the rest is not negative where self is not.
+        """
         whole: dict[Atom, Size] = {}
         rest: dict[Atom, Size] = {}
         for atom, c in self.terms.items():
@@ -224,17 +227,16 @@ class Index:
                 whole[atom] = q
         if isinstance(self.const, int) and isinstance(divisor, int):
             q, r = divmod(self.const, divisor)
-            # C rounds towards zero, floors are meant: what is left to divide is not negative
-            left = Index(rest, r)
-            low = left.bounds()[0]
+            low = Index(rest, r).bounds()[0]
             if isinstance(low, int) and low < 0:
                 steps = -(low // divisor)
                 return Index(whole, q - steps), Index(rest, r + steps * divisor)
-            return Index(whole, q), left
-        q = _exact_quotient(self.const, divisor)
-        if q is None:
-            return Index(whole, 0), Index(rest, self.const)
-        return Index(whole, q), Index(rest, 0)
+            found = Index(whole, q), Index(rest, r)
+        else:
+            exact = _exact_quotient(self.const, divisor)
+            found = ((Index(whole), Index(rest, self.const)) if exact is None else
+                     (Index(whole, exact), Index(rest)))
+        return found if at_least_zero(found[1].bounds()[0]) else (ZERO, self)
 
     def coefficient(self, atom: Atom) -> Size:
         return self.terms.get(atom, 0)
