@@ -235,6 +235,89 @@ def test_parameters_are_named_as_in_python(tmp_path):
             "    float *out_int);") in header.read_text()
 
 
+RNN_MAIN = """\
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "rnn.h"
+
+static float *filled(int n, float scale) {
+  float *x = malloc(n * sizeof *x);
+  for (int i = 0; i < n; i++) x[i] = scale * ((i * 37 % 11) - 5);
+  return x;
+}
+
+int main(void) {
+  float *w = filled(12, 0.1f), *last = filled(3, 0);
+  for (int64_t T = -1; T < 70; T += T < 3 ? 1 : 22) {
+    float *xs = filled(T > 0 ? T * 4 : 1, 0.3f), *hs = filled(T > 0 ? T * 3 : 1, 0);
+    int32_t *order = malloc((T > 0 ? T : 1) * sizeof *order), rounds = -1;
+    const int error = rnn(T, w, xs, hs, last, order, &rounds);
+    printf("%d %d %.5f %.5f", error, rounds, last[0], last[2]);
+    for (int64_t i = 0; !error && i < T; i++) printf(" %d %.5f", order[i], hs[3 * i + 1]);
+    printf("\\n");
+    free(xs); free(hs); free(order);
+  }
+  free(w); free(last);
+  return 0;
+}
+"""
+
+
+def rnn(w, xs):
+    """A scan over a symbolic size, sorting, a while loop."""
+    last, hs = ft.lax.scan(lambda h, x: (jnp.tanh(w @ x + h[::-1]),) * 2, jnp.zeros(3), xs)
+    rounds = ft.lax.while_loop(lambda s: (s[0] ** 2).sum() < 50, lambda s: (1.5 * s[0] + 0.01,
+                                                                            s[1] + 1), (last, 0))
+    return hs, last, jnp.argsort(hs[:, 1]), rounds[1]
+
+
+@pytest.mark.parametrize("flags", [[], ["-g", "-fsanitize=address,undefined",
+                                        "-fno-sanitize-recover=all"]])
+def test_a_program_by_the_commands_of_its_header(tmp_path, flags):
+    T = ft.dim("T", min=1, max=60)
+    header = to_c(rnn, [array(3, 4), ft.ShapeDtypeStruct((T, 4), "float32")], tmp_path)
+    commands = [line[2:].split() for line in header.read_text().splitlines() if "   cc " in line]
+    (tmp_path / "yours.c").write_text(RNN_MAIN)
+    for command in commands:
+        subprocess.run([*command, *flags, "-o", "yours"] if "yours.c" in command
+                       else [*command, *flags], cwd=tmp_path, check=True)
+    # memory of OpenMP's threads is theirs to the end
+    done = subprocess.run([tmp_path / "yours"], check=True, capture_output=True, text=True,
+                          env={"OMP_NUM_THREADS": "2", "ASAN_OPTIONS": "detect_leaks=0"})
+    filled = lambda n, scale: np.float32(scale) * ((np.arange(n) * 37 % 11) - 5).astype("f")
+    w = filled(12, 0.1).reshape(3, 4)
+    lines = [[float(word) for word in line.split()] for line in done.stdout.splitlines()]
+    for T, (error, *got) in zip((-1, 0, 1, 2, 3, 25, 47, 69), lines, strict=True):
+        assert error == (1 if T < 1 or T > 60 else 0)
+        if not error:
+            hs, last, order, rounds = rnn(w, filled(4 * T, 0.3).reshape(T, 4))
+            paired = np.stack([order, hs[:, 1]], 1).ravel()
+            np.testing.assert_allclose(got, [rounds, last[0], last[2], *paired], atol=2e-5)
+
+
+def test_names_that_c_has_already(tmp_path):
+    size = ft.dim("double")
+    fun = lambda int64_t, arena: int64_t.astype("bfloat16") * arena
+    specs = [ft.ShapeDtypeStruct((size,), "float32"), ft.ShapeDtypeStruct((), "float32")]
+    for name in ("bf16", "exp", "i64", "memcpy", "k0", "class", "ft_program"):
+        header = to_c(fun, specs, tmp_path / name, name=name)
+        assert header.stem != name
+        (tmp_path / name / "yours.cc").write_text(f'#include "{header.name}"\n')
+        subprocess.run(["c++", "-Wall", "-Werror", "-fsyntax-only", "yours.cc"],
+                       cwd=tmp_path / name, check=True)
+        x, out = array(5), np.empty(5, np.float32)
+        f = getattr(shared(tmp_path / name), header.stem)
+        assert run(f, [5], [x, np.float32(2)], [out]) == 0
+        np.testing.assert_allclose(out, 2 * x, rtol=0.01)
+    assert "_double: a size, at least 0, double in the types below" in header.read_text()
+
+
+def test_arguments_that_are_no_list(tmp_path):
+    with pytest.raises(ArgumentError, match="the arguments are a ShapeDtypeStruct"):
+        to_c(jnp.sin, ft.ShapeDtypeStruct((2,), "float32"), tmp_path)
+
+
 def test_what_c_does_not_compute_names_the_line(tmp_path):
     def spectrum(x):
         return jnp.fft.fft(x)
