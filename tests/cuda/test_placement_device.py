@@ -80,6 +80,7 @@ def test_memory_is_counted_where_it_is():
         after = [g.memory_stats()["bytes_in_use"] for g in gpus()]
         assert [b - a for a, b in zip(before, after, strict=True)] == [
             x.nbytes if g == gpu else 0 for g in gpus()]
+        del x
 
 
 def test_sharing_keeps_the_gpu():
