@@ -6,12 +6,14 @@ import os
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from functrans.core.dims import dim
 from functrans.lowering.loops.index import (
     ZERO,
     Index,
     LoopVar,
     Quotient,
     Remainder,
+    at_least_zero,
     flatten,
     unflatten,
 )
@@ -84,3 +86,12 @@ def test_places_there_and_back(shape):
     variables = [LoopVar(f"v{k}", n) for k, n in enumerate(shape)]
     index = tuple([Index.of(v) if v.high > 1 else ZERO for v in variables])
     assert unflatten(flatten(index, shape), shape) == index
+
+
+def test_what_is_left_to_divide_by_a_symbolic_size_is_not_negative():
+    """C rounds towards zero: `(4 * n - i) // n` is not `4 + -i // n` there."""
+    n = dim("n", min=2)
+    place = Index({LoopVar("i", 4 * n, 1): -1}, 4 * n)
+    quotient, remainder = divmod(place, n)
+    for atom in (*quotient.terms, *remainder.terms):
+        assert at_least_zero(atom.index.bounds()[0])

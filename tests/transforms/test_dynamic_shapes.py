@@ -185,8 +185,6 @@ ARITHMETIC = {
     "median": lambda x: (fnp.median(x, 0), fnp.quantile(x, 0.3, axis=0)),
     "permutation": lambda x: ft.random.permutation(ft.random.key(0), x),
     "nonzero": lambda x: fnp.nonzero(x[:, 0] > 1, size=3),
-    "shifted_backwards": lambda x: fnp.concatenate(
-        [fnp.ones(1, np.float32), x.T.reshape(-1)[::-1][:-1]]),
     "mapped_length": lambda x: ft.vmap(lambda i: i * 2)(fnp.arange(x.shape[0])),
 }
 
