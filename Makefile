@@ -2,8 +2,9 @@
 # make test   style, types, tests and doctests
 # make bench  call overheads, programs on this CPU and per-sample statistics, beside JAX and PyTorch
 #             (downloads both)
-# make gpu    on a machine with an NVIDIA GPU: the tests that need one, and programs beside JAX and
-#             PyTorch (downloads both); make gpu GPU_PYTHON=python3 takes an environment that has all
+# make gpu    on a machine with an NVIDIA GPU and its driver: the tests that need one, and programs
+#             beside JAX and PyTorch (downloads both, 6 GB; half an hour); the results are in
+#             benchmarks/results/. make gpu GPU_PYTHON=python3 takes an environment that has all
 # Each makes its own virtual environment once and installs what it needs; nothing else is required but
 # Python 3.11 or newer, a C++ compiler and make. At most two cores are used.
 
@@ -13,7 +14,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard csrc/* csrc/cuda/*)
 export CMAKE_BUILD_PARALLEL_LEVEL := 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test bench gpu lint typecheck clean
+.PHONY: demo test bench gpu driver lint typecheck clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.installed
@@ -36,18 +37,28 @@ bench: .venv-bench/.installed
 	  .venv-bench/bin/python benchmarks/$$table.py || status=1; \
 	done; exit $$status
 
-gpu: $(if $(GPU_PYTHON),,.venv-gpu/.installed)
+gpu: driver $(if $(GPU_PYTHON),,.venv-gpu/.installed)
 	status=0; python=$(or $(GPU_PYTHON),.venv-gpu/bin/python); \
 	$$python -m pytest -m gpu || status=1; \
-	$$python benchmarks/gpu.py || status=1; \
+	$$python benchmarks/gpu.py --budget 1500 || status=1; \
+	$$python benchmarks/gpu.py --more --budget 1500 || status=1; \
 	exit $$status
+
+# Before anything is downloaded: whether a GPU's driver is here.
+driver:
+	@test -n "$(CUDA)" || { echo "There is no NVIDIA driver here (libcuda.so.1): make gpu needs a GPU."; exit 1; }
 
 .venv/.installed: EXTRAS = [demo]
 .venv-test/.installed: EXTRAS = [test,demo]
 .venv-bench/.installed: EXTRAS =
 .venv-bench/.installed: PEERS = jax==0.10.2 torch==2.13.0
+# PyTorch brings the libraries for transforms and linear algebra. Drivers for CUDA 12 take the last
+# one on PyPI that was built for it.
+CUDA = $(shell $(or $(GPU_PYTHON),$(PYTHON)) -c 'import ctypes; v = ctypes.c_int(); \
+  ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(v)); print(v.value // 1000)' 2>/dev/null)
+TORCH = $(if $(filter 12,$(CUDA)),torch==2.10.0,torch==2.13.0)
 .venv-gpu/.installed: EXTRAS = [gpu,test]
-.venv-gpu/.installed: PEERS = 'jax[cuda13]==0.10.2' torch==2.13.0
+.venv-gpu/.installed: PEERS = 'jax[cuda$(CUDA)]==0.10.2' $(TORCH)
 
 # The extension is built inside the environment's folder, so that environments do not disturb each
 # other; it is built again when a source of it changes. Python files need no reinstall.
