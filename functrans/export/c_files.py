@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,14 +13,27 @@ from functrans.core.bounds import Bound
 from functrans.core.guards import Guard
 from functrans.export.c_names import Parameter
 from functrans.export.container import ALIGNMENT, aligned
+from functrans.lowering.c.interface import API, CONV, GEMM
 from functrans.lowering.c.isa import COMMON_FLAGS, Isa
 from functrans.lowering.c.names import size_text
 from functrans.lowering.c.products import GEMM_TYPES
+from functrans.lowering.rules.library import TYPE_CODES
 
 __all__ = ["LIBRARY", "LOCALS", "Function", "SizeParameter", "cmake_text", "constants_files",
-           "function_text", "header_text", "runtime_text"]
+           "function_text", "header_text", "runtime_file", "runtime_text"]
 
 RUNTIME: Final = Path(__file__).parent / "runtime"
+
+
+def _codes(prefix: str, types: Iterable[str]) -> str:
+    return f"enum {{ {', '.join(prefix + t.upper() for t in types)} }};\n"
+
+
+HEADERS: Final = {"api.h": API, "gemm.h": GEMM, "conv.h": CONV,
+                  "product_types.h": _codes("FT_", GEMM_TYPES),
+                  "row_types.h": _codes("FT_ROW_", TYPE_CODES)}
+"""What stands in the place of headers: the runtime of a program is one file."""
+
 _PRODUCTS = ("numbers.c", "gemm.c", "gemm_of_type.c")
 LIBRARY: Final[dict[str, tuple[str, ...]]] = {
     "gemm": _PRODUCTS,
@@ -98,12 +111,20 @@ class Function:
         return f"int {self.name}({line}{(',' + line).join(parts) or 'void'})"
 
 
+def runtime_file(name: str) -> str:
+    """The text of a file of the runtime, which needs no headers but those of the C library."""
+    text = (RUNTIME / name).read_text()
+    for header, types in HEADERS.items():
+        text = text.replace(f'#include "{header}"\n', types)
+    return text
+
+
 def runtime_text(function: Function) -> str:
     """The C text of threads, memory and the library functions that the program calls."""
     files = list(dict.fromkeys(("core.c", *(f for lib in function.libs for f in LIBRARY[lib]))))
     parts = []
     for file in files:
-        text = (RUNTIME / file).read_text()
+        text = runtime_file(file)
         parts.append(_products(text, function) if file == "gemm_of_type.c" else text)
     entries = ", ".join([*(f"(void *)ft_lib_{lib}" for lib in function.libs), "0"])
     parts.append(f"static void *const ft_library[] = {{{entries}}};\n"

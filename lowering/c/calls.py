@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from functrans.core.dims import Size
 from functrans.lowering.c.chains import write_chain
+from functrans.lowering.c.interface import CONV
 from functrans.lowering.c.names import C_TYPES
 from functrans.lowering.c.products import GEMM_TYPES, gemm_lines, gemm_work, write_epilogue
 from functrans.lowering.c.small_products import suits_unrolling, write_unrolled
@@ -39,21 +40,6 @@ def write_call(call: Call, out: FunctionWriter, step: int) -> None:
 @write_call.register(HostCall)
 def _(call: HostCall, out: FunctionWriter, step: int) -> None:
     out.host(call)
-
-
-CONV = """\
-typedef struct {
-  i64 rank, groups, batch, in_features, out_features;
-  i64 in_size[3], window[3], out_size[3];
-  i64 stride[3], pad_low[3], in_dilation[3], window_dilation[3];
-  const void *x; i64 x_group, x_batch, x_feature, x_space[3];
-  const void *w; i64 w_group, w_out, w_in, w_space[3];
-  void *out; i64 out_group, out_batch, out_feature, out_space[3];
-  int in_type, out_type;
-  double alpha;
-  int accumulate;
-} ft_conv;
-"""
 
 
 @prepare_call.register(Chain)

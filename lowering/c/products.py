@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from functrans.core.dims import Size
 from functrans.lowering.c.expressions import Scope, Writer
+from functrans.lowering.c.interface import GEMM
 from functrans.lowering.c.kernel import KernelWriter
 from functrans.lowering.c.names import C_TYPES
 from functrans.lowering.c.row_folds import Fold
@@ -29,20 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GEMM_TYPES", "declare_gemm", "gemm_lines", "gemm_work", "write_epilogue"]
 
-GEMM = """\
-typedef struct {
-  i64 batch0, batch1, m, n, k;
-  const void *a; i64 a_batch0, a_batch1, a_row, a_col;
-  const void *b; i64 b_batch0, b_batch1, b_row, b_col;
-  void *c; i64 c_batch0, c_batch1, c_row, c_col;
-  int in_type, out_type;
-  double alpha;
-  int accumulate, a_fill_columns, b_fill_columns;
-  void *a_fill, *b_fill, *fill_arg;
-  void (*epilogue)(void *arg, i64 batch, i64 i0, i64 i1, i64 j0, i64 j1, const void *tile, i64 row);
-  void *epilogue_arg;
-} ft_gemm;
-"""
 GEMM_TYPES = ("f32", "f64", "bf16", "f16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 
 

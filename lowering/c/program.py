@@ -14,6 +14,7 @@ from functrans.lowering.c.bodies import Carry
 from functrans.lowering.c.calls import prepare_call, write_call
 from functrans.lowering.c.chains import ChainText
 from functrans.lowering.c.decided import GROW, OwnMemory
+from functrans.lowering.c.interface import API
 from functrans.lowering.c.isa import Isa
 from functrans.lowering.c.kernel import write_kernel
 from functrans.lowering.c.limits import GRAIN_WORK, HEAVY_WORK, PARALLEL_WORK
@@ -30,16 +31,7 @@ from functrans.lowering.schedule.plan import plan_of
 
 __all__ = ["ProgramText", "write_program"]
 
-ABI = """\
-typedef void (*ft_range)(void *arg, i64 begin, i64 end);
-typedef struct {
-  i64 version;
-  void (*parallel)(ft_range body, void *arg, i64 n, i64 grain);
-  int (*host)(void *ctx, i64 id, void *const *buffers, const i64 *dims);
-  void *(*allocate)(i64 bytes);
-  void (*release)(void *);
-  void *const *lib;
-} ft_api;
+ABI = API + """\
 const i64 ft_abi = 1;
 static const ft_api *ft;
 static inline i64 ft_min(i64 a, i64 b) { return a < b ? a : b; }

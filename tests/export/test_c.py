@@ -14,6 +14,7 @@ import functrans as ft
 import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError, ExportError
 from functrans.export import to_c
+from functrans.export.c_files import runtime_file
 from functrans.lowering.c.isa import COMMON_FLAGS, GENERIC, host_isa
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
@@ -346,8 +347,7 @@ unsigned short to_bf16(float x) { return ft_to_bf16(x); }
 @pytest.fixture(scope="module")
 def conversions(tmp_path_factory):
     folder = tmp_path_factory.mktemp("halves")
-    runtime = Path(ft.export.__file__).parent / "runtime"
-    text = "".join((runtime / f).read_text() for f in ("core.c", "numbers.c"))
+    text = "".join(map(runtime_file, ("core.c", "numbers.c")))
     (folder / "halves.c").write_text(text + HALVES)
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", "halves.so", "halves.c"], cwd=folder,
                    check=True)

@@ -1,15 +1,5 @@
 // Convolutions, image by image, as products of the filters with the patches of the image.
-typedef struct {
-  i64 rank, groups, batch, in_features, out_features;
-  i64 in_size[3], window[3], out_size[3];
-  i64 stride[3], pad_low[3], in_dilation[3], window_dilation[3];
-  const void *x; i64 x_group, x_batch, x_feature, x_space[3];
-  const void *w; i64 w_group, w_out, w_in, w_space[3];
-  void *out; i64 out_group, out_batch, out_feature, out_space[3];
-  int in_type, out_type;
-  double alpha;
-  int accumulate;
-} ft_conv;
+#include "conv.h"
 
 typedef struct {
   const ft_conv *c;

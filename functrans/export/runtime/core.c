@@ -12,15 +12,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
-typedef void (*ft_range)(void *arg, i64 begin, i64 end);
-typedef struct {
-  i64 version;
-  void (*parallel)(ft_range body, void *arg, i64 n, i64 grain);
-  int (*host)(void *ctx, i64 id, void *const *buffers, const i64 *dims);
-  void *(*allocate)(i64 bytes);
-  void (*release)(void *);
-  void *const *lib;
-} ft_api;
+#include "api.h"
 
 static i64 ft_least(i64 a, i64 b) { return a < b ? a : b; }
 static i64 ft_round_up(i64 n, i64 multiple) { return (n + multiple - 1) / multiple * multiple; }

@@ -1,6 +1,5 @@
 // Numbers of 16 bits, and the codes by which a program names the types of products.
-enum { FT_F32, FT_F64, FT_BF16, FT_F16, FT_I8, FT_I16, FT_I32, FT_I64, FT_U8, FT_U16, FT_U32,
-       FT_U64 };
+#include "product_types.h"
 
 static inline float ft_bits(u32 bits) { float x; memcpy(&x, &bits, 4); return x; }
 static inline u32 ft_bits_of(float x) { u32 bits; memcpy(&bits, &x, 4); return bits; }

@@ -1,0 +1,54 @@
+"""The C types by which programs and what runs them know each other.
+
+They are part of every program, and of the runtime of exported ones.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["API", "CONV", "GEMM"]
+
+API: Final = """\
+typedef void (*ft_range)(void *arg, i64 begin, i64 end);
+typedef struct {
+  i64 version;
+  void (*parallel)(ft_range body, void *arg, i64 n, i64 grain);
+  int (*host)(void *ctx, i64 id, void *const *buffers, const i64 *dims);
+  void *(*allocate)(i64 bytes);
+  void (*release)(void *);
+  void *const *lib;
+} ft_api;
+"""
+"""What a program is given (csrc/program.h): threads, memory, functions of host and library."""
+
+GEMM: Final = """\
+typedef struct {
+  i64 batch0, batch1, m, n, k;
+  const void *a; i64 a_batch0, a_batch1, a_row, a_col;
+  const void *b; i64 b_batch0, b_batch1, b_row, b_col;
+  void *c; i64 c_batch0, c_batch1, c_row, c_col;
+  int in_type, out_type;
+  double alpha;
+  int accumulate, a_fill_columns, b_fill_columns;
+  void *a_fill, *b_fill, *fill_arg;
+  void (*epilogue)(void *arg, i64 batch, i64 i0, i64 i1, i64 j0, i64 j1, const void *tile, i64 row);
+  void *epilogue_arg;
+} ft_gemm;
+"""
+"""A product; csrc/gemm.h says what the fields mean."""
+
+CONV: Final = """\
+typedef struct {
+  i64 rank, groups, batch, in_features, out_features;
+  i64 in_size[3], window[3], out_size[3];
+  i64 stride[3], pad_low[3], in_dilation[3], window_dilation[3];
+  const void *x; i64 x_group, x_batch, x_feature, x_space[3];
+  const void *w; i64 w_group, w_out, w_in, w_space[3];
+  void *out; i64 out_group, out_batch, out_feature, out_space[3];
+  int in_type, out_type;
+  double alpha;
+  int accumulate;
+} ft_conv;
+"""
+"""A convolution; csrc/conv.h says what the fields mean."""
