@@ -12,7 +12,7 @@ from functrans.export.plain import damaged
 
 __all__ = ["ALIGNMENT", "FORMAT_VERSION", "pack", "unpack"]
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 ALIGNMENT: Final = 64
 """Of every section, and of every array in the section of constants."""
 

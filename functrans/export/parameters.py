@@ -37,6 +37,7 @@ from functrans.primitives import (
     fft,
     index,
     linalg,
+    masked,
     random,
     reduce,
     scatter,
@@ -412,7 +413,7 @@ _UNEXPORTABLE: Final = ("custom_vjp_linear",)  # known by its transpose alone, a
 
 PRIMITIVES: Final[dict[str, Primitive]] = _primitives_of((
     arithmetic, barrier, base, broadcast, compare, conv, convert, cumulative, differentiable, dot,
-    dynamic_slice, fft, index, linalg, random, reduce, scatter, shape, solve, sort, special,
+    dynamic_slice, fft, index, linalg, masked, random, reduce, scatter, shape, solve, sort, special,
     spectral, transcendental, window, cond, scan, while_loop, jit_primitive, checkpoint, custom_jvp,
     custom_vjp))
 """The primitives that a file may name: all but callbacks and those of named axes."""

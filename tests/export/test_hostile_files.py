@@ -190,7 +190,7 @@ def test_a_promise_of_indices_in_bounds_is_not_believed():
 def test_other_versions_say_so():
     data = bytearray(FILE)
     data[8:12] = struct.pack("<I", 7)
-    with pytest.raises(ExportError, match="format 7, and this functrans reads format 1"):
+    with pytest.raises(ExportError, match="format 7, and this functrans reads format 2"):
         deserialize(bytes(data))
 
 
