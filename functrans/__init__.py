@@ -21,6 +21,7 @@ from functrans.placement import block_until_ready, device_get, device_put
 from functrans.primitives.barrier import checkpoint_name
 from functrans.transforms import eager as _eager
 from functrans.transforms.checkpoint import checkpoint
+from functrans.transforms.checks.api import check, checked, debug_nans
 from functrans.transforms.contracts import check_shapes
 from functrans.transforms.custom_jvp import custom_jvp
 from functrans.transforms.custom_vjp import custom_vjp
@@ -55,14 +56,15 @@ _methods.install()
 _eager.install()
 
 __all__ = [
-    "Array", "Device", "Dim", "ShapeDtypeStruct", "block_until_ready", "check_shapes", "checkpoint",
-    "checkpoint_name", "checkpoint_policies", "clear_caches", "closure_convert", "config",
-    "custom_jvp", "custom_vjp", "debug", "default_dtypes", "device_get", "device_put", "devices",
-    "dim", "disable_jit", "dlpack", "draw", "eval_shape", "explain", "explain_retrace", "export",
-    "float0", "grad", "hessian", "hvp", "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp",
-    "lax", "linear_transpose", "linearize", "lower", "make_jaxpr", "named_scope", "nn", "numpy",
-    "per_sample", "profile", "pure_callback", "random", "remat", "scipy", "stop_gradient",
-    "test_util", "tree", "tree_util", "value_and_grad", "vjp", "vmap",
+    "Array", "Device", "Dim", "ShapeDtypeStruct", "block_until_ready", "check", "check_shapes",
+    "checked", "checkpoint", "checkpoint_name", "checkpoint_policies", "clear_caches",
+    "closure_convert", "config", "custom_jvp", "custom_vjp", "debug", "debug_nans",
+    "default_dtypes", "device_get", "device_put", "devices", "dim", "disable_jit", "dlpack", "draw",
+    "eval_shape", "explain", "explain_retrace", "export", "float0", "grad", "hessian", "hvp",
+    "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose",
+    "linearize", "lower", "make_jaxpr", "named_scope", "nn", "numpy", "per_sample", "profile",
+    "pure_callback", "random", "remat", "scipy", "stop_gradient", "test_util", "tree", "tree_util",
+    "value_and_grad", "vjp", "vmap",
 ]
 
 publish(globals(), [name for name in __all__ if name in globals()])

@@ -18,10 +18,11 @@ from functrans.core.dims import Shape, Size
 from functrans.core.errors import ShapeError
 from functrans.core.primitive import Cost, Sample
 from functrans.core.source import user_source
-from functrans.primitives.base import LinearPrimitive, sample_array
+from functrans.primitives.base import LinearPrimitive, full, sample_array
 
 __all__ = ["align_batch", "broadcast_batch", "broadcast_in_dim", "broadcast_in_dim_p",
-           "canonical_axes", "move_axis", "reduce_sum", "reduce_sum_p", "transpose", "transpose_p"]
+           "canonical_axes", "move_axis", "reduce_sum", "reduce_sum_p", "size_array", "transpose",
+           "transpose_p"]
 
 
 class BroadcastInDim(LinearPrimitive):
@@ -186,6 +187,13 @@ def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
     (3,)
     """
     return reduce_sum_p.bind(x, axes=tuple(axes)) if len(axes) else x
+
+
+def size_array(size: Size, dtype: Any) -> Any:
+    """A size as an integer of rank 0: a NumPy one, or counted when the program runs."""
+    if isinstance(size, int):
+        return np.asarray(size, dtype)
+    return reduce_sum(full((size,), 1, dtype), (0,))
 
 
 def transpose(x: Any, permutation: Sequence[int]) -> Any:

@@ -16,10 +16,11 @@ from functrans.core.primitive import Cost, Linear, Primitive, Sample
 from functrans.core.source import user_source
 from functrans.primitives.arithmetic import add
 from functrans.primitives.base import sample_array, zeros
-from functrans.primitives.broadcast import broadcast_batch, broadcast_in_dim, move_axis
+from functrans.primitives.broadcast import broadcast_batch, broadcast_in_dim, move_axis, size_array
 from functrans.primitives.compare import lt, select_n
 from functrans.primitives.convert import convert_element_type
-from functrans.primitives.index import gather_p, join_components, size_array
+from functrans.primitives.index import gather_p, join_components
+from functrans.primitives.index_checks import check_starts, looks_at_indices
 from functrans.primitives.index_layout import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -238,6 +239,8 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[Size])
     window = _static_window(operand.shape, starts, sizes)
     if window is not None:
         return static_slice(operand, [w.start for w in window], [w.stop for w in window])
+    if looks_at_indices():
+        check_starts("dynamic_slice", operand.shape, starts, sizes)
     return dynamic_slice_p.bind(operand, *map(_scalar, starts), slice_sizes=sizes)
 
 
@@ -251,6 +254,8 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
     [0.0, 1.0, 0.0]
     """
     starts = _starts("dynamic_update_slice", operand, start_indices)
+    if looks_at_indices():
+        check_starts("dynamic_update_slice", operand.shape, starts, get_aval(update).shape)
     return dynamic_update_slice_p.bind(operand, update, *map(_scalar, starts))
 
 

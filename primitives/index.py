@@ -14,10 +14,11 @@ from functrans.core.dims import Shape, Size
 from functrans.core.errors import IndexingError, ShapeError
 from functrans.core.primitive import Cost, Linear, Primitive, Sample
 from functrans.core.source import user_source
-from functrans.primitives.base import full, sample_array, zeros
-from functrans.primitives.broadcast import broadcast_batch, move_axis, reduce_sum
+from functrans.primitives.base import sample_array, zeros
+from functrans.primitives.broadcast import broadcast_batch, move_axis
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.differentiable import Differentiable
+from functrans.primitives.index_checks import check_vectors, looks_at_indices
 from functrans.primitives.index_layout import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -267,8 +268,11 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
     >>> ft.lax.gather(ft.numpy.arange(4), ft.numpy.array([[2], [0]]), numbers, (1,)).tolist()
     [2, 0]
     """
-    return gather_p.bind(operand, as_indices(start_indices), dimension_numbers=dimension_numbers,
-                         slice_sizes=as_sizes(slice_sizes), unique_indices=bool(unique_indices),
+    start_indices, slice_sizes = as_indices(start_indices), as_sizes(slice_sizes)
+    if mode is None and looks_at_indices():
+        check_vectors("gather", start_indices, operand.shape, slice_sizes, dimension_numbers)
+    return gather_p.bind(operand, start_indices, dimension_numbers=dimension_numbers,
+                         slice_sizes=slice_sizes, unique_indices=bool(unique_indices),
                          indices_are_sorted=bool(indices_are_sorted),
                          mode=GatherScatterMode.from_any(mode), fill_value=fill_value)
 
@@ -295,7 +299,11 @@ def bind_scatter(primitive: Scatter, operand: Any, indices: Any, updates: Any,
                  numbers: ScatterDimensionNumbers, indices_are_sorted: bool, unique_indices: bool,
                  mode: str | GatherScatterMode | None) -> Any:
     """Bind one of the scatters with canonical parameters."""
-    return primitive.bind(operand, as_indices(indices), updates, dimension_numbers=numbers,
+    indices = as_indices(indices)
+    if mode is None and looks_at_indices():
+        windows = window_sizes(numbers, get_aval(updates), operand.ndim)
+        check_vectors(primitive.name, indices, operand.shape, windows, numbers.gather)
+    return primitive.bind(operand, indices, updates, dimension_numbers=numbers,
                           indices_are_sorted=bool(indices_are_sorted),
                           unique_indices=bool(unique_indices),
                           mode=GatherScatterMode.from_any(mode))
@@ -313,13 +321,6 @@ def join_components(parts: Sequence[Any]) -> Any:
     dtype = dtypes.result_type(*parts)
     return concatenate([expand_dims(convert_element_type(p, dtype), (p.ndim,)) for p in parts],
                        parts[0].ndim)
-
-
-def size_array(size: Size, dtype: Any) -> Any:
-    """A size as an integer of rank 0: a NumPy one, or counted when the program runs."""
-    if isinstance(size, int):
-        return np.asarray(size, dtype)
-    return reduce_sum(full((size,), 1, dtype), (0,))
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:

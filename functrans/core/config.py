@@ -14,7 +14,8 @@ import numpy as np
 from functrans._runtime import set_context_token
 from functrans.core.precision import PRECISIONS, Precision
 
-__all__ = ["ALGEBRA", "AUTOTUNE", "DYNAMIC_SHAPES", "Config", "algebra", "autotune", "current",
+__all__ = ["ALGEBRA", "AUTOTUNE", "CHECKS", "DYNAMIC_SHAPES", "Config", "algebra", "autotune",
+           "current",
            "debug_internal_frames", "deterministic", "disable_jit", "dynamic_shapes",
            "matmul_precision", "progress", "scope", "use_backend"]
 
@@ -24,6 +25,7 @@ DEBUG_VARIABLE: Final = "FUNCTRANS_DEBUG"
 ALGEBRA: Final = ("auto", "always", "off")
 AUTOTUNE: Final = ("auto", "off", "thorough")
 DYNAMIC_SHAPES: Final = ("auto", "off")
+CHECKS: Final = ("nan", "inf", "index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,8 @@ class Config:
     `device` names where arrays go that nobody put anywhere, None for a GPU if there is one;
     `autotune` says which kernels for GPUs are chosen by measurement; `deterministic` programs give
     the same bits in every run; `dynamic_shapes` says whether a second size in one axis gives a
-    program for all sizes; `progress`, which no program depends on, shows what takes long.
+    program for all sizes; `checks` are what programs look for while they run, among `CHECKS`;
+    `progress`, which no program depends on, shows what takes long.
     """
 
     float_dtype: np.dtype[Any] = _FLOAT32
@@ -53,6 +56,7 @@ class Config:
     autotune: str = "auto"
     deterministic: bool = False
     dynamic_shapes: str = "auto"
+    checks: frozenset[str] = frozenset()
     progress: bool = field(default=True, compare=False)
 
 

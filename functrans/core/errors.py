@@ -22,6 +22,7 @@ __all__ = [
     "BranchTypeError",
     "CallbackError",
     "CarryTypeError",
+    "CheckError",
     "ConcretizationError",
     "CustomRuleError",
     "DTypeError",
@@ -29,6 +30,7 @@ __all__ = [
     "DeviceMemoryError",
     "DonatedArrayError",
     "ExportError",
+    "FailedCheckError",
     "ForkedDeviceError",
     "FunctransError",
     "HostStepWarning",
@@ -46,7 +48,9 @@ __all__ = [
     "NonScalarGradError",
     "NotCoveredError",
     "NotDifferentiableError",
+    "NotFiniteError",
     "OldDriverError",
+    "OutOfBoundsError",
     "OutOfMemoryError",
     "PromotionError",
     "RegistrationError",
@@ -272,6 +276,22 @@ class OutOfMemoryError(FunctransError, MemoryError):
 
 class DeviceMemoryError(OutOfMemoryError):
     """A device has not enough memory; the message says who has it."""
+
+
+class CheckError(FunctransError, RuntimeError):
+    """A value is not what a checked program may compute, or what `check` asks of it."""
+
+
+class NotFiniteError(CheckError, FloatingPointError):
+    """An operation of a checked program gave a NaN, or an infinity from finite operands."""
+
+
+class OutOfBoundsError(CheckError, IndexError):
+    """An index of a checked program is out of bounds."""
+
+
+class FailedCheckError(CheckError, AssertionError):
+    """A condition that `check` was given does not hold."""
 
 
 class HostStepWarning(UserWarning):

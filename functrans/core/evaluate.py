@@ -19,18 +19,28 @@ from functrans.core.avals import get_aval
 from functrans.core.jaxpr import Atom, Jaxpr, Literal, Var
 from functrans.core.prune import prune_jaxpr
 from functrans.core.sizes import learn_sizes, learned_names, substitute
-from functrans.core.source import GENERATED
+from functrans.core.source import GENERATED, Source, interpreted
 
-__all__ = ["Program", "eval_jaxpr", "interpret", "program_of"]
+__all__ = ["Program", "eval_jaxpr", "interpret", "program_of", "resolve"]
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     """Apply the equations of `jaxpr` in the current trace; values are arrays or tracers."""
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
-    if jaxpr.size_names:
-        return _eval_symbolic(jaxpr, env)
+    outer = interpreted.source
+    try:
+        if jaxpr.size_names:
+            return _eval_symbolic(jaxpr, env, outer)
+        return _eval(jaxpr, env, outer)
+    finally:
+        interpreted.source = outer
+
+
+def _eval(jaxpr: Jaxpr, env: dict[Var, Any], source: Source | None) -> list[Any]:
+    at = interpreted
     for eqn in jaxpr.eqns:
+        at.source = eqn.source or source
         ins = [a.value if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore[index]
         outs = eqn.primitive.bind(*ins, **eqn.params)
         if eqn.primitive.multiple_results:
@@ -40,12 +50,13 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]  # type: ignore[index]
 
 
-def _eval_symbolic(jaxpr: Jaxpr, env: dict[Var, Any]) -> list[Any]:
+def _eval_symbolic(jaxpr: Jaxpr, env: dict[Var, Any], source: Source | None) -> list[Any]:
     """`eval_jaxpr` where sizes have names: these stand for what the values at hand have."""
     sizes: dict[str, Any] = {}
     for var, x in env.items():
         learn_sizes(sizes, var.aval.shape, get_aval(x).shape)
     for eqn in jaxpr.eqns:
+        interpreted.source = eqn.source or source
         ins = [a.value if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore[index]
         params = {k: substitute(v, sizes) for k, v in eqn.params.items()} if sizes else eqn.params
         outs = eqn.primitive.bind(*ins, **params)
@@ -130,7 +141,7 @@ def _run_symbolic(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
         learn_sizes(sizes, var.aval.shape, np.shape(x))
     for i, eqn in enumerate(jaxpr.eqns):
         ins = [np.asarray(a.value) if isinstance(a, Literal) else env[a] for a in eqn.invars]
-        params = {k: _resolve(v, sizes) for k, v in eqn.params.items()}
+        params = {k: resolve(v, sizes) for k, v in eqn.params.items()}
         result = _runner(eqn.primitive, eqn.invars)(*ins, **params)
         for var, x in zip(eqn.outvars, result if eqn.primitive.multiple_results else (result,),
                           strict=True):
@@ -142,13 +153,13 @@ def _run_symbolic(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
     return [np.asarray(a.value if isinstance(a, Literal) else env[a]) for a in jaxpr.outvars]
 
 
-def _resolve(value: Any, sizes: dict[str, Any]) -> Any:
+def resolve(value: Any, sizes: dict[str, Any]) -> Any:
     """A parameter with the known sizes put in; a body learns what it can from its own inputs."""
     if isinstance(value, Jaxpr):
         missing = value.size_names - learned_names(value.in_avals)
         return substitute(value, {k: v for k, v in sizes.items() if k in missing})
     if type(value) is tuple:
-        return tuple([_resolve(v, sizes) for v in value])
+        return tuple([resolve(v, sizes) for v in value])
     return substitute(value, sizes)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from functrans.core.primitive import Primitive
 
 __all__ = ["Atom", "ClosedJaxpr", "Equation", "Jaxpr", "Literal", "Var", "decided_names",
-           "jaxpr_parts", "size_names", "subjaxprs"]
+           "equation_text", "jaxpr_parts", "size_names", "subjaxprs"]
 
 
 class Var:
@@ -243,6 +243,19 @@ def jaxpr_parts(jaxpr: Jaxpr, indent: int = 0) -> tuple[str, list[str], str]:
     lines = [_equation_text(eqn, names, indent + 4) for eqn in jaxpr.eqns]
     outs = ", ".join(map(names, jaxpr.outvars)) + ("," if len(jaxpr.outvars) == 1 else "")
     return head, lines, outs
+
+
+def equation_text(jaxpr: Jaxpr, eqn: Equation) -> tuple[str, list[str]]:
+    """An equation of a program as it is printed there, and the names of its operands."""
+    names = _Names()
+    for var in (*jaxpr.constvars, *jaxpr.invars):
+        names(var)
+    for other in jaxpr.eqns:
+        if other is eqn:
+            break
+        for atom in (*other.invars, *other.outvars):
+            names(atom)
+    return _equation_text(eqn, names, 4), [names(a) for a in eqn.invars]
 
 
 def _equation_text(eqn: Equation, names: _Names, indent: int) -> str:

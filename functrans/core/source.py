@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import linecache
 import textwrap
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType
 from typing import NamedTuple
@@ -29,14 +32,19 @@ _runtime.set_internal_prefixes([
     *(f"{Path(str(library.__file__)).parent}/" for library in _LIBRARIES)])
 
 _MAX_LINES = 4
+_new = tuple.__new__
+_user_frames = _runtime.user_frames
 
 
 class Source(NamedTuple):
-    """A place in the user's code."""
+    """A place in the user's code; `backward` where it is that of the operation which a step of a
+    backward pass differentiates.
+    """
 
     code: CodeType
     offset: int
     scope: str = ""
+    backward: bool = False
 
     @property
     def filename(self) -> str:
@@ -74,8 +82,40 @@ class Source(NamedTuple):
 
 def user_source(scope: str = "") -> Source | None:
     """The innermost place outside the package, or None when there is none."""
-    frames = _runtime.user_frames(1)
-    return Source(*frames[0], scope) if frames else None
+    frames = _user_frames(1)
+    # 0.1 us less than Source(...), whose arguments go through Python
+    return _new(Source, (*frames[0], scope, False)) if frames else None
+
+
+class _Interpreted(threading.local):
+    """Whose equation an interpreter of a recorded program is at, and whether it runs backwards."""
+
+    source: Source | None = None
+    backward: bool = False
+
+
+interpreted = _Interpreted()
+
+
+def operation_source(scope: str = "") -> Source | None:
+    """The place of the operation that is being applied: of what is recorded, where that was."""
+    source = interpreted.source
+    if source is None:
+        return user_source(scope)
+    if interpreted.backward and not source.backward:
+        return Source(source.code, source.offset, source.scope, True)
+    return source
+
+
+@contextmanager
+def own_lines() -> Iterator[None]:
+    """The user's code that runs inside, a custom rule say, is the place of what it does."""
+    outer = interpreted.source, interpreted.backward
+    interpreted.source, interpreted.backward = None, False
+    try:
+        yield
+    finally:
+        interpreted.source, interpreted.backward = outer
 
 
 def describe_source(source: Source | None) -> str:

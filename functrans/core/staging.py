@@ -20,7 +20,7 @@ from functrans.core.errors import DTypeError
 from functrans.core.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.core.scope import current_scope
-from functrans.core.source import Source, user_source
+from functrans.core.source import Source, operation_source
 from functrans.core.trace import Params, Trace, Tracer, get_trace, leaked
 from functrans.core.tree import known_leaf
 
@@ -73,7 +73,7 @@ class StageTrace(Trace):
         if None in atoms:
             _fill_scalars(atoms, args, primitive)
         avals = primitive.type(*[a.aval for a in atoms], **params)
-        source = user_source(current_scope())
+        source = operation_source(current_scope())
         if primitive.multiple_results:
             outvars = tuple([Var(a) for a in avals])
             eqn = Equation(primitive, tuple(atoms), outvars, params, source)

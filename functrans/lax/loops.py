@@ -34,10 +34,10 @@ from functrans.core.tree import (
 from functrans.lax.bodies import Carry, leaves_of, stage_carrying
 from functrans.primitives.arithmetic import add
 from functrans.primitives.base import zeros
+from functrans.primitives.broadcast import size_array
 from functrans.primitives.compare import lt
 from functrans.primitives.control_flow import scan_p, while_p
 from functrans.primitives.convert import convert_element_type
-from functrans.primitives.index import size_array
 from functrans.primitives.shape import concatenate, expand_dims, reshape, slice_in_dim, squeeze
 from functrans.transforms.flat import FlatFunction, check_callable, name_of
 from functrans.transforms.vmap import vmap

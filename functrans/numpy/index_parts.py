@@ -18,10 +18,10 @@ from functrans.core.errors import ConcretizationError, IndexingError
 from functrans.core.source import describe_source, user_source
 from functrans.core.trace import Tracer
 from functrans.primitives.arithmetic import add, rem
-from functrans.primitives.broadcast import broadcast_in_dim
+from functrans.primitives.broadcast import broadcast_in_dim, size_array
 from functrans.primitives.compare import lt, select_n
 from functrans.primitives.convert import convert_element_type
-from functrans.primitives.index import join_components, size_array
+from functrans.primitives.index import join_components
 
 __all__ = ["IndexPart", "Indices", "index_text", "parse_index", "slice_text"]
 

@@ -28,6 +28,7 @@ from functrans.numpy.index_parts import (
 from functrans.primitives.base import full
 from functrans.primitives.dynamic_slice import dynamic_slice_p
 from functrans.primitives.index import gather_p
+from functrans.primitives.index_checks import check_index, looks_at_indices
 from functrans.primitives.index_layout import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -35,7 +36,8 @@ from functrans.primitives.index_layout import (
 )
 from functrans.primitives.shape import reshape, rev, slice_p
 
-__all__ = ["check_mode", "getitem", "index_array", "numpy_index", "scalar_masks_expanded"]
+__all__ = ["check_mode", "check_parts", "getitem", "index_array", "numpy_index",
+           "scalar_masks_expanded"]
 
 # a smaller result is copied, so that it does not keep the whole array alive
 _COPY_BYTES = 1024
@@ -102,8 +104,12 @@ def index_array(x: Any, index: Any, *, mode: Any = None, fill_value: Any = None,
     """
     x, index = scalar_masks_expanded(x, index)
     named = check_mode(mode, "clip" if fill_value is None else "fill")
-    at = parse_index(tuple(x.shape), index, clamp_scalars=named in ("clip", "promise_in_bounds")
-                     and wrap_negative_indices)
+    looks = (mode is None or named == "promise_in_bounds") and fill_value is None \
+        and looks_at_indices()
+    at = parse_index(tuple(x.shape), index, clamp_scalars=not looks and wrap_negative_indices
+                     and named in ("clip", "promise_in_bounds"))
+    if looks:
+        check_parts(at)
     x = _sliced(x, at)
     arrays = at.arrays
     if not arrays:
@@ -134,6 +140,13 @@ def index_array(x: Any, index: Any, *, mode: Any = None, fill_value: Any = None,
         indices_are_sorted=indices_are_sorted or (at.distinct and len(arrays) == 1), mode=how,
         fill_value=_fill_scalar(fill_value, x) if named == "fill" else None)
     return _reshaped(out, at.result_shape)
+
+
+def check_parts(at: Indices) -> None:
+    """In a checked program, stop where an index array is out of bounds."""
+    for part in at.arrays:
+        if not at.distinct:  # masks never are
+            check_index(part.value, at.shape[part.axis], part.axis)
 
 
 def check_mode(mode: Any, default: str) -> str:

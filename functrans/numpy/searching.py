@@ -39,6 +39,7 @@ from functrans.numpy.joining import concatenate, stack, take_rows
 from functrans.numpy.manipulation import ravel
 from functrans.numpy.reductions import sum
 from functrans.numpy.ufuncs import truth
+from functrans.primitives.index_checks import check_index, looks_at_indices
 
 _SIZE_FIX = "{}(..., size=n, fill_value=0)"
 
@@ -179,7 +180,8 @@ def index_operand(name: str, indices: ArrayLike) -> Array:
     return index
 
 
-def normal_index(name: str, index: Array, size: Any, mode: str | None) -> tuple[Array, str]:
+def normal_index(name: str, index: Array, size: Any, mode: str | None,
+                 axis: int = 0) -> tuple[Array, str]:
     """Indices counted from the front and the gather mode that does the rest."""
     if mode not in _MODES:
         raise ArgumentError(f"functrans.numpy.{name}: unknown mode={mode!r}; it is 'fill', 'clip' "
@@ -188,6 +190,8 @@ def normal_index(name: str, index: Array, size: Any, mode: str | None) -> tuple[
         raise ArgumentError(f"functrans.numpy.{name}: mode='raise' is not possible.",
                             where=user_source(), why="indices are not known while tracing.",
                             fix="mode='fill'")
+    if mode is None and looks_at_indices():
+        check_index(index, size, axis, f"{name}: ")
     if mode == "wrap":
         n = lax.full_like(index, size)
         rest = lax.rem(index, n)
@@ -221,7 +225,7 @@ def take(
     if axis is None:
         x, axis = ravel(x), 0
     axis = axis_index(axis, x.ndim, "take")
-    index, mode = normal_index("take", index, x.shape[axis], mode)
+    index, mode = normal_index("take", index, x.shape[axis], mode, axis)
     dims = lax.GatherDimensionNumbers(
         offset_dims=tuple(i if i < axis else i + index.ndim - 1
                           for i in range(x.ndim) if i != axis),
@@ -269,7 +273,7 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
                          f"indices of {x.ndim} dimensions, and they have shape {index.shape}.",
                          where=user_source())
     axis = axis_index(axis, x.ndim, "take_along_axis")
-    index, mode = normal_index("take_along_axis", index, x.shape[axis], mode)
+    index, mode = normal_index("take_along_axis", index, x.shape[axis], mode, axis)
     shape = _match_other_axes("take_along_axis", x, index, axis)
     index = broadcast(index, shape)
     dims = lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=tuple(range(x.ndim)),
@@ -296,7 +300,7 @@ def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: 
     if axis is None:
         x, axis = ravel(x), 0
     axis = axis_index(axis, x.ndim, "put_along_axis")
-    index, mode = normal_index("put_along_axis", index, x.shape[axis], mode)
+    index, mode = normal_index("put_along_axis", index, x.shape[axis], mode, axis)
     index = broadcast(index, _match_other_axes("put_along_axis", x, index, axis))
     updates = broadcast(converted("put_along_axis", values, x.dtype), index.shape)
     dims = lax.ScatterDimensionNumbers(

@@ -31,16 +31,22 @@ from functrans.numpy.index_parts import (
     known_value,
     parse_index,
 )
-from functrans.numpy.indexing import check_mode, numpy_index, scalar_masks_expanded
+from functrans.numpy.indexing import (
+    check_mode,
+    check_parts,
+    numpy_index,
+    scalar_masks_expanded,
+)
 from functrans.numpy.ufuncs import power
 from functrans.primitives import scatter as scatters
 from functrans.primitives.arithmetic import add, div, max, min, mul, sub
 from functrans.primitives.base import full
-from functrans.primitives.broadcast import broadcast_in_dim
+from functrans.primitives.broadcast import broadcast_in_dim, size_array
 from functrans.primitives.compare import select_n
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.dynamic_slice import dynamic_update_slice_p
-from functrans.primitives.index import scatter_add, size_array
+from functrans.primitives.index import scatter_add
+from functrans.primitives.index_checks import looks_at_indices
 from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensionNumbers
 from functrans.primitives.shape import iota, reshape, rev
 from functrans.primitives.shape import slice as static_slice
@@ -150,6 +156,8 @@ def update(x: Any, index: Any, values: Any, kind: Update, *, mode: Any = None,
     out = _masked(x, index, values, kind)
     if out is None:
         whole, index = scalar_masks_expanded(x, index)
+        if mode in (None, "promise_in_bounds") and looks_at_indices():
+            check_parts(parse_index(tuple(whole.shape), index, clamp_scalars=False))
         out = _update(whole, index, values, kind, check_mode(mode, "fill"), indices_are_sorted,
                       unique_indices, wrap_negative_indices)
         if out.shape != x.shape:
@@ -367,6 +375,8 @@ def update_by_function(x: Any, index: Any, function: Callable[[Any], Any], *, mo
     """x with an elementwise function applied at the index, once also where an index repeats."""
     whole, index = scalar_masks_expanded(x, index)
     named = check_mode(mode, "fill")
+    if mode in (None, "promise_in_bounds") and looks_at_indices():
+        check_parts(parse_index(tuple(whole.shape), index, clamp_scalars=False))
     at = parse_index(tuple(whole.shape), index,
                      clamp_scalars=named in ("clip", "promise_in_bounds") and wrap_negative_indices)
     if any(isinstance(s, int) and s == 0 for s in at.result_shape):

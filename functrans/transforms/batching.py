@@ -7,6 +7,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from functrans._runtime import get_trace, set_trace
+from functrans.core import config
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis, axis_names
 from functrans.core.compiling import compiling
@@ -143,7 +144,7 @@ def batch_jaxpr(jaxpr: Jaxpr, axis: MappedAxis, batched: Sequence[bool],
     the second result says which are.
     """
     wanted = (force,) * len(jaxpr.outvars) if isinstance(force, bool) else tuple(force)
-    key = (axis, tuple(batched), wanted, compiling())
+    key = (axis, tuple(batched), wanted, compiling(), bool(config.current().checks))
     known = _cache.setdefault(jaxpr, {})
     if key not in known:
         known[key] = _batch_jaxpr(jaxpr, *key[:3])

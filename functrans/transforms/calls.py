@@ -13,11 +13,12 @@ from functrans._runtime import ArrayBase, get_trace, wrap
 from functrans.core import config
 from functrans.core.dtypes import float0
 from functrans.core.evaluate import eval_jaxpr
-from functrans.core.trace import Tracer
+from functrans.core.trace import Tracer, run_in
 from functrans.core.tree import tree_unflatten
+from functrans.transforms.checks.eager import CheckTrace
 from functrans.transforms.executables import constants_for, executable_of, is_on_gpu, wrapped
 from functrans.transforms.flat import flatten_args
-from functrans.transforms.jit_primitive import jit_p
+from functrans.transforms.jit_primitive import checked_p, jit_p
 from functrans.transforms.traces import Jitted, Traced, Traces
 
 __all__ = ["Calls"]
@@ -37,6 +38,8 @@ class Calls:
 
     def miss(self, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any) -> Any:
         """The result of a call; its program is the runtime's from now on, by `key`."""
+        if type(get_trace()) is CheckTrace:  # which looks at operations, not at programs
+            return run_in(None, self.miss, call, args, kwargs, key)
         jitted = self.jitted
         if config.current().disable_jit:
             return jitted.fun(*args, **kwargs)
@@ -54,7 +57,11 @@ class Calls:
         """The results for leaves of arguments, or their tracers."""
         if _concrete(leaves) and not traced.closed_over_tracers:
             return self._run(call, traced, leaves, key)
-        if self.jitted.inline:
+        checks = config.current().checks
+        if checks:
+            outs = checked_p.bind(*traced.consts, *leaves, jaxpr=traced.jaxpr,
+                                  name=self.jitted.name, checks=checks)
+        elif self.jitted.inline:
             outs = eval_jaxpr(traced.jaxpr, (), *traced.consts, *leaves)
         else:
             outs = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.jaxpr, name=self.jitted.name)

@@ -26,7 +26,6 @@ from functrans.transforms.batching import front
 from functrans.transforms.closed import stage_closed
 from functrans.transforms.custom_vjp import custom_vjp_call_p
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of, wraps
-from functrans.transforms.linear import transpose_flat
 from functrans.transforms.linearize import LinearizeTrace, LinearMap
 from functrans.transforms.tangents import tangent_aval
 
@@ -82,13 +81,8 @@ class Checkpoint(HigherOrder):
         values = [x for x in operands if not isinstance(x, Linear)]
         if prevent_cse and values:
             values = optimization_barrier(values)
-        avals = [x.aval for x in operands if isinstance(x, Linear)]
-
-        def apply(*tangents: Any) -> list[Any]:
-            given, rest = iter(tangents), iter(values)
-            return eval_jaxpr(jaxpr, (), *[next(given) if lin else next(rest) for lin in linear])
-
-        results = iter(transpose_flat(apply, avals, cts))
+        back = transpose_jaxpr(jaxpr, linear, [ct is not None for ct in cts])
+        results = iter(eval_jaxpr(back, (), *values, *[ct for ct in cts if ct is not None]))
         return [next(results) if lin else None for lin in linear]
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, axis: MappedAxis,

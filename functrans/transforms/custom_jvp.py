@@ -22,7 +22,7 @@ from functrans.core.errors import CustomRuleError, public
 from functrans.core.evaluate import eval_jaxpr, interpret
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import HigherOrder
-from functrans.core.source import user_source
+from functrans.core.source import own_lines, user_source
 from functrans.core.staging import StageTrace, stage
 from functrans.core.trace import get_trace
 from functrans.core.tree import tree_flatten, tree_unflatten
@@ -306,8 +306,9 @@ class _FlatRule:
         primals, given = args[:self.count], iter(args[self.count:])
         tangents = [next(given) if f else np.zeros(p.shape, dtypes.float0) for p, f in
                     zip(primals, differentiable_flags([get_aval(p) for p in primals]), strict=True)]
-        result = self.jvp(*self.rule_args, tuple(tree_unflatten(self.tree, primals)),
-                          tuple(tree_unflatten(self.tree, tangents)))
+        with own_lines():
+            result = self.jvp(*self.rule_args, tuple(tree_unflatten(self.tree, primals)),
+                              tuple(tree_unflatten(self.tree, tangents)))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise CustomRuleError(
                 f"the jvp rule {self.name} returned {type(result).__name__}, not a pair.",

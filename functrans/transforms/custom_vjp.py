@@ -24,7 +24,7 @@ from functrans.core.errors import CustomRuleError, public
 from functrans.core.evaluate import eval_jaxpr, interpret
 from functrans.core.jaxpr import ClosedJaxpr, Jaxpr
 from functrans.core.primitive import HigherOrder, Linear, Primitive, Sample
-from functrans.core.source import user_source
+from functrans.core.source import own_lines, user_source
 from functrans.core.staging import StageTrace, stage
 from functrans.core.tree import known_leaf, tree_flatten, tree_unflatten
 from functrans.primitives.arithmetic import mul
@@ -470,7 +470,8 @@ class _FlatRules:
         name = name_of(self.owner.fwd)
         given = ([CustomVJPPrimal(x, p) for x, p in zip(leaves, perturbed, strict=True)]
                  if self.owner.symbolic_zeros else leaves)
-        result = self.fill(self.owner.fwd)(*tree_unflatten(self.tree, given))
+        with own_lines():
+            result = self.fill(self.owner.fwd)(*tree_unflatten(self.tree, given))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise CustomRuleError(f"the forward rule {name} returned {type(result).__name__}, not "
                                   "a pair.", where=user_source(), fix="return out, residuals")
@@ -488,10 +489,11 @@ class _FlatRules:
     def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         name = name_of(self.owner.bwd)
         filled = [self.cotangent(ct, a) for ct, a in zip(cts, self.out_avals, strict=True)]
-        result = self.owner.bwd(  # type: ignore[misc]
-            *[self.fixed[i] for i in sorted(self.fixed)],
-            tree_unflatten(self.residual_tree, residuals),
-            tree_unflatten(self.flat.out_tree, filled))
+        with own_lines():
+            result = self.owner.bwd(  # type: ignore[misc]
+                *[self.fixed[i] for i in sorted(self.fixed)],
+                tree_unflatten(self.residual_tree, residuals),
+                tree_unflatten(self.flat.out_tree, filled))
         return self.check(result, name)
 
     def cotangent(self, ct: Any, aval: ShapedArray) -> Any:

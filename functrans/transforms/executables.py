@@ -21,19 +21,16 @@ from functrans.lowering.backend import (
     compile_for,
     get_backend,
 )
+from functrans.transforms.checks.plan import has_checks
+from functrans.transforms.checks.program import CheckedRun, checked_executable
 
-__all__ = ["constants_for", "executable_of", "for_cpu", "forget_executables", "is_on_gpu",
+__all__ = ["constants_for", "executable_of", "forget_executables", "is_on_gpu",
            "operation_on_gpu", "provide", "to_machine_code", "wrapped"]
 
 
 def to_machine_code() -> bool:
     """Whether programs become machine code, by the settings of now."""
     return config.current().backend != "reference"
-
-
-def for_cpu(backend: str, values: Sequence[Any]) -> bool:
-    """Whether a call with some values runs on the CPU, as machine code."""
-    return backend == "c" or (backend == "auto" and gpu_of(values) is None)
 
 
 _executables: WeakKeyDictionary[Jaxpr, dict[Any, Executable]] = WeakKeyDictionary()
@@ -56,17 +53,26 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
     if backend == "auto":
         backend = "c" if gpu is None else "triton"
     key = (backend, settings.algebra, settings.matmul_precision, settings.deterministic,
-           settings.autotune, donated, require_inplace)
+           settings.autotune, settings.checks, donated, require_inplace)
     if key not in known:
         with sizes_decided(None):  # sizes of other programs are not those of a trace that runs
-            ready = None if donated else _provided.get(jaxpr)
-            known[key] = (ready and ready(jaxpr, backend)) or compile_for(
-                get_backend(backend), jaxpr, donated, require_inplace)
+            ready = None if donated or settings.checks else _provided.get(jaxpr)
+            known[key] = (ready and ready(jaxpr, backend)) or _compiled(
+                backend, jaxpr, donated, require_inplace, settings.checks)
     if not gpu:
         return known[key]
     if (key, gpu) not in known:
         known[key, gpu] = known[key].on(gpu)
     return known[key, gpu]
+
+
+def _compiled(backend: str, jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool,
+              checks: frozenset[str]) -> Executable:
+    if not checks and not has_checks(jaxpr):
+        return compile_for(get_backend(backend), jaxpr, donated, require_inplace)
+    # what is donated is not reused: the inputs are needed to find out what went wrong
+    return checked_executable(jaxpr, checks, lambda flagged: compile_for(
+        get_backend(backend), flagged, frozenset(), False))
 
 
 def forget_executables() -> None:
@@ -84,7 +90,7 @@ def operation_on_gpu(jaxpr: Jaxpr, gpu: int) -> Executable:
 def is_on_gpu(execute: Any) -> bool:
     """Whether what runs a program takes Arrays that are on a GPU, and gives them."""
     return isinstance(execute, _runtime.CudaProgram) or (
-        isinstance(execute, SteeredProgram) and execute.device is not None)
+        isinstance(execute, (SteeredProgram, CheckedRun)) and execute.device is not None)
 
 
 def constants_for(execute: Any, consts: Sequence[Any]) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core import config
 from functrans.core.avals import ShapedArray
 from functrans.core.axes import MappedAxis
 from functrans.core.compiling import for_compiler
@@ -20,7 +21,7 @@ from functrans.transforms.executables import (
     wrapped,
 )
 
-__all__ = ["jit_p"]
+__all__ = ["checked_p", "jit_p"]
 
 
 class Jit(HigherOrder):
@@ -40,7 +41,7 @@ class Jit(HigherOrder):
 
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         jaxpr = params["jaxpr"]
-        run = executable_of(jaxpr, values=args).run
+        run = executable_of(jaxpr, values=args).at([np.shape(x) for x in args]).run
         if is_on_gpu(run):  # on arrays where they are
             outs = run(list(args))
             return [wrapped(o, a.weak_type) for o, a in zip(outs, jaxpr.out_avals, strict=True)]
@@ -80,4 +81,17 @@ class Jit(HigherOrder):
         return outs, [0 if b else None for b in out_batched]
 
 
-jit_p = Jit()
+class Checked(Jit):
+    """A program that looks for `checks` while it runs, whatever the program around it does."""
+
+    def evaluate(self, *arrays: Any, jaxpr: Jaxpr, checks: frozenset[str],
+                 **params: Any) -> list[Any]:
+        with config.scope(checks=checks):
+            return super().evaluate(*arrays, jaxpr=jaxpr, **params)
+
+    def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        with config.scope(checks=params["checks"]):
+            return super().evaluate_eagerly(args, params)
+
+
+jit_p, checked_p = Jit(), Checked()

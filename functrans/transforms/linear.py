@@ -9,7 +9,7 @@ forwards on tangents, or backwards, by transposition, on cotangents.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from functrans._runtime import get_trace
@@ -19,9 +19,20 @@ from functrans.core.errors import NotDifferentiableError
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Linear, Primitive
+from functrans.core.scope import current_scope
+from functrans.core.source import Source, interpreted, user_source
 from functrans.core.trace import Params, Trace, Tracer, process_in
 from functrans.core.tree import known_leaf
+from functrans.primitives.arithmetic import div_p, mul_p
+from functrans.primitives.compare import select_n_p
 from functrans.primitives.differentiable import add_any
+from functrans.primitives.elementwise import fit
+from functrans.primitives.masked import (
+    masked_div,
+    masked_div_p,
+    masked_mul,
+    masked_mul_p,
+)
 from functrans.transforms.closed import stage_closed
 from functrans.transforms.tangents import instantiate_aval
 
@@ -45,12 +56,16 @@ class LinearTracer(Tracer):
 
 
 class LinearEquation(NamedTuple):
-    """One operation on the tape; `args` mixes linear tracers and values of the parent trace."""
+    """One operation on the tape; `args` mixes linear tracers and values of the parent trace.
+
+    `source` is the line of the operation whose derivative it is.
+    """
 
     primitive: Primitive
     args: tuple[Any, ...]
     outs: tuple[LinearTracer, ...]
     params: Params
+    source: Source | None
 
 
 class LinearTrace(Trace):
@@ -76,12 +91,15 @@ class LinearTrace(Trace):
         else:
             return process_in(self.parent, primitive, args, params)
         avals = primitive.type(*operand_avals(args), **params)
+        source = interpreted.source
+        if source is None:
+            source = user_source(current_scope())
         if primitive.multiple_results:
             outs = [self.new(a) for a in avals]
-            self.tape.append(LinearEquation(primitive, args, tuple(outs), params))
+            self.tape.append(LinearEquation(primitive, args, tuple(outs), params, source))
             return outs
         out = self.new(avals)
-        self.tape.append(LinearEquation(primitive, args, (out,), params))
+        self.tape.append(LinearEquation(primitive, args, (out,), params, source))
         return out
 
     def process_custom(self, call: CustomCall, args: Sequence[Any]) -> list[Any]:
@@ -99,27 +117,51 @@ class LinearTrace(Trace):
         env: list[Any] = [None] * self.count
         for x, value in zip(inputs, values, strict=True):
             env[x.index] = value
-        for primitive, args, results, params in self.tape:
-            values_in = [env[a.index] if self.is_mine(a) else a for a in args]
-            result = primitive.bind(*values_in, **params)
-            for r, value in zip(results, result if primitive.multiple_results else (result,),
-                                strict=True):
-                env[r.index] = value
+        outer = interpreted.source
+        try:
+            for primitive, args, results, params, interpreted.source in self.tape:
+                values_in = [env[a.index] if self.is_mine(a) else a for a in args]
+                result = primitive.bind(*values_in, **params)
+                for r, value in zip(results, result if primitive.multiple_results else (result,),
+                                    strict=True):
+                    env[r.index] = value
+        finally:
+            interpreted.source = outer
         return [env[o.index] if self.is_mine(o) else o for o in outs]
 
     def backwards(self, inputs: Sequence[Any], outs: Sequence[Any],
                   cotangents: Sequence[Any]) -> list[Any]:
         """Cotangents of `inputs` for cotangents of `outs`, in the current trace; None is zero."""
-        cts: list[Any] = [None] * self.count
+        return self.backwards_masked(inputs, outs, cotangents, (False,) * len(outs))[0]
 
-        def accumulate(index: int, ct: Any) -> None:
+    def backwards_masked(self, inputs: Sequence[Any], outs: Sequence[Any],
+                         cotangents: Sequence[Any],
+                         masked: Sequence[bool]) -> tuple[list[Any], list[bool]]:
+        """`backwards` where some cotangents are `masked`; also, which of the results are.
+
+        A masked cotangent comes from a selection: it is 0 where another case was chosen.
+        """
+        outer = interpreted.source, interpreted.backward
+        interpreted.backward = True
+        try:
+            return self._backwards(inputs, outs, cotangents, masked)
+        finally:
+            interpreted.source, interpreted.backward = outer
+
+    def _backwards(self, inputs: Sequence[Any], outs: Sequence[Any], cotangents: Sequence[Any],
+                   masked: Sequence[bool]) -> tuple[list[Any], list[bool]]:
+        cts: list[Any] = [None] * self.count
+        is_masked = [False] * self.count
+
+        def accumulate(index: int, ct: Any, mask: bool) -> None:
             have = cts[index]
             cts[index] = ct if have is None else add_any(have, ct)
+            is_masked[index] = mask and (have is None or is_masked[index])
 
-        for out, ct in zip(outs, cotangents, strict=True):
+        for out, ct, mask in zip(outs, cotangents, masked, strict=True):
             if ct is not None and self.is_mine(out):
-                accumulate(out.index, ct)
-        for primitive, args, results, params in reversed(self.tape):
+                accumulate(out.index, ct, mask)
+        for primitive, args, results, params, source in reversed(self.tape):
             if primitive.multiple_results:
                 ct = [cts[r.index] for r in results]
                 if all(c is None for c in ct):
@@ -131,13 +173,57 @@ class LinearTrace(Trace):
                 if ct is None:
                     continue
                 cts[results[0].index] = None
+            interpreted.source = source
             operands = [Linear(a._aval) if type(a) is LinearTracer and a._trace is self else a
                         for a in args]
-            for a, c in zip(args, transpose_operation(primitive, ct, operands, params),
-                            strict=True):
+            masks = [is_masked[r.index] for r in results]
+            if True in masks or primitive.higher_order:
+                found, flags = transpose_masked(primitive, ct, operands, params, masks)
+            else:
+                found = transpose_operation(primitive, ct, operands, params)
+                flags = primitive in MASKING
+            for i, (a, c) in enumerate(zip(args, found, strict=True)):
                 if c is not None and type(a) is LinearTracer and a._trace is self:
-                    accumulate(a.index, c)
-        return [cts[x.index] for x in inputs]
+                    accumulate(a.index, c, flags if type(flags) is bool else flags[i])
+        return [cts[x.index] for x in inputs], [is_masked[x.index] for x in inputs]
+
+
+MASKING: Final = frozenset({select_n_p, masked_mul_p, masked_div_p})
+"""Operations whose transposition gives masked cotangents."""
+MIXING: Final = frozenset({
+    "dot_general", "conv_general_dilated", "conv_transpose", "cumsum", "cumprod", "cumlogsumexp",
+    "fft", "triangular_solve", "custom_vjp_linear"})
+"""Operations that make of masked cotangents such as are 0 nowhere."""
+
+
+def transpose_masked(primitive: Primitive, ct: Any, operands: Sequence[Any], params: Params,
+                     masks: Sequence[bool]) -> tuple[Sequence[Any], bool | Sequence[bool]]:
+    """Cotangents of the linear operands for masked ones of the results, and which are masked.
+
+    0 times an infinite derivative is 0 here.
+    """
+    if primitive is mul_p or primitive is div_p:
+        x, y = operands
+        linear, other = (x, y) if isinstance(x, Linear) else (y, x)
+        if not isinstance(other, (Linear, int, float, complex)):
+            masked = masked_mul if primitive is mul_p else masked_div
+            c = fit(masked(ct, other), linear)
+            return ((c, None) if linear is x else (None, c)), True
+    if primitive.higher_order and primitive.called is not None:  # type: ignore[attr-defined]
+        inner: list[tuple[bool, ...]] = []
+
+        def transpose_body(jaxpr: Jaxpr, linear: Sequence[bool], nonzero: Sequence[bool]) -> Jaxpr:
+            back, found = _transposed(jaxpr, linear, nonzero, masks)
+            inner.append(found)
+            return back
+
+        results = primitive.transpose(ct, *operands, transpose_jaxpr=transpose_body, **params)
+        if not inner:
+            return results, False
+        found = iter(inner[0])
+        return results, [isinstance(x, Linear) and next(found) for x in operands]
+    keeps = primitive in MASKING or not (primitive.higher_order or primitive.name in MIXING)
+    return transpose_operation(primitive, ct, operands, params), keeps
 
 
 def transpose_operation(primitive: Primitive, ct: Any, operands: Sequence[Any],
@@ -157,16 +243,23 @@ def transpose_operation(primitive: Primitive, ct: Any, operands: Sequence[Any],
 def transpose_flat(fun: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray],
                    cotangents: Sequence[Any]) -> list[Any]:
     """Cotangents of the inputs (types `avals`) of a linear flat function; None is zero."""
+    return _transpose_flat(fun, avals, cotangents, (False,) * len(cotangents))[0]
+
+
+def _transpose_flat(fun: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray],
+                    cotangents: Sequence[Any],
+                    masked: Sequence[bool]) -> tuple[list[Any], list[bool]]:
     trace = LinearTrace(get_trace())
     try:
         inputs = [trace.new(a) for a in avals]
         outs = trace.run(fun, *inputs)
-        return trace.backwards(inputs, outs, cotangents)
+        return trace.backwards_masked(inputs, outs, cotangents, masked)
     finally:
         trace.alive = False
 
 
-_cache: WeakKeyDictionary[Jaxpr, dict[Any, Jaxpr]] = WeakKeyDictionary()
+_Transposed = tuple[Jaxpr, tuple[bool, ...]]
+_cache: WeakKeyDictionary[Jaxpr, dict[Any, _Transposed]] = WeakKeyDictionary()
 
 
 def transpose_jaxpr(jaxpr: Jaxpr, linear: Sequence[bool],
@@ -175,18 +268,26 @@ def transpose_jaxpr(jaxpr: Jaxpr, linear: Sequence[bool],
 
     All results are arrays. `nonzero` says which output cotangents are given (default: all).
     """
-    nonzero = (True,) * len(jaxpr.outvars) if nonzero is None else tuple(nonzero)
-    key = (tuple(linear), nonzero)
+    nonzero = (True,) * len(jaxpr.outvars) if nonzero is None else nonzero
+    return _transposed(jaxpr, linear, nonzero, (False,) * len(jaxpr.outvars))[0]
+
+
+def _transposed(jaxpr: Jaxpr, linear: Sequence[bool], nonzero: Sequence[bool],
+                masked: Sequence[bool]) -> _Transposed:
+    """`transpose_jaxpr` for cotangents of which some are masked; also, which results are."""
+    key = (tuple(linear), tuple(nonzero), tuple(masked))
     known = _cache.setdefault(jaxpr, {})
     if key not in known:
         known[key] = _transpose_jaxpr(jaxpr, *key)
     return known[key]
 
 
-def _transpose_jaxpr(jaxpr: Jaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...]) -> Jaxpr:
+def _transpose_jaxpr(jaxpr: Jaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...],
+                     masked: tuple[bool, ...]) -> _Transposed:
     linear_avals = [a for a, is_lin in zip(jaxpr.in_avals, linear, strict=True) if is_lin]
     other_avals = [a for a, is_lin in zip(jaxpr.in_avals, linear, strict=True) if not is_lin]
     ct_avals = [a.strong() for a, nz in zip(jaxpr.out_avals, nonzero, strict=True) if nz]
+    found: list[bool] = []
 
     def fun(*args: Any) -> list[Any]:
         others = args[:len(other_avals)]
@@ -198,7 +299,9 @@ def _transpose_jaxpr(jaxpr: Jaxpr, linear: tuple[bool, ...], nonzero: tuple[bool
             return eval_jaxpr(jaxpr, (), *[next(lin) if is_lin else next(rest)
                                            for is_lin in linear])
 
-        results = transpose_flat(apply, linear_avals, cts)
+        results, flags = _transpose_flat(apply, linear_avals, cts, masked)
+        found.extend(flags)
         return [instantiate_aval(c, a) for c, a in zip(results, linear_avals, strict=True)]
 
-    return stage_closed(fun, [*other_avals, *ct_avals], name=f"transpose_{jaxpr.name}")
+    staged = stage_closed(fun, [*other_avals, *ct_avals], name=f"transpose_{jaxpr.name}")
+    return staged, tuple(found)

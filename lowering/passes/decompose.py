@@ -6,17 +6,20 @@ The loop language has every elementwise operation, so this table stays small.
 from __future__ import annotations
 
 from functrans.core import dtypes
+from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Literal
 from functrans.lowering.passes.rewrite import Results, Rewriter, Table
-from functrans.primitives.arithmetic import add_p, max_p, min_p
+from functrans.primitives.arithmetic import add_p, div_p, max_p, min_p, mul_p
 from functrans.primitives.barrier import (
     checkpoint_name_p,
     optimization_barrier_p,
     stop_gradient_p,
 )
+from functrans.primitives.base import full_p
 from functrans.primitives.broadcast import broadcast_in_dim_p, reduce_sum_p
-from functrans.primitives.compare import clamp_p
+from functrans.primitives.compare import clamp_p, eq_p, select_n_p
 from functrans.primitives.differentiable import add_any_p
+from functrans.primitives.masked import masked_div_p, masked_mul_p
 from functrans.primitives.reduce import reduce_or_p
 from functrans.primitives.shape import copy_p
 
@@ -47,6 +50,24 @@ def sum_of_cotangents(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
 @rule(clamp_p, law="clamp(lo, x, hi) = min(max(x, lo), hi)")
 def limits(r: Rewriter, eqn: Equation, low: Atom, x: Atom, high: Atom) -> Results:
     return r.shaped(r(min_p, r(max_p, x, low), high), x.aval)
+
+
+@rule(masked_mul_p, law="a masked product is a product, and 0 where its first factor is")
+def masked_product(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    return _masked(r, eqn, x, r(mul_p, x, y))
+
+
+@rule(masked_div_p, law="a masked quotient is a quotient, and 0 where its dividend is")
+def masked_quotient(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    return _masked(r, eqn, x, r(div_p, x, y))
+
+
+def _masked(r: Rewriter, eqn: Equation, x: Atom, result: Atom) -> Results:
+    aval = eqn.outvars[0].aval
+    nothing = r(full_p, shape=aval.shape, dtype=aval.dtype, value=0)
+    zero = r.intern(Literal(x.aval.dtype.type(0), ShapedArray((), x.aval.dtype)))
+    is_zero = r(eq_p, x, zero)
+    return r(select_n_p, is_zero, result, nothing)
 
 
 @rule(reduce_sum_p, law="a sum of booleans is true where any of them is")

@@ -120,7 +120,7 @@ class Cond(HigherOrder):
             outs = cond_p.bind(index, *moved, branches=batched)
             return outs, [0 if w else None for w in wanted]
         index = move_axis(index, axes[0], 0)
-        block = block_of_lanes(branches, axis) if _is_dear(branches) else None
+        block = block_of_lanes(branches, axis, _is_dear(branches))
         if block is not None:
             outs = _by_block(index, moved, flags, axis, block, batch_jaxpr, branches)
             return outs, [0] * len(outs)

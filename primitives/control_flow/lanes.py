@@ -35,12 +35,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from functrans.core import config
 from functrans.core.avals import get_aval
 from functrans.core.axes import MappedAxis
 from functrans.core.compiling import compiling
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr, subjaxprs
 from functrans.core.prune import has_effects
+from functrans.primitives.check import check_p
 from functrans.primitives.control_flow.bodies import stage_body
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.shape import reshape
@@ -51,9 +53,13 @@ BLOCK = 64  # lanes of scalars, or of what multiplies a matrix that all lanes sh
 WIDE = 128  # elements of a value that fill the vectors by themselves
 
 
-def block_of_lanes(bodies: Sequence[Jaxpr], axis: MappedAxis) -> int | None:
+def block_of_lanes(bodies: Sequence[Jaxpr], axis: MappedAxis, are_dear: bool = True) -> int | None:
     """How many lanes to take at a time, 1 for one by one; None to take all at once."""
-    if not compiling() or any(axis.name in b.axis_names for b in bodies) \
+    if any(axis.name in b.axis_names for b in bodies):
+        return None
+    if config.current().checks or any(map(_has_check, bodies)):
+        return 1  # a lane that is done, or takes another branch, must not fail
+    if not compiling() or not are_dear \
             or any(has_effects(eqn) for b in bodies for eqn in b.eqns):
         return None
     width = widest(bodies)
@@ -66,6 +72,11 @@ def block_of_lanes(bodies: Sequence[Jaxpr], axis: MappedAxis) -> int | None:
     if not isinstance(size, int) or size <= 2 * wanted:
         return None
     return next((k for k in range(2 * wanted, wanted // 2 - 1, -1) if size % k == 0), None)
+
+
+def _has_check(jaxpr: Jaxpr) -> bool:
+    return any(eqn.primitive is check_p or any(map(_has_check, subjaxprs(eqn)))
+               for eqn in jaxpr.eqns)
 
 
 def widest(bodies: Sequence[Jaxpr]) -> int | None:

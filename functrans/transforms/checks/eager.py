@@ -1,0 +1,73 @@
+"""Operations outside of compiled programs, in the scope of `debug_nans`: each is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans._runtime import ArrayBase, wrap
+from functrans.core import config
+from functrans.core.avals import operand_avals
+from functrans.core.eager import evaluate
+from functrans.core.jaxpr import Equation, Jaxpr, Var
+from functrans.core.primitive import Primitive
+from functrans.core.scope import current_scope
+from functrans.core.source import operation_source
+from functrans.core.trace import Params, Trace, run_in
+from functrans.primitives.check import check_p
+from functrans.transforms.checks.exact import Exact, is_wrong, not_finite
+from functrans.transforms.checks.plan import searched
+from functrans.transforms.checks.spread import bits_of, moves
+
+__all__ = ["CheckTrace"]
+
+
+class CheckTrace(Trace):
+    """Evaluates every operation, and raises the error of one that gives a NaN or an infinity."""
+
+    __slots__ = ()
+    kind = "debug_nans"
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
+        if primitive.compiles:
+            return run_in(None, evaluate, primitive, args, params)
+        if primitive.higher_order or primitive is check_p:
+            return self._exactly(primitive, args, params)
+        outs = run_in(None, evaluate, primitive, args, params)
+        many = outs if primitive.multiple_results else [outs]
+        bits = searched(config.current().checks)
+        for out in many:
+            has = bits_of(np.asarray(out)) & bits
+            if has:
+                self._found(primitive, args, params, out, has)
+        return outs
+
+    def _found(self, primitive: Primitive, args: Sequence[Any], params: Params, out: Any,
+               has: int) -> None:
+        eqn = _equation(primitive, args, params)
+        if moves(eqn):
+            return
+        values = [np.asarray(a) for a in args]
+        wrong = is_wrong(has, [bits_of(v) for v in values], intended=False)
+        if wrong:
+            jaxpr = Jaxpr((), tuple(dict.fromkeys(eqn.invars)), (eqn,), eqn.outvars)  # type: ignore[arg-type]
+            raise not_finite(jaxpr, eqn, values, np.asarray(out), wrong, ())
+
+    def _exactly(self, primitive: Primitive, args: Sequence[Any], params: Params) -> list[Any]:
+        """A loop or branch, which NumPy evaluates anyway, one equation after the other."""
+        eqn = _equation(primitive, args, params)
+        jaxpr = Jaxpr((), eqn.invars, (eqn,), eqn.outvars)  # type: ignore[arg-type]
+        values = [x._np if isinstance(x, ArrayBase) else np.asarray(x) for x in args]
+        outs, _ = run_in(None, Exact(None).run, jaxpr, values,
+                         [False] * len(values), searched(config.current().checks))
+        return [wrap(o, v.aval.weak_type) for o, v in zip(outs, eqn.outvars, strict=True)]
+
+
+def _equation(primitive: Primitive, args: Sequence[Any], params: Params) -> Equation:
+    avals = operand_avals(args)
+    outs = primitive.type(*avals, **params)
+    outvars = tuple(map(Var, outs if primitive.multiple_results else [outs]))
+    return Equation(primitive, tuple(map(Var, avals)), outvars, dict(params),
+                    operation_source(current_scope()))

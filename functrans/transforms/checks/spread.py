@@ -1,0 +1,204 @@
+"""What primitives do with NaN and infinities: which they make, which they hand on, which they hide.
+
+A value is seen through three bits: it has a NaN, +infinity or -infinity somewhere. What is handed
+on to a value that is checked need not be checked itself, so most values of a program are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from functrans.core import dtypes
+from functrans.core.jaxpr import Atom, Equation, Literal
+from functrans.primitives.barrier import optimization_barrier_p
+from functrans.primitives.base import constant_p, full_p
+from functrans.primitives.index import gather_p
+from functrans.primitives.index_layout import GatherScatterMode
+from functrans.primitives.sort import sort_p
+
+__all__ = ["ALL", "INFINITE", "NAN", "NEGATIVE", "NOTHING", "POSITIVE", "Spread", "bits_of",
+           "constant_bits", "is_barrier", "is_floating", "literal_bits", "moves", "spread_of"]
+
+NOTHING, NAN, POSITIVE, NEGATIVE = 0, 1, 2, 4
+INFINITE: Final = POSITIVE | NEGATIVE
+ALL: Final = NAN | INFINITE
+_LETTERS: Final = {"n": NAN, "p": POSITIVE, "m": NEGATIVE}
+
+
+class Passing(NamedTuple):
+    """What becomes of each bit of an operand: the bits it may become, and which may vanish."""
+
+    nan: int
+    positive: int
+    negative: int
+    vanishing: int
+
+    def may_become(self, bits: int) -> int:
+        """The bits that a result may have because an operand has these."""
+        return ((self.nan if bits & NAN else 0) | (self.positive if bits & POSITIVE else 0)
+                | (self.negative if bits & NEGATIVE else 0))
+
+    def covered(self, cover: int) -> int:
+        """The bits of an operand that are sure to be seen where those of the result are."""
+        seen = NOTHING
+        for bit, becomes in ((NAN, self.nan), (POSITIVE, self.positive),
+                             (NEGATIVE, self.negative)):
+            if not self.vanishing & bit and not becomes & ~cover:
+                seen |= bit
+        return seen
+
+
+class Spread(NamedTuple):
+    """What an operation makes of finite operands, and what it does with each operand's bits."""
+
+    makes: int
+    operands: tuple[Passing, ...]
+
+    def operand(self, i: int) -> Passing:
+        return self.operands[min(i, len(self.operands) - 1)]
+
+
+def _passing(text: str) -> Passing:
+    """Read `n>n p>pn m>?`: NaN stays, +inf stays or becomes NaN, -inf may vanish."""
+    becomes = dict.fromkeys("npm", 0)
+    vanishing = 0
+    for item in text.split():
+        bit, _, result = item.partition(">")
+        if result.endswith("?"):
+            vanishing |= _LETTERS[bit]
+        for letter in result.rstrip("?"):
+            becomes[bit] |= _LETTERS[letter]
+    return Passing(becomes["n"], becomes["p"], becomes["m"], vanishing)
+
+
+def _spread(makes: str, *operands: str) -> Spread:
+    return Spread(sum([_LETTERS[c] for c in makes]), tuple(map(_passing, operands)))
+
+
+_SAME = "n>n p>p m>m"
+_PART = "n>n? p>p? m>m?"
+_SUM = "n>n p>pn m>mn"
+_DIFFERENCE = "n>n p>mn m>pn"
+_PRODUCT = "n>n p>pmn m>pmn"
+_BOUNDED = "n>n p>? m>?"
+_PERIODIC = "n>n p>n m>n"
+_UNKNOWN = "n>npm? p>npm? m>npm?"
+_HIDDEN = "n>? p>? m>?"
+
+_MOVEMENT: Final = frozenset((
+    "reshape", "transpose", "broadcast_in_dim", "squeeze", "expand_dims", "rev", "concatenate",
+    "copy", "name", "stop_gradient", "sort", "optimization_barrier", "slice", "dynamic_slice",
+    "gather", "pad", "select_n", "dynamic_update_slice", "scatter", "top_k", "constant", "full",
+    "iota", "real", "imag", "complex", "conj"))
+
+_TABLE: Mapping[str, Spread] = {
+    **dict.fromkeys(("reshape", "transpose", "broadcast_in_dim", "squeeze", "expand_dims", "rev",
+                     "concatenate", "copy", "name", "stop_gradient", "sort",
+                     "floor", "ceil", "trunc", "round", "cbrt", "asinh"), _spread("", _SAME)),
+    **dict.fromkeys(("slice", "dynamic_slice", "gather", "top_k"), _spread("", _PART)),
+    "pad": _spread("", _PART, _PART),
+    "select_n": _spread("", _HIDDEN, _PART),
+    "dynamic_update_slice": _spread("", _PART, _SAME, _HIDDEN),
+    "scatter": _spread("", _PART, _HIDDEN, _PART),
+    "scatter_add": _spread("pm", _SUM, _HIDDEN, "n>n? p>pn? m>mn?"),
+    **dict.fromkeys(("constant", "full", "iota"), _spread("")),
+    "neg": _spread("", "n>n p>m m>p"),
+    "abs": _spread("", "n>n p>p m>p"),
+    **dict.fromkeys(("add", "add_any", "reduce_sum", "cumsum"), _spread("pm", _SUM)),
+    "sub": _spread("pm", _SUM, _DIFFERENCE),
+    **dict.fromkeys(("mul", "reduce_prod", "cumprod"), _spread("pm", _PRODUCT)),
+    "dot_general": _spread("npm", _PRODUCT),
+    "div": _spread("npm", _PRODUCT, _BOUNDED),
+    "rem": _spread("n", _PERIODIC, _BOUNDED),
+    "masked_mul": _spread("pm", _PRODUCT, "n>n? p>pmn? m>pmn?"),
+    "masked_div": _spread("pm", _PRODUCT, "n>n? p>? m>?"),
+    **dict.fromkeys(("max", "reduce_max", "cummax"), _spread("", "n>n p>pn m>mn?")),
+    **dict.fromkeys(("min", "reduce_min", "cummin"), _spread("", "n>n p>pn? m>mn")),
+    "clamp": _spread("", _PART, "n>n p>p? m>m?", _PART),
+    **dict.fromkeys(("sign", "atan", "tanh", "logistic", "erf", "erfc", "atan2"),
+                    _spread("", _BOUNDED)),
+    **dict.fromkeys(("exp", "exp2", "expm1"), _spread("p", "n>n p>p m>?")),
+    **dict.fromkeys(("log", "log1p"), _spread("nm", "n>n p>p m>n")),
+    "sqrt": _spread("n", "n>n p>p m>n"),
+    "rsqrt": _spread("np", "n>n p>? m>n"),
+    **dict.fromkeys(("sin", "cos", "tan"), _spread("", _PERIODIC)),
+    **dict.fromkeys(("asin", "acos"), _spread("n", _PERIODIC)),
+    **dict.fromkeys(("atanh", "erf_inv"), _spread("npm", _PERIODIC)),
+    "sinh": _spread("pm", _SAME),
+    "cosh": _spread("p", "n>n p>p m>p"),
+    "acosh": _spread("n", "n>n p>p m>n"),
+}
+_OTHER = _spread("npm", _UNKNOWN)
+_MOVING, _SPREADING = _spread("", _SAME), _spread("pm", _SAME)
+_POWERS = {True: _spread("pm", "n>n p>p m>pm"), False: _spread("pm", _BOUNDED)}
+
+
+def is_floating(atom: Atom) -> bool:
+    """Whether a value has NaN and infinities."""
+    return dtypes.kind(atom.aval.dtype) in "fc"
+
+
+def moves(eqn: Equation) -> bool:
+    """Whether an equation only rearranges, chooses or writes down values."""
+    return eqn.primitive.name in _MOVEMENT
+
+
+def spread_of(eqn: Equation) -> Spread:
+    """What an equation does with NaN and infinities; the worst where that is not known."""
+    name = eqn.primitive.name
+    if name == "integer_pow":
+        return _POWERS[eqn.params["y"] > 0]
+    if any(dtypes.kind(v.aval.dtype) == "c" for v in (*eqn.invars, *eqn.outvars)) \
+            or any(isinstance(n, int) and n == 0 for v in eqn.outvars for n in v.aval.shape):
+        return _OTHER
+    if name == "convert_element_type":
+        return _conversion(eqn.invars[0].aval.dtype, eqn.outvars[0].aval.dtype)
+    return _TABLE.get(name, _OTHER)
+
+
+def _conversion(old: np.dtype[Any], new: np.dtype[Any]) -> Spread:
+    if new.itemsize == 1 or old.itemsize == 1:
+        return _OTHER  # 8-bit floats, some of which have no infinities
+    if dtypes.kind(old) in "biu":
+        return _SPREADING if new == np.float16 else _MOVING
+    return _MOVING if dtypes.finfo(new).max >= dtypes.finfo(old).max else _SPREADING
+
+
+def is_barrier(eqn: Equation) -> bool:
+    """Whether the elements of result i are those of operand i, for all i."""
+    return eqn.primitive is optimization_barrier_p or eqn.primitive is sort_p
+
+
+def bits_of(x: np.ndarray[Any, Any]) -> int:
+    """Which bits the elements of an array have."""
+    kind = dtypes.kind(x.dtype)
+    if kind not in "fc" or not x.size:
+        return NOTHING
+    if kind == "c":
+        return bits_of(np.real(x)) | bits_of(np.imag(x))
+    if x.dtype.kind != "f":  # of ml_dtypes
+        x = x.astype(np.float32)
+    if np.isfinite(x).all():
+        return NOTHING
+    return ((NAN if np.isnan(x).any() else 0) | (POSITIVE if (x == np.inf).any() else 0)
+            | (NEGATIVE if (x == -np.inf).any() else 0))
+
+
+def constant_bits(eqn: Equation) -> int:
+    """The bits that a program writes down itself: those of its constants and fill values."""
+    if eqn.primitive is full_p:
+        return bits_of(np.asarray(eqn.params["value"]))
+    if eqn.primitive is constant_p:
+        return bits_of(np.asarray(eqn.params["value"].value))
+    if eqn.primitive is gather_p and eqn.params["mode"] is GatherScatterMode.FILL_OR_DROP:
+        fill = eqn.params.get("fill_value")
+        return NAN if fill is None else bits_of(np.asarray(fill))
+    return NOTHING
+
+
+def literal_bits(atom: Literal) -> int:
+    """The bits of a literal."""
+    return bits_of(np.asarray(atom.value)) if is_floating(atom) else NOTHING
