@@ -121,10 +121,7 @@ static void ft_image_range(void *arg, i64 begin, i64 end) {
     failed = ft_image(all, i / c->batch, i % c->batch, memory, memory + of_x);
   free(memory);
   if (failed) {
-#ifdef _OPENMP
-#pragma omp atomic write
-#endif
-    all->failed = 1;
+    ft_fail(&all->failed);
   }
 }
 

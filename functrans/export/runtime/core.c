@@ -39,6 +39,14 @@ static void ft_parallel(ft_range body, void *arg, i64 n, i64 grain) {
   for (i64 begin = 0; begin < n; begin += step) body(arg, begin, ft_least(n, begin + step));
 }
 
+// Notes in a task that it could not be done; others may do so at once.
+static inline void ft_fail(int *failed) {
+#ifdef _OPENMP
+#pragma omp atomic write
+#endif
+  *failed = 1;
+}
+
 static void *ft_allocate(i64 bytes) {
   return bytes < 0 ? NULL : aligned_alloc(64, (size_t)ft_round_up(bytes < 1 ? 1 : bytes, 64));
 }

@@ -114,10 +114,7 @@ static void ft_tiles_TAG(void *arg, i64 begin, i64 end) {
   const i64 of_a = ft_round_up(rows * depth, 64), of_b = ft_round_up(columns * depth, 64);
   SUM *memory = ft_allocate((of_a + of_b + rows * columns) * (i64)sizeof(SUM));
   if (!memory) {
-#ifdef _OPENMP
-#pragma omp atomic write
-#endif
-    product->failed = 1;
+    ft_fail(&product->failed);
     return;
   }
   for (i64 t = begin; t < end; t++) {

@@ -60,10 +60,7 @@ static void ft_sort_range(void *arg, i64 begin, i64 end) {
   ft_sorting *s = arg;
   ft_record *records = ft_allocate(2 * s->n * (i64)sizeof(ft_record));
   if (!records) {
-#ifdef _OPENMP
-#pragma omp atomic write
-#endif
-    s->failed = 1;
+    ft_fail(&s->failed);
     return;
   }
   for (i64 row = begin; row < end; row++) {

@@ -27,11 +27,9 @@ INL F exp_V(F x) {
   y = y * float_V((h << 52) + 0x3ff0000000000000);
   return y * float_V(((n - h) << 52) + 0x3ff0000000000000);
 }
-//: exp2_V needs fma_V select_V splat_V lt_V gt_V bits_V float_V
-INL F exp2_V(F x) {
-  F c = select_V(gt_V(x, splat_V(1025.0)), splat_V(1025.0), x);
-  c = select_V(lt_V(c, splat_V(-1076.0)), splat_V(-1076.0), c);
-  F t = c + 0x1.8p52, r = c - (t - 0x1.8p52);
+//: exp2_near_V needs fma_V splat_V
+/* 2^r, |r| <= 1/2 */
+INL F exp2_near_V(F r) {
   F qx = r * r;
   F q = splat_V(0x1.ebd2b4c1970d9p-32); q = fma_V(q, qx, splat_V(0x1.b5239043a597fp-24));
   q = fma_V(q, qx, splat_V(0x1.ffcbfd2331554p-17));
@@ -43,7 +41,14 @@ INL F exp2_V(F x) {
   qo = fma_V(qo, qx, splat_V(0x1.3b2ab6fba527ap-7));
   qo = fma_V(qo, qx, splat_V(0x1.ebfbdff82c58ep-3));
   q = fma_V(qo, r, q);
-  F y = fma_V(q, r, splat_V(1.0));
+  return fma_V(q, r, splat_V(1.0));
+}
+//: exp2_V needs select_V splat_V lt_V gt_V bits_V float_V exp2_near_V
+INL F exp2_V(F x) {
+  F c = select_V(gt_V(x, splat_V(1025.0)), splat_V(1025.0), x);
+  c = select_V(lt_V(c, splat_V(-1076.0)), splat_V(-1076.0), c);
+  F t = c + 0x1.8p52, r = c - (t - 0x1.8p52);
+  F y = exp2_near_V(r);
   I n = bits_V(t), h = (I)((U)n >> 1);
   y = y * float_V((h << 52) + 0x3ff0000000000000);
   return y * float_V(((n - h) << 52) + 0x3ff0000000000000);

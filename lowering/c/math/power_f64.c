@@ -40,7 +40,8 @@ INL F power_ends_V(F x, F y, F v) {
   M is_one = mor_V(eq_V(x, one), mor_V(eq_V(y, zero), mand_V(eq_V(a, one), eq_V(abs_V(y), inf))));
   return select_V(is_one, one, v);
 }
-//: pow_V needs fma_V select_V splat_V gt_V bits_V float_V abs_V log_split_V power_ends_V
+//: pow_V needs fma_V select_V splat_V gt_V bits_V float_V abs_V log_split_V
+//:+ exp2_near_V power_ends_V
 /* 2^(y log2 |x|), the logarithm to 2^-66: 2 / ln 2 (s + s^3 / 3 + s^5 p(s^2)) with s = f / (2 + f),
    where s, s^2, 1/3 and the sums are in two parts */
 INL F pow_V(F x, F y) {
@@ -64,18 +65,7 @@ INL F pow_V(F x, F y) {
   M far = gt_V(abs_V(e), splat_V(1100.0));
   e = select_V(far, select_V(gt_V(e, splat_V(0.0)), splat_V(1100.0), splat_V(-1100.0)), e);
   F k = e + 0x1.8p52, r = (e - (k - 0x1.8p52)) + select_V(far, splat_V(0.0), el);
-  F qx = r * r;
-  F q = splat_V(0x1.ebd2b4c1970d9p-32); q = fma_V(q, qx, splat_V(0x1.b5239043a597fp-24));
-  q = fma_V(q, qx, splat_V(0x1.ffcbfd2331554p-17));
-  q = fma_V(q, qx, splat_V(0x1.5d87fe787a3f9p-10));
-  q = fma_V(q, qx, splat_V(0x1.c6b08d704a1c2p-5)); q = fma_V(q, qx, splat_V(0x1.62e42fefa39efp-1));
-  F qo = splat_V(0x1.fa965f0d0c3a6p-36); qo = fma_V(qo, qx, splat_V(0x1.e4abff4b670abp-28));
-  qo = fma_V(qo, qx, splat_V(0x1.62c02a6774618p-20));
-  qo = fma_V(qo, qx, splat_V(0x1.430912f6cee0dp-13));
-  qo = fma_V(qo, qx, splat_V(0x1.3b2ab6fba527ap-7));
-  qo = fma_V(qo, qx, splat_V(0x1.ebfbdff82c58ep-3));
-  q = fma_V(qo, r, q);
   I i = bits_V(k), h = (I)((U)i >> 1);
-  F w = fma_V(q, r, splat_V(1.0)) * float_V((h << 52) + 0x3ff0000000000000);
+  F w = exp2_near_V(r) * float_V((h << 52) + 0x3ff0000000000000);
   return power_ends_V(x, y, w * float_V(((i - h) << 52) + 0x3ff0000000000000));
 }
