@@ -59,6 +59,7 @@ from functrans.lowering.triton.products.calls import RULES as CALL_RULES
 from functrans.lowering.triton.products.calls import Launches, launches_of
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
 from functrans.lowering.triton.records import sources_of
+from functrans.lowering.triton.rows_picked import with_rows_picked
 from functrans.lowering.triton.spec import (
     Copy,
     HostStep,
@@ -84,14 +85,15 @@ def write_program(jaxpr: Jaxpr, any_size: bool = False,
     """The program of a simplified jaxpr. Raises UnsupportedKernel for what it cannot do.
 
     With `any_size` the sizes are arguments of its kernels, which programs of the same operations
-    on other sizes share. The memory of `donated` inputs may become that of outputs.
+    on other sizes share, and `specialized` tells what would be faster without. The memory of
+    `donated` inputs may become that of outputs.
     """
     shared = _Shared(any_size, choose)
     body = _written(in_parts(jaxpr), shared, donated=donated)
     return Program([shared.module.text(), *shared.templates], body.steps,
                    [v.aval for v in jaxpr.invars], [v.aval for v in jaxpr.outvars],
                    shared.constants, body.arena_bytes, [*body.notes, *choose.notes], shared.given,
-                   body.blocks, tickets=shared.tickets)
+                   body.blocks, "; ".join(shared.specialized), shared.tickets)
 
 
 @dataclass(eq=False)
@@ -106,6 +108,7 @@ class _Shared:
     templates: list[str] = field(default_factory=list)
     constants: list[np.ndarray[Any, Any]] = field(default_factory=list)
     tickets: int = 0
+    specialized: list[str] = field(default_factory=list)  # what is faster for given sizes
 
     def source(self, step: Launch) -> str:
         """The text of the module of a launch, in which its function has its name."""
@@ -118,7 +121,7 @@ class _Shared:
 def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
              loose_outputs: Iterable[int] = (), donated: Collection[int] | None = None) -> Body:
     """The steps of a jaxpr. Some inputs and outputs are at places of no alignment."""
-    jaxpr = ordered_scatters(without_choices(jaxpr))
+    jaxpr = ordered_scatters(with_rows_picked(without_choices(jaxpr)))
     traced = graph_of(jaxpr, rules=RULES, hosted=COMBINING, memory=memory)
     try:
         graph = with_sums_along(with_attention(traced, placed=False))
@@ -263,13 +266,15 @@ class _ProgramWriter:
 
     def _resident(self, call: Repeated | Until) -> Launches | None:
         """The launch of a loop that is one kernel; None where it would be one for each size."""
-        if self.shared.any_size and (isinstance(call, Repeated)
-                                     or any(t.shape for t in call.operands)):
-            return None
         constants = self.shared.constants
         before = len(constants)
         found = resident_scan(call, self) if isinstance(call, Repeated) else resident_while(
             call, self)
+        if found is not None and self.shared.any_size and (
+                isinstance(call, Repeated) or any(t.shape for t in call.operands)):
+            self.shared.specialized.append(f"{call.source or 'somewhere'}: a {call.name} is one "
+                                           "kernel, which is made for given sizes")
+            found = None
         if found is None:
             del constants[before:]
         return found

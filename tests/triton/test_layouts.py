@@ -67,14 +67,17 @@ def bias_gradient(z, g):
     return d.sum(0), d.T.copy()
 
 
-def test_sums_of_columns_beside_a_transposed_copy_are_kernels_apart():
-    args = S((4096, 512), "float32"), S((4096, 512), "float32")
+def test_sums_of_many_columns_beside_a_transposed_copy_are_kernels_apart():
+    args = S((8192, 512), "float32"), S((8192, 512), "float32")
     whole = schedule_of(graph(bias_gradient, *args))
     apart = split_across(whole)
     roles = [[m.role for m in s.members] for s in apart.steps if isinstance(s, Kernel)]
     assert roles == [["full"], ["fold_column"]]
     fold = apart.steps[1]
     assert not reads_across(fold, fold.builder(apart.is_stored))
+    args = S((4096, 512), "float32"), S((4096, 512), "float32")
+    (together,) = split_across(schedule_of(graph(bias_gradient, *args))).steps
+    assert {m.role for m in together.members} == {"full", "fold_row"}
     z, g = RNG.normal(size=(2, 70, 33)).astype("f")
     with ft.config.use_backend("triton"):
         sums, copy = ft.jit(bias_gradient)(z, g)
