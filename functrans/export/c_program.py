@@ -122,8 +122,10 @@ def _program(jaxpr: Jaxpr, isa: str, name: str) -> Lowered:
                                   "Python alone.")
     for host in made.text.hosts:
         eqn = host.eqn
+        types = ", ".join(str(a.aval) for a in eqn.invars)
         why = "it calls a Python function." if "callback" in eqn.primitive.name else \
-            f"the C compiler has no code for it on {', '.join(str(a.aval) for a in eqn.invars)}."
+            "it raises an error in Python." if eqn.primitive.has_effect else \
+            f"the C compiler has no code for it on {types}."
         raise ExportError(f"{eqn.primitive.name} cannot be exported to C.", where=eqn.source,
                           why=why)
     return made

@@ -86,8 +86,8 @@ def _for_cpus(jaxpr: Jaxpr, name: str) -> TargetProgram:
     _need_numbers(jaxpr, name, CPU)
     made = for_cpus.portable(jaxpr, program_cache())
     if made is None:
-        raise _nothing(name, CPU, "it computes nothing, or decides the sizes of its results, or "
-                                  "NumPy computes a part of it.")
+        raise _nothing(name, CPU, "it computes nothing, decides the sizes of its results, or "
+                                  "needs Python for a part of it.")
     portable, text = made
     return TargetProgram({}, settings_now(), (Kernel(name, text, "", portable.shared_object),),
                          portable)

@@ -7,7 +7,10 @@ what a file says ends up in generated code. Primitives without an entry in `PARA
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable
+import re
+import string
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import fields
 from types import ModuleType
 from typing import Any, Final, Protocol
@@ -27,6 +30,7 @@ from functrans.primitives import (
     barrier,
     base,
     broadcast,
+    check,
     compare,
     conv,
     convert,
@@ -127,6 +131,45 @@ class _ConvNumbers:
 
     def read(self, plain: Any, of: Reader) -> Any:
         return conv.ConvDimensionNumbers(*_fields(SIZES.read(plain, of), 3))
+
+
+class _Texts:
+    """A tuple of texts."""
+
+    def write(self, value: Any, to: Writer, order: int) -> Any:
+        return list(map(text_from, value))
+
+    def read(self, plain: Any, of: Reader) -> Any:
+        return tuple(map(text_from, _fields(plain)))
+
+
+class _Message:
+    """A message with `{name}` for values: names alone, which format no more than numbers."""
+
+    def write(self, value: Any, to: Writer, order: int) -> Any:
+        try:
+            return self.read(value, to)
+        except ExportError:
+            raise ExportError(f"the message {value!r:.200} of a check cannot be exported.",
+                              why="in a file it is one line, with names alone in braces."
+                              ) from None
+
+    def read(self, plain: Any, of: Any) -> Any:
+        message = text_from(plain)
+        for name, spec in _fields_of(message):
+            if name and not (name.isidentifier() and _SPEC.fullmatch(spec or "")):
+                raise damaged("a message asks for more than the values of names")
+        return message
+
+
+def _fields_of(message: str) -> Iterator[tuple[str | None, str | None]]:
+    """What is in the braces of a message, up to where it cannot be parsed: so it is filled in."""
+    with suppress(ValueError):
+        for _, name, spec, _ in string.Formatter().parse(message):
+            yield name, spec
+
+
+_SPEC: Final = re.compile(r"[-+]?[0-9]?[0-9]?(\.[0-9][0-9]?)?[a-zA-Z%]?")
 
 
 class _DType:
@@ -342,6 +385,7 @@ PARAMETERS: Final[dict[str, dict[str, Kind]]] = {
     "argmin": {"axes": SIZES, "index_dtype": DTYPE},
     "bitcast_convert_type": {"new_dtype": DTYPE},
     "broadcast_in_dim": {"shape": SIZES, "broadcast_dimensions": SIZES},
+    "check": {"message": _Message(), "names": _Texts(), "kind": TEXT, "lanes": INT},
     "checkpoint": {"jaxpr": JAXPR, "prevent_cse": FLAG, "policy": _Policy()},
     "concatenate": {"dimension": INT},
     "cond": {"branches": _Programs()},
@@ -412,8 +456,8 @@ def _primitives_of(modules: Iterable[ModuleType]) -> dict[str, Primitive]:
 _UNEXPORTABLE: Final = ("custom_vjp_linear",)  # known by its transpose alone, a Python function
 
 PRIMITIVES: Final[dict[str, Primitive]] = _primitives_of((
-    arithmetic, barrier, base, broadcast, compare, conv, convert, cumulative, differentiable, dot,
-    dynamic_slice, fft, index, linalg, masked, random, reduce, scatter, shape, solve, sort, special,
-    spectral, transcendental, window, cond, scan, while_loop, jit_primitive, checkpoint, custom_jvp,
-    custom_vjp))
+    arithmetic, barrier, base, broadcast, check, compare, conv, convert, cumulative,
+    differentiable, dot, dynamic_slice, fft, index, linalg, masked, random, reduce, scatter, shape,
+    solve, sort, special, spectral, transcendental, window, cond, scan, while_loop, jit_primitive,
+    checkpoint, custom_jvp, custom_vjp))
 """The primitives that a file may name: all but callbacks and those of named axes."""

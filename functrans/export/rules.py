@@ -11,6 +11,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.errors import JaxprError
 from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
 from functrans.core.primitive import HigherOrder
+from functrans.primitives.check import CHECK, INDEX
 from functrans.primitives.control_flow.bodies import check_operands
 from functrans.primitives.window import window_take_p
 from functrans.transforms.custom_call import LazyJaxpr, differentiable_flags
@@ -85,6 +86,10 @@ def _check_parameters(eqn: Equation, operands: Sequence[ShapedArray]) -> None:
     elif name == "pad":
         need(all(type(interior) is int and interior >= 0
                  for _, _, interior in params["padding_config"]), "padding_config")
+    elif name == "check":
+        need(params["kind"] in (CHECK, INDEX), "kind")
+        need(len(params["names"]) == len(operands) - 1, "names")
+        need(all(params["lanes"] <= len(a.shape) for a in operands), "lanes")
     elif name == "sort":
         need(1 <= params["num_keys"] <= len(operands), "num_keys")
     elif name == "polygamma":

@@ -12,7 +12,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as jnp
 import functrans.primitives
-from functrans.core.errors import ArgumentError, ExportError
+from functrans.core.errors import ArgumentError, ExportError, FailedCheckError
 from functrans.core.primitive import Primitive
 from functrans.export import deserialize, export
 from functrans.export.parameters import PARAMETERS, PRIMITIVES
@@ -244,3 +244,27 @@ def test_other_arguments():
     loaded = through_bytes(lambda p: p["a"] + 1, {"a": X})
     with pytest.raises(ft.core.errors.TreeMismatchError):
         loaded.call({"b": X})
+
+
+def test_checks_stop_loaded_programs():
+    def root(x):
+        ft.check((x >= 0).all(), "no root of {x:.2f}", x=x.min())
+        return jnp.sqrt(x)
+
+    loaded = through_bytes(root, X)
+    assert_same(loaded.call(X * X), ft.jit(root)(X * X))
+    for call in (loaded.call, ft.jit(loaded.call)):
+        with pytest.raises(FailedCheckError, match=r"no root of -1\.00"):
+            call(-jnp.ones_like(X))
+
+
+def test_messages_of_checks_name_values_and_nothing_else():
+    def checks(message):
+        return lambda x: ft.check(x > 0, message, x=x)
+
+    for message in ("{x.__class__}", "{x[0]}", "{x:1000000000}", "{x:{x}}", "{x:1000000000} {",
+                    "two\nlines"):
+        with pytest.raises(ExportError, match="of a check cannot be exported"):
+            export(checks(message))(1.0)
+    for message in ("{x}", "{x:+.3f} {y} {", "nothing"):
+        assert message in through_bytes(checks(message), 1.0).as_text()
