@@ -21,7 +21,7 @@ def roofline(points: Sequence[tuple[str, float, float, float]], bandwidth: float
     ridge = flops / bandwidth
     low = min([ridge / 10, *[x for _, x, _, _ in points]]) / 2
     high = max([ridge * 10, *[x for _, x, _, _ in points]]) * 2
-    bottom = min([flops / 1e3, *[y for _, _, y, _ in points]]) / 2
+    bottom = min([low * bandwidth, *[y for _, _, y, _ in points]]) / 2
     top = flops * 3
 
     def across(x: float) -> float:
@@ -37,23 +37,25 @@ def roofline(points: Sequence[tuple[str, float, float, float]], bandwidth: float
     for y in _decades(bottom, top):
         parts += [_line(across(low), up(y), across(high), up(y)),
                   _text(LEFT - 6, up(y) + 4, _short(y), "end")]
-    left = max(low, bottom / bandwidth)
-    roof = [(left, left * bandwidth), (ridge, flops), (high, flops)]
+    roof = [(low, low * bandwidth), (ridge, flops), (high, flops)]
     path = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in roof)
     parts.append(f"<polyline points='{path}' fill='none' stroke='{ORANGE}' stroke-width='2'/>")
-    parts.append(_text(across(high) - 4, up(flops) + 14, f"{_short(flops)}FLOP/s: a product of "
-                       "matrices", "end", ORANGE))
-    parts.append(_text(across(left) + 6, up(left * bandwidth) - 8,
-                       f"{_short(bandwidth)}B/s: a copy", "start", ORANGE))
+    # above the roof, where no kernel is
+    parts.append(_text(across(high) - 4, up(flops) - 7,
+                       f"{_short(flops)}FLOP/s: a product of matrices", "end", ORANGE))
+    slope = math.degrees(math.atan2(up(flops) - up(low * bandwidth), across(ridge) - across(low)))
+    x, y = (across(low) + across(ridge)) / 2, (up(low * bandwidth) + up(flops)) / 2
+    parts.append(f"<g transform='rotate({slope:.1f} {x:.1f} {y:.1f})'>"
+                 f"{_text(x, y - 7, f'{_short(bandwidth)}B/s: a copy', 'middle', ORANGE)}</g>")
     longest = max((s for *_, s in points), default=1.0)
-    for name, x, y, seconds in points:
+    placed = []
+    for name, x, y, seconds in sorted(points, key=lambda p: -p[3]):
         r = 3 + 9 * math.sqrt(seconds / longest)
         told = f"{name}: {_short(y)}FLOP/s at {x:.3g} FLOP for each byte, {1e6 * seconds:.3g} us"
         parts.append(f"<circle cx='{across(x):.1f}' cy='{up(y):.1f}' r='{r:.1f}' fill='{BLUE}' "
                      f"fill-opacity='0.55'><title>{escape(told)}</title></circle>")
-    roof_text = (across(high) - 230, across(high), up(flops) + 10)
-    parts += _names([(name, across(x), up(y)) for name, x, y, _ in
-                     sorted(points, key=lambda p: -p[3])], [roof_text])
+        placed.append((name, across(x), up(y), r))
+    parts += _names(placed)
     parts.append(_text((LEFT + WIDTH) / 2, HEIGHT - 8, "FLOP for each byte moved", "middle"))
     parts.append(f"<g transform='rotate(-90 14 {HEIGHT / 2:.0f})'>"
                  f"{_text(14, HEIGHT / 2, 'FLOP in a second', 'middle')}</g>")
@@ -62,21 +64,32 @@ def roofline(points: Sequence[tuple[str, float, float, float]], bandwidth: float
             f"font-family='Helvetica,Arial,sans-serif'>{''.join(parts)}</svg>")
 
 
-def _names(points: Sequence[tuple[str, float, float]],
-           taken: list[tuple[float, float, float]]) -> list[str]:
-    """The names of points, those that take longest first, where there is room for them.
+def _names(points: Sequence[tuple[str, float, float, float]]) -> list[str]:
+    """The names of points (name, x, y, radius), the first ones first, where there is room.
 
-    `taken`: where texts begin and end, and their height.
+    A name is right or left of its point, above or below it, and on nothing else.
     """
+    taken = [(x - r, x + r, y - r, y + r) for _, x, y, r in points]
     found = []
-    for name, x, y in points:
-        width = 6.2 * len(name)
-        left = x - 14 - width if x + 14 + width > WIDTH - RIGHT else x + 14
-        if any(abs(y - v) < 12 and left < end and begin < left + width for begin, end, v in taken):
-            continue
-        taken.append((left, left + width, y))
-        found.append(_text(left, y + 4, name, "start", BLUE))
+    for name, x, y, r in points:
+        width = 6.6 * len(name)
+        for left, middle in ((x + r + 4, y), (x - r - 4 - width, y),
+                             (x - width / 2, y - r - 8), (x - width / 2, y + r + 8)):
+            box = (left, left + width, middle - 5, middle + 5)
+            if left < LEFT or left + width > WIDTH or any(_overlap(box, other) for other in taken):
+                continue
+            taken.append(box)
+            found.append(_text(left, middle + 4, name, "start", BLUE))
+            break
     return found
+
+
+Area = tuple[float, float, float, float]
+"""Left, right, top and bottom."""
+
+
+def _overlap(a: Area, b: Area) -> bool:
+    return a[0] < b[1] and b[0] < a[1] and a[2] < b[3] and b[2] < a[3]
 
 
 def _part(x: float, low: float, high: float) -> float:
@@ -97,7 +110,7 @@ def _text(x: float, y: float, text: str, anchor: str, colour: str = "#444") -> s
 
 
 def _short(x: float) -> str:
-    for prefix, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+    for prefix, scale in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if x >= scale:
             return f"{x / scale:.3g} {prefix}"
     return f"{x:.3g} "
