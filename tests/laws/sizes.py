@@ -37,3 +37,10 @@ def outcome(fun: Callable[..., Any], args: Sequence[Any]) -> Any:
         return ft.tree.leaves(fun(*args))
     except Exception as error:
         return type(error)
+
+
+def distinct(args: Sequence[Any]) -> list[Any]:
+    """The arguments with floats that differ where they did not: ties have many derivatives."""
+    rng = np.random.default_rng(0)
+    return [a * rng.uniform(0.97, 1, np.shape(a)) if np.asarray(a).dtype.kind in "fc" else a
+            for a in args]
