@@ -289,7 +289,7 @@ def _combined(op: str, x: Size, y: Size, mine: Bounds, theirs: Bounds) -> Size:
         divided = _with_multiples(a, bounds) % _with_multiples(b, bounds)
         if op == "mod" and divided.is_Integer:
             return int(divided)
-    return _simplify(_SYMPY_OPERATORS[op](a, b), bounds)
+    return _simplify(_exact(_SYMPY_OPERATORS[op](a, b), bounds), bounds)
 
 
 _SYMPY_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -301,6 +301,22 @@ def _with_multiples(expr: sympy.Expr, bounds: Bounds) -> sympy.Expr:
     """The expression with `4*B` in place of a `B` that is a multiple of 4."""
     factors = {name: bound.multiple_of for name, bound in bounds if bound.multiple_of > 1}
     return expr.subs({s: factors[str(s)] * s for s in expr.free_symbols if str(s) in factors})
+
+
+def _exact(expr: sympy.Expr, bounds: Bounds) -> sympy.Expr:
+    """`D` for `4*floor(D/4)`, of a D that is a multiple of 4: no rest was dropped."""
+    factors = {name: bound.multiple_of for name, bound in bounds if bound.multiple_of > 1}
+    if not factors or _is_polynomial(expr):
+        return expr
+    whole = _with_multiples(expr, bounds)
+    back = whole.subs({s: s / factors[str(s)] for s in whole.free_symbols if str(s) in factors})
+    return back if _is_polynomial(back) else expr
+
+
+def _is_polynomial(expr: sympy.Expr) -> bool:
+    """Whether it is a sum of products of names and ints."""
+    return all(c.is_Integer and all(x.is_Symbol or x.is_Integer for x in term.as_powers_dict())
+               for term, c in expr.expand().as_coefficients_dict().items())
 
 
 def size_value(size: Size, sizes: Mapping[str, int]) -> int | None:

@@ -41,8 +41,9 @@ def roofline(points: Sequence[tuple[str, float, float, float]], bandwidth: float
     path = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in roof)
     parts.append(f"<polyline points='{path}' fill='none' stroke='{ORANGE}' stroke-width='2'/>")
     # above the roof, where no kernel is
-    parts.append(_text(across(high) - 4, up(flops) - 7,
-                       f"{_short(flops)}FLOP/s: a product of matrices", "end", ORANGE))
+    told = f"{_short(flops)}FLOP/s: a product of matrices"
+    parts.append(_text(across(high) - 4, up(flops) - 7, told, "end", ORANGE))
+    flat = (across(high) - 6.6 * len(told), across(high), up(flops) - 16, up(flops) + 2)
     slope = math.degrees(math.atan2(up(flops) - up(low * bandwidth), across(ridge) - across(low)))
     x, y = (across(low) + across(ridge)) / 2, (up(low * bandwidth) + up(flops)) / 2
     parts.append(f"<g transform='rotate({slope:.1f} {x:.1f} {y:.1f})'>"
@@ -55,7 +56,7 @@ def roofline(points: Sequence[tuple[str, float, float, float]], bandwidth: float
         parts.append(f"<circle cx='{across(x):.1f}' cy='{up(y):.1f}' r='{r:.1f}' fill='{BLUE}' "
                      f"fill-opacity='0.55'><title>{escape(told)}</title></circle>")
         placed.append((name, across(x), up(y), r))
-    parts += _names(placed)
+    parts += _names(placed, flat)
     parts.append(_text((LEFT + WIDTH) / 2, HEIGHT - 8, "FLOP for each byte moved", "middle"))
     parts.append(f"<g transform='rotate(-90 14 {HEIGHT / 2:.0f})'>"
                  f"{_text(14, HEIGHT / 2, 'FLOP in a second', 'middle')}</g>")
@@ -64,17 +65,21 @@ def roofline(points: Sequence[tuple[str, float, float, float]], bandwidth: float
             f"font-family='Helvetica,Arial,sans-serif'>{''.join(parts)}</svg>")
 
 
-def _names(points: Sequence[tuple[str, float, float, float]]) -> list[str]:
+Area = tuple[float, float, float, float]
+"""Left, right, top and bottom."""
+
+
+def _names(points: Sequence[tuple[str, float, float, float]], roof: Area) -> list[str]:
     """The names of points (name, x, y, radius), the first ones first, where there is room.
 
-    A name is right or left of its point, above or below it, and on nothing else.
+    A name is right or left of its point, below or above it, and on nothing else.
     """
-    taken = [(x - r, x + r, y - r, y + r) for _, x, y, r in points]
+    taken = [roof, *((x - r, x + r, y - r, y + r) for _, x, y, r in points)]
     found = []
     for name, x, y, r in points:
         width = 6.6 * len(name)
         for left, middle in ((x + r + 4, y), (x - r - 4 - width, y),
-                             (x - width / 2, y - r - 8), (x - width / 2, y + r + 8)):
+                             (x - width / 2, y + r + 8), (x - width / 2, y - r - 8)):
             box = (left, left + width, middle - 5, middle + 5)
             if left < LEFT or left + width > WIDTH or any(_overlap(box, other) for other in taken):
                 continue
@@ -82,10 +87,6 @@ def _names(points: Sequence[tuple[str, float, float, float]]) -> list[str]:
             found.append(_text(left, middle + 4, name, "start", BLUE))
             break
     return found
-
-
-Area = tuple[float, float, float, float]
-"""Left, right, top and bottom."""
 
 
 def _overlap(a: Area, b: Area) -> bool:

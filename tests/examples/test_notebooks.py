@@ -11,6 +11,9 @@ SECONDS_PER_CELL = 60
 PRINTED = {
     # no array of per-sample gradients is left, and the compiler says so; wrong labels are found
     "02_per_sample_gradients": ["after:\n   none\n", "never made", "precision 9"],
+    # one program for all sizes, guards in words, costs as formulas
+    "05_shapes_and_cost": ["by default:              2 compilations", "Mod(s0, 2) == 0",
+                           "B is 64 in argument x", "24*B*D**2*S", "at S = 6*D"],
 }
 
 

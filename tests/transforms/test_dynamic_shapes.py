@@ -198,6 +198,19 @@ def test_bounds_decide_products_of_sizes():
         bool(B * D > 8)
 
 
+def test_exact_quotients_give_the_size_back():
+    B, D = ft.dim("B"), ft.dim("D", multiple_of=4)
+    assert 4 * (D // 4) == D and D // 4 * B * 4 == B * D and D // 2 + D // 2 == D
+    assert 3 * (D // 3) != D and 4 * (B // 4) != B and 8 * (D // 8) != D
+    assert (2 * (D // 4)).substitute({"D": 8}) == 4
+
+    def heads(x):
+        return x.reshape(B, 4, D // 4).reshape(B, D)
+
+    assert ft.eval_shape(heads, ft.ShapeDtypeStruct((B, D), "float32")).shape == (B, D)
+
+
+
 @pytest.mark.parametrize("name", ARITHMETIC)
 def test_sizes_are_ints_where_shapes_are_made(name):
     fun = ARITHMETIC[name]
