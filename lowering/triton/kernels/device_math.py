@@ -7,83 +7,42 @@ Kernels call them as `fm.name`; under the interpreter `host_math` stands in.
 import triton
 import triton.language as tl
 from triton.language.extra.cuda import libdevice
+from triton.language.extra.cuda.libdevice import (  # noqa: F401 (kernels call them)
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    cbrt,
+    ceil,
+    cos,
+    cosh,
+    erf,
+    erfc,
+    erfinv,
+    exp,
+    exp2,
+    expm1,
+    floor,
+    fmod,
+    lgamma,
+    log,
+    log1p,
+    nextafter,
+    pow,
+    rint,
+    rsqrt,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    tanh,
+    trunc,
+)
 
 from functrans.lowering.triton.orders.radix_tile import constraints
-
-
-@triton.jit
-def exp(x):
-    return libdevice.exp(x)
-
-
-@triton.jit
-def exp2(x):
-    return libdevice.exp2(x)
-
-
-@triton.jit
-def expm1(x):
-    return libdevice.expm1(x)
-
-
-@triton.jit
-def log(x):
-    return libdevice.log(x)
-
-
-@triton.jit
-def log1p(x):
-    return libdevice.log1p(x)
-
-
-@triton.jit
-def sin(x):
-    return libdevice.sin(x)
-
-
-@triton.jit
-def cos(x):
-    return libdevice.cos(x)
-
-
-@triton.jit
-def tan(x):
-    return libdevice.tan(x)
-
-
-@triton.jit
-def asin(x):
-    return libdevice.asin(x)
-
-
-@triton.jit
-def acos(x):
-    return libdevice.acos(x)
-
-
-@triton.jit
-def atan(x):
-    return libdevice.atan(x)
-
-
-@triton.jit
-def atan2(x, y):
-    return libdevice.atan2(x, y)
-
-
-@triton.jit
-def sinh(x):
-    return libdevice.sinh(x)
-
-
-@triton.jit
-def cosh(x):
-    return libdevice.cosh(x)
-
-
-@triton.jit
-def tanh(x):
-    return libdevice.tanh(x)
 
 
 @triton.jit
@@ -92,91 +51,6 @@ def tanh_half(x):
     small = x - x * x * x * (1 / 3)
     large = 1 - libdevice.fast_dividef(2.0, 1 + tl.exp2(x * 2.885390081777927))
     return tl.where(tl.abs(x) < 0.04, small, large)
-
-
-@triton.jit
-def asinh(x):
-    return libdevice.asinh(x)
-
-
-@triton.jit
-def acosh(x):
-    return libdevice.acosh(x)
-
-
-@triton.jit
-def atanh(x):
-    return libdevice.atanh(x)
-
-
-@triton.jit
-def cbrt(x):
-    return libdevice.cbrt(x)
-
-
-@triton.jit
-def erf(x):
-    return libdevice.erf(x)
-
-
-@triton.jit
-def erfc(x):
-    return libdevice.erfc(x)
-
-
-@triton.jit
-def erfinv(x):
-    return libdevice.erfinv(x)
-
-
-@triton.jit
-def lgamma(x):
-    return libdevice.lgamma(x)
-
-
-@triton.jit
-def pow(x, y):
-    return libdevice.pow(x, y)
-
-
-@triton.jit
-def floor(x):
-    return libdevice.floor(x)
-
-
-@triton.jit
-def ceil(x):
-    return libdevice.ceil(x)
-
-
-@triton.jit
-def trunc(x):
-    return libdevice.trunc(x)
-
-
-@triton.jit
-def rint(x):
-    return libdevice.rint(x)
-
-
-@triton.jit
-def nextafter(x, y):
-    return libdevice.nextafter(x, y)
-
-
-@triton.jit
-def fmod(x, y):
-    return libdevice.fmod(x, y)
-
-
-@triton.jit
-def sqrt(x):
-    return libdevice.sqrt(x)
-
-
-@triton.jit
-def rsqrt(x):
-    return libdevice.rsqrt(x)
 
 
 @triton.jit

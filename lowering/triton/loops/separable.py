@@ -6,7 +6,7 @@ mixed by an operation. A class that no operation mixes can be cut: each piece is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -255,8 +255,17 @@ def _along(parameter: str) -> Tie:
 def _sliced(c: _Classes, eqn: Equation) -> None:
     """Axes of which all is taken correspond; starts are numbers."""
     x, out = eqn.invars[0], eqn.outvars[0]
-    for k, (n, m) in enumerate(zip(x.aval.shape, out.aval.shape, strict=True)):
-        if n == m:
+    _tie_whole(c, x, out, _same_sizes(x, out))
+
+
+def _same_sizes(x: Atom, y: Atom) -> list[bool]:
+    return [n == m for n, m in zip(x.aval.shape, y.aval.shape, strict=True)]
+
+
+def _tie_whole(c: _Classes, x: Atom, out: Atom, is_whole: Iterable[bool]) -> None:
+    """Axes that are taken whole correspond, others are mixed."""
+    for k, whole in enumerate(is_whole):
+        if whole:
             c.tie(x, k, out, k)
         else:
             c.mix(x, k)
@@ -265,23 +274,13 @@ def _sliced(c: _Classes, eqn: Equation) -> None:
 
 def _padded(c: _Classes, eqn: Equation) -> None:
     x, out = eqn.invars[0], eqn.outvars[0]
-    for k, edges in enumerate(eqn.params["padding_config"]):
-        if tuple(edges) == (0, 0, 0):
-            c.tie(x, k, out, k)
-        else:
-            c.mix(x, k)
-            c.mix(out, k)
+    _tie_whole(c, x, out, [tuple(edges) == (0, 0, 0) for edges in eqn.params["padding_config"]])
 
 
 def _updated(c: _Classes, eqn: Equation) -> None:
     x, update, out = *eqn.invars[:2], eqn.outvars[0]
     c.same(x, out)
-    for k, (n, m) in enumerate(zip(x.aval.shape, update.aval.shape, strict=True)):
-        if n == m:
-            c.tie(update, k, out, k)
-        else:
-            c.mix(update, k)
-            c.mix(out, k)
+    _tie_whole(c, update, out, _same_sizes(x, update))
 
 
 def _iota(c: _Classes, eqn: Equation) -> None:

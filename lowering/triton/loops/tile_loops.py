@@ -57,12 +57,7 @@ def scan_on_tiles(w: LoopWriter, call: Scan, length: int, body: Body, source: So
     w.emit(f"{', '.join(f'c{k}' for k in sorted(moving))} = {call_phase}")
     for j, k in behind:
         tiles.end(k, writes[j])
-    w.indent = "    "
-    for k in range(n):
-        if k in moving:
-            tiles.end(k, ends[k])
-        else:
-            w.copy(ends[k], starts[k], call.results[k])
+    tiles.end_all(call, starts, ends)
     return True
 
 
@@ -97,12 +92,7 @@ def until_on_tiles(w: LoopWriter, call: While, holds: tuple[Body, Source],
     w.indent = "        "
     w.emit(f"{', '.join(f'c{k}' for k in sorted(moving))} = {step}",
            f"going = tl.max({asks}.to(tl.int32))")
-    w.indent = "    "
-    for k in range(n):
-        if k in moving:
-            tiles.end(k, ends[k])
-        else:
-            w.copy(ends[k], starts[k], call.results[k])
+    tiles.end_all(call, starts, ends)
     return True
 
 
@@ -145,6 +135,15 @@ class _Tiles:
     def end(self, k: int, at: Base) -> None:
         name = self.w.phases.function(self.tile.end(self.places[k]), "end")
         self.w.emit(f"{name}(0, {_own(at)}, c{k})")
+
+    def end_all(self, call: Scan | While, starts: Sequence[Base], ends: Sequence[Base]) -> None:
+        """The end of the loop: where its results go."""
+        self.w.indent = "    "
+        for k, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            if k in self.places:
+                self.end(k, end)
+            else:
+                self.w.copy(end, start, call.results[k])
 
     def call(self, what: str, tile: Tile, ins: Sequence[Base], outs: Sequence[Base],
              loaded: Mapping[str, int], left: Mapping[str, int]) -> str:

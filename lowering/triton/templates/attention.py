@@ -18,8 +18,8 @@ from functrans.lowering.triton.templates.kernel import (
     power_of_two,
 )
 
-__all__ = ["QUERY_BLOCK", "SCORES", "SPANS", "Attention", "Config", "Heads", "Tile", "configs",
-           "constants", "extra_pointers", "forward", "launch", "source", "tile"]
+__all__ = ["QUERY_BLOCK", "SCORES", "SPANS", "WALK", "Attention", "Config", "Heads", "Tile",
+           "configs", "constants", "extra_pointers", "forward", "launch", "source", "tile"]
 
 LOG2_E = 1 / math.log(2)
 
@@ -117,18 +117,20 @@ rows = row + tl.arange(0, BLOCK_M)
 cols = tl.arange(0, BLOCK_N)
 '''
 
-BODY = QUERY_BLOCK + '''BASES
-x = LOAD_Q
-highest = tl.full((BLOCK_M,), float('-inf'), dtype=tl.float32)
-total = tl.full((BLOCK_M, 8) if EIGHTHS else (BLOCK_M,), 0, dtype=tl.float32)
-acc = tl.full((BLOCK_M, VALUE_SIZE), 0, dtype=tl.float32)
-SPANS
+WALK = '''SPANS
 for start in range(0, free, BLOCK_N):
     FREE_STEP
 if not (KEYS_EVEN and not CAUSAL):
     for start in range(free, end, BLOCK_N):
         BOUND_STEP
-if EIGHTHS:
+'''
+
+BODY = QUERY_BLOCK + '''BASES
+x = LOAD_Q
+highest = tl.full((BLOCK_M,), float('-inf'), dtype=tl.float32)
+total = tl.full((BLOCK_M, 8) if EIGHTHS else (BLOCK_M,), 0, dtype=tl.float32)
+acc = tl.full((BLOCK_M, VALUE_SIZE), 0, dtype=tl.float32)
+''' + WALK + '''if EIGHTHS:
     total = tl.sum(total, 1)
 if EMPTY_ROWS:
     acc = acc / tl.where(total == 0, EMPTY_TOTAL, total)[:, None]

@@ -16,6 +16,7 @@ from functrans.lowering.triton.templates.attention import (
     QUERY_BLOCK,
     SCORES,
     SPANS,
+    WALK,
     Attention,
     Config,
     Heads,
@@ -73,13 +74,7 @@ sum_of_row = tl.load(sums + first_row + rows, mask=rows < queries, other=float('
 if EMPTY_ROWS:
     sum_of_row = tl.where(sum_of_row == float('-inf'), float('inf'), sum_of_row)
 acc = tl.full((BLOCK_M, SIZE), 0, dtype=tl.float32)
-SPANS
-for start in range(0, free, BLOCK_N):
-    FREE_STEP
-if not (KEYS_EVEN and not CAUSAL):
-    for start in range(free, end, BLOCK_N):
-        BOUND_STEP
-STORE_DQ
+''' + WALK + '''STORE_DQ
 '''
 
 DQ_STEP = '''
@@ -182,27 +177,22 @@ if ALSO_DQ:
     ADD_DQ
 '''
 
-PREPARE = '''
+BLOCK_OF_ROWS = '''
 block = place % blocks
 head = place // blocks % heads
 b = place // blocks // heads
 row = block * BLOCK_M
 rows = row + tl.arange(0, BLOCK_M)
 BASES
-product = tl.sum(LOAD_DOUT.to(tl.float32) * LOAD_OUT.to(tl.float32), 1)
+'''
+
+PREPARE = BLOCK_OF_ROWS + '''product = tl.sum(LOAD_DOUT.to(tl.float32) * LOAD_OUT.to(tl.float32), 1)
 first_row = tl.cast(b * heads + head, tl.int64) * queries
 tl.store(products + first_row + rows, product, mask=rows < queries)
 STORE_ZERO
 '''
 
-ROUND = '''
-block = place % blocks
-head = place // blocks % heads
-b = place // blocks // heads
-row = block * BLOCK_M
-rows = row + tl.arange(0, BLOCK_M)
-BASES
-STORE_DQ
+ROUND = BLOCK_OF_ROWS + '''STORE_DQ
 '''
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from functrans.lowering.triton.templates.kernel import PLAIN, Epilogue
+from functrans.lowering.triton.templates.tiles import Tiles
 
 __all__ = ["Config", "Convolution", "Filter", "Image"]
 
@@ -83,21 +84,12 @@ class Convolution:
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Tiles):
     """`flat`: a step takes places of the sum in a row, else features of one tap.
 
     `descriptors`: tiles are boxes of the tensors and come through the copy engine, where that can
     (see `boxes`); the rest is as in products of matrices.
     """
 
-    block_m: int
-    block_n: int
-    block_k: int
-    warps: int
-    stages: int
-    group: int = 8
-    splits: int = 1
     flat: bool = False
     descriptors: bool = False
-    persistent: bool = False
-    parts: int = 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from textwrap import indent
 
 from functrans.lowering.triton.templates.kernel import (
     BYTES,
@@ -39,7 +40,7 @@ from functrans.lowering.triton.templates.tiles import (
 
 __all__ = ["Config", "Matmul", "Operand", "configs", "estimate", "kernels"]
 
-PLACE = TILE + '''
+OF_BATCH = '''
 if BATCHED:
     b0 = outer // batch1
     b1 = outer % batch1
@@ -47,6 +48,7 @@ else:
     b0 = 0
     b1 = 0
 '''
+PLACE = TILE + OF_BATCH
 
 SUM = SPAN + '''
 if not DESCRIPTORS:
@@ -119,13 +121,7 @@ def NAME():
     tiles_m = tl.cdiv(m, BLOCK_M)
     tiles_n = tl.cdiv(n, BLOCK_N)
     tile = tl.program_id(0)
-    outer = tile // (tiles_m * tiles_n)
-    if BATCHED:
-        b0 = outer // batch1
-        b1 = outer % batch1
-    else:
-        b0 = 0
-        b1 = 0
+    outer = tile // (tiles_m * tiles_n)''' + indent(OF_BATCH, "    ") + '''
     row = tile // tiles_n % tiles_m * BLOCK_M
     col = tile % tiles_n * BLOCK_N
     rows = (row + tl.arange(0, BLOCK_M))[:, None]

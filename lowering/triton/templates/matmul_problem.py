@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from functrans.lowering.triton.templates.kernel import BYTES, PLAIN, Epilogue
+from functrans.lowering.triton.templates.tiles import Tiles
 
 __all__ = ["Config", "Matmul", "Operand"]
 
@@ -70,26 +71,15 @@ class Matmul:
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Tiles):
     """How a product is cut: see `configs`.
 
-    `group`: rows of tiles that run side by side; `splits`: programs that share the sum of a tile;
-    `persistent`: a program computes tiles one after the other, without a gap if `flat`;
-    `descriptors`: tiles come through the copy engine; `parts` of the columns go through the
-    epilogue one by one; `together`: matrices of the batch in one program (0: not the kernel of
-    small ones); `turned`: operands that are not read along the sum are transposed first.
+    `descriptors`: tiles come through the copy engine; a persistent program computes them without a
+    gap if `flat`; `together`: matrices of the batch in one program (0: not the kernel of small
+    ones); `turned`: operands that are not read along the sum are transposed first.
     """
 
-    block_m: int
-    block_n: int
-    block_k: int
-    warps: int
-    stages: int
-    group: int = 8
-    splits: int = 1
-    persistent: bool = False
     flat: bool = True
     descriptors: bool = True
-    parts: int = 1
     together: int = 0
     turned: bool = False

@@ -3,11 +3,33 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 __all__ = ["BANDWIDTH", "EFFICIENCY", "FRAME", "LAUNCH", "RATES", "SHARED_BYTES", "SPAN",
-           "STORE_PARTS", "TILE", "time_of_tiles"]
+           "STORE_PARTS", "TILE", "Tiles", "time_of_tiles"]
 
 SHARED_BYTES = 227 * 1024
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """How a result is cut into tiles, and the sum of each into steps.
+
+    `group`: rows of tiles that run side by side; `splits`: programs that share the sum of a tile;
+    `persistent`: a program computes tiles one after the other; `parts` of the columns go through
+    the epilogue one by one.
+    """
+
+    block_m: int
+    block_n: int
+    block_k: int
+    warps: int
+    stages: int
+    group: int = 8
+    splits: int = 1
+    persistent: bool = False
+    parts: int = 1
+
 
 # blocks: DESCRIBE makes descriptors, PLACE finds a tile, SUM computes `acc`, STORE takes it away
 FRAME = '''
