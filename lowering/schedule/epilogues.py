@@ -112,6 +112,8 @@ def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],
     taken = _elementwise(product, elements)
     if not taken:
         raise _Refused("it reduces the product before anything else")
+    if any(m.tensor.size != product.size for m in taken):
+        raise _Refused("it repeats the rows of the product")
     rest = [m for m in kernel.members if m not in taken]
     made = {m.tensor for m in taken}
     wanted = {e.aux for m in rest for e in reached([elements[m]]) if e.op == "local"} & made

@@ -116,3 +116,11 @@ def test_the_text_of_a_program():
     with ft.config.use_backend("triton"):
         text = ft.jit(lambda x: fnp.sin(x) + 1).lower(X).compile().as_text()
     assert "@triton.jit\ndef k_" in text and "(p0, p1):" in text
+
+
+def test_a_product_of_a_vector_is_repeated_by_a_kernel_of_its_own():
+    rng = np.random.default_rng(0)
+    v, w, x = (rng.normal(size=shape).astype("f") for shape in ((1, 4), (4, 4), (4, 4)))
+    with ft.config.use_backend("triton"):
+        found = ft.jit(lambda v, w, x: (v @ w) * x + 1)(v, w, x)
+    np.testing.assert_allclose(found, (v @ w) * x + 1, rtol=1e-5)
