@@ -22,6 +22,7 @@ from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rewrite import Change
 from functrans.lowering.triton.backend import TritonExecutable
+from functrans.lowering.triton.recorded import RecordedExecutable
 from functrans.transforms.jit import lower
 from functrans.transforms.lowered import Lowered
 
@@ -113,6 +114,8 @@ def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str,
             return _nothing(lowered, inputs) if program is None else _of_c(lowered, program, inputs)
         with config.scope(backend=backend):
             executable = lowered.compile().executable
+        if isinstance(executable, RecordedExecutable):
+            executable = executable.first
         if isinstance(executable, TritonExecutable):
             return _of_triton(lowered, executable, inputs)
         return _nothing(lowered, inputs)

@@ -118,8 +118,8 @@ class TritonBackend:
             # later: see the head of this file
             from functrans.lowering.triton.recorded import recorded  # noqa: PLC0415
 
-            return recorded(jaxpr, self.compile) or self._cpu.compile(jaxpr, donated,
-                                                                      require_inplace)
+            found = None if require_inplace else recorded(jaxpr, self.compile)
+            return found or self._cpu.compile(jaxpr, donated, require_inplace)
         if jaxpr.size_names:
             # later: see the head of this file
             from functrans.lowering.triton.lower import sized  # noqa: PLC0415

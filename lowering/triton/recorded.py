@@ -86,12 +86,12 @@ def room_for(count: int) -> int:
 
 
 class RecordedExecutable:
-    """A program whose loops record, as jit knows it."""
+    """A program whose loops record, as jit knows it; `first` is what a first call runs."""
 
     def __init__(self, jaxpr: Jaxpr, compile_: Compile) -> None:
         self.run = RecordedProgram(jaxpr, compile_)
-        self._first = self.run.with_rooms(self.run.rooms)
-        first: Any = self._first.run
+        self.first = self.run.with_rooms(self.run.rooms)
+        first: Any = self.first.run
         if isinstance(first, _runtime.CudaProgram):
             self.run.device, self.run.host_calls = first.device, first.host_calls
 
@@ -106,22 +106,22 @@ class RecordedExecutable:
     @property
     def specialized(self) -> str:
         """Why its kernels are for its sizes alone, where those of all sizes were asked for."""
-        return self._first.specialized
+        return self.first.specialized
 
     @property
     def kernels(self) -> tuple[Any, ...]:
         """Those of the program with its first room."""
-        return self._first.kernels
+        return self.first.kernels
 
     def as_text(self) -> str:
         """The program with each room that was needed."""
         return "\n\n".join([e.as_text() for e in self.run.known])
 
     def cost_analysis(self) -> dict[str, Size]:
-        return self._first.cost_analysis()
+        return self.first.cost_analysis()
 
     def memory_analysis(self) -> dict[str, Size]:
-        return self._first.memory_analysis()
+        return self.first.memory_analysis()
 
 
 def _on(compile_: Compile, gpu: int, jaxpr: Jaxpr) -> Executable:

@@ -112,6 +112,7 @@ def test_a_loop_that_is_done_does_not_wait_for_loops_in_it():
 def test_records_compile_for_a_gpu_without_the_host():
     compiled = ft.lower(ft.grad(grown), X, target="cuda:90").compile()
     assert len(compiled.kernels) > 0
+    assert "scan is one kernel" in str(ft.explain(ft.grad(grown), X, target="cuda:90"))
     assert "computed by the host" not in compiled.as_text()
 
 
