@@ -19,8 +19,8 @@ from functrans.lowering.c.names import size_text
 from functrans.lowering.c.products import GEMM_TYPES
 from functrans.lowering.rules.library import TYPE_CODES
 
-__all__ = ["LIBRARY", "LOCALS", "Function", "SizeParameter", "cmake_text", "constants_files",
-           "function_text", "header_text", "runtime_file", "runtime_text"]
+__all__ = ["LIBRARY", "LOCALS", "REAL_MATRICES", "Function", "SizeParameter", "cmake_text",
+           "constants_files", "function_text", "header_text", "runtime_file", "runtime_text"]
 
 RUNTIME: Final = Path(__file__).parent / "runtime"
 
@@ -35,11 +35,14 @@ HEADERS: Final = {"api.h": API, "gemm.h": GEMM, "conv.h": CONV,
 """What stands in the place of headers: the runtime of a program is one file."""
 
 _PRODUCTS = ("numbers.c", "gemm.c", "gemm_of_type.c")
+REAL_MATRICES: Final = ("cholesky", "det", "lu", "slogdet", "solve", "triangular_solve")
 LIBRARY: Final[dict[str, tuple[str, ...]]] = {
     "gemm": _PRODUCTS,
     "conv": (*_PRODUCTS, "conv.c"),
     **dict.fromkeys(("sort_rows", "argsort_rows", "top_k_rows"), ("rows.c", "sort.c")),
     "cumulate_rows": ("rows.c", "cumulate.c"),
+    **dict.fromkeys(REAL_MATRICES, ("linalg.c",)),
+    "fft": ("fft.c",),
 }
 """The library functions that exported programs have, and the files that define each."""
 

@@ -20,6 +20,7 @@ from functrans.core.trace import Tracer
 from functrans.export.c_files import (
     LIBRARY,
     LOCALS,
+    REAL_MATRICES,
     Function,
     SizeParameter,
     cmake_text,
@@ -55,8 +56,8 @@ def to_c(fun: Callable[..., Any], specs: Sequence[Any], folder: str | os.PathLik
     of the C function; what `fun` closes over is written too. `cmake -B build && cmake --build
     build` in the folder makes a static library with the function of `<name>.h`. `isa` is the
     instruction set: "generic", "avx2", "avx512", "neon" or this machine's, "host". Returns the path
-    of the header. Raises ExportError for what C does not compute (callbacks, Fourier transforms,
-    linear algebra), with the line that asks for it.
+    of the header. Raises ExportError for what C does not compute, such as callbacks, with the line
+    that asks for it.
 
     >>> import functrans as ft, tempfile
     >>> B = ft.dim("B")
@@ -116,10 +117,12 @@ def _program(jaxpr: Jaxpr, isa: str, name: str) -> Lowered:
         raise ExportError(f"{name} has no C program.", where=None,
                           why="it computes nothing, or decides the sizes of its results.")
     for call in _library_calls(made):
-        if call.function not in LIBRARY:
-            raise ExportError(f"{call.function} cannot be exported to C.", where=call.source,
-                              why="it is computed by a library (LAPACK, FFT) that comes with "
-                                  "Python alone.")
+        of_complex = call.function in REAL_MATRICES and call.arguments[0] not in (0, 1)
+        if call.function not in LIBRARY or of_complex:
+            raise ExportError(
+                f"{call.function} {'of complex numbers ' * of_complex}cannot be exported to C.",
+                where=call.source, why="it is computed by a library (LAPACK) that comes with "
+                                       "Python alone.")
     for host in made.text.hosts:
         eqn = host.eqn
         types = ", ".join(str(a.aval) for a in eqn.invars)

@@ -1,6 +1,7 @@
 """Programs exported as C are built by CMake, run without Python, and compute the same."""
 
 import ctypes
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -185,6 +186,50 @@ def test_loops_and_branches(tmp_path):
     np.testing.assert_allclose(out, right, rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_linear_algebra(tmp_path, dtype):
+    names = ("lower", "transpose_a", "left_side", "unit_diagonal")
+    triangles = [dict(zip(names, flags, strict=True))
+                 for flags in itertools.product((True, False), repeat=4)]
+
+    def fun(a, b):
+        positive = a @ a.mT + 5 * jnp.eye(6, dtype=dtype)
+        triangular = ft.lax.linalg.triangular_solve
+        large = jnp.tile(a[0], (9, 9))[:50, :50] + 9 * jnp.eye(50, dtype=dtype)
+        return [jnp.linalg.cholesky(positive), jnp.linalg.solve(a, b), jnp.linalg.inv(a[1]),
+                jnp.linalg.det(a), jnp.linalg.slogdet(a), ft.lax.linalg.lu(b),
+                ft.lax.linalg.lu(b.mT), jnp.linalg.solve(large, large[:, :3]),
+                jnp.linalg.cholesky(-positive), jnp.linalg.det(a * 0),
+                *[triangular(positive, b if t["left_side"] else b.mT, **t) for t in triangles]]
+
+    a, b = array(3, 6, 6, dtype=dtype), array(3, 6, 4, dtype=dtype)
+    outs, expected = computed(tmp_path, fun, a, b)
+    for out, right in zip(outs, expected, strict=True):
+        np.testing.assert_allclose(out, right, rtol=1e-3 if dtype is np.float32 else 1e-9,
+                                   atol=1e-4 if dtype is np.float32 else 1e-11)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_fourier_transforms(tmp_path, dtype):
+    def fun(x, y, z):
+        return [jnp.fft.fft(x), jnp.fft.ifft(x), jnp.fft.irfft(x), jnp.fft.irfft(x, 57),
+                jnp.fft.fft2(z), jnp.fft.ifftn(z), jnp.fft.irfftn(z), jnp.fft.rfft(y),
+                jnp.fft.rfftn(y), jnp.fft.irfftn(jnp.fft.rfftn(y), y.shape)]
+
+    x = (array(5, 29) + 1j * array(5, 29)).astype(dtype)
+    z = (array(2, 12, 7) + 1j * array(2, 12, 7)).astype(dtype)
+    y = array(3, 5, 14, dtype=dtype(0).real.dtype)
+    outs, expected = computed(tmp_path, fun, x, y, z)
+    for out, right in zip(outs, expected, strict=True):
+        np.testing.assert_allclose(out, right, rtol=1e-4, atol=1e-4 if dtype is np.complex64
+                                   else 1e-12)
+
+
+def test_linear_algebra_of_complex_numbers_names_the_line(tmp_path):
+    with pytest.raises(ExportError, match="cholesky of complex numbers cannot be exported to C"):
+        to_c(jnp.linalg.cholesky, [array(3, 3).astype(np.complex64)], tmp_path)
+
+
 def test_gradients(tmp_path):
     def loss(p, x):
         return (ft.nn.softmax(ft.nn.gelu(x @ p["w"]) + p["b"]) ** 2).sum()
@@ -320,21 +365,18 @@ def test_arguments_that_are_no_list(tmp_path):
 
 
 def test_what_c_does_not_compute_names_the_line(tmp_path):
-    def spectrum(x):
-        return jnp.fft.fft(x)
-
-    def solves(x):
-        return jnp.linalg.solve(x, x)
+    def eigenvalues(x):
+        return jnp.linalg.eigh(x)
 
     def calls_back(x):
         return ft.pure_callback(np.sin, ft.ShapeDtypeStruct((3, 3), "float32"), x) + 1
 
-    for fun, what in ((solves, "solve"), (calls_back, "pure_callback"), (spectrum, "fft")):
+    for fun, what in ((eigenvalues, "eigh"), (calls_back, "pure_callback")):
         with pytest.raises(ExportError, match=f"{what} cannot be exported to C") as error:
             to_c(fun, [array(3, 3)], tmp_path)
         assert f"{fun.__name__}\n" in str(error.value)
     with pytest.raises(ArgumentError, match="instruction set"):
-        to_c(spectrum, [array(3)], tmp_path, isa="vax")
+        to_c(jnp.sin, [array(3)], tmp_path, isa="vax")
 
 
 HALVES = """\
