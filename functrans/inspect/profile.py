@@ -162,7 +162,7 @@ def profile(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
     >>> print(str(profiled).splitlines()[1].split()[:3])
     ['step', 'time', 'share']
     """
-    lowered = lower(f, *args, **kwargs)
+    lowered = lower(f, *args, **kwargs).without_donation()
     inputs = lowered.inputs(*args, **kwargs)
     if any(not hasattr(x, "__array__") and not np.isscalar(x) for x in inputs):
         raise ArgumentError("profile runs the function, and an argument has no value.",

@@ -87,7 +87,7 @@ def _kernel(kernel: Kernel) -> Iterable[str]:
     for line in kernel.lines[:SHOWN_LINES]:
         yield f"    {line}"
     if len(kernel.lines) > SHOWN_LINES:
-        yield f"    and {len(kernel.lines) - SHOWN_LINES} more lines"
+        yield f"    and {len(kernel.lines) - SHOWN_LINES} more"
 
 
 def kernel_facts(kernel: Kernel) -> str:
@@ -100,6 +100,9 @@ def kernel_facts(kernel: Kernel) -> str:
     if kernel.source:
         count = kernel.source.count("\n") + 1
         facts.append(f"{count} lines of {kernel.language}: .source({_key(kernel)!r})")
+    if kernel.ptx:
+        count = kernel.ptx.count("\n") + 1
+        facts.append(f"{count} lines of PTX: .machine_code({_key(kernel)!r})")
     return ", ".join(facts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,14 @@ class Lowered:
         """The inputs of the jaxpr for these arguments: constants of the trace come first."""
         (dynamic, keywords), _ = self._calls.jitted.static.split(args, kwargs)
         return [*self._traced.consts, *tree_flatten((dynamic, keywords))[0]]
+
+    def without_donation(self) -> Lowered:
+        """The same, of programs that leave the memory of all arguments alone."""
+        traced = copy(self._traced)
+        traced.donated = frozenset()
+        found = copy(self)
+        found._traced = traced
+        return found
 
     def as_text(self) -> str:
         """The jaxpr as text."""

@@ -81,3 +81,12 @@ def test_what_is_not_compiled_cannot_be_timed():
 def test_unknown_work_has_no_rate():
     kernel = Kernel("call", "call", (), (), "", 0, 0)
     assert Timed(kernel, 1.0).flops == 0.0 and Timed(kernel, 0.0).bandwidth == 0.0
+
+
+def test_arguments_are_not_donated():
+    step = ft.jit(lambda w, g: w.at[2].set(g), donate_argnums=0)
+    w = ft.numpy.ones((50, 3))
+    profiled = ft.profile(step, w, ft.numpy.zeros(3))
+    assert not any("donated" in note for note in profiled.report.memory)
+    assert float(w.sum()) == 150
+    assert "donated" in str(ft.explain(step, w, ft.numpy.zeros(3), target="cpu"))
