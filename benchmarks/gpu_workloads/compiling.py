@@ -12,9 +12,12 @@ from bounds import SUBJECT, Peer
 from cpu_workloads.entries import Peers
 from harness import Row, summarise
 
+from gpu_workloads import first_use
+
 TITLE = compile_time.COLD + compile_time.PROGRAMS["transformer"]
 MORE = [f"{prefix}{compile_time.PROGRAMS[name]}" for prefix, name in (
     (compile_time.COLD, "chain"), (compile_time.WARM, "chain"), (compile_time.WARM, "transformer"))]
+MORE += first_use.TITLES
 """Rows of `gpu.py --more`."""
 LIMIT = 90.0
 """Seconds that a process may take."""
@@ -32,6 +35,8 @@ def row(
     title: str, peers: Peers, quick: bool, report: Callable[[dict[str, Any]], None]
 ) -> Row:
     """functrans beside JAX, in turn; where the cache is filled, by a process before."""
+    if title in first_use.TITLES:
+        return operations_row(title, peers, quick, report)
     warm = title.startswith(compile_time.WARM)
     program = next(name for name, text in compile_time.PROGRAMS.items() if title.endswith(text))
     modules = ["jax"] * (peers.jax is not None) + [SUBJECT]
@@ -51,4 +56,20 @@ def row(
                         samples.setdefault(name, []).append(first)
                 except RuntimeError as error:
                     errors[name] = str(error)[:160]
+    return summarise(title, samples, Peer("jax"), errors=errors)
+
+
+def operations_row(
+    title: str, peers: Peers, quick: bool, report: Callable[[dict[str, Any]], None]
+) -> Row:
+    """functrans beside JAX: operations that are new."""
+    samples: dict[str, list[float]] = {}
+    errors: dict[str, str] = {}
+    for name in ["jax"] * (peers.jax is not None) + [SUBJECT]:
+        report({"title": title, "column": name, "limit": LIMIT, "errors": errors})
+        try:
+            rounds = 1 if quick else ROUNDS
+            samples[name] = first_use.measured(name, rounds, caches)[title]
+        except RuntimeError as error:
+            errors[name] = str(error)[:160]
     return summarise(title, samples, Peer("jax"), errors=errors)
