@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from functrans.lowering.loops.expr import Builder
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.schedule.domains import nature_of
+from functrans.lowering.schedule.domains import nature_of, roles_in
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel, Member, accesses, reached
+from functrans.lowering.schedule.reads import Reads
 
-__all__ = ["folds_in_tiles", "reads_across", "split_across"]
+__all__ = ["folds_in_tiles", "join_across", "reads_across", "split_across"]
 
 TILED = range(65, 4097)
 """Lengths of rows of which tiles are folded where they are turned; the last program of a row of
@@ -50,6 +51,34 @@ def split_across(schedule: Schedule, in_tiles: bool = True) -> Schedule:
         for t in folds:
             nature = nature_of(t, schedule.is_stored)
             steps.append(Kernel(nature.domain, [Member(t, nature.role)]))
+    return replace(schedule, steps=steps)
+
+
+def join_across(schedule: Schedule, reads: Reads) -> Schedule:
+    """The schedule with sums over columns of a matrix in the kernel that turns it, where that is.
+
+    Such a sum is a kernel by itself where the epilogue of a product has made the matrix.
+    """
+    steps = list(schedule.steps)
+    folds = [s for s in steps if isinstance(s, Kernel) and [m.role for m in s.members]
+             == ["fold_column"]]
+    for fold in folds:
+        first, (sum_,) = steps.index(fold), fold.members
+        operands = reads.of(fold, schedule.is_stored)
+        for k, step in enumerate(steps[first + 1:], first + 1):
+            near = reads.of(step, schedule.is_stored)
+            if sum_.tensor in near:
+                break
+            if not isinstance(step, Kernel) or not operands & near \
+                    or (step.domain.rows, step.domain.row) != (fold.domain.row, fold.domain.rows):
+                continue
+            along = Member(sum_.tensor, "fold_row")
+            joined = Kernel(step.domain, [*step.members, along])
+            if along in roles_in(sum_.tensor, step.domain) \
+                    and folds_in_tiles(joined, schedule.is_stored):
+                steps[k] = joined
+                del steps[first]
+                break
     return replace(schedule, steps=steps)
 
 

@@ -14,7 +14,7 @@ from functrans.lowering.loops.call import Call, HostCall
 from functrans.lowering.loops.tensor import Scatter, Stored, Tensor, memory_dtype
 from functrans.lowering.memory import Block, plan_arena
 from functrans.lowering.passes.complex_parts import in_parts
-from functrans.lowering.schedule.across import split_across
+from functrans.lowering.schedule.across import join_across, split_across
 from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
 from functrans.lowering.schedule.kernel import Kernel
@@ -135,6 +135,8 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
     plain = place_products(schedule, graph.outputs, reads)
     try:
         fused = fuse_epilogues(plain, graph.outputs, reads, always=True)
+        if not (shared.is_phase or shared.any_size):
+            fused = join_across(fused, reads)
         return _ProgramWriter(graph, fused, shared, loose, donated).write()
     except UnsupportedKernel:
         return _ProgramWriter(graph, plain, shared, loose, donated).write()

@@ -1,5 +1,7 @@
 """Operands of products in the order of tensor cores, and kernels that read across their rows."""
 
+from dataclasses import replace
+
 import numpy as np
 
 import functrans as ft
@@ -7,9 +9,10 @@ import functrans.numpy as jnp
 from functrans.lowering.graph import graph_of
 from functrans.lowering.loops.call import Gemm
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.schedule.across import reads_across, split_across
+from functrans.lowering.schedule.across import join_across, reads_across, split_across
 from functrans.lowering.schedule.group import schedule_of
 from functrans.lowering.schedule.kernel import Kernel
+from functrans.lowering.schedule.reads import Reads
 from functrans.lowering.triton.products.along_sums import with_sums_along
 
 S = ft.ShapeDtypeStruct
@@ -78,6 +81,20 @@ def test_sums_of_many_columns_beside_a_transposed_copy_are_kernels_apart():
     args = S((4096, 512), "float32"), S((4096, 512), "float32")
     (together,) = split_across(schedule_of(graph(bias_gradient, *args))).steps
     assert {m.role for m in together.members} == {"full", "fold_row"}
+
+
+def test_sums_of_columns_join_what_turns_the_same_later():
+    def joined(rows):
+        apart = split_across(schedule_of(graph(bias_gradient, *[S((rows, 512), "float32")] * 2)),
+                             in_tiles=False)
+        return join_across(replace(apart, steps=apart.steps[::-1]), Reads()).steps
+
+    (together,) = joined(4096)
+    assert [m.role for m in together.members] == ["full", "fold_row"]
+    assert len(joined(8192)) == 2
+
+
+def test_sums_beside_transposed_copies_are_those_of_columns():
     z, g = RNG.normal(size=(2, 70, 33)).astype("f")
     with ft.config.use_backend("triton"):
         sums, copy = ft.jit(bias_gradient)(z, g)
