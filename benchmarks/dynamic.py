@@ -32,10 +32,22 @@ from table import Table, parse_options
 SIZES = range(29, 129)
 LAYERS = ((784, 256), (256, 128), (128, 10))
 TOTAL = "value_and_grad of an MLP at 100 batch sizes"
-RUN = "run time at one size, times the specialised program"
+AT_ONE_SIZE = "at one size, times the specialised program"
+RUN = f"run time {AT_ONE_SIZE}"
 TRACE = "tracing with named sizes, times with ints"
 CALL = "a call of a program of named sizes, more than of ints"
-TITLES = (TOTAL, RUN, TRACE, CALL)
+KERNELS: dict[str, tuple[Callable[[Any, Any], Any], tuple[int, int]]] = {
+    "sums of columns": (lambda ft, x: x.sum(0), (2000, 1024)),
+    "sums of few columns": (lambda ft, x: x.sum(0), (64, 256)),
+    "sums of rows": (lambda ft, x: x.sum(1), (2000, 1000)),
+    "transposed": (lambda ft, x: x.T + 1, (1000, 1024)),
+    "softmax": (lambda ft, x: ft.nn.softmax(x), (2000, 1024)),
+    "standardized": (lambda ft, x: (x - x.mean(0)) / x.std(0), (2000, 1024)),
+    "joined": (lambda ft, x: ft.numpy.concatenate([x, x * 2], 1), (1000, 1024)),
+    "places of largest": (lambda ft, x: x.argmax(1), (2000, 1024)),
+}
+"""Kernels over a matrix both of whose sizes are named, and the size at which they are timed."""
+TITLES = (TOTAL, RUN, *[f"{name} {AT_ONE_SIZE}" for name in KERNELS], TRACE, CALL)
 FASTER = {"jax": 20, "torch.compile": 10}
 
 
@@ -162,11 +174,20 @@ def own_rows(rounds: int) -> list[Row]:
     return [
         ratio(RUN, lambda: named(parameters, x, labels), lambda: known(parameters, x, labels),
               1.1, rounds),
+        *[kernel_row(ft, name, rounds) for name in KERNELS],
         ratio(TRACE, traced(ft.jit(gradient, dynamic_shapes=sizes)), traced(ft.jit(gradient)),
               1.5, rounds),
         ratio(CALL, lambda: small_named(vector), lambda: small_known(vector), 0.5e-6, rounds,
               difference=True),
     ]
+
+
+def kernel_row(ft: Any, name: str, rounds: int) -> Row:
+    fun, shape = KERNELS[name]
+    x = ft.numpy.asarray(np.random.default_rng(0).standard_normal(shape, np.float32))
+    named = ft.jit(lambda x: fun(ft, x), dynamic_shapes=({0: "B", 1: "D"},))
+    known = ft.jit(lambda x: fun(ft, x))
+    return ratio(f"{name} {AT_ONE_SIZE}", lambda: named(x), lambda: known(x), 1.1, rounds)
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Transforms composed over symbolic sizes: one program or two, right at all of them, 0 and 1 too."""
+"""Transforms composed over symbolic sizes: one program or two, right at all sizes, 0 and 1 too."""
 
 import numpy as np
 import pytest
