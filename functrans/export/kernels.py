@@ -104,7 +104,8 @@ def _for_gpus(jaxpr: Jaxpr, name: str, target: str, sizes: Mapping[str, int]) ->
     known = substitute_jaxpr(jaxpr, sizes) if jaxpr.size_names else jaxpr
     executable = get_backend(target).compile(known)
     if not isinstance(executable, TritonExecutable):
-        raise _nothing(name, target, "the host computes all of it.")
+        raise _nothing(name, target, "the host computes all of it, or it decides sizes as it "
+                                     "runs.")
     portable = for_gpus.portable(executable.program, target_named(target))
     kernels = tuple([Kernel(k.name, source, k.ptx, k.cubin)
                      for k, source in zip(portable.kernels, portable.program.sources, strict=True)])
