@@ -98,10 +98,13 @@ class Tiles:
             self._fill(t, place, name, fill)
         fill.line("}")
         body.take(fill)
-        body.line("    for (i64 r = 0; r < rows; r++) {")
-        body.line("      const i64 o = block + r, i = at; (void)o;")
-        self._tile_row(tiles, body.nested().nested().nested(), body)
-        body.line("    }")
+        whole = isinstance(self.domain.row, int) and self.domain.row % lanes == 0
+        for count in (None,) if whole else (None, "n"):
+            test = "" if whole else f"if (n == {lanes}) " if count is None else "else "
+            body.line(f"    {test}for (i64 r = 0; r < rows; r++) {{")
+            body.line("      const i64 o = block + r, i = at; (void)o;")
+            self._tile_row(tiles, count, body.nested().nested().nested(), body)
+            body.line("    }")
         body.line("  }")
         body.line("}")
 
@@ -114,13 +117,13 @@ class Tiles:
         out.line(f"if (n == {lanes} && rows == {lanes}) {whole}({start}, {step}, {name}, {lanes});")
         out.line(f"else {part}({start}, {step}, {name}, {lanes}, n, rows);")
 
-    def _tile_row(self, tiles: dict[Any, str], inner: Scope, body: Scope) -> None:
+    def _tile_row(self, tiles: dict[Any, str], count: str | None, inner: Scope,
+                  body: Scope) -> None:
         kernel, writer = self.kernel, self.writer
         s = kernel.builder(self.schedule.is_stored)
         row, loop = inner.nested(), inner.nested()
         writer.begin_row(row)
-        whole = isinstance(self.domain.row, int) and self.domain.row % self.lanes == 0
-        writer.begin_loop(row, 0, None if whole else "n")
+        writer.begin_loop(row, 0, count)
         writer.tiles = {key: f"{name} + r * {self.lanes}" for key, name in tiles.items()}
         for m in kernel.members:
             name = writer.vector(kernel.element(s, m), loop)
