@@ -11,7 +11,7 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import Source
 from functrans.inspect.links import numbers_of_steps, sources_of
-from functrans.inspect.liveness import peak_of
+from functrans.inspect.liveness import kept_text, peak_of
 from functrans.inspect.report import Kernel, Line, Peak, line_of
 from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
 from functrans.lowering.c.program import FunctionWriter, ProgramText
@@ -168,8 +168,7 @@ def _kept(main: FunctionWriter) -> list[str]:
         readers = [name for k, (name, step) in enumerate(zip(names, main.schedule.steps))
                    if block.first < k and t in _touched(main, k, step)]
         if readers:
-            found.append(f"{_at(t)}{tensor_text(t)} is in memory, where "
-                         f"{' and '.join(readers)} find{'s' * (len(readers) == 1)} it")
+            found.append(kept_text(t, readers))
     return found
 
 

@@ -135,11 +135,11 @@ def _of_c(lowered: Lowered, program: LoweredToC, inputs: list[str]) -> Report:
 def _of_triton(lowered: Lowered, executable: TritonExecutable, inputs: list[str]) -> Report:
     known = executable.lowered
     program = known.program
+    kernels = triton_report.kernels_of(known.simplified, executable)
     return Report(
         lowered.jaxpr.name, f"Triton for {executable.target.name}", lowered.jaxpr,
-        known.simplified, inputs, _laws(lowered.jaxpr),
-        triton_report.kernels_of(known.simplified, executable), _decisions(known.decisions),
-        list(dict.fromkeys(program.notes)),
+        known.simplified, inputs, _laws(lowered.jaxpr), kernels, _decisions(known.decisions),
+        triton_report.apart_of(program, kernels),
         triton_report.memory_notes(program, lowered.donated, inputs), known.memory_analysis(),
         triton_report.peak(program), "\n".join(program.sources))
 

@@ -1,4 +1,4 @@
-"""Which temporaries a program needs at once, when that is most, and for which line."""
+"""Which temporaries a program needs, who reads them, and when they are most, for which line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.memory import Block
 from functrans.lowering.schedule.show import tensor_text
 
-__all__ = ["peak_of"]
+__all__ = ["kept_text", "peak_of"]
 
 
 def peak_of(blocks: Sequence[Block[Any]], names: Sequence[str],
@@ -33,6 +33,14 @@ def peak_of(blocks: Sequence[Block[Any]], names: Sequence[str],
     line = next(filter(None, made), None) or _get(lines, k) or values[0].line
     name = names[k] if k < len(names) else ""
     return Peak(name, live[k], line, tuple(values))
+
+
+def kept_text(t: Tensor, readers: Sequence[str]) -> str:
+    """That a value goes through memory, since these steps read it."""
+    line = line_of(t.source)
+    place = f"{line}: " if line else ""
+    return (f"{place}{tensor_text(t)} is in memory, where {' and '.join(readers)} "
+            f"find{'s' * (len(readers) == 1)} it")
 
 
 def _type(key: object) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from functrans.core.jaxpr import Jaxpr
 from functrans.inspect.links import numbers_of_steps
-from functrans.inspect.liveness import peak_of
+from functrans.inspect.liveness import kept_text, peak_of
 from functrans.inspect.report import Kernel, Peak, line_of
 from functrans.lowering.schedule.show import tensor_text
 from functrans.lowering.triton.backend import TritonExecutable
@@ -25,7 +25,7 @@ from functrans.lowering.triton.spec import (
     launches_in,
 )
 
-__all__ = ["groups_of", "kernels_of", "memory_notes", "peak", "step_name"]
+__all__ = ["apart_of", "groups_of", "kernels_of", "memory_notes", "peak", "step_name"]
 
 
 def kernels_of(jaxpr: Jaxpr, executable: TritonExecutable) -> list[Kernel]:
@@ -62,9 +62,22 @@ def _kernel(name: str, r: KernelRecord, steps: list[Launch],
              *([f"{r.spills} spilled"] if r.spills else []), f"{r.shared} bytes of shared memory",
              *([f"launched {r.launches} times"] if r.launches > 1 else [])]
     equations = tuple(sorted({e for part in parts for e in part}))
+    about += [] if equations else ["lays out memory for other kernels"]
     return Kernel(name, "kernel", equations, tuple(lines), "; ".join(about),
                   sum(s.flops for s in steps), sum(s.moved for s in steps), "Triton", r.name,
                   r.text, r.ptx, tuple(parts))
+
+
+def apart_of(program: Program, kernels: Sequence[Kernel]) -> list[str]:
+    """What was not computed in the kernel of something else, and why, or where it is read."""
+    names = {id(step): kernel.name for kernel, steps in zip(kernels, groups_of(program))
+             for step in steps}
+    found = list(program.notes)
+    for t, steps in program.kept:
+        readers = dict.fromkeys(names.get(id(one), step_name(one)) for step in steps
+                                for one in [next(iter(launches_in([step])), step)])
+        found.append(kept_text(t, tuple(readers)))
+    return list(dict.fromkeys(found))
 
 
 def step_name(step: Step) -> str:

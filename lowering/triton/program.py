@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,7 @@ def write_program(jaxpr: Jaxpr, any_size: bool = False,
     return Program([shared.module.text(), *shared.templates], body.steps,
                    [v.aval for v in jaxpr.invars], [v.aval for v in jaxpr.outvars],
                    shared.constants, body.arena_bytes, [*body.notes, *choose.notes], shared.given,
-                   body.blocks, "; ".join(shared.specialized), shared.tickets)
+                   body.blocks, "; ".join(shared.specialized), shared.tickets, body.kept)
 
 
 @dataclass(eq=False)
@@ -194,7 +195,9 @@ class _ProgramWriter:
         arena = self._place(written)
         begun = self._begun(written)
         steps: list[Step] = []
+        begins = []
         for step, launches in zip(self.schedule.steps, written, strict=True):
+            begins.append(len(steps))
             if isinstance(launches, Call):
                 steps += self._call(launches)
                 continue
@@ -204,6 +207,7 @@ class _ProgramWriter:
                     self.where[first.base], begun.get(self.where[first.base])):
                 steps.append(Copy(self.where[first], self.where[first.base], _nbytes(first)))
             steps += self._about(step, [self._launch(w) for w in launches])
+        kept = self._kept(written, [steps[a:b] for a, b in pairwise([*begins, len(steps)])])
         for k, t in enumerate(graph.outputs):
             out = Pointer("output", k)
             if self.where[t] != out:
@@ -214,7 +218,19 @@ class _ProgramWriter:
                   if isinstance(step, (Repeated, Until))]
         for loop in self.loops.values():
             notes += loop.body.notes if loop.body is not None else []
-        return Body(steps, arena, self._updated(written), notes, self.blocks)
+        return Body(steps, arena, self._updated(written), notes, self.blocks, kept)
+
+    def _kept(self, written: list[list[Written] | Call],
+              steps: list[list[Step]]) -> list[tuple[Tensor, list[Step]]]:
+        """What one step leaves in memory for others, of which no note says why."""
+        noted = {n.tensor for n in self.schedule.notes}
+        in_memory = {block.key for block in self.blocks} - noted
+        found = []
+        for t, uses in self._uses(written).items():
+            readers = [steps[k][0] for k in dict.fromkeys(uses) if k != uses[0] and steps[k]]
+            if isinstance(t, Tensor) and t in in_memory and readers:
+                found.append((t, readers))
+        return found
 
     def _lasting(self) -> frozenset[Tensor]:
         """What no launch writes to: in loops that may be anything."""

@@ -12,6 +12,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
 from functrans.core.source import Source
 from functrans.lowering.loops.call import HostCall
+from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.memory import Block
 from functrans.lowering.triton.donation import Given
 
@@ -159,4 +160,5 @@ class Program:
     specialized: str = ""
     """Why kernels for its sizes alone are faster than kernels of all sizes; nothing else."""
     tickets: int = 0
-
+    kept: list[tuple[Tensor, list[Step]]] = field(default_factory=list)
+    """What kernels leave in memory for others, and the steps that read it."""

@@ -209,3 +209,19 @@ def test_page():
     assert checker.links and set(checker.links) <= set(checker.ids)
     assert page.count("<details") >= 5 and "<script" not in page and "lambda" in page
     assert page == explained._repr_html_()
+
+
+def test_what_kernels_on_gpus_leave_in_memory_is_told():
+    def rows(w, x):
+        h = fnp.tanh(x @ w)
+        return h / h.sum(axis=1, keepdims=True)
+
+    specs = [ft.ShapeDtypeStruct(s, "float32") for s in ((64, 64), (64, 64))]
+    explained = ft.explain(rows, *specs, target="cuda:90")
+    kernels = [k.name for k in explained.kernels]
+    told = [note for note in explained.report.apart if "is in memory, where" in note]
+    assert f"f32[64, 64] is in memory, where {kernels[-1]} finds it" in told[-1]
+    assert explained.kernels[-1].ptx.count("\n") + 1 > 100
+    assert f".machine_code({kernels[-1]!r})" in str(explained)
+    for kernel in explained.kernels:
+        assert ("lays out" in kernel.about) == (not kernel.equations)

@@ -74,7 +74,8 @@ def scan_rule(eqn: Equation, xs: list[Tensor]) -> Repeated | None:
 class Body:
     """The steps of a program inside another: their places are its own inputs, outputs and arena.
 
-    `updated`: the inputs that the output with this number may share its memory with.
+    `updated`: the inputs that the output with this number may share its memory with. `kept`: what
+    is in memory between steps, and the steps that read it.
     """
 
     steps: list[Step]
@@ -82,6 +83,7 @@ class Body:
     updated: dict[int, int]
     notes: list[str]
     blocks: list[Block[Any]] = field(default_factory=list)
+    kept: list[tuple[Tensor, list[Step]]] = field(default_factory=list)
 
 
 WriteBody = Callable[[Jaxpr, frozenset[int], frozenset[int]], Body]
