@@ -7,6 +7,7 @@ import compile_time
 import copy_limit
 import cpu
 import dynamic
+import explanations
 import harness
 import neighbour
 import numpy as np
@@ -24,6 +25,7 @@ FAMILIES = (
     overheads.gradient_cases,
     overheads.tracing_cases,
     overheads.large_cases,
+    explanations.cases,
 )
 CASES = [case for family in FAMILIES for case in family()]
 
