@@ -100,8 +100,10 @@ class ColumnWriter(KernelWriter):
         return Walk(splits, across, block_o, block_i)
 
     def _parts(self) -> Walk:
-        block_i = min(self.extent(self.row), ROW_TILE)
-        fits = max(1, ROW_TILE // block_i)
+        # few elements are one tile, for which memory answers once; loops over tiles wait for each
+        tile = SHARE if self.per_part * self.row <= SHARE and not self.any_size else ROW_TILE
+        block_i = min(self.extent(self.row), tile)
+        fits = max(1, tile // block_i)
         block_o = min(self.extent(self.per_part, fits), fits)
         tiles = -(-self.per_part // block_o) * -(-self.row // block_i)
         splits = min(tiles, max(1, 4 * PROGRAMS // self.parts),
