@@ -76,8 +76,13 @@ class Source(NamedTuple):
             shown.append("...")
         return textwrap.dedent("\n".join(shown)).strip()
 
+    @property
+    def place(self) -> str:
+        """`/path/file.py:12`, or `cell:12` in a notebook."""
+        return f"{shown_file(self.filename)}:{self.line}"
+
     def __str__(self) -> str:
-        return f"{self.filename}:{self.line}, in {self.function}"
+        return f"{self.place}, in {self.function}"
 
 
 def user_source(scope: str = "") -> Source | None:
@@ -124,4 +129,9 @@ def describe_source(source: Source | None) -> str:
         return ""
     text, *more = source.text.splitlines() or [""]
     code = f" ({text}{' ...' if more else ''})" if text else ""
-    return f"at {source.filename}:{source.line}{code}"
+    return f"at {source.place}{code}"
+
+
+def shown_file(path: str) -> str:
+    """What to call a file: those of notebooks' cells have numbers that tell nobody anything."""
+    return "cell" if Path(path).parent.name.startswith("ipykernel_") else path

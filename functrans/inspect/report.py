@@ -8,7 +8,7 @@ from pathlib import Path
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr, jaxpr_parts
-from functrans.core.source import Source
+from functrans.core.source import Source, shown_file
 
 __all__ = ["Kernel", "Law", "Line", "Peak", "Report", "Value", "bytes_text", "count_text",
            "line_of"]
@@ -27,10 +27,7 @@ class Line:
 
     @property
     def place(self) -> str:
-        path = Path(self.file)
-        # the files of notebooks' cells are called by numbers that tell nobody anything
-        name = "cell" if path.parent.name.startswith("ipykernel_") else path.name
-        return f"{name}:{self.number}"
+        return f"{Path(shown_file(self.file)).name}:{self.number}"
 
     def __str__(self) -> str:
         text = self.text if len(self.text) <= LONGEST else f"{self.text[:LONGEST]} ..."

@@ -42,7 +42,7 @@ class Change(NamedTuple):
     after: str
 
     def __str__(self) -> str:
-        where = f" at {self.source.filename}:{self.source.line}" if self.source else ""
+        where = f" at {self.source.place}" if self.source else ""
         return f"{self.table}: {self.before}  ->  {self.after}  ({self.law}){where}"
 
 

@@ -51,7 +51,7 @@ class Decision(NamedTuple):
     materialised: Figures
 
     def __str__(self) -> str:
-        where = f"{self.source.filename}:{self.source.line}: " if self.source else ""
+        where = f"{self.source.place}: " if self.source else ""
         what = f"{where}{' and '.join(self.values)} for {', '.join(self.reductions)}"
         ways = f"materialised: {self.materialised}"
         if self.contracted is not None:
