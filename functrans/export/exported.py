@@ -10,29 +10,32 @@ from pathlib import Path
 from typing import Any
 
 from functrans import _runtime
-from functrans._runtime import ArrayBase, get_trace
+from functrans._runtime import get_trace
 from functrans.core.avals import ShapedArray
 from functrans.core.bounds import OPERATORS, Bound
-from functrans.core.cuda import gpu_of
 from functrans.core.dims import Dim, size_value
 from functrans.core.errors import ArgumentError, ExportError, public
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import known_sizes, substitute, substitute_jaxpr
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
-from functrans.core.tree import check_same_structure, tree_unflatten
+from functrans.core.tree import PyTreeDef, check_same_structure
 from functrans.export.container import FORMAT_VERSION
 from functrans.export.files import Contents, read, written
 from functrans.export.kernels import Kernel, compile_targets
 from functrans.export.ready import ReadyPrograms
 from functrans.export.rules import has_rules
+from functrans.transforms.calls import Calls
 from functrans.transforms.executables import provide
 from functrans.transforms.flat import flatten_args
 from functrans.transforms.jit import jit
 from functrans.transforms.jit_primitive import jit_p
+from functrans.transforms.named_sizes import NamedSizes
 from functrans.transforms.reverse import vjp
 from functrans.transforms.staged import ShapeDtypeStruct
+from functrans.transforms.static import StaticArguments
 from functrans.transforms.tangents import is_differentiable
+from functrans.transforms.traces import Jitted, Traced
 
 __all__ = ["Exported", "deserialize", "export", "load", "save"]
 
@@ -51,7 +54,16 @@ class Exported(Contents):
     trusts_kernels: bool
     _bytes: bytes
     format_version: int = field(default=FORMAT_VERSION)
-    _placed: dict[int, Sequence[Any]] = field(default_factory=dict)
+    _function: Callable[..., Any] = field(init=False)
+    """What remembers, without Python, which program runs arguments of which types."""
+    _calls: Calls = field(init=False)
+
+    def __post_init__(self) -> None:
+        static = StaticArguments((), (), self.fun_name, None)
+        calls = Calls(Jitted(self.call, self.fun_name, static, (), False, False,
+                             NamedSizes(None, static)))
+        object.__setattr__(self, "_calls", calls)
+        object.__setattr__(self, "_function", _runtime.JitFunction(self._miss, (), ()))
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:
@@ -84,6 +96,10 @@ class Exported(Contents):
 
         Raises ArgumentError for arguments of other structure, types or sizes than exported.
         """
+        return self._function(*args, **kwargs)
+
+    def _miss(self, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any) -> Any:
+        """The result for arguments of types that were not there yet."""
         leaves, tree = flatten_args((args, kwargs), self.fun_name, keywords=True)
         if tree != self.in_tree:
             check_same_structure(self.in_tree, tree, f"{self.fun_name}: the arguments")
@@ -91,10 +107,7 @@ class Exported(Contents):
         sizes = self._sizes_of(leaves)
         if sizes and (get_trace() is not None or any(isinstance(x, Tracer) for x in leaves)):
             jaxpr = substitute_jaxpr(jaxpr, sizes)
-        outs = self._outputs(jaxpr, leaves)
-        return tree_unflatten(self.out_tree, [
-            _runtime.with_weak_type(o, a.weak_type) if isinstance(o, ArrayBase) else o
-            for o, a in zip(outs, self.out_avals, strict=True)])
+        return self._calls.apply(call, _Read(jaxpr, self.consts, self.out_tree), leaves, key)
 
     def has_vjp(self) -> bool:
         """Whether the file tells all that `vjp` needs."""
@@ -120,8 +133,9 @@ class Exported(Contents):
                 leaves = list(args[:count])
                 for k, x in zip(active, primals, strict=True):
                     leaves[k] = x
-                return [o for o, a in zip(self._outputs(self.jaxpr, leaves), self.out_avals,
-                                          strict=True) if is_differentiable(a)]
+                outs = jit_p.bind(*self.consts, *leaves, jaxpr=self.jaxpr, name=self.fun_name)
+                return [o for o, a in zip(outs, self.out_avals, strict=True)
+                        if is_differentiable(a)]
 
             _, pull = vjp(results, *[args[k] for k in active])
             found = dict(zip(active, pull([ct for ct in args[count:] if ct is not None])))
@@ -134,18 +148,6 @@ class Exported(Contents):
         return deserialize(written(
             lowered.jaxpr, lowered._traced.consts, (lowered.in_tree, lowered.out_tree),
             f"vjp_{self.fun_name}", self.constraints, max(self.vjp_order - 1, 0)))
-
-    def _outputs(self, jaxpr: Jaxpr, leaves: Sequence[Any]) -> list[Any]:
-        gpu = None if get_trace() is not None else gpu_of(leaves)
-        return list(jit_p.bind(*self._consts_on(gpu), *leaves, jaxpr=jaxpr, name=self.fun_name))
-
-    def _consts_on(self, gpu: int | None) -> Sequence[Any]:
-        """The constants, which go to a GPU once and not at each call."""
-        if gpu is None:
-            return self.consts
-        if gpu not in self._placed:
-            self._placed[gpu] = [_runtime.place_array(c, gpu + 1) for c in self.consts]
-        return self._placed[gpu]
 
     def _sizes_of(self, leaves: Sequence[Any]) -> dict[str, Any]:
         """The symbolic sizes of a call, its arguments checked."""
@@ -171,6 +173,18 @@ class Exported(Contents):
     def __repr__(self) -> str:
         types = ", ".join(map(str, self.in_avals))
         return f"Exported({self.fun_name}: ({types}) -> ({', '.join(map(str, self.out_avals))}))"
+
+
+class _Read(Traced):
+    """What a file tells, in the place of a trace."""
+
+    __slots__ = ()
+
+    def __init__(self, jaxpr: Jaxpr, consts: tuple[Any, ...], out_tree: PyTreeDef) -> None:
+        self.jaxpr, self.consts, self.out_tree = jaxpr, consts, out_tree
+        self.donated = frozenset()
+        self.guards = ()
+        self.closed_over_tracers = False
 
 
 def _other_type(name: str, leaf: int, given: ShapedArray, wanted: ShapedArray,

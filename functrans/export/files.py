@@ -28,7 +28,7 @@ class Contents:
 
     fun_name: str
     jaxpr: Jaxpr
-    consts: Sequence[Any]
+    consts: tuple[Any, ...]
     in_tree: PyTreeDef
     out_tree: PyTreeDef
     sizes: Mapping[str, Bound]
