@@ -124,7 +124,8 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 def memory_lines(report: Report) -> list[str]:
     """What a program needs, when that is most, and what it updates and copies."""
-    found = [", ".join(f"{name} {bytes_text(n)}" for name, n in report.bytes.items())]
+    told = {name: n for name, n in report.bytes.items() if (name, n) != ("donated", 0)}
+    found = [", ".join(f"{name} {bytes_text(n)}" for name, n in told.items())]
     peak = report.peak
     if peak is not None:
         at = f", for {peak.line}" if peak.line else ""

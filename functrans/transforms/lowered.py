@@ -155,6 +155,6 @@ class Compiled:
     def memory_analysis(self) -> dict[str, Size]:
         """Bytes of arguments, outputs, temporaries, and at the peak.
 
-        On GPUs also how many bytes of outputs are in the memory of `donated` arguments.
+        Of the outputs, `donated` are in the memory of arguments that were given away.
         """
         return self._executable.memory_analysis()

@@ -65,8 +65,10 @@ class Lowered:
         known = memory_of(self.simplified)
         args, outs = known["arguments"], known["outputs"]
         temporaries = self.text.arena_bytes
-        return {"arguments": args, "outputs": outs, "temporaries": temporaries,
-                "peak": args + outs + temporaries}
+        shared = sum([v.aval.nbytes for v, alias in zip(
+            self.simplified.outvars, self.text.aliases, strict=True) if alias >= 0], start=0)
+        return {"arguments": args, "outputs": outs, "temporaries": temporaries, "donated": shared,
+                "peak": args + outs + temporaries - shared}
 
 
 def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,

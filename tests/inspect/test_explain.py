@@ -225,3 +225,15 @@ def test_what_kernels_on_gpus_leave_in_memory_is_told():
     assert f".machine_code({kernels[-1]!r})" in str(explained)
     for kernel in explained.kernels:
         assert ("lays out" in kernel.about) == (not kernel.equations)
+
+
+def test_results_in_donated_memory_are_counted_once():
+    def update(w, row):
+        return w.at[3].set(row)
+
+    specs = [ft.ShapeDtypeStruct(s, "float32") for s in ((64, 8), (8,))]
+    kept = ft.lower(ft.jit(update), *specs, target="cpu").compile().memory_analysis()
+    given = ft.lower(ft.jit(update, donate_argnums=0), *specs,
+                     target="cpu").compile().memory_analysis()
+    assert (kept["donated"], given["donated"]) == (0, 64 * 8 * 4)
+    assert given["peak"] == given["arguments"] + given["temporaries"]
