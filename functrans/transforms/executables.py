@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def to_machine_code() -> bool:
     return config.current().backend != "reference"
 
 
-_executables: WeakKeyDictionary[Jaxpr, dict[Any, Executable]] = WeakKeyDictionary()
+_compiled_jaxprs: WeakSet[Jaxpr] = WeakSet()
 _provided: WeakKeyDictionary[Jaxpr, Callable[[Jaxpr, str], Executable | None]] = (
     WeakKeyDictionary())
 
@@ -43,10 +43,19 @@ def provide(jaxpr: Jaxpr, ready: Callable[[Jaxpr, str], Executable | None]) -> N
     _provided[jaxpr] = ready
 
 
+def _executables_of(jaxpr: Jaxpr) -> dict[Any, Executable]:
+    """What a jaxpr is compiled to: its own, since programs refer to it and would keep it alive."""
+    known: dict[Any, Executable] | None = vars(jaxpr).get("executables")
+    if known is None:
+        known = vars(jaxpr).setdefault("executables", {})
+        _compiled_jaxprs.add(jaxpr)
+    return known
+
+
 def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
                   require_inplace: bool = False, values: Sequence[Any] = ()) -> Executable:
     """The compiled form of a jaxpr for the device of some values, made once."""
-    known = _executables.setdefault(jaxpr, {})
+    known = _executables_of(jaxpr)
     settings = config.current()
     backend = settings.backend
     gpu = gpu_of(values) if backend in ("auto", "triton") else None
@@ -77,7 +86,8 @@ def _compiled(backend: str, jaxpr: Jaxpr, donated: frozenset[int], require_inpla
 
 def forget_executables() -> None:
     """Let all compiled programs go that no function holds."""
-    _executables.clear()
+    for jaxpr in list(_compiled_jaxprs):
+        _executables_of(jaxpr).clear()
 
 
 def operation_on_gpu(jaxpr: Jaxpr, gpu: int) -> Executable:

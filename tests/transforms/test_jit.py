@@ -1,7 +1,9 @@
 """jit: what counts as one program, how functions and arguments may be given, compiled programs."""
 
 import functools
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -323,3 +325,15 @@ def test_tangents_of_integers_leave_and_enter_programs():
         3, np.zeros((), ft.float0))
     np.testing.assert_allclose(pushed[0], 6.0)
     np.testing.assert_allclose(pushed[1], 0.0)
+
+
+@pytest.mark.parametrize("backend", ["c", "triton", "reference"])
+def test_programs_go_with_their_function(backend):
+    with ft.config.use_backend(backend):
+        fun = ft.jit(lambda x: x * 2 + 1)
+        fun(np.ones(3, np.float32))
+        program = weakref.ref(fun.lower(np.ones(3, np.float32)).jaxpr)
+        assert program() is not None
+        del fun
+        gc.collect()
+    assert program() is None
