@@ -32,11 +32,11 @@ MOST_ITERATIONS = 100  # of loops in a branch: a small one takes 0.2 to 0.5 us e
 
 def without_choices(jaxpr: Jaxpr) -> Jaxpr:
     """A program in which cheap branches are equations, and `select_n` chooses between results."""
-    if not any(_is_choice(eqn) for eqn in jaxpr.eqns):
+    if not any(eqn.primitive is cond_p for eqn in jaxpr.eqns):
         return jaxpr
     eqns: list[Equation] = []
     for eqn in jaxpr.eqns:
-        if _is_choice(eqn):
+        if eqn.primitive is cond_p:
             _select(eqn, eqns)
         else:
             eqns.append(eqn)
@@ -44,18 +44,18 @@ def without_choices(jaxpr: Jaxpr) -> Jaxpr:
                                  name=jaxpr.name))
 
 
-def _is_choice(eqn: Equation) -> bool:
-    return eqn.primitive is cond_p and not has_effects(eqn)
-
-
 def _cheap(branches: Sequence[Jaxpr]) -> list[bool]:
-    """Which branches of a choice are computed in any case: all of them together cost little."""
+    """Which branches of a choice are computed in any case: all of them together cost little.
+
+    One with effects is not, which happen where it is chosen.
+    """
     found = []
     flops = nbytes = 0.0
     for branch in branches:
         cost = cost_of(branch)
         known = [n for n in cost.values() if isinstance(n, (int, float))]
-        is_short = all(_iterations(eqn) <= MOST_ITERATIONS for eqn in branch.eqns)
+        is_short = not any(has_effects(eqn) or _iterations(eqn) > MOST_ITERATIONS
+                           for eqn in branch.eqns)
         if is_short and len(known) == len(cost) and flops + cost["flops"] <= MOST_FLOPS \
                 and nbytes + cost["bytes accessed"] <= MOST_BYTES:
             flops, nbytes = flops + cost["flops"], nbytes + cost["bytes accessed"]

@@ -167,7 +167,7 @@ def test_the_host_takes_part_in_a_loop_and_sees_only_what_happens(launched):
             told, ft.ShapeDtypeStruct(v.shape, v.dtype), v + 1)), x)
 
     x = np.arange(4, dtype="f")
-    jaxpr, program, _ = program_of(fun, x)
+    _, program, _ = program_of(fun, x)
     (turns,) = [s for s in program.steps if isinstance(s, Turns)]
     assert not turns.ahead
     assert sum(isinstance(s, HostStep) for s in turns.sides[0].body) == 1
@@ -175,6 +175,22 @@ def test_the_host_takes_part_in_a_loop_and_sees_only_what_happens(launched):
     (out,) = InterpretedProgram(program)([x])
     np.testing.assert_allclose(out, x[::-1] + 1 if len(seen) % 2 else x + 2)
     assert seen == [10.0]
+
+
+def test_effects_in_a_branch_happen_where_it_is_chosen(capsys):
+    def loud(x):
+        ft.debug.print("at {}", x[0])
+        return fnp.sin(x)
+
+    def fun(p, x):
+        return lax.cond(p, loud, lambda x: x * 2, x)
+
+    x = np.ones(3, "f")
+    _, program, _ = program_of(fun, np.bool_(True), x)
+    for chosen, expected, said in ((False, x * 2, ""), (True, np.sin(x), "at 1.0\n")):
+        (out,) = InterpretedProgram(program)([np.bool_(chosen), x])
+        np.testing.assert_allclose(out, expected, 1e-6)
+        assert capsys.readouterr().out == said
 
 
 def test_effects_in_a_loop_happen_once_an_iteration(capsys):
