@@ -145,7 +145,7 @@ LOOPS = [["rounds", 4, [["copy", ["arena", 0, 0, 64], ["input", 0, 0, 64], 64]]]
 
 
 @given(changes_of(LOOPS, 2))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_other_values_in_loops(changes):
     loaded = outcome(of_gpu(changed(LOOPS, changes)))
     if loaded is not None:
