@@ -31,6 +31,7 @@ class Check(Primitive):
     widens_halves = False
     is_quiet = True
     has_effect = True
+    tells_source = True
 
     def type(self, ok: ShapedArray, *values: ShapedArray, message: str, names: tuple[str, ...],
              kind: str, lanes: int) -> list[ShapedArray]:
@@ -39,8 +40,9 @@ class Check(Primitive):
                              where=user_source(), fix="check(x > 0, ...)")
         return []
 
-    def evaluate(self, ok: Any, *values: Any, **params: Any) -> list[Any]:
-        failure = self.failure(ok, values, user_source(), **params)
+    def evaluate(self, ok: Any, *values: Any, source: Source | None = None,
+                 **params: Any) -> list[Any]:
+        failure = self.failure(ok, values, source or user_source(), **params)
         if failure is not None:
             raise failure
         return []

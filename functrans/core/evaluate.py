@@ -16,7 +16,7 @@ import numpy as np
 from functrans._runtime import ArrayBase
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
-from functrans.core.jaxpr import Atom, Jaxpr, Literal, Var
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.prune import prune_jaxpr
 from functrans.core.sizes import learn_sizes, learned_names, substitute
 from functrans.core.source import GENERATED, Source, interpreted
@@ -119,7 +119,7 @@ def _straight_line(jaxpr: Jaxpr) -> Callable[[Sequence[Any]], list[Any]]:
         scope[f"f{i}"] = _runner(eqn.primitive, eqn.invars)
         params = ""
         if eqn.params:
-            scope[f"p{i}"] = dict(eqn.params)
+            scope[f"p{i}"] = _told(eqn, dict(eqn.params))
             params = f", **p{i}" if ins else f"**p{i}"
         lines.append(f"{results} = f{i}({ins}{params})")
         dead = [v for v in (*eqn.invars, *eqn.outvars)
@@ -141,7 +141,7 @@ def _run_symbolic(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
         learn_sizes(sizes, var.aval.shape, np.shape(x))
     for i, eqn in enumerate(jaxpr.eqns):
         ins = [np.asarray(a.value) if isinstance(a, Literal) else env[a] for a in eqn.invars]
-        params = {k: resolve(v, sizes) for k, v in eqn.params.items()}
+        params = _told(eqn, {k: resolve(v, sizes) for k, v in eqn.params.items()})
         result = _runner(eqn.primitive, eqn.invars)(*ins, **params)
         for var, x in zip(eqn.outvars, result if eqn.primitive.multiple_results else (result,),
                           strict=True):
@@ -151,6 +151,10 @@ def _run_symbolic(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
             if v not in outs and last_use.get(v, i) == i:
                 env.pop(v, None)
     return [np.asarray(a.value if isinstance(a, Literal) else env[a]) for a in jaxpr.outvars]
+
+
+def _told(eqn: Equation, params: dict[str, Any]) -> dict[str, Any]:
+    return {**params, "source": eqn.source} if eqn.primitive.tells_source else params
 
 
 def resolve(value: Any, sizes: dict[str, Any]) -> Any:

@@ -69,6 +69,8 @@ class Primitive:
     collective: ClassVar[bool] = False
     # evaluation compiles, for the device of the operands
     compiles: ClassVar[bool] = False
+    # evaluation is told the line of its equation, as the parameter `source`
+    tells_source: ClassVar[bool] = False
     # makes an array of the parameter `shape` from no operand
     creates: ClassVar[bool] = False
     # the derivative is zero because the operation says so, whatever its values do

@@ -19,6 +19,7 @@ from functrans.core.jaxpr import Atom, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.primitive import HigherOrder, Linear
 from functrans.core.prune import prune_jaxpr
 from functrans.core.sizes import known_sizes, learn_sizes, substitute
+from functrans.core.source import interpreted
 from functrans.core.staging import stage
 from functrans.core.tree import tree_unflatten
 from functrans.primitives.barrier import optimization_barrier
@@ -156,7 +157,9 @@ def _replay(jaxpr: Jaxpr, inputs: Sequence[Any], saved: dict[Var, Any],
     def read(atom: Atom) -> Any:
         return atom.value if isinstance(atom, Literal) else env[atom]
 
+    outer = interpreted.source
     for eqn in jaxpr.eqns:
+        interpreted.source = eqn.source
         params = {k: substitute(p, sizes) for k, p in eqn.params.items()} if sizes else eqn.params
         outs = eqn.primitive.bind(*map(read, eqn.invars), **params)
         for v, out in zip(eqn.outvars, outs if eqn.primitive.multiple_results else (outs,),
@@ -164,6 +167,7 @@ def _replay(jaxpr: Jaxpr, inputs: Sequence[Any], saved: dict[Var, Any],
             learn_sizes(sizes, v.aval.shape, get_aval(out).shape)
             _, (tangent,), _ = trace.split((out,))
             env[v] = trace.join(saved[v], tangent) if v in saved else out
+    interpreted.source = outer
     return [read(v) for v in jaxpr.outvars]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ContextDecorator
 from typing import Any
 
 from functrans import _runtime
@@ -51,11 +51,10 @@ def checked(fun: Callable[..., Any],
     return checked_fun  # type: ignore[no-any-return]
 
 
-@contextmanager
-def debug_nans(errors: Sequence[str] = config.CHECKS) -> Iterator[None]:
+class debug_nans(ContextDecorator):  # a context manager, named as JAX's setting
     """Every operation and every compiled program inside the `with` block is checked.
 
-    It says of itself what `checked` says of a function. Raises ArgumentError inside a function that
+    It says of these what `checked` says of a function. Raises ArgumentError inside a function that
     is being traced.
 
     >>> import functrans as ft
@@ -67,18 +66,27 @@ def debug_nans(errors: Sequence[str] = config.CHECKS) -> Iterator[None]:
       Why: a is f32[2] 0..1; b is f32[] 0; the result is f32[2] inf (1 NaN, 1 infinite).
       Fix: divide by where(y == 0, 1, y), or by y + 1e-6
     """
-    outer = get_trace()
-    if outer is not None and type(outer) is not CheckTrace:
-        raise ArgumentError("debug_nans was entered inside a function that is being traced.",
-                            where=user_source(), why="nothing is computed there yet.",
-                            fix="ft.checked(f) for a part of a function, or enter it around the "
-                                "call")
-    with config.scope(checks=_kinds(errors)):
+
+    def __init__(self, errors: Sequence[str] = config.CHECKS) -> None:
+        self._kinds = _kinds(errors)
+        self._left: list[tuple[Any, Any]] = []
+
+    def __enter__(self) -> None:
+        outer = get_trace()
+        if outer is not None and type(outer) is not CheckTrace:
+            raise ArgumentError("debug_nans was entered inside a function that is being traced.",
+                                where=user_source(), why="nothing is computed there yet.",
+                                fix="ft.checked(f) for a part of a function, or enter it around "
+                                    "the call")
+        scope = config.scope(checks=self._kinds)
+        scope.__enter__()
+        self._left.append((scope, outer))
         set_trace(CheckTrace(None))
-        try:
-            yield
-        finally:
-            set_trace(outer)
+
+    def __exit__(self, *error: Any) -> None:
+        scope, outer = self._left.pop()
+        set_trace(outer)
+        scope.__exit__(None, None, None)
 
 
 def _kinds(errors: Sequence[str]) -> frozenset[str]:

@@ -149,10 +149,10 @@ class _Emitter:
         test = _at_hand(inner[0], params["cond_jaxpr"])
         once = _at_hand(inner[1], params["body_jaxpr"])
         n_tests, n_consts = params["cond_nconsts"], params["body_nconsts"]
-        tests, consts, init = counted(values, n_tests, n_consts)
+        tests, _, init = counted(values, n_tests, n_consts)
 
         def goes_on(*args: Any) -> list[Any]:
-            *given, error, holds = args
+            error, holds = args[-2:]
             return [bitwise_and(holds, eq(error, np.int32(NONE)))]
 
         def iteration(*args: Any) -> list[Any]:

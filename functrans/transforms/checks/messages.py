@@ -18,6 +18,8 @@ _OPERANDS: Final = {
     "exp": "exp of more than 88 overflows in float32: subtract the maximum first, or use "
            "logsumexp, log_softmax",
     "div": "divide by where(y == 0, 1, y), or by y + 1e-6",
+    **dict.fromkeys(("solve", "triangular_solve", "lu", "cholesky"), "the matrix is singular, or "
+                    "not positive definite: add a small multiple of the identity"),
     "asin": "asin needs numbers from -1 to 1: clip(x, -1, 1)",
     "acos": "acos needs numbers from -1 to 1: clip(x, -1, 1)",
 }

@@ -44,7 +44,7 @@ class Site(NamedTuple):
     jaxpr: Jaxpr
     out: int = 0
     bits: int = NOTHING
-    expected: int = NOTHING  # bits that the program has there on purpose
+    expected: int = NOTHING  # bits that are no errors there
 
 
 @dataclass
@@ -163,7 +163,7 @@ class _Planner:
             expected = may.get(out, NOTHING)
             hidden = makes & bits & ~seen.get(out, NOTHING) & ~expected
             if hidden:
-                sites.append(Site(eqn, origin, k, hidden, expected))
+                sites.append(Site(eqn, origin, k, hidden, expected | (ALL & ~bits)))
                 seen[out] = seen.get(out, NOTHING) | (bits & ~expected)
         for k, x in enumerate(eqn.invars):
             if isinstance(x, Var) and is_floating(x):

@@ -132,7 +132,7 @@ _TABLE: Mapping[str, Spread] = {
     "acosh": _spread("n", "n>n p>p m>n"),
 }
 _OTHER = _spread("npm", _UNKNOWN)
-_MOVING, _SPREADING = _spread("", _SAME), _spread("pm", _SAME)
+_MOVING, _SPREADING, _HIDING = _spread("", _SAME), _spread("pm", _SAME), _spread("", _HIDDEN)
 _POWERS = {True: _spread("pm", "n>n p>p m>pm"), False: _spread("pm", _BOUNDED)}
 
 
@@ -150,7 +150,8 @@ def spread_of(eqn: Equation) -> Spread:
     """What an equation does with NaN and infinities; the worst where that is not known."""
     name = eqn.primitive.name
     if name == "integer_pow":
-        return _POWERS[eqn.params["y"] > 0]
+        exponent = eqn.params["y"]
+        return _POWERS[exponent > 0] if exponent else _HIDING
     if any(dtypes.kind(v.aval.dtype) == "c" for v in (*eqn.invars, *eqn.outvars)) \
             or any(isinstance(n, int) and n == 0 for v in eqn.outvars for n in v.aval.shape):
         return _OTHER
@@ -160,7 +161,9 @@ def spread_of(eqn: Equation) -> Spread:
 
 
 def _conversion(old: np.dtype[Any], new: np.dtype[Any]) -> Spread:
-    if new.itemsize == 1 or old.itemsize == 1:
+    if dtypes.kind(new) in "biu":
+        return _HIDING
+    if new.itemsize == 1 or (old.itemsize == 1 and dtypes.kind(old) == "f"):
         return _OTHER  # 8-bit floats, some of which have no infinities
     if dtypes.kind(old) in "biu":
         return _SPREADING if new == np.float16 else _MOVING
