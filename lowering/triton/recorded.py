@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from functrans import _runtime
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.sizes import known_sizes, substitute_jaxpr
 from functrans.lowering.steered import SteeredProgram
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.loops.bounded import bounded, record_bytes
@@ -33,6 +34,8 @@ GROWTH = 4
 """A program that is compiled for nothing costs more than one that is too large."""
 REMEMBERED = 8
 """Calls whose iterations the next one has room for."""
+KEPT = 64
+"""Sets of sizes whose programs are kept: those that were used last."""
 
 Compile = Callable[[Jaxpr], "Executable"]
 
@@ -89,6 +92,8 @@ class RecordedExecutable:
     """A program whose loops record, as jit knows it; `first` is what a first call runs."""
 
     def __init__(self, jaxpr: Jaxpr, compile_: Compile) -> None:
+        self._compile = compile_
+        self._for_shapes = lru_cache(maxsize=KEPT)(self._at_shapes)
         self.run = RecordedProgram(jaxpr, compile_)
         self.first = self.run.with_rooms(self.run.rooms)
         first: Any = self.first.run
@@ -97,11 +102,18 @@ class RecordedExecutable:
 
     def on(self, gpu: int) -> RecordedExecutable:
         """The same program on another GPU."""
-        return RecordedExecutable(self.run.jaxpr, partial(_on, self.run._compile, gpu))
+        return RecordedExecutable(self.run.jaxpr, partial(_on, self._compile, gpu))
 
     def at(self, shapes: Sequence[tuple[int, ...]]) -> RecordedExecutable:
-        """The program for inputs of these shapes: itself."""
-        return self
+        """The program for inputs of these shapes: itself where it has no named sizes."""
+        if all(a.is_static for a in self.run.jaxpr.in_avals):
+            return self
+        return self._for_shapes(tuple(map(tuple, shapes)))
+
+    def _at_shapes(self, shapes: tuple[tuple[int, ...], ...]) -> RecordedExecutable:
+        jaxpr = self.run.jaxpr
+        sizes = known_sizes(jaxpr.in_avals, shapes)
+        return RecordedExecutable(substitute_jaxpr(jaxpr, sizes), self._compile)
 
     @property
     def specialized(self) -> str:

@@ -6,7 +6,8 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.avals import get_aval
+from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.dims import Dim
 from functrans.core.staging import stage
 from functrans.lowering.backend import get_backend
 from functrans.lowering.triton import recorded
@@ -94,6 +95,17 @@ def test_room_follows_what_was_needed():
         assert executable.run.rooms[name] == room
     assert list(map(room_for, (0, 4, 5, 7, 9, 13, 17, 100))) == [
         4, 4, 6, 8, 12, 16, 24, 128]
+
+
+def test_records_in_programs_of_named_sizes():
+    gradient = ft.grad(grown)
+    aval = ShapedArray((Dim("n"),), np.dtype("f"))
+    executable = get_backend("triton").compile(stage(lambda x: [gradient(x)], [aval]).jaxpr)
+    for n in (2, 3):
+        (direct,), (out,) = (e.run([X[:n]]) for e in (executable, executable.at([(n,)])))
+        expected = np.asarray(ft.jit(gradient)(X[:n]))
+        np.testing.assert_allclose(out, expected, 2e-4)
+        np.testing.assert_allclose(direct, expected, 2e-4)
 
 
 def test_a_loop_that_is_done_does_not_wait_for_loops_in_it():
