@@ -28,8 +28,8 @@ ArrayLike: TypeAlias = Any
 # arXiv:1706.02515, equation 14)
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
-# tanh of the tanh approximation of gelu is 1 to the last bit of float64 from here on
-_GELU_SATURATED = 10.0
+# the square of x from which on tanh in the approximation of gelu is 1 to the last bit of float64
+_GELU_SATURATED = 100.0
 
 
 def _inexact(name: str, x: ArrayLike) -> Array:
@@ -228,9 +228,10 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     x = _inexact("gelu", x)
     if not approximate:
         return 0.5 * x * lax.erfc(x * -math.sqrt(0.5))
-    # the cube would overflow far out, where tanh is 1 and its derivative 0 anyway
-    z = fnp.clip(x, -_GELU_SATURATED, _GELU_SATURATED)
-    return 0.5 * x * (1 + fnp.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z * z * z)))
+    # squares would overflow far out, where tanh is 1 and its derivative 0 anyway
+    square = fnp.minimum(x * x, _GELU_SATURATED)
+    slope = math.sqrt(2 / math.pi)
+    return 0.5 * x * (1 + fnp.tanh(x * (slope + 0.044715 * slope * square)))
 
 
 def glu(x: ArrayLike, axis: int = -1) -> Array:

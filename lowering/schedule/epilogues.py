@@ -8,7 +8,7 @@ a kernel, and reads what the epilogue stores.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from functrans.core.dims import Size
@@ -20,7 +20,7 @@ from functrans.lowering.schedule.group import Note, Schedule, is_straight
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, accesses, reached
 from functrans.lowering.schedule.reads import Reads
 
-__all__ = ["Fused", "fuse_epilogues"]
+__all__ = ["Fused", "fuse_epilogues", "slower_on_cpus"]
 
 # An epilogue is called for every tile, its loops have tails, and sums that would go straight to c
 # go to a buffer first: for fewer elements, or rows, or shorter ones, a kernel over all elements at
@@ -51,11 +51,26 @@ class _Refused(Exception):
     pass
 
 
+def slower_on_cpus(fused: Fused, is_stored: Callable[[Tensor], bool]) -> str | None:
+    """Why the library of CPUs is faster without an epilogue; None where it is not."""
+    f = fused.fields
+    batch, m, n, k = f["batch0"] * f["batch1"], f["m"], f["n"], f["k"]
+    if any(isinstance(size, int) and size < least for size, least in (
+            (n, LEAST_ROW), (m, LEAST_ROWS), (m * n, LEAST_TILE))):
+        return "the product is small"
+    work = batch * m * n * k
+    if isinstance(work, int) and work < SERIAL_WORK and not (
+            isinstance(batch * m * n, int) and batch * m * n < SERIAL_ELEMENTS):
+        return "the product is too small for several threads, the kernel is not"
+    return None
+
+
 def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
-                   always: bool = False) -> Schedule:
+                   slower: Callable[[Fused, Callable[[Tensor], bool]], str | None] = slower_on_cpus
+                   ) -> Schedule:
     """The schedule with kernels moved into the products that they read.
 
-    `always`: also where the library of CPUs would be slower for it.
+    `slower` says why a product is faster without its epilogue, if it is.
     """
     steps = list(schedule.steps)
     stored, notes = set(schedule.stored), list(schedule.notes)
@@ -72,10 +87,10 @@ def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
         if not isinstance(kernel, Kernel):
             continue
         try:
-            if not always:
-                _check_size(gemm)
             fused, rest = _fused(gemm, kernel, stored,
                                  len(readers) > 1 or product in outputs)
+            if why := slower(fused, is_stored):
+                raise _Refused(why)
         except _Refused as reason:
             tensor = kernel.members[0].tensor
             notes.append(Note(tensor, tensor.source, f"no epilogue of a product: {reason}"))
@@ -85,18 +100,6 @@ def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
         steps[readers[0]:readers[0] + 1] = [fused, *rest]
         steps.remove(gemm)
     return replace(schedule, steps=steps, stored=stored, notes=notes)
-
-
-def _check_size(gemm: Gemm) -> None:
-    f = gemm.fields
-    batch, m, n, k = f["batch0"] * f["batch1"], f["m"], f["n"], f["k"]
-    if any(isinstance(size, int) and size < least for size, least in (
-            (n, LEAST_ROW), (m, LEAST_ROWS), (m * n, LEAST_TILE))):
-        raise _Refused("the product is small")
-    work = batch * m * n * k
-    if isinstance(work, int) and work < SERIAL_WORK and not (
-            isinstance(batch * m * n, int) and batch * m * n < SERIAL_ELEMENTS):
-        raise _Refused("the product is too small for several threads, the kernel is not")
 
 
 def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],

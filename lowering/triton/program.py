@@ -59,6 +59,7 @@ from functrans.lowering.triton.products.along_sums import with_sums_along
 from functrans.lowering.triton.products.calls import RULES as CALL_RULES
 from functrans.lowering.triton.products.calls import Launches, launches_of
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
+from functrans.lowering.triton.products.epilogues import slower_fused
 from functrans.lowering.triton.records import sources_of
 from functrans.lowering.triton.rows_picked import with_rows_picked
 from functrans.lowering.triton.spec import (
@@ -94,7 +95,8 @@ def write_program(jaxpr: Jaxpr, any_size: bool = False,
     return Program([shared.module.text(), *shared.templates], body.steps,
                    [v.aval for v in jaxpr.invars], [v.aval for v in jaxpr.outvars],
                    shared.constants, body.arena_bytes, [*body.notes, *choose.notes], shared.given,
-                   body.blocks, "; ".join(shared.specialized), shared.tickets, body.kept)
+                   body.blocks, "; ".join(shared.specialized), shared.tickets, body.apart,
+                   body.kept)
 
 
 @dataclass(eq=False)
@@ -135,7 +137,7 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
     reads = Reads()
     plain = place_products(schedule, graph.outputs, reads)
     try:
-        fused = fuse_epilogues(plain, graph.outputs, reads, always=True)
+        fused = fuse_epilogues(plain, graph.outputs, reads, slower_fused)
         if not (shared.is_phase or shared.any_size):
             fused = join_across(fused, reads)
         return _ProgramWriter(graph, fused, shared, loose, donated).write()
@@ -212,13 +214,13 @@ class _ProgramWriter:
             out = Pointer("output", k)
             if self.where[t] != out:
                 steps.append(Copy(out, self.where[t], _nbytes(t)))
-        notes = [f"{n.source or 'somewhere'}: {n.tensor} is computed apart: {n.reason}"
-                 for n in self.schedule.notes]
-        notes += [self._form(step) for step in self.schedule.steps
-                  if isinstance(step, (Repeated, Until))]
+        notes = [self._form(step) for step in self.schedule.steps
+                 if isinstance(step, (Repeated, Until))]
+        apart = list(self.schedule.notes)
         for loop in self.loops.values():
             notes += loop.body.notes if loop.body is not None else []
-        return Body(steps, arena, self._updated(written), notes, self.blocks, kept)
+            apart += loop.body.apart if loop.body is not None else []
+        return Body(steps, arena, self._updated(written), notes, self.blocks, apart, kept)
 
     def _kept(self, written: list[list[Written] | Call],
               steps: list[list[Step]]) -> list[tuple[Tensor, list[Step]]]:

@@ -1,0 +1,27 @@
+"""Which epilogues of large products are kernels of their own."""
+
+import functrans as ft
+from functrans import nn
+from tests.triton.programs import kernels_of, program_of
+
+
+def half(*shape):
+    return ft.ShapeDtypeStruct(shape, "bfloat16")
+
+
+def launches(fun, *args):
+    return len(kernels_of(program_of(fun, *args)[1]))
+
+
+def test_arithmetic_beside_loads_is_apart():
+    def gradient(g, w, z):
+        return ft.vjp(nn.gelu, z)[1](g @ w)[0]
+
+    assert launches(gradient, half(8192, 1024), half(1024, 4096), half(8192, 4096)) == 2
+    assert launches(gradient, half(512, 1024), half(1024, 512), half(512, 512)) == 1
+
+
+def test_little_arithmetic_and_sums_of_two_are_epilogues():
+    assert launches(lambda x, w: nn.gelu(x @ w), half(8192, 1024), half(1024, 4096)) == 1
+    assert launches(lambda x, w, y: x @ w + y, half(8192, 1024), half(1024, 4096),
+                    half(8192, 4096)) == 1
