@@ -11,7 +11,7 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import Source
 from functrans.inspect.links import numbers_of_steps, sources_of
-from functrans.inspect.liveness import kept_text, peak_of
+from functrans.inspect.liveness import kept_text, note_text, peak_of
 from functrans.inspect.report import Kernel, Line, Peak, line_of
 from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
 from functrans.lowering.c.program import FunctionWriter, ProgramText
@@ -147,12 +147,7 @@ def assembly_of(program: str, function: str) -> str:
 
 def notes_of(program: ProgramText) -> list[str]:
     """What was not computed in the kernel of something else, and why; equal ones once."""
-    found = []
-    for schedule in program.schedules:
-        for n in schedule.notes:
-            line = line_of(n.source)
-            where = f"{line}: " if line else ""
-            found.append(f"{where}{tensor_text(n.tensor)} is computed apart: {n.reason}")
+    found = [note_text(n) for schedule in program.schedules for n in schedule.notes]
     return list(dict.fromkeys([*found, *_kept(program.main)]))
 
 

@@ -8,9 +8,10 @@ from typing import Any
 from functrans.inspect.report import Line, Peak, Value, line_of
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.memory import Block
+from functrans.lowering.schedule.group import Note
 from functrans.lowering.schedule.show import tensor_text
 
-__all__ = ["kept_text", "peak_of"]
+__all__ = ["kept_text", "note_text", "peak_of"]
 
 
 def peak_of(blocks: Sequence[Block[Any]], names: Sequence[str],
@@ -33,6 +34,13 @@ def peak_of(blocks: Sequence[Block[Any]], names: Sequence[str],
     line = next(filter(None, made), None) or _get(lines, k) or values[0].line
     name = names[k] if k < len(names) else ""
     return Peak(name, live[k], line, tuple(values))
+
+
+def note_text(note: Note) -> str:
+    """Why a value is not computed in the kernel of another."""
+    line = line_of(note.source)
+    place = f"{line}: " if line else ""
+    return f"{place}{tensor_text(note.tensor)} is computed apart: {note.reason}"
 
 
 def kept_text(t: Tensor, readers: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from functrans.core.jaxpr import Jaxpr
 from functrans.inspect.links import numbers_of_steps
-from functrans.inspect.liveness import kept_text, peak_of
+from functrans.inspect.liveness import kept_text, note_text, peak_of
 from functrans.inspect.report import Kernel, Peak, line_of
 from functrans.lowering.schedule.show import tensor_text
 from functrans.lowering.triton.backend import TritonExecutable
@@ -58,7 +58,7 @@ def _kernel(name: str, r: KernelRecord, steps: list[Launch],
     sources = dict.fromkeys(s for step in steps for s in step.sources)
     lines = dict.fromkeys([line for s in sources if (line := line_of(s)) is not None])
     grid = " x ".join(map(str, r.grid))
-    about = [f"{grid} programs of {r.warps} warps", f"{r.registers} registers",
+    about = [f"{grid} programs of {r.warps} warp{'s' * (r.warps > 1)}", f"{r.registers} registers",
              *([f"{r.spills} spilled"] if r.spills else []), f"{r.shared} bytes of shared memory",
              *([f"launched {r.launches} times"] if r.launches > 1 else [])]
     equations = tuple(sorted({e for part in parts for e in part}))
@@ -72,7 +72,7 @@ def apart_of(program: Program, kernels: Sequence[Kernel]) -> list[str]:
     """What was not computed in the kernel of something else, and why, or where it is read."""
     names = {id(step): kernel.name for kernel, steps in zip(kernels, groups_of(program))
              for step in steps}
-    found = list(program.notes)
+    found = [*map(note_text, program.apart), *program.notes]
     for t, steps in program.kept:
         readers = dict.fromkeys(names.get(id(one), step_name(one)) for step in steps
                                 for one in [next(iter(launches_in([step])), step)])

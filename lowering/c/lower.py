@@ -53,8 +53,7 @@ class Lowered:
     def as_text(self) -> str:
         """The simplified jaxpr, what was materialised and what was not, what was not fused and
         why, and the C program."""
-        notes = [f"{n.source or 'somewhere'}: {n.tensor} is computed apart: {n.reason}"
-                 for schedule in self.text.schedules for n in schedule.notes]
+        notes = [str(n) for schedule in self.text.schedules for n in schedule.notes]
         return "\n".join([str(self.simplified), "", *map(str, self.decisions), "", *notes, "",
                           self.text.text])
 

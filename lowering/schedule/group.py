@@ -36,6 +36,9 @@ class Note:
     source: Source | None
     reason: str
 
+    def __str__(self) -> str:
+        return f"{self.source or 'somewhere'}: {self.tensor} is computed apart: {self.reason}"
+
 
 @dataclass
 class Schedule:

@@ -40,7 +40,8 @@ class Lowered:
     def as_text(self) -> str:
         """The simplified jaxpr, what was materialised and fused and why, and the Triton source."""
         return "\n".join([str(self.simplified), "", *map(str, self.decisions), "",
-                          *self.program.notes, "", *self.program.sources])
+                          *map(str, self.program.apart), *self.program.notes, "",
+                          *self.program.sources])
 
     def kernels(self, target: Target) -> tuple[KernelRecord, ...]:
         """What is known of the kernels, as they are compiled for a target."""

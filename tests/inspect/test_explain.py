@@ -225,6 +225,7 @@ def test_what_kernels_on_gpus_leave_in_memory_is_told():
     assert f".machine_code({kernels[-1]!r})" in str(explained)
     for kernel in explained.kernels:
         assert ("lays out" in kernel.about) == (not kernel.equations)
+    assert not [note for note in explained.report.apart if "somewhere" in note or "/" in note]
 
 
 def test_results_in_donated_memory_are_counted_once():

@@ -16,6 +16,7 @@ from functrans.lowering.loops.call import HostCall, Scan, While
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.memory import Block
 from functrans.lowering.rules.calls import results_of
+from functrans.lowering.schedule.group import Note
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernels.written import Partial
 from functrans.lowering.triton.spec import (
@@ -74,8 +75,9 @@ def scan_rule(eqn: Equation, xs: list[Tensor]) -> Repeated | None:
 class Body:
     """The steps of a program inside another: their places are its own inputs, outputs and arena.
 
-    `updated`: the inputs that the output with this number may share its memory with. `kept`: what
-    is in memory between steps, and the steps that read it.
+    `updated`: the inputs that the output with this number may share its memory with. `apart`: why
+    values are not computed where they are read. `kept`: what is in memory between steps, and the
+    steps that read it.
     """
 
     steps: list[Step]
@@ -83,6 +85,7 @@ class Body:
     updated: dict[int, int]
     notes: list[str]
     blocks: list[Block[Any]] = field(default_factory=list)
+    apart: list[Note] = field(default_factory=list)
     kept: list[tuple[Tensor, list[Step]]] = field(default_factory=list)
 
 
