@@ -84,9 +84,8 @@ class Jit(HigherOrder):
 class Checked(Jit):
     """A program that looks for `checks` while it runs, whatever the program around it does."""
 
-    def evaluate(self, *arrays: Any, jaxpr: Jaxpr, checks: frozenset[str],
-                 **params: Any) -> list[Any]:
-        with config.scope(checks=checks):
+    def evaluate(self, *arrays: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
+        with config.scope(checks=params["checks"]):
             return super().evaluate(*arrays, jaxpr=jaxpr, **params)
 
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:

@@ -88,7 +88,7 @@ class Exact:
                flags: Sequence[bool], bits: int) -> tuple[list[Any], list[bool]]:
         primitive = eqn.primitive
         if primitive is check_p:
-            failure = primitive.failure(*values[:1], values[1:], eqn.source, **now.params)  # type: ignore[attr-defined]
+            failure = check_p.failure(values[0], values[1:], eqn.source, **now.params)
             if failure is not None:
                 raise located(failure, eqn.source, self.rounds)
             return [], []

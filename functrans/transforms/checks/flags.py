@@ -132,15 +132,15 @@ class _Emitter:
                  errors: list[Any]) -> list[Any]:
         bodies = tuple([self.body(p, _at_hand(p, b))
                         for p, b in zip(inner, params["branches"], strict=True)])
-        *outs, error = cond_p.bind(*values, branches=bodies)
-        errors.append(error)
+        outs: list[Any] = cond_p.bind(*values, branches=bodies)
+        errors.append(outs.pop())
         return outs
 
     def scan(self, values: Sequence[Any], params: Any, plan: Plan,
              errors: list[Any]) -> list[Any]:
         body = self.body(plan, _at_hand(plan, params["jaxpr"]))
-        *outs, rounds = scan_p.bind(*values, **{**params, "jaxpr": body})
-        errors.append(reduce_min(rounds, (0,)))
+        outs: list[Any] = scan_p.bind(*values, **{**params, "jaxpr": body})
+        errors.append(reduce_min(outs.pop(), (0,)))
         return outs
 
     def loop(self, values: Sequence[Any], params: Any, inner: Sequence[Plan],

@@ -261,12 +261,13 @@ def _loop_results(eqn: Equation, given: Sequence[int]) -> list[int]:
     results = [_outputs(b, i) for b, i in zip(bodies, inputs, strict=True)]
     if eqn.primitive is cond_p:
         return [_union(bits) for bits in zip(*results, strict=True)]
-    carry = {scan_p: eqn.params.get("num_carry", 0)}.get(eqn.primitive, 0)
-    initial = list(given[eqn.params["num_consts"]:]) if eqn.primitive is scan_p else \
-        list(given[eqn.params["cond_nconsts"] + eqn.params["body_nconsts"]:])
-    outs = results[-1]
-    carry = carry if eqn.primitive is scan_p else len(initial)
-    return [b | initial[k] if k < carry else b for k, b in enumerate(outs)]
+    if eqn.primitive is scan_p:
+        first, count = eqn.params["num_consts"], eqn.params["num_carry"]
+    else:
+        first = eqn.params["cond_nconsts"] + eqn.params["body_nconsts"]
+        count = len(given) - first
+    initial = given[first:first + count]
+    return [b | initial[k] if k < count else b for k, b in enumerate(results[-1])]
 
 
 def _union(bits: Sequence[Any]) -> int:

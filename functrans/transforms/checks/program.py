@@ -6,7 +6,6 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -75,8 +74,8 @@ class CheckedProgram:
             return self._run(execute, args)
 
     def _run(self, execute: Any, args: Sequence[Any]) -> list[Any]:
-        *outs, error = execute(args)
-        number = int(np.asarray(error))
+        outs: list[Any] = execute(args)
+        number = int(np.asarray(outs.pop()))
         if number != NONE:
             self._report(number, [np.asarray(a) for a in args])
         return outs
@@ -112,7 +111,10 @@ class CheckedRun:
 
     def __init__(self, executable: CheckedExecutable) -> None:
         self._executable = executable
-        self.device: int | None = getattr(executable.inner.run, "device", None)
+
+    @property
+    def device(self) -> int | None:
+        return getattr(self._executable.inner.run, "device", None)
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         executable = self._executable
@@ -126,6 +128,7 @@ class CheckedExecutable:
         self.program = program
         self._choose = choose
         self._chosen: tuple[Any, Any] = (None, None)
+        self.run: Any = CheckedRun(self)
 
     @property
     def inner(self) -> Any:
@@ -135,10 +138,6 @@ class CheckedExecutable:
             chosen = self._choose(self.program.compiled)
             self._chosen = (self.program.compiled, chosen)
         return chosen
-
-    @cached_property
-    def run(self) -> CheckedRun:
-        return CheckedRun(self)
 
     @property
     def specialized(self) -> str:
