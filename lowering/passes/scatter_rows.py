@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.avals import ShapedArray
+from functrans.core.dims import Shape
 from functrans.primitives.arithmetic import add, max_p, min_p, mul
 from functrans.primitives.broadcast import broadcast_in_dim
 from functrans.primitives.compare import ge, le, select_n_p
@@ -20,8 +21,6 @@ from functrans.primitives.index_layout import (
 from functrans.primitives.shape import broadcasted_iota, reshape, slice_in_dim
 
 __all__ = ["rows_of_updates"]
-
-Shape = tuple[int, ...]
 
 
 def rows_of_updates(indices: Any, shape: Shape, updates: Shape,

@@ -9,7 +9,7 @@ comes of too little room is thrown away: the program tells how much was needed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, decided_names, subjaxprs
-from functrans.core.primitive import HigherOrder
+from functrans.core.primitive import HigherOrder, Primitive
 from functrans.core.sizes import substitute
 from functrans.lowering.loops.call import has_effect
 from functrans.lowering.passes.inline import inlined
@@ -46,6 +46,8 @@ BOOL, INT = np.dtype(np.bool_), np.dtype(np.int32)
 
 Rooms = Mapping[str, int]
 """For how many iterations there is room, by the name of the size that a loop decides."""
+Rule = Callable[[Equation, list[Any], list[Any]], list[Any]]
+"""Of an equation, its guard and its operands: the results, and what was needed."""
 
 
 def bounded(jaxpr: Jaxpr, rooms: Rooms) -> Jaxpr:
@@ -139,7 +141,7 @@ class _Body:
 
         Rules give the results, and then what was needed.
         """
-        rules = {scan_p: self.scan, while_p: self.loop, cond_p: self.branch}
+        rules: dict[Primitive, Rule] = {scan_p: self.scan, while_p: self.loop, cond_p: self.branch}
         rule = rules.get(eqn.primitive)
         if rule is None:
             raise UnsupportedKernel(f"a {eqn.primitive.name} that decides sizes")
