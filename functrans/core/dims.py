@@ -97,6 +97,8 @@ class Dim:
 
     def substitute(self, sizes: Mapping[str, Size]) -> Size:
         """This size with the known names replaced; an int when all of them are known."""
+        if any(isinstance(name, Dim) for name in sizes):
+            sizes = {str(name): size for name, size in sizes.items()}
         if self.is_name:
             return sizes.get(self.name, self)
         known = {s: _expr(sizes[str(s)]) for s in self.expr.free_symbols if str(s) in sizes}
@@ -119,6 +121,9 @@ class Dim:
 
     def __repr__(self) -> str:
         return self.name
+
+    def __format__(self, spec: str) -> str:
+        return format(self.name, spec.rstrip("d,_"))  # those of ints
 
     def __add__(self, other: Any) -> Any:
         return self if _is_int(other, 0) else _arithmetic("add", self, other)
@@ -201,8 +206,11 @@ class Dim:
     def __int__(self) -> int:
         if deciding.scope is not None:
             deciding.scope.pin(self)
-        raise ConcretizationError(f"the symbolic size {self} has no value while tracing.",
-                                  fix="keep it symbolic: use it in shapes and arithmetic")
+        raise ConcretizationError(
+            f"the symbolic size {self} has no value here.",
+            why="int, float, range, len and NumPy need one, and so do arrays computed right now.",
+            fix="inside of a traced function keep it symbolic: x.shape[0] for len(x), lax.scan for "
+                f'loops; outside put a value in: size.substitute({{"{min(self.names())}": 4}})')
 
     __index__ = __int__
     __float__ = __int__
@@ -227,6 +235,10 @@ def dim(name: str, *, min: int | None = None, max: int | None = None,
     if not isinstance(name, str) or not name.isidentifier():
         raise ArgumentError(f"dim takes a name, which is an identifier, got {name!r}.",
                             fix='functrans.dim("B")')
+    for key, value in (("min", min), ("max", max), ("multiple_of", multiple_of)):
+        if not isinstance(value, _INTEGERS) and (value is not None or key == "multiple_of"):
+            raise ArgumentError(f"dim({name!r}): {key} is an int, got {value!r}.",
+                                fix=f'functrans.dim("{name}", {key}=4)')
     low = 0 if min is None else int(min)
     if low < 0 or multiple_of < 1 or (max is not None and max // multiple_of * multiple_of < low):
         raise ArgumentError(f"dim({name!r}): no size is at least {low}, at most {max} and a "

@@ -44,7 +44,8 @@ def _size(node: ast.AST, known: Mapping[str, Dim]) -> Size | None:
 
 def _wrong(text: str) -> ArgumentError:
     return ArgumentError(f"{text!r} is no size.", why="a size is an int, a name, or an expression "
-                         "of them with + - * // % and **.", fix='"B", "2*B + 1"')
+                         "of them with + - * // % and **; in a shape blanks stand between sizes, "
+                         "and in none of them.", fix='"B", "2*B+1"; a shape: "B 2*S 64"')
 
 
 def parse_shape(text: str, known: Mapping[str, Dim] = {}) -> tuple[Size, ...]:

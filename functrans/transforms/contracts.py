@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from functrans._runtime import ArrayBase
 from functrans.core.bounds import Bound, provable
 from functrans.core.dims import Dim, Shape, bounds_of
 from functrans.core.errors import ArgumentError, ShapeError, TreeMismatchError, public, shown
@@ -49,11 +53,27 @@ def check_shapes(fun: Callable[..., Any], *specs: Any, result: Any = None,
         specs = tuple(text.split(","))
     known: dict[str, Dim] = {}
     arguments = tree_map(lambda spec: _struct(spec, dtype, known), specs)
+    _check_count(fun, specs)
     found = eval_shape(fun, *arguments)
     if result is not None:
         wanted = tree_map(lambda spec: _struct(spec, None, known), _outputs(result))
         _compare(name_of(fun), found, wanted)
     return found
+
+
+def _check_count(fun: Callable[..., Any], specs: tuple[Any, ...]) -> None:
+    """Raise ArgumentError where a function cannot take as many arguments."""
+    try:
+        inspect.signature(fun).bind(*specs)
+    except TypeError as error:
+        told = ", ".join(str(spec).strip() for spec in specs)
+        raise ArgumentError(
+            f"check_shapes: the contract has {len(specs)} argument{'s' * (len(specs) != 1)} "
+            f"({told}), and {name_of(fun)} takes others: {error}.", where=user_source(),
+            why="commas stand between arguments, blanks between sizes.",
+            fix='"B D, D E -> B E" for two matrices') from None
+    except ValueError:  # a function without a signature
+        pass
 
 
 def _outputs(result: Any) -> Any:
@@ -66,6 +86,8 @@ def _outputs(result: Any) -> Any:
 def _struct(spec: Any, dtype: Any, known: dict[str, Dim]) -> Any:
     if isinstance(spec, ShapeDtypeStruct):
         return spec
+    if isinstance(spec, (ArrayBase, np.ndarray)):
+        return ShapeDtypeStruct(spec.shape, spec.dtype)
     if not isinstance(spec, str):
         raise ArgumentError(f"check_shapes takes shapes as text, got {shown(spec)}.",
                             where=user_source(), fix='"B S D", "int32[B S]"')

@@ -183,7 +183,7 @@ def _by_argument(specs: Any, static: StaticArguments) -> dict[Any, Any]:
             key = names[key]
         elif isinstance(key, int) and names is not None and not static.variadic:
             raise ArgumentError(f"jit: dynamic_shapes names argument {key}, and {static.name} has "
-                                f"{len(names)} positional parameters.")
+                                f"{len(names)} positional parameter{'s' * (len(names) != 1)}.")
         elif isinstance(key, str) and not static.has_parameter(key):
             raise ArgumentError(f"jit: {static.name} has no parameter {key!r}, which "
                                 "dynamic_shapes names.", where=user_source())

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval, shape_text
 from functrans.core.convert import to_array
-from functrans.core.dims import Dim
-from functrans.core.errors import public
+from functrans.core.dims import Dim, Size
+from functrans.core.errors import ArgumentError, public, shown
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import ClosedJaxpr
+from functrans.core.source import user_source
 from functrans.core.staging import stage
 from functrans.core.trace import Tracer
 from functrans.core.tree import (
@@ -24,6 +26,20 @@ from functrans.core.tree import (
 from functrans.transforms.flat import FlatFunction, check_callable, name_of, wraps
 
 __all__ = ["ShapeDtypeStruct", "aval_of", "closure_convert", "eval_shape", "make_jaxpr"]
+
+
+def _size(size: Any) -> Size:
+    if isinstance(size, Dim):
+        return size
+    try:
+        known = operator.index(size)
+    except TypeError:
+        known = -1
+    if known < 0:
+        raise ArgumentError(f"ShapeDtypeStruct: a size is an int from 0 on or has a name, got "
+                            f"{shown(size)}.", where=user_source(),
+                            fix='functrans.dim("B") for a size that is not known')
+    return known
 
 
 @known_leaf
@@ -40,7 +56,7 @@ class ShapeDtypeStruct:
     __slots__ = ("dtype", "shape", "weak_type")
 
     def __init__(self, shape: Any, dtype: Any, *, weak_type: bool = False) -> None:
-        self.shape = tuple(s if isinstance(s, Dim) else int(s) for s in shape)
+        self.shape = tuple(map(_size, (shape,) if isinstance(shape, str) else shape))
         self.dtype = dtypes.as_dtype(dtype)
         self.weak_type = weak_type
 

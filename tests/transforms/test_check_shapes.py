@@ -1,5 +1,6 @@
 """Contracts on shapes, verified for all sizes; costs as formulas."""
 
+import numpy as np
 import pytest
 import sympy
 
@@ -82,3 +83,27 @@ def test_costs_are_formulas():
         sizes = {"B": n, "D": k}
         assert cost["flops"].substitute(sizes) == exact.cost_analysis()["flops"]
         assert memory["outputs"].substitute(sizes) == exact.memory_analysis()["outputs"]
+
+
+@pytest.mark.parametrize(("contract", "words"), [
+    ("B,D -> B,D", r"2 arguments \(B, D\), and double takes others: too many"),
+    ("(B, D) -> (B, D)", r"'\(B' is no size"), ("B D => B D", "'=>' is no size"),
+    ("2 * B D -> 2*B D", r"'\*' is no size"), ("2B D -> 2B D", "'2B' is no size"),
+])
+def test_contracts_that_are_written_wrong(contract, words):
+    def double(x):
+        return x * 2
+
+    with pytest.raises(ArgumentError, match=words) as error:
+        ft.check_shapes(double, contract)
+    assert "blanks" in str(error.value)
+
+
+def test_arguments_that_are_missing():
+    with pytest.raises(ArgumentError, match="missing a required argument: 'y'"):
+        ft.check_shapes(lambda x, y: x, "B D -> B D")
+
+
+def test_arrays_stand_for_their_shapes():
+    found = ft.check_shapes(lambda w, x: x @ w, np.ones((3, 4), "f"), "B 3", result="B 4")
+    assert str(found.shape) == "(B, 4)"

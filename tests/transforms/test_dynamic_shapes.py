@@ -294,11 +294,32 @@ def test_promises_decide_comparisons():
 
 
 def test_impossible_promises():
-    for wrong in ({"min": 5, "max": 4}, {"min": -1}, {"multiple_of": 0}):
+    for wrong in ({"min": 5, "max": 4}, {"min": -1}, {"multiple_of": 0}, {"min": 1.5},
+                  {"max": "8"}, {"multiple_of": None}):
         with pytest.raises(ArgumentError):
             ft.dim("B", **wrong)
     with pytest.raises(ArgumentError):
         ft.dim("2B")
+
+
+def test_formulas_of_costs():
+    B, D = ft.dim("B"), ft.dim("D")
+    program = ft.lower(lambda x: (x * 2).sum(), ft.ShapeDtypeStruct((B, D), "float32"),
+                       target="cpu").compile()
+    flops = program.cost_analysis()["flops"]
+    assert flops.substitute({B: 3, D: 5}) == flops.substitute({"B": 3, "D": 5}) == 30
+    assert f"{flops:,} and {B:d}" == "2*B*D and B"
+    for needs_a_value in (int, float, range, lambda n: n / 1e9):
+        with pytest.raises(ft.core.errors.ConcretizationError, match="no value here") as error:
+            needs_a_value(flops)
+        assert 'size.substitute({"B": 4})' in str(error.value)
+
+
+@pytest.mark.parametrize("shape", [("B", 3), "B D", (None, 3), (-1, 3), (2.5,)])
+def test_what_is_no_shape(shape):
+    with pytest.raises(ArgumentError, match=r"a size is an int from 0 on or has a name") as error:
+        ft.ShapeDtypeStruct(shape, "float32")
+    assert 'functrans.dim("B")' in str(error.value)
 
 
 def test_code_for_known_sizes_only_stays_specialized():
