@@ -174,6 +174,7 @@ def test_nan_that_the_program_fills_in_passes():
     fun = ft.checked(lambda x, i: fnp.take(x, i, mode="fill") * 2)
     assert np.isnan(fun(TEN, I)[1])
     assert np.isnan(ft.checked(lambda x: fnp.where(x > 0, x, np.nan) + 1)(X)[1])
+    assert np.isnan(in_debug_nans(lambda x: x.at[0].set(np.nan))(X)[0])
 
 
 # indices ---------------------------------------------------------------------------------------
@@ -356,6 +357,16 @@ def test_one_checked_program_serves_all_named_sizes():
     for n in (2, 3, 4):
         history(fnp.ones(n))
     assert "iteration 1" in error_of(history, -fnp.ones(6)).why
+
+
+def test_loops_that_record_what_lanes_do_are_checked():
+    def power(x):
+        return lax.while_loop(lambda c: c[0] < 3, lambda c: (
+            c[0] + 1, (ft.check(c[1] < 1e6, "{v} is too large", v=c[1]), c[1] * x)[1]), (0, x))[1]
+
+    slopes = ft.checked(ft.vmap(ft.grad(power)))
+    assert slopes(fnp.array([1.0, 2.0])).tolist() == [4, 32]
+    assert "is too large" in error_of(slopes, fnp.array([1.0, 1e4])).what
 
 
 def test_random_numbers_pass():

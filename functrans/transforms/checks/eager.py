@@ -11,7 +11,7 @@ from functrans._runtime import ArrayBase, wrap
 from functrans.core import config
 from functrans.core.avals import operand_avals
 from functrans.core.eager import evaluate
-from functrans.core.jaxpr import Equation, Jaxpr, Var
+from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.core.scope import current_scope
 from functrans.core.source import operation_source
@@ -50,14 +50,16 @@ class CheckTrace(Trace):
         if moves(eqn):
             return
         values = [np.asarray(a) for a in args]
-        wrong = is_wrong(has, [bits_of(v) for v in values], intended=False)
+        wrong = is_wrong(eqn, has, [bits_of(v) for v in values], intended=False)
         if wrong:
-            jaxpr = Jaxpr((), tuple(dict.fromkeys(eqn.invars)), (eqn,), eqn.outvars)  # type: ignore[arg-type]
+            jaxpr = Jaxpr((), tuple([a for a in eqn.invars if isinstance(a, Var)]), (eqn,),
+                          eqn.outvars)
             raise not_finite(jaxpr, eqn, values, np.asarray(out), wrong, ())
 
     def _exactly(self, primitive: Primitive, args: Sequence[Any], params: Params) -> list[Any]:
         """A loop or branch, which NumPy evaluates anyway, one equation after the other."""
         eqn = _equation(primitive, args, params)
+        eqn = eqn.replace(invars=tuple([Var(a.aval) for a in eqn.invars]))
         jaxpr = Jaxpr((), eqn.invars, (eqn,), eqn.outvars)  # type: ignore[arg-type]
         values = [x._np if isinstance(x, ArrayBase) else np.asarray(x) for x in args]
         outs, _ = run_in(None, Exact(None).run, jaxpr, values,
@@ -69,5 +71,7 @@ def _equation(primitive: Primitive, args: Sequence[Any], params: Params) -> Equa
     avals = operand_avals(args)
     outs = primitive.type(*avals, **params)
     outvars = tuple(map(Var, outs if primitive.multiple_results else [outs]))
-    return Equation(primitive, tuple(map(Var, avals)), outvars, dict(params),
+    operands = tuple([Literal(x, a) if type(x) in (bool, int, float, complex) else Var(a)
+                      for x, a in zip(args, avals, strict=True)])
+    return Equation(primitive, operands, outvars, dict(params),
                     operation_source(current_scope()))

@@ -30,6 +30,7 @@ from functrans.transforms.checks.spread import (
     bits_of,
     constant_bits,
     is_barrier,
+    keeps_nan,
     literal_bits,
     moves,
 )
@@ -112,7 +113,7 @@ class Exact:
                 meant.append(bool(has & NAN) and (any(among) or made))
                 continue
             meant.append(bool(has & NAN) and any(among))
-            wrong = is_wrong(has & bits, given, any(among))
+            wrong = is_wrong(eqn, has & bits, given, any(among))
             if wrong:
                 raise not_finite(origin, eqn, values, out, wrong, self.rounds)
         return outs, meant
@@ -189,9 +190,10 @@ class Exact:
         self.rounds.pop()
 
 
-def is_wrong(has: int, given: Sequence[int], intended: bool) -> int:
+def is_wrong(eqn: Equation, has: int, given: Sequence[int], intended: bool) -> int:
     """The bits of a result that are to be reported, by those of the operands."""
-    wrong = 0 if intended else has & NAN
+    kept = keeps_nan(eqn) and any(b & NAN for b in given)
+    wrong = 0 if intended or kept else has & NAN
     if has & INFINITE and not any(b & INFINITE for b in given):
         wrong |= has & INFINITE
     return wrong

@@ -13,7 +13,7 @@ import numpy as np
 
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.jaxpr import Equation, Jaxpr, Literal
-from functrans.core.sizes import learn_sizes, substitute
+from functrans.core.sizes import known_sizes, learn_sizes, substitute
 from functrans.core.source import interpreted
 from functrans.primitives.arithmetic import min as minimum
 from functrans.primitives.base import full
@@ -75,10 +75,9 @@ class _Emitter:
     def apply(self, plan: Plan, jaxpr: Jaxpr, args: Sequence[Any], errors: list[Any]) -> list[Any]:
         """The results; what may be wrong is appended to `errors`, in the order of the program."""
         env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
-        sizes: dict[str, Any] = {}
+        sizes: dict[str, Any] | None = None
         if jaxpr.size_names:
-            for var, x in env.items():
-                learn_sizes(sizes, var.aval.shape, get_aval(x).shape)
+            sizes = known_sizes(jaxpr.in_avals, [get_aval(x).shape for x in args])
 
         def read(atom: Any) -> Any:
             return atom.value if type(atom) is Literal else env[atom]
@@ -94,7 +93,7 @@ class _Emitter:
             outs = self.equation(eqn, values, plan.inner.get(i, ()), read, errors)
             for var, x in zip(eqn.outvars, outs, strict=True):
                 env[var] = x
-                if sizes:
+                if sizes is not None:
                     learn_sizes(sizes, var.aval.shape, get_aval(x).shape)
             for n in plan.sites.get(i, ()):
                 site = self.sites[n]
@@ -179,9 +178,7 @@ def _at_hand(plan: Plan, jaxpr: Jaxpr) -> Jaxpr:
     """The planned jaxpr for the sizes that a substitution gave to the one it was planned for."""
     if jaxpr is plan.origin:
         return plan.jaxpr
-    sizes: dict[str, Any] = {}
-    for old, new in zip(plan.origin.in_avals, jaxpr.in_avals, strict=True):
-        learn_sizes(sizes, old.shape, new.shape)
+    sizes = known_sizes(plan.origin.in_avals, [a.shape for a in jaxpr.in_avals])
     return substitute(plan.jaxpr, sizes)  # type: ignore[no-any-return]
 
 

@@ -28,8 +28,8 @@ from functrans.transforms.checks.spread import (
     constant_bits,
     is_barrier,
     is_floating,
+    keeps_nan,
     literal_bits,
-    moves,
     spread_of,
 )
 
@@ -154,7 +154,7 @@ class _Planner:
               seen: dict[Atom, int]) -> list[Site]:
         spread = spread_of(eqn)
         makes = spread.makes
-        if not moves(eqn) and any(map(is_floating, eqn.invars)):
+        if not keeps_nan(eqn) and any(map(is_floating, eqn.invars)):
             makes |= NAN  # of a NaN that the arguments bring
         sites = []
         for k, out in enumerate(eqn.outvars):

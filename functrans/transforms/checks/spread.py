@@ -20,7 +20,8 @@ from functrans.primitives.index_layout import GatherScatterMode
 from functrans.primitives.sort import sort_p
 
 __all__ = ["ALL", "INFINITE", "NAN", "NEGATIVE", "NOTHING", "POSITIVE", "Spread", "bits_of",
-           "constant_bits", "is_barrier", "is_floating", "literal_bits", "moves", "spread_of"]
+           "constant_bits", "is_barrier", "is_floating", "keeps_nan",
+           "literal_bits", "moves", "spread_of"]
 
 NOTHING, NAN, POSITIVE, NEGATIVE = 0, 1, 2, 4
 INFINITE: Final = POSITIVE | NEGATIVE
@@ -144,6 +145,11 @@ def is_floating(atom: Atom) -> bool:
 def moves(eqn: Equation) -> bool:
     """Whether an equation only rearranges, chooses or writes down values."""
     return eqn.primitive.name in _MOVEMENT
+
+
+def keeps_nan(eqn: Equation) -> bool:
+    """Whether a NaN of an operand is no NaN that the equation computes."""
+    return moves(eqn) or eqn.primitive.name == "convert_element_type"
 
 
 def spread_of(eqn: Equation) -> Spread:
