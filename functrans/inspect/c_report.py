@@ -180,7 +180,8 @@ def memory_notes(program: ProgramText, donated: frozenset[int],
     unused = donated - {*program.aliases}
     if unused:
         which = ", ".join(inputs[k] for k in sorted(unused))
-        found.append(f"donated, and not used for a result: {which}")
+        found.append(f"donated, and not used for a result: {which} (on CPUs updates such as "
+                     "x.at[i].set() are done in donated memory, and nothing else)")
     for t, reason in program.copied:
         found.append(f"{_at(t)}the {tensor_text(t)} is copied before its update: {reason}")
     for k, t in enumerate(main.graph.outputs):
