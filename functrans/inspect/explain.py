@@ -113,7 +113,7 @@ def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str,
             program = lower_to_c(lowered.jaxpr, lowered.donated)
             return _nothing(lowered, inputs) if program is None else _of_c(lowered, program, inputs)
         with config.scope(backend=backend):
-            executable = lowered.compile().executable
+            executable = lowered.executable()
         if isinstance(executable, RecordedExecutable):
             executable = executable.first
         if isinstance(executable, TritonExecutable):

@@ -171,7 +171,7 @@ def profile(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
     report = report_of(lowered, f, args, kwargs)
     if gpu is not None:
         with config.scope(backend="triton"):
-            times, seconds = step_times(lowered.compile().executable, inputs, gpu)
+            times, seconds = step_times(lowered.executable(), inputs, gpu)
         limits = machine(f"gpu:{gpu}")
     else:
         with config.scope(backend="c"):

@@ -80,9 +80,18 @@ class Lowered:
         """Make the program ready to run."""
         with config.scope(backend=self._backend):
             compiled = Compiled(self._calls, self._traced, self._in_tree, self._fixed)
-            if not shape_names(self._shapes):  # machine code for them, where each set has its own
-                compiled.executable.at([tuple(map(int, shape)) for shape in self._shapes])
+            self._at_hand(compiled.executable)
             return compiled
+
+    def executable(self) -> Executable:
+        """What the backend makes: for the sizes at hand, where each set of sizes has its own."""
+        with config.scope(backend=self._backend):
+            return self._at_hand(self.compile().executable)
+
+    def _at_hand(self, executable: Executable) -> Executable:
+        if shape_names(self._shapes):
+            return executable
+        return executable.at([tuple(map(int, shape)) for shape in self._shapes])
 
 
 class Compiled:

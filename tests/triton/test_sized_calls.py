@@ -105,6 +105,13 @@ def test_machine_code_for_a_gpu_that_is_not_here():
     assert all(code[:4] == b"\x7fELF" for code in codes[0])
 
 
+def test_explanations_are_those_of_the_sizes_at_hand():
+    jitted = ft.jit(lambda x: ft.nn.softmax(x * 2), dynamic_shapes=({0: "B"},))
+    explained = ft.explain(jitted, rows(6))
+    assert len(explained.kernels) == 1
+    assert explained.kernels[0].moved == 192
+
+
 def test_a_large_loop_is_launched_at_every_size():
     """What is too large for one kernel is no reason for another program."""
     def steps(w, x):
