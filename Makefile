@@ -33,7 +33,7 @@ typecheck: .venv-test/.installed
 	.venv-test/bin/mypy
 
 bench: .venv-bench/.installed
-	status=0; for table in overheads cpu per_sample dynamic explanations; do \
+	status=0; for table in overheads cpu per_sample dynamic explanations checks; do \
 	  .venv-bench/bin/python benchmarks/$$table.py || status=1; \
 	done; exit $$status
 

@@ -3,6 +3,7 @@
 import json
 
 import bounds
+import checks
 import compile_time
 import copy_limit
 import cpu
@@ -146,3 +147,11 @@ def test_limits_move_bytes():
 def test_one_program_for_several_batch_sizes():
     _, programs = dynamic.calls(ft, *dynamic.arrays(range(2, 6)))
     assert programs == 1
+
+
+def test_checked_programs_give_what_the_others_do():
+    loss, arguments = checks.workloads()["MLP of 12 layers of 64, batch 32"]
+    arrays = ft.tree.map(ft.numpy.asarray, arguments)
+    gradient = ft.value_and_grad(loss)
+    found, wanted = ft.checked(gradient)(*arrays), ft.jit(gradient)(*arrays)
+    assert ft.tree.all(ft.tree.map(lambda a, b: np.allclose(a, b, atol=1e-5), found, wanted))
