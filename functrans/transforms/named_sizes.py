@@ -187,6 +187,10 @@ def _by_argument(specs: Any, static: StaticArguments) -> dict[Any, Any]:
         elif isinstance(key, str) and not static.has_parameter(key):
             raise ArgumentError(f"jit: {static.name} has no parameter {key!r}, which "
                                 "dynamic_shapes names.", where=user_source())
+        if key in static.argnames or (names is not None and key in names
+                                      and names.index(key) in static.argnums):
+            raise ArgumentError(f"jit: dynamic_shapes names {key}, which is a static argument of "
+                                f"{static.name}.", fix="name arrays: static arguments have no axes")
         found[key] = spec
     return found
 

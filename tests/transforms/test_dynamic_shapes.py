@@ -275,6 +275,12 @@ def test_wrong_names_of_axes(given, words):
         ft.jit(scaled, dynamic_shapes=given)(rows(3))
 
 
+def test_static_arguments_have_no_sizes():
+    for static in ({"static_argnums": 1}, {"static_argnames": "k"}):
+        with pytest.raises(ArgumentError, match="names k, which is a static argument"):
+            ft.jit(lambda x, k: x * k, dynamic_shapes={"k": {0: "B"}}, **static)
+
+
 def test_promises_are_checked():
     f = ft.jit(scaled, dynamic_shapes={"x": {0: ft.dim("B", min=4, max=16, multiple_of=4)}})
     f(rows(8))
