@@ -8,9 +8,12 @@ forwards on tangents, or backwards, by transposition, on cotangents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from functrans._runtime import get_trace
 from functrans.core.avals import ShapedArray, operand_avals
@@ -168,23 +171,27 @@ class LinearTrace(Trace):
                     continue
                 for r in results:
                     cts[r.index] = None
+                masks = [is_masked[r.index] for r in results]
+                careful = True in masks or primitive.higher_order
             else:
-                ct = cts[results[0].index]
+                index = results[0].index
+                ct = cts[index]
                 if ct is None:
                     continue
-                cts[results[0].index] = None
+                cts[index] = None
+                careful = is_masked[index]
+                masks = [careful]
             interpreted.source = source
             operands = [Linear(a._aval) if type(a) is LinearTracer and a._trace is self else a
                         for a in args]
-            masks = [is_masked[r.index] for r in results]
-            if True in masks or primitive.higher_order:
+            if careful:
                 found, flags = transpose_masked(primitive, ct, operands, params, masks)
             else:
                 found = transpose_operation(primitive, ct, operands, params)
-                flags = primitive in MASKING
-            for i, (a, c) in enumerate(zip(args, found, strict=True)):
+                flags = repeat(primitive in MASKING)
+            for a, c, mask in zip(args, found, flags):
                 if c is not None and type(a) is LinearTracer and a._trace is self:
-                    accumulate(a.index, c, flags if type(flags) is bool else flags[i])
+                    accumulate(a.index, c, mask)
         return [cts[x.index] for x in inputs], [is_masked[x.index] for x in inputs]
 
 
@@ -197,7 +204,7 @@ MIXING: Final = frozenset({
 
 
 def transpose_masked(primitive: Primitive, ct: Any, operands: Sequence[Any], params: Params,
-                     masks: Sequence[bool]) -> tuple[Sequence[Any], bool | Sequence[bool]]:
+                     masks: Sequence[bool]) -> tuple[Sequence[Any], Iterable[bool]]:
     """Cotangents of the linear operands for masked ones of the results, and which are masked.
 
     0 times an infinite derivative is 0 here.
@@ -205,10 +212,10 @@ def transpose_masked(primitive: Primitive, ct: Any, operands: Sequence[Any], par
     if primitive is mul_p or primitive is div_p:
         x, y = operands
         linear, other = (x, y) if isinstance(x, Linear) else (y, x)
-        if not isinstance(other, (Linear, int, float, complex)):
+        if not _is_finite_number(other):
             masked = masked_mul if primitive is mul_p else masked_div
             c = fit(masked(ct, other), linear)
-            return ((c, None) if linear is x else (None, c)), True
+            return ((c, None) if linear is x else (None, c)), repeat(True)
     if primitive.higher_order and primitive.called is not None:  # type: ignore[attr-defined]
         inner: list[tuple[bool, ...]] = []
 
@@ -219,11 +226,18 @@ def transpose_masked(primitive: Primitive, ct: Any, operands: Sequence[Any], par
 
         results = primitive.transpose(ct, *operands, transpose_jaxpr=transpose_body, **params)
         if not inner:
-            return results, False
+            return results, repeat(False)
         found = iter(inner[0])
         return results, [isinstance(x, Linear) and next(found) for x in operands]
     keeps = primitive in MASKING or not (primitive.higher_order or primitive.name in MIXING)
-    return transpose_operation(primitive, ct, operands, params), keeps
+    return transpose_operation(primitive, ct, operands, params), repeat(keeps)
+
+
+def _is_finite_number(x: Any) -> bool:
+    """Whether a factor is a constant with which 0 is 0."""
+    if isinstance(x, (int, float, complex)):
+        return bool(np.isfinite(x))
+    return isinstance(x, (np.ndarray, np.generic)) and x.ndim == 0 and bool(np.isfinite(x))
 
 
 def transpose_operation(primitive: Primitive, ct: Any, operands: Sequence[Any],
