@@ -25,7 +25,7 @@ __all__ = ["Calls"]
 
 MOST_SIGNATURES = 4096
 """How many sets of sizes are looked up without Python, before they are forgotten."""
-MOST_PROGRAMS = 64
+MOST_PROGRAMS = 256
 """... where each set of sizes has a program of its own."""
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SizedExecutable", "SizedProgram"]
 
-KEPT = 64
+KEPT = 256
 """Sets of sizes whose programs are kept: those that were used last."""
 
 Compile = Callable[[Jaxpr], "Executable"]
