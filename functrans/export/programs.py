@@ -114,6 +114,9 @@ def _unexportable(eqn: Equation) -> ExportError:
     if "callback" in name:
         why = "it calls a Python function, which a file does not hold."
         fix = "compute it with functrans.numpy, or leave it out of the exported function"
+    elif name == "checked":
+        why = "a file holds no programs that look for NaN."
+        fix = "export the function without ft.checked; ft.check may stay"
     elif eqn.primitive.collective:
         why = "its named axis belongs to a vmap outside of the function."
         fix = "export the mapped function"

@@ -11,6 +11,7 @@ from functrans.lowering.passes.pipeline import simplify
 from functrans.primitives.barrier import optimization_barrier
 from functrans.primitives.base import Constant, constant_p
 from functrans.primitives.differentiable import add_any_p
+from functrans.primitives.masked import masked_div, masked_mul
 from tests.lowering.test_passes import array, program_of, simplified, spelled
 
 X, Y = array(3), array(3)
@@ -85,6 +86,12 @@ LAWS = {
         "b = max a 2.0 -> b"),
     "clamp": (lambda x: lax.clamp(1.0, x, 2.0), (X,),
         "b = max a 1.0; c = min b 2.0 -> c"),
+    "masked_product": (lambda x, y: masked_mul(x, y), (X, Y,),
+        "c = mul a b; d = broadcast_in_dim[shape=(3) broadcast_dimensions=()] 0.0; "
+        "e = eq a 0.0; f = select_n e c d -> f"),
+    "masked_quotient": (lambda x, y: masked_div(x, y), (X, Y,),
+        "c = div a b; d = broadcast_in_dim[shape=(3) broadcast_dimensions=()] 0.0; "
+        "e = eq a 0.0; f = select_n e c d -> f"),
     "negations": (lambda p: (~~p), (P,),
         " -> a"),
     "negated_equality": (lambda x, y: ~(x == y), (X, Y,),

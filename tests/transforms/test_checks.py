@@ -16,6 +16,7 @@ from functrans.core.avals import get_aval
 from functrans.core.errors import (
     ArgumentError,
     CheckError,
+    ExportError,
     FailedCheckError,
     NotFiniteError,
     OutOfBoundsError,
@@ -367,6 +368,15 @@ def test_loops_that_record_what_lanes_do_are_checked():
     slopes = ft.checked(ft.vmap(ft.grad(power)))
     assert slopes(fnp.array([1.0, 2.0])).tolist() == [4, 32]
     assert "is too large" in error_of(slopes, fnp.array([1.0, 1e4])).what
+
+
+def test_checks_are_exported_and_checked_functions_are_not():
+    number = ft.ShapeDtypeStruct((), "float32")
+    loaded = ft.export.deserialize(ft.export.export(ft.jit(positive))(number).serialize())
+    assert loaded.call(3.0) == 9
+    assert "and is -1.5" in error_of(loaded.call, -1.5).what
+    with pytest.raises(ExportError, match=r"without ft.checked"):
+        ft.export.export(ft.checked(fnp.log))(number).serialize()
 
 
 def test_random_numbers_pass():

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from functrans._runtime import ArrayBase, wrap
+from functrans._runtime import place_array, wrap
 from functrans.core import config
 from functrans.core.avals import operand_avals
+from functrans.core.cuda import gpu_of
 from functrans.core.eager import evaluate
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
@@ -61,10 +62,12 @@ class CheckTrace(Trace):
         eqn = _equation(primitive, args, params)
         eqn = eqn.replace(invars=tuple([Var(a.aval) for a in eqn.invars]))
         jaxpr = Jaxpr((), eqn.invars, (eqn,), eqn.outvars)  # type: ignore[arg-type]
-        values = [x._np if isinstance(x, ArrayBase) else np.asarray(x) for x in args]
+        gpu = gpu_of(args)
+        values = [np.asarray(x) for x in args]
         outs, _ = run_in(None, Exact(None).run, jaxpr, values,
                          [False] * len(values), searched(config.current().checks))
-        return [wrap(o, v.aval.weak_type) for o, v in zip(outs, eqn.outvars, strict=True)]
+        arrays = [wrap(o, v.aval.weak_type) for o, v in zip(outs, eqn.outvars, strict=True)]
+        return arrays if gpu is None else [place_array(a, gpu + 1) for a in arrays]
 
 
 def _equation(primitive: Primitive, args: Sequence[Any], params: Params) -> Equation:
