@@ -18,12 +18,14 @@ import numpy as np
 from functrans._runtime import get_trace
 from functrans.core.avals import ShapedArray, operand_avals
 from functrans.core.custom import CustomCall
+from functrans.core.eager import is_on_gpu
 from functrans.core.errors import NotDifferentiableError
 from functrans.core.evaluate import eval_jaxpr
-from functrans.core.jaxpr import Jaxpr
+from functrans.core.jaxpr import Jaxpr, Literal
 from functrans.core.primitive import Linear, Primitive
 from functrans.core.scope import current_scope
 from functrans.core.source import Source, interpreted, user_source
+from functrans.core.staging import StageTracer
 from functrans.core.trace import Params, Trace, Tracer, process_in
 from functrans.core.tree import known_leaf
 from functrans.primitives.arithmetic import div_p, mul_p
@@ -212,7 +214,7 @@ def transpose_masked(primitive: Primitive, ct: Any, operands: Sequence[Any], par
     if primitive is mul_p or primitive is div_p:
         x, y = operands
         linear, other = (x, y) if isinstance(x, Linear) else (y, x)
-        if not _is_finite_number(other):
+        if not _is_harmless(other, primitive is div_p):
             masked = masked_mul if primitive is mul_p else masked_div
             c = fit(masked(ct, other), linear)
             return ((c, None) if linear is x else (None, c)), repeat(True)
@@ -233,11 +235,15 @@ def transpose_masked(primitive: Primitive, ct: Any, operands: Sequence[Any], par
     return transpose_operation(primitive, ct, operands, params), repeat(keeps)
 
 
-def _is_finite_number(x: Any) -> bool:
-    """Whether a factor is a constant with which 0 is 0."""
-    if isinstance(x, (int, float, complex)):
-        return bool(np.isfinite(x))
-    return isinstance(x, (np.ndarray, np.generic)) and x.ndim == 0 and bool(np.isfinite(x))
+def _is_harmless(x: Any, divides: bool) -> bool:
+    """Whether a factor or divisor is a constant with which 0 is 0."""
+    if isinstance(x, StageTracer):  # sqrt(64.0), say
+        return x.eqn is not None and all(isinstance(a, Literal) for a in x.eqn.invars) \
+            and not x.eqn.primitive.higher_order and x.ndim == 0
+    if isinstance(x, (Tracer, Linear)) or is_on_gpu(x):
+        return False
+    value = np.asarray(x)
+    return value.ndim == 0 and bool(np.isfinite(value)) and not (divides and value == 0)
 
 
 def transpose_operation(primitive: Primitive, ct: Any, operands: Sequence[Any],

@@ -64,3 +64,10 @@ def test_programs_without_where_multiply_as_ever():
     selected = lambda w, x: fnp.where(x > 0, fnp.tanh(x @ w), 0.0).sum()
     text = str(ft.make_jaxpr(ft.grad(selected))(np.ones((3, 3)), np.ones((3, 3))))
     assert text.count("masked_mul") == 1, "up to the product, not beyond"
+
+
+@pytest.mark.parametrize("scale", [
+    lambda x: x * 0.125, lambda x: x / np.float32(8), lambda x: x / fnp.sqrt(64.0)])
+def test_constant_factors_stay_plain(scale):
+    masked = lambda x: fnp.where(x > 0, scale(x), -np.inf).max()
+    assert "masked" not in str(ft.make_jaxpr(ft.grad(masked))(X))
