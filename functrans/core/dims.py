@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, wraps
@@ -17,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Protocol, Union
 import numpy as np
 
 from functrans.core.bounds import OPERATORS, Bound, provable
-from functrans.core.errors import ArgumentError, ConcretizationError
+from functrans.core.errors import ArgumentError, ConcretizationError, is_internal_module
 
 if TYPE_CHECKING:
     import sympy
 
-__all__ = ["Deciding", "Dim", "Shape", "Size", "bounds_of", "cached_by_sizes",
+__all__ = ["Decider", "Deciding", "Dim", "Shape", "Size", "bounds_of", "cached_by_sizes",
            "deciding", "dim", "is_static", "known_relation",
            "same_shape", "size_value", "substitute_shape"]
 
@@ -113,8 +114,7 @@ class Dim:
             return False
         else:
             other = int(other)
-        scope = deciding.scope
-        return scope is not None and scope.decide("==", self, other) is True
+        return self._equals(other)
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -185,8 +185,20 @@ class Dim:
         return self._decide(">=", other)
 
     def __bool__(self) -> bool:
-        # without a scope a size counts as one that is there, as every object does
-        return deciding.scope is None or deciding.scope.decide("==", self, 0) is not True
+        return not self._equals(0)
+
+    def _equals(self, other: Size) -> bool:
+        """Whether two sizes that are written differently are one; outside of traces none are."""
+        scope = deciding.scope
+        if scope is None:
+            return False
+        answer = scope.decide("==", self, other)
+        # the package compares types, as they are written; a branch of the user's needs the answer
+        if answer is None and not is_internal_module(sys._getframe(2).f_globals["__name__"]):
+            answer = provable("==", self, other, bounds_of(self, other))
+            if answer is None:
+                raise self._undecided("==", other)
+        return answer is True
 
     def _decide(self, op: str, other: Size) -> bool:
         if not isinstance(other, (Dim, *_INTEGERS)):
@@ -196,12 +208,15 @@ class Dim:
         if answer is None:
             answer = provable(op, self, other, bounds_of(self, other))
         if answer is None:
-            raise ConcretizationError(
-                f"whether {self} {op} {other} holds is not known here.",
-                why=f"{self} is a symbolic size.",
-                fix=f'functrans.dim("{min(self.names())}", min=..., max=...) where that decides '
-                    f"it, or functrans.jit, which takes the sizes of the call")
+            raise self._undecided(op, other)
         return answer
+
+    def _undecided(self, op: str, other: Size) -> ConcretizationError:
+        return ConcretizationError(
+            f"whether {self} {op} {other} holds is not known here.",
+            why=f"{self} is a symbolic size.",
+            fix=f'functrans.dim("{min(self.names())}", min=..., max=..., multiple_of=...) where '
+                "that decides it, or a call of functrans.jit, which takes the sizes at hand")
 
     def __int__(self) -> int:
         if deciding.scope is not None:
@@ -240,9 +255,13 @@ def dim(name: str, *, min: int | None = None, max: int | None = None,
             raise ArgumentError(f"dim({name!r}): {key} is an int, got {value!r}.",
                                 fix=f'functrans.dim("{name}", {key}=4)')
     low = 0 if min is None else int(min)
-    if low < 0 or multiple_of < 1 or (max is not None and max // multiple_of * multiple_of < low):
+    if low < 0 or multiple_of < 1:
+        raise ArgumentError(f"dim({name!r}): min is {min} and multiple_of {multiple_of}.",
+                            why="sizes are at least 0, and multiples of 1 or more.",
+                            fix=f'functrans.dim("{name}", min=0, multiple_of=1)')
+    if max is not None and max // multiple_of * multiple_of < low:
         raise ArgumentError(f"dim({name!r}): no size is at least {low}, at most {max} and a "
-                            f"multiple of {multiple_of}.")
+                            f"multiple of {multiple_of}.", fix="a larger max")
     bound = Bound(min, max, multiple_of)
     return Dim(name, bounds=() if bound == Bound() else ((name, bound),))
 

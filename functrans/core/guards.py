@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from functrans.core.bounds import NEGATED, OPERATORS, provable
-from functrans.core.dims import Dim, Size, bounds_of, deciding, size_value
+from functrans.core.dims import Decider, Dim, Size, bounds_of, deciding, size_value
 from functrans.core.source import Source, describe_source, user_source
 
 if TYPE_CHECKING:
     import sympy
 
-__all__ = ["Guard", "Respecialize", "SizeScope", "sizes_decided"]
+__all__ = ["UNDECIDED", "Guard", "Respecialize", "SizeScope", "sizes_decided"]
 
 @dataclass(frozen=True)
 class Guard:
@@ -120,8 +120,21 @@ class SizeScope:
         raise Respecialize({n: self.hints[n] for n in size.names()}, guard, needs_value=True)
 
 
+class _Undecided:
+    """A trace without a call: there are no sizes at hand, and a branch on one is an error."""
+
+    def decide(self, op: str, left: Size, right: Size) -> None:
+        return None
+
+    def pin(self, size: Dim) -> None:
+        return None
+
+
+UNDECIDED = _Undecided()
+
+
 @contextmanager
-def sizes_decided(scope: SizeScope | None) -> Iterator[None]:
+def sizes_decided(scope: Decider | None) -> Iterator[None]:
     """Sizes are decided by `scope` inside; by none where it is None."""
     outer = deciding.scope
     deciding.scope = scope

@@ -15,8 +15,9 @@ from functrans._runtime import ArrayBase
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.custom import CustomCall
-from functrans.core.dims import Dim
+from functrans.core.dims import Dim, deciding
 from functrans.core.errors import DTypeError
+from functrans.core.guards import UNDECIDED, sizes_decided
 from functrans.core.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.core.scope import current_scope
@@ -166,7 +167,8 @@ def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], *,
     trace = StageTrace(get_trace(), name)
     args = [trace.new_arg(aval) for aval in in_avals]
     try:
-        outs = trace.run(fun, *args)
+        with sizes_decided(deciding.scope or UNDECIDED):
+            outs = trace.run(fun, *args)
         return trace.close(args, outs)
     finally:
         trace.alive = False

@@ -55,6 +55,7 @@ class ShapeDtypeStruct:
 
     __slots__ = ("dtype", "shape", "weak_type")
 
+    @public
     def __init__(self, shape: Any, dtype: Any, *, weak_type: bool = False) -> None:
         self.shape = tuple(map(_size, (shape,) if isinstance(shape, str) else shape))
         self.dtype = dtypes.as_dtype(dtype)

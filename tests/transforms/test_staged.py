@@ -7,7 +7,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.check import check_jaxpr
-from functrans.core.errors import DTypeError
+from functrans.core.errors import ConcretizationError, DTypeError
 from functrans.core.evaluate import eval_jaxpr
 from tests.transforms.functions import FUNCTIONS
 
@@ -115,3 +115,28 @@ def test_bodies_are_printed_inside_and_read_by_depth(name):
     positions = [text.find(p) for p in parts]
     assert min(positions) >= 0, text
     assert text.count("{") == text.count("}") >= 2
+
+
+@pytest.mark.parametrize("ask", [
+    lambda n: n % 2, lambda n: n % 2 == 0, lambda n: n == 1, lambda n: n != 1, lambda n: not n,
+    lambda n: (n, 3) == (4, 3), lambda n: n in (4, 8), lambda n: n > 4,
+])
+@pytest.mark.parametrize("trace", [ft.make_jaxpr, ft.jit, ft.grad, ft.export.export])
+def test_no_branch_on_a_size_is_taken_without_a_call(trace, ask):
+    def f(x):
+        return (x * 2 if ask(x.shape[0]) else x).sum()
+
+    rows = ft.ShapeDtypeStruct((ft.dim("B"), 3), "float32")
+    traced = trace(f) if trace in (ft.make_jaxpr, ft.export.export) else ft.make_jaxpr(trace(f))
+    with pytest.raises(ConcretizationError, match=r"B.*is not known here"):
+        traced(rows)
+
+
+def test_branches_that_bounds_decide_are_taken_without_a_call():
+    def f(x):
+        n = x.shape[0]
+        return x * 2 if n and n % 2 == 0 and n != 3 and n == x.shape[0] else x.no_such_method()
+
+    rows = ft.ShapeDtypeStruct((ft.dim("B", min=4, multiple_of=2), 3), "float32")
+    assert len(ft.make_jaxpr(f)(rows).eqns) == 1
+    assert ft.dim("B") != 3  # outside of traces sizes are compared as they are written
