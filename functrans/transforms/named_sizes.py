@@ -44,10 +44,12 @@ class NamedSizes:
         """The named size of each axis that has one."""
         found = self._positions.get(tree)
         if found is None:
-            found = self._positions[tree] = {}
+            found = {}
+            self._check_keys(tree)
             for leaf, path in enumerate(tree_paths(tree)):
                 for axis, size in self._axes(path).items():
                     found[leaf, axis] = size
+            self._positions[tree] = found
         return found
 
     def _axes(self, path: Any) -> dict[int, Dim]:
@@ -64,9 +66,18 @@ class NamedSizes:
             return {}
         if not _is_axes(spec):
             raise ArgumentError(
-                f"jit: dynamic_shapes gives {shown(spec)} for {argument_name(path, True)}, "
+                f"jit: dynamic_shapes gives {shown(spec)} for {self.argument(path)}, "
                 "which is an array.", fix='{0: "B"}, the names of its axes')
         return {axis: self._size(size) for axis, size in spec.items() if size is not None}
+
+    def _check_keys(self, tree: PyTreeDef) -> None:
+        """Raise ArgumentError where a tree of names has a key that the argument has not."""
+        whole: Any = tree.unflatten(range(tree.num_leaves))
+        args, kwargs = whole
+        given: dict[Any, Any] = {self._parameter(i): arg for i, arg in enumerate(args)} | kwargs
+        for key, spec in self._specs.items():
+            if key in given:
+                _check_keys(spec, given[key], f"argument {key}")
 
     def _parameter(self, index: int) -> Any:
         """The name of a positional argument, counted without the static ones."""
@@ -100,7 +111,8 @@ class NamedSizes:
             if not -len(shape) <= axis < len(shape):
                 raise ArgumentError(
                     f"{name}: dynamic_shapes names axis {axis} of {leaf_name(tree, leaf, self)}, "
-                    f"which has {len(shape)} axes.", where=user_source())
+                    f"which has {len(shape)} ax{'is' if len(shape) == 1 else 'es'}.",
+                    where=user_source(), fix=_axes_fix(len(shape)))
             actual = shape[axis]
             if not isinstance(actual, int):
                 return {}  # traced for sizes that have names already
@@ -127,7 +139,8 @@ class NamedSizes:
         n = next((n for n in sorted(size.names()) if n in told), None)
         if n is None or told[n] == position:
             return ArgumentError(f"{name}: axis {position[1]} of {where} has size {actual}, which "
-                                 f"is not of the form {size}.", where=user_source())
+                                 f"is not of the form {size}.", where=user_source(),
+                                 fix='another size, or a name of its own for the axis: "B"')
         first, axis = told[n]
         wanted = "" if size.is_name else f", so {size} is {size_value(size, sizes)}"
         return ArgumentError(
@@ -150,7 +163,8 @@ class NamedSizes:
             raise ArgumentError(
                 f"{name}: the size {n} is {value} in {leaf_name(tree, position[0], self)} "
                 f"(axis {position[1]}), and functrans.dim promised that it is {broken}.",
-                where=user_source())
+                where=user_source(),
+                fix=f'another size, or other bounds in functrans.dim("{n}")')
 
     def argument(self, path: Any) -> str:
         """`argument x at ['w']`, for the path of a leaf of (positional, keyword) arguments."""
@@ -176,7 +190,8 @@ def _by_argument(specs: Any, static: StaticArguments) -> dict[Any, Any]:
         specs = dict(enumerate(specs))
     if not isinstance(specs, Mapping):
         raise ArgumentError(f"jit: dynamic_shapes is a dict from arguments to the names of their "
-                            f"sizes, got {shown(specs)}.", fix='dynamic_shapes={"x": {0: "B"}}')
+                            f"sizes, got {shown(specs)}.", fix='dynamic_shapes={"x": {0: "B"}}; '
+                            'functrans.config.dynamic_shapes says whether other sizes get names')
     names, found = static.parameters, {}
     for key, spec in specs.items():
         if isinstance(key, int) and names is not None and -len(names) <= key < len(names):
@@ -186,7 +201,8 @@ def _by_argument(specs: Any, static: StaticArguments) -> dict[Any, Any]:
                                 f"{len(names)} positional parameter{'s' * (len(names) != 1)}.")
         elif isinstance(key, str) and not static.has_parameter(key):
             raise ArgumentError(f"jit: {static.name} has no parameter {key!r}, which "
-                                "dynamic_shapes names.", where=user_source())
+                                "dynamic_shapes names.", where=user_source(),
+                                fix=f"its parameters are {', '.join(names)}" if names else "")
         if key in static.argnames or (names is not None and key in names
                                       and names.index(key) in static.argnums):
             raise ArgumentError(f"jit: dynamic_shapes names {key}, which is a static argument of "
@@ -195,10 +211,24 @@ def _by_argument(specs: Any, static: StaticArguments) -> dict[Any, Any]:
     return found
 
 
+def _axes_fix(count: int) -> str:
+    return f"an axis from 0 to {count - 1}" if count else "leave it out: a number has no axes"
+
+
 def _is_axes(spec: Any) -> bool:
     """True of `{0: "B"}`: a dict from axes to sizes, and no dict of more such dicts."""
     return isinstance(spec, Mapping) and all(
         type(k) is int and (v is None or isinstance(v, (str, Dim, int))) for k, v in spec.items())
+
+
+def _check_keys(spec: Any, node: Any, what: str) -> None:
+    if isinstance(spec, Mapping) and isinstance(node, Mapping) and not _is_axes(spec):
+        for key, inner in spec.items():
+            if key not in node:
+                raise ArgumentError(
+                    f"jit: dynamic_shapes names sizes of {key!r} in {what}, which is not there.",
+                    where=user_source(), fix=f"its keys are {', '.join(map(repr, node))}")
+            _check_keys(inner, node[key], f"{what} at [{key!r}]")
 
 
 def _child(spec: Any, step: Any) -> Any:

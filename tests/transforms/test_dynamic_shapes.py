@@ -275,6 +275,21 @@ def test_wrong_names_of_axes(given, words):
         ft.jit(scaled, dynamic_shapes=given)(rows(3))
 
 
+def test_wrong_keys_of_a_tree_of_names():
+    def f(params, x):
+        return params["w"] * x
+
+    args = {"w": rows(3), "unused": None}, rows(3)
+    with pytest.raises(ArgumentError, match=r"(?s)sizes of 'q' in argument params.*'w', 'unus"):
+        ft.jit(f, dynamic_shapes={"params": {"q": {0: "B"}}})(*args)
+    named = ft.jit(f, dynamic_shapes={"params": {"w": {0: "B"}, "unused": {0: "B"}}})
+    assert named(*args).shape == rows(3).shape
+    with pytest.raises(ArgumentError, match=r"for argument x, which is an array"):
+        ft.jit(f, dynamic_shapes={"x": "B"})(*args)
+    with pytest.raises(ArgumentError, match="its parameters are params, x"):
+        ft.jit(f, dynamic_shapes={"y": {0: "B"}})
+
+
 def test_static_arguments_have_no_sizes():
     for static in ({"static_argnums": 1}, {"static_argnames": "k"}):
         with pytest.raises(ArgumentError, match="names k, which is a static argument"):
