@@ -35,6 +35,7 @@ from functrans.export.c_names import (
     output_parameters,
     unique,
 )
+from functrans.export.exported import Exported
 from functrans.lowering.c.isa import AVX2, AVX512, GENERIC, NEON, Isa, host_isa
 from functrans.lowering.c.lower import Lowered, lower
 from functrans.lowering.loops.call import Library
@@ -48,10 +49,11 @@ ISAS: Final[dict[str, Callable[[], Isa]]] = {
 
 
 @public
-def to_c(fun: Callable[..., Any], specs: Sequence[Any], folder: str | os.PathLike[str], *,
-         name: str | None = None, isa: str = "generic") -> Path:
+def to_c(fun: Callable[..., Any] | Exported, specs: Sequence[Any],
+         folder: str | os.PathLike[str], *, name: str | None = None, isa: str = "generic") -> Path:
     """Write `fun`, for arguments of these types, as C: sources, a header and a CMake file.
 
+    `fun` may also be what `export` or `load` returned.
     `specs` are the arguments, as arrays or ShapeDtypeStructs, whose symbolic sizes become arguments
     of the C function; what `fun` closes over is written too. `cmake -B build && cmake --build
     build` in the folder makes a static library with the function of `<name>.h`. `isa` is the
@@ -71,6 +73,9 @@ def to_c(fun: Callable[..., Any], specs: Sequence[Any], folder: str | os.PathLik
         float *out);
     ...
     """
+    if isinstance(fun, Exported):
+        name = name or fun.fun_name
+        fun = fun.call
     jitted = fun if isinstance(fun, _runtime.JitFunction) else jit(fun)
     if isa not in ISAS:
         raise ArgumentError(f"to_c: there is no instruction set {isa!r}.",

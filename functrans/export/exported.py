@@ -14,12 +14,12 @@ from functrans._runtime import get_trace
 from functrans.core.avals import ShapedArray
 from functrans.core.bounds import OPERATORS, Bound
 from functrans.core.dims import Dim, size_value
-from functrans.core.errors import ArgumentError, ExportError, public
+from functrans.core.errors import ArgumentError, ExportError, public, shown
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import known_sizes, substitute, substitute_jaxpr
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
-from functrans.core.tree import PyTreeDef, check_same_structure
+from functrans.core.tree import PyTreeDef, check_same_structure, tree_paths
 from functrans.export.container import FORMAT_VERSION
 from functrans.export.files import Contents, read, written
 from functrans.export.kernels import Kernel, compile_targets
@@ -27,7 +27,7 @@ from functrans.export.ready import ReadyPrograms
 from functrans.export.rules import has_rules
 from functrans.transforms.calls import Calls
 from functrans.transforms.executables import provide
-from functrans.transforms.flat import flatten_args
+from functrans.transforms.flat import argument_name, flatten_args
 from functrans.transforms.jit import jit
 from functrans.transforms.jit_primitive import jit_p
 from functrans.transforms.named_sizes import NamedSizes
@@ -102,7 +102,8 @@ class Exported(Contents):
         """The result for arguments of types that were not there yet."""
         leaves, tree = flatten_args((args, kwargs), self.fun_name, keywords=True)
         if tree != self.in_tree:
-            check_same_structure(self.in_tree, tree, f"{self.fun_name}: the arguments")
+            check_same_structure(self.in_tree, tree, f"{self.fun_name}: what it is called with",
+                                 where=user_source(), fix="pass arguments as when it was exported")
         jaxpr = self.jaxpr
         sizes = self._sizes_of(leaves)
         if sizes and (get_trace() is not None or any(isinstance(x, Tracer) for x in leaves)):
@@ -153,12 +154,12 @@ class Exported(Contents):
         """The symbolic sizes of a call, its arguments checked."""
         for i, (x, a) in enumerate(zip(leaves, self.in_avals, strict=True)):
             if x.aval.dtype != a.dtype or len(x.aval.shape) != len(a.shape):
-                raise _other_type(self.fun_name, i, x.aval, a)
+                raise self._other_type(i, x.aval, a)
         sizes = known_sizes(self.in_avals, [x.aval.shape for x in leaves])
         for i, (x, a) in enumerate(zip(leaves, self.in_avals, strict=True)):
             if substitute(a, sizes).shape != x.aval.shape:
                 known = ", ".join(f"{k} = {v}" for k, v in sizes.items())
-                raise _other_type(self.fun_name, i, x.aval, a, known and f"here {known}.")
+                raise self._other_type(i, x.aval, a, known and f"here {known}.")
         for name, bound in self.sizes.items():
             if name in sizes:
                 _check_bound(self.fun_name, name, bound, sizes[name])
@@ -169,6 +170,13 @@ class Exported(Contents):
                 raise ArgumentError(f"{self.fun_name} was exported for {guard}, called with "
                                     f"{known}.", where=user_source())
         return sizes
+
+    def _other_type(self, leaf: int, given: ShapedArray, wanted: ShapedArray,
+                    why: str = "") -> ArgumentError:
+        where = argument_name(tree_paths(self.in_tree)[leaf], True)
+        return ArgumentError(f"{self.fun_name} was exported for a {wanted} as {where}, called with "
+                             f"a {given}.", where=user_source(), why=why,
+                             fix="convert the argument, or export for its type too")
 
     def __repr__(self) -> str:
         types = ", ".join(map(str, self.in_avals))
@@ -187,13 +195,6 @@ class _Read(Traced):
         self.closed_over_tracers = False
 
 
-def _other_type(name: str, leaf: int, given: ShapedArray, wanted: ShapedArray,
-                why: str = "") -> ArgumentError:
-    return ArgumentError(f"{name} was exported for a {wanted} as leaf {leaf} of the arguments, "
-                         f"called with a {given}.", where=user_source(), why=why,
-                         fix="convert the argument, or export for its type too")
-
-
 def _check_bound(function: str, name: str, bound: Bound, value: Any) -> None:
     known = value if isinstance(value, int) else None
     if isinstance(value, Dim):
@@ -205,7 +206,8 @@ def _check_bound(function: str, name: str, bound: Bound, value: Any) -> None:
         raise ArgumentError(
             f"{function}: the size {name} is {known}.", where=user_source(),
             why=f"it was exported for min={bound.min}, max={bound.max}, "
-                f"multiple_of={bound.multiple_of}.")
+                f"multiple_of={bound.multiple_of}.",
+            fix="another size, or export for wider bounds")
 
 
 @public
@@ -234,6 +236,9 @@ def export(fun: Callable[..., Any], *, vjp_order: int = 0,
     jitted = fun if isinstance(fun, _runtime.JitFunction) else jit(fun)
     if vjp_order < 0:
         raise ArgumentError(f"export: vjp_order is {vjp_order}.", fix="vjp_order=1")
+    if isinstance(targets, str):
+        raise ArgumentError(f"export: the targets are a str, {targets!r}.",
+                            fix=f"targets=[{targets!r}]")
     sets = targets if isinstance(targets, Mapping) else dict.fromkeys(targets, ())
 
     @public
@@ -263,6 +268,9 @@ def deserialize(data: bytes, *, trust_kernels: bool = False) -> Exported:
     Traceback (most recent call last):
     functrans.core.errors.ExportError: the exported program cannot be read: it has 14 bytes, the ...
     """
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise ArgumentError(f"deserialize takes bytes, got {shown(data)}.",
+                            fix="functrans.export.load(path) for a file")
     data = bytes(data)
     found = read(data)
     if trust_kernels:
@@ -273,6 +281,10 @@ def deserialize(data: bytes, *, trust_kernels: bool = False) -> Exported:
 @public
 def save(exported: Exported, path: str | os.PathLike[str]) -> None:
     """Write an exported program to a file, which is whole or not there."""
+    if not isinstance(exported, Exported):
+        raise ArgumentError(f"save takes an exported program, got {shown(exported)}.",
+                            fix="exported = functrans.export.export(f)(*types); "
+                                "functrans.export.save(exported, path)")
     target = Path(path)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:

@@ -24,7 +24,8 @@ _DOUBLE, _PAIR = struct.Struct("<d"), struct.Struct("<dd")
 def damaged(what: str) -> ExportError:
     """The error for bytes that are no program of ours."""
     return ExportError(f"the exported program cannot be read: {what}.", where=None,
-                       why="the file is damaged, or was not written by functrans.export.")
+                       why="the file is damaged, or was not written by functrans.export.",
+                       fix="write it again: functrans.export.save(exported, path)")
 
 
 def to_bytes(value: Any) -> bytes:

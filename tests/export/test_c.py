@@ -413,3 +413,12 @@ def test_conversions_of_halves(conversions, x):
         assert got == right or (np.isnan(got) and np.isnan(right))
     back = conversions.from_f16(int(half.view(np.uint16)))
     assert back == float(half) or np.isnan(half)
+
+
+def test_loaded_programs_can_be_written_as_c(tmp_path):
+    def halved(x):
+        return x / 2
+
+    x = ft.ShapeDtypeStruct((ft.dim("B"), 3), "float32")
+    loaded = ft.export.deserialize(ft.export.export(halved)(x).serialize())
+    assert "int halved(" in to_c(loaded, [x], tmp_path).read_text()

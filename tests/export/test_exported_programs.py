@@ -244,6 +244,19 @@ def test_other_arguments():
     loaded = through_bytes(lambda p: p["a"] + 1, {"a": X})
     with pytest.raises(ft.core.errors.TreeMismatchError):
         loaded.call({"b": X})
+    with pytest.raises(ArgumentError, match=r"as argument 0 at \['a'\], called with"):
+        loaded.call({"a": np.ones(7, np.int8)})
+
+
+@pytest.mark.parametrize(("wrong", "words"), [
+    (lambda path: ft.export.save("program.ftx", export(jnp.sin)(X)), "save takes an exported"),
+    (lambda path: ft.export.save(ft.jit(jnp.sin), path), "save takes an exported"),
+    (lambda path: deserialize(str(path)), r"export\.load\(path\)"),
+    (lambda path: export(jnp.sin, targets="cpu"), r"targets=\['cpu'\]"),
+])
+def test_wrong_arguments_name_the_right_ones(tmp_path, wrong, words):
+    with pytest.raises(ArgumentError, match=words):
+        wrong(tmp_path / "program.ftx")
 
 
 def test_checks_stop_loaded_programs():
