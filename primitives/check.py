@@ -66,7 +66,8 @@ class Check(Primitive):
         ranges = [f"{n} is {range_text(v)}" for n, v in zip(names, told, strict=True)]
         error = OutOfBoundsError if kind == INDEX else FailedCheckError
         return error(what + ("" if what.endswith((".", "!", "?")) else "."), where=where,
-                     why="; ".join(ranges) + "." if ranges else "")
+                     why="; ".join(ranges) + "." if ranges else "",
+                     fix=_INDEX_FIX if kind == INDEX else "")
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         self.bind(*primals, **params)
@@ -87,11 +88,22 @@ class Check(Primitive):
 check_p = Check()
 
 
+_INDEX_FIX = ('an index in bounds, or say what others mean: x.at[i].get(mode="clip"), '
+              'x.at[i].set(y, mode="drop"), take(x, i, mode="fill")')
+
+
+class _Formatter(string.Formatter):
+    """Shows arrays as they are where a format is for one number."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return str(value) if np.ndim(value) else format(value, format_spec)
+
+
 def _filled_in(message: str, values: dict[str, Any]) -> str:
     """The message with values in their places; as it stands where they do not fit."""
     shown = {name: v.item() if np.ndim(v) == 0 else v for name, v in values.items()}
     try:
-        return string.Formatter().vformat(message, (), shown)
+        return _Formatter().vformat(message, (), shown)
     except (KeyError, IndexError, ValueError, TypeError):
         return message
 

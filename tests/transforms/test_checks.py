@@ -286,7 +286,23 @@ def test_wrong_calls_of_check():
         ft.check(1.0, "x")
     with pytest.raises(ArgumentError, match="not text"):
         ft.check(True, 3)
-    assert "no {place}" in error_of(ft.check, False, "no {place}").what
+    with pytest.raises(ArgumentError, match=r"no value for it(?s:.*)place=place"):
+        ft.check(True, "no {place}")
+    for transform in (ft.jit, ft.grad):
+        with pytest.raises(ArgumentError, match="without the f"):
+            transform(lambda x: (ft.check(x > 0, f"got {x}"), x)[1])(1.0)
+    assert error_of(ft.check, False, "no { place").what.startswith("no { place")
+    assert "got [1. 2. 3.]" in error_of(
+        lambda: ft.check(False, "got {x:.2f}", x=fnp.array([1.0, 2.0, 3.0]))).what
+    for wrong in (True, 3, "nans"):
+        with pytest.raises(ArgumentError, match="nan.*inf.*index"):
+            ft.debug_nans(wrong)
+
+
+def test_an_index_out_of_bounds_names_the_modes():
+    error = error_of(ft.checked(lambda x, i: x[i]), X, 9)
+    assert 'x.at[i].get(mode="clip")' in error.fix
+    assert ft.checked(lambda x, i: x.at[i].get(mode="clip"))(X, 9) == X[-1]
 
 
 # where programs are, and what else they do -----------------------------------------------------

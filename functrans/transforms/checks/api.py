@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import string
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ContextDecorator
 from typing import Any
 
@@ -11,7 +12,7 @@ from functrans._runtime import get_trace, set_trace
 from functrans.core import config, dtypes
 from functrans.core.avals import get_aval
 from functrans.core.convert import to_array
-from functrans.core.errors import ArgumentError, shown
+from functrans.core.errors import ArgumentError, public, shown
 from functrans.core.source import user_source
 from functrans.primitives.check import CHECK, check_p
 from functrans.transforms.checks.eager import CheckTrace
@@ -67,6 +68,7 @@ class debug_nans(ContextDecorator):  # a context manager, named as JAX's setting
       Fix: divide by where(y == 0, 1, y), or by y + 1e-6
     """
 
+    @public
     def __init__(self, errors: Sequence[str] = config.CHECKS) -> None:
         self._kinds = _kinds(errors)
         self._left: list[tuple[Any, Any]] = []
@@ -90,7 +92,10 @@ class debug_nans(ContextDecorator):  # a context manager, named as JAX's setting
 
 
 def _kinds(errors: Sequence[str]) -> frozenset[str]:
-    given = (errors,) if isinstance(errors, str) else tuple(errors)
+    given = (errors,) if isinstance(errors, str) else errors
+    if not isinstance(given, Collection):
+        raise ArgumentError(f"errors is a selection of kinds of errors, got {shown(given)}.",
+                            fix='errors=("nan", "inf", "index"), which is the default')
     for kind in given:
         if kind not in config.CHECKS:
             raise ArgumentError(f"there is no kind of error {shown(kind)} to look for.",
@@ -119,9 +124,27 @@ def check(condition: Any, message: str, **values: Any) -> None:
     if not isinstance(message, str):
         raise ArgumentError(f"check: the message is {shown(message)}, not text.",
                             where=user_source(), fix='check(x > 0, "x is {x}", x=x)')
+    if "Tracer<" in message:
+        raise ArgumentError(f"check: a traced value stands in the message, {shown(message)}.",
+                            where=user_source(), why="it stands for every value that the function is called with.",
+                            fix='check(x > 0, "x is {x}", x=x), without the f before the text')
+    for name in _places(message):
+        if name not in values:
+            raise ArgumentError(f"check: the message has a place {{{name}}}, and no value for it.",
+                                where=user_source(),
+                                fix=f"check(..., {name}={name}), or {{{{{name}}}}} for braces")
     ok = to_array(condition, "check: the condition")
     if dtypes.kind(get_aval(ok).dtype) != "b":
         raise ArgumentError(f"check: the condition is {get_aval(ok)}, and must be boolean.",
                             where=user_source(), fix='check(x > 0, "x is {x}", x=x)')
     arrays = [to_array(v, f"check: the value {k}") for k, v in values.items()]
     check_p.bind(ok, *arrays, message=message, names=tuple(values), kind=CHECK, lanes=0)
+
+
+def _places(message: str) -> list[str]:
+    """The names that a message has places for; none of one that is no format."""
+    try:
+        return [name for _, name, _, _ in string.Formatter().parse(message)
+                if name and name.isidentifier()]
+    except ValueError:
+        return []
