@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from functrans.core.errors import public
+from functrans.core.errors import ArgumentError, public, shown
 from functrans.inspect.explain import lowered_of, report_of
 from functrans.inspect.graph import Drawn, Group, Node, graph_of_report
 from functrans.inspect.layout import Box, Placed, place
@@ -33,8 +33,12 @@ class Drawing:
     def _repr_svg_(self) -> str:
         return self.svg
 
+    @public
     def save(self, path: str | Path) -> None:
-        """Write the picture to a file; its name should end with `.svg`."""
+        """Write the picture to a file, whose name ends with `.svg`; else raises ArgumentError."""
+        if Path(path).suffix.lower() != ".svg":
+            raise ArgumentError(f"the picture is SVG, and {shown(str(path))} is no name for that.",
+                                fix='save("program.svg"), which browsers show and Inkscape converts')
         Path(path).write_text(self.svg, encoding="utf-8")
 
 

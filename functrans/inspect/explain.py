@@ -7,7 +7,7 @@ from typing import Any
 
 from functrans.core import config
 from functrans.core.cuda import gpu_of
-from functrans.core.errors import ArgumentError, public
+from functrans.core.errors import ArgumentError, public, shown
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.tree import tree_flatten
 from functrans.inspect import c_report, triton_report
@@ -24,7 +24,7 @@ from functrans.lowering.passes.rewrite import Change
 from functrans.lowering.triton.backend import TritonExecutable
 from functrans.lowering.triton.recorded import RecordedExecutable
 from functrans.transforms.jit import lower
-from functrans.transforms.lowered import Lowered
+from functrans.transforms.lowered import Compiled, Lowered
 
 __all__ = ["Explanation", "explain", "lowered_of", "report_of"]
 
@@ -43,10 +43,12 @@ class Explanation:
     def kernels(self) -> tuple[Kernel, ...]:
         return tuple(self.report.kernels)
 
+    @public
     def source(self, name: str) -> str:
         """The C or Triton text of the kernel of that name. Raises ArgumentError for no kernel."""
         return self._named(name).source
 
+    @public
     def machine_code(self, name: str) -> str:
         """The instructions of a kernel: assembly by the C compiler, or PTX for GPUs."""
         kernel = self._named(name)
@@ -98,6 +100,10 @@ def lowered_of(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
     """A function traced for some arguments; what is traced already, as it is."""
     if isinstance(f, Lowered):
         return f
+    if isinstance(f, Compiled) or not callable(f):
+        raise ArgumentError(f"a function is explained, got {shown(f)} of type {type(f).__name__}.",
+                            fix="f and then its arguments, as in functrans.explain(f, x), or what "
+                                "functrans.lower(f, x) returns")
     return lower(f, *args, target=target, **kwargs)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans.core.errors import ArgumentError
 from functrans.inspect.layout import Box, place
 from tests.inspect.programs import loss
 
@@ -60,6 +61,18 @@ def test_saved(tmp_path):
     drawing = ft.draw(loss, W, X)
     drawing.save(tmp_path / "loss.svg")
     assert (tmp_path / "loss.svg").read_text() == drawing._repr_svg_()
+
+
+def test_wrong_arguments_are_told(tmp_path):
+    x = np.ones((4, 4), np.float32)
+    with pytest.raises(ArgumentError, match=r'save\("program.svg"\)'):
+        ft.draw(fnp.tanh, x).save(tmp_path / "program.png")
+    lowered = ft.lower(fnp.tanh, x)
+    for wrong in (fnp.tanh(x), lowered.compile()):
+        for see in (ft.draw, ft.explain):
+            with pytest.raises(ArgumentError, match=r"explain\(f, x\)"):
+                see(wrong)
+    assert "tanh" in str(ft.explain(lowered))
 
 
 @st.composite
