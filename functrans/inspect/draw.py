@@ -38,7 +38,7 @@ class Drawing:
         """Write the picture to a file, whose name ends with `.svg`; else raises ArgumentError."""
         if Path(path).suffix.lower() != ".svg":
             raise ArgumentError(f"the picture is SVG, and {shown(str(path))} is no name for that.",
-                                fix='save("program.svg"), which browsers show and Inkscape converts')
+                                fix='save("program.svg"), for browsers and Inkscape')
         Path(path).write_text(self.svg, encoding="utf-8")
 
 

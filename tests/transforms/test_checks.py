@@ -295,7 +295,7 @@ def test_wrong_calls_of_check():
     assert "got [1. 2. 3.]" in error_of(
         lambda: ft.check(False, "got {x:.2f}", x=fnp.array([1.0, 2.0, 3.0]))).what
     for wrong in (True, 3, "nans"):
-        with pytest.raises(ArgumentError, match="nan.*inf.*index"):
+        with pytest.raises(ArgumentError, match=r"nan.*inf.*index"):
             ft.debug_nans(wrong)
 
 

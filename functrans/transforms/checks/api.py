@@ -126,7 +126,8 @@ def check(condition: Any, message: str, **values: Any) -> None:
                             where=user_source(), fix='check(x > 0, "x is {x}", x=x)')
     if "Tracer<" in message:
         raise ArgumentError(f"check: a traced value stands in the message, {shown(message)}.",
-                            where=user_source(), why="it stands for every value that the function is called with.",
+                            where=user_source(),
+                            why="it stands for all values that the function is called with.",
                             fix='check(x > 0, "x is {x}", x=x), without the f before the text')
     for name in _places(message):
         if name not in values:
