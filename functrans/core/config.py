@@ -206,7 +206,7 @@ def dynamic_shapes(when: str) -> Any:
     """Context manager: whether `jit` makes programs that serve every size.
 
     With `"auto"` the second size that an axis of an argument has makes that axis symbolic instead
-    of compiling once more, on the CPU; with `"off"` every shape has a program of its own, but for
+    of compiling once more; with `"off"` every shape has a program of its own, but for
     sizes that `jit(f, dynamic_shapes=...)` names. Raises ValueError for another word.
 
     >>> with dynamic_shapes("off"):
