@@ -16,7 +16,7 @@ from functrans.lowering.c.row_folds import Fold
 from functrans.lowering.c.text import KernelText, Scratch, is_number
 from functrans.lowering.c.tiles import TILE_ROWS, Tiles
 from functrans.lowering.loops.expr import Builder, Expr, Range
-from functrans.lowering.loops.index import Computed, at_least_zero
+from functrans.lowering.loops.index import at_least_zero
 from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
 from functrans.lowering.rules.elementwise import WEIGHTS
 from functrans.lowering.schedule.group import Schedule, is_straight
@@ -192,8 +192,7 @@ class KernelWriter(ChunkFolds, Tiles):
         """A test that is the same along the row, whose outcome is not known."""
         s, _ = self.built(facts)
         for index, low, high in s.undecided:
-            if not index.depends_on(self.kernel.i) and not any(
-                    isinstance(a, Computed) for a in index.terms):
+            if not index.depends_on(self.kernel.i) and not index.has_computed:
                 return index, low, high
         return None
 

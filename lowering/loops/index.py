@@ -244,6 +244,12 @@ class Index:
     def depends_on(self, var: LoopVar) -> bool:
         return any(_depends(a, var) for a in self.terms)
 
+    @property
+    def has_computed(self) -> bool:
+        """Whether a computed value is in it, those inside quotients and remainders included."""
+        return any(isinstance(a, Computed) or (isinstance(a, (Quotient, Remainder))
+                                               and a.index.has_computed) for a in self.terms)
+
     def variables(self) -> frozenset[LoopVar]:
         """The loop variables in it, quotients and remainders included, computed values not."""
         found: set[LoopVar] = set()

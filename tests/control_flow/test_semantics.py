@@ -178,6 +178,17 @@ def test_associative_scan(size, reverse, axis):
     np.testing.assert_allclose(out, flip(np.cumprod(flip(np.asarray(x)), axis)))
 
 
+@pytest.mark.parametrize("size", [7, 8, 10, 16, 17, 33])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_compiled_associative_scan(size, reverse):
+    x = np.random.default_rng(size).uniform(0.5, 1.5, (size, 3)).astype(np.float32)
+
+    def f(x):
+        return lax.associative_scan(lambda a, b: a * b, x, reverse=reverse)
+
+    assert np.allclose(ft.jit(f)(x), f(fnp.array(x)), rtol=1e-5)
+
+
 def test_associative_scan_is_ordered():
     """Composition of affine maps is not commutative."""
     a, b = fnp.array([2.0, 3.0, 0.5, 1.0, 4.0]), fnp.array([1.0, 0.0, 2.0, 5.0, 1.0])
