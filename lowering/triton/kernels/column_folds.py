@@ -35,8 +35,8 @@ PROGRAMS = 264  # two on each multiprocessor of an H100
 # Elements that a program folds at least: four tiles take as long as a second launch, 2 us
 SHARE = 1 << 13
 NARROWEST = 4  # columns that a program folds where there are few: half of what is read at once
-# Elements that the last program folds at most. A second launch takes 1.4 us on an H100, counting
-# who is done 1, and one multiprocessor reads 16 KB in 0.3.
+# Elements that the last program folds at most. A second launch takes 1.4 us on an H100, and
+# one multiprocessor reads 16 KB in 0.3.
 LAST = 4096
 MOST_TICKETS = 1024
 
