@@ -11,8 +11,9 @@ import numpy as np
 from functrans import lax
 from functrans._runtime import get_trace
 from functrans.core import dtypes
+from functrans.core.dims import Dim
 from functrans.core.dtypes import as_dtype, kind
-from functrans.core.errors import ArgumentError, NonArrayError
+from functrans.core.errors import ArgumentError, NonArrayError, shown
 from functrans.core.source import user_source
 from functrans.numpy.common import (
     ARRAYS,
@@ -360,10 +361,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = No
     symbolic = [v for v in given if not isinstance(v, (*PYTHON_SCALARS, np.generic, np.ndarray,
                                                        *ARRAYS))]
     if symbolic:  # a symbolic size
-        if start != 0 or step != 1:
-            raise ArgumentError("functrans.numpy.arange of a symbolic size takes no start or step.",
-                                where=user_source(), fix="start + step * arange(n)")
-        return lax.iota(dtypes.default_int() if dtype is None else as_dtype(dtype), stop)
+        return _sized_range(start, stop, step,
+                            dtypes.default_int() if dtype is None else as_dtype(dtype))
     values = [v if type(v) in PYTHON_SCALARS else static("arange", v, "its arguments")[()]
               for v in given]
     wanted = dtypes.result_type(*values) if dtype is None else as_dtype(dtype)
@@ -383,6 +382,22 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = No
         for end in (counted[0], counted[-1]):
             dtypes.check_int(int(end), wanted)
     return placed(wrap(counted.astype(wanted)))
+
+
+def _sized_range(start: Any, stop: Any, step: Any, dtype: np.dtype[Any]) -> Array:
+    """arange of symbolic sizes, of as many numbers as Python's range has."""
+    if not all(isinstance(v, (Dim, int, np.integer)) for v in (start, stop)) or not isinstance(
+            step, (int, np.integer)) or step == 0:
+        raise ArgumentError(f"functrans.numpy.arange of a symbolic size takes integers, got start "
+                            f"{shown(start)}, stop {shown(stop)} and step {shown(step)}.",
+                            where=user_source(), fix="start + step * arange(n)")
+    length = max(stop - start if step > 0 else start - stop, 0)
+    made = lax.iota(dtype, (length + abs(step) - 1) // abs(step))
+    if step != 1:
+        made = lax.mul(made, lax.full_like(made, int(step)))
+    if isinstance(start, Dim) or start:
+        made = astype(made + start, dtype)
+    return made
 
 
 def linspace(

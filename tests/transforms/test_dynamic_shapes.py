@@ -149,7 +149,10 @@ ARITHMETIC = {
     "reshape_twice": lambda x: x.reshape(-1, 2).sum(0),
     "slices": lambda x: (x[1:], x[:-1], x[: x.shape[0] // 2], x[x.shape[0] // 2:], x[::-1]),
     "arange": lambda x: x + fnp.arange(x.shape[0])[:, None],
-    "linspace": lambda x: fnp.arange(2 * x.shape[0] + 1),
+    "arange_of_sums": lambda x: fnp.arange(2 * x.shape[0] + 1),
+    "arange_from": lambda x: fnp.arange(1, x.shape[0] + 1, dtype="float32"),
+    "arange_by": lambda x: (fnp.arange(0, x.shape[0], 3), fnp.arange(x.shape[0], 0, -2)),
+    "arange_down": lambda x: fnp.arange(x.shape[0] - 1, -1, -1),
     "mean": lambda x: fnp.mean(x, 0),
     "float": lambda x: x / x.shape[0] ** 0.5 + 1.5 * x.shape[0] - x.shape[0] / 2,
     "division": lambda x: x.sum() * (1 / x.shape[0]) + x.shape[0] // 2 * fnp.ones(2),
@@ -209,6 +212,14 @@ def test_exact_quotients_give_the_size_back():
 
     assert ft.eval_shape(heads, ft.ShapeDtypeStruct((B, D), "float32")).shape == (B, D)
 
+
+
+def test_ranges_of_named_sizes():
+    x = ft.ShapeDtypeStruct((ft.dim("B", min=2), 3), "float32")
+    shape = ft.eval_shape(lambda x: fnp.arange(1, x.shape[0], 2), x).shape
+    assert [n.substitute({"B": b}) for n in shape for b in (2, 3, 6)] == [1, 1, 3]
+    with pytest.raises(ArgumentError, match=r"takes integers, got start 0\.5"):
+        ft.eval_shape(lambda x: fnp.arange(0.5, x.shape[0]), x)
 
 
 @pytest.mark.parametrize("name", ARITHMETIC)
