@@ -212,11 +212,16 @@ class Dim:
         return answer
 
     def _undecided(self, op: str, other: Size) -> ConcretizationError:
+        one = "one name for sizes that agree, " if isinstance(other, Dim) else ""
         return ConcretizationError(
             f"whether {self} {op} {other} holds is not known here.",
             why=f"{self} is a symbolic size.",
-            fix=f'functrans.dim("{min(self.names())}", min=..., max=..., multiple_of=...) where '
-                "that decides it, or a call of functrans.jit, which takes the sizes at hand")
+            fix=f'{one}functrans.dim("{min(self.names())}", min=..., max=..., multiple_of=...) '
+                "where that decides it, or a call of functrans.jit, which takes the sizes at hand")
+
+    def sqrt(self) -> Any:
+        """What `np.sqrt` of an object calls."""
+        return self ** np.float64(0.5)  # of the dtype that NumPy gives for an int
 
     def __int__(self) -> int:
         if deciding.scope is not None:
@@ -224,8 +229,9 @@ class Dim:
         raise ConcretizationError(
             f"the symbolic size {self} has no value here.",
             why="int, float, range, len and NumPy need one, and so do arrays computed right now.",
-            fix="inside of a traced function keep it symbolic: x.shape[0] for len(x), lax.scan for "
-                f'loops; outside put a value in: size.substitute({{"{min(self.names())}": 4}})')
+            fix="inside of a traced function keep it symbolic: x.shape[0] for len(x), "
+                "functrans.numpy for numpy, lax.scan for loops; "
+                f'outside put a value in: size.substitute({{"{min(self.names())}": 4}})')
 
     __index__ = __int__
     __float__ = __int__

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from functrans import lax
+from functrans.core.dims import Dim
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
@@ -268,6 +269,8 @@ def roll(a: ArrayLike, shift: ArrayLike, axis: int | Sequence[int] | None = None
     [3, 0, 1, 2]
     """
     x = operand("roll", a)
+    if isinstance(shift, Dim):
+        shift = asarray(shift)
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.shape)
     axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)

@@ -223,8 +223,8 @@ def cov(
     x = subtract(x, lax.expand_dims(centre, (1,)))
     weighted = x if w is None else multiply(x, cast(w, x.dtype))
     product = dot(x, lax.transpose(conj(weighted), (1, 0)))
-    factor = scalar_like(product, factor) if isinstance(factor, int) else cast(factor,
-                                                                               product.dtype)
+    factor = (scalar_like(product, factor) if isinstance(factor, int)
+              else cast(asarray(factor), product.dtype))
     result = divide(product, factor)
     return lax.reshape(result, ()) if result.shape == (1, 1) else result
 
