@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from functrans import lax
+from functrans.core.dims import Dim
 from functrans.core.dtypes import as_dtype
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
@@ -169,8 +170,9 @@ def _split(name: str, ary: ArrayLike, sections: Any, axis: int, uneven: bool) ->
     axis = axis_index(axis, x.ndim, name)
     size = x.shape[axis]
     if isinstance(sections, (list, tuple)) or np.ndim(sections):
-        points = [static_int(name, i, "indices_or_sections") for i in sections]
-        bounds = [0, *(slice(p).indices(size)[1] for p in points), size]
+        points = [i if isinstance(i, Dim) else static_int(name, i, "indices_or_sections")
+                  for i in sections]
+        bounds = [0, *(max(p + size, 0) if p < 0 else min(p, size) for p in points), size]
     else:
         count = static_int(name, sections, "indices_or_sections")
         if count <= 0 or (size % count and not uneven):

@@ -11,6 +11,7 @@ import numpy as np
 
 from functrans import lax
 from functrans import numpy as ftnp
+from functrans.core.dims import Dim, Size
 from functrans.core.dtypes import check_int, kind
 from functrans.core.errors import ArgumentError, IntegerOverflowError, KeyTypeError
 from functrans.core.keypath import GetAttrKey
@@ -290,7 +291,7 @@ def children(key: Pair, shape: tuple[Any, ...]) -> Pair:
     return first, second
 
 
-def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
+def split(key: Any, num: Size | tuple[Size, ...] = 2) -> Any:
     """`num` new keys, independent of each other and of the key, which is used up.
 
     `num` may be a shape. Raises KeyTypeError for keys in a batch.
@@ -299,7 +300,9 @@ def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
     >>> split(key(0), (2, 3)).shape
     (2, 3)
     """
-    shape = (operator.index(num),) if not isinstance(num, (tuple, list)) else tuple(num)
+    if not isinstance(num, (tuple, list, Dim)):
+        num = operator.index(num)
+    shape = tuple(num) if isinstance(num, (tuple, list)) else (num,)
     data = join(children(pair("split", key), shape))
     return Key(data) if isinstance(key, Key) else data
 

@@ -175,6 +175,8 @@ ARITHMETIC = {
     "jvp": lambda x: ft.jvp(fnp.tanh, (x,), (fnp.ones_like(x),)),
     "nested_jit": lambda x: ft.jit(lambda a: a * 2 if a.shape[0] > 6 else a)(x) + 1,
     "split": lambda x: fnp.split(x, 2, axis=1),
+    "split_at": lambda x: fnp.split(x, [1, x.shape[0] // 2 + 1, -1]),
+    "split_keys": lambda x: ft.random.key_data(ft.random.split(ft.random.key(0), x.shape[0])),
     "stack": lambda x: fnp.stack([x, x + 1]),
     "tile": lambda x: fnp.tile(x, (2, 1)),
     "repeat": lambda x: fnp.repeat(x, 2, axis=0),
