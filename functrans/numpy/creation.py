@@ -11,7 +11,7 @@ import numpy as np
 from functrans import lax
 from functrans._runtime import get_trace
 from functrans.core import dtypes
-from functrans.core.dims import Dim
+from functrans.core.dims import Dim, Size
 from functrans.core.dtypes import as_dtype, kind
 from functrans.core.errors import ArgumentError, NonArrayError, shown
 from functrans.core.source import user_source
@@ -410,11 +410,12 @@ def linspace(
     >>> jnp.linspace(0, 1, 3).tolist()
     [0.0, 0.5, 1.0]
     """
-    num = static_int("linspace", num, "num")
-    if num < 0:
+    symbolic = isinstance(num, Dim)
+    num = num if symbolic else static_int("linspace", num, "num")
+    if not symbolic and num < 0:
         raise ArgumentError(f"functrans.numpy.linspace: num={num} is negative.",
                             where=user_source())
-    if type(start) in PYTHON_SCALARS and type(stop) in PYTHON_SCALARS:
+    if not symbolic and type(start) in PYTHON_SCALARS and type(stop) in PYTHON_SCALARS:
         wanted = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
         value, step = np.linspace(start, stop, num, endpoint, retstep=True)
         made = placed(wrap(value.astype(wanted if dtype is None else as_dtype(dtype))))
@@ -423,11 +424,15 @@ def linspace(
     shape = broadcast_shapes(first.shape, last.shape, name="linspace")
     first, last = (broadcast(operand("linspace", v), shape) for v in (first, last))
     intervals = num - 1 if endpoint else num
-    step = (lax.div(lax.sub(last, first), lax.full_like(first, intervals)) if intervals > 0
+    step = (lax.div(lax.sub(last, first), _count_like(first, intervals)) if intervals > 0
             else lax.full_like(first, np.nan))
-    fractions = np.arange(num) / max(intervals, 1)
+    if symbolic:
+        counted = lax.iota(first.dtype, num)
+        fractions = lax.div(counted, _count_like(counted, max(intervals, 1)))
+    else:
+        fractions = wrap((np.arange(num) / max(intervals, 1)).astype(first.dtype))
     whole = (num, *shape)
-    t = lax.broadcast_in_dim(wrap(fractions.astype(first.dtype)), whole, (0,))
+    t = lax.broadcast_in_dim(fractions, whole, (0,))
     first, last = broadcast(first, whole), broadcast(last, whole)
     result = lax.add(lax.mul(first, lax.sub(lax.full_like(t, 1), t)), lax.mul(last, t))
     if dtype is not None and kind(as_dtype(dtype)) in "iu":
@@ -439,6 +444,12 @@ def linspace(
         order.insert(axis, 0)
         result = lax.transpose(result, tuple(order))
     return (result, step) if retstep else result
+
+
+def _count_like(x: Array, count: Size) -> Array:
+    if isinstance(count, Dim):
+        return broadcast(astype(asarray(count), x.dtype), x.shape)
+    return lax.full_like(x, count)
 
 
 def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,

@@ -11,6 +11,7 @@ import numpy as np
 from functrans import lax
 from functrans import numpy as ftnp
 from functrans.core import dtypes
+from functrans.core.dims import Dim
 from functrans.core.errors import ArgumentError, DTypeError, ShapeError
 from functrans.core.source import user_source
 from functrans.random.arguments import (
@@ -208,7 +209,7 @@ def permutation(key: Any, x: ArrayLike, axis: int = 0, independent: bool = False
     [0, 1, 2, 3, 4]
     """
     words = pair("permutation", key)
-    if isinstance(x, (int, np.integer)):
+    if isinstance(x, (int, np.integer, Dim)):
         return _shuffle(words, ftnp.arange(x), 0)
     x = ftnp.asarray(x)
     if not x.ndim:
@@ -258,12 +259,12 @@ def choice(
     """
     words = pair("choice", key)
     shape = sample_shape("choice", shape)
-    number = isinstance(a, (int, np.integer))
+    number = isinstance(a, (int, np.integer, Dim))
     array = None if number else ftnp.asarray(a)
     if array is not None and not array.ndim:
         a, array = int(array), None
     axis = 0 if array is None else _axis("choice", axis, array.ndim)
-    total = int(a) if array is None else array.shape[axis]
+    total = array.shape[axis] if array is not None else a if isinstance(a, Dim) else int(a)
     count = math.prod(shape)
     if not count:
         rest = () if array is None else (array.shape[:axis], array.shape[axis + 1 :])
