@@ -227,8 +227,9 @@ def _split(jaxpr: Jaxpr, num_consts: int, num_carry: int, active: Sequence[bool]
             stacked.append((primal.invars[f], var))
         else:
             sliced.append((f, var))
-    first = prune_jaxpr(rearranged(primal, primal.invars[:num_consts + num_carry],
-                                   [a for a, _ in hoisted]))
+    pure = tuple([e for e in primal.eqns if e.outvars and shared.issuperset(e.outvars)])
+    first = prune_jaxpr(Jaxpr((), primal.invars[:num_consts + num_carry], pure,
+                              tuple([a for a, _ in hoisted]), name=primal.name))
     primal = prune_jaxpr(rearranged(primal, primal.invars,
                                     [*primal.outvars[:n_out], *(a for a, _ in stacked)]))
     tangents = iter(parts.linear.invars[n_res:])

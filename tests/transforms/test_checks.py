@@ -299,6 +299,19 @@ def test_wrong_calls_of_check():
             ft.debug_nans(wrong)
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.jit, ft.checked])
+def test_checks_of_elements_in_loops_that_are_differentiated(wrap):
+    def summed(x):
+        def body(c, a):
+            ft.check(a * 2 < 10, "got {a}", a=a)
+            return c * a, None
+
+        return lax.scan(body, 1.0, x)[0]
+
+    assert wrap(ft.grad(summed))(fnp.array([1.0, 2.0, 3.0])).tolist() == [6, 3, 2]
+    assert "got 7.0" in error_of(wrap(ft.grad(summed)), fnp.array([1.0, 7.0, 8.0])).what
+
+
 def test_an_index_out_of_bounds_names_the_modes():
     error = error_of(ft.checked(lambda x, i: x[i]), X, 9)
     assert 'x.at[i].get(mode="clip")' in error.fix
