@@ -153,7 +153,7 @@ ARITHMETIC = {
     "linspace": lambda x: (fnp.linspace(0, 3, x.shape[0]), fnp.linspace(x[0], x[-1], x.shape[0])),
     "choice": lambda x: (ft.random.choice(ft.random.key(0), x.shape[0], (3,)),
                          ft.random.choice(ft.random.key(0), x[:, 0], (3,))),
-    "permutation": lambda x: ft.random.permutation(ft.random.key(0), x.shape[0]),
+    "permutation_of_a_size": lambda x: ft.random.permutation(ft.random.key(0), x.shape[0]),
     "arange_from": lambda x: fnp.arange(1, x.shape[0] + 1, dtype="float32"),
     "arange_by": lambda x: (fnp.arange(0, x.shape[0], 3), fnp.arange(x.shape[0], 0, -2)),
     "arange_down": lambda x: fnp.arange(x.shape[0] - 1, -1, -1),
