@@ -60,8 +60,9 @@ class CheckTrace(Trace):
     def _exactly(self, primitive: Primitive, args: Sequence[Any], params: Params) -> list[Any]:
         """A loop or branch, which NumPy evaluates anyway, one equation after the other."""
         eqn = _equation(primitive, args, params)
-        eqn = eqn.replace(invars=tuple([Var(a.aval) for a in eqn.invars]))
-        jaxpr = Jaxpr((), eqn.invars, (eqn,), eqn.outvars)  # type: ignore[arg-type]
+        invars = tuple([Var(a.aval) for a in eqn.invars])
+        eqn = eqn.replace(invars=invars)
+        jaxpr = Jaxpr((), invars, (eqn,), eqn.outvars)
         gpu = gpu_of(args)
         values = [np.asarray(x) for x in args]
         outs, _ = run_in(None, Exact(None).run, jaxpr, values,

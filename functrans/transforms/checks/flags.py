@@ -179,7 +179,8 @@ def _at_hand(plan: Plan, jaxpr: Jaxpr) -> Jaxpr:
     if jaxpr is plan.origin:
         return plan.jaxpr
     sizes = known_sizes(plan.origin.in_avals, [a.shape for a in jaxpr.in_avals])
-    return substitute(plan.jaxpr, sizes)  # type: ignore[no-any-return]
+    known: Jaxpr = substitute(plan.jaxpr, sizes)
+    return known
 
 
 def any_of(x: Any) -> Any:

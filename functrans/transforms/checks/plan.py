@@ -93,7 +93,8 @@ def called_by(eqn: Equation) -> tuple[Jaxpr, Sequence[Atom]] | None:
     primitive = eqn.primitive
     if not isinstance(primitive, HigherOrder) or primitive.called is None:
         return None
-    return primitive.called(eqn.invars, **eqn.params)  # type: ignore[no-any-return]
+    found: tuple[Jaxpr, Sequence[Atom]] | None = primitive.called(eqn.invars, **eqn.params)
+    return found
 
 
 def bodies_of(eqn: Equation) -> list[Jaxpr]:
