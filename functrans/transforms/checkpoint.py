@@ -12,22 +12,21 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from functrans._runtime import get_trace
-from functrans.core.avals import ShapedArray, get_aval
-from functrans.core.axes import MappedAxis
+from functrans.core.avals import get_aval
 from functrans.core.evaluate import eval_jaxpr, interpret
 from functrans.core.jaxpr import Atom, Jaxpr, Literal, Var, subjaxprs
-from functrans.core.primitive import HigherOrder, Linear
+from functrans.core.primitive import Linear
 from functrans.core.prune import prune_jaxpr
 from functrans.core.sizes import known_sizes, learn_sizes, substitute
 from functrans.core.source import interpreted
 from functrans.core.staging import stage
 from functrans.core.tree import tree_unflatten
 from functrans.primitives.barrier import optimization_barrier
-from functrans.transforms.batching import front
 from functrans.transforms.closed import stage_closed
 from functrans.transforms.custom_vjp import custom_vjp_call_p
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of, wraps
 from functrans.transforms.linearize import LinearizeTrace, LinearMap
+from functrans.transforms.program_call import ProgramCall
 from functrans.transforms.tangents import tangent_aval
 
 __all__ = ["checkpoint", "checkpoint_p"]
@@ -35,26 +34,11 @@ __all__ = ["checkpoint", "checkpoint_p"]
 Policy = Callable[..., bool]
 
 
-class Checkpoint(HigherOrder):
+class Checkpoint(ProgramCall):
     """A jaxpr whose inner values are not kept for the backward pass, but those `policy` names."""
-
-    def type(self, *avals: ShapedArray, jaxpr: Jaxpr, **params: Any) -> list[ShapedArray]:
-        return list(jaxpr.out_avals)
-
-    def called(self, operands: Sequence[Any], *, jaxpr: Jaxpr,
-               **params: Any) -> tuple[Jaxpr, Sequence[Any]]:
-        return jaxpr, operands
 
     def evaluate(self, *arrays: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
         return interpret(jaxpr, arrays)
-
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, jvp_jaxpr: Any,
-            jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[Any]]:
-        pushed, nonzero = jvp_jaxpr(jaxpr, [t is not None for t in tangents])
-        outs = self.bind(*primals, *[t for t in tangents if t is not None], jaxpr=pushed, **params)
-        n = len(jaxpr.outvars)
-        rest = iter(outs[n:])
-        return outs[:n], [next(rest) if nz else None for nz in nonzero]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any], *, linearize_jaxpr: Any,
                   jaxpr: Jaxpr, policy: Policy | None = None,
@@ -85,13 +69,6 @@ class Checkpoint(HigherOrder):
         back = transpose_jaxpr(jaxpr, linear, [ct is not None for ct in cts])
         results = iter(eval_jaxpr(back, (), *values, *[ct for ct in cts if ct is not None]))
         return [next(results) if lin else None for lin in linear]
-
-    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, axis: MappedAxis,
-              batch_jaxpr: Any, jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[int | None]]:
-        moved = front(operands, axes)
-        mapped, out_batched = batch_jaxpr(jaxpr, axis, [a is not None for a in axes])
-        outs = self.bind(*moved, jaxpr=mapped, **params)
-        return outs, [0 if b else None for b in out_batched]
 
 
 checkpoint_p = Checkpoint()

@@ -8,33 +8,25 @@ from typing import Any
 import numpy as np
 
 from functrans.core import config
-from functrans.core.avals import ShapedArray
 from functrans.core.axes import MappedAxis
 from functrans.core.compiling import for_compiler
 from functrans.core.jaxpr import Jaxpr
-from functrans.core.primitive import HigherOrder, Linear
-from functrans.transforms.batching import front
+from functrans.core.primitive import Linear
 from functrans.transforms.executables import (
     executable_of,
     is_on_gpu,
     to_machine_code,
     wrapped,
 )
+from functrans.transforms.program_call import ProgramCall
 
 __all__ = ["checked_p", "jit_p"]
 
 
-class Jit(HigherOrder):
+class Jit(ProgramCall):
     """A program compiled as a unit."""
 
     compiles = True
-
-    def type(self, *avals: ShapedArray, jaxpr: Jaxpr, **params: Any) -> list[ShapedArray]:
-        return list(jaxpr.out_avals)
-
-    def called(self, operands: Sequence[Any], *, jaxpr: Jaxpr,
-               **params: Any) -> tuple[Jaxpr, Sequence[Any]]:
-        return jaxpr, operands
 
     def evaluate(self, *arrays: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
         return executable_of(jaxpr).run([np.asarray(a) for a in arrays])
@@ -46,14 +38,6 @@ class Jit(HigherOrder):
             outs = run(list(args))
             return [wrapped(o, a.weak_type) for o, a in zip(outs, jaxpr.out_avals, strict=True)]
         return super().evaluate_eagerly(args, params)
-
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, jvp_jaxpr: Any,
-            jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[Any]]:
-        pushed, nonzero = jvp_jaxpr(jaxpr, [t is not None for t in tangents])
-        outs = self.bind(*primals, *[t for t in tangents if t is not None], jaxpr=pushed, **params)
-        n = len(jaxpr.outvars)
-        rest = iter(outs[n:])
-        return outs[:n], [next(rest) if nz else None for nz in nonzero]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any], *, linearize_jaxpr: Any,
                   jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[Any]]:
@@ -75,10 +59,12 @@ class Jit(HigherOrder):
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, axis: MappedAxis,
               batch_jaxpr: Any, jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[int | None]]:
-        with for_compiler(to_machine_code()):
-            mapped, out_batched = batch_jaxpr(jaxpr, axis, [a is not None for a in axes])
-        outs = self.bind(*front(operands, axes), jaxpr=mapped, **params)
-        return outs, [0 if b else None for b in out_batched]
+        def batch_for_compiler(*args: Any) -> Any:
+            with for_compiler(to_machine_code()):
+                return batch_jaxpr(*args)
+
+        return super().batch(operands, axes, axis=axis, batch_jaxpr=batch_for_compiler,
+                             jaxpr=jaxpr, **params)
 
 
 class Checked(Jit):
