@@ -21,6 +21,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.backend import CBackend
 from functrans.lowering.c.cache import program_cache
 from functrans.lowering.triton.device import binaries, device_program
+from functrans.lowering.triton.machine.stored import Recent
 from functrans.lowering.triton.machine.target import HOPPER, Elsewhere, Target, device_target
 from functrans.lowering.triton.machine.unit import Binary
 from functrans.lowering.triton.saved import SavedProgram
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 __all__ = ["TritonBackend", "TritonExecutable"]
 
 
+MachineCode = Callable[[Program, Target], Mapping[tuple[Any, ...], Binary]]
+
+
 class TritonExecutable:
     """A program of Triton kernels: on a GPU, or interpreted where there is none.
 
@@ -41,7 +45,7 @@ class TritonExecutable:
 
     def __init__(self, program: Program, lower: Callable[[], Lowered | None], name: str,
                  donated: frozenset[int], gpu: int = 0, target: Target | None = None,
-                 machine_code: Mapping[tuple[Any, ...], Binary] | None = None) -> None:
+                 machine_code: MachineCode = binaries) -> None:
         self.program = program
         self._machine_code = machine_code
         self.name = name
@@ -52,9 +56,10 @@ class TritonExecutable:
         here = device_target(gpu)
         self.target = target or here or HOPPER
         if here is not None and self.target.capability == here.capability:
-            self.run = device_program(program, gpu, here, donated, name, machine_code)
+            self.run = device_program(program, gpu, here, donated, name,
+                                      machine_code(program, here))
         elif target is not None:
-            binaries(program, target)  # they are kept on disk
+            machine_code(program, target)  # they are kept on disk
             self.run = Elsewhere(target, here)
         else:
             # later: it imports Triton
@@ -109,6 +114,7 @@ class TritonBackend:
     def __init__(self, target: Target | None = None) -> None:
         self._cpu = CBackend()
         self._target = target
+        self._machine_code = partial(binaries, compiled=Recent().compiled)
         if target is not None:
             self.name = target.name
 
@@ -146,12 +152,13 @@ class TritonBackend:
         saved = SavedProgram(jaxpr, program_cache(), donated, any_size, target, device)
         program = None if require_inplace else saved.read()
         if program is not None:
-            return TritonExecutable(program, make, jaxpr.name, donated, target=self._target)
+            return TritonExecutable(program, make, jaxpr.name, donated, target=self._target,
+                                    machine_code=self._machine_code)
         lowered = make()
         if lowered is None:
             return self._cpu.compile(jaxpr, donated, require_inplace)
         executable = TritonExecutable(lowered.program, make, jaxpr.name, donated,
-                                      target=self._target)
+                                      target=self._target, machine_code=self._machine_code)
         executable.lowered = lowered
         if not require_inplace:
             saved.write(lowered.program)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from functrans import _runtime
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
-from functrans.lowering.c.cache import program_cache
+from functrans.lowering.c.cache import Cache, program_cache
 from functrans.lowering.triton.kernels.source import alone
 from functrans.lowering.triton.machine.stored import compiled_units
 from functrans.lowering.triton.machine.target import HOPPER, Target
@@ -33,11 +33,15 @@ from functrans.lowering.triton.spec import (
 __all__ = ["binaries", "device_program", "unit_of"]
 
 
-def binaries(program: Program, target: Target = HOPPER) -> dict[tuple[Any, ...], Binary]:
+Compile = Callable[[Sequence[Unit], Cache], list[Binary]]
+
+
+def binaries(program: Program, target: Target = HOPPER,
+             compiled: Compile = compiled_units) -> dict[tuple[Any, ...], Binary]:
     """The machine code of the kernels of a program, each once."""
     launches = {launch_key(step): step for step in launches_in(program.steps)}
     units = [unit_of(program, step, target) for step in launches.values()]
-    return dict(zip(launches, compiled_units(units, program_cache()), strict=True))
+    return dict(zip(launches, compiled(units, program_cache()), strict=True))
 
 
 def unit_of(program: Program, step: Launch, target: Target) -> Unit:

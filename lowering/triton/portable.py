@@ -77,7 +77,8 @@ class PortableProgram:
         """What runs it on the first GPU; `make` lowers its jaxpr for who asks how it came about."""
         keys = dict.fromkeys(map(launch_key, launches_in(self.program.steps)))
         known = {key: self.kernels[key[0]] for key in keys}
-        return TritonExecutable(self.program, make, name, frozenset(), machine_code=known)
+        return TritonExecutable(self.program, make, name, frozenset(),
+                                machine_code=lambda program, target: known)
 
 
 def portable(program: Program, target: Target) -> PortableProgram:

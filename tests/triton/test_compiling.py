@@ -18,7 +18,7 @@ from functrans.lowering.triton.kernels.source import Module, alone, module_of
 from functrans.lowering.triton.machine.compile import compile_unit
 from functrans.lowering.triton.machine.elf import resources
 from functrans.lowering.triton.machine.pool import Pool, compile_all, shares
-from functrans.lowering.triton.machine.stored import compiled_units, kept
+from functrans.lowering.triton.machine.stored import Recent, compiled_units, kept
 from functrans.lowering.triton.machine.target import cuda_target, target_named
 from functrans.lowering.triton.machine.unit import Binary, Unit
 
@@ -93,6 +93,17 @@ def test_a_kernel_is_kept_on_disk(tmp_path):
         entry.write_bytes(damaged)
         assert kept(unit(), cache) is None
         assert compiled_units([unit()], cache) == [first] and entry.read_bytes() == whole
+
+
+def test_kernels_that_were_used_last_are_read_once(tmp_path, monkeypatch):
+    cache, recent = Cache(tmp_path / "kernels"), Recent()
+    (first,) = recent.compiled([unit()], cache)
+    (entry,) = (tmp_path / "kernels").glob("*.kernel")
+    entry.unlink()
+    assert recent.compiled([unit(), unit()], cache) == [first, first] and not entry.exists()
+    monkeypatch.setattr("functrans.lowering.triton.machine.stored.MOST_RECENT", 1)
+    (other,) = recent.compiled(units(1), cache)
+    assert recent.compiled([*units(1), unit()], cache) == [other, first] and entry.exists()
 
 
 def test_nothing_of_triton_is_imported_where_the_disk_has_all(tmp_path):

@@ -8,7 +8,7 @@ nor scores are in memory then: if anything else reads them, all stays as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from functrans.lowering.graph import Graph
@@ -124,12 +124,13 @@ def with_attention(graph: Graph, placed: bool = True) -> Graph:
     `placed`: only where kernels can write the results as they are; else see `place_attention`.
     """
     gemms = {c.results[0]: c for c in graph.items if isinstance(c, Gemm) and _is_known(c)}
-    if len(gemms) < 2:
+    alone = _read_by_products(graph, gemms)
+    if len(gemms) < 2 or not alone:
         return graph
     groups: dict[tuple[Tensor, Tensor], list[Use]] = {}
     for gemm in gemms.values():
         for role in "ab":
-            use = _use(gemm, role, gemms)
+            use = _use(gemm, role, gemms, alone)
             if use is not None:
                 p = use.softmax
                 groups.setdefault((p.product.aux[0], p.sums.aux[0]), []).append(use)
@@ -149,7 +150,18 @@ def _is_known(gemm: Gemm) -> bool:
         f[n] != 0 for n in ("batch0", "batch1", "m", "n", "k"))
 
 
-def _use(gemm: Gemm, role: str, gemms: Mapping[Tensor, Gemm]) -> Use | None:
+def _read_by_products(graph: Graph, gemms: Mapping[Tensor, Gemm]) -> set[Tensor]:
+    """The products that nothing but products reads: what may be scores.
+
+    The logits of a classifier are read by its loss; to see that they are a softmax took 2 ms.
+    """
+    products = set(gemms.values())
+    others = live_items([x for x in graph.items if x not in products], graph.outputs)
+    return gemms.keys() - {*graph.outputs, *(t for x in others for t in x.operands)}
+
+
+def _use(gemm: Gemm, role: str, gemms: Mapping[Tensor, Gemm],
+         alone: Collection[Tensor]) -> Use | None:
     t = gemm.operands["ab".index(role)]
     if not isinstance(t, Map) or (gemm.a_offset if role == "a" else gemm.b_offset) != 0:
         return None
@@ -165,6 +177,8 @@ def _use(gemm: Gemm, role: str, gemms: Mapping[Tensor, Gemm]) -> Use | None:
     except NotSoftmax:
         return None
     for product in whole:
+        if product.aux[0] not in alone:
+            continue
         others = [x for x in whole if x is not product]
         names = {v: int(product.aux[1].coefficient(v)) for v in wide}
         if len(set(names.values())) != len(names):

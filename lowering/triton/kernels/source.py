@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import linecache
 import re
+from functools import lru_cache
 from types import ModuleType
+from typing import Final
 
 from functrans.lowering.c.cache import digest
 from functrans.lowering.triton.kernels.folds import FUNCTIONS
@@ -18,6 +20,15 @@ import triton.language as tl
 
 from functrans.lowering.triton.kernels import {math} as fm
 """
+
+
+def _name_of(function: str) -> str:
+    found = re.search(r"def (\w+)", function)
+    assert found is not None
+    return found[1]
+
+
+FOLDS: Final = {_name_of(f): f"\n@triton.jit{f}" for f in FUNCTIONS.split("\n@triton.jit")[1:]}
 
 
 class Module:
@@ -35,15 +46,9 @@ class Module:
         """The source of the module."""
         kernels = "\n\n".join(text.replace("NAME", name)
                               for text, name in self.functions.items())
-        folds = "".join(f"\n@triton.jit{f}" for f in FUNCTIONS.split("\n@triton.jit")[1:]
-                        if re.search(rf"\b{_name_of(f)}\b", kernels))
+        words = set(re.findall(r"\w+", kernels))
+        folds = "".join(text for name, text in FOLDS.items() if name in words)
         return f"{HEAD.format(math=math)}\n{folds}\n\n{kernels}"
-
-
-def _name_of(function: str) -> str:
-    found = re.search(r"def (\w+)", function)
-    assert found is not None
-    return found[1]
 
 
 def module_of(text: str) -> ModuleType:
@@ -57,6 +62,7 @@ def module_of(text: str) -> ModuleType:
     return module
 
 
+@lru_cache(maxsize=1024)  # 30 us: programs of other sizes have the same kernels
 def alone(text: str, name: str) -> str:
     """A module with one kernel of a module, and what that calls."""
     head, *functions = re.split(r"\n(?=@triton\.jit\b)", text)

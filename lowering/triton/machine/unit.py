@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,7 +43,7 @@ class Unit:
         return digest(FORMAT, triton_version(), math, self.encode())
 
     def encode(self) -> bytes:
-        return repr(tuple(asdict(self).values())).encode()
+        return repr(tuple([getattr(self, f.name) for f in fields(self)])).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> Unit:

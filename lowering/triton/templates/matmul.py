@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from textwrap import indent
 
 from functrans.lowering.triton.templates.kernel import (
@@ -339,19 +340,32 @@ ACROSS = 0.35  # of the rate of tf32, where an operand goes through registers: 1
 
 def configs(p: Matmul, sms: int = 132, count: int = 6) -> list[Config]:
     """Configurations worth trying, by the time that a model gives them."""
+    return list(_configs(p, sms, count))
+
+
+@lru_cache(maxsize=1024)  # 0.1 ms: products of other sizes ask for that of their class again
+def _configs(p: Matmul, sms: int, count: int) -> tuple[Config, ...]:
     if max(p.m, p.n, p.k) <= SMALL_SIZE and p.batches >= SMALL_BATCH:
-        return _small_configs(p)
-    ranked = [(estimate(p, found[0], sms), -EFFICIENCY[found[0].block_m, found[0].block_n], found)
-              for found in _cut(p, sms)]
+        return tuple(_small_configs(p))
+    model = _Model(p, sms)
+    ranked = [(model.time(*cut), -EFFICIENCY[cut[0]], cut, p) for cut in _cuts(p, sms)]
     if can_turn(p):
-        ranked += [(estimate(p, c, sms), 0.0, [c]) for found in _cut(turned(p).problem, sms)
-                   for c in [replace(found[0], turned=True)] if c.splits == 1]
+        before = turned(p)
+        model = _Model(before.problem, sms, before)
+        ranked += [(model.time(*cut), 0.0, cut, before.problem)
+                   for cut in _cuts(before.problem, sms) if cut[1] == 1]
     ranked.sort(key=lambda r: r[:2])
-    return list(dict.fromkeys(c for _, _, variants in ranked for c in variants))[:count]
+    found: dict[Config, None] = {}
+    for _, _, cut, q in ranked:
+        variants = _variants(q, *cut, sms)
+        found |= dict.fromkeys(variants if q is p else [replace(variants[0], turned=True)])
+        if len(found) >= count:
+            break
+    return tuple(found)[:count]
 
 
-def _cut(p: Matmul, sms: int) -> Iterator[list[Config]]:
-    """Configurations by tiles, and by how many programs share a sum."""
+def _cuts(p: Matmul, sms: int) -> Iterator[tuple[tuple[int, int], int]]:
+    """Tiles, and how many programs share a sum."""
     narrow = BYTES[p.a.dtype] <= 2
     tiles = [t for t in EFFICIENCY if (t[0] <= power_of_two(p.m) and t[1] <= power_of_two(p.n))]
     copied = p.a.has_descriptor and p.b.has_descriptor
@@ -362,28 +376,42 @@ def _cut(p: Matmul, sms: int) -> Iterator[list[Config]]:
     if _without_tensor_cores(p):  # 4096^3: 45 TFLOP/s, larger tiles 40 to 42
         tiles = [t for t in tiles if max(t) <= 64]
     for tile in tiles:
-        whole = -(-p.m // tile[0]) * -(-p.n // tile[1]) * p.batches
+        whole = _tiles(p, tile)
         for splits in (1, 2, 4, 8, 16):
             if splits == 1 or (whole * splits <= 2 * sms and p.k >= splits * 256):
-                yield _variants(p, tile, splits, sms)
+                yield tile, splits
 
 
 def estimate(p: Matmul, config: Config, sms: int = 132) -> float:
     """Nanoseconds of a product by a model."""
-    first = 0.0
-    if config.turned:
-        before = turned(p)
-        first = 2 * before.nbytes / BANDWIDTH + LAUNCH * len(before.kernels)
-        p = before.problem
-    tile, splits = (config.block_m, config.block_n), config.splits
-    tiles = -(-p.m // tile[0]) * -(-p.n // tile[1]) * p.batches
-    size = BYTES[p.a.dtype]
-    moved = p.batches * ((p.m * p.k + p.k * p.n) * size + p.m * p.n * BYTES[p.c.dtype])
-    again = 2 * splits * p.batches * p.m * p.n * BYTES[p.sums] if splits > 1 else 0
-    rate = RATES[p.precision if p.a.dtype == "fp32" else p.a.dtype]
-    if is_read_along(p) and p.across:
-        rate *= ACROSS
-    return first + time_of_tiles(tile, tiles, p.k, splits, size, rate, moved, again, sms)
+    before = turned(p) if config.turned else None
+    model = _Model(p if before is None else before.problem, sms, before)
+    return model.time((config.block_m, config.block_n), config.splits)
+
+
+class _Model:
+    """Nanoseconds of a product by its tiles; of one that is `turned`, with what is before it."""
+
+    def __init__(self, p: Matmul, sms: int, before: Turned | None = None) -> None:
+        self.p, self.sms, self.size = p, sms, BYTES[p.a.dtype]
+        self.first = 0.0
+        if before is not None:
+            self.first = 2 * before.nbytes / BANDWIDTH + LAUNCH * len(before.kernels)
+        self.moved = p.batches * ((p.m * p.k + p.k * p.n) * self.size
+                                  + p.m * p.n * BYTES[p.c.dtype])
+        self.sums = 2 * p.batches * p.m * p.n * BYTES[p.sums]
+        self.rate = RATES[p.precision if p.a.dtype == "fp32" else p.a.dtype]
+        if is_read_along(p) and p.across:
+            self.rate *= ACROSS
+
+    def time(self, tile: tuple[int, int], splits: int) -> float:
+        again = splits * self.sums if splits > 1 else 0
+        return self.first + time_of_tiles(tile, _tiles(self.p, tile), self.p.k, splits, self.size,
+                                          self.rate, self.moved, again, self.sms)
+
+
+def _tiles(p: Matmul, tile: tuple[int, int]) -> int:
+    return -(-p.m // tile[0]) * -(-p.n // tile[1]) * p.batches
 
 
 def _without_tensor_cores(p: Matmul) -> bool:
@@ -407,7 +435,7 @@ def _variants(p: Matmul, tile: tuple[int, int], splits: int, sms: int) -> list[C
     elif not copied:  # what is not copied asynchronously takes registers
         block_k = min(block_k, 32)
     stages = _stages(p, tile, block_k, 0)
-    tiles = -(-p.m // tile[0]) * -(-p.n // tile[1]) * p.batches
+    tiles = _tiles(p, tile)
     base = Config(*tile, block_k, warps, stages, splits=splits, descriptors=copied)
     if not copied or splits > 1 or tiles <= sms:
         return [base]
