@@ -45,6 +45,7 @@ LAZY = {"sympy", "triton", "importlib.metadata"}
 # parts of the lowering that `import functrans`, or a program from the disk cache, does without:
 # 30 ms of the first result
 DEFERRED = {
+    ("functrans.inspect.names", "functrans.export.exported"),
     ("functrans.lowering.backend", "functrans.lowering.c.backend"),
     ("functrans.lowering.backend", "functrans.lowering.nothing"),
     ("functrans.lowering.backend", "functrans.lowering.reference"),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from functrans.core import config
 from functrans.core.cuda import gpu_of
-from functrans.core.errors import ArgumentError, public, shown
+from functrans.core.errors import ArgumentError, FunctransError, public, shown
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.tree import tree_flatten
 from functrans.inspect import c_report, triton_report
-from functrans.inspect.names import input_names
+from functrans.inspect.names import input_names, title_of
 from functrans.inspect.page import page_of
 from functrans.inspect.report import Kernel, Law, Line, Report, line_of
 from functrans.inspect.text import text_of
@@ -23,6 +24,7 @@ from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rewrite import Change
 from functrans.lowering.triton.backend import TritonExecutable
 from functrans.lowering.triton.recorded import RecordedExecutable
+from functrans.transforms.flat import name_of
 from functrans.transforms.jit import lower
 from functrans.transforms.lowered import Compiled, Lowered
 
@@ -101,15 +103,35 @@ def lowered_of(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
     if isinstance(f, Lowered):
         return f
     if isinstance(f, Compiled) or not callable(f):
-        raise ArgumentError(f"a function is explained, got {shown(f)} of type {type(f).__name__}.",
+        raise ArgumentError(f"a function is needed, got {shown(f)} of type {type(f).__name__}.",
                             fix="f and then its arguments, as in functrans.explain(f, x), or what "
                                 "functrans.lower(f, x) returns")
-    return lower(f, *args, target=target, **kwargs)
+    try:
+        return lower(f, *args, target=target, **kwargs)
+    except TypeError as error:
+        parameters = _refusing(f, args, kwargs)
+        if isinstance(error, FunctransError) or parameters is None:
+            raise
+        raise ArgumentError(f"{error}.", fix="the function and then its arguments, as when it is "
+                            f"called; {name_of(f)} has the parameters {parameters}") from None
+
+
+def _refusing(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    """The parameters of a function that does not take such arguments; None where that is open."""
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return str(signature)
+    return None
 
 
 def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Report:
     """What is known of a function traced for some arguments, once the compiler has seen it."""
-    inputs = input_names(lowered, f, args)
+    name, inputs = title_of(lowered, f), input_names(lowered, f, args)
     with config.scope(backend=lowered.backend):
         backend = lowered.backend
         if backend == "auto":
@@ -117,44 +139,47 @@ def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str,
             backend = "c" if gpu_of(leaves) is None else "triton"
         if backend == "c":
             program = lower_to_c(lowered.jaxpr, lowered.donated)
-            return _nothing(lowered, inputs) if program is None else _of_c(lowered, program, inputs)
+            if program is None:
+                return _nothing(name, lowered, inputs)
+            return _of_c(name, lowered, program, inputs)
         with config.scope(backend=backend):
             executable = lowered.executable()
         if isinstance(executable, RecordedExecutable):
-            executable = executable.first
+            executable = executable.latest
         if isinstance(executable, TritonExecutable):
-            return _of_triton(lowered, executable, inputs)
-        return _nothing(lowered, inputs)
+            return _of_triton(name, lowered, executable, inputs)
+        return _nothing(name, lowered, inputs)
 
 
-def _of_c(lowered: Lowered, program: LoweredToC, inputs: list[str]) -> Report:
+def _of_c(name: str, lowered: Lowered, program: LoweredToC, inputs: list[str]) -> Report:
     text = program.text
     isa = text.main.module.isa
     return Report(
-        lowered.jaxpr.name, f"C for {isa.name}", lowered.jaxpr, program.simplified, inputs,
+        name, f"C for {isa.name}", lowered.jaxpr, program.simplified, inputs,
         _laws(lowered.jaxpr), c_report.kernels_of(program.simplified, text),
         _decisions(program.decisions), c_report.notes_of(text),
         c_report.memory_notes(text, lowered.donated, inputs), program.memory_analysis(),
         c_report.peak(text), text.text)
 
 
-def _of_triton(lowered: Lowered, executable: TritonExecutable, inputs: list[str]) -> Report:
+def _of_triton(name: str, lowered: Lowered, executable: TritonExecutable,
+               inputs: list[str]) -> Report:
     known = executable.lowered
     program = known.program
     kernels = triton_report.kernels_of(known.simplified, executable)
     return Report(
-        lowered.jaxpr.name, f"Triton for {executable.target.name}", lowered.jaxpr,
+        name, f"Triton for {executable.target.name}", lowered.jaxpr,
         known.simplified, inputs, _laws(lowered.jaxpr), kernels, _decisions(known.decisions),
         triton_report.apart_of(program, kernels),
         triton_report.memory_notes(program, lowered.donated, inputs), known.memory_analysis(),
         triton_report.peak(program), "\n".join(program.sources))
 
 
-def _nothing(lowered: Lowered, inputs: list[str]) -> Report:
+def _nothing(name: str, lowered: Lowered, inputs: list[str]) -> Report:
     """A program without code of its own: it has no equations, or NumPy evaluates it."""
     decisions: list[Decision] = []
     simplified = simplify(lowered.jaxpr, decisions=decisions)
-    return Report(lowered.jaxpr.name, _without_code(simplified),
+    return Report(name, _without_code(simplified),
                   lowered.jaxpr, simplified, inputs, _laws(lowered.jaxpr), [],
                   _decisions(decisions), [], [], memory_of(simplified), None)
 

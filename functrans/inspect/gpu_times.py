@@ -2,67 +2,136 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from functrans.core.avals import ShapedArray
 from functrans.core.errors import BackendError
-from functrans.inspect.triton_report import groups_of
 from functrans.lowering.triton.backend import TritonExecutable
-from functrans.lowering.triton.device import device_program
+from functrans.lowering.triton.device import binaries, device_program
+from functrans.lowering.triton.donation import Given
+from functrans.lowering.triton.loops.iterations import relocated
 from functrans.lowering.triton.machine.measure import Timer
-from functrans.lowering.triton.spec import Launch, Pointer, Program, Rounds, launches_in
+from functrans.lowering.triton.recorded import RecordedExecutable
+from functrans.lowering.triton.records import launch_groups
+from functrans.lowering.triton.spec import (
+    HostStep,
+    LibraryStep,
+    Pointer,
+    Program,
+    Step,
+    launch_key,
+    launches_in,
+)
 from functrans.placement import device_put
 
-__all__ = ["step_times", "with_launch_again"]
+__all__ = ["in_a_row", "leaving_memory", "on_memory", "seconds_of_one", "step_times"]
 
-FIRST, LEAST, MOST = 16, 4, 4096
-"""How often a launch is repeated, at first and then so often that it is told from the rest."""
+LEAST, MOST = 4, 256
+"""How often a step is repeated: a graph of 256 launches is built in a millisecond."""
 SECONDS = 1e-3
+"""What a replay takes, of which what lies between two of them is a hundredth."""
 
 
 def step_times(executable: Any, inputs: Sequence[Any], gpu: int) -> tuple[list[float], float]:
-    """Seconds of the kernels in the order of the report, and of a whole run.
+    """Seconds of the kernels and calls in the order of the report, and of a whole run.
 
-    A kernel's time is what the program up to it takes longer when its launch is repeated: so it
-    works on what it is for (indices of other kernels, say), which is in the caches where they hold
-    it. Loops with a predicate and calls of the host are in the whole only. Raises BackendError for
-    a program that is not compiled for GPUs.
+    A step is given to the device many times in a row, as a graph where it is a kernel, on the
+    memory that the program left when it came there for the first time: so it works on what it is
+    for (indices of other kernels, say), which is in the caches where they hold it. Raises
+    BackendError for a program that is not compiled for GPUs.
     """
+    arrays = [device_put(x, f"gpu:{gpu}") for x in inputs]
+    if isinstance(executable, RecordedExecutable):
+        executable.run(arrays)  # finds how much room its loops need
+        executable = executable.latest
     if not isinstance(executable, TritonExecutable):
         raise BackendError("the steps of this program cannot be timed.",
-                           why="it is not compiled for GPUs.")
-    arrays = [device_put(x, f"gpu:{gpu}") for x in inputs]
+                           why="it is not one program of GPU kernels: the CPU computes a part of "
+                               "it, or there are checks in it.",
+                           fix="profile it on the CPU, functrans.device_put(x, \"cpu\"), or a "
+                               "function in it")
     program = executable.lowered.program
+    code = binaries(program, executable.target)
 
-    def seconds(program: Program) -> float:
-        return Timer(device_program(program, gpu, executable.target), arrays, gpu)()
+    def run_of(part: Program) -> Any:
+        keys = dict.fromkeys(map(launch_key, launches_in(part.steps)))
+        return device_program(part, gpu, executable.target,
+                              machine_code={key: code[key] for key in keys})
 
-    times = [len(steps) * launch_seconds(program, steps[0], seconds)
-             for steps in groups_of(program)]
-    return times, seconds(program)
+    def seconds(step: Step) -> float:
+        memory = [*arrays, *run_of(leaving_memory(program, up_to(program, step)))(arrays)]
+        return seconds_of_one(
+            lambda count: Timer(run_of(in_a_row(program, step, count)), memory, gpu)(),
+            least=1 if on_host(step) else LEAST)
+
+    def on_host(step: Step) -> bool:
+        return isinstance(step, HostStep) and not isinstance(step, LibraryStep)
+
+    times = [group.runs * seconds(group.launches[0]) for group in launch_groups(program)]
+    times += [seconds(step) for step in program.steps if isinstance(step, HostStep)]
+    return times, Timer(run_of(program), arrays, gpu)()
 
 
-def launch_seconds(program: Program, launch: Launch, seconds: Callable[[Program], float]) -> float:
-    """Seconds of one launch of a program, by the seconds of programs."""
-    without = seconds(with_launch_again(program, launch, 0))
-
-    def longer(count: int) -> float:
-        return max((seconds(with_launch_again(program, launch, count)) - without) / count, 1e-9)
-
-    # as long as what is before it, of which a hundredth is noise
-    count = round(max(SECONDS, without) / longer(FIRST))
-    return longer(min(max(count, LEAST), MOST))
+def seconds_of_one(seconds: Callable[[int], float], least: int = LEAST) -> float:
+    """Seconds of one step, by those of so many in a row."""
+    rough = max(seconds(least) / least, 1e-9)
+    count = min(math.ceil(SECONDS / rough), MOST)
+    return rough if count <= least else seconds(count) / count
 
 
-def with_launch_again(program: Program, launch: Launch, count: int) -> Program:
-    """A program up to the step with a launch, and `count` times the launch by itself.
+def up_to(program: Program, step: Step) -> list[Step]:
+    """The steps of a program before one of them; for a launch of a loop, with that loop.
 
-    What a loop moves from round to round stays where its first round has it.
+    What a round reads of the rounds and launches before is there then.
     """
-    end = next(k for k, step in enumerate(program.steps, 1)
-               if any(one is launch for one in launches_in([step])))
-    still = replace(launch, arguments=tuple([replace(x, stride=0) if isinstance(x, Pointer) else x
-                                             for x in launch.arguments]))
-    again = [Rounds((still,), count)] if count else []
-    return replace(program, steps=[*program.steps[:end], *again])
+    for k, one in enumerate(program.steps):
+        if one is step:
+            return program.steps[:k]
+        if any(launch is step for launch in launches_in([one])):
+            return program.steps[:k + 1]
+    raise ValueError("the step is of another program")
+
+
+def leaving_memory(program: Program, steps: Sequence[Step]) -> Program:
+    """Some steps of a program, whose last result is the arena."""
+    ins, outs = _places("input", program.inputs), _places("output", program.outputs)
+    arena = Pointer("output", len(outs))
+    return replace(program, steps=_at(steps, ins, outs, arena), arena_bytes=0,
+                   outputs=[*program.outputs, _arena(program)])
+
+
+def on_memory(program: Program, steps: Sequence[Step]) -> Program:
+    """Some steps of a program, for its inputs and what `leaving_memory` gives; without results."""
+    avals = [*program.inputs, *program.outputs, _arena(program)]
+    *places, arena = _places("input", avals)
+    n = len(program.inputs)
+    return replace(program, steps=_at(steps, places[:n], places[n:], arena), arena_bytes=0,
+                   inputs=avals, outputs=[], given=Given())
+
+
+def in_a_row(program: Program, step: Step, count: int) -> Program:
+    """A step so many times, on the memory of the program.
+
+    They follow each other, instead of being a loop, because only so a graph has them: launches
+    from the host take 2 to 4 us each, where small kernels of a graph take 1.3 us. What is
+    in a loop works at the places of the first round.
+    """
+    return on_memory(program, [step] * count)
+
+
+def _at(steps: Sequence[Step], ins: list[Pointer], outs: list[Pointer],
+        arena: Pointer) -> list[Step]:
+    return [made for step in steps for made in relocated(step, ins, outs, arena)]
+
+
+def _places(kind: Any, avals: Sequence[ShapedArray]) -> list[Pointer]:
+    return [Pointer(kind, k) for k in range(len(avals))]
+
+
+def _arena(program: Program) -> ShapedArray:
+    return ShapedArray((program.arena_bytes,), np.dtype(np.uint8))

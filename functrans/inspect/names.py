@@ -1,16 +1,28 @@
-"""What the inputs of a program are called in the user's code."""
+"""What a program and its inputs are called in the user's code."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 from functrans.core.keypath import keystr
 from functrans.core.tree import tree_paths
 from functrans.transforms.lowered import Lowered
 
-__all__ = ["input_names"]
+__all__ = ["input_names", "title_of"]
+
+
+def title_of(lowered: Lowered, f: Any) -> str:
+    """The name of a traced function; `call` of what was exported has the name of that."""
+    if isinstance(f, MethodType):
+        # later: explaining a function needs nothing of files
+        from functrans.export.exported import Exported  # noqa: PLC0415
+
+        if isinstance(f.__self__, Exported):
+            return f.__self__.fun_name
+    return lowered.jaxpr.name
 
 
 def input_names(lowered: Lowered, f: Any, args: tuple[Any, ...]) -> list[str]:

@@ -16,14 +16,15 @@ import numpy as np
 from functrans.core import config
 from functrans.core.convert import to_array
 from functrans.core.cuda import gpu_of
-from functrans.core.errors import ArgumentError, public
-from functrans.inspect.explain import report_of
+from functrans.core.errors import ArgumentError, BackendError, public
+from functrans.core.trace import Tracer
+from functrans.inspect.explain import lowered_of, report_of
 from functrans.inspect.gpu_times import step_times
 from functrans.inspect.machine import Machine, machine
 from functrans.inspect.report import Kernel, Report, bytes_text, count_text
 from functrans.inspect.roofline import roofline
 from functrans.lowering.c.timed import TimedProgram
-from functrans.transforms.jit import lower
+from functrans.lowering.passes.pipeline import simplify
 
 __all__ = ["Profile", "Timed", "profile"]
 
@@ -58,15 +59,17 @@ def _rate(amount: object, seconds: float) -> float:
 class Profile:
     """Times of the steps of a program: as a table, as a page with a roofline, as a trace.
 
-    `steps` are in order; `seconds` is a whole run, with what lies between the steps.
+    `steps` are in order; `seconds` is a whole run, with what lies between the steps. `note` says
+    how the steps were timed, where that has to be known.
     """
 
     def __init__(self, report: Report, steps: Sequence[Timed], seconds: float,
-                 limits: Machine) -> None:
+                 limits: Machine, note: str = "") -> None:
         self.report = report
         self.steps = tuple(steps)
         self.seconds = seconds
         self.machine = limits
+        self.note = note
 
     def share(self, step: Timed) -> tuple[float, str]:
         """The part of what the machine can do that a step reaches, and of what: the larger."""
@@ -74,7 +77,7 @@ class Profile:
         return (moved, "bandwidth") if moved >= flops else (flops, "FLOP rate")
 
     def _rows(self) -> list[list[str]]:
-        return [[t.kernel.name, _seconds_text(t.seconds), f"{t.seconds / self.seconds:.0%}",
+        return [[_step_text(t.kernel), _seconds_text(t.seconds), f"{t.seconds / self.seconds:.0%}",
                  bytes_text(t.kernel.moved), count_text(t.kernel.flops, "FLOP"),
                  "{:.0%} of {}".format(*self.share(t)),
                  str(t.kernel.lines[0]) if t.kernel.lines else ""] for t in self.steps]
@@ -84,16 +87,19 @@ class Profile:
                 f"this machine: {bytes_text(int(self.machine.bandwidth))}/s, "
                 f"{count_text(int(self.machine.flops), 'FLOP')}/s")
 
-    def _between(self) -> float:
-        return max(self.seconds - sum(t.seconds for t in self.steps), 0.0)
+    @property
+    def between(self) -> float:
+        """Seconds of a run that are of no step: less than 0 where steps run while others do."""
+        return self.seconds - sum(t.seconds for t in self.steps)
 
     def __str__(self) -> str:
-        rows = [TITLES, *self._rows(), ["between", _seconds_text(self._between()),
-                                       f"{self._between() / self.seconds:.0%}", "", "", "", ""]]
+        rows = [TITLES, *self._rows(), ["between", _seconds_text(self.between),
+                                       f"{self.between / self.seconds:.0%}", "", "", "", ""]]
         widths = [max(len(row[c]) for row in rows) for c in range(len(TITLES))]
         lines = ["  ".join(_aligned(c, text, widths[c]) for c, text in enumerate(row)).rstrip()
                  for row in rows]
-        return "\n".join([self._head(), lines[0], "-" * len(lines[0]), *lines[1:]])
+        return "\n".join([self._head(), lines[0], "-" * len(lines[0]), *lines[1:],
+                          *([self.note] if self.note else [])])
 
     def __repr__(self) -> str:
         return str(self)
@@ -103,7 +109,7 @@ class Profile:
         rows = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>"
                        for row in self._rows())
         return (f"<div><b>{escape(self._head())}</b><table><tr>{cells}</tr>{rows}</table>"
-                f"{self.roofline()}</div>")
+                f"{escape(self.note)}{self.roofline()}</div>")
 
     def roofline(self) -> str:
         """A picture as SVG: the rates of kernels under what bandwidth and arithmetic allow."""
@@ -135,13 +141,17 @@ class Profile:
 TITLES = ["step", "time", "share", "moved", "arithmetic", "reaches", "first line"]
 
 
+def _step_text(kernel: Kernel) -> str:
+    return kernel.name if kernel.runs == 1 else f"{kernel.name} x {kernel.runs}"
+
+
 def _aligned(column: int, text: str, width: int) -> str:
     return text.rjust(width) if 1 <= column <= 4 else text.ljust(width)
 
 
 def _seconds_text(seconds: float) -> str:
     for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= scale:
+        if abs(seconds) >= scale:
             return f"{seconds / scale:.3g} {unit}"
     return f"{1e6 * seconds:.3g} us"
 
@@ -150,9 +160,10 @@ def _seconds_text(seconds: float) -> str:
 def profile(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
     """How long each kernel and call of `f`, jitted or not, takes on these arguments, when warm.
 
-    The program runs for 0.3 s; times are medians. They are compared with a copy and a product of
-    matrices on this machine, measured once. Arguments are not donated. Raises ArgumentError for
-    arguments without values, and BackendError for a program that is not compiled.
+    The program runs for 0.3 s; times are medians. On a GPU each step is run many times in a row.
+    Times are compared with a copy and a product of matrices on this machine, measured once.
+    Arguments are not donated. Raises ArgumentError for arguments without values, and BackendError
+    for a program that is not compiled.
 
     >>> import functrans as ft
     >>> x = ft.numpy.ones((256, 256))
@@ -162,23 +173,41 @@ def profile(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
     >>> print(str(profiled).splitlines()[1].split()[:3])
     ['step', 'time', 'share']
     """
-    lowered = lower(f, *args, **kwargs).without_donation()
+    if isinstance(kwargs.get("target"), str):
+        raise ArgumentError("profile has no target: it runs the function where its arguments are.",
+                            fix='functrans.device_put(x, "cpu") or "gpu:0"')
+    lowered = lowered_of(f, args, kwargs).without_donation()
     inputs = lowered.inputs(*args, **kwargs)
+    if len(inputs) != len(lowered.jaxpr.invars):
+        raise ArgumentError(f"{lowered.jaxpr.name} was traced for other arguments than these.",
+                            fix="arguments as those of functrans.lower, with values")
+    if any(isinstance(x, Tracer) for x in inputs):
+        raise ArgumentError("profile runs the function, and an argument is traced: it has no value "
+                            "yet.", fix="call functrans.profile outside of jit, grad, vmap and "
+                                        "other transforms; they may be of the function itself")
     if any(not hasattr(x, "__array__") and not np.isscalar(x) for x in inputs):
         raise ArgumentError("profile runs the function, and an argument has no value.",
-                            fix="ft.explain takes ShapeDtypeStructs")
+                            fix="arrays; or functrans.explain, which takes ShapeDtypeStructs")
+    if not simplify(lowered.jaxpr).eqns:
+        raise BackendError(f"{lowered.jaxpr.name} has no steps that can be timed.",
+                           why="it computes nothing: its results are its arguments, or constants.",
+                           fix="a function that computes on its arguments: "
+                               "functrans.profile(lambda x: functrans.numpy.sin(x), x)")
     gpu = gpu_of(inputs)
-    report = report_of(lowered, f, args, kwargs)
     if gpu is not None:
         with config.scope(backend="triton"):
             times, seconds = step_times(lowered.executable(), inputs, gpu)
-        limits = machine(f"gpu:{gpu}")
     else:
         with config.scope(backend="c"):
             times, seconds = _cpu_times(TimedProgram(lowered.jaxpr), inputs)
-        limits = machine()
+    report = report_of(lowered, f, args, kwargs)
+    limits = machine("cpu" if gpu is None else f"gpu:{gpu}")
     steps = [Timed(k, s) for k, s in zip(report.kernels, times, strict=False)]
-    return Profile(report, steps, seconds, limits)
+    return Profile(report, steps, seconds, limits, "" if gpu is None else GPU_NOTE)
+
+
+GPU_NOTE = ("Each step was repeated by itself: what fits the cache it reads from there, and "
+            "in a run it may begin before the one before it is done.")
 
 
 def _cpu_times(program: TimedProgram, inputs: Sequence[Any]) -> tuple[list[float], float]:

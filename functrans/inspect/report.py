@@ -58,7 +58,8 @@ class Kernel:
 
     `equations` are those of the simplified program that it computes, by number. `about` says how it
     is computed, `function` what it is called in the `source`; `flops` and `moved` (bytes) are what
-    one run of it does, 0 where that is not known. `parts` are its equations launch by launch.
+    it does in one run of the program, 0 where that is not known, of which it is `runs` runs.
+    `parts` are its equations launch by launch.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Kernel:
     source: str = field(default="", repr=False)
     ptx: str = field(default="", repr=False)
     parts: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
+    runs: int = 1
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from functrans.inspect.liveness import kept_text, note_text, peak_of
 from functrans.inspect.report import Kernel, Peak, line_of
 from functrans.lowering.schedule.show import tensor_text
 from functrans.lowering.triton.backend import TritonExecutable
-from functrans.lowering.triton.records import KernelRecord
+from functrans.lowering.triton.records import KernelRecord, LaunchGroup, launch_groups
 from functrans.lowering.triton.spec import (
     Copy,
     HostStep,
@@ -21,41 +21,33 @@ from functrans.lowering.triton.spec import (
     Rounds,
     Step,
     Turns,
-    launch_key,
     launches_in,
 )
 
-__all__ = ["apart_of", "groups_of", "kernels_of", "memory_notes", "peak", "step_name"]
+__all__ = ["apart_of", "kernels_of", "memory_notes", "peak", "step_name"]
 
 
 def kernels_of(jaxpr: Jaxpr, executable: TritonExecutable) -> list[Kernel]:
     """The kernels of a program in the order of their first launches, then what is none."""
     program = executable.lowered.program
-    launched = list(zip(executable.kernels, groups_of(program), strict=True))
-    numbers = iter(numbers_of_steps(jaxpr, [step.equations for _, steps in launched
-                                            for step in steps]))
+    launched = list(zip(executable.kernels, launch_groups(program), strict=True))
+    numbers = iter(numbers_of_steps(jaxpr, [step.equations for _, group in launched
+                                            for step in group.launches]))
     seen: Counter[str] = Counter()
     found = []
-    for record, steps in launched:
+    for record, group in launched:
         seen[record.name] += 1
         number = seen[record.name]
         name = record.name if number == 1 else f"{record.name} #{number}"
-        found.append(_kernel(name, record, steps, [next(numbers) for _ in steps]))
+        found.append(_kernel(name, record, group, [next(numbers) for _ in group.launches]))
     return found + [Kernel(step_name(s), "call", (), (), "", 0, 0) for s in program.steps
                     if isinstance(s, HostStep)]
 
 
-def groups_of(program: Program) -> list[list[Launch]]:
-    """The launches of each kernel over each grid, as the records of kernels have them."""
-    groups: dict[object, list[Launch]] = {}
-    for step in launches_in(program.steps):
-        groups.setdefault((launch_key(step), step.grid), []).append(step)
-    return list(groups.values())
-
-
-def _kernel(name: str, r: KernelRecord, steps: list[Launch],
+def _kernel(name: str, r: KernelRecord, group: LaunchGroup,
             parts: list[tuple[int, ...]]) -> Kernel:
-    sources = dict.fromkeys(s for step in steps for s in step.sources)
+    first = group.launches[0]
+    sources = dict.fromkeys(s for step in group.launches for s in step.sources)
     lines = dict.fromkeys([line for s in sources if (line := line_of(s)) is not None])
     grid = " x ".join(map(str, r.grid))
     about = [f"{grid} programs of {r.warps} warp{'s' * (r.warps > 1)}", f"{r.registers} registers",
@@ -64,14 +56,14 @@ def _kernel(name: str, r: KernelRecord, steps: list[Launch],
     equations = tuple(sorted({e for part in parts for e in part}))
     about += [] if equations else ["lays out memory for other kernels"]
     return Kernel(name, "kernel", equations, tuple(lines), "; ".join(about),
-                  sum(s.flops for s in steps), sum(s.moved for s in steps), "Triton", r.name,
-                  r.text, r.ptx, tuple(parts))
+                  group.runs * first.flops, group.runs * first.moved, "Triton", r.name, r.text,
+                  r.ptx, tuple(parts), group.runs)
 
 
 def apart_of(program: Program, kernels: Sequence[Kernel]) -> list[str]:
     """What was not computed in the kernel of something else, and why, or where it is read."""
-    names = {id(step): kernel.name for kernel, steps in zip(kernels, groups_of(program))
-             for step in steps}
+    names = {id(step): kernel.name for kernel, group in zip(kernels, launch_groups(program))
+             for step in group.launches}
     found = [*map(note_text, program.apart), *program.notes]
     for t, steps in program.kept:
         readers = dict.fromkeys(names.get(id(one), step_name(one)) for step in steps

@@ -29,7 +29,9 @@ class TimedProgram:
         lowered = lower(jaxpr, frozenset(), timed=True)
         if lowered is None:
             raise BackendError("the steps of this program cannot be timed.",
-                               why="NumPy evaluates it: nothing of it is compiled.")
+                               why="NumPy evaluates it: nothing of it is compiled.",
+                               fix="a function in it that is compiled: functrans.explain says "
+                                   "what of a function is")
         self.lowered = lowered
         path = compiled(lowered, False, program_cache())
         text = lowered.text

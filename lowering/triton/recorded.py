@@ -100,6 +100,11 @@ class RecordedExecutable:
         if isinstance(first, _runtime.CudaProgram):
             self.run.device, self.run.host_calls = first.device, first.host_calls
 
+    @property
+    def latest(self) -> Executable:
+        """What the next call runs first: the program with the room that the last ones needed."""
+        return self.run.with_rooms(self.run.rooms)
+
     def on(self, gpu: int) -> RecordedExecutable:
         """The same program on another GPU."""
         return RecordedExecutable(self.run.jaxpr, partial(_on, self._compile, gpu))

@@ -15,14 +15,14 @@ from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.triton.kernels.source import alone
 from functrans.lowering.triton.machine.unit import Binary
-from functrans.lowering.triton.spec import Launch, Program, launch_key, launches_in
+from functrans.lowering.triton.spec import Launch, Program, launch_key, runs_in
 
-__all__ = ["KernelRecord", "records", "sources_of"]
+__all__ = ["KernelRecord", "LaunchGroup", "launch_groups", "records", "sources_of"]
 
 
 @dataclass(frozen=True)
 class KernelRecord:
-    """A kernel of a program, as it is launched so many times over a `grid` of programs.
+    """A kernel of a program, as it is launched so many times for one work over a `grid`.
 
     `lines` are those of the user that it computes; `text` is Triton's language; a program has
     `warps` of 32 threads and `shared` bytes of shared memory, a thread `registers` and `spills`,
@@ -62,19 +62,37 @@ class KernelRecord:
         return "\n".join([head, *[f"    {line}" for line in self.lines]])
 
 
+@dataclass(frozen=True)
+class LaunchGroup:
+    """Launches of one kernel that do the same work, and how often they run in all."""
+
+    launches: list[Launch]
+    runs: int
+
+
+def launch_groups(program: Program) -> list[LaunchGroup]:
+    """The launches of a program by kernel, grid and work, in the order of the first ones.
+
+    A kernel that takes sizes as arguments may be launched for several.
+    """
+    found: dict[Any, list[tuple[Launch, int]]] = {}
+    for step, runs in runs_in(program.steps):
+        key = (launch_key(step), step.grid, step.flops, step.moved)
+        found.setdefault(key, []).append((step, runs))
+    return [LaunchGroup([step for step, _ in group], sum(runs for _, runs in group))
+            for group in found.values()]
+
+
 def records(program: Program, binaries: Mapping[Any, Binary]) -> tuple[KernelRecord, ...]:
-    """The kernels of a program in the order of their first launches."""
-    groups: dict[Any, list[Launch]] = {}
-    for step in launches_in(program.steps):
-        groups.setdefault((launch_key(step), step.grid), []).append(step)
-    return tuple([_record(program, steps, binaries[key])
-                  for (key, _), steps in groups.items()])
+    """The kernels of a program, one for each group of launches."""
+    return tuple([_record(program, group, binaries[launch_key(group.launches[0])])
+                  for group in launch_groups(program)])
 
 
-def _record(program: Program, steps: list[Launch], binary: Binary) -> KernelRecord:
-    first = steps[0]
-    lines = tuple(dict.fromkeys(str(source) for step in steps for source in step.sources))
-    return KernelRecord(first.kernel, lines, first.grid, len(steps), binary.warps, binary.stages,
+def _record(program: Program, group: LaunchGroup, binary: Binary) -> KernelRecord:
+    first = group.launches[0]
+    lines = tuple(dict.fromkeys(str(source) for step in group.launches for source in step.sources))
+    return KernelRecord(first.kernel, lines, first.grid, group.runs, binary.warps, binary.stages,
                         binary.shared, binary.registers, binary.spills,
                         alone(program.sources[first.module], first.kernel), binary.ptx,
                         binary.cubin)

@@ -18,7 +18,7 @@ from functrans.lowering.schedule.group import Note
 from functrans.lowering.triton.donation import Given
 
 __all__ = ["Copy", "HostStep", "Launch", "LibraryStep", "Pointer", "Program", "Rounds",
-           "Side", "Step", "Turns", "launch_key", "launches_in"]
+           "Side", "Step", "Turns", "launch_key", "launches_in", "runs_in"]
 
 
 @dataclass(frozen=True)
@@ -128,16 +128,24 @@ class Turns:
 Step = Launch | Copy | HostStep | Rounds | Turns
 
 
-def launches_in(steps: Iterable[Step]) -> Iterator[Launch]:
-    """All launches of some steps, also inside of loops."""
+def runs_in(steps: Iterable[Step], times: int = 1) -> Iterator[tuple[Launch, int]]:
+    """All launches of some steps, also inside of loops, and how often each runs.
+
+    Of a loop with a predicate, whose length is not known, a turn of each side counts.
+    """
     for step in steps:
         if isinstance(step, Launch):
-            yield step
+            yield step, times
         elif isinstance(step, Rounds):
-            yield from launches_in(step.steps)
+            yield from runs_in(step.steps, times * step.count)
         elif isinstance(step, Turns):
             for side in step.sides:
-                yield from launches_in((*side.holds, *side.body, *side.ends))
+                yield from runs_in((*side.holds, *side.body, *side.ends), times)
+
+
+def launches_in(steps: Iterable[Step]) -> Iterator[Launch]:
+    """All launches of some steps, also inside of loops."""
+    return (launch for launch, _ in runs_in(steps))
 
 
 @dataclass(eq=False)

@@ -1,16 +1,26 @@
-"""Times of the kernels of programs for GPUs, by what a program takes longer with them again."""
+"""Times of the steps of programs for GPUs, by what many of one in a row take."""
 
 import numpy as np
 import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.inspect.gpu_times import launch_seconds, step_times, with_launch_again
-from functrans.inspect.triton_report import groups_of
+from functrans.core.errors import BackendError
+from functrans.inspect import gpu_times
+from functrans.inspect.explain import report_of
+from functrans.inspect.gpu_times import (
+    in_a_row,
+    leaving_memory,
+    on_memory,
+    seconds_of_one,
+    step_times,
+    up_to,
+)
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
-from functrans.lowering.triton.spec import Launch, Pointer, Rounds, launches_in
+from functrans.lowering.triton.records import launch_groups
+from functrans.lowering.triton.spec import HostStep, Launch, Rounds, Turns, launch_key, launches_in
 
 X = np.linspace(-2, 2, 600, dtype=np.float32).reshape(20, 30)
 
@@ -24,49 +34,128 @@ def cumulated(x):
     return ft.lax.scan(lambda c, row: (fnp.sin(c) + row, c @ c), x[0], x)
 
 
-@pytest.fixture(scope="module", params=[ranked, cumulated])
-def program(request):
-    jaxpr = ft.jit(request.param).lower(X).jaxpr
-    return write_program(simplify(jaxpr))
+def through_the_host(x):
+    shape = ft.ShapeDtypeStruct(x.shape, x.dtype)
+    return fnp.cos(ft.pure_callback(lambda a: np.asarray(a) + 1, shape, fnp.sin(x)).sum(0))
 
 
-def test_a_launch_again_changes_nothing(program):
-    launch = [step for step in program.steps if isinstance(step, Launch)][-1]
-    again = with_launch_again(program, launch, 3)
-    assert isinstance(again.steps[-1], Rounds) and again.steps[-1].count == 3
-    rest = program.steps[len(again.steps) - 1:]
-    again.steps.extend(rest)
-    for got, wanted in zip(InterpretedProgram(again)([X]), InterpretedProgram(program)([X]),
-                           strict=True):
-        np.testing.assert_array_equal(got, wanted)
+def doubled(x):
+    """A loop with a predicate over large values, in turns, and what reads it."""
+    return ft.lax.while_loop(lambda c: c.max() < 1e3, lambda c: c @ c * 2, x)[0]
 
 
-def test_what_a_program_takes_longer(program):
-    """By a clock for which a step takes 1 ms and a launch 3 us."""
-    def seconds(program):
-        assert program.steps
-        return sum(3e-6 * step.count if isinstance(step, Rounds) else 1e-3
-                   for step in program.steps)
-
-    for group in groups_of(program):
-        loops = [s for s in program.steps if isinstance(s, Rounds)]
-        if not loops:
-            assert launch_seconds(program, group[0], seconds) == pytest.approx(3e-6)
-        end = with_launch_again(program, group[0], 0).steps[-1]
-        assert any(one is group[0] for one in launches_in([end]))
+def program_of(f, *args):
+    return write_program(simplify(ft.jit(f).lower(*args).jaxpr))
 
 
-def test_launches_of_loops_stay_where_they_are():
-    jaxpr = ft.jit(lambda x: ft.lax.fori_loop(0, 9, lambda i, c: c @ c, x)).lower(
-        np.eye(40, dtype=np.float32)).jaxpr
-    program = write_program(simplify(jaxpr))
+@pytest.mark.parametrize("f", [ranked, cumulated, through_the_host])
+def test_steps_in_a_row_work_on_what_the_program_left_and_change_nothing(f):
+    program = program_of(f, X)
+    wanted = InterpretedProgram(program)([X])
+    for at, step in enumerate(program.steps):
+        assert up_to(program, step) == program.steps[:at]
+        memory = [X, *InterpretedProgram(leaving_memory(program, program.steps[:at]))([X])]
+        InterpretedProgram(in_a_row(program, step, 3))(memory)
+        InterpretedProgram(on_memory(program, program.steps[at:]))(memory)
+        for got, want in zip(memory[1:], wanted, strict=False):
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("f", [ranked, cumulated])
+def test_steps_in_a_row_are_what_a_graph_has(f):
+    program = program_of(f, X)
     for launch in launches_in(program.steps):
-        (again,) = with_launch_again(program, launch, 5).steps[-1].steps
-        places = [x for x in again.arguments if isinstance(x, Pointer)]
-        assert again.kernel == launch.kernel and places and not any(p.stride for p in places)
+        again = in_a_row(program, launch, 5)
+        assert len(again.steps) == 5 and again.arena_bytes == 0 and not again.outputs
+        for step in again.steps:
+            assert isinstance(step, Launch) and step.grid == launch.grid
+            assert launch_key(step) == launch_key(launch)
+
+
+def test_launches_of_loops_find_a_round_done():
+    program = program_of(doubled, ft.ShapeDtypeStruct((1024, 1024), "float32"))
+    (at,) = [k for k, step in enumerate(program.steps) if isinstance(step, Turns)]
+    inside = list(launches_in([program.steps[at]]))
+    assert inside
+    for launch in inside:
+        assert up_to(program, launch) == program.steps[:at + 1]
+    with pytest.raises(ValueError, match="another program"):
+        up_to(program, program_of(ranked, X).steps[0])
+
+
+def test_launches_of_rounds_are_counted():
+    program = program_of(lambda x: ft.lax.fori_loop(0, 30_001, lambda i, c: c @ c, x),
+                         np.eye(200, dtype=np.float32))
+    (loop,) = [step for step in program.steps if isinstance(step, Rounds)]
+    runs = sum(group.runs for group in launch_groups(program))
+    inside = len(list(launches_in([loop])))
+    assert loop.count > 1000 and runs == len(list(launches_in(program.steps))) + inside * (
+        loop.count - 1)
+
+
+def test_sizes_of_one_kernel_are_told_apart():
+    """A product's kernel takes sizes as arguments: their work is not the same."""
+    def f(a, b, c):
+        return (a @ b) @ c
+
+    sizes = [(4096, 4096), (4096, 4096), (4096, 1024)]
+    program = program_of(f, *[ft.ShapeDtypeStruct(s, "float32") for s in sizes])
+    groups = launch_groups(program)
+    assert all(len({(s.flops, s.moved, s.grid) for s in g.launches}) == 1 for g in groups)
+    assert sum(g.runs * g.launches[0].flops for g in groups) == 2 * 4096**2 * (4096 + 1024)
+
+    kernels = ft.explain(lambda x, y: (x @ y, y @ x, x @ x), np.ones((64, 64), np.float32),
+                         np.ones((64, 64), np.float32), target="cuda:90").kernels
+    assert [(k.runs, k.flops) for k in kernels] == [(3, 3 * 2 * 64**3)]
+
+
+def test_how_many_in_a_row():
+    asked = []
+
+    def clock(each):
+        def seconds(count):
+            asked.append(count)
+            return 5e-6 + count * each  # with what lies between two replays
+        return seconds
+
+    assert seconds_of_one(clock(1.3e-6)) == pytest.approx(1.3e-6, rel=0.02)
+    assert asked == [4, 256]
+    asked.clear()
+    assert seconds_of_one(clock(30e-6)) == pytest.approx(30e-6, rel=0.01)
+    assert asked[0] == 4 and 20 < asked[1] < 40
+    asked.clear()
+    assert seconds_of_one(clock(2e-3)) == pytest.approx(2e-3, rel=0.01) and asked == [4]
+    asked.clear()
+    assert seconds_of_one(clock(0.5), least=1) == pytest.approx(0.5, rel=0.01) and asked == [1]
+
+
+class Clock:
+    """A timer that runs a program once, for which a step takes 1 us."""
+
+    def __init__(self, run, arrays, gpu):
+        self.run, self.arrays = run, arrays
+
+    def __call__(self):
+        self.run(self.arrays)
+        return 1e-6 * sum(1 + 3 * isinstance(s, HostStep) for s in self.run.program.steps)
+
+
+@pytest.mark.parametrize("f", [ranked, through_the_host])
+def test_every_step_of_the_report_has_its_time(f, monkeypatch):
+    monkeypatch.setattr(gpu_times, "Timer", Clock)
+    monkeypatch.setattr(gpu_times, "MOST", 8)
+    monkeypatch.setattr(gpu_times, "device_put", lambda x, device: np.asarray(x))
+    monkeypatch.setattr(gpu_times, "device_program",
+                        lambda part, gpu, target, machine_code: InterpretedProgram(part))
+    with ft.config.use_backend("triton"):
+        lowered = ft.lower(f, X)
+        times, whole = step_times(lowered.executable(), lowered.inputs(X), 0)
+        kernels = report_of(lowered, f, (X,), {}).kernels
+    assert times == [pytest.approx(4e-6 if k.kind == "call" else k.runs * 1e-6) for k in kernels]
+    assert whole == pytest.approx(sum(times))
 
 
 def test_programs_for_cpus_have_no_kernels_of_gpus():
     executable = ft.lower(ranked, X, target="cpu").compile().executable
-    with pytest.raises(ft.core.errors.BackendError, match="not compiled for GPUs"):
-        step_times(executable, [X], 0)
+    with pytest.raises(BackendError, match="the CPU computes"):
+        step_times(executable, [], 0)

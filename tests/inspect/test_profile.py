@@ -2,13 +2,14 @@
 
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import functrans as ft
-from functrans.core.errors import ArgumentError, BackendError
-from functrans.inspect.profile import Timed
+from functrans.core.errors import ArgumentError, BackendError, ConcretizationError
+from functrans.inspect.profile import Profile, Timed
 from functrans.inspect.report import Kernel
 from functrans.lowering.c.timed import TimedProgram
 from tests.inspect.programs import loss
@@ -73,9 +74,61 @@ def test_arguments_need_values():
         ft.profile(loss, ft.ShapeDtypeStruct((64, 32), "float32"), X)
 
 
-def test_what_is_not_compiled_cannot_be_timed():
-    with pytest.raises(BackendError, match="cannot be timed"):
-        ft.profile(lambda x: x, X)
+@pytest.mark.parametrize("f", [lambda x: x, lambda x: x * 1, lambda x: 3.0])
+def test_what_computes_nothing_cannot_be_timed(f):
+    with pytest.raises(BackendError, match="no steps that can be timed") as caught:
+        ft.profile(f, X)
+    assert "functrans.profile(lambda x:" in caught.value.fix
+
+
+def test_arguments_that_do_not_fit_are_told():
+    for see in (ft.profile, ft.explain):
+        for args in ((), (W,), (W, X, X)):
+            with pytest.raises(ArgumentError, match="positional argument") as caught:
+                see(loss, *args)
+            assert "loss has the parameters (w, x)" in caught.value.fix
+        with pytest.raises(TypeError, match="unsupported operand"):
+            see(loss, None, X)
+        with pytest.raises(ArgumentError, match="a function is needed"):
+            see(loss(W, X), W, X)
+        with pytest.raises(ConcretizationError, match=r"lax\.cond"):
+            see(lambda x: x if x.sum() > 0 else -x, X)
+    with pytest.raises(ArgumentError, match="profile has no target"):
+        ft.profile(loss, W, X, target="cpu")
+
+
+def test_a_tracer_has_no_times():
+    def f(x):
+        ft.profile(loss, W, x)
+        return x.sum()
+
+    for transformed in (ft.jit(f), ft.grad(f), ft.vmap(f)):
+        with pytest.raises(ArgumentError, match="is traced") as caught:
+            transformed(X)
+        assert "outside of jit" in caught.value.fix
+
+
+def test_what_was_lowered_is_timed_on_arguments():
+    lowered = ft.lower(loss, W, X)
+    assert [s.kernel.name for s in ft.profile(lowered, W, X).steps] == ["gemm 0", "k0"]
+    with pytest.raises(ArgumentError, match="other arguments"):
+        ft.profile(lowered)
+
+
+def test_exported_functions_have_their_names():
+    exported = ft.export.export(loss)(W, X)
+    assert str(ft.profile(exported.call, W, X)).startswith("loss: ")
+    assert str(ft.explain(exported.call, W, X)).startswith("loss: ")
+
+
+def test_launches_and_notes_are_told(profiled):
+    (first, second), whole = profiled.steps, profiled.seconds
+    steps = [Timed(replace(first.kernel, runs=3), 0.8 * whole), Timed(second.kernel, 0.4 * whole)]
+    told = Profile(profiled.report, steps, whole, profiled.machine, "as it is")
+    lines = str(told).splitlines()
+    assert lines[3].startswith("gemm 0 x 3 ") and lines[-1] == "as it is"
+    assert told.between == pytest.approx(-0.2 * whole) and "-20%" in lines[-2]
+    assert "gemm 0 x 3" in told._repr_html_() and "as it is" in told._repr_html_()
 
 
 def test_unknown_work_has_no_rate():
