@@ -89,7 +89,7 @@ class Profile:
 
     @property
     def between(self) -> float:
-        """Seconds of a run that are of no step: less than 0 where steps run while others do."""
+        """Seconds of a run that are of no step: less than 0 where steps by themselves take longer."""
         return self.seconds - sum(t.seconds for t in self.steps)
 
     def __str__(self) -> str:
@@ -206,8 +206,7 @@ def profile(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
     return Profile(report, steps, seconds, limits, "" if gpu is None else GPU_NOTE)
 
 
-GPU_NOTE = ("Each step was repeated by itself: what fits the cache it reads from there, and "
-            "in a run it may begin before the one before it is done.")
+GPU_NOTE = "Each step was repeated by itself: what fits the cache is read from there."
 
 
 def _cpu_times(program: TimedProgram, inputs: Sequence[Any]) -> tuple[list[float], float]:
