@@ -89,7 +89,7 @@ class Profile:
 
     @property
     def between(self) -> float:
-        """Seconds of a run that are of no step: less than 0 where steps by themselves take longer."""
+        """Seconds of a run that are of no step: below 0 where steps by themselves take longer."""
         return self.seconds - sum(t.seconds for t in self.steps)
 
     def __str__(self) -> str:
