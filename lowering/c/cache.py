@@ -91,7 +91,11 @@ class Cache:
         `make` is called again where the folder turns out to be full or not writable, which it says
         by an OSError. Raises BackendError where no folder can be written.
         """
-        return self._remember(key, self._placed(f"{key}.so", make))
+        def made(path: Path) -> None:
+            make(path)
+            seal(path)
+
+        return self._remember(key, self._placed(f"{key}.so", made))
 
     def read(self, name: str) -> bytes | None:
         """What `write` kept under a name, if it is there, whole, and ours."""
@@ -104,7 +108,7 @@ class Cache:
 
     def write(self, name: str, data: bytes) -> Path:
         """Keep bytes under a name, sealed by their hash."""
-        return self._placed(name, lambda path: _write_private(path, data))
+        return self._placed(name, lambda path: _write_private(path, data + _hash_of(data)))
 
     def _remember(self, key: str, path: Path) -> Path:
         _touch(path)
@@ -140,7 +144,6 @@ class Cache:
         new = folder / unique_name("new")
         try:
             make(new)
-            seal(new)
             size = os.stat(new).st_size
             os.replace(new, folder / name)
         except BaseException:
@@ -183,8 +186,7 @@ def seal(path: Path) -> None:
     """Append the hash of a file to it, and let its owner alone write it, whatever the umask."""
     with open(path, "r+b") as file:
         os.fchmod(file.fileno(), 0o600)
-        h = blake2b(file.read(), digest_size=HASH_BYTES)
-        file.write(h.digest())
+        file.write(_hash_of(file.read()))
 
 
 def read_sealed(path: Path) -> bytes | None:
@@ -199,8 +201,11 @@ def read_sealed(path: Path) -> bytes | None:
     except OSError:
         return None
     content = data[:-HASH_BYTES]
-    whole = blake2b(content, digest_size=HASH_BYTES).digest() == data[-HASH_BYTES:]
-    return content if content and whole else None
+    return content if content and _hash_of(content) == data[-HASH_BYTES:] else None
+
+
+def _hash_of(data: bytes) -> bytes:
+    return blake2b(data, digest_size=HASH_BYTES).digest()
 
 
 def evict(folder: Path, limit_bytes: int, keep: str = "") -> None:
@@ -248,6 +253,7 @@ def _touch(path: Path) -> None:
 def _write_private(path: Path, data: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "wb") as file:
+        os.fchmod(descriptor, 0o600)
         file.write(data)
 
 

@@ -175,6 +175,8 @@ class Builder:
 
 
 def _variables(index: Index) -> frozenset[LoopVar]:
+    if set(map(type, index.terms)) <= {LoopVar}:
+        return frozenset(index.terms)  # type: ignore[arg-type]
     found: set[LoopVar] = set(index.variables())
     stack = list(index.terms)
     while stack:

@@ -343,7 +343,8 @@ def flatten(index: Iterable[Index], shape: Sequence[Size]) -> Index:
     total = ZERO
     for i, stride in zip(index, strides_of(shape), strict=True):
         if i is not ZERO:
-            total = total + i * stride
+            term = i * stride
+            total = term if total is ZERO else total + term
     return total
 
 

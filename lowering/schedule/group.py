@@ -13,6 +13,7 @@ from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import Scatter, Stored, Tensor
 from functrans.lowering.schedule.domains import Nature, nature_of, roles_in
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, accesses
+from functrans.lowering.schedule.reads import Reads
 from functrans.lowering.schedule.roots import choose_roots, live_items
 
 __all__ = ["Note", "Schedule", "Step", "schedule_of"]
@@ -57,7 +58,8 @@ class Refused(Exception):
 
 
 class _Scheduler:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, reads: Reads) -> None:
+        self.reads = reads
         self.items = live_items(graph.items, graph.outputs)
         self.outputs = graph.outputs
         self.roots = choose_roots(self.items, graph.outputs)
@@ -196,13 +198,11 @@ class _Scheduler:
         """The roots that another step than their own reads, or the caller gets."""
         stored = {t for t in self.outputs if not isinstance(t, Stored)}
         for step in self.steps:
-            if isinstance(step, Call):
-                stored.update(t for t in step.operands if not isinstance(t, Stored))
-                continue
-            for m in step.members:
+            for m in step.members if isinstance(step, Kernel) else ():
                 if isinstance(m.tensor, Scatter):
                     stored.update(t for t in (m.tensor, m.tensor.base) if not isinstance(t, Stored))
-            stored.update(t for t in step.loads(step.builder(self.is_stored))
+            # what is loaded is stored: it is the same where that is all that is
+            stored.update(t for t in self.reads.of(step, self.is_stored)
                           if not isinstance(t, Stored))
         return stored
 
@@ -240,6 +240,9 @@ def _at_most(size: Size, limit: int) -> bool:
     return isinstance(size, int) and size <= limit
 
 
-def schedule_of(graph: Graph) -> Schedule:
-    """Decide which values of a graph are stored, and compute the others where they are read."""
-    return _Scheduler(graph).run()
+def schedule_of(graph: Graph, reads: Reads | None = None) -> Schedule:
+    """Decide which values of a graph are stored, and compute the others where they are read.
+
+    What the steps read is known to `reads` then.
+    """
+    return _Scheduler(graph, Reads() if reads is None else reads).run()

@@ -15,6 +15,6 @@ __all__ = ["plan_of"]
 def plan_of(graph: Graph) -> Schedule:
     """Decide which values are stored, which are computed together, and in what order."""
     reads = Reads()
-    schedule = place_products(schedule_of(graph), graph.outputs, reads)
+    schedule = place_products(schedule_of(graph, reads), graph.outputs, reads)
     schedule = fuse_epilogues(schedule, graph.outputs, reads)
     return form_chains(schedule, graph.outputs, reads)

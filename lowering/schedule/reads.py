@@ -6,7 +6,7 @@ from collections.abc import Callable, KeysView
 
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.schedule.group import Step
+from functrans.lowering.schedule.kernel import Kernel
 
 __all__ = ["Reads"]
 
@@ -18,11 +18,12 @@ class Reads:
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Step, KeysView[Tensor]]] = {}  # steps, so that ids stay
+        # with the steps, so that ids stay
+        self._known: dict[int, tuple[Kernel | Call, KeysView[Tensor]]] = {}
 
-    def of(self, step: Step, is_stored: Callable[[Tensor], bool]) -> KeysView[Tensor]:
+    def of(self, step: Kernel | Call, is_stored: Callable[[Tensor], bool]) -> KeysView[Tensor]:
         known = self._known.get(id(step))
         if known is None:
-            found = step.operands if isinstance(step, Call) else step.loads(step.builder(is_stored))
+            found = step.operands if isinstance(step, Call) else step.loads(step.growing(is_stored))
             known = self._known[id(step)] = step, dict.fromkeys(found).keys()
         return known[1]

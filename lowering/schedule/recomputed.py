@@ -25,18 +25,19 @@ WIDTHS = {"f64": 8, "i64": 8, "u64": 8, "f16": 2, "bf16": 2, "i16": 2, "u16": 2,
           "bool": 1, "f8e4": 1, "f8e5": 1}
 
 
-def recompute(schedule: Schedule, outputs: Collection[Tensor]) -> Schedule:
+def recompute(schedule: Schedule, outputs: Collection[Tensor],
+              reads: Reads | None = None) -> Schedule:
     """The schedule with values computed where they are read, if that moves fewer bytes."""
-    return _Recomputing(schedule, outputs).run()
+    return _Recomputing(schedule, outputs, Reads() if reads is None else reads).run()
 
 
 class _Recomputing:
-    def __init__(self, schedule: Schedule, outputs: Collection[Tensor]) -> None:
+    def __init__(self, schedule: Schedule, outputs: Collection[Tensor], reads: Reads) -> None:
         self.schedule = schedule
         self.steps: list[Step] = list(schedule.steps)
         self.stored = set(schedule.stored)
         self.kept = {*outputs, *_begun(schedule.steps)}
-        self.reads = Reads()
+        self.reads = reads
 
     def run(self) -> Schedule:
         products = {s.results[0] for s in self.steps if type(s) is Gemm}

@@ -31,6 +31,12 @@ def _name_of(function: str) -> str:
 FOLDS: Final = {_name_of(f): f"\n@triton.jit{f}" for f in FUNCTIONS.split("\n@triton.jit")[1:]}
 
 
+@lru_cache(maxsize=1024)
+def _called(text: str) -> frozenset[str]:
+    """The functions of `FOLDS` that a kernel calls."""
+    return FOLDS.keys() & set(re.findall(r"\w+", text))
+
+
 class Module:
     """Triton functions under names of their own; equal functions are one."""
 
@@ -46,8 +52,8 @@ class Module:
         """The source of the module."""
         kernels = "\n\n".join(text.replace("NAME", name)
                               for text, name in self.functions.items())
-        words = set(re.findall(r"\w+", kernels))
-        folds = "".join(text for name, text in FOLDS.items() if name in words)
+        called = frozenset().union(*map(_called, self.functions))
+        folds = "".join(text for name, text in FOLDS.items() if name in called)
         return f"{HEAD.format(math=math)}\n{folds}\n\n{kernels}"
 
 
