@@ -121,7 +121,8 @@ def in_a_row(program: Program, step: Step, count: int) -> Program:
     from the host take 2 to 4 us each, where small kernels of a graph take 1.3 us. What is
     in a loop works at the places of the first round.
     """
-    return on_memory(program, [step] * count)
+    one = on_memory(program, [step])
+    return replace(one, steps=one.steps * count)
 
 
 def _at(steps: Sequence[Step], ins: list[Pointer], outs: list[Pointer],
