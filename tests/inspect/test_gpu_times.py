@@ -44,6 +44,13 @@ def doubled(x):
     return ft.lax.while_loop(lambda c: c.max() < 1e3, lambda c: c @ c * 2, x)[0]
 
 
+def recorded(x):
+    """Reverse mode of a loop of 5 iterations, which a first call has room for many of."""
+    def loss(x):
+        return ft.lax.while_loop(lambda c: c.max() < 40, lambda c: c * 2 + fnp.sin(c), x).sum()
+    return ft.grad(loss)(x)
+
+
 def program_of(f, *args):
     return write_program(simplify(ft.jit(f).lower(*args).jaxpr))
 
@@ -140,17 +147,21 @@ class Clock:
         return 1e-6 * sum(1 + 3 * isinstance(s, HostStep) for s in self.run.program.steps)
 
 
-@pytest.mark.parametrize("f", [ranked, through_the_host])
-def test_every_step_of_the_report_has_its_time(f, monkeypatch):
+@pytest.mark.parametrize(("f", "x"), [(ranked, X), (through_the_host, X), (recorded, X[-2:, -5:])])
+def test_every_step_of_the_report_has_its_time(f, x, monkeypatch):
     monkeypatch.setattr(gpu_times, "Timer", Clock)
     monkeypatch.setattr(gpu_times, "MOST", 8)
     monkeypatch.setattr(gpu_times, "device_put", lambda x, device: np.asarray(x))
     monkeypatch.setattr(gpu_times, "device_program",
                         lambda part, gpu, target, machine_code: InterpretedProgram(part))
     with ft.config.use_backend("triton"):
-        lowered = ft.lower(f, X)
-        times, whole = step_times(lowered.executable(), lowered.inputs(X), 0)
-        kernels = report_of(lowered, f, (X,), {}).kernels
+        lowered = ft.lower(f, x)
+        executable = lowered.executable()
+        times, whole = step_times(executable, lowered.inputs(x), 0)
+        kernels = report_of(lowered, f, (x,), {}).kernels
+    if f is recorded:  # the program of the room that was needed is timed, and told
+        assert executable.latest is not executable.first and max(executable.run.rooms.values()) < 9
+        assert [k.source for k in kernels] == [k.text for k in executable.latest.kernels]
     assert times == [pytest.approx(4e-6 if k.kind == "call" else k.runs * 1e-6) for k in kernels]
     assert whole == pytest.approx(sum(times))
 
