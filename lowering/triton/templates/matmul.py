@@ -78,11 +78,15 @@ if not DESCRIPTORS:
     done = step * BLOCK_K
     if EVEN_M and EVEN_K:
         x = tl.load(a_tile + WIDE(done) * A_COL)
+    elif EVEN_K:
+        x = tl.load(a_tile + WIDE(done) * A_COL, mask=(at_m < m)[:, None], other=0.0)
     else:
         there = (at_m < m)[:, None] & (at_k < k - done)[None, :]
         x = tl.load(a_tile + WIDE(done) * A_COL, mask=there, other=0.0)
     if EVEN_N and EVEN_K:
         y = tl.load(b_tile + WIDE(done) * B_ROW)
+    elif EVEN_K:
+        y = tl.load(b_tile + WIDE(done) * B_ROW, mask=(at_n < n)[None, :], other=0.0)
     else:
         there = (at_k < k - done)[:, None] & (at_n < n)[None, :]
         y = tl.load(b_tile + WIDE(done) * B_ROW, mask=there, other=0.0)
@@ -224,10 +228,14 @@ class _Tiles:
         return f"{self.name}_tiles.store([{self._place(row, col)}], {value})"
 
 
-def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132) -> list[Kernel]:
-    """The launches of a product, in order: more than one where the sum is split or `turned`."""
+def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132,
+            any_size: bool = False) -> list[Kernel]:
+    """The launches of a product, in order: more than one where the sum is split or `turned`.
+
+    With `any_size` they do not depend on what is the same for loads and stores of all sizes.
+    """
     if config.together:
-        return [_small(p, config, name)]
+        return [_small(p, config, name, any_size)]
     before = turned(p, f"{name}_turned") if config.turned else Turned((), p)
     p = before.problem
     tiles = -(-p.m // config.block_m) * -(-p.n // config.block_n) * p.batches
@@ -237,7 +245,7 @@ def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132) -> 
     stores = not p.epilogue.lines or p.epilogue.result is not None
     stores_descriptor = (config.descriptors and stores and p.c.has_descriptor and config.splits == 1
                          and p.c.along == "row")
-    constants = _constants(p, config) | {
+    constants = _constants(p, config, any_size) | {
         "TILES_M": Expression("tl.cdiv(m, BLOCK_M)"), "TILES_N": Expression("tl.cdiv(n, BLOCK_N)"),
         "STEPS": Expression("tl.cdiv(k, BLOCK_K)"),
         "HALVES": Expression("(BLOCK_M, 2, BLOCK_N // 2)"),
@@ -258,7 +266,7 @@ def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132) -> 
         "LOAD": [f"x = {x.load('row', 'step * BLOCK_K')}",
                  f"y = {y.load('step * BLOCK_K', 'col')}"] if descriptors else [LOAD],
         "EPILOGUE": p.epilogue.lines, "STORE_TILE": [z.store("row", "col", "(RESULT).to(C_TYPE)")]}
-    sizes = [integer("m", p.m), integer("n", p.n), integer("k", p.k)]
+    sizes = _sizes(p, config.splits, any_size)
     strides = [s for q, op in zip("abc", (p.a, p.b, p.c)) for s in _strides(q, op, batched)]
     batch = [integer("batch0", p.batch[0]), integer("batch1", p.batch[1])] * batched
     inputs = [pointer(q, op.dtype, op.aligned) for q, op in (("a", p.a), ("b", p.b))
@@ -276,15 +284,18 @@ def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132) -> 
     made = [*before.kernels, Kernel(name, text, arguments, (grid, 1, 1), config.warps,
                                     config.stages, workspace)]
     if config.splits > 1:
-        made.append(_combine(p, f"{name}_combine", constants, blocks, sizes + batch, workspace))
+        made.append(_combine(p, f"{name}_combine", constants, blocks, sizes + batch, workspace,
+                             any_size))
     return made
 
 
 def _combine(p: Matmul, name: str, constants: dict[str, object],
-             blocks: dict[str, Iterable[str]], sizes: list[Argument], workspace: int) -> Kernel:
+             blocks: dict[str, Iterable[str]], sizes: list[Argument], workspace: int,
+             any_size: bool) -> Kernel:
     block_m, block_n = (8, 128) if p.n > 64 else (32, 32)
-    here = {"BLOCK_M": block_m, "BLOCK_N": block_n, "EVEN_M": p.m % block_m == 0,
-            "EVEN_N": p.n % block_n == 0, "PARTS": 1, "STORES_DESCRIPTOR": False}
+    here = {"BLOCK_M": block_m, "BLOCK_N": block_n,
+            "EVEN_M": not any_size and p.m % block_m == 0,
+            "EVEN_N": not any_size and p.n % block_n == 0, "PARTS": 1, "STORES_DESCRIPTOR": False}
     arguments = (pointer("workspace", p.sums), pointer("c", p.c.dtype, p.c.aligned),
                  *p.epilogue.arguments, *sizes, *_strides("c", p.c, p.batches > 1))
     tiles = -(-p.m // block_m) * -(-p.n // block_n) * p.batches
@@ -292,14 +303,14 @@ def _combine(p: Matmul, name: str, constants: dict[str, object],
                   arguments, (tiles, 1, 1), 4, 1, workspace)
 
 
-def _small(p: Matmul, config: Config, name: str) -> Kernel:
-    constants = _constants(p, config) | {"TOGETHER": config.together,
-                                         "EVEN_BATCH": p.batches % config.together == 0}
+def _small(p: Matmul, config: Config, name: str, any_size: bool) -> Kernel:
+    constants = _constants(p, config, any_size) | {
+        "TOGETHER": config.together, "EVEN_BATCH": p.batches % config.together == 0}
     batched = p.batches > 1
     arguments = (
         pointer("a", p.a.dtype, p.a.aligned), pointer("b", p.b.dtype, p.b.aligned),
         pointer("c", p.c.dtype, p.c.aligned), *p.epilogue.arguments,
-        integer("m", p.m), integer("n", p.n), integer("k", p.k),
+        *_sizes(p, 1, any_size),
         *[integer("batch0", p.batch[0]), integer("batch1", p.batch[1])] * batched,
         *[s for q, op in zip("abc", (p.a, p.b, p.c)) for s in _strides(q, op, batched)])
     text = expand(SMALL, name, arguments, constants, {"EPILOGUE": p.epilogue.lines})
@@ -307,14 +318,23 @@ def _small(p: Matmul, config: Config, name: str) -> Kernel:
                   config.stages)
 
 
-def _constants(p: Matmul, config: Config) -> dict[str, object]:
+def _sizes(p: Matmul, splits: int, any_size: bool) -> list[Argument]:
+    """The sizes of a product; how wide loads are depends on those along which memory goes."""
+    along = {"m": 1 in (p.a.row, p.c.row), "n": splits > 1 or 1 in (p.b.col, p.c.col),
+             "k": 1 in (p.a.col, p.b.row)}
+    found = [integer(name, getattr(p, name)) for name in along]
+    return [replace(a, divisible=a.divisible and (along[a.name] or not any_size)) for a in found]
+
+
+def _constants(p: Matmul, config: Config, any_size: bool) -> dict[str, object]:
     far = max(rows * abs(op.row) + cols * abs(op.col) for op, rows, cols in (
         (p.a, p.m + config.block_m, p.k + config.block_k),
         (p.b, p.k + config.block_k, p.n + config.block_n),
         (p.c, p.m + config.block_m, p.n + config.block_n)))
     return {
         "BLOCK_M": config.block_m, "BLOCK_N": config.block_n, "BLOCK_K": config.block_k,
-        "EVEN_M": p.m % config.block_m == 0, "EVEN_N": p.n % config.block_n == 0,
+        "EVEN_M": not any_size and p.m % config.block_m == 0,
+        "EVEN_N": not any_size and p.n % config.block_n == 0,
         "EVEN_K": p.k % config.block_k == 0, "BATCHED": p.batches > 1,
         "BATCHES": Expression(_batches(p)), "ALPHA": p.alpha, "PRECISION": p.precision,
         "SUMS": Expression(TYPES[p.sums]), "C_TYPE": Expression(TYPES[p.c.dtype]),
