@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ NARROW = FLOAT8 | {"f16", "bf16"}
 Define = Callable[[Builder, tuple[Index, ...]], Expr]
 
 
+@lru_cache(maxsize=64)  # NumPy takes 2 us to name a dtype
 def dtype_name(dtype: np.dtype[Any]) -> str | None:
     """The short name of a dtype, None when compiled code does not know it."""
     return DTYPES.get(dtype.name)

@@ -176,18 +176,14 @@ def reached(roots: Iterable[Expr]) -> list[Expr]:
     order: list[Expr] = []
     seen: set[Expr] = set()
     for root in roots:
-        stack: list[tuple[Expr, bool]] = [(root, False)]
+        stack: list[Expr | None] = [root]
         while stack:
-            e, done = stack.pop()
-            if done:
-                order.append(e)
-                continue
-            if e in seen:
-                continue
-            seen.add(e)
-            stack.append((e, True))
-            stack.extend((a, False) for a in e.args)
-            stack.extend((a, False) for a in computed_in(e))
+            e = stack.pop()
+            if e is None:  # behind its operands
+                order.append(stack.pop())  # type: ignore[arg-type]
+            elif e not in seen:
+                seen.add(e)
+                stack += (e, None, *e.args, *computed_in(e))
     return order
 
 

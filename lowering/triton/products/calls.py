@@ -155,7 +155,9 @@ def _product(call: Gemm, schedule: Schedule, loose: Collection[Tensor], alone: b
     sms = choose.target.multiprocessors
 
     def kernels(p: Matmul, c: Config) -> list[Kernel]:
-        return lone.kernels(p, c, choose.target.shared) if alone else matmul.kernels(p, c, sms=sms)
+        if alone:
+            return lone.kernels(p, c, choose.target.shared)
+        return matmul.kernels(p, c, sms=sms, any_size=any_size)
 
     def launches(c: Config) -> Launches:
         if isinstance(call, Fused):
@@ -236,7 +238,8 @@ class _Epilogue:
         self.numbers = Numbers(any_size)
         self.call, self.schedule, self.p, self.main = call, schedule, p, main
         self.whole = not chosen.together and chosen.splits == 1  # tiles are those of the main loop
-        self.even = (p.m % chosen.block_m == 0, p.n % chosen.block_n == 0)
+        self.even = (not any_size and p.m % chosen.block_m == 0,
+                     not any_size and p.n % chosen.block_n == 0)
         self.lines: list[str] = []
         self.pointers: dict[Tensor, str] = {}
         self.count = 0
