@@ -126,15 +126,15 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
     """The steps of a jaxpr. Some inputs and outputs are at places of no alignment."""
     jaxpr = ordered_scatters(with_rows_picked(without_choices(jaxpr)))
     traced = graph_of(jaxpr, rules=RULES, hosted=COMBINING, memory=memory)
+    reads = Reads()
     try:
         graph = with_sums_along(with_attention(traced, placed=False))
-        schedule = place_attention(_planned(graph, shared), graph.outputs)
+        schedule = place_attention(_planned(graph, shared, reads), graph.outputs)
     except NoPlace:
         graph = with_sums_along(with_attention(traced))
-        schedule = place_attention(_planned(graph, shared), graph.outputs)
+        schedule = place_attention(_planned(graph, shared, reads), graph.outputs)
     loose = frozenset([*(graph.inputs[k] for k in loose_inputs),
                        *(graph.outputs[k] for k in loose_outputs)])
-    reads = Reads()
     plain = place_products(schedule, graph.outputs, reads)
     try:
         fused = fuse_epilogues(plain, graph.outputs, reads, slower_fused)
@@ -145,8 +145,8 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
         return _ProgramWriter(graph, plain, shared, loose, donated).write()
 
 
-def _planned(graph: Graph, shared: _Shared) -> Schedule:
-    schedule = recompute(schedule_of(graph), graph.outputs)
+def _planned(graph: Graph, shared: _Shared, reads: Reads) -> Schedule:
+    schedule = recompute(schedule_of(graph, reads), graph.outputs, reads)
     if shared.is_phase or shared.any_size:
         return split_across(schedule, in_tiles=False)
     return split_small(split_across(schedule))
