@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -312,13 +312,19 @@ class _ProgramWriter:
         self.where[t] = Pointer("constant", index)
         return t
 
-    def _about(self, step: Kernel | Call, launches: list[Launch]) -> list[Launch]:
-        """The launches of a step with what is known of it; the first one has its arithmetic."""
+    def _about(self, step: Kernel | Call, launches: list[Launch],
+               told: Sequence[int | None] = ()) -> list[Launch]:
+        """The launches of a step with what is known of it.
+
+        Its arithmetic is that of the first launch of which it is not `told`.
+        """
         sources = sources_of(step, self.schedule.is_stored)
-        flops = flops_of(step, self.schedule.is_stored)
-        known = flops if isinstance(flops, int) else 0
-        return [replace(w, sources=sources, equations=self.equations[id(step)],
-                        flops=0 if k else known) for k, w in enumerate(launches)]
+        whole = flops_of(step, self.schedule.is_stored)
+        flops = [*told] or [None] * len(launches)
+        if None in flops:
+            flops[flops.index(None)] = whole if isinstance(whole, int) else 0
+        return [replace(w, sources=sources, equations=self.equations[id(step)], flops=n or 0)
+                for w, n in zip(launches, flops, strict=True)]
 
     def _launch(self, w: Written) -> Launch:
         values, types, divisible = zip(*arguments_of(w.numbers)) if w.numbers else ((), (), ())
@@ -330,7 +336,8 @@ class _ProgramWriter:
     def _call(self, call: Call) -> list[Step]:
         if call in self.calls:
             known = self.calls[call]
-            return [*self._about(call, [self._template(known, k) for k in known.kernels])]
+            return [*self._about(call, [self._template(known, k) for k in known.kernels],
+                                 [k.flops for k in known.kernels])]
         if call in self.loops:
             return self.loops[call].steps(self.where.__getitem__)
         if isinstance(call, (Repeated, Until)):

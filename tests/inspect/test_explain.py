@@ -238,3 +238,20 @@ def test_results_in_donated_memory_are_counted_once():
                      target="cpu").compile().memory_analysis()
     assert (kept["donated"], given["donated"]) == (0, 64 * 8 * 4)
     assert given["peak"] == given["arguments"] + given["temporaries"]
+
+
+def test_the_arithmetic_of_a_call_is_where_it_is_done():
+    def f(q, k, v, w):
+        return (ft.nn.softmax(q @ k.swapaxes(-1, -2)) @ v * w).sum()
+
+    shapes = [ft.ShapeDtypeStruct((4, 128, 64), "float32")] * 4
+    kernels = ft.explain(ft.value_and_grad(f, (0, 1, 2)), *shapes, target="cuda:90").kernels
+    flops = {k.name: k.flops for k in kernels}
+    product = 2 * 4 * 128 * 128 * 64
+    assert flops["attention"] == 2 * product
+    assert (flops["attention_gradient_q"], flops["attention_gradient_kv"]) == (
+        3 * product, 4 * product)
+
+    x = ft.ShapeDtypeStruct((512, 512), "float32")
+    flops = {k.name: k.flops for k in ft.explain(lambda x: x @ x, x, target="cuda:90").kernels}
+    assert flops == {"matmul_turned_b": 0, "matmul": 2 * 512**3}

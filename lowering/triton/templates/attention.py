@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from functrans.lowering.triton.templates.kernel import (
     BYTES,
     INT_MAX,
@@ -69,6 +71,14 @@ class Attention:
     mask: Heads | None = None
     precision: str = "ieee"
     empty_is_zero: bool = True
+
+    def flops(self, of_keys: int, of_values: int) -> int:
+        """The arithmetic of so many products along keys and along values, of what queries see."""
+        seen = self.queries * self.keys
+        if self.causal:
+            seen = int(np.clip(np.arange(self.queries) + self.offset + 1, 0, self.keys).sum())
+        size = of_keys * self.size + of_values * self.value_size
+        return 2 * self.batch * self.heads * seen * size
 
 
 @dataclass(frozen=True)
@@ -339,12 +349,13 @@ def extra_pointers(p: Attention) -> list[Argument]:
 
 
 def launch(name: str, arguments: tuple[Argument, ...], values: dict[str, object],
-           blocks: dict[str, list[str]], programs: int, config: Config, sms: int) -> Kernel:
+           blocks: dict[str, list[str]], programs: int, config: Config, sms: int,
+           flops: int = 0) -> Kernel:
     """A kernel whose programs take one block each, or stay until all are taken."""
     if config.persistent:
         programs = min(programs, config.persistent * sms)
     text = expand(LAUNCH, name, arguments, values, blocks)
-    return Kernel(name, text, arguments, (programs, 1, 1), config.warps, config.stages)
+    return Kernel(name, text, arguments, (programs, 1, 1), config.warps, config.stages, flops=flops)
 
 
 def forward(p: Attention, config: Config, name: str = "attention", sms: int = 132) -> list[Kernel]:
@@ -373,7 +384,7 @@ def forward(p: Attention, config: Config, name: str = "attention", sms: int = 13
               "BASES": bases, "SPANS": [SPANS], "FREE_STEP": step(False), "BOUND_STEP": step(True),
               "STORE_OUT": [out.store("row", "rows", "acc")]}
     programs = -(-p.queries // config.block_m) * p.heads * p.batch
-    return [launch(name, arguments, values, blocks, programs, config, sms)]
+    return [launch(name, arguments, values, blocks, programs, config, sms, p.flops(1, 1))]
 
 
 def configs(p: Attention, count: int = 6) -> list[Config]:

@@ -282,7 +282,7 @@ def _dq(g: Gradient, config: Config, name: str, sms: int) -> Kernel:
               "BASES": bases, "SPANS": [SPANS], "FREE_STEP": step(False), "BOUND_STEP": step(True),
               "STORE_DQ": [dq.store("row", "rows", g.scaled("dq", "acc"))]}
     programs = -(-p.queries // config.block_m) * p.heads * p.batch
-    return launch(name, arguments, values, blocks, programs, config, sms)
+    return launch(name, arguments, values, blocks, programs, config, sms, p.flops(2, 1))
 
 
 def _dk_dv(g: Gradient, config: Config, name: str, sms: int, also_dq: bool = False) -> Kernel:
@@ -325,7 +325,8 @@ def _dk_dv(g: Gradient, config: Config, name: str, sms: int, also_dq: bool = Fal
               "STORE_DK": [dk.store("start", "(start + cols)", g.scaled("dk", "dk_acc"))],
               "STORE_DV": [dv.store("start", "(start + cols)", "dv_acc")]}
     programs = -(-p.keys // config.block_n) * p.key_heads * p.batch
-    return launch(name, arguments, values, blocks, programs, config, sms)
+    return launch(name, arguments, values, blocks, programs, config, sms,
+                  p.flops(2 + also_dq, 2))
 
 
 def _pointers(g: Gradient, *names: str) -> list[Argument]:

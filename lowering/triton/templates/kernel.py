@@ -47,7 +47,8 @@ class Kernel:
 
     `arguments` are those of the function in order. A pointer is named after the tensor that it is
     for; `workspace` is memory of the launches of one call, of so many bytes, in any state. `fuses`:
-    products and sums round once.
+    products and sums round once. `flops` is its arithmetic; None: the first such launch of a call
+    has what is known of the call.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Kernel:
     stages: int
     workspace: int = 0
     fuses: bool = True
+    flops: int | None = None
 
     @property
     def signature(self) -> dict[str, str]:

@@ -105,4 +105,4 @@ def _turn(name: str, which: str, op: Operand, near: int, far: int, counts: list[
     block = 64 if BYTES[op.dtype] > 1 else 128
     text = expand(TURN, name, arguments, {"BLOCK": block, "SOURCE": Expression(which)})
     tiles = -(-near // block) * -(-far // block) * counts[0] * counts[1]
-    return Kernel(name, text, arguments, (tiles, 1, 1), 4, 1)
+    return Kernel(name, text, arguments, (tiles, 1, 1), 4, 1, flops=0)
