@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/driver.h"
+#include "cuda/modules.h"
 #include "cuda/pool.h"
 #include "cuda/timeline.h"
 
@@ -52,6 +53,7 @@ class Device final : private MemorySource {
   CUstream copy = nullptr;
   Timeline timeline;
   Pool pool;
+  Modules modules;
   Staging staging;
 
   std::vector<std::string> launches();  // not known to have ended, oldest first

@@ -32,28 +32,19 @@ class Arena {
 };
 
 // Should a kernel not load, nothing is loaded, and the next call says the same.
-void unload(CudaProgram& program) {
-  for (CUmodule module : program.modules) driver.ModuleUnload(module);
+void unload(CudaProgram& program, Device& device) {
+  for (Module* module : program.modules) device.modules.give(module);
   program.modules.clear();
   for (Kernel& kernel : program.kernels) kernel.function = nullptr;
 }
 
 void load(CudaProgram& program, Device& device) {
-  std::vector<std::size_t> first;  // kernel that brought each module
-  for (std::size_t i = 0; i < program.kernels.size(); ++i) {
-    Kernel& kernel = program.kernels[i];
-    CUmodule module = nullptr;
-    for (std::size_t k = 0; k < first.size() && module == nullptr; ++k) {
-      if (program.kernels[first[k]].image == kernel.image) module = program.modules[k];
-    }
+  program.modules.reserve(program.kernels.size());
+  for (Kernel& kernel : program.kernels) {
     try {
-      if (module == nullptr) {
-        check(driver.ModuleLoadData(&module, kernel.image.c_str()), "ModuleLoadData",
-              device.ordinal);
-        program.modules.push_back(module);
-        first.push_back(i);
-      }
-      FT_CU(ModuleGetFunction(&kernel.function, module, kernel.name.c_str()));
+      program.modules.push_back(device.modules.take(kernel, device.ordinal));
+      FT_CU(ModuleGetFunction(&kernel.function, program.modules.back()->handle,
+                              kernel.name.c_str()));
       if (kernel.shared > (48u << 10)) {
         FT_CU(FuncSetAttribute(kernel.function, kFuncMaxDynamicShared,
                                static_cast<int>(kernel.shared)));
@@ -61,7 +52,7 @@ void load(CudaProgram& program, Device& device) {
     } catch (Failure& failure) {
       failure.note = "kernel " + kernel.name + " of " + *program.label + ", " +
                      std::to_string(kernel.shared) + " bytes of shared memory";
-      unload(program);
+      unload(program, device);
       throw;
     }
   }

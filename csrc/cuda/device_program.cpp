@@ -498,7 +498,7 @@ CudaProgram::~CudaProgram() {
       const Current current(*device);
       device->synchronize();  // what runs from the modules
       for (Segment& segment : segments) segment.graphs.clear();
-      for (CUmodule module : modules) driver.ModuleUnload(module);
+      for (Module* module : modules) device->modules.give(module);
     } catch (const Failure&) {
       // the device is lost, and its modules with it
     }

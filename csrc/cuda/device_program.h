@@ -3,6 +3,7 @@
 
 #include "cuda/buffer.h"
 #include "cuda/graph.h"
+#include "cuda/modules.h"
 #include "cuda/steps.h"
 #include "program.h"
 
@@ -41,7 +42,7 @@ struct CudaProgram {
   // Guards what follows and the values of the steps; taken without the GIL only.
   std::mutex mutex;
   std::atomic<bool> loaded{false};
-  std::vector<CUmodule> modules;
+  std::vector<Module*> modules;  // one for each kernel
   std::vector<BufferRef> constant_buffers;
   std::deque<Segment> segments;  // in order; none where graphs are not wanted
   std::uint64_t launches = 0;  // of kernels one by one

@@ -112,6 +112,26 @@ def test_modules_are_loaded_once_and_late(on_fake):
         """)
 
 
+def test_programs_share_modules(on_fake):
+    on_fake("""
+        def doubled(n, shared=0):
+            return rt.CudaProgram([kernel("scale", shared=shared)],
+                [("launch", 0, (1, 1, 1), (("input", 0, 0), ("output", 0, 0), 2.0, n))],
+                [("float32", (n,))], [("float32", (n,))], [], 0)
+        one, other, wide = doubled(8), doubled(4), doubled(4, shared=100_000)
+        for program, n, loads in ((one, 8, 1), (other, 4, 1), (wide, 4, 2)):
+            assert np.array_equal(program([np.arange(n)])[0], 2 * np.arange(n))
+            assert fake.fake_loads == loads
+        del one, program
+        assert fake.fake_unloads == 0
+        assert np.array_equal(other([np.arange(4)])[0], 2 * np.arange(4))
+        del other, wide
+        assert fake.fake_unloads == 2
+        assert np.array_equal(doubled(8)([np.arange(8)])[0], 2 * np.arange(8))
+        assert fake.fake_loads == fake.fake_unloads == 3
+        """)
+
+
 def test_host_steps(on_fake):
     on_fake("""
         n = 20_000
