@@ -132,18 +132,16 @@ def _refusing(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | No
 def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Report:
     """What is known of a function traced for some arguments, once the compiler has seen it."""
     name, inputs = title_of(lowered, f), input_names(lowered, f, args)
-    with config.scope(backend=lowered.backend):
-        backend = lowered.backend
-        if backend == "auto":
-            leaves = tree_flatten((args, kwargs))[0]
-            backend = "c" if gpu_of(leaves) is None else "triton"
+    backend = lowered.backend
+    if backend == "auto":
+        backend = "c" if gpu_of(tree_flatten((args, kwargs))[0]) is None else "triton"
+    with config.scope(backend=backend):
         if backend == "c":
             program = lower_to_c(lowered.jaxpr, lowered.donated)
             if program is None:
                 return _nothing(name, lowered, inputs)
             return _of_c(name, lowered, program, inputs)
-        with config.scope(backend=backend):
-            executable = lowered.executable()
+        executable = lowered.compiled_by(backend).executable()
         if isinstance(executable, RecordedExecutable):
             executable = executable.latest
         if isinstance(executable, TritonExecutable):

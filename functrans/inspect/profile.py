@@ -194,12 +194,12 @@ def profile(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
                            fix="a function that computes on its arguments: "
                                "functrans.profile(lambda x: functrans.numpy.sin(x), x)")
     gpu = gpu_of(inputs)
-    if gpu is not None:
-        with config.scope(backend="triton"):
-            times, seconds = step_times(lowered.executable(), inputs, gpu)
-    else:
-        with config.scope(backend="c"):
+    lowered = lowered.compiled_by("c" if gpu is None else "triton")
+    with config.scope(backend=lowered.backend):
+        if gpu is None:
             times, seconds = _cpu_times(TimedProgram(lowered.jaxpr), inputs)
+        else:
+            times, seconds = step_times(lowered.executable(), inputs, gpu)
     report = report_of(lowered, f, args, kwargs)
     limits = machine("cpu" if gpu is None else f"gpu:{gpu}")
     steps = [Timed(k, s) for k, s in zip(report.kernels, times, strict=False)]

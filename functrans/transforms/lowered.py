@@ -72,6 +72,12 @@ class Lowered:
         found._traced = traced
         return found
 
+    def compiled_by(self, backend: str) -> Lowered:
+        """The same, for a backend whose name is given."""
+        found = copy(self)
+        found._backend = backend
+        return found
+
     def as_text(self) -> str:
         """The jaxpr as text."""
         return str(self._traced.jaxpr)

@@ -115,6 +115,13 @@ def test_what_was_lowered_is_timed_on_arguments():
         ft.profile(lowered)
 
 
+def test_what_is_timed_is_where_the_arguments_are():
+    with ft.config.use_backend("triton"):
+        profiled = ft.profile(loss, W, X)
+    assert profiled.report.target.startswith("C for ")
+    assert [s.kernel.name for s in profiled.steps] == ["gemm 0", "k0"]
+
+
 def test_exported_functions_have_their_names():
     exported = ft.export.export(loss)(W, X)
     assert str(ft.profile(exported.call, W, X)).startswith("loss: ")
