@@ -73,19 +73,19 @@ class Calls:
         execute = executable.at([np.shape(x) for x in (*traced.consts, *leaves)]).run
         consts = constants_for(execute, traced.consts)
         weak = [a.weak_type for a in traced.jaxpr.out_avals]
-        if isinstance(execute, (_runtime.Program, _runtime.CudaProgram)):
-            # the runtime calls it without us
+        is_compiled = isinstance(execute, (_runtime.Program, _runtime.CudaProgram))
+        if is_compiled or is_on_gpu(execute):
             outs = execute([*consts, *leaves])
             if key is not None:
                 if call.cache_size() >= (MOST_SIGNATURES if executable.run is execute
                                          else MOST_PROGRAMS):
                     call.cache_clear()
-                call.insert(key, execute, _template(traced, len(weak)), weak, tuple(consts))
+                # the runtime calls what is compiled without us
+                run, bound = (execute, tuple(consts)) if is_compiled else (
+                    lambda arrays: execute([*consts, *arrays]), ())
+                call.insert(key, run, _template(traced, len(weak)), weak, bound)
             return tree_unflatten(traced.out_tree,
                                   [wrapped(o, w) for o, w in zip(outs, weak, strict=True)])
-        if is_on_gpu(execute):
-            return tree_unflatten(traced.out_tree, [
-                wrapped(o, w) for o, w in zip(execute([*consts, *leaves]), weak, strict=True)])
         dtypes_in = [a.dtype for a in traced.jaxpr.in_avals[len(consts):]]
 
         def program(arrays: Sequence[Any]) -> list[Any]:

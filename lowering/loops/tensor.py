@@ -13,8 +13,8 @@ from functrans.core.source import Source
 from functrans.lowering.loops.expr import Builder, Expr
 from functrans.lowering.loops.index import Index
 
-__all__ = ["DTYPES", "FLOAT8", "NARROW", "Define", "Map", "Reduce", "Scatter", "Stored",
-           "Tensor", "compute_dtype", "dtype_name", "memory_dtype"]
+__all__ = ["DTYPES", "FLOAT8", "NARROW", "Define", "Map", "Mark", "Reduce", "Scatter",
+           "Stored", "Tensor", "compute_dtype", "dtype_name", "memory_dtype"]
 
 DTYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16",
           "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
@@ -123,6 +123,19 @@ class Reduce(Tensor):
         self.sizes = tuple(sizes)
         self.element = element
         self.value_dtype = compute_dtype(value_dtype or dtype)  # of what is compared or added
+
+
+class Mark(Reduce):
+    """Whether any element of a space is true, which is written wherever one is.
+
+    Nothing is folded: the space may be a part of any kernel, or of the epilogue of a product.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, sizes: Shape, operands: Sequence[Tensor], element: Define,
+                 source: Source | None = None) -> None:
+        super().__init__("or", (), sizes, "bool", operands, element, source=source)
 
 
 Place = Callable[[Builder, tuple[Index, ...]], "tuple[tuple[Index, ...], Expr | None]"]

@@ -47,7 +47,7 @@ def split_across(schedule: Schedule, in_tiles: bool = True) -> Schedule:
             steps.append(step)
             continue
         folds = [m.tensor for m in step.members if m.role == "fold_row"]
-        steps.append(Kernel(step.domain, [m for m in step.members if m.role == "full"]))
+        steps.append(Kernel(step.domain, [m for m in step.members if m.role != "fold_row"]))
         for t in folds:
             nature = nature_of(t, schedule.is_stored)
             steps.append(Kernel(nature.domain, [Member(t, nature.role)]))
@@ -84,7 +84,7 @@ def join_across(schedule: Schedule, reads: Reads) -> Schedule:
 
 def _is_mixed(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> bool:
     """Whether a kernel reads across, and folds rows beside elements that know nothing of them."""
-    if {m.role for m in kernel.members} != {"full", "fold_row"}:
+    if {m.role for m in kernel.members} - {"mark"} != {"full", "fold_row"}:
         return False
     s = kernel.builder(is_stored)
     folded = {m.tensor for m in kernel.members if m.role == "fold_row"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functrans.core.dims import Size
 from functrans.lowering.loops.expr import Builder, Expr
 from functrans.lowering.loops.index import ZERO, Index, LoopVar
-from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
+from functrans.lowering.loops.tensor import Mark, Reduce, Scatter, Tensor
 from functrans.lowering.schedule.kernel import Domain, Member, accesses
 
 __all__ = ["CHUNK", "Nature", "nature_of", "roles_in"]
@@ -54,14 +54,16 @@ def nature_of(root: Tensor, is_stored: Callable[[Tensor], bool]) -> Nature:
     indices = [i for _, i in found]
     kept_runs = _merged([v for v in kept if not _is_one(v.high)], indices)
     folded_runs = _merged([v for v in folded if not _is_one(v.high)], indices)
-    if isinstance(root, Reduce):
+    if isinstance(root, Reduce) and not isinstance(root, Mark):
         domain, role = _of_reduction(kept_runs, folded_runs, indices)
     else:
-        role = "scatter" if isinstance(root, Scatter) else "full"
-        rows = _product([_run_size(r) for r in kept_runs[:-1]])
-        row = _run_size(kept_runs[-1]) if kept_runs else 1
+        role = "scatter" if isinstance(root, Scatter) else \
+            "mark" if isinstance(root, Mark) else "full"
+        runs = folded_runs if role == "mark" else kept_runs
+        rows = _product([_run_size(r) for r in runs[:-1]])
+        row = _run_size(runs[-1]) if runs else 1
         domain = Domain(rows, row)
-        if role == "full":
+        if role != "scatter":
             domain = in_pieces(domain)
     return Nature(domain, role, reads)
 
@@ -115,6 +117,8 @@ def roles_in(root: Tensor, domain: Domain) -> list[Member]:
     found = []
     if isinstance(root, Scatter):
         return []
+    if isinstance(root, Mark):
+        return _of_elements(_product(root.sizes), root, domain, "mark", "mark_row")
     if isinstance(root, Reduce):
         keep, fold = root.size, _product(root.sizes)
         if domain.total is None:
@@ -128,10 +132,17 @@ def roles_in(root: Tensor, domain: Domain) -> list[Member]:
         elif _is_one(keep) and fold == domain.total:
             found.append(Member(root, "fold_all"))
         return found
-    if root.size == domain.size:
-        found.append(Member(root, "full"))
-    if root.size == domain.rows and domain.total is None and not _is_one(domain.row):
-        found.append(Member(root, "row"))
+    return _of_elements(root.size, root, domain, "full", "row")
+
+
+def _of_elements(size: Size, root: Tensor, domain: Domain, each: str, of_rows: str
+                 ) -> list[Member]:
+    """The roles of what has `size` elements: each by itself, or one for every row."""
+    found = []
+    if size == domain.size:
+        found.append(Member(root, each))
+    if size == domain.rows and domain.total is None and not _is_one(domain.row):
+        found.append(Member(root, of_rows))
     return found
 
 

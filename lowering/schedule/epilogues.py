@@ -15,7 +15,7 @@ from functrans.core.dims import Size
 from functrans.lowering.loops.call import Gemm
 from functrans.lowering.loops.expr import Builder, Expr, NotHere
 from functrans.lowering.loops.index import Index
-from functrans.lowering.loops.tensor import Stored, Tensor
+from functrans.lowering.loops.tensor import Mark, Stored, Tensor
 from functrans.lowering.schedule.group import Note, Schedule, is_straight
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, accesses, reached
 from functrans.lowering.schedule.reads import Reads
@@ -115,7 +115,7 @@ def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],
     taken = _elementwise(product, elements)
     if not taken:
         raise _Refused("it reduces the product before anything else")
-    if any(m.tensor.size != product.size for m in taken):
+    if any(m.role == "full" and m.tensor.size != product.size for m in taken):
         raise _Refused("it repeats the rows of the product")
     rest = [m for m in kernel.members if m not in taken]
     made = {m.tensor for m in taken}
@@ -125,7 +125,9 @@ def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],
     if len(wanted - stored) > (0 if kept else 1):
         raise _Refused("more would be stored than the product")
     results: list[Tensor] = [m.tensor for m in taken if m.tensor in stored | wanted]
-    inner = Kernel(Domain(batch * m, n), [Member(m.tensor, "full") for m in taken])
+    if not kept and all(isinstance(t, Mark) for t in results):
+        raise _Refused("it stores nothing but whether something holds")
+    inner = Kernel(Domain(batch * m, n), taken)
     reads = _checked(inner, product, inner.builder(lambda t: isinstance(t, Stored) or t in stored))
     outer = [Kernel(kernel.domain, rest)] if rest else []
     return Fused(gemm, inner, [*results, *[product] * kept], reads), outer
@@ -138,7 +140,7 @@ def _elementwise(product: Tensor, elements: dict[Member, Expr]) -> list[Member]:
     wanted: set[Tensor] = set()
     for member, e in elements.items():
         inside = {x.aux for x in reached([e]) if x.op == "local"}
-        if member.role != "full" or not inside <= alone:
+        if member.role not in ("full", "mark") or not inside <= alone:
             continue
         alone.add(member.tensor)
         needs[member.tensor] = inside.union(*[needs[t] for t in inside])

@@ -8,7 +8,8 @@ kernel is a tensor in one of these roles:
 - `fold_row`: a reduction along i, a number for every o that members after it may read;
 - `fold_column`, `fold_all`: reductions over the last rows of `o = p * Q + q`: over q for every
   (p, i), and over q and i for every p. They are known after the loops only;
-- `scatter`: an element at every (o, i) that goes to a computed place.
+- `scatter`: an element at every (o, i) that goes to a computed place;
+- `mark`, `mark_row`: a condition at every (o, i), or for every o, that is told where it holds.
 
 With `total`, the rows are pieces of one long line of so many elements, and the last is shorter.
 """
@@ -23,10 +24,14 @@ from typing import Any
 from functrans.core.dims import Size
 from functrans.lowering.loops.expr import Builder, Expr, NotHere, Range
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, Quotient, Remainder, unflatten
-from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
+from functrans.lowering.loops.tensor import Mark, Reduce, Scatter, Tensor
 from functrans.lowering.rules.elementwise import WEIGHTS
 
 __all__ = ["Domain", "Kernel", "Member", "accesses", "computed_in", "reached", "stages_of"]
+
+
+AFTERWARDS = frozenset({"fold_column", "fold_all", "scatter", "mark", "mark_row"})
+"""Roles of what is known after the loops of a kernel only."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,8 @@ class Kernel:
         p = ZERO if _is_one(d.parts) else o // per_part
         q = o if _is_one(d.parts) else o % per_part
         self.places = {"full": o * d.row + i, "row": o, "fold_row": o, "fold_column": p * d.row + i,
-                       "fold_all": p, "scatter": o * d.row + i}
+                       "fold_all": p, "scatter": o * d.row + i, "mark": o * d.row + i,
+                       "mark_row": o}
         self._column, self._in_part = q, q * d.row + i
         self._by_tensor = {m.tensor: m for m in self.members}
         # the expressions of a kernel that grows, kept from one attempt to the next
@@ -110,13 +116,15 @@ class Kernel:
         member = self._by_tensor.get(tensor)
         if member is None:
             return None
-        if member.role in ("fold_column", "fold_all", "scatter"):
+        if member.role in AFTERWARDS:
             raise NotHere(tensor)
         return self.places[member.role]
 
     def element(self, s: Builder, member: Member) -> Expr:
         """What a member computes at (o, i), or at o: the element of a reduction, not its result."""
         t, place = member.tensor, self.places[member.role]
+        if isinstance(t, Mark):
+            return t.element(s, unflatten(place, t.sizes))
         if isinstance(t, Reduce):
             if member.role == "fold_row":
                 inner = unflatten(Index.of(self.i) if not _is_one(self.domain.row) else ZERO,

@@ -12,7 +12,7 @@ import numpy as np
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call, HostCall
-from functrans.lowering.loops.tensor import Scatter, Stored, Tensor, memory_dtype
+from functrans.lowering.loops.tensor import Mark, Scatter, Stored, Tensor, memory_dtype
 from functrans.lowering.memory import Block, plan_arena
 from functrans.lowering.passes.complex_parts import in_parts
 from functrans.lowering.schedule.across import join_across, split_across
@@ -33,6 +33,8 @@ from functrans.lowering.triton.kernels.complex_memory import RULES as COMPLEX_RU
 from functrans.lowering.triton.kernels.complex_memory import memory
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernels.kernel import write_kernel
+from functrans.lowering.triton.kernels.marks import MARK_BYTES, cleared, room_for
+from functrans.lowering.triton.kernels.marks import RULES as MARK_RULES
 from functrans.lowering.triton.kernels.numbers import arguments_of
 from functrans.lowering.triton.kernels.rows import AlongRows
 from functrans.lowering.triton.kernels.source import Module
@@ -125,7 +127,9 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
              loose_outputs: Iterable[int] = (), donated: Collection[int] | None = None) -> Body:
     """The steps of a jaxpr. Some inputs and outputs are at places of no alignment."""
     jaxpr = ordered_scatters(with_rows_picked(without_choices(jaxpr)))
-    traced = graph_of(jaxpr, rules=RULES, hosted=COMBINING, memory=memory)
+    marks = {} if shared.is_phase else MARK_RULES
+    traced = graph_of(jaxpr, rules={**RULES, **marks}, hosted=COMBINING | marks.keys(),
+                      memory=memory)
     reads = Reads()
     try:
         graph = with_sums_along(with_attention(traced, placed=False))
@@ -161,6 +165,9 @@ class _ProgramWriter:
         self.calls: dict[Call, Launches] = {}
         self.loops: dict[Call, Loop | Turning] = {}
         self.where: dict[Operand, Pointer] = {}
+        self.marks = [t for step in schedule.steps for t in _written_by(step)
+                      if isinstance(t, Mark)]
+        self.room = room_for(len(self.marks))
         self.equations = {id(step): equations for step, equations in zip(
             schedule.steps, equations_of_steps(graph, schedule), strict=True)}
 
@@ -197,6 +204,9 @@ class _ProgramWriter:
         arena = self._place(written)
         begun = self._begun(written)
         steps: list[Step] = []
+        if self.marks:
+            results = [t for t in self.marks if t in graph.outputs]
+            steps.append(self._launch(cleared(self.room, results)))
         begins = []
         for step, launches in zip(self.schedule.steps, written, strict=True):
             begins.append(len(steps))
@@ -269,7 +279,7 @@ class _ProgramWriter:
             else:
                 touched = (t for w in launches for t in w.operands)
             for t in touched:
-                found.setdefault(t, []).append(k)
+                found.setdefault(t, [0] if isinstance(t, Mark) else []).append(k)
         return found
 
     def _body(self, jaxpr: Jaxpr, inputs: frozenset[int], outputs: frozenset[int]) -> Body:
@@ -366,8 +376,8 @@ class _ProgramWriter:
 
     def _place(self, written: list[list[Written] | Call]) -> int:
         """Plan the arena: what lives from which step to which."""
-        first: dict[Operand, int] = {}
-        last: dict[Operand, int] = {}
+        first: dict[Operand, int] = {self.room: 0} if self.marks else {}
+        last: dict[Operand, int] = {self.room: len(written)} if self.marks else {}
         for k, (step, launches) in enumerate(zip(self.schedule.steps, written, strict=True)):
             touched: list[Operand] = []
             if isinstance(launches, Call):
@@ -381,7 +391,7 @@ class _ProgramWriter:
                 assert isinstance(step, Kernel)
                 touched += [m.tensor.base for m in step.members if isinstance(m.tensor, Scatter)]
             for t in touched:
-                if t not in self.where:
+                if t not in self.where and not isinstance(t, Mark):
                     first.setdefault(t, k)
                     last[t] = k
         for t in self.graph.outputs:
@@ -393,6 +403,8 @@ class _ProgramWriter:
         arena = plan_arena(self.blocks)
         for t, offset in arena.offsets.items():
             self.where[t] = Pointer("arena", 0, offset)
+        for k, t in enumerate(self.marks):
+            self.where.setdefault(t, Pointer("arena", 0, arena.offsets[self.room] + k * MARK_BYTES))
         for base, t in reversed(aliases.items()):
             self.where[base] = self.where[t]
         return arena.nbytes
@@ -427,6 +439,10 @@ class _ProgramWriter:
                     and t.base not in self.graph.outputs and last.get(t.base, -1) < k:
                 found[self.graph.outputs.index(t)] = inputs[t.base]
         return found
+
+
+def _written_by(step: Kernel | Call) -> Iterable[Tensor]:
+    return [m.tensor for m in step.members] if isinstance(step, Kernel) else step.results
 
 
 def _updated_by(step: Kernel | Call,

@@ -1,5 +1,7 @@
 """Kernels whose sizes are arguments: right at every size, and the same text at many."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -45,20 +47,20 @@ def test_programs(name):
 
 MANY = {
     "elementwise": (lambda x, y: fnp.sin(x) * y, [((n, m), (n, m)) for n, m in (
-        (3, 5), (50, 130), (1, 9000), (7, 7))]),
+        (3, 5), (50, 131), (1, 9001), (7, 7))]),
     "beside a row": (lambda x, y: x + y, [((n, m), (m,)) for n, m in (
-        (3, 70), (1000, 90), (70, 200))]),
-    "sums of rows": (lambda x: x.sum(1), [((n, m),) for n, m in ((3, 70), (1000, 90), (70, 200))]),
-    "sums of columns": (lambda x: x.sum(0), [((n, m),) for n, m in ((12, 70), (15, 90), (9, 200))]),
+        (3, 70), (1000, 90), (70, 202))]),
+    "sums of rows": (lambda x: x.sum(1), [((n, m),) for n, m in ((3, 70), (1000, 90), (70, 122))]),
+    "sums of columns": (lambda x: x.sum(0), [((n, m),) for n, m in ((12, 70), (15, 90), (9, 202))]),
     "running sums": (lambda x: fnp.cumsum(x, 1), [((n, m),) for n, m in (
-        (9, 70), (12, 90), (40, 200))]),
+        (9, 70), (12, 90), (40, 202))]),
     "running sums down": (lambda x: fnp.cumsum(x, 0), [((n, m),) for n, m in (
         (70, 40), (90, 33), (120, 100))]),
-    "softmax": (ft.nn.softmax, [((n, m),) for n, m in ((3, 300), (40, 1000), (2, 513))]),
-    "transpose": (lambda x: x.T + 1, [((n, m),) for n, m in ((40, 70), (100, 33))]),
+    "softmax": (ft.nn.softmax, [((n, m),) for n, m in ((3, 702), (40, 1001), (2, 513))]),
+    "transpose": (lambda x: x.T + 1, [((n, m),) for n, m in ((41, 70), (99, 33))]),
     "some rows": (lambda x, i: x[i], [((n, m), (k,)) for n, m, k in (
-        (9, 70, 3), (30, 90, 20), (5, 200, 100))]),
-    "from an index on": (lambda x: x[2:-1, 3:], [((n, m),) for n, m in ((9, 80), (30, 100))]),
+        (9, 70, 3), (30, 90, 21), (5, 202, 99))]),
+    "from an index on": (lambda x: x[2:-1, 3:], [((n, m),) for n, m in ((9, 81), (30, 99))]),
     "product": (lambda x, y: x @ y, [((n, k), (k, m)) for n, k, m in ((60, 70, 50), (40, 90, 33))]),
 }
 
@@ -73,6 +75,21 @@ def test_sizes_of_one_class_have_one_text(name):
             args[1] = RNG.integers(0, shapes[0][0], shapes[1]).astype("i4")
         texts.add(tuple(any_size(fun, *args).sources))
     assert len(texts) == 1
+
+
+@pytest.mark.parametrize("length, is_wide", [(5000, True), (5004, True), (5001, False)])
+def test_loads_are_four_wide_where_sizes_are_multiples_of_four(length, is_wide):
+    program = any_size(ft.nn.softmax, RNG.normal(size=(4, length)).astype("f"))
+    (binary,) = binaries(program).values()
+    assert bool(re.search(r"ld\.global\S*\.v4", binary.ptx)) == is_wide
+
+
+@pytest.mark.parametrize("length", [300, 1100, 5000])
+def test_rows_in_registers_have_less_than_twice_the_places_they_need(length):
+    texts = any_size(ft.nn.softmax, RNG.normal(size=(4, length)).astype("f")).sources
+    (places,) = {int(n) for text in texts
+                 for n in re.findall(r"i = 0 \+ tl.arange\(0, (\d+)\)", text)}
+    assert length <= places < 2 * length
 
 
 def test_loads_are_wide_where_sizes_are_multiples_of_sixteen():

@@ -6,17 +6,19 @@ It has one result more: the number of the first site (`plan`) at which something
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from functrans.core.avals import ShapedArray, get_aval
-from functrans.core.jaxpr import Equation, Jaxpr, Literal
+from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.sizes import known_sizes, learn_sizes, substitute
 from functrans.core.source import interpreted
 from functrans.primitives.arithmetic import min as minimum
 from functrans.primitives.base import full
+from functrans.primitives.broadcast import transpose_p
 from functrans.primitives.callback import Callback
 from functrans.primitives.check import check_p
 from functrans.primitives.compare import (
@@ -82,6 +84,8 @@ class _Emitter:
         def read(atom: Any) -> Any:
             return atom.value if type(atom) is Literal else env[atom]
 
+        turned = _turned(jaxpr)
+        later: dict[Any, list[int]] = {}
         for i, eqn in enumerate(jaxpr.eqns):
             interpreted.source = eqn.source
             if sizes:
@@ -96,8 +100,10 @@ class _Emitter:
                 if sizes is not None:
                     learn_sizes(sizes, var.aval.shape, get_aval(x).shape)
             for n in plan.sites.get(i, ()):
-                site = self.sites[n]
-                errors.append(numbered(found(outs[site.out], site), n))
+                var = eqn.outvars[self.sites[n].out]
+                later.setdefault(turned.get(var, var), []).append(n)
+            for var in eqn.outvars:
+                errors += [numbered(found(env[var], self.sites[n]), n) for n in later.pop(var, ())]
         return [read(a) for a in jaxpr.outvars]
 
     def equation(self, eqn: Equation, values: Sequence[Any], inner: Sequence[Plan], read: Any,
@@ -172,6 +178,17 @@ class _Emitter:
                 "cond_nconsts": 0, "body_nconsts": n_tests + n_consts})
         errors.append(outs[len(init)])
         return [*outs[:len(init)], *outs[len(init) + 2:]]
+
+
+def _turned(jaxpr: Jaxpr) -> dict[Any, Any]:
+    """Values that are transposed and nothing else, and what they are then.
+
+    That is looked at: a product writes itself as its transpose where nothing else reads it.
+    """
+    uses = Counter(a for eqn in jaxpr.eqns for a in eqn.invars if type(a) is Var)
+    uses.update(a for a in jaxpr.outvars if type(a) is Var)
+    return {eqn.invars[0]: eqn.outvars[0] for eqn in jaxpr.eqns
+            if eqn.primitive is transpose_p and uses[eqn.invars[0]] == 1}
 
 
 def _at_hand(plan: Plan, jaxpr: Jaxpr) -> Jaxpr:

@@ -95,7 +95,8 @@ class KernelWriter:
 
     def written(self, grid: int, tile: int, warps: int = 0) -> Written:
         arguments = ", ".join([f"p{k}" for k in range(len(self.operands))] + self.numbers.names)
-        text = f"@triton.jit\ndef NAME({arguments}):\n" + "".join(self.lines)
+        lines = [f"    {line}\n" for line in self.numbers.quartered()] + self.lines
+        text = f"@triton.jit\ndef NAME({arguments}):\n" + "".join(lines)
         warps = warps or power_of_two(min(16, max(1, tile // 256)))
         return Written(text, list(self.operands), grid, warps, self.numbers.found)
 
@@ -161,6 +162,9 @@ class KernelWriter:
     def value(self, w: TileWriter, m: Member) -> None:
         """Compute a member that is no reduction, and store it where others read it."""
         t = m.tensor
+        if m.role in ("mark", "mark_row"):
+            self._mark(w, m)
+            return
         w.locals[t] = w.expression(self.elements[t])
         if not self.escapes(t):
             return
@@ -171,6 +175,18 @@ class KernelWriter:
         where = f"{self.pointer(t)} + {w.index(self.kernel.places[m.role], is_wide(t))} + zero"
         self.emit(f"tl.store({where}, {w.stored(w.locals[t], t)}"
                   f"{f', mask={mask}' if mask else ''})")
+
+    def _mark(self, w: TileWriter, m: Member) -> None:
+        """Store that a condition holds, where it does and no program before has.
+
+        Of 2^26 elements that are all true, those that begin together store it.
+        """
+        at = self.pointer(m.tensor)
+        seen = self.named(f"tl.load({at})")
+        place, inside = ("zero", "inside") if m.role == "mark" else (
+            "o * 0", w.masks["o"] or "(o >= 0)")
+        holds = w.expression(self.elements[m.tensor])
+        self.emit(f"tl.store({at} + {place}, 1, mask={holds} & {inside} & ({seen} == 0))")
 
     def store_in_rows(self, w: TileWriter, t: Tensor) -> None:
         """Store a number for each row."""

@@ -13,7 +13,7 @@ from functrans.lowering.graph import CALLS
 from functrans.lowering.loops.call import Call, Conv, Gemm
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index
-from functrans.lowering.loops.tensor import FLOAT8, Map, Tensor, dtype_name
+from functrans.lowering.loops.tensor import FLOAT8, Map, Mark, Tensor, dtype_name
 from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.rules.elementwise import convert
 from functrans.lowering.rules.plain_products import RULES as PLAIN
@@ -210,7 +210,8 @@ def _fused(call: Fused, schedule: Schedule, loose: Collection[Tensor], plain: Ma
            chosen: Config, kernels: Callable[[Matmul, Config], list[Kernel]],
            any_size: bool) -> Launches:
     """A product whose results have their elements where the product has them."""
-    main = next((t for t in call.results if t.dtype in STORED_TYPES), None)
+    main = next((t for t in call.results
+                 if t.dtype in STORED_TYPES and not isinstance(t, Mark)), None)
     if main is None:
         raise UnsupportedKernel("a product that is stored in none of the types of products")
     c = replace(plain.c, dtype=STORED_TYPES[main.dtype], row=plain.n, col=1,
@@ -270,13 +271,17 @@ class _Epilogue:
         halves = all(t.dtype in ("bf16", "f16") for t in self.call.results)
         w = _AfterProduct(self.call.product, halves, kernel, self.lines.append, self.pointer,
                           self.fresh, masks, self.numbers)
+        marks = [m.tensor for m in kernel.members if m.role == "mark"]
         for m in kernel.members:
             w.locals[m.tensor] = w.expression(kernel.element(builder, m))
         values = {**w.locals, self.call.product: "acc"}
         texts = [t for t in (masks["o"], masks["i"]) if t]
         mask = f", mask={' & '.join(texts)}" if texts else ""
+        for t in marks:
+            holds = " & ".join([values[t], *texts])
+            self.lines.append(f"tl.store({self.pointer(t)} + (rows + cols) * 0, 1, mask={holds})")
         for t in self.call.results:
-            if t is not self.main:
+            if t is not self.main and t not in marks:
                 place = w.place(t, kernel.places["full"])
                 # of one row the index has no rows, and the value has those of a tile
                 spread = " + (rows + cols) * 0" if 1 in (p.m, p.n) else ""
