@@ -6,7 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as jnp
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
-from functrans.lowering.triton.kernels import row_folds
+from functrans.lowering.triton.kernels import marks, row_folds
 from tests.triton.programs import kernels_of, program_of
 
 RNG = np.random.default_rng(8)
@@ -32,8 +32,8 @@ WAYS = {  # a function of arrays and a limit, arrays, launches without that whic
     "elements": (lambda x, limit: (jnp.sin(x), (x > limit).any()), [x(50, 70)], 1),
     "a line": (lambda x, limit: (x + 1, (x > limit).any(), (x < -limit).any()), [x(20000)], 1),
     "alone": (lambda x, limit: (x > limit).any(), [x(37, 61)], 1),
-    "rows and numbers of rows": (softmax, [x(1100, 40)], 1),
-    "long rows": (softmax, [x(1100, 70)], 1),
+    "rows and numbers of rows": (softmax, [x(70, 40)], 1),
+    "long rows": (softmax, [x(70, 70)], 1),
     "beside sums of columns": (lambda x, limit: (x.sum(0), (x > limit).any()), [x(900, 33)], 1),
     "beside sums of rows and columns": (
         lambda x, limit: (x - x.mean(1, keepdims=True), (x * 2).sum(0), (x > limit).any()),
@@ -57,6 +57,7 @@ WAYS = {  # a function of arrays and a limit, arrays, launches without that whic
 def long_rows(monkeypatch):
     monkeypatch.setattr(row_folds, "LONGEST_ROW", 64)
     monkeypatch.setattr(row_folds, "CHUNK", 64)
+    monkeypatch.setattr(marks, "FEWEST", 50)
 
 
 @pytest.mark.usefixtures("long_rows")
