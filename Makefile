@@ -42,6 +42,7 @@ gpu: driver $(if $(GPU_PYTHON),,.venv-gpu/.installed)
 	$$python -m pytest -m gpu || status=1; \
 	$$python benchmarks/gpu.py --budget 1500 || status=1; \
 	$$python benchmarks/gpu.py --more --budget 1500 || status=1; \
+	$$python benchmarks/dynamic.py --gpu || status=1; \
 	exit $$status
 
 # Before anything is downloaded: whether a GPU's driver is here.

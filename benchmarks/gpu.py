@@ -27,7 +27,6 @@ import json
 import math
 import os
 import queue
-import re
 import signal
 import subprocess
 import sys
@@ -54,6 +53,7 @@ from harness import (
     RESULTS,
     Row,
     first_line,
+    gpu_slug,
     print_header,
     print_row,
     processor,
@@ -283,8 +283,7 @@ def results_path(options: argparse.Namespace, device: dict[str, Any]) -> Path | 
         return options.out
     if options.quick or options.dry or options.no_peers or "name" not in device:
         return None
-    found = re.search(r"[A-Z]+\d+", device["name"])
-    return RESULTS / f"gpu-{(found[0] if found else 'other').lower()}.json"
+    return RESULTS / f"gpu-{gpu_slug(device['name'])}.json"
 
 
 def earlier(path: Path, device: dict[str, Any]) -> list[dict[str, Any]]:

@@ -338,15 +338,21 @@ def load() -> float:
     return os.getloadavg()[0]
 
 
-def results_path(name: str) -> Path:
-    """Where the results of this processor stand."""
+def gpu_slug(name: str) -> str:
+    """The short name of a kind of GPU: h100 of NVIDIA H100 80GB HBM3."""
+    found = re.search(r"[A-Z]+\d+", name)
+    return (found[0] if found else "other").lower()
+
+
+def results_path(name: str, gpu: str = "") -> Path:
+    """Where the results of this processor stand, or of a kind of GPU."""
     slug = re.sub(r"[^a-z0-9]+", "-", processor().lower()).strip("-")
-    return RESULTS / f"{name}-{slug}.json"
+    return RESULTS / f"{name}-{gpu_slug(gpu) if gpu else slug}.json"
 
 
-def read_results(name: str) -> dict[str, dict[str, Any]]:
-    """The rows of an earlier run on this processor with these versions of the peers, by title."""
-    path = results_path(name)
+def read_results(name: str, gpu: str = "") -> dict[str, dict[str, Any]]:
+    """The rows of an earlier run on this device with these versions of the peers, by title."""
+    path = results_path(name, gpu)
     if not path.exists():
         return {}
     record = json.loads(path.read_text())
@@ -377,9 +383,10 @@ def row_record(row: Row) -> dict[str, Any]:
 
 
 def write_results(
-    name: str, rows: Sequence[Row], load_before: float, beside: Sequence[dict[str, Any]] = ()
-) -> Path:
-    """Write benchmarks/results/<name>-<cpu>.json and return its path.
+    name: str, rows: Sequence[Row], load_before: float, beside: Sequence[dict[str, Any]] = (),
+    gpu: str = "",
+) -> Path:  # fmt: skip
+    """Write benchmarks/results/<name>-<cpu or gpu>.json and return its path.
 
     `beside` are rows of earlier runs to keep, where `rows` has none of their title.
     """
@@ -387,13 +394,14 @@ def write_results(
     merged = {row["title"]: measured.pop(row["title"], row) for row in beside} | measured
     record = {
         "date": datetime.date.today().isoformat(),
-        "device": {"processor": processor(), "cores": os.cpu_count(), "system": platform.system()},
-        "versions": versions(["functrans", *PEERS]),
+        "device": ({"name": gpu} if gpu else {}) | {
+            "processor": processor(), "cores": os.cpu_count(), "system": platform.system()},
+        "versions": versions(["functrans", *["triton"] * bool(gpu), *PEERS]),
         "load_before": round(load_before, 2),
         "unit": "seconds, median",
         "rows": list(merged.values()),
     }
     RESULTS.mkdir(exist_ok=True)
-    path = results_path(name)
+    path = results_path(name, gpu)
     path.write_text(json.dumps(record, indent=2) + "\n")
     return path

@@ -23,8 +23,10 @@ from harness import (
 REST = 0.02  # the threads of torch spin for some milliseconds after their work
 
 
-def parse_options(description: str, arguments: list[str] | None = None) -> argparse.Namespace:
-    """The options of a table."""
+def parse_options(
+    description: str, arguments: list[str] | None = None, **flags: str
+) -> argparse.Namespace:
+    """The options of a table; `flags` are more of them, with what they mean."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rounds", type=int, default=100, help="interleaved rounds a row, at most")
     parser.add_argument("--only", default="", help="only rows whose title contains this")
@@ -32,6 +34,8 @@ def parse_options(description: str, arguments: list[str] | None = None) -> argpa
     parser.add_argument("--compile", action="store_true", help="torch.compile too")
     parser.add_argument("--subject-only", action="store_true", help="functrans alone")
     parser.add_argument("--no-write", action="store_true", help="leave the results file alone")
+    for name, meaning in flags.items():
+        parser.add_argument(f"--{name}", action="store_true", help=meaning)
     return parser.parse_args(arguments)
 
 
@@ -53,13 +57,15 @@ class Table:
     options: argparse.Namespace
     titles: list[str]
     reach: int = REACH
+    gpu: str = ""
+    """The name of the GPU that is measured."""
     rows: list[Row] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.busy = load()
         if self.busy > 0.5:
             print(f"The machine is busy (load {self.busy:.1f}): the figures will be too high.")
-        self.earlier = read_results(self.name)
+        self.earlier = read_results(self.name, self.gpu)
         self.width = max(map(len, self.titles), default=0)
 
     def header(self) -> None:
@@ -91,7 +97,7 @@ class Table:
         self.rows.append(row)
         print_row(row, self.width, self.reach)
         if not (self.options.no_write or self.options.quick or self.options.subject_only):
-            write_results(self.name, self.rows, self.busy, list(self.earlier.values()))
+            write_results(self.name, self.rows, self.busy, list(self.earlier.values()), self.gpu)
 
     def close(self) -> int:
         """How many bounds are kept; the exit status."""

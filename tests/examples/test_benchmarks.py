@@ -57,7 +57,10 @@ def test_results_are_written(tmp_path, monkeypatch):
     record = json.loads(harness.write_results("name", [row], 0.1).read_text())
     assert record["rows"][0]["seconds"] == {"functrans": 2.0}
     assert record["rows"][0]["passed"]
-    assert record["versions"]["numpy"]
+    assert record["versions"]["numpy"] and "name" not in record["device"]
+    path = harness.write_results("name", [row], 0.1, gpu="NVIDIA H100 80GB HBM3")
+    assert path.name == "name-h100.json"
+    assert json.loads(path.read_text())["device"]["name"] == "NVIDIA H100 80GB HBM3"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +148,8 @@ def test_limits_move_bytes():
 
 
 def test_one_program_for_several_batch_sizes():
-    _, programs = dynamic.calls(ft, *dynamic.arrays(range(2, 6)))
+    seconds, programs = dynamic.calls(ft, *dynamic.arrays(range(2, 6)))
+    assert len(seconds) == 4
     assert programs == 1
 
 
@@ -155,3 +159,11 @@ def test_checked_programs_give_what_the_others_do():
     gradient = ft.value_and_grad(loss)
     found, wanted = ft.checked(gradient)(*arrays), ft.jit(gradient)(*arrays)
     assert ft.tree.all(ft.tree.map(lambda a, b: np.allclose(a, b, atol=1e-5), found, wanted))
+
+
+@pytest.mark.parametrize("name", dynamic.GPU_KERNELS)
+def test_programs_of_named_sizes_for_gpus_run(name):
+    fun, shapes, names = dynamic.GPU_KERNELS[name]
+    run = ft.jit(lambda *args: fun(ft, *args), dynamic_shapes=names)
+    x = np.random.default_rng(0).standard_normal((6, 6)).astype("f")
+    assert run(*[x for _ in shapes]).shape == (6, 6)
