@@ -110,7 +110,7 @@ def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],
     batch, m, n = f["batch0"] * f["batch1"], f["m"], f["n"]
     if any(m.role == "scatter" for m in kernel.members):
         raise _Refused("its elements go to computed places")
-    s = kernel.builder(lambda t: isinstance(t, Stored) or t in stored)
+    s = kernel.shared(lambda t: isinstance(t, Stored) or t in stored)
     elements = {m: kernel.element(s, m) for m in kernel.members}
     taken = _elementwise(product, elements)
     if not taken:
@@ -128,7 +128,7 @@ def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],
     if not kept and all(isinstance(t, Mark) for t in results):
         raise _Refused("it stores nothing but whether something holds")
     inner = Kernel(Domain(batch * m, n), taken)
-    reads = _checked(inner, product, inner.builder(lambda t: isinstance(t, Stored) or t in stored))
+    reads = _checked(inner, product, inner.shared(lambda t: isinstance(t, Stored) or t in stored))
     outer = [Kernel(kernel.domain, rest)] if rest else []
     return Fused(gemm, inner, [*results, *[product] * kept], reads), outer
 

@@ -81,6 +81,7 @@ class _Scheduler:
                 for x in item.operands:
                     self.ensure(x, done)
                 for r in item.results:
+                    done.add(r)
                     self.made_in[r] = len(self.steps)
                 self.steps.append(item)
                 self.loads.append(set())
@@ -177,7 +178,7 @@ class _Scheduler:
         raise Refused(reason)
 
     def _check(self, kernel: Kernel, new: list[Member], before: Kernel) -> None:
-        s = kernel.growing(self.is_stored)
+        s = kernel.shared(self.is_stored)
         exprs = [kernel.element(s, m) for m in new]
         if s.count > MOST_EXPRESSIONS:
             raise Refused("the kernel would be too large")

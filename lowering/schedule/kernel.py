@@ -80,8 +80,8 @@ class Kernel:
                        "mark_row": o}
         self._column, self._in_part = q, q * d.row + i
         self._by_tensor = {m.tensor: m for m in self.members}
-        # the expressions of a kernel that grows, kept from one attempt to the next
-        self._growing: Builder | None = None
+        # its expressions, from the attempts to grow until it is written
+        self._shared: Builder | None = None
 
     def grown(self, member: Member) -> Kernel:
         """This kernel with one more member, which shares its expressions."""
@@ -94,11 +94,11 @@ class Kernel:
         """Forget a member that `grown` added and that did not fit."""
         del self._by_tensor[member.tensor]
 
-    def growing(self, is_stored: Callable[[Tensor], bool]) -> Builder:
-        """The builder that the attempts to grow share."""
-        if self._growing is None:
-            self._growing = self.builder(is_stored)
-        return self._growing
+    def shared(self, is_stored: Callable[[Tensor], bool]) -> Builder:
+        """The builder that all share for whom the same tensors are in memory."""
+        if self._shared is None:
+            self._shared = self.builder(is_stored)
+        return self._shared
 
     def role(self, tensor: Tensor) -> str:
         return self._by_tensor[tensor].role

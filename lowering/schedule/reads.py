@@ -24,6 +24,6 @@ class Reads:
     def of(self, step: Kernel | Call, is_stored: Callable[[Tensor], bool]) -> KeysView[Tensor]:
         known = self._known.get(id(step))
         if known is None:
-            found = step.operands if isinstance(step, Call) else step.loads(step.growing(is_stored))
+            found = step.operands if isinstance(step, Call) else step.loads(step.shared(is_stored))
             known = self._known[id(step)] = step, dict.fromkeys(found).keys()
         return known[1]

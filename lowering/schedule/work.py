@@ -49,7 +49,7 @@ def _of_call(call: Call) -> Size:
 
 
 def _of_kernel(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> Size:
-    s = kernel.growing(is_stored)
+    s = kernel.shared(is_stored)
     d = kernel.domain
     rows = d.rows if d.total is None else -(-d.total // d.row)
     counts = {True: 0, False: 0}

@@ -45,7 +45,7 @@ class KernelWriter:
         self.row: int = d.total if self.line else d.row  # type: ignore[assignment]
         self.parts: int = d.parts  # type: ignore[assignment]
         self.per_part = self.rows // self.parts
-        self.builder = kernel.builder(schedule.is_stored)
+        self.builder = kernel.shared(schedule.is_stored)
         self.elements = {m.tensor: kernel.element(self.builder, m) for m in kernel.members}
         self.operands: list[Operand] = []
         self.lines: list[str] = []

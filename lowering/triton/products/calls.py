@@ -267,7 +267,7 @@ class _Epilogue:
         else:
             self.lines.append("i_inside = cols < n")
         kernel = self.call.kernel
-        builder = kernel.builder(self.schedule.is_stored)
+        builder = kernel.shared(self.schedule.is_stored)
         halves = all(t.dtype in ("bf16", "f16") for t in self.call.results)
         w = _AfterProduct(self.call.product, halves, kernel, self.lines.append, self.pointer,
                           self.fresh, masks, self.numbers)
