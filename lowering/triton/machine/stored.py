@@ -15,8 +15,8 @@ from functrans.lowering.triton.machine.unit import Binary, Unit
 
 __all__ = ["Recent", "compiled_units", "kept"]
 
-MOST_RECENT: Final = 512
-"""Kernels that are kept in memory, of 50 KB each."""
+MOST_RECENT: Final = 256
+"""Kernels that are kept in memory, of 60 KB each."""
 
 
 class Recent:
