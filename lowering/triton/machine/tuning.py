@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache, lru_cache
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -114,10 +115,11 @@ class Tuner(Chooser):
                 told = {"problem": u.problem, "configs": [*times], "seconds": [*times.values()]}
                 if times:
                     self.cache.write(f"{key}.tuned", repr(told).encode())
+        _kept.cache_clear()
         return True
 
     def _known(self, key: str) -> dict[str, float]:
-        data = self.cache.read(f"{key}.tuned")
+        data = _kept(self.cache, key)
         if data is None:
             return {}
         try:
@@ -127,6 +129,12 @@ class Tuner(Chooser):
         if not matches(told, SCHEMA):
             return {}
         return dict(zip(told["configs"], told["seconds"], strict=False))
+
+
+@lru_cache(maxsize=4096)  # programs for other sizes ask for the same again
+def _kept(cache: Cache, key: str) -> bytes | None:
+    """What is on disk of a problem."""
+    return cache.read(f"{key}.tuned")
 
 
 def chooser_for(target: Target, gpu: int | None, may_time: bool = True) -> Chooser:
@@ -166,14 +174,20 @@ def shape_class(value: Any) -> str:
     >>> shape_class((1000, 1024, 3))
     '(1024/8,1024/16,3)'
     """
-    if isinstance(value, Epilogue):
-        return f"Epilogue({[a.type for a in value.arguments]},{value.result is None})"
-    if is_dataclass(value) and not isinstance(value, type):
-        told = [shape_class(getattr(value, f.name)) for f in fields(value)]
-        return f"{type(value).__name__}({','.join(told)})"
-    if isinstance(value, (tuple, list)):
-        return f"({','.join(map(shape_class, value))})"
     if type(value) is int and abs(value) > 64:
         step = 1 << (abs(value).bit_length() - 3)  # four sizes between powers of two
         return f"{-(-value // step) * step}/{min(value & -value, 16)}"
-    return repr(value)
+    if isinstance(value, Epilogue):
+        return f"Epilogue({[a.type for a in value.arguments]},{value.result is None})"
+    if isinstance(value, (tuple, list)):
+        return f"({','.join(map(shape_class, value))})"
+    names = _names(type(value))
+    if names is None:
+        return repr(value)
+    return f"{type(value).__name__}({','.join([shape_class(getattr(value, n)) for n in names])})"
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...] | None:
+    """The fields of a dataclass."""
+    return tuple([f.name for f in fields(kind)]) if is_dataclass(kind) else None
