@@ -128,14 +128,16 @@ class Reduce(Tensor):
 class Mark(Reduce):
     """Whether any element of a space is true, which is written wherever one is.
 
-    Nothing is folded: the space may be a part of any kernel, or of the epilogue of a product.
+    Nothing is folded: the space may be a part of any kernel, or of the epilogue of a product. One
+    of few elements is a reduction like others, unless a call writes it.
     """
 
-    __slots__ = ()
+    __slots__ = ("is_few",)
 
-    def __init__(self, sizes: Shape, operands: Sequence[Tensor], element: Define,
+    def __init__(self, sizes: Shape, operands: Sequence[Tensor], element: Define, *, is_few: bool,
                  source: Source | None = None) -> None:
         super().__init__("or", (), sizes, "bool", operands, element, source=source)
+        self.is_few = is_few
 
 
 Place = Callable[[Builder, tuple[Index, ...]], "tuple[tuple[Index, ...], Expr | None]"]

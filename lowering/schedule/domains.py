@@ -54,11 +54,11 @@ def nature_of(root: Tensor, is_stored: Callable[[Tensor], bool]) -> Nature:
     indices = [i for _, i in found]
     kept_runs = _merged([v for v in kept if not _is_one(v.high)], indices)
     folded_runs = _merged([v for v in folded if not _is_one(v.high)], indices)
-    if isinstance(root, Reduce) and not isinstance(root, Mark):
+    if isinstance(root, Reduce) and not _is_mark(root):
         domain, role = _of_reduction(kept_runs, folded_runs, indices)
     else:
         role = "scatter" if isinstance(root, Scatter) else \
-            "mark" if isinstance(root, Mark) else "full"
+            "mark" if _is_mark(root) else "full"
         runs = folded_runs if role == "mark" else kept_runs
         rows = _product([_run_size(r) for r in runs[:-1]])
         row = _run_size(runs[-1]) if runs else 1
@@ -117,9 +117,9 @@ def roles_in(root: Tensor, domain: Domain) -> list[Member]:
     found = []
     if isinstance(root, Scatter):
         return []
-    if isinstance(root, Mark):
-        return _of_elements(_product(root.sizes), root, domain, "mark", "mark_row")
     if isinstance(root, Reduce):
+        if _is_mark(root):
+            return _of_elements(_product(root.sizes), root, domain, "mark", "mark_row")
         keep, fold = root.size, _product(root.sizes)
         if domain.total is None:
             if keep == domain.rows and fold == domain.row:
@@ -133,6 +133,10 @@ def roles_in(root: Tensor, domain: Domain) -> list[Member]:
             found.append(Member(root, "fold_all"))
         return found
     return _of_elements(root.size, root, domain, "full", "row")
+
+
+def _is_mark(root: Tensor) -> bool:
+    return isinstance(root, Mark) and not root.is_few
 
 
 def _of_elements(size: Size, root: Tensor, domain: Domain, each: str, of_rows: str

@@ -27,10 +27,11 @@ from functrans.lowering.loops.index import ZERO, Index, LoopVar, Quotient, Remai
 from functrans.lowering.loops.tensor import Mark, Reduce, Scatter, Tensor
 from functrans.lowering.rules.elementwise import WEIGHTS
 
-__all__ = ["Domain", "Kernel", "Member", "accesses", "computed_in", "reached", "stages_of"]
+__all__ = ["MARKS", "Domain", "Kernel", "Member", "accesses", "computed_in", "reached", "stages_of"]
 
 
-AFTERWARDS = frozenset({"fold_column", "fold_all", "scatter", "mark", "mark_row"})
+MARKS = frozenset({"mark", "mark_row"})
+AFTERWARDS = MARKS | {"fold_column", "fold_all", "scatter"}
 """Roles of what is known after the loops of a kernel only."""
 
 
@@ -123,7 +124,8 @@ class Kernel:
     def element(self, s: Builder, member: Member) -> Expr:
         """What a member computes at (o, i), or at o: the element of a reduction, not its result."""
         t, place = member.tensor, self.places[member.role]
-        if isinstance(t, Mark):
+        if member.role in MARKS:
+            assert isinstance(t, Mark)
             return t.element(s, unflatten(place, t.sizes))
         if isinstance(t, Reduce):
             if member.role == "fold_row":

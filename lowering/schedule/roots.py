@@ -43,7 +43,7 @@ def choose_roots(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> s
     readers: dict[Tensor, list[Tensor]] = {}
     for item in items:
         if isinstance(item, Call):
-            roots.update(t for t in item.operands if not isinstance(t, Stored))
+            roots.update(t for t in (*item.operands, *item.results) if not isinstance(t, Stored))
             continue
         if isinstance(item, Scatter) and not isinstance(item.base, Stored):
             roots.add(item.base)

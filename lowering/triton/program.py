@@ -18,7 +18,7 @@ from functrans.lowering.passes.complex_parts import in_parts
 from functrans.lowering.schedule.across import join_across, split_across
 from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
-from functrans.lowering.schedule.kernel import Kernel
+from functrans.lowering.schedule.kernel import MARKS, Kernel
 from functrans.lowering.schedule.origins import equations_of_steps
 from functrans.lowering.schedule.placed import place_products
 from functrans.lowering.schedule.reads import Reads
@@ -165,8 +165,7 @@ class _ProgramWriter:
         self.calls: dict[Call, Launches] = {}
         self.loops: dict[Call, Loop | Turning] = {}
         self.where: dict[Operand, Pointer] = {}
-        self.marks = [t for step in schedule.steps for t in _written_by(step)
-                      if isinstance(t, Mark)]
+        self.marks = dict.fromkeys(t for step in schedule.steps for t in _marked_by(step))
         self.room = room_for(len(self.marks))
         self.equations = {id(step): equations for step, equations in zip(
             schedule.steps, equations_of_steps(graph, schedule), strict=True)}
@@ -279,7 +278,7 @@ class _ProgramWriter:
             else:
                 touched = (t for w in launches for t in w.operands)
             for t in touched:
-                found.setdefault(t, [0] if isinstance(t, Mark) else []).append(k)
+                found.setdefault(t, [0] if t in self.marks else []).append(k)
         return found
 
     def _body(self, jaxpr: Jaxpr, inputs: frozenset[int], outputs: frozenset[int]) -> Body:
@@ -391,7 +390,7 @@ class _ProgramWriter:
                 assert isinstance(step, Kernel)
                 touched += [m.tensor.base for m in step.members if isinstance(m.tensor, Scatter)]
             for t in touched:
-                if t not in self.where and not isinstance(t, Mark):
+                if t not in self.where and t not in self.marks:
                     first.setdefault(t, k)
                     last[t] = k
         for t in self.graph.outputs:
@@ -441,8 +440,10 @@ class _ProgramWriter:
         return found
 
 
-def _written_by(step: Kernel | Call) -> Iterable[Tensor]:
-    return [m.tensor for m in step.members] if isinstance(step, Kernel) else step.results
+def _marked_by(step: Kernel | Call) -> Iterable[Tensor]:
+    if isinstance(step, Kernel):
+        return [m.tensor for m in step.members if m.role in MARKS]
+    return [t for t in step.results if isinstance(t, Mark)]
 
 
 def _updated_by(step: Kernel | Call,

@@ -122,3 +122,10 @@ def test_checked_programs_have_the_kernels_of_unchecked_ones(name):
             compiled = ft.jit(fun).lower(*args, target="cuda:90").compile()
         counts.append(sum(k.launches for k in compiled.kernels))
     assert counts[1] <= counts[0] + 3
+
+
+def test_bits_of_all_are_no_mark():
+    x = RNG.integers(0, 2**20, (50, 70)).astype("i4")
+    with ft.config.use_backend("triton"):
+        found = ft.jit(ft.lax.reduce_or, static_argnums=1)(x, (0, 1))
+    assert found == np.bitwise_or.reduce(x, None)

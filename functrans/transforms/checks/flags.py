@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from functrans.core.avals import ShapedArray, get_aval
-from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
+from functrans.core.jaxpr import Equation, Jaxpr, Literal
 from functrans.core.sizes import known_sizes, learn_sizes, substitute
 from functrans.core.source import interpreted
 from functrans.primitives.arithmetic import min as minimum
@@ -185,8 +185,8 @@ def _turned(jaxpr: Jaxpr) -> dict[Any, Any]:
 
     That is looked at: a product writes itself as its transpose where nothing else reads it.
     """
-    uses = Counter(a for eqn in jaxpr.eqns for a in eqn.invars if type(a) is Var)
-    uses.update(a for a in jaxpr.outvars if type(a) is Var)
+    uses: Counter[Any] = Counter(a for eqn in jaxpr.eqns for a in eqn.invars)
+    uses.update(jaxpr.outvars)
     return {eqn.invars[0]: eqn.outvars[0] for eqn in jaxpr.eqns
             if eqn.primitive is transpose_p and uses[eqn.invars[0]] == 1}
 

@@ -15,7 +15,7 @@ from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call, Gemm
 from functrans.lowering.loops.expr import Builder, Expr
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, strides_of
-from functrans.lowering.loops.tensor import Map, Stored, Tensor
+from functrans.lowering.loops.tensor import Map, Mark, Stored, Tensor
 from functrans.lowering.schedule.kernel import reached
 from functrans.lowering.schedule.roots import live_items
 from functrans.lowering.triton.attention.calls import Attend, AttendGradient, Layout, View
@@ -29,6 +29,7 @@ from functrans.lowering.triton.attention.softmax import (
     softmax_of,
     split_view,
 )
+from functrans.lowering.triton.attention.watched import Watched, watched
 from functrans.lowering.triton.templates.attention import Attention, Heads
 from functrans.lowering.triton.templates.attention_gradient import Gradient
 from functrans.primitives.precision import most_precise
@@ -156,7 +157,8 @@ def _read_by_products(graph: Graph, gemms: Mapping[Tensor, Gemm]) -> set[Tensor]
     The logits of a classifier are read by its loss; to see that they are a softmax took 2 ms.
     """
     products = set(gemms.values())
-    others = live_items([x for x in graph.items if x not in products], graph.outputs)
+    others = live_items([x for x in graph.items if x not in products
+                         and not isinstance(x, Mark)], graph.outputs)
     return gemms.keys() - {*graph.outputs, *(t for x in others for t in x.operands)}
 
 
@@ -200,10 +202,10 @@ def _use(gemm: Gemm, role: str, gemms: Mapping[Tensor, Gemm],
 
 @dataclass
 class _Made:
-    """New items of a graph, and the products that they replace."""
+    """New items of a graph, and what they replace."""
 
     new: list[Tensor | Call] = field(default_factory=list)
-    gone: set[Gemm] = field(default_factory=set)
+    gone: set[Gemm | Mark] = field(default_factory=set)
 
 
 def _replaced(graph: Graph, product: Gemm, uses: list[Use], placed: bool) -> Graph:
@@ -233,7 +235,9 @@ def _replaced(graph: Graph, product: Gemm, uses: list[Use], placed: bool) -> Gra
         value_size = gradients[0].cotangent.size  # type: ignore[union-attr]
     q, k = (_root(x, sizes, through.size, converted=False) for x in (q, k))
     v = _root(v, sizes, value_size, converted=False, multiplied=False)
-    made = _Made()
+    made, marks = _Made(), watched(graph, product.results[0], {
+        u.softmax.cotangent.aux[0] for u in uses if u.softmax.cotangent is not None})
+    made.gone.update(marks.forward, marks.backward)
     layout = _layout(sizes, key, through, [k, v], q, scores, first)
     views = {"q": replace(q, factor=1.0), "k": replace(k, factor=1.0), "v": v}
     causal, masks, biases = False, list[Term](), list[Term]()
@@ -273,17 +277,21 @@ def _replaced(graph: Graph, product: Gemm, uses: list[Use], placed: bool) -> Gra
         value_size, layout.heads(q), layout.heads(k, True), layout.heads(v, True),
         _result(layout, out, placed), scores.scale * q.factor * k.factor, causal, offset,
         layout.heads(_by_column(views["bias"], key)) if "bias" in views else None,
-        layout.heads(_by_column(views["mask"], key)) if "mask" in views else None)
+        layout.heads(_by_column(views["mask"], key)) if "mask" in views else None,
+        marks=len(marks.forward))
     if any(t.tensor.dtype not in FLOATS for t in (q, k, v, out)):
         raise NotSoftmax("other types")
     sums = Stored((problem.batch * problem.heads * problem.queries,), "f32", (), product.source)
     precision = most_precise(product.precision, *(u.gemm.precision for u in uses))
-    attend = Attend(problem, layout, views, out, sums, first.softmax.zero, precision)
+    attend = Attend(problem, layout, views, out, sums, first.softmax.zero, marks.forward,
+                    precision)
     made.new.append(attend)
     if "out" in kinds:
         made.gone.add(kinds["out"].gemm)
     if gradients or "dv" in kinds:
-        _add_gradient(made, attend, kinds, key, placed)
+        _add_gradient(made, attend, kinds, key, placed, marks)
+    elif marks.backward:
+        raise NotSoftmax("the gradient of the scores is asked for")
     return _with_items(graph, made)
 
 
@@ -462,7 +470,7 @@ def _result(layout: Layout, view: View, placed: bool) -> Heads:
 
 
 def _add_gradient(made: _Made, attend: Attend, kinds: Mapping[str, Use], key: int,
-                  placed: bool) -> None:
+                  placed: bool, marks: Watched) -> None:
     p, layout = attend.problem, attend.layout
     sizes = layout.sizes
     gradients = [u for u in kinds.values() if u.cotangent is not None]
@@ -502,11 +510,12 @@ def _add_gradient(made: _Made, attend: Attend, kinds: Mapping[str, Use], key: in
             like = attend.views[name]
             results[kind] = _fresh(layout, widths[name], like.tensor, kind != "dq")
     g = Gradient(p, layout.heads(dout), _result(layout, results["dq"], placed),
-                 layout.heads(results["dk"], True), layout.heads(results["dv"], True))
+                 layout.heads(results["dk"], True), layout.heads(results["dv"], True),
+                 marks=len(marks.backward))
     if any(r.tensor.dtype not in FLOATS for r in results.values()):
         raise NotSoftmax("other types")
     made.new.append(AttendGradient(attend, g, {"dout": dout}, {n: results[n] for n in (
-        "dq", "dk", "dv")}, factors))
+        "dq", "dk", "dv")}, factors, marks.backward))
     made.gone.update(kinds[n].gemm for n in ("dq", "dk", "dv") if n in kinds)
 
 

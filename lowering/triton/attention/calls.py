@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from functrans.core.precision import Precision
 from functrans.lowering.loops.call import Call
-from functrans.lowering.loops.tensor import Stored, Tensor
+from functrans.lowering.loops.tensor import Mark, Stored, Tensor
 from functrans.lowering.triton.attention.softmax import NotSoftmax
 from functrans.lowering.triton.kernels.names import MEMORY
 from functrans.lowering.triton.kernels.written import Partial
@@ -86,10 +86,12 @@ class Attend(Call):
     name = "attention"
 
     def __init__(self, problem: Attention, layout: Layout, views: Mapping[str, View], out: View,
-                 sums: Stored, zero: bool, precision: Precision | None = None) -> None:
+                 sums: Stored, zero: bool, marks: Sequence[Mark] = (),
+                 precision: Precision | None = None) -> None:
         super().__init__([v.tensor for v in views.values()],
-                         [out.tensor, sums], out.tensor.source)  # type: ignore[list-item]
+                         [out.tensor, sums, *marks], out.tensor.source)  # type: ignore[list-item]
         self.problem, self.layout, self.views, self.sums = problem, layout, views, sums
+        self.marks = marks  # of what is not finite
         self.made = {"out": out}
         self.zero = zero  # whether rows that see nothing are 0, not NaN
         self.precision = precision
@@ -100,7 +102,7 @@ class Attend(Call):
             raise NotSoftmax("a multiple")
         self.problem = replace(self.problem, out=self.layout.heads(view))
         self.made = {name: view}
-        self.results = (view.tensor, self.sums)  # type: ignore[assignment]
+        self.results = (view.tensor, self.sums, *self.marks)  # type: ignore[assignment]
 
     @property
     def has_places(self) -> bool:
@@ -122,7 +124,7 @@ class Attend(Call):
 
     @property
     def places(self) -> dict[str, tuple[Tensor | Partial, int]]:
-        return _places({**self.views, **self.made}) | {"sums": (self.sums, 0)}
+        return _places({**self.views, **self.made}) | {"sums": (self.sums, 0)} | _told(self.marks)
 
 
 class AttendGradient(Call):
@@ -131,9 +133,10 @@ class AttendGradient(Call):
     name = "gradient of attention"
 
     def __init__(self, attend: Attend, gradient: Gradient, views: Mapping[str, View],
-                 results: Mapping[str, View], factors: Mapping[str, float]) -> None:
+                 results: Mapping[str, View], factors: Mapping[str, float],
+                 marks: Sequence[Mark] = ()) -> None:
         self.attend, self.gradient, self.views = attend, gradient, dict(views)
-        self.precision = attend.precision
+        self.precision, self.marks = attend.precision, marks
         self.made = dict(results)
         self.factors = dict(factors)  # of dq and dk: the scale, where it does not come later
         super().__init__((), (), attend.source)
@@ -143,7 +146,8 @@ class AttendGradient(Call):
         """Read and write the tensors of the views, those of the attention included."""
         reads = dict.fromkeys(v.tensor for v in self._reads.values())
         self.operands = (*reads, self.attend.sums)
-        self.results = tuple([v.tensor for v in self.made.values()])  # type: ignore[misc]
+        results = [v.tensor for v in self.made.values()]
+        self.results = (*results, *self.marks)  # type: ignore[assignment]
 
     @property
     def _reads(self) -> dict[str, View]:
@@ -186,7 +190,8 @@ class AttendGradient(Call):
         p = self.attend.problem
         products = Partial(1, p.batch * p.heads * p.queries, "f32")
         views = {**self._reads, **self.made}
-        return _places(views) | {"sums": (self.attend.sums, 0), "products": (products, 0)}
+        own = {"sums": (self.attend.sums, 0), "products": (products, 0)}
+        return _places(views) | own | _told(self.marks)
 
 
 Problem = TypeVar("Problem", Attention, Gradient)
@@ -197,6 +202,10 @@ def _loosened(p: Problem, places: Mapping[str, tuple[Tensor | Partial, int]],
     changed = {name: replace(getattr(p, name), aligned=False) for name, (t, _) in places.items()
                if t in loose and isinstance(getattr(p, name, None), Heads)}
     return replace(p, **changed)
+
+
+def _told(marks: Sequence[Mark]) -> dict[str, tuple[Tensor | Partial, int]]:
+    return {f"mark{k}": (t, 0) for k, t in enumerate(marks)}
 
 
 def _places(views: Mapping[str, View]) -> dict[str, tuple[Tensor | Partial, int]]:

@@ -38,12 +38,13 @@ def cleared(room: Partial, more: Sequence[Tensor]) -> Written:
 
 
 def _any(eqn: Equation, xs: list[Tensor]) -> Any:
-    """Whether any element of an array is true; what keeps an axis, or is small, is folded."""
+    """Whether any element of an array is true; what keeps an axis is folded."""
     (x,), (out,) = xs, eqn.outvars
-    if out.aval.shape or not isinstance(x.size, int) or x.size <= FEWEST or x.dtype != "bool":
+    if x.dtype != "bool" or out.aval.shape or not x.shape or not isinstance(x.size, int) \
+            or x.size == 0:
         found = FOLDS["reduce_or"](eqn, xs)
         return found[0] if found else None
-    return Mark(x.shape, xs, x.at, eqn.source)
+    return Mark(x.shape, xs, x.at, is_few=x.size <= FEWEST, source=eqn.source)
 
 
 RULES = {"reduce_or": _any}

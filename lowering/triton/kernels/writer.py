@@ -5,7 +5,7 @@ from __future__ import annotations
 from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.schedule.across import reads_across
 from functrans.lowering.schedule.group import Schedule
-from functrans.lowering.schedule.kernel import Kernel, Member, computed_in, reached
+from functrans.lowering.schedule.kernel import MARKS, Kernel, Member, computed_in, reached
 from functrans.lowering.triton.kernels.expressions import TileWriter, UnsupportedKernel
 from functrans.lowering.triton.kernels.folds import Fold, fold_of
 from functrans.lowering.triton.kernels.numbers import Numbers
@@ -162,7 +162,7 @@ class KernelWriter:
     def value(self, w: TileWriter, m: Member) -> None:
         """Compute a member that is no reduction, and store it where others read it."""
         t = m.tensor
-        if m.role in ("mark", "mark_row"):
+        if m.role in MARKS:
             self._mark(w, m)
             return
         w.locals[t] = w.expression(self.elements[t])

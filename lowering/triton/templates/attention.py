@@ -21,7 +21,8 @@ from functrans.lowering.triton.templates.kernel import (
 )
 
 __all__ = ["QUERY_BLOCK", "SCORES", "SPANS", "WALK", "Attention", "Config", "Heads", "Tile",
-           "configs", "constants", "extra_pointers", "forward", "launch", "source", "tile"]
+           "configs", "constants", "extra_pointers", "forward", "launch", "mark_pointers",
+           "marked", "source", "tile"]
 
 LOG2_E = 1 / math.log(2)
 
@@ -50,7 +51,7 @@ class Attention:
     Query r sees keys up to r + offset if causal, and those for which the mask (bytes) is not 0.
     The logarithms of the sums (`sums`, float32, contiguous (batch, heads, queries)) are to base 2;
     rows that see no key have -inf there, and are 0, or NaN unless `empty_is_zero`. `precision` is
-    that of products of float32.
+    that of products of float32. So many `marks`, bytes, become 1 where scores are not finite.
     """
 
     batch: int
@@ -71,6 +72,7 @@ class Attention:
     mask: Heads | None = None
     precision: str = "ieee"
     empty_is_zero: bool = True
+    marks: int = 0
 
     def flops(self, of_keys: int, of_values: int) -> int:
         """The arithmetic of so many products along keys and along values, of what queries see."""
@@ -148,7 +150,9 @@ else:
     acc = acc / total[:, None]
 STORE_OUT
 first_row = tl.cast(b * heads + head, tl.int64) * queries
-tl.store(sums + first_row + rows, highest + tl.log2(total), mask=rows < queries)
+kept = highest + tl.log2(total)
+tl.store(sums + first_row + rows, kept, mask=rows < queries)
+MARKS
 '''
 
 # columns before `free` are seen by all rows of the block, those from `end` on by none
@@ -348,6 +352,22 @@ def extra_pointers(p: Attention) -> list[Argument]:
             for n, h in (("bias", p.bias), ("mask", p.mask)) if h is not None]
 
 
+def mark_pointers(count: int) -> list[Argument]:
+    return [pointer(f"mark{k}", "u8", False) for k in range(count)]
+
+
+def marked(count: int, places: str, condition: str) -> list[str]:
+    """The lines that store where a condition holds."""
+    return [f"tl.store(mark{k} + {places}, 1, mask={condition})" for k in range(count)]
+
+
+def _wrong(p: Attention) -> str:
+    """Where the logarithms of sums say that scores are not finite, or that a row sees nothing."""
+    sees_all = p.mask is None and p.bias is None and not (p.causal and p.offset < 0)
+    finite = "tl.abs(kept)" if sees_all or not p.empty_is_zero else "kept"
+    return f"(({finite} < float('inf')) == 0)"
+
+
 def launch(name: str, arguments: tuple[Argument, ...], values: dict[str, object],
            blocks: dict[str, list[str]], programs: int, config: Config, sms: int,
            flops: int = 0) -> Kernel:
@@ -367,7 +387,8 @@ def forward(p: Attention, config: Config, name: str = "attention", sms: int = 13
     numbers, bases = source(p, tiles)
     arguments = (pointer("q", p.q.dtype, p.q.aligned), pointer("k", p.k.dtype, p.k.aligned),
                  pointer("v", p.v.dtype, p.v.aligned), *extra_pointers(p),
-                 pointer("out", p.out.dtype, p.out.aligned), pointer("sums", "fp32"), *numbers)
+                 pointer("out", p.out.dtype, p.out.aligned), pointer("sums", "fp32"),
+                 *mark_pointers(p.marks), *numbers)
     values = constants(p, config) | {
         "ROWS": Expression("rows[:, None]"), "COLS": Expression("cols[None, :]"),
         "EMPTY_TOTAL": Expression("1" if p.empty_is_zero else "float('nan')"),
@@ -382,7 +403,8 @@ def forward(p: Attention, config: Config, name: str = "attention", sms: int = 13
               "BODY": [BODY.replace("LOAD_Q", q.load("row", "rows",
                                                      p.queries % config.block_m != 0))],
               "BASES": bases, "SPANS": [SPANS], "FREE_STEP": step(False), "BOUND_STEP": step(True),
-              "STORE_OUT": [out.store("row", "rows", "acc")]}
+              "STORE_OUT": [out.store("row", "rows", "acc")],
+              "MARKS": marked(p.marks, "rows * 0", f"(rows < queries) & {_wrong(p)}")}
     programs = -(-p.queries // config.block_m) * p.heads * p.batch
     return [launch(name, arguments, values, blocks, programs, config, sms, p.flops(1, 1))]
 

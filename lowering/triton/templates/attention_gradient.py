@@ -24,6 +24,8 @@ from functrans.lowering.triton.templates.attention import (
     constants,
     extra_pointers,
     launch,
+    mark_pointers,
+    marked,
     source,
     tile,
 )
@@ -46,7 +48,7 @@ class Gradient:
 
     dbias, if it is asked for, has all of (batch, heads, queries, keys): sum what is broadcast. What
     causality leaves out is not written: fill it with 0 before. The scales of dq and dk are that of
-    the scores where they are not given.
+    the scores where they are not given. So many `marks` become 1 where dq is not finite.
     """
 
     attention: Attention
@@ -57,6 +59,7 @@ class Gradient:
     dbias: Heads | None = None
     dq_scale: float | None = None
     dk_scale: float | None = None
+    marks: int = 0
 
     def scaled(self, name: str, value: str) -> str:
         """The text of dq or dk from that of a sum."""
@@ -75,6 +78,7 @@ if EMPTY_ROWS:
     sum_of_row = tl.where(sum_of_row == float('-inf'), float('inf'), sum_of_row)
 acc = tl.full((BLOCK_M, SIZE), 0, dtype=tl.float32)
 ''' + WALK + '''STORE_DQ
+MARKS
 '''
 
 DQ_STEP = '''
@@ -257,7 +261,8 @@ def _dq(g: Gradient, config: Config, name: str, sms: int) -> Kernel:
         bases.append(dbias.based)
     arguments = (*_pointers(g, "q", "k", "v"), *extra_pointers(p), *_pointers(g, "out", "dout"),
                  pointer("sums", "fp32"), pointer("products", "fp32"), *_pointers(g, "dq"),
-                 *([pointer("dbias", g.dbias.dtype)] if g.dbias is not None else []), *numbers)
+                 *([pointer("dbias", g.dbias.dtype)] if g.dbias is not None else []),
+                 *mark_pointers(g.marks), *numbers)
     values = constants(p, config) | {
         "ROWS": Expression("rows[:, None]"), "COLS": Expression("cols[None, :]"),
         "BIAS_GRADIENT": dbias is not None, "LENGTH": Expression("queries"),
@@ -280,7 +285,10 @@ def _dq(g: Gradient, config: Config, name: str, sms: int) -> Kernel:
     body = body.replace("LOAD_OUT", out.load("row", "rows", bound_rows))
     blocks = {"DESCRIBE": [t.described for t in tiles if t.descriptor], "BODY": [body],
               "BASES": bases, "SPANS": [SPANS], "FREE_STEP": step(False), "BOUND_STEP": step(True),
-              "STORE_DQ": [dq.store("row", "rows", g.scaled("dq", "acc"))]}
+              "STORE_DQ": [dq.store("row", "rows", g.scaled("dq", "acc"))],
+              "MARKS": marked(
+                  g.marks, "(rows * 0)[:, None] + tl.arange(0, SIZE)[None, :] * 0",
+                  "(rows < queries)[:, None] & ((tl.abs(acc) < float('inf')) == 0)")}
     programs = -(-p.queries // config.block_m) * p.heads * p.batch
     return launch(name, arguments, values, blocks, programs, config, sms, p.flops(2, 1))
 

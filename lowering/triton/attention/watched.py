@@ -1,0 +1,81 @@
+"""Marks that look at scores, or at their gradient: kernels of attention tell them.
+
+A checked program looks for NaN and infinities among scores and in what a softmax makes of them: all
+is finite where the logarithm of the sum of a row is, which the kernel has. The gradient of scores
+is finite where that of queries is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from functrans.lowering.graph import Graph
+from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.index import ZERO, Index, LoopVar
+from functrans.lowering.loops.tensor import Map, Mark, Stored, Tensor
+from functrans.lowering.triton.attention.softmax import NotSoftmax
+
+__all__ = ["Watched", "watched"]
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The marks on scores, and those on what the gradient computes of them."""
+
+    forward: tuple[Mark, ...] = ()
+    backward: tuple[Mark, ...] = ()
+
+
+def watched(graph: Graph, scores: Tensor, cotangents: Collection[Tensor]) -> Watched:
+    """The marks on a product and on its cotangents.
+
+    Raises NotSoftmax where one looks for something else than NaN and infinities.
+    """
+    forward, backward = [], []
+    for mark in graph.items:
+        if not isinstance(mark, Mark):
+            continue
+        read = _read(mark)
+        if read.isdisjoint(cotangents) and scores not in read:
+            continue
+        if not _is_test(_condition(mark)):
+            raise NotSoftmax("something else is asked of the scores")
+        (forward if read.isdisjoint(cotangents) else backward).append(mark)
+    return Watched(tuple(forward), tuple(backward))
+
+
+def _read(mark: Mark) -> set[Tensor]:
+    """What is in memory of what a mark looks at."""
+    found: set[Tensor] = set()
+    waiting = list(mark.operands)
+    seen: set[Tensor] = set()
+    while waiting:
+        t = waiting.pop()
+        if t in seen:
+            continue
+        seen.add(t)
+        if isinstance(t, Stored):
+            found.add(t)
+        else:
+            waiting += t.operands
+    return found
+
+
+def _condition(mark: Mark) -> Expr:
+    s = Builder(lambda t: not isinstance(t, Map))
+    index = [Index.of(LoopVar(f"m{k}", n)) if n != 1 else ZERO for k, n in enumerate(mark.sizes)]
+    return mark.element(s, tuple(index))
+
+
+def _is_test(e: Expr) -> bool:
+    """Whether a condition holds of NaN or infinities alone."""
+    if e.op == "or":
+        return all(map(_is_test, e.args))
+    if e.op == "not":
+        return e.args[0].op == "is_finite"
+    if e.op == "ne":
+        return e.args[0] is e.args[1]
+    return e.op == "eq" and any(
+        x.op == "const" and math.isinf(x.aux) for x in e.args)
