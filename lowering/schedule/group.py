@@ -202,7 +202,7 @@ class _Scheduler:
             for m in step.members if isinstance(step, Kernel) else ():
                 if isinstance(m.tensor, Scatter):
                     stored.update(t for t in (m.tensor, m.tensor.base) if not isinstance(t, Stored))
-            # what is loaded is stored: it is the same where that is all that is
+            # kept for later: kernels load the same where no other roots are in memory than these
             stored.update(t for t in self.reads.of(step, self.is_stored)
                           if not isinstance(t, Stored))
         return stored

@@ -232,7 +232,8 @@ def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132,
             any_size: bool = False) -> list[Kernel]:
     """The launches of a product, in order: more than one where the sum is split or `turned`.
 
-    With `any_size` they do not depend on what is the same for loads and stores of all sizes.
+    With `any_size` sizes of a class have the same kernels: edges are always masked, and a size is
+    known as a multiple of 16 only where the width of loads depends on it.
     """
     if config.together:
         return [_small(p, config, name, any_size)]
