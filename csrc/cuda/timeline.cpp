@@ -23,13 +23,17 @@ void Timeline::give_event(CUevent event) {
   events_.push_back(event);
 }
 
+void Timeline::pass(std::uint64_t position) {
+  if (position > last_passed()) passed_.store(position, std::memory_order_relaxed);
+}
+
 // Drops the markers that the stream has passed.
 void Timeline::poll() {
   while (!markers_.empty()) {
     const CUresult result = driver.EventQuery(markers_.front().event);
     if (result == kNotReady) return;
     check(result, "EventQuery");
-    passed_.store(markers_.front().position, std::memory_order_relaxed);
+    pass(markers_.front().position);
     events_.push_back(markers_.front().event);
     markers_.pop_front();
   }
@@ -72,6 +76,11 @@ bool Timeline::passed(std::uint64_t position) {
   if (event == nullptr) return true;
   poll();
   return position <= last_passed();
+}
+
+void Timeline::reached(std::uint64_t position) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  pass(position);
 }
 
 }  // namespace functrans::cuda

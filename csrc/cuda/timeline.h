@@ -26,6 +26,8 @@ class Timeline {
   // Returns when the stream has passed the position; without the GIL.
   void synchronize(std::uint64_t position);
   bool passed(std::uint64_t position);
+  // What ran on the stream behind this position has ended.
+  void reached(std::uint64_t position);
   std::uint64_t last_passed() const { return passed_.load(std::memory_order_relaxed); }
 
   // Events without timing, used again.
@@ -38,6 +40,7 @@ class Timeline {
     CUevent event;
   };
   CUevent event_after(std::uint64_t position);  // null when it is passed; the mutex is held
+  void pass(std::uint64_t position);
   void poll();
   CUevent take();
 

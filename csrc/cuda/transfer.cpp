@@ -9,6 +9,7 @@ namespace functrans::cuda {
 namespace {
 
 constexpr std::int64_t kCopyGrain = std::int64_t{512} << 10;  // bytes a thread copies at a time
+constexpr std::size_t kFew = 4096;  // bytes that take less time than an event between two streams
 
 struct HostCopy {
   char* target;
@@ -118,8 +119,12 @@ void download(void* target, DeviceBuffer& source) {
   if (source.bytes == 0) return;
   Device& device = *source.device;
   const Current current(device);
-  device.timeline.order(device.copy, source.written);
-  pull(device, device.copy, target, source.pointer, source.bytes);
+  const std::uint64_t written = source.written;
+  // What was written last is copied behind it, if that is soon done; else nobody waits for the copy.
+  const bool follows = source.bytes <= kFew && written == device.timeline.now();
+  if (!follows) device.timeline.order(device.copy, written);
+  pull(device, follows ? device.compute : device.copy, target, source.pointer, source.bytes);
+  if (follows) device.timeline.reached(written);
 }
 
 void copy_between(DeviceBuffer& target, DeviceBuffer& source) {

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
+from threading import local
 from typing import Any, Final
 
 import numpy as np
@@ -14,8 +15,8 @@ import numpy as np
 from functrans._runtime import set_context_token
 from functrans.core.precision import PRECISIONS, Precision
 
-__all__ = ["ALGEBRA", "AUTOTUNE", "CHECKS", "DYNAMIC_SHAPES", "Config", "algebra", "autotune",
-           "current",
+__all__ = ["ALGEBRA", "AUTOTUNE", "CHECKS", "DYNAMIC_SHAPES", "Config", "Within", "algebra",
+           "autotune", "current",
            "debug_internal_frames", "deterministic", "disable_jit", "dynamic_shapes",
            "matmul_precision", "progress", "scope", "use_backend"]
 
@@ -90,6 +91,35 @@ def scope(**changes: Any) -> Iterator[Config]:
     try:
         yield config
     finally:
+        _current.reset(token)
+        set_context_token(outer)
+
+
+class Within:
+    """Settings that hold inside `with` blocks, entered often: what they are is found once.
+
+    >>> within = Within(disable_jit=True)
+    >>> with within:
+    ...     current().disable_jit
+    True
+    """
+
+    def __init__(self, **changes: Any) -> None:
+        self._changes = changes
+        self._known: tuple[Config, Config, int] | None = None
+        self._left = local()
+
+    def __enter__(self) -> None:
+        config = current()
+        known = self._known
+        if known is None or known[0] is not config:
+            inner = replace(config, **self._changes)
+            known = self._known = config, inner, _token(inner)
+        stack = self._left.__dict__.setdefault("stack", [])
+        stack.append((_current.set(known[1]), set_context_token(known[2])))
+
+    def __exit__(self, *error: Any) -> None:
+        token, outer = self._left.stack.pop()
         _current.reset(token)
         set_context_token(outer)
 

@@ -43,10 +43,11 @@ def checked(fun: Callable[..., Any],
     check_callable(fun, "checked")
     kinds = _kinds(errors)
     jitted = fun if isinstance(fun, _runtime.JitFunction) else jit(fun)
+    within = config.Within(checks=kinds)
 
     @wraps(fun, "checked")
     def checked_fun(*args: Any, **kwargs: Any) -> Any:
-        with config.scope(checks=kinds):
+        with within:
             return jitted(*args, **kwargs)
 
     return checked_fun  # type: ignore[no-any-return]
