@@ -115,6 +115,10 @@ def to_c(fun: Callable[..., Any] | Exported, specs: Sequence[Any],
     return target / f"{name}.h"
 
 
+KEPT_IN_PYTHON: Final = ("ft.export.export(jit(f))(*specs), which runs in Python; or export what "
+                         "comes before it and after it, and call that in between")
+
+
 def _program(jaxpr: Jaxpr, isa: str, name: str) -> Lowered:
     """The program as C; raises ExportError where it calls what cannot be exported."""
     made = lower(jaxpr, frozenset(), isa=ISAS[isa]())
@@ -127,7 +131,7 @@ def _program(jaxpr: Jaxpr, isa: str, name: str) -> Lowered:
             raise ExportError(
                 f"{call.function} {'of complex numbers ' * of_complex}cannot be exported to C.",
                 where=call.source, why="it is computed by a library (LAPACK) that comes with "
-                                       "Python alone.")
+                                       "Python alone.", fix=KEPT_IN_PYTHON)
     for host in made.text.hosts:
         eqn = host.eqn
         types = ", ".join(str(a.aval) for a in eqn.invars)
@@ -135,7 +139,7 @@ def _program(jaxpr: Jaxpr, isa: str, name: str) -> Lowered:
             "it raises an error in Python." if eqn.primitive.has_effect else \
             f"the C compiler has no code for it on {types}."
         raise ExportError(f"{eqn.primitive.name} cannot be exported to C.", where=eqn.source,
-                          why=why)
+                          why=why, fix=KEPT_IN_PYTHON)
     return made
 
 
