@@ -33,8 +33,7 @@ from functrans.lowering.triton.kernels.complex_memory import RULES as COMPLEX_RU
 from functrans.lowering.triton.kernels.complex_memory import memory
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernels.kernel import write_kernel
-from functrans.lowering.triton.kernels.marks import MARK_BYTES, cleared, room_for
-from functrans.lowering.triton.kernels.marks import RULES as MARK_RULES
+from functrans.lowering.triton.kernels.marks import MARK_BYTES, cleared, room_for, rules_for
 from functrans.lowering.triton.kernels.numbers import arguments_of
 from functrans.lowering.triton.kernels.rows import AlongRows
 from functrans.lowering.triton.kernels.source import Module
@@ -127,7 +126,7 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
              loose_outputs: Iterable[int] = (), donated: Collection[int] | None = None) -> Body:
     """The steps of a jaxpr. Some inputs and outputs are at places of no alignment."""
     jaxpr = ordered_scatters(with_rows_picked(without_choices(jaxpr)))
-    marks = {} if shared.is_phase else MARK_RULES
+    marks = {} if shared.is_phase else rules_for(jaxpr)
     traced = graph_of(jaxpr, rules={**RULES, **marks}, hosted=COMBINING | marks.keys(),
                       memory=memory)
     reads = Reads()

@@ -53,6 +53,11 @@ WAYS = {  # a function of arrays and a limit, arrays, launches without that whic
 }
 
 
+@pytest.fixture(autouse=True)
+def one_is_enough(monkeypatch):
+    monkeypatch.setattr(marks, "LEAST", 1)
+
+
 @pytest.fixture
 def long_rows(monkeypatch):
     monkeypatch.setattr(row_folds, "LONGEST_ROW", 64)
@@ -122,6 +127,13 @@ def test_checked_programs_have_the_kernels_of_unchecked_ones(name):
             compiled = ft.jit(fun).lower(*args, target="cuda:90").compile()
         counts.append(sum(k.launches for k in compiled.kernels))
     assert counts[1] <= counts[0] + 3
+
+
+def test_a_single_condition_is_folded(monkeypatch):
+    monkeypatch.undo()
+    _, program, _ = program_of(lambda x: (x > 1).any(), np.ones((300, 300), "f"))
+    assert len(kernels_of(program)) == 1
+    assert program.tickets
 
 
 def test_bits_of_all_are_no_mark():

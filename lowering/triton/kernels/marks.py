@@ -9,17 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from functrans.core.jaxpr import Equation
+from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.loops.tensor import Mark, Tensor
+from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.rules.reduce import RULES as FOLDS
 from functrans.lowering.triton.kernels.written import Operand, Partial, Written, power_of_two
+from functrans.primitives.reduce import reduce_or_p
 
-__all__ = ["MARK_BYTES", "RULES", "cleared", "room_for"]
+__all__ = ["MARK_BYTES", "cleared", "room_for", "rules_for"]
 
 MARK_BYTES = 16
 """Memory for a mark: what accesses of every width are aligned to."""
 FEWEST = 1024
 """Elements; fewer are folded by one program, which goes on with the result."""
+LEAST = 2
+"""Conditions of a program; a single one is folded, without a launch that clears it."""
 
 
 def room_for(count: int) -> Partial:
@@ -47,4 +51,8 @@ def _any(eqn: Equation, xs: list[Tensor]) -> Any:
     return Mark(x.shape, xs, x.at, is_few=x.size <= FEWEST, source=eqn.source)
 
 
-RULES = {"reduce_or": _any}
+def rules_for(jaxpr: Jaxpr) -> dict[str, CallRule]:
+    """The rules by which a program has marks; none where clearing them is not worth a launch."""
+    count = sum(eqn.primitive is reduce_or_p and not eqn.outvars[0].aval.shape
+                for eqn in jaxpr.eqns)
+    return {"reduce_or": _any} if count >= LEAST else {}
