@@ -28,12 +28,13 @@ from functrans.lowering.schedule.work import flops_of
 from functrans.lowering.triton.attention.attention import with_attention
 from functrans.lowering.triton.attention.places import NoPlace, place_attention
 from functrans.lowering.triton.choices import without_choices
+from functrans.lowering.triton.conditions import rules_for, with_conditions_folded
 from functrans.lowering.triton.donation import Given, given_to
 from functrans.lowering.triton.kernels.complex_memory import RULES as COMPLEX_RULES
 from functrans.lowering.triton.kernels.complex_memory import memory
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernels.kernel import write_kernel
-from functrans.lowering.triton.kernels.marks import MARK_BYTES, cleared, room_for, rules_for
+from functrans.lowering.triton.kernels.marks import MARK_BYTES, cleared, room_for
 from functrans.lowering.triton.kernels.numbers import arguments_of
 from functrans.lowering.triton.kernels.rows import AlongRows
 from functrans.lowering.triton.kernels.source import Module
@@ -125,7 +126,7 @@ class _Shared:
 def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
              loose_outputs: Iterable[int] = (), donated: Collection[int] | None = None) -> Body:
     """The steps of a jaxpr. Some inputs and outputs are at places of no alignment."""
-    jaxpr = ordered_scatters(with_rows_picked(without_choices(jaxpr)))
+    jaxpr = with_conditions_folded(ordered_scatters(with_rows_picked(without_choices(jaxpr))))
     marks = {} if shared.is_phase else rules_for(jaxpr)
     traced = graph_of(jaxpr, rules={**RULES, **marks}, hosted=COMBINING | marks.keys(),
                       memory=memory)

@@ -1,12 +1,15 @@
 """Whether anything holds anywhere is told by who finds it, in the kernel that computes it."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 import functrans as ft
 import functrans.numpy as jnp
+from functrans.lowering.triton import conditions
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
-from functrans.lowering.triton.kernels import marks, row_folds
+from functrans.lowering.triton.kernels import row_folds
 from tests.triton.programs import kernels_of, program_of
 
 RNG = np.random.default_rng(8)
@@ -55,14 +58,14 @@ WAYS = {  # a function of arrays and a limit, arrays, launches without that whic
 
 @pytest.fixture(autouse=True)
 def one_is_enough(monkeypatch):
-    monkeypatch.setattr(marks, "LEAST", 1)
+    monkeypatch.setattr(conditions, "LEAST", 1)
 
 
 @pytest.fixture
 def long_rows(monkeypatch):
     monkeypatch.setattr(row_folds, "LONGEST_ROW", 64)
     monkeypatch.setattr(row_folds, "CHUNK", 64)
-    monkeypatch.setattr(marks, "FEWEST", 50)
+    monkeypatch.setattr(conditions, "FEW", 50)
 
 
 @pytest.mark.usefixtures("long_rows")
@@ -127,6 +130,40 @@ def test_checked_programs_have_the_kernels_of_unchecked_ones(name):
             compiled = ft.jit(fun).lower(*args, target="cuda:90").compile()
         counts.append(sum(k.launches for k in compiled.kernels))
     assert counts[1] <= counts[0] + 3
+
+
+def test_conditions_on_small_results_are_told_apart():
+    def fun(*arrays):
+        found = [jnp.log(x) for x in arrays]
+        return found, [(y != y).any() for y in found]
+
+    arrays = [np.full((2 + k % 3, 5 * k + 1), 2, "f") for k in range(40)]
+    _, program, _ = program_of(fun, *arrays)
+    assert program.tickets == 0 and len(program.steps) <= 2 * len(arrays) + 3
+    run = InterpretedProgram(program)
+    for bad in (None, 0, 1, 29, 30, 31, 39):
+        given = [x * (-1 if k == bad else 1) for k, x in enumerate(arrays)]
+        *_, flags = np.split(np.array(run(given), dtype=object), 2)
+        assert [bool(f) for f in flags] == [k == bad for k in range(40)]
+
+
+def test_small_gradients_of_a_checked_program_take_one_launch():
+    def loss(parameters, x):
+        for w, b in parameters:
+            x = jnp.tanh(x @ w + b)
+        return (x * x).mean()
+
+    def spec(*shape):
+        return ft.ShapeDtypeStruct(shape, "float32")
+
+    sizes = (64, 48, 32, 16, 8)
+    args = [(spec(i, o), spec(o)) for i, o in pairwise(sizes)], spec(200, 64)
+    counts = []
+    for checks in (frozenset(), frozenset(ft.core.config.CHECKS)):
+        with ft.core.config.scope(checks=checks):
+            compiled = ft.jit(ft.value_and_grad(loss)).lower(*args, target="cuda:90").compile()
+        counts.append(sum(k.launches for k in compiled.kernels))
+    assert counts[1] <= counts[0] + 2
 
 
 def test_a_single_condition_is_folded(monkeypatch):
