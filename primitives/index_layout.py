@@ -193,7 +193,7 @@ def _checked_shape(name: str, d: GatherDimensionNumbers, shape: Shape, indices_s
         if i in unwindowed and not (isinstance(window, int) and window == 1):
             refuse(f"dimension {i} has no window dimension, but its window has size {window}")
         if (isinstance(size, int) and isinstance(window, int) and not 0 <= window <= size
-                and i not in d.operand_batching_dims):
+                and i not in d.operand_batching_dims and 0 not in indices_shape[:-1]):
             refuse(f"the window of size {window} does not fit dimension {i} of size {size}")
     return result_shape(d, indices_shape, windows)
 
