@@ -59,6 +59,14 @@ class Lowered:
         """The inputs of the jaxpr, by number, whose memory the caller gives away."""
         return self._traced.donated
 
+    def cost_analysis(self) -> dict[str, Size]:
+        """That of the compiled program."""
+        return self.compile().cost_analysis()
+
+    def memory_analysis(self) -> dict[str, Size]:
+        """That of the compiled program."""
+        return self.compile().memory_analysis()
+
     def inputs(self, *args: Any, **kwargs: Any) -> list[Any]:
         """The inputs of the jaxpr for these arguments: constants of the trace come first."""
         (dynamic, keywords), _ = self._calls.jitted.static.split(args, kwargs)

@@ -541,3 +541,10 @@ def test_primitives_do_with_nan_and_infinities_what_is_known_of_them(case):
         assert not has & ~(passing.may_become(bit) | made), (bit, has)
         if passing.covered(ALL) & bit:
             assert has & passing.may_become(bit), (bit, has)
+
+
+def test_a_nan_of_the_arguments_is_said_to_be_theirs():
+    with pytest.raises(NotFiniteError, match="the NaN came with the arguments"):
+        ft.checked(lambda x, w: x @ w)(np.full((3, 3), np.nan, "f"), np.ones((3, 3), "f"))
+    with pytest.raises(NotFiniteError, match="an infinity among them"):
+        ft.checked(lambda x: x - x)(np.full(3, np.inf, "f"))

@@ -263,6 +263,8 @@ def test_lower_and_compile():
     np.testing.assert_allclose(compiled(x, 3)["out"], 9.0)
     assert "dot_general" in compiled.as_text()
     assert compiled.cost_analysis()["flops"] >= 2 * 2 * 3 * 2
+    assert lowered.cost_analysis() == compiled.cost_analysis()
+    assert lowered.memory_analysis() == compiled.memory_analysis()
     memory = compiled.memory_analysis()
     assert min(memory.values()) >= 0 < max(memory.values())
     with pytest.raises(ArgumentError, match=r"f32\[2,3\].*f32\[3,3\]"):

@@ -213,7 +213,7 @@ def not_finite(jaxpr: Jaxpr, eqn: Equation, values: Sequence[Any], out: Any, wro
     error = NotFiniteError(
         f"{eqn.primitive.name} gave {what}{of}: {' '.join(text.split())}.", where=eqn.source,
         why=f"{'; '.join([*operands.values(), f'the result is {range_text(out)}'])}.",
-        fix=advice(eqn, wrong))
+        fix=advice(eqn, wrong, any(bits_of(v) & NAN for v in values)))
     located(error, eqn.source, rounds)
     return error
 

@@ -28,8 +28,11 @@ _BACKWARD: Final = (
     "away, sqrt(x + 1e-12), or choose a safe one by where inside the function")
 
 
-def advice(eqn: Equation, wrong: int) -> str:
-    """How to avoid what went wrong in an equation."""
+def advice(eqn: Equation, wrong: int, brought: bool) -> str:
+    """How to avoid what went wrong in an equation; `brought`: an operand is NaN."""
+    if brought and wrong & NAN:
+        return "the NaN came with the arguments: take it out before, where(isnan(x), 0, x), or " \
+               "look at what made them"
     if eqn.source is not None and eqn.source.backward:
         return _BACKWARD
     known = _OPERANDS.get(eqn.primitive.name)
