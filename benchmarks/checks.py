@@ -2,8 +2,8 @@
 
     python benchmarks/checks.py [--gpu] [--only WORD] [--quick] [--no-write]
 
-The programs are gradients of MLPs, transformers and others, on the CPU or a GPU, from a call to its
-results; the bound is 1.5.
+The programs are gradients of MLPs, transformers and others, and single operations, on the CPU or a
+GPU, from a call to its results; the bound is 1.5.
 """
 
 from __future__ import annotations
@@ -32,19 +32,31 @@ Programs = dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]
 WIDTH, HEADS = 1024, 16
 
 
+def gradients(losses: Programs) -> Programs:
+    return {title: (ft.value_and_grad(loss), args) for title, (loss, args) in losses.items()}
+
+
 def cpu_programs() -> Programs:
-    """The losses and their arguments, by title."""
-    return {
+    """The functions and their arguments, by title."""
+    matrix = np.random.default_rng(0).standard_normal((1000, 1000), np.float32)
+    return gradients({
         "MLP 784-256-128-10, batch 256": (models.mlp_loss(ft), models.mlp_arrays()),
         "MLP of 12 layers of 64, batch 32": (make_mlp_loss(ft.numpy), mlp_arguments()),
         "transformer, 2 blocks of 128": (models.transformer_loss(ft), models.transformer_arrays()),
         "transformer, 4 blocks of 32": (make_transformer_loss(ft.numpy), transformer_arguments()),
         "CNN on 28 x 28 images, batch 64": (models.cnn_loss(ft), models.cnn_arrays()),
+    }) | {
+        "x + 1, 1000 x 1000": (lambda x: x + 1, (matrix,)),
+        "softmax of rows, 1000 x 1000": (ft.nn.softmax, (matrix,)),
+        "x.T + x, 1000 x 1000": (lambda x: x.T + x, (matrix,)),
+        "sin(x) 100 times by while_loop, 100,000": (
+            lambda x: ft.lax.while_loop(lambda c: c[0] < 100, lambda c: (
+                c[0] + 1, ft.numpy.sin(c[1])), (0, x))[1], (matrix[:100].reshape(-1),)),
     }
 
 
 def gpu_programs() -> Programs:
-    """The losses and their arguments, by title."""
+    """The functions and their arguments, by title."""
     rng = np.random.default_rng(0)
     found: Programs = {}
     for batch in (128, 4096):
@@ -55,7 +67,7 @@ def gpu_programs() -> Programs:
         found[title] = transformer_loss(ft), transformer_parts(rng, batch, length)
     rows = rng.standard_normal((8192, 1024), np.float32)
     found["softmax of rows, 8192 x 1024"] = (lambda x: (ft.nn.softmax(x) ** 2).sum(), (rows,))
-    return found
+    return gradients(found)
 
 
 def transformer_parts(rng: np.random.Generator, batch: int, length: int) -> tuple[Any, ...]:
@@ -86,10 +98,9 @@ def main() -> int:
         items = {title: item for title, item in programs.items() if options.only in title}
         table = Table("checks", options, list(items), 26, gpu)
         table.header()
-        for title, (loss, arguments) in items.items():
-            gradient = ft.value_and_grad(loss)
+        for title, (fun, arguments) in items.items():
             arrays = ft.tree.map(ft.numpy.asarray, arguments)
-            plain, checked = ft.jit(gradient), ft.checked(ft.jit(gradient))
+            plain, checked = ft.jit(fun), ft.checked(ft.jit(fun))
             table.keep(dynamic.ratio(
                 title, lambda f=checked, a=arrays: ft.block_until_ready(f(*a)),
                 lambda f=plain, a=arrays: ft.block_until_ready(f(*a)), BOUND,

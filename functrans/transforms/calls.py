@@ -16,7 +16,13 @@ from functrans.core.evaluate import eval_jaxpr
 from functrans.core.trace import Tracer, run_in
 from functrans.core.tree import tree_unflatten
 from functrans.transforms.checks.eager import CheckTrace
-from functrans.transforms.executables import constants_for, executable_of, is_on_gpu, wrapped
+from functrans.transforms.executables import (
+    constants_for,
+    executable_of,
+    is_compiled_within,
+    is_on_gpu,
+    wrapped,
+)
 from functrans.transforms.flat import flatten_args
 from functrans.transforms.jit_primitive import checked_p, jit_p
 from functrans.transforms.traces import Jitted, Traced, Traces
@@ -88,9 +94,11 @@ class Calls:
                                   [wrapped(o, w) for o, w in zip(outs, weak, strict=True)])
         dtypes_in = [a.dtype for a in traced.jaxpr.in_avals[len(consts):]]
 
+        # else what is no Array is copied: an output may be an input, and belongs to the program
+        given: Any = np.asarray if is_compiled_within(execute) else np.array
+
         def program(arrays: Sequence[Any]) -> list[Any]:
-            # what is no Array is copied: an output may be an input, and belongs to the program
-            return execute(consts + [x._np if isinstance(x, ArrayBase) else np.array(x, d)
+            return execute(consts + [x._np if isinstance(x, ArrayBase) else given(x, d)
                                      for x, d in zip(arrays, dtypes_in, strict=True)])
 
         outs = program(leaves)

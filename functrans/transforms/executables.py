@@ -24,8 +24,8 @@ from functrans.lowering.backend import (
 from functrans.transforms.checks.plan import has_checks
 from functrans.transforms.checks.program import CheckedRun, checked_executable
 
-__all__ = ["constants_for", "executable_of", "forget_executables", "is_on_gpu",
-           "operation_on_gpu", "provide", "to_machine_code", "wrapped"]
+__all__ = ["constants_for", "executable_of", "forget_executables", "is_compiled_within",
+           "is_on_gpu", "operation_on_gpu", "provide", "to_machine_code", "wrapped"]
 
 
 def to_machine_code() -> bool:
@@ -101,6 +101,11 @@ def is_on_gpu(execute: Any) -> bool:
     """Whether what runs a program takes Arrays that are on a GPU, and gives them."""
     return isinstance(execute, _runtime.CudaProgram) or (
         isinstance(execute, (SteeredProgram, CheckedRun)) and execute.device is not None)
+
+
+def is_compiled_within(execute: Any) -> bool:
+    """Whether what runs a program from Python has its results from one that is compiled."""
+    return isinstance(execute, CheckedRun) and execute.is_compiled
 
 
 def constants_for(execute: Any, consts: Sequence[Any]) -> list[Any]:

@@ -18,8 +18,8 @@ from functrans.lowering.schedule.kernel import Member
 
 __all__ = ["ChunkFolds"]
 
-# Elements and rows in one chunk, and how many chunks there are while the rows are not exceeded:
-# no more rows are added into one sum in sequence.
+# Elements (of a sum) and rows in one chunk, and how many chunks there are while the rows are not
+# exceeded: no more rows are added into one sum in sequence.
 CHUNK_ELEMENTS, CHUNK_ROWS, MOST_CHUNKS = 65536, 512, 32
 
 
@@ -27,6 +27,7 @@ class ChunkFolds(RowFolds):
     """The part of a kernel's writer that folds over rows."""
 
     columns: list[Member]
+    weight: int
     operands: list[Tensor | Scratch]
 
     @abstractmethod
@@ -48,7 +49,8 @@ class ChunkFolds(RowFolds):
         rows = CHUNK_ROWS // 8
         if isinstance(per_part, int) and isinstance(d.row, int):
             # as few chunks as keep the threads busy: each has accumulators for a whole row
-            pieces = max(1, min(MOST_CHUNKS, per_part * d.row // CHUNK_ELEMENTS))
+            elements = per_part * d.row * (2 + self.weight) // 3  # of a sum, in the same time
+            pieces = max(1, min(MOST_CHUNKS, elements // CHUNK_ELEMENTS))
             rows = max(1, min(CHUNK_ROWS, -(-per_part // pieces)))
         chunks = (per_part + (rows - 1)) // rows
         if isinstance(per_part, int):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functrans.lowering.graph import Graph
+from functrans.lowering.schedule.across import split_sums
 from functrans.lowering.schedule.chains import form_chains
 from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
@@ -15,6 +16,6 @@ __all__ = ["plan_of"]
 def plan_of(graph: Graph) -> Schedule:
     """Decide which values are stored, which are computed together, and in what order."""
     reads = Reads()
-    schedule = place_products(schedule_of(graph, reads), graph.outputs, reads)
+    schedule = place_products(split_sums(schedule_of(graph, reads)), graph.outputs, reads)
     schedule = fuse_epilogues(schedule, graph.outputs, reads)
     return form_chains(schedule, graph.outputs, reads)

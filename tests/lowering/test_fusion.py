@@ -61,6 +61,15 @@ PROGRAMS = {
           fold_column: add f32[128] stored
           fold_all: add f32[] stored
           reads f32[64, 128]"""),
+    "sum_of_what_is_turned_and_stored": (
+        lambda x: (fnp.sin(x[:, :64].T) + x[:, :64], (fnp.sin(x[:, :64].T) + x[:, :64]).sum()),
+        (X,), """\
+        kernel 1: 64 rows of 64, 1 loop
+          full: f32[64, 64] stored
+          reads f32[64, 128]
+        kernel 2: 1 row of 4096, 1 loop
+          fold_row: add f32[] stored
+          reads f32[64, 64]"""),
     "sum_with_prologue_and_epilogue": (lambda x: fnp.sqrt(fnp.sum(fnp.sin(x), 1)) + 1, (X,), """\
         kernel 1: 64 rows of 128, 1 loop
           fold_row: add f32[64]

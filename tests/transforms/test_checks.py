@@ -548,3 +548,13 @@ def test_a_nan_of_the_arguments_is_said_to_be_theirs():
         ft.checked(lambda x, w: x @ w)(np.full((3, 3), np.nan, "f"), np.ones((3, 3), "f"))
     with pytest.raises(NotFiniteError, match="an infinity among them"):
         ft.checked(lambda x: x - x)(np.full(3, np.inf, "f"))
+
+
+def test_results_are_not_the_memory_of_arguments():
+    x = np.ones((300, 300), "f")
+    run = ft.checked(lambda x: (x, x.T, x.reshape(-1), x + 1))
+    for _ in range(2):
+        found = run(x)
+        x[:] = 7
+        assert all((np.asarray(y) == e).all() for y, e in zip(found, (1, 1, 1, 2), strict=True))
+        x[:] = 1

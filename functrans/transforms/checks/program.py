@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans import _runtime
 from functrans.core.dims import Size
 from functrans.core.errors import CheckError, FailedCheckError, NotFiniteError
 from functrans.core.jaxpr import Equation, Jaxpr, equation_text
@@ -115,6 +116,11 @@ class CheckedRun:
     @property
     def device(self) -> int | None:
         return getattr(self._executable.inner.run, "device", None)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether a compiled program has the results: in memory of its own."""
+        return isinstance(self._executable.inner.run, _runtime.Program)
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         executable = self._executable
