@@ -68,6 +68,8 @@ GPU_RUN = "run time at a batch of 1000, times the specialised program"
 GPU_TITLES = (TOTAL, NEW, GPU_RUN, *[f"{name} {AT_ONE_SIZE}" for name in GPU_KERNELS])
 GPU_FASTER = {"jax": 10, "torch.compile": 2}
 NEW_SECONDS = 0.01
+PATIENCE = 170
+"""Seconds for 100 batch sizes."""
 Calls = tuple[list[float], int]
 """The seconds of each call, and how many programs they took."""
 
@@ -153,13 +155,16 @@ def torch_calls(torch: Any, parameters: Any, batches: Any, device: str) -> Calls
 
 
 def fresh(name: str, platform: str) -> Calls:
-    """`child` with empty caches; RuntimeError if it fails."""
+    """`child` with empty caches; RuntimeError if it fails, or takes too long."""
     with tempfile.TemporaryDirectory() as folder:
         variables = caches(folder) if platform == "gpu" else environment(folder)
         variables |= {"JAX_PLATFORMS": {"gpu": "cuda"}.get(platform, platform),
                       "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-        done = subprocess.run([sys.executable, __file__, "--child", name, platform],
-                              capture_output=True, text=True, env=variables)
+        try:
+            done = subprocess.run([sys.executable, __file__, "--child", name, platform],
+                                  capture_output=True, text=True, env=variables, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"not done after {PATIENCE} s") from None
     if done.returncode:
         raise RuntimeError((done.stderr.strip().splitlines() or ["no reason"])[-1])
     return tuple(json.loads(done.stdout.splitlines()[-1]))
