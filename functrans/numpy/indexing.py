@@ -211,9 +211,13 @@ def settle_bounds(values: list[Any], sizes: list[Any],
 
 
 def _nothing_to_index(x: Any, at: Indices, named: str, fill_value: Any) -> Any:
-    """Index arrays on an axis of size 0."""
+    """Index arrays on an axis of size 0.
+
+    A traced one fills: the body of a loop over the axis is traced, though it never runs.
+    """
     count = size_of(at.result_shape)
-    if named == "fill" and not (isinstance(count, int) and count == 0):
+    fills = named == "fill" or not all(is_known(p.value) for p in at.arrays)
+    if fills and not (isinstance(count, int) and count == 0):
         fill = _fill_scalar(fill_value, x)
         return full(at.result_shape, default_fill(x.dtype) if fill is None else fill, x.dtype)
     if isinstance(count, int) and count == 0:

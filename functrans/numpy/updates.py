@@ -7,7 +7,7 @@ place; everything else one scatter.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -223,7 +223,7 @@ def _update(x: Any, index: Any, values: Any, kind: Update, named: str, indices_a
     at = parse_index(tuple(x.shape), index,
                      clamp_scalars=named in ("clip", "promise_in_bounds") and wrap_negative)
     values = _broadcast(values, at.result_shape, index, kind.name)
-    if any(isinstance(s, int) and s == 0 for s in at.result_shape):
+    if _has_none(at.result_shape) or _has_none(x.shape):
         return x
     if not at.arrays and _is_one_window(at):
         return _update_window(x, at, values, kind.combine)
@@ -232,6 +232,10 @@ def _update(x: Any, index: Any, values: Any, kind: Update, named: str, indices_a
     return kind.scatter(x, plan.vectors, values, plan.numbers,
                         indices_are_sorted=indices_are_sorted or plan.is_sorted,
                         unique_indices=unique_indices or plan.is_unique, mode=plan.mode)
+
+
+def _has_none(shape: Sequence[Any]) -> bool:
+    return any(isinstance(s, int) and s == 0 for s in shape)
 
 
 def _update_window(x: Any, at: Indices, values: Any, combine: Operation) -> Any:
@@ -379,7 +383,7 @@ def update_by_function(x: Any, index: Any, function: Callable[[Any], Any], *, mo
         check_parts(parse_index(tuple(whole.shape), index, clamp_scalars=False))
     at = parse_index(tuple(whole.shape), index,
                      clamp_scalars=named in ("clip", "promise_in_bounds") and wrap_negative_indices)
-    if any(isinstance(s, int) and s == 0 for s in at.result_shape):
+    if _has_none(at.result_shape) or _has_none(x.shape):
         return x
     if not at.arrays and _is_one_window(at):
         return _update_window(x, at, None, lambda old, _: convert_element_type(function(old),

@@ -34,6 +34,8 @@ FEW = 1024
 """Elements; fewer are folded by one program, which goes on with the result, if arrays need that."""
 SMALL, MOST, BITS = 2048, 8192, 31
 """Elements of a result and of those that one program folds, and how many those may be."""
+TESTS = ("is_finite", "not", "ne", "eq", "or")
+"""What a condition on the elements of a result is made of."""
 
 
 def rules_for(jaxpr: Jaxpr) -> dict[str, CallRule]:
@@ -119,9 +121,6 @@ def _on_small_results(jaxpr: Jaxpr) -> list[Equation]:
             elif eqn.primitive.name in TESTS:
                 of_results.update(eqn.outvars)
     return found
-
-
-TESTS = ("is_finite", "not", "ne", "eq", "or")
 
 
 def _groups(small: Sequence[Equation]) -> list[list[Equation]]:

@@ -74,3 +74,35 @@ def test_gradients_have_no_elements(name):
     fun, x, *rest = FUNCTIONS[name]
     gradient = ft.jit(ft.grad(lambda x: (fun(jnp, x, *rest) ** 2).sum()))(x)
     assert gradient.shape == x.shape
+
+
+def summed(x):
+    return ft.lax.fori_loop(0, x.shape[0], lambda i, c: c + x[i].sum(), jnp.float32(0))
+
+
+LOOPS = {  # over the rows of an array, of which there may be none
+    "fori_loop": summed,
+    "its gradient": ft.grad(summed),
+    "while_loop": lambda x: ft.lax.while_loop(
+        lambda c: c[0] < x.shape[0], lambda c: (c[0] + 1, c[1] + x[c[0], 2]),
+        (0, jnp.float32(0)))[1],
+    "set": lambda x: ft.lax.fori_loop(0, x.shape[0], lambda i, y: y.at[i].set(x[i] * 2), x),
+    "add": lambda x: ft.lax.fori_loop(0, x.shape[0], lambda i, y: y.at[i, 3].add(1.0), x),
+    "apply": lambda x: ft.lax.fori_loop(0, x.shape[0], lambda i, y: y.at[i].apply(jnp.sin), x),
+    "convolutions": lambda x: ft.lax.conv_general_dilated(
+        x[:, None], jnp.ones((2, 1, 3), "float32"), (1,), "SAME"),
+}
+
+
+@pytest.mark.parametrize("backend", ["auto", "triton"])
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_over_no_rows(name, backend):
+    fun = LOOPS[name]
+    with ft.config.use_backend("reference"):
+        expected = [jnp.asarray(ft.jit(fun)(np.ones((n, 10), "f"))) for n in (3, 0, 1)]
+    with ft.config.use_backend(backend):
+        run = ft.jit(fun, dynamic_shapes=({0: "B"},))
+        for n, e in zip((3, 0, 1), expected, strict=True):
+            y = run(np.ones((n, 10), "f"))
+            assert y.shape == e.shape
+            np.testing.assert_allclose(y, e, rtol=1e-6)

@@ -387,5 +387,5 @@ def _read(p: Convolution, tile: tuple[int, int], sms: int) -> list[Config]:
 def _splits(tiles: int, whole: int, sms: int) -> list[int]:
     """Into how many programs a sum is worth cutting: full waves of some, each with enough to do."""
     most = min(64, whole // 1024)
-    return sorted({1, *[min(most, waves * sms // tiles) for waves in (1, 2, 3)
-                        if min(most, waves * sms // tiles) > 1]})
+    counts = [min(most, waves * sms // max(tiles, 1)) for waves in (1, 2, 3)]
+    return sorted({1, *[n for n in counts if n > 1]})
