@@ -36,7 +36,7 @@ LAYERS = [
 # what a layer knows of an earlier one, where that is less than everything
 NARROW = {
     ("transforms", "lowering"): {(f"functrans.transforms.{m}", "functrans.lowering.backend")
-                                 for m in ("executables", "lowered", "jit")},
+                                 for m in ("executables", "lowered", "jit", "checks.program")},
 }
 
 # imported where they are needed, because they are slow (sympy, importlib.metadata) or may be

@@ -1,13 +1,12 @@
 """Settings that hold inside a scope: a frozen `Config`, the current one, and context managers."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
-from threading import local
 from typing import Any, Final
 
 import numpy as np
@@ -96,32 +95,30 @@ def scope(**changes: Any) -> Iterator[Config]:
 
 
 class Within:
-    """Settings that hold inside `with` blocks, entered often: what they are is found once.
+    """Calls functions under settings that are found once, where `scope` finds them at each call.
 
     >>> within = Within(disable_jit=True)
-    >>> with within:
-    ...     current().disable_jit
-    True
+    >>> within(lambda: current().disable_jit), current().disable_jit
+    (True, False)
     """
 
     def __init__(self, **changes: Any) -> None:
         self._changes = changes
         self._known: tuple[Config, Config, int] | None = None
-        self._left = local()
 
-    def __enter__(self) -> None:
+    def __call__(self, fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         config = current()
         known = self._known
         if known is None or known[0] is not config:
             inner = replace(config, **self._changes)
             known = self._known = config, inner, _token(inner)
-        stack = self._left.__dict__.setdefault("stack", [])
-        stack.append((_current.set(known[1]), set_context_token(known[2])))
-
-    def __exit__(self, *error: Any) -> None:
-        token, outer = self._left.stack.pop()
-        _current.reset(token)
-        set_context_token(outer)
+        token = _current.set(known[1])
+        outer = set_context_token(known[2])
+        try:
+            return fun(*args, **kwargs)
+        finally:
+            _current.reset(token)
+            set_context_token(outer)
 
 
 @cache

@@ -48,10 +48,14 @@ def split_across(schedule: Schedule, in_tiles: bool = True) -> Schedule:
             continue
         folds = [m.tensor for m in step.members if m.role == "fold_row"]
         steps.append(Kernel(step.domain, [m for m in step.members if m.role != "fold_row"]))
-        for t in folds:
-            nature = nature_of(t, schedule.is_stored)
-            steps.append(Kernel(nature.domain, [Member(t, nature.role)]))
+        steps += [_alone(t, schedule.is_stored) for t in folds]
     return replace(schedule, steps=steps)
+
+
+def _alone(t: Tensor, is_stored: Callable[[Tensor], bool]) -> Kernel:
+    """A kernel of one value, over the matrix that suits it."""
+    nature = nature_of(t, is_stored)
+    return Kernel(nature.domain, [Member(t, nature.role)])
 
 
 def split_sums(schedule: Schedule) -> Schedule:
@@ -67,9 +71,7 @@ def split_sums(schedule: Schedule) -> Schedule:
             steps.append(step)
             continue
         steps.append(Kernel(step.domain, [m for m in step.members if m.tensor not in sums]))
-        for t in sums:
-            nature = nature_of(t, schedule.is_stored)
-            steps.append(Kernel(nature.domain, [Member(t, nature.role)]))
+        steps += [_alone(t, schedule.is_stored) for t in sums]
     return replace(schedule, steps=steps)
 
 

@@ -57,8 +57,7 @@ def nature_of(root: Tensor, is_stored: Callable[[Tensor], bool]) -> Nature:
     if isinstance(root, Reduce) and not _is_mark(root):
         domain, role = _of_reduction(kept_runs, folded_runs, indices)
     else:
-        role = "scatter" if isinstance(root, Scatter) else \
-            "mark" if _is_mark(root) else "full"
+        role = "mark" if _is_mark(root) else "scatter" if isinstance(root, Scatter) else "full"
         runs = folded_runs if role == "mark" else kept_runs
         rows = _product([_run_size(r) for r in runs[:-1]])
         row = _run_size(runs[-1]) if runs else 1

@@ -47,8 +47,7 @@ def checked(fun: Callable[..., Any],
 
     @wraps(fun, "checked")
     def checked_fun(*args: Any, **kwargs: Any) -> Any:
-        with within:
-            return jitted(*args, **kwargs)
+        return within(jitted, *args, **kwargs)
 
     return checked_fun  # type: ignore[no-any-return]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from functrans.core.errors import NotFiniteError
+from functrans.core.errors import CheckError, NotFiniteError
 from functrans.core.evaluate import resolve
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, equation_text
 from functrans.core.primitive import HigherOrder
@@ -37,6 +37,7 @@ from functrans.transforms.checks.spread import (
 
 __all__ = ["Exact", "Replayed", "located", "not_finite"]
 
+Reported = TypeVar("Reported", bound=CheckError)
 Replayed = Mapping[int, deque[Any]]
 """What the callbacks of a program with side effects returned, by their identity."""
 
@@ -218,7 +219,7 @@ def not_finite(jaxpr: Jaxpr, eqn: Equation, values: Sequence[Any], out: Any, wro
     return error
 
 
-def located(error: Any, source: Source | None, rounds: Sequence[str]) -> Any:
+def located(error: Reported, source: Source | None, rounds: Sequence[str]) -> Reported:
     """The error with what is known of where it was: the pass, the iterations, the call."""
     facts = []
     if source is not None and source.backward:

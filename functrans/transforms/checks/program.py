@@ -15,6 +15,7 @@ from functrans.core.dims import Size
 from functrans.core.errors import CheckError, FailedCheckError, NotFiniteError
 from functrans.core.jaxpr import Equation, Jaxpr, equation_text
 from functrans.core.prune import has_effects
+from functrans.lowering.backend import Executable
 from functrans.primitives.callback import HostFunction
 from functrans.primitives.check import check_p
 from functrans.transforms.checks.exact import Exact, located
@@ -25,7 +26,7 @@ from functrans.transforms.checks.spread import NOTHING, bits_of
 __all__ = ["CheckedExecutable", "CheckedRun", "checked_executable"]
 
 
-Compile = Callable[[Jaxpr], Any]
+Compile = Callable[[Jaxpr], Executable]
 """A backend: from a jaxpr to an executable."""
 
 
@@ -104,7 +105,7 @@ class CheckedProgram:
             why="the program met it while it ran, and not when it ran again one operation after "
                 "the other: sums in another order, or a callback, gave other numbers.",
             fix="numbers are close to the largest of their dtype: scale them, or use a wider one")
-        return located(error, site.eqn.source, ())  # type: ignore[no-any-return]
+        return located(error, site.eqn.source, ())
 
 
 class CheckedRun:
@@ -130,14 +131,15 @@ class CheckedRun:
 class CheckedExecutable:
     """The executable of a checked program, for all sizes and devices or for one of them."""
 
-    def __init__(self, program: CheckedProgram, choose: Callable[[Any], Any]) -> None:
+    def __init__(self, program: CheckedProgram,
+                 choose: Callable[[Executable], Executable]) -> None:
         self.program = program
         self._choose = choose
-        self._chosen: tuple[Any, Any] = (None, None)
+        self._chosen = program.compiled, choose(program.compiled)
         self.run: Any = CheckedRun(self)
 
     @property
-    def inner(self) -> Any:
+    def inner(self) -> Executable:
         """What the backend made of the program that looks, as it is now."""
         compiled, chosen = self._chosen
         if compiled is not self.program.compiled:
@@ -147,7 +149,7 @@ class CheckedExecutable:
 
     @property
     def specialized(self) -> str:
-        return self.inner.specialized  # type: ignore[no-any-return]
+        return self.inner.specialized
 
     def at(self, shapes: Sequence[tuple[int, ...]]) -> CheckedExecutable:
         if self.inner.at(shapes) is self.inner:
@@ -159,16 +161,16 @@ class CheckedExecutable:
 
     @property
     def kernels(self) -> tuple[Any, ...]:
-        return self.inner.kernels  # type: ignore[no-any-return]
+        return self.inner.kernels
 
     def as_text(self) -> str:
-        return self.inner.as_text()  # type: ignore[no-any-return]
+        return self.inner.as_text()
 
     def cost_analysis(self) -> dict[str, Size]:
-        return self.inner.cost_analysis()  # type: ignore[no-any-return]
+        return self.inner.cost_analysis()
 
     def memory_analysis(self) -> dict[str, Size]:
-        return self.inner.memory_analysis()  # type: ignore[no-any-return]
+        return self.inner.memory_analysis()
 
 
 def checked_executable(jaxpr: Jaxpr, checks: frozenset[str],
