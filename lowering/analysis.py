@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functrans.core.cost import jaxpr_cost
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr, Var, subjaxprs
 
@@ -10,24 +11,8 @@ __all__ = ["cost_of", "memory_of"]
 
 def cost_of(jaxpr: Jaxpr) -> dict[str, Size]:
     """`flops` and `bytes accessed` of all equations; bodies of loops count for each iteration."""
-    flops: Size = 0
-    moved: Size = 0
-    for eqn in jaxpr.eqns:
-        bodies = list(subjaxprs(eqn))
-        if bodies:
-            costs = [cost_of(body) for body in bodies]
-            length = eqn.params.get("length", 1)
-            if length != 1 or len(bodies) == 1:
-                flops = flops + length * sum((c["flops"] for c in costs), start=0)
-                moved = moved + length * sum((c["bytes accessed"] for c in costs), start=0)
-            else:  # branches: the dearest one
-                flops = flops + max(c["flops"] for c in costs)  # type: ignore[type-var]
-                moved = moved + max(c["bytes accessed"] for c in costs)  # type: ignore[type-var]
-            continue
-        cost = eqn.primitive.cost(*(a.aval for a in eqn.invars), **eqn.params)
-        flops = flops + cost.flops
-        moved = moved + cost.bytes
-    return {"flops": flops, "bytes accessed": moved}
+    cost = jaxpr_cost(jaxpr)
+    return {"flops": cost.flops, "bytes accessed": cost.bytes}
 
 
 def memory_of(jaxpr: Jaxpr) -> dict[str, Size]:

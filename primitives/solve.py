@@ -69,6 +69,7 @@ class TriangularSolve(System):
     ones when `unit_diagonal`.
     """
 
+    mixes_elements = True
     def type(self, a: ShapedArray, b: ShapedArray, *, left_side: bool, lower: bool,
              transpose_a: bool, conjugate_a: bool, unit_diagonal: bool) -> ShapedArray:
         return self.check_system(a, b, left_side)
@@ -134,6 +135,7 @@ class TriangularSolve(System):
 class Solve(System):
     """x with a x = b for square matrices a; infinities or NaN where one is singular."""
 
+    mixes_elements = True
     def type(self, a: ShapedArray, b: ShapedArray) -> ShapedArray:
         return self.check_system(a, b, True)
 

@@ -16,20 +16,13 @@ import numpy as np
 from functrans._runtime import ArrayBase, wrap
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.cost import Cost, jaxpr_cost
 from functrans.core.dims import Size
 from functrans.core.eager import evaluate
 from functrans.core.errors import MissingRuleError
 from functrans.core.trace import Tracer, get_trace, leaked
 
 __all__ = ["Cost", "HigherOrder", "Linear", "Primitive", "Sample"]
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Floating-point operations and bytes moved by one application; may be symbolic."""
-
-    flops: Size
-    bytes: Size
 
 
 @dataclass(frozen=True)
@@ -73,6 +66,9 @@ class Primitive:
     tells_source: ClassVar[bool] = False
     # makes an array of the parameter `shape` from no operand
     creates: ClassVar[bool] = False
+    # linear, and its transpose adds up elements of a cotangent that belong to different elements:
+    # zeros of a masked cotangent do not stay zeros
+    mixes_elements: ClassVar[bool] = False
     # the derivative is zero because the operation says so, whatever its values do
     stops_derivatives: ClassVar[bool] = False
     required_rules: ClassVar[tuple[str, ...]] = ("type", "evaluate", "jvp", "batch", "samples")
@@ -85,12 +81,7 @@ class Primitive:
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         for rule in cls.required_rules:
             if getattr(cls, rule, None) is getattr(Primitive, rule, None):
-                raise MissingRuleError(
-                    f"the primitive {cls.__name__} has no rule {rule!r}.",
-                    why="every transform asks every primitive for its rule.",
-                    fix=f"define {rule} in the class body (docs/architecture.md, 'Adding a "
-                        "primitive'), or derive from a base that has it: Elementwise, "
-                        "LinearPrimitive; class X(Primitive, abstract=True) for another base")
+                raise _missing_rule(cls, rule)
 
     # The rules. Signatures are loose on purpose: each primitive names its own operands and params.
     type: Any = None
@@ -183,6 +174,15 @@ def _narrow(x: Any, half: np.dtype[Any]) -> Any:
     return x.astype(half) if x.dtype == np.float32 else x
 
 
+def _missing_rule(cls: type, rule: str) -> MissingRuleError:
+    return MissingRuleError(
+        f"the primitive {cls.__name__} has no rule {rule!r}.",
+        why="every transform asks every primitive for its rule.",
+        fix=f"define {rule} in the class body (docs/architecture.md, 'Adding a primitive'), or "
+            "derive from a base that has it: Elementwise, LinearPrimitive; "
+            "class X(Primitive, abstract=True) for another base")
+
+
 class HigherOrder(Primitive, abstract=True):
     """A primitive whose parameters hold jaxprs.
 
@@ -197,6 +197,15 @@ class HigherOrder(Primitive, abstract=True):
     # (operands, **params) -> (jaxpr, its operands), where running that is all the operation does
     called: Any = None
     required_rules = (*Primitive.required_rules, "linearize")
+
+    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(abstract, **kwargs)
+        if not abstract and cls.called is None and cls.cost is HigherOrder.cost:
+            raise _missing_rule(cls, "cost")
+
+    def cost(self, *avals: Any, **params: Any) -> Cost:
+        """A call costs what the program costs that it runs; loops and branches say theirs."""
+        return jaxpr_cost(self.called(avals, **params)[0])
 
     def samples(self) -> Iterator[Sample]:
         """None: bodies are programs, and the tests of control flow and composition draw them."""

@@ -68,6 +68,7 @@ class CustomVjpLinear(Primitive):
     gives a cotangent or None for every input, with None among `cts` for zeros.
     """
 
+    mixes_elements = True
     multiple_results = True
     widens_halves = False
 

@@ -199,11 +199,6 @@ class LinearTrace(Trace):
 
 MASKING: Final = frozenset({select_n_p, masked_mul_p, masked_div_p})
 """Operations whose transposition gives masked cotangents."""
-MIXING: Final = frozenset({
-    "dot_general", "conv_general_dilated", "conv_transpose", "cumsum", "cumprod", "cumlogsumexp",
-    "fft", "triangular_solve", "custom_vjp_linear"})
-"""Operations that make of masked cotangents such as are 0 nowhere."""
-
 
 def transpose_masked(primitive: Primitive, ct: Any, operands: Sequence[Any], params: Params,
                      masks: Sequence[bool]) -> tuple[Sequence[Any], Iterable[bool]]:
@@ -231,7 +226,7 @@ def transpose_masked(primitive: Primitive, ct: Any, operands: Sequence[Any], par
             return results, repeat(False)
         found = iter(inner[0])
         return results, [isinstance(x, Linear) and next(found) for x in operands]
-    keeps = primitive in MASKING or not (primitive.higher_order or primitive.name in MIXING)
+    keeps = primitive in MASKING or not (primitive.higher_order or primitive.mixes_elements)
     return transpose_operation(primitive, ct, operands, params), repeat(keeps)
 
 

@@ -17,7 +17,6 @@ from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.errors import JaxprError
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Atom, Jaxpr, Literal, Var
-from functrans.core.primitive import Cost
 from functrans.core.prune import has_effects, prune_jaxpr, used_inputs
 from functrans.core.sizes import shape_names
 from functrans.core.staging import stage
@@ -25,7 +24,7 @@ from functrans.primitives.base import full, zeros
 from functrans.primitives.broadcast import broadcast_in_dim
 from functrans.primitives.compare import select_n
 
-__all__ = ["Split", "body_cost", "check_operands", "counted", "depends", "filled",
+__all__ = ["Split", "check_operands", "counted", "depends", "filled",
            "invariant_carry", "leaves_unsized", "ones_like", "pick", "rearranged", "rematerialized",
            "select_lanes", "split_body", "stage_body", "tangent_zeros"]
 
@@ -143,12 +142,6 @@ def rematerialized(jaxpr: Jaxpr, parts: Any, active: Sequence[bool]) -> Parts:
     used = used_inputs(again)[:n_in]
     again = rearranged(again, pick(again.invars, [*used, *(True for _ in tangents)]), again.outvars)
     return Parts(jaxpr, again, parts.nonzero, tuple(pick(range(n_in), used)))
-
-
-def body_cost(jaxpr: Jaxpr) -> Cost:
-    """What one run of a body costs."""
-    costs = [eqn.primitive.cost(*[a.aval for a in eqn.invars], **eqn.params) for eqn in jaxpr.eqns]
-    return Cost(sum([c.flops for c in costs]), sum([c.bytes for c in costs]))
 
 
 def leaves_unsized(jaxpr: Jaxpr, outs: Sequence[Atom]) -> bool:

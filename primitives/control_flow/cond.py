@@ -10,16 +10,16 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis
+from functrans.core.cost import Cost, highest_cost, jaxpr_cost
 from functrans.core.errors import JaxprError
 from functrans.core.evaluate import eval_jaxpr, program_of
 from functrans.core.jaxpr import Equation, Jaxpr
-from functrans.core.primitive import Cost, HigherOrder, Linear
+from functrans.core.primitive import HigherOrder, Linear
 from functrans.core.prune import prune_jaxpr, used_inputs
 from functrans.primitives.base import zeros
 from functrans.primitives.broadcast import broadcast_batch, broadcast_in_dim, move_axis
 from functrans.primitives.compare import eq, select_n
 from functrans.primitives.control_flow.bodies import (
-    body_cost,
     check_operands,
     leaves_unsized,
     pick,
@@ -147,8 +147,8 @@ class Cond(HigherOrder):
                         params, eqn.source)
 
     def cost(self, *avals: ShapedArray, branches: Branches) -> Cost:
-        """Of the first branch: which one is taken is not known."""
-        return body_cost(branches[0])
+        """Of the most expensive branch: which one is taken is not known."""
+        return highest_cost([jaxpr_cost(b) for b in branches])
 
 
 # Additions for one lane: what costs less is computed for all lanes, with vectors across them.
@@ -157,7 +157,7 @@ DEAR = 64
 
 def _is_dear(branches: Branches) -> bool:
     """Whether it pays to compute only the branches that are taken."""
-    flops = [body_cost(b).flops for b in branches]
+    flops = [jaxpr_cost(b).flops for b in branches]
     return not all(isinstance(n, (int, float)) and n < DEAR for n in flops)
 
 

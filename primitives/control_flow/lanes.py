@@ -33,7 +33,7 @@ every 100th takes the loop (us):
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from functrans.core import config
 from functrans.core.avals import get_aval
@@ -45,11 +45,14 @@ from functrans.core.prune import has_effects
 from functrans.primitives.check import check_p
 from functrans.primitives.control_flow.bodies import stage_body
 from functrans.primitives.control_flow.scan import scan_p
+from functrans.primitives.conv import conv_general_dilated_p
+from functrans.primitives.dot import dot_general_p
 from functrans.primitives.shape import reshape
 
 __all__ = ["block_of_lanes", "map_blocks", "widest"]
 
 BLOCK = 64  # lanes of scalars, or of what multiplies a matrix that all lanes share
+PRODUCTS: Final = frozenset({dot_general_p, conv_general_dilated_p})
 WIDE = 128  # elements of a value that fill the vectors by themselves
 
 
@@ -93,8 +96,7 @@ def widest(bodies: Sequence[Jaxpr]) -> int | None:
 
 
 def _has_product(jaxpr: Jaxpr) -> bool:
-    return any(eqn.primitive.name in ("dot_general", "conv") or any(map(_has_product,
-                                                                        subjaxprs(eqn)))
+    return any(eqn.primitive in PRODUCTS or any(map(_has_product, subjaxprs(eqn)))
                for eqn in jaxpr.eqns)
 
 

@@ -9,17 +9,17 @@ import numpy as np
 
 from functrans.core.avals import ShapedArray
 from functrans.core.axes import MappedAxis
+from functrans.core.cost import Cost, jaxpr_cost
 from functrans.core.dims import Size
 from functrans.core.errors import AxisSizeError, JaxprError
 from functrans.core.evaluate import eval_jaxpr, program_of
 from functrans.core.jaxpr import Equation, Jaxpr
-from functrans.core.primitive import Cost, HigherOrder, Linear
+from functrans.core.primitive import HigherOrder, Linear
 from functrans.core.prune import prune_jaxpr, used_inputs
 from functrans.core.sizes import known_sizes
 from functrans.primitives.base import zeros
 from functrans.primitives.broadcast import broadcast_batch, move_axis
 from functrans.primitives.control_flow.bodies import (
-    body_cost,
     check_operands,
     counted,
     depends,
@@ -232,8 +232,7 @@ class Scan(HigherOrder):
                         tuple(pick(eqn.outvars, [*live, *ys])), params, eqn.source)
 
     def cost(self, *avals: ShapedArray, jaxpr: Jaxpr, length: Size, **params: Any) -> Cost:
-        once = body_cost(jaxpr)
-        return Cost(once.flops * length, once.bytes * length)
+        return jaxpr_cost(jaxpr).times(length)
 
 
 def split_by(tangents: Sequence[Any], active: Sequence[bool], num_consts: int,

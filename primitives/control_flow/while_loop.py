@@ -18,11 +18,12 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis
+from functrans.core.cost import Cost, jaxpr_cost, total_cost
 from functrans.core.dims import Dim
 from functrans.core.errors import JaxprError, NotDifferentiableError
 from functrans.core.evaluate import eval_jaxpr, program_of
 from functrans.core.jaxpr import Equation, Jaxpr, Var
-from functrans.core.primitive import Cost, HigherOrder, Linear
+from functrans.core.primitive import HigherOrder, Linear
 from functrans.core.prune import prune_jaxpr, used_inputs
 from functrans.core.sizes import known_sizes
 from functrans.primitives.broadcast import broadcast_batch, broadcast_in_dim, move_axis
@@ -30,7 +31,6 @@ from functrans.primitives.compare import bitwise_and
 from functrans.primitives.control_flow.bodies import (
     TRUE,
     Split,
-    body_cost,
     check_operands,
     counted,
     depends,
@@ -285,8 +285,7 @@ class While(HigherOrder):
     def cost(self, *avals: ShapedArray, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr,
              **params: Any) -> Cost:
         """Of one iteration: how many there are is not known."""
-        test, once = body_cost(cond_jaxpr), body_cost(body_jaxpr)
-        return Cost(test.flops + once.flops, test.bytes + once.bytes)
+        return total_cost([jaxpr_cost(cond_jaxpr), jaxpr_cost(body_jaxpr)])
 
 
 def _recording(split: Split, num_outs: int, num_carry: int,

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
+from functrans.primitives.arithmetic import div_p, log_p, pow_p
+from functrans.primitives.linalg import cholesky_p, lu_p
+from functrans.primitives.solve import solve_p, triangular_solve_p
+from functrans.primitives.transcendental import acos_p, asin_p, exp_p, log1p_p, rsqrt_p, sqrt_p
 from functrans.transforms.checks.spread import NAN
 
 __all__ = ["advice"]
 
-_OPERANDS: Final = {
-    "log": "log needs positive numbers: log(maximum(x, 1e-30)), or where(x > 0, x, 1) inside it",
-    "log1p": "log1p needs numbers above -1",
-    "sqrt": "sqrt needs numbers that are not negative: sqrt(maximum(x, 0))",
-    "rsqrt": "rsqrt needs positive numbers: rsqrt(x + 1e-6)",
-    "pow": "a negative number has no fractional power: abs(x) ** y, or where(x > 0, x, 1) ** y",
-    "exp": "exp of more than 88 overflows in float32: subtract the maximum first, or use "
-           "logsumexp, log_softmax",
-    "div": "divide by where(y == 0, 1, y), or by y + 1e-6",
-    **dict.fromkeys(("solve", "triangular_solve", "lu", "cholesky"), "the matrix is singular, or "
+_OPERANDS: Final[Mapping[Primitive, str]] = {
+    log_p: "log needs positive numbers: log(maximum(x, 1e-30)), or where(x > 0, x, 1) inside it",
+    log1p_p: "log1p needs numbers above -1",
+    sqrt_p: "sqrt needs numbers that are not negative: sqrt(maximum(x, 0))",
+    rsqrt_p: "rsqrt needs positive numbers: rsqrt(x + 1e-6)",
+    pow_p: "a negative number has no fractional power: abs(x) ** y, or where(x > 0, x, 1) ** y",
+    exp_p: "exp of more than 88 overflows in float32: subtract the maximum first, or use "
+             "logsumexp, log_softmax",
+    div_p: "divide by where(y == 0, 1, y), or by y + 1e-6",
+    **dict.fromkeys((solve_p, triangular_solve_p, lu_p, cholesky_p), "the matrix is singular, or "
                     "not positive definite: add a small multiple of the identity"),
-    "asin": "asin needs numbers from -1 to 1: clip(x, -1, 1)",
-    "acos": "acos needs numbers from -1 to 1: clip(x, -1, 1)",
+    asin_p: "asin needs numbers from -1 to 1: clip(x, -1, 1)",
+    acos_p: "acos needs numbers from -1 to 1: clip(x, -1, 1)",
 }
 _BACKWARD: Final = (
     "the derivative is not finite there (sqrt, norm and pow at 0, log near 0): move the argument "
@@ -35,7 +41,7 @@ def advice(eqn: Equation, wrong: int, brought: bool) -> str:
                "look at what made them"
     if eqn.source is not None and eqn.source.backward:
         return _BACKWARD
-    known = _OPERANDS.get(eqn.primitive.name)
+    known = _OPERANDS.get(eqn.primitive)
     if known is not None:
         return known
     if wrong & NAN:

@@ -13,11 +13,79 @@ import numpy as np
 
 from functrans.core import dtypes
 from functrans.core.jaxpr import Atom, Equation, Literal
-from functrans.primitives.barrier import optimization_barrier_p
+from functrans.core.primitive import Primitive
+from functrans.primitives.arithmetic import (
+    abs_p,
+    add_p,
+    ceil_p,
+    complex_p,
+    conj_p,
+    div_p,
+    floor_p,
+    imag_p,
+    integer_pow_p,
+    log_p,
+    max_p,
+    min_p,
+    mul_p,
+    neg_p,
+    real_p,
+    rem_p,
+    round_p,
+    sign_p,
+    sub_p,
+    trunc_p,
+)
+from functrans.primitives.barrier import checkpoint_name_p, optimization_barrier_p, stop_gradient_p
 from functrans.primitives.base import constant_p, full_p
-from functrans.primitives.index import gather_p
+from functrans.primitives.broadcast import broadcast_in_dim_p, reduce_sum_p, transpose_p
+from functrans.primitives.compare import clamp_p, select_n_p
+from functrans.primitives.convert import convert_element_type_p
+from functrans.primitives.cumulative import cummax_p, cummin_p, cumprod_p, cumsum_p
+from functrans.primitives.differentiable import add_any_p
+from functrans.primitives.dot import dot_general_p
+from functrans.primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
+from functrans.primitives.index import gather_p, scatter_add_p
 from functrans.primitives.index_layout import GatherScatterMode
-from functrans.primitives.sort import sort_p
+from functrans.primitives.masked import masked_div_p, masked_mul_p
+from functrans.primitives.reduce import reduce_max_p, reduce_min_p, reduce_prod_p
+from functrans.primitives.scatter import scatter_p
+from functrans.primitives.shape import (
+    concatenate_p,
+    copy_p,
+    iota_p,
+    pad_p,
+    reshape_p,
+    rev_p,
+    slice_p,
+)
+from functrans.primitives.sort import sort_p, top_k_p
+from functrans.primitives.transcendental import (
+    acos_p,
+    acosh_p,
+    asin_p,
+    asinh_p,
+    atan2_p,
+    atan_p,
+    atanh_p,
+    cbrt_p,
+    cos_p,
+    cosh_p,
+    erf_inv_p,
+    erf_p,
+    erfc_p,
+    exp2_p,
+    exp_p,
+    expm1_p,
+    log1p_p,
+    logistic_p,
+    rsqrt_p,
+    sin_p,
+    sinh_p,
+    sqrt_p,
+    tan_p,
+    tanh_p,
+)
 
 __all__ = ["ALL", "INFINITE", "NAN", "NEGATIVE", "NOTHING", "POSITIVE", "Spread", "bits_of",
            "constant_bits", "is_barrier", "is_floating", "keeps_nan",
@@ -90,47 +158,47 @@ _UNKNOWN = "n>npm? p>npm? m>npm?"
 _HIDDEN = "n>? p>? m>?"
 
 _MOVEMENT: Final = frozenset((
-    "reshape", "transpose", "broadcast_in_dim", "squeeze", "expand_dims", "rev", "concatenate",
-    "copy", "name", "stop_gradient", "sort", "optimization_barrier", "slice", "dynamic_slice",
-    "gather", "pad", "select_n", "dynamic_update_slice", "scatter", "top_k", "constant", "full",
-    "iota", "real", "imag", "complex", "conj"))
+    reshape_p, transpose_p, broadcast_in_dim_p, rev_p, concatenate_p,
+    copy_p, checkpoint_name_p, stop_gradient_p, sort_p, optimization_barrier_p, slice_p,
+    dynamic_slice_p, gather_p, pad_p, select_n_p, dynamic_update_slice_p, scatter_p, top_k_p,
+    constant_p, full_p, iota_p, real_p, imag_p, complex_p, conj_p))
 
-_TABLE: Mapping[str, Spread] = {
-    **dict.fromkeys(("reshape", "transpose", "broadcast_in_dim", "squeeze", "expand_dims", "rev",
-                     "concatenate", "copy", "name", "stop_gradient", "sort",
-                     "floor", "ceil", "trunc", "round", "cbrt", "asinh"), _spread("", _SAME)),
-    **dict.fromkeys(("slice", "dynamic_slice", "gather", "top_k"), _spread("", _PART)),
-    "pad": _spread("", _PART, _PART),
-    "select_n": _spread("", _HIDDEN, _PART),
-    "dynamic_update_slice": _spread("", _PART, _SAME, _HIDDEN),
-    "scatter": _spread("", _PART, _HIDDEN, _PART),
-    "scatter_add": _spread("pm", _SUM, _HIDDEN, "n>n? p>pn? m>mn?"),
-    **dict.fromkeys(("constant", "full", "iota"), _spread("")),
-    "neg": _spread("", "n>n p>m m>p"),
-    "abs": _spread("", "n>n p>p m>p"),
-    **dict.fromkeys(("add", "add_any", "reduce_sum", "cumsum"), _spread("pm", _SUM)),
-    "sub": _spread("pm", _SUM, _DIFFERENCE),
-    **dict.fromkeys(("mul", "reduce_prod", "cumprod"), _spread("pm", _PRODUCT)),
-    "dot_general": _spread("npm", _PRODUCT),
-    "div": _spread("npm", _PRODUCT, _BOUNDED),
-    "rem": _spread("n", _PERIODIC, _BOUNDED),
-    "masked_mul": _spread("pm", _PRODUCT, "n>n? p>pmn? m>pmn?"),
-    "masked_div": _spread("pm", _PRODUCT, "n>n? p>? m>?"),
-    **dict.fromkeys(("max", "reduce_max", "cummax"), _spread("", "n>n p>pn m>mn?")),
-    **dict.fromkeys(("min", "reduce_min", "cummin"), _spread("", "n>n p>pn? m>mn")),
-    "clamp": _spread("", _PART, "n>n p>p? m>m?", _PART),
-    **dict.fromkeys(("sign", "atan", "tanh", "logistic", "erf", "erfc", "atan2"),
+_TABLE: Mapping[Primitive, Spread] = {
+    **dict.fromkeys((reshape_p, transpose_p, broadcast_in_dim_p, rev_p,
+                     concatenate_p, copy_p, checkpoint_name_p, stop_gradient_p, sort_p,
+                     floor_p, ceil_p, trunc_p, round_p, cbrt_p, asinh_p), _spread("", _SAME)),
+    **dict.fromkeys((slice_p, dynamic_slice_p, gather_p, top_k_p), _spread("", _PART)),
+    pad_p: _spread("", _PART, _PART),
+    select_n_p: _spread("", _HIDDEN, _PART),
+    dynamic_update_slice_p: _spread("", _PART, _SAME, _HIDDEN),
+    scatter_p: _spread("", _PART, _HIDDEN, _PART),
+    scatter_add_p: _spread("pm", _SUM, _HIDDEN, "n>n? p>pn? m>mn?"),
+    **dict.fromkeys((constant_p, full_p, iota_p), _spread("")),
+    neg_p: _spread("", "n>n p>m m>p"),
+    abs_p: _spread("", "n>n p>p m>p"),
+    **dict.fromkeys((add_p, add_any_p, reduce_sum_p, cumsum_p), _spread("pm", _SUM)),
+    sub_p: _spread("pm", _SUM, _DIFFERENCE),
+    **dict.fromkeys((mul_p, reduce_prod_p, cumprod_p), _spread("pm", _PRODUCT)),
+    dot_general_p: _spread("npm", _PRODUCT),
+    div_p: _spread("npm", _PRODUCT, _BOUNDED),
+    rem_p: _spread("n", _PERIODIC, _BOUNDED),
+    masked_mul_p: _spread("pm", _PRODUCT, "n>n? p>pmn? m>pmn?"),
+    masked_div_p: _spread("pm", _PRODUCT, "n>n? p>? m>?"),
+    **dict.fromkeys((max_p, reduce_max_p, cummax_p), _spread("", "n>n p>pn m>mn?")),
+    **dict.fromkeys((min_p, reduce_min_p, cummin_p), _spread("", "n>n p>pn? m>mn")),
+    clamp_p: _spread("", _PART, "n>n p>p? m>m?", _PART),
+    **dict.fromkeys((sign_p, atan_p, tanh_p, logistic_p, erf_p, erfc_p, atan2_p),
                     _spread("", _BOUNDED)),
-    **dict.fromkeys(("exp", "exp2", "expm1"), _spread("p", "n>n p>p m>?")),
-    **dict.fromkeys(("log", "log1p"), _spread("nm", "n>n p>p m>n")),
-    "sqrt": _spread("n", "n>n p>p m>n"),
-    "rsqrt": _spread("np", "n>n p>? m>n"),
-    **dict.fromkeys(("sin", "cos", "tan"), _spread("", _PERIODIC)),
-    **dict.fromkeys(("asin", "acos"), _spread("n", _PERIODIC)),
-    **dict.fromkeys(("atanh", "erf_inv"), _spread("npm", _PERIODIC)),
-    "sinh": _spread("pm", _SAME),
-    "cosh": _spread("p", "n>n p>p m>p"),
-    "acosh": _spread("n", "n>n p>p m>n"),
+    **dict.fromkeys((exp_p, exp2_p, expm1_p), _spread("p", "n>n p>p m>?")),
+    **dict.fromkeys((log_p, log1p_p), _spread("nm", "n>n p>p m>n")),
+    sqrt_p: _spread("n", "n>n p>p m>n"),
+    rsqrt_p: _spread("np", "n>n p>? m>n"),
+    **dict.fromkeys((sin_p, cos_p, tan_p), _spread("", _PERIODIC)),
+    **dict.fromkeys((asin_p, acos_p), _spread("n", _PERIODIC)),
+    **dict.fromkeys((atanh_p, erf_inv_p), _spread("npm", _PERIODIC)),
+    sinh_p: _spread("pm", _SAME),
+    cosh_p: _spread("p", "n>n p>p m>p"),
+    acosh_p: _spread("n", "n>n p>p m>n"),
 }
 _OTHER = _spread("npm", _UNKNOWN)
 _MOVING, _SPREADING, _HIDING = _spread("", _SAME), _spread("pm", _SAME), _spread("", _HIDDEN)
@@ -144,26 +212,26 @@ def is_floating(atom: Atom) -> bool:
 
 def moves(eqn: Equation) -> bool:
     """Whether an equation only rearranges, chooses or writes down values."""
-    return eqn.primitive.name in _MOVEMENT
+    return eqn.primitive in _MOVEMENT
 
 
 def keeps_nan(eqn: Equation) -> bool:
     """Whether a NaN of an operand is no NaN that the equation computes."""
-    return moves(eqn) or eqn.primitive.name == "convert_element_type"
+    return moves(eqn) or eqn.primitive is convert_element_type_p
 
 
 def spread_of(eqn: Equation) -> Spread:
     """What an equation does with NaN and infinities; the worst where that is not known."""
-    name = eqn.primitive.name
-    if name == "integer_pow":
+    primitive = eqn.primitive
+    if primitive is integer_pow_p:
         exponent = eqn.params["y"]
         return _POWERS[exponent > 0] if exponent else _HIDING
     if any(dtypes.kind(v.aval.dtype) == "c" for v in (*eqn.invars, *eqn.outvars)) \
             or any(isinstance(n, int) and n == 0 for v in eqn.outvars for n in v.aval.shape):
         return _OTHER
-    if name == "convert_element_type":
+    if primitive is convert_element_type_p:
         return _conversion(eqn.invars[0].aval.dtype, eqn.outvars[0].aval.dtype)
-    return _TABLE.get(name, _OTHER)
+    return _TABLE.get(primitive, _OTHER)
 
 
 def _conversion(old: np.dtype[Any], new: np.dtype[Any]) -> Spread:
