@@ -13,7 +13,7 @@ from functrans.callbacks import io_callback, pure_callback
 from functrans.core.config import disable_jit
 from functrans.core.dims import Dim, dim
 from functrans.core.dtypes import default_dtypes, float0
-from functrans.core.errors import publish
+from functrans.core.errors import missing_attribute, publish
 from functrans.core.scope import named_scope
 from functrans.device import Device, devices
 from functrans.lax import stop_gradient
@@ -79,7 +79,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"functrans.{name}")
     if name in _INSPECT:
         return getattr(importlib.import_module("functrans.inspect"), name)
-    raise AttributeError(f"module 'functrans' has no attribute {name!r}")
+    raise missing_attribute("functrans", name)
 
 
 def __dir__() -> list[str]:

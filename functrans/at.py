@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn, final
 
-from functrans.core.errors import ImmutableArrayError, public
+from functrans.core.errors import ImmutableArrayError, IndexingError, public
 from functrans.core.source import user_source
 from functrans.numpy.index_parts import index_text
 from functrans.numpy.indexing import index_array
@@ -36,6 +36,11 @@ class At:
         raise ImmutableArrayError(
             "x.at[...] is not assigned to.", where=user_source(),
             fix=f"x = x.at[{index_text(index)}].set({_value_text(value)})")
+
+    def __call__(self, *index: Any) -> NoReturn:
+        text = ", ".join(map(repr, index))
+        raise IndexingError("x.at is indexed, not called.", where=user_source(),
+                            fix=f"x.at[{text}].set(value), or x[{text}] to read")
 
     def __repr__(self) -> str:
         return f"At({self._array!r})"

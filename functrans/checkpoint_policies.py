@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from functrans.core.errors import explain_missing_names
 from functrans.core.primitive import Primitive
 from functrans.primitives.barrier import checkpoint_name_p
 from functrans.primitives.dot import dot_general_p
@@ -47,3 +48,6 @@ def save_any_names_but_these(*names: str) -> Policy:
     def policy(primitive: Primitive, *avals: Any, **params: Any) -> bool:
         return primitive is checkpoint_name_p and params["name"] not in names
     return policy
+
+
+explain_missing_names(globals())

@@ -13,10 +13,11 @@ from functrans.array import Array
 from functrans.at import At
 from functrans.concretize import install_refusals
 from functrans.core import dtypes
-from functrans.core.errors import ShapeError, public
+from functrans.core.errors import ArgumentError, ShapeError, public
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 from functrans.device import CPU, find_device, place_of
+from functrans.foreign import install_foreign_attributes
 from functrans.operators import install_operators
 from functrans.protocol import array_function, array_ufunc
 
@@ -67,11 +68,17 @@ def _copy(self: Any) -> Any:
     return self
 
 
-def _view(self: Any, dtype: Any = None) -> Any:
+def _view(self: Any, dtype: Any = None, *sizes: Any) -> Any:
     """The bytes read as another dtype; the last axis grows or shrinks with its width.
 
-    Raises ShapeError when the last axis does not divide into the wider elements.
+    Raises ShapeError when the last axis does not divide into the wider elements, ArgumentError for
+    a shape in place of a dtype.
     """
+    if sizes or (isinstance(dtype, (int, tuple, list)) and not isinstance(dtype, bool)):
+        shape = (dtype, *sizes) if sizes else dtype
+        raise ArgumentError(f"view takes a dtype, got the shape {shape}.", where=user_source(),
+                            why="view reads the bytes as another dtype, as in NumPy.",
+                            fix=f"x.reshape({', '.join(map(str, (sizes and shape) or [dtype]))})")
     if dtype is None:
         return self
     new = dtypes.as_dtype(dtype)
@@ -130,9 +137,8 @@ _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 def _install(cls: type) -> None:
-    # what goes wrong under a trace passes through the transform, which hides our frames
     for name, method in _METHODS.items():
-        setattr(cls, name, public(method) if cls is Array else method)
+        setattr(cls, name, public(method))
     for name, (getter, doc) in _PROPERTIES.items():
         setattr(cls, name, property(getter, doc=doc))
 
@@ -168,3 +174,5 @@ def install() -> None:
     }
     for name, fact in facts.items():
         setattr(Tracer, name, fact)
+    for cls in (Array, Tracer):
+        install_foreign_attributes(cls)

@@ -24,7 +24,7 @@ LAYERS = [
     "callbacks", "debug", "checkpoint_policies", "test_util",
     "lax",
     "numpy",
-    "at", "concretize", "operators", "protocol", "methods", "placement",
+    "at", "concretize", "foreign", "operators", "protocol", "methods", "placement",
     "random",
     "nn",
     "scipy",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,11 +41,24 @@ def to_array(x: Any, what: str = "an argument") -> Any:
 
 
 def _fix_for(x: Any) -> str:
+    name = type(x).__name__
+    if dataclasses.is_dataclass(x) and not isinstance(x, type):
+        return f"register the class as a tree: functrans.tree_util.register_dataclass({name})"
+    if isinstance(x, Mapping):
+        return (f"dict(x), or register the class as a tree: functrans.tree_util."
+                f"register_pytree_node({name}, lambda d: (list(d.values()), tuple(d)), "
+                f"lambda keys, values: {name}(zip(keys, values)))")
     if isinstance(x, (list, tuple, range)):
         return "functrans.numpy.asarray(x)"
+    if hasattr(x, "__dlpack__"):
+        return "functrans.numpy.from_dlpack(x)"
     if isinstance(x, Iterable) and not isinstance(x, str):
         return "functrans.numpy.array(list(x))"
-    return "close over it, lambda x: fun(x, other), or in jit mark it static: static_argnums=..."
+    other = "close over it, lambda x: fun(x, other), or in jit mark it static: static_argnums=..."
+    if isinstance(x, (str, bytes)) or callable(x) or not getattr(x, "__dict__", None):
+        return other
+    return (f"register the class as a tree, if its attributes are arrays: "
+            f"functrans.tree_util.register_pytree_node({name}, flatten, unflatten); else {other}")
 
 
 def to_arrays(leaves: Sequence[Any], what: str,

@@ -12,6 +12,7 @@ from typing import Any, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from functrans import _runtime
 from functrans.core import config
+from functrans.core.missing_names import argument_fix, module_fix
 from functrans.core.source import user_source
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "KernelFaultError",
     "KeyTypeError",
     "LeakedTracerError",
+    "MissingNameError",
     "MissingRuleError",
     "NoDriverError",
     "NonArrayError",
@@ -57,7 +59,9 @@ __all__ = [
     "ShapeError",
     "StaticArgumentError",
     "TreeMismatchError",
+    "explain_missing_names",
     "hide_internal_frames",
+    "missing_attribute",
     "public",
     "publish",
     "shown",
@@ -198,6 +202,10 @@ class NotDifferentiableError(FunctransError, TypeError):
     """An operation has no derivative in the operand or in the mode that is asked for."""
 
 
+class MissingNameError(FunctransError, AttributeError):
+    """A module or an array has no attribute of a name; the message says what does the same."""
+
+
 class MissingRuleError(FunctransError, TypeError):
     """A primitive was declared without a rule that it needs."""
 
@@ -319,9 +327,9 @@ def hide_internal_frames(exc: _E) -> _E:
 
 
 def shown(x: Any) -> str:
-    """repr(x) on one line, cut where it is long; for messages."""
+    """repr(x) on one line, without addresses, cut where it is long; for messages."""
     try:
-        text = " ".join(repr(x).split())
+        text = _ADDRESS.sub("", " ".join(repr(x).split()))
     except (ValueError, RecursionError):  # an int of very many digits, a container in itself
         text = f"a very large {type(x).__name__}"
     return text if len(text) <= 60 else f"{text[:57]}..."
@@ -346,8 +354,27 @@ def public(fun: Callable[_P, _R]) -> Callable[_P, _R]:
     return call
 
 
+def missing_attribute(module: str, name: str) -> AttributeError:
+    """The error for an attribute that a public module does not have."""
+    what = f"module {module!r} has no attribute {name!r}"
+    if name.startswith("_"):  # asked for by tools, which expect to fail
+        return AttributeError(what)
+    return MissingNameError(f"{what}.", fix=module_fix(module, name))
+
+
+def explain_missing_names(namespace: dict[str, Any]) -> None:
+    """Let a public module say which name does what a missing one does elsewhere."""
+    module = namespace["__name__"]
+
+    def __getattr__(name: str) -> Any:
+        raise missing_attribute(module, name)
+
+    namespace.setdefault("__getattr__", __getattr__)
+
+
 def publish(namespace: dict[str, Any], names: Sequence[str]) -> None:
     """Make the functions of a public module `public`; the package itself uses them as they are."""
+    explain_missing_names(namespace)
     made: dict[int, Any] = {}  # two names of one function stay one function
     for name in names:
         value = namespace[name]
@@ -367,6 +394,12 @@ def _leaving(error: BaseException, fun: Any = None, args: Sequence[Any] = (),
                            *(f"{k}={_kind_of(v)}" for k, v in kwargs.items())])
         name = getattr(fun, "__name__", "") or "an operation"
         reason = " ".join(str(error).split())[:200]
+        if _TRACER.search(reason):
+            return hide_internal_frames(ConcretizationError(
+                "a function that functrans does not know was called with a traced array.",
+                why=f"{type(error).__name__}: {_TRACER.sub('a traced array', reason)}.",
+                fix="the function of that name in functrans.numpy, lax, nn or scipy, or "
+                    "functrans.pure_callback(fun, result_type, x) for one in another library"))
         unforeseen = ArgumentError(
             f"{name}({given}) failed." if fun is not None else f"{name} failed.",
             why=f"{type(error).__name__}: {reason}.",
@@ -375,6 +408,10 @@ def _leaving(error: BaseException, fun: Any = None, args: Sequence[Any] = (),
         if config.current().internal_frames:
             unforeseen.__cause__ = error
         return unforeseen
+    if fun is not None and _is_wrong_call(error):
+        # "_view() takes ..." names what the user did not write
+        what = str(error).rstrip(".").removeprefix("_")
+        return ArgumentError(f"{what}.", fix=argument_fix(fun, str(error)))
     if isinstance(error, MemoryError) and not isinstance(error, FunctransError) \
             and _is_ours(error.__traceback__):
         what = str(error).removeprefix("out of memory: ")
@@ -383,6 +420,12 @@ def _leaving(error: BaseException, fun: Any = None, args: Sequence[Any] = (),
             fix="use smaller arrays or a narrower dtype, vmap(fun, chunk_size=n) or "
                 "functrans.lax.map for batches, functrans.checkpoint under grad")
     return hide_internal_frames(error)
+
+
+def _is_wrong_call(error: BaseException) -> bool:
+    """Whether Python says that a public function does not take the arguments."""
+    return type(error) is TypeError and error.__traceback__ is not None \
+        and error.__traceback__.tb_next is None and bool(_ARITY.search(str(error)))
 
 
 def _is_unforeseen(error: BaseException) -> bool:
@@ -437,6 +480,8 @@ def is_internal_module(name: str) -> bool:
 _COMPLAINTS = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError,
                AssertionError, RecursionError)
 _ARITY = re.compile(r"positional argument|keyword argument|missing \d+ required|multiple values")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_TRACER = re.compile(r"\b[A-Z]\w*Tracer\b")
 _LIBRARIES = frozenset({"numpy", "optree", "ml_dtypes", "sympy", "inspect", "contextlib"})
 """Whose frames are ours where the package called them."""
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -29,9 +30,12 @@ def _register(nodetype: type, flatten: Any, unflatten: Any, entry: Any = optree.
     if not isinstance(nodetype, type):
         raise RegistrationError(f"{nodetype!r} is not a class and cannot be a pytree node.")
     try:
-        optree.register_pytree_node(
-            nodetype, flatten, unflatten, path_entry_type=entry, namespace=NAMESPACE
-        )
+        with warnings.catch_warnings():
+            # a namedtuple is a node already: registering it replaces how it is flattened
+            warnings.filterwarnings("ignore", "PyTree type .* is a subclass of", UserWarning)
+            optree.register_pytree_node(
+                nodetype, flatten, unflatten, path_entry_type=entry, namespace=NAMESPACE
+            )
     except (ValueError, TypeError) as error:
         raise RegistrationError(
             f"{nodetype.__qualname__} cannot be registered as a pytree node: {error}",

@@ -4,6 +4,7 @@ Arguments broadcast; `loc` moves and `scale` stretches a distribution. Outside i
 density of a distribution is 0 and its logarithm -inf.
 """
 
+from functrans.core.errors import explain_missing_names
 from functrans.scipy.stats import (
     bernoulli,
     beta,
@@ -22,3 +23,5 @@ from functrans.scipy.stats import (
 
 __all__ = ["bernoulli", "beta", "cauchy", "chi2", "expon", "gamma", "laplace", "logistic",
            "multivariate_normal", "norm", "poisson", "t", "uniform"]
+
+explain_missing_names(globals())
