@@ -40,7 +40,7 @@ def _bound(sizes: Sequence[Size]) -> Size:
     if len(set(sizes)) == 1:
         return sizes[0]
     if all(isinstance(n, (int, float)) for n in sizes):
-        return max(sizes)  # type: ignore[type-var]
+        return max(sizes)
     return sum(sizes, start=0)
 
 
