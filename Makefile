@@ -1,5 +1,7 @@
 # make demo   trains on handwritten digits (examples/digits.py)
-# make test   style, types, tests and doctests
+# make test   style, types, tests and doctests; at the end the slowest tests
+# make thorough   the tests that `make test` leaves out because they take long: thousands of random
+#             programs where `make test` draws a few dozen (an hour or more)
 # make bench  call overheads, programs on this CPU and per-sample statistics, beside JAX and PyTorch
 #             (downloads both)
 # make gpu    on a machine with an NVIDIA GPU and its driver: the tests that need one, and programs
@@ -14,7 +16,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard csrc/* csrc/cuda/*)
 export CMAKE_BUILD_PARALLEL_LEVEL := 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test bench gpu driver lint typecheck clean
+.PHONY: demo test thorough bench gpu driver lint typecheck clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.installed
@@ -22,7 +24,10 @@ demo: .venv/.installed
 
 test: lint typecheck
 	# two workers on two cores: BLAS threads beside them would only wait for each other
-	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m pytest -n 2
+	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m pytest -n 2 --durations=25
+
+thorough: .venv-test/.installed
+	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m pytest -n 2 -m 'thorough and not gpu' --durations=25
 
 lint: .venv-test/.installed
 	.venv-test/bin/ruff check .
@@ -39,7 +44,7 @@ bench: .venv-bench/.installed
 
 gpu: driver $(if $(GPU_PYTHON),,.venv-gpu/.installed)
 	status=0; python=$(or $(GPU_PYTHON),.venv-gpu/bin/python); \
-	$$python -m pytest -m gpu || status=1; \
+	$$python -m pytest -m 'gpu and not thorough' || status=1; \
 	$$python benchmarks/gpu.py --budget 1500 || status=1; \
 	$$python benchmarks/gpu.py --more --budget 1500 || status=1; \
 	$$python benchmarks/dynamic.py --gpu || status=1; \
