@@ -334,6 +334,8 @@ class KernelWriter(ChunkFolds, Tiles):
             if e.op != "load":
                 continue
             t, place = e.aux
+            if not self._is_in_memory(t):
+                continue
             nbytes = ITEM_SIZES[t.dtype]
             if (is_number(place.coefficient(kernel.i), 1) and place.coefficient(kernel.o) == d.row
                     and (not isinstance(t.size, int) or t.size * nbytes >= PREFETCHED_BYTES)
@@ -342,6 +344,10 @@ class KernelWriter(ChunkFolds, Tiles):
                 start = self.writer.pointer(self.operand(t), place, t)
                 ahead = f"{start} + {self.writer.i_text} + {self.size(d.row)}"
                 loop.line(f"__builtin_prefetch({ahead}, 0, 2);")
+
+    def _is_in_memory(self, t: Tensor) -> bool:
+        """Whether a value that is loaded has an address that the kernel is given."""
+        return True
 
     def _member(self, m: Member, e: Expr, stage: int, loop: Scope, fold: Fold | None, u: int,
                 s: Any) -> None:

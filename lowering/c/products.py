@@ -151,6 +151,9 @@ class _EpilogueWriter(KernelWriter):
     def _ends(self, a: Size, b: Size) -> tuple[str, str, list[Size]]:
         return "j0", "j1", [self.domain.row]  # tiles have whole vectors, but for the row's end
 
+    def _is_in_memory(self, t: Tensor) -> bool:
+        return t is not self.call.product  # its sums are in the tile
+
     def _member(self, m: Member, e: Expr, stage: int, loop: Scope, fold: Fold | None, u: int,
                 s: Any) -> None:
         product = self.call.product
