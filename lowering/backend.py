@@ -11,6 +11,7 @@ from functrans.core.dims import Size
 from functrans.core.dtypes import float0
 from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.defects import reporting
 from functrans.lowering.steered import SteeredProgram
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "compile_for",
     "get_backend",
     "register_backend",
+    "reporting",
 ]
 
 ENTRY_POINTS = "functrans.backends"
@@ -122,12 +124,16 @@ def _built_in(name: str) -> Backend:
 
 def compile_for(backend: Backend, jaxpr: Jaxpr, donated: frozenset[int],
                 require_inplace: bool) -> Executable:
-    """The compiled form of a jaxpr, which may have inputs and outputs of float0; no backend has."""
-    if all(a.dtype != float0 for a in (*jaxpr.in_avals, *jaxpr.out_avals)):
-        return backend.compile(jaxpr, donated, require_inplace)
-    from functrans.lowering.nothing import compile_beside_nothing  # noqa: PLC0415
+    """The compiled form of a jaxpr, which may have inputs and outputs of float0; no backend has.
 
-    return compile_beside_nothing(backend.compile, jaxpr, donated, require_inplace)
+    Raises DefectError where a compiler fails.
+    """
+    with reporting(jaxpr, backend.name):
+        if all(a.dtype != float0 for a in (*jaxpr.in_avals, *jaxpr.out_avals)):
+            return backend.compile(jaxpr, donated, require_inplace)
+        from functrans.lowering.nothing import compile_beside_nothing  # noqa: PLC0415
+
+        return compile_beside_nothing(backend.compile, jaxpr, donated, require_inplace)
 
 
 def backend_for(target: str) -> str:

@@ -52,6 +52,7 @@ DEFERRED = {
     ("functrans.lowering.backend", "functrans.lowering.triton.backend"),
     ("functrans.lowering.backend", "functrans.lowering.triton.machine.target"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.lower"),
+    ("functrans.lowering.defects", "functrans.lowering.reports"),
     ("functrans.lowering.reference", "functrans.lowering.passes.pipeline"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.emulator.interpret"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.lower"),

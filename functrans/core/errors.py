@@ -27,11 +27,13 @@ __all__ = [
     "ConcretizationError",
     "CustomRuleError",
     "DTypeError",
+    "DefectError",
     "DeviceError",
     "DeviceMemoryError",
     "DonatedArrayError",
     "ExportError",
     "FailedCheckError",
+    "FallbackWarning",
     "ForkedDeviceError",
     "FunctransError",
     "HostStepWarning",
@@ -258,6 +260,15 @@ class BackendError(FunctransError, RuntimeError):
     """A backend or a device that is not there or cannot run the program."""
 
 
+class DefectError(FunctransError, RuntimeError):
+    """A defect of functrans: a compiler failed on a program that it must compile.
+
+    `report` has the program, what failed, and the versions of what took part.
+    """
+
+    report = ""
+
+
 class NoDriverError(BackendError):
     """There is no CUDA driver, or no device of it, where one is asked for."""
 
@@ -300,6 +311,10 @@ class OutOfBoundsError(CheckError, IndexError):
 
 class FailedCheckError(CheckError, AssertionError):
     """A condition that `check` was given does not hold."""
+
+
+class FallbackWarning(UserWarning):
+    """A compiler failed on a part of a program, which it then computed in another way."""
 
 
 class HostStepWarning(UserWarning):

@@ -20,6 +20,7 @@ from functrans.lowering.backend import (
     SteeredProgram,
     compile_for,
     get_backend,
+    reporting,
 )
 from functrans.transforms.checks.plan import has_checks
 from functrans.transforms.checks.program import CheckedRun, checked_executable
@@ -93,7 +94,8 @@ def forget_executables() -> None:
 def operation_on_gpu(jaxpr: Jaxpr, gpu: int) -> Executable:
     """A program on a GPU whose machine code is also that of other sizes; the caller keeps it."""
     backend: SizedBackend = get_backend("triton")  # type: ignore[assignment]
-    executable = backend.compile_for_sizes(jaxpr)
+    with reporting(jaxpr, backend.name):
+        executable = backend.compile_for_sizes(jaxpr)
     return executable.on(gpu) if gpu else executable
 
 
