@@ -14,8 +14,8 @@ from functrans.core.avals import ShapedArray
 from functrans.core.dims import Dim, Shape, Size
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 
-__all__ = ["known_sizes", "learn_sizes", "learned_names", "shape_names", "substitute",
-           "substitute_jaxpr"]
+__all__ = ["known_sizes", "learn_sizes", "learned_names", "renamed_sizes", "shape_names",
+           "substitute", "substitute_jaxpr"]
 
 
 def shape_names(shapes: Sequence[Shape]) -> frozenset[str]:
@@ -91,6 +91,11 @@ def substitute_jaxpr(jaxpr: Jaxpr, sizes: Mapping[str, Any]) -> Jaxpr:
     if key not in known:
         known[key] = _substitute_jaxpr(jaxpr, relevant)
     return known[key]
+
+
+def renamed_sizes(jaxpr: Jaxpr, names: Mapping[str, Size]) -> Jaxpr:
+    """The same program with other names for some sizes, those that it decides included."""
+    return _substitute_jaxpr(jaxpr, names) if names else jaxpr
 
 
 def _substitute_jaxpr(jaxpr: Jaxpr, sizes: Mapping[str, Any]) -> Jaxpr:

@@ -6,6 +6,7 @@ from functrans.core import config
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.prune import prune_jaxpr
 from functrans.lowering.passes.algebra import ALGEBRA
+from functrans.lowering.passes.components import COMPONENTS
 from functrans.lowering.passes.contractions import CONTRACTIONS
 from functrans.lowering.passes.decompose import DECOMPOSE
 from functrans.lowering.passes.fold import FOLD
@@ -24,6 +25,7 @@ TABLES: tuple[Table, ...] = (DECOMPOSE, FOLD, ALGEBRA, MOVEMENT, OUTWARDS, REDUC
 MAX_SWEEPS = 12  # a chain of rewrites that each wait for the last one's dead code; 4 is usual
 
 ALL_RULES = Dispatch(TABLES)
+IN_COMPONENTS = Dispatch((*TABLES, COMPONENTS))
 
 
 def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str | None = None,
@@ -38,7 +40,10 @@ def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str | None 
     if algebra == "off":
         return before
     after = contract_networks(before, algebra == "always", decisions)
-    return before if after is before else simplify_with(ALL_RULES, after, log)
+    if after is not before:
+        after = simplify_with(ALL_RULES, after, log)
+    # last: products of short vectors have been contracted
+    return simplify_with(IN_COMPONENTS, after, log)
 
 
 def simplify_with(rules: Dispatch, jaxpr: Jaxpr, log: list[Change] | None = None) -> Jaxpr:

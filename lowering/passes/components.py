@@ -1,0 +1,75 @@
+"""Loops whose state has short axes carry its components: scalars of each lane.
+
+A trajectory in three dimensions, mapped over lanes, carries an array (lanes, 3). What a step takes
+apart and stacks again is read at another place than it was written, and cannot be fused. The loop
+over its components, each an array (lanes,), has elementwise operations alone: it is one kernel,
+which keeps its state in registers. Measured on 512 Lorenz systems of 100 steps on one core: 2.2 ms
+and 0.04, their gradient 3.1 and 0.11 (JAX 0.25).
+
+Axes of at most `SHORT` elements are unrolled wherever they stand, so that the components of a value
+follow from its shape. `unrolled` says what the operations do to components.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from functrans.core.avals import get_aval
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, jaxprs_in
+from functrans.core.sizes import renamed_sizes
+from functrans.lowering.passes.rewrite import Results, Rewriter, Table
+from functrans.lowering.passes.unrolled import (
+    MOVING,
+    CannotUnroll,
+    has_short_axis,
+    joined,
+    parted,
+    unrolled,
+)
+from functrans.primitives.control_flow.bodies import stage_body
+from functrans.primitives.control_flow.scan import scan_p
+from functrans.primitives.control_flow.while_loop import while_p
+
+__all__ = ["COMPONENTS"]
+
+COMPONENTS = Table("components")
+rule = COMPONENTS.rule
+
+MOST_EQUATIONS: Final = 800  # of a loop over components: a kernel of so many compiles in 0.3 s
+
+
+@rule(scan_p, while_p, law="a loop over short vectors is one over their components")
+def loop_over_components(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
+    before = _count(eqn.params, moving=True)
+    if before == 0 or not any(has_short_axis(v.aval.shape) for v in (*eqn.invars, *eqn.outvars)):
+        return None
+
+    variables = tuple(dict.fromkeys([a for a in operands if isinstance(a, Var)]))
+    alone = Jaxpr((), variables, (eqn,), eqn.outvars, name=eqn.primitive.name)
+
+    def loop(*values: Any) -> list[Any]:
+        parts = unrolled(alone, [parted(x, get_aval(x).shape) for x in values])
+        return [joined(p) for p in parts]
+
+    try:
+        program = stage_body(loop, [a.aval.strong() for a in variables], alone.name)
+    except CannotUnroll:
+        return None
+    params = next(e.params for e in program.eqns if e.primitive is eqn.primitive)
+    record = params.get("record")
+    if record is not None:  # what follows knows it by its old name
+        program = renamed_sizes(program, {record.name: eqn.params["record"]})
+    if _count(params, moving=True) >= before or _count(params) > MOST_EQUATIONS:
+        return None
+    return r.inline(program, variables, eqn.source)
+
+
+def _count(params: Mapping[str, Any], moving: bool = False) -> int:
+    """The equations of the bodies among some parameters, all or those that move elements."""
+    return sum(_count_in(body, moving) for body in jaxprs_in(params))
+
+
+def _count_in(jaxpr: Jaxpr, moving: bool) -> int:
+    return sum((not moving or eqn.primitive in MOVING) + _count(eqn.params, moving)
+               for eqn in jaxpr.eqns)
