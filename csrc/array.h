@@ -101,6 +101,8 @@ Py_ssize_t array_length(PyObject* self);
 bool init_array_index();
 
 // array_export.cpp
+// Whether the elements are numbers, which others may read: false with an exception set for keys.
+bool has_numbers(PyObject* self);
 int array_getbuffer(PyObject* self, Py_buffer* view, int flags);
 PyObject* array_array(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 PyObject* array_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);

@@ -5,6 +5,7 @@
 
 #include "cuda/buffer.h"
 #include "hooks.h"
+#include "key_dtype.h"
 
 namespace functrans {
 namespace {
@@ -43,6 +44,12 @@ PyObject* device_dlpack(PyObject* self, PyObject* const* values, PyObject* kwnam
 
 }  // namespace
 
+bool has_numbers(PyObject* self) {
+  if (!holds_keys(as_array(self)->np)) return true;
+  Ref(call_hook(Hook::keys, &self, 1));
+  return false;
+}
+
 PyObject* array_array(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   PyObject* dtype = nargs > 0 ? args[0] : Py_None;
   PyObject* copy = nargs > 1 ? args[1] : Py_None;
@@ -62,7 +69,7 @@ PyObject* array_array(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
       return nullptr;
     }
   }
-  if (!has_data(as_array(self))) return nullptr;
+  if (!has_numbers(self) || !has_data(as_array(self))) return nullptr;
   PyArrayObject* np = as_array(self)->np;
   PyArray_Descr* descr = nullptr;
   if (dtype != Py_None && PyArray_DescrConverter(dtype, &descr) == 0) return nullptr;
@@ -90,7 +97,7 @@ int array_getbuffer(PyObject* self, Py_buffer* view, int flags) {
     PyErr_SetString(PyExc_BufferError, "a functrans array is immutable: its buffer is read-only");
     return -1;
   }
-  if (!has_data(as_array(self))) {
+  if (!has_numbers(self) || !has_data(as_array(self))) {
     view->obj = nullptr;
     return -1;
   }
@@ -102,6 +109,7 @@ PyObject* array_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
     PyErr_SetString(PyExc_TypeError, "__dlpack__ takes keyword arguments only");
     return nullptr;
   }
+  if (!has_numbers(self)) return nullptr;
   if (on_device(as_array(self))) return device_dlpack(self, args, kwnames);
   // NumPy refuses to export read-only memory to consumers that cannot be told so (before
   // DLPack 1.0).

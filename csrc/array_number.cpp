@@ -118,7 +118,7 @@ PyObject* array_positive(PyObject* a) {
 }
 
 int array_bool(PyObject* self) {
-  if (!has_data(as_array(self))) return -1;
+  if (!has_numbers(self) || !has_data(as_array(self))) return -1;
   PyArrayObject* np = as_array(self)->np;
   const npy_intp size = PyArray_SIZE(np);
   if (size == 1) {
@@ -137,7 +137,7 @@ int array_bool(PyObject* self) {
 
 // The element of a rank-0 array as a Python scalar (or a NumPy one where Python has none).
 PyObject* scalar_item(PyObject* self, const char* function) {
-  if (!has_data(as_array(self))) return nullptr;
+  if (!has_numbers(self) || !has_data(as_array(self))) return nullptr;
   PyArrayObject* np = as_array(self)->np;
   if (PyArray_NDIM(np) == 0) return PyArray_GETITEM(np, PyArray_BYTES(np));
   Ref shape(PyArray_IntTupleFromIntp(PyArray_NDIM(np), PyArray_DIMS(np)));

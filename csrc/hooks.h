@@ -19,7 +19,7 @@ namespace functrans {
   X(neg)                                                                                        \
   X(pos)                                                                                        \
   X(abs) X(invert) X(lt) X(le) X(eq) X(ne) X(gt) X(ge) X(getitem) X(setitem) X(delitem) X(repr) \
-      X(str) X(format) X(aval) X(donated) X(cuda) X(dlpack)
+      X(str) X(format) X(aval) X(donated) X(cuda) X(dlpack) X(keys)
 #define FUNCTRANS_HOOKS(X) \
   FUNCTRANS_BINARY_HOOKS(X) FUNCTRANS_REFLECTED_HOOKS(X) FUNCTRANS_OTHER_HOOKS(X)
 

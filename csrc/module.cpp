@@ -11,6 +11,7 @@
 #include "gemm.h"
 #include "hooks.h"
 #include "jit_function.h"
+#include "key_dtype.h"
 #include "library.h"
 #include "library_functions.h"
 #include "program.h"
@@ -161,8 +162,8 @@ py::dict stats_dict() {
 PYBIND11_MODULE(_runtime, m) {
   using namespace functrans;
   m.doc() = "C++ runtime of functrans: arrays, allocator, trace state, call fast paths.";
-  if (!import_numpy() || !init_allocator() || !init_array(m.ptr()) || !init_eager_op(m.ptr()) ||
-      !init_special(m.ptr()) || !init_threads() || !init_program(m.ptr()) ||
+  if (!import_numpy() || !init_allocator() || !init_key_dtype(m.ptr()) || !init_array(m.ptr()) ||
+      !init_eager_op(m.ptr()) || !init_special(m.ptr()) || !init_threads() || !init_program(m.ptr()) ||
       !init_jit_function(m.ptr()) || !cuda::init_cuda(m.ptr()) || PyModule_AddFunctions(m.ptr(), functions) != 0) {
     throw py::error_already_set();
   }

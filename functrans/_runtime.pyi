@@ -6,6 +6,9 @@ from typing import Any, ClassVar, Self, TypedDict
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+key_dtype: np.dtype[Any]
+"""The dtype of random keys, `key<fry>`: the two words of a threefry key."""
+
 class MemoryStats(TypedDict):
     in_use: int
     peak: int

@@ -14,8 +14,9 @@ import numpy as np
 from functrans import _runtime
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray
-from functrans.core.errors import ArgumentError, DonatedArrayError
+from functrans.core.errors import ArgumentError, DonatedArrayError, KeyTypeError
 from functrans.core.source import user_source
+from functrans.core.trace import Tracer
 from functrans.core.tree import known_leaf
 from functrans.device import Device, device_at
 
@@ -24,13 +25,25 @@ __all__ = ["Array"]
 _HTML_ROWS, _HTML_COLUMNS = 12, 12
 
 
+class _ArrayType(type):
+    """The class of `Array`: tracers are instances, as they stand for arrays.
+
+    Python asks it only of what is not exactly an Array, so that the check costs arrays nothing;
+    the package itself asks for `ArrayBase` or `Tracer`.
+    """
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, (_runtime.ArrayBase, Tracer))
+
+
 @final
 @known_leaf
-class Array(_runtime.ArrayBase):
+class Array(_runtime.ArrayBase, metaclass=_ArrayType):
     """An immutable n-dimensional array of numbers; made by `functrans.numpy`, not by a call.
 
     It has NumPy's operators, indexing and methods. Nothing can write into it: `x.at[i].set(v)`
-    returns a changed copy.
+    returns a changed copy. Traced values are instances too: `isinstance(x, Array)` says the same
+    inside a function that is transformed as outside of it.
 
     >>> import functrans.numpy as fnp
     >>> x = fnp.array([1.0, 2.0])
@@ -71,7 +84,9 @@ class Array(_runtime.ArrayBase):
 
 
 def _number_format(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """x as NumPy prints it: dtypes of ml_dtypes are printed as the numbers they hold."""
+    """x as NumPy prints it: keys are printed by their words, dtypes of ml_dtypes as numbers."""
+    if x.dtype == dtypes.key_dtype:
+        return np.ascontiguousarray(x).view(np.uint32).reshape(*x.shape, 2)
     if x.dtype.kind == "V" and x.dtype != dtypes.float0:
         return x.astype(np.float32 if dtypes.kind(x.dtype) == "f" else np.int32)
     return x
@@ -84,6 +99,8 @@ def array_repr(x: Any) -> str:
         return f"Array(<donated>, shape={x.shape}, {dtype}"
     if x.size == 0:
         return f"Array([], {'' if x.shape == (0,) else f'shape={x.shape}, '}{dtype}"
+    if x.dtype == dtypes.key_dtype:
+        return f"Array({x.shape}, dtype={x.dtype.name}) overlaying:\n{_number_format(x._np)}"
     text = np.array2string(_number_format(x._np), separator=", ", prefix="Array(",
                            suffix=", " + dtype)
     last = len(text) - (text.rfind("\n") + 1)
@@ -126,7 +143,14 @@ def raise_donated(x: Any) -> None:
         fix="x = f(x)  # go on with the result, or do not donate x")
 
 
+def raise_keys(x: Any) -> None:
+    """What happens when NumPy or another library asks for the data of an array of keys."""
+    raise KeyTypeError(
+        "keys do not convert to NumPy arrays.", where=user_source(),
+        why="a key is a seed, not a number.", fix="np.asarray(ft.random.key_data(key))")
+
+
 _runtime.set_array_type(Array)
 _runtime.set_operator_fallbacks(
     {"aval": ShapedArray, "repr": array_repr, "str": array_str, "format": array_format,
-     "donated": raise_donated})
+     "donated": raise_donated, "keys": raise_keys})

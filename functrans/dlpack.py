@@ -54,7 +54,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 def _share(x: Any, copy: bool) -> Array:
     """The memory of x, where it is."""
-    if isinstance(x, Array):
+    if type(x) is Array:
         if copy:
             return wrap(np.array(x), x.weak_type) if x.device == CPU else _copied(x)
         return x

@@ -113,7 +113,7 @@ def _namespace(self: Any, *, api_version: str | None = None) -> Any:
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
     """The array on a device."""
     target = find_device(device)
-    if not isinstance(self, Array) or self.device == target:
+    if type(self) is not Array or self.device == target:
         return self
     return _runtime.place_array(self, place_of(target))
 

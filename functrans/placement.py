@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from functrans import _runtime
+from functrans._runtime import ArrayBase
 from functrans.array import Array
 from functrans.core import tree
+from functrans.core.dtypes import key_dtype
 from functrans.core.trace import Tracer
 from functrans.device import CPU, Device, find_device, place_of
 from functrans.dlpack import from_interface
@@ -34,9 +36,9 @@ def device_put(x: Any, device: Any = None, **options: Any) -> Any:
 
 def _put(leaf: Any, device: Device, asked: bool) -> Any:
     """One leaf; `asked`: the user named the device, so that programs on this array run there."""
-    interface = not isinstance(leaf, (Array, Tracer)) and hasattr(leaf, "__cuda_array_interface__")
+    interface = not isinstance(leaf, (ArrayBase, Tracer)) and hasattr(leaf, "__cuda_array_interface__")
     x = from_interface(leaf) if interface and _runtime.cuda_open() else asarray(leaf)
-    if type(x) is not Array:  # a tracer, or keys
+    if type(x) is not Array:  # a tracer
         return x
     if device == CPU and x.device == CPU and not (asked and _runtime.cuda_open()):
         return x  # where there is no other device, it does not matter who put it here
@@ -54,13 +56,13 @@ def device_get(x: Any) -> Any:
     >>> ft.device_get(ft.numpy.arange(2))
     array([0, 1], dtype=int32)
     """
-    return tree.tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, (Array, Tracer)) else
-                         leaf, x)
+    return tree.tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, (ArrayBase, Tracer))
+                         and leaf.dtype != key_dtype else leaf, x)
 
 
 def block_until_ready(x: Any) -> Any:
     """The pytree itself, once all its arrays are computed."""
     for leaf in tree.tree_leaves(x):
-        if isinstance(leaf, Array):
+        if type(leaf) is Array:
             leaf.block_until_ready()
     return x

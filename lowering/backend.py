@@ -12,6 +12,7 @@ from functrans.core.dtypes import float0
 from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.defects import reporting
+from functrans.lowering.keys import has_keys, without_keys
 from functrans.lowering.steered import SteeredProgram
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "SteeredProgram",
     "backend_for",
     "compile_for",
+    "compile_for_any_size",
     "get_backend",
     "register_backend",
     "reporting",
@@ -124,16 +126,27 @@ def _built_in(name: str) -> Backend:
 
 def compile_for(backend: Backend, jaxpr: Jaxpr, donated: frozenset[int],
                 require_inplace: bool) -> Executable:
-    """The compiled form of a jaxpr, which may have inputs and outputs of float0; no backend has.
+    """The compiled form of a jaxpr, which may have keys, and inputs and outputs of float0.
 
-    Raises DefectError where a compiler fails.
+    No backend has. Raises DefectError where a compiler fails.
     """
     with reporting(jaxpr, backend.name):
+        if has_keys(jaxpr):
+            jaxpr = without_keys(jaxpr)
         if all(a.dtype != float0 for a in (*jaxpr.in_avals, *jaxpr.out_avals)):
             return backend.compile(jaxpr, donated, require_inplace)
         from functrans.lowering.nothing import compile_beside_nothing  # noqa: PLC0415
 
         return compile_beside_nothing(backend.compile, jaxpr, donated, require_inplace)
+
+
+def compile_for_any_size(backend: SizedBackend, jaxpr: Jaxpr) -> Executable:
+    """The compiled form of a jaxpr whose machine code is also that of other sizes.
+
+    Raises DefectError where a compiler fails.
+    """
+    with reporting(jaxpr, backend.name):
+        return backend.compile_for_sizes(without_keys(jaxpr) if has_keys(jaxpr) else jaxpr)
 
 
 def backend_for(target: str) -> str:

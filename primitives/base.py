@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans._runtime import wrap
+from functrans._runtime import ArrayBase, key_dtype, wrap
 from functrans.core.avals import ShapedArray, operand_avals
 from functrans.core.errors import ShapeError
 from functrans.core.primitive import Cost, Primitive, Sample
@@ -45,7 +45,9 @@ class Constant:
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
-        self.value = value
+        # keys do not convert to NumPy arrays, which is what who reads a constant asks for
+        self.value = value._np if value.dtype == key_dtype and isinstance(value, ArrayBase) \
+            else value
 
     def __repr__(self) -> str:
         return f"<{self.value.dtype}{list(self.value.shape)}>"
@@ -86,6 +88,8 @@ class Full(Primitive):
 
     def evaluate(self, *, shape: tuple[Any, ...], dtype: np.dtype[Any],
                  value: Any) -> np.ndarray[Any, Any]:
+        if dtype == key_dtype:  # no number converts to a key: 0 stands for the words (0, 0)
+            return np.zeros(shape, dtype)
         return np.full(shape, value, dtype)
 
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:

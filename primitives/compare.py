@@ -35,14 +35,14 @@ class Comparison(Elementwise, abstract=True):
 class Eq(Comparison):
     """x == y, elementwise."""
 
-    kinds = "biufc"
+    kinds = "biufck"
     evaluate = np.equal
 
 
 class Ne(Comparison):
     """x != y, elementwise."""
 
-    kinds = "biufc"
+    kinds = "biufck"
     evaluate = np.not_equal
 
 

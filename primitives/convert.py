@@ -26,12 +26,18 @@ class ConvertElementType(Primitive):
 
     def type(self, x: ShapedArray, *, new_dtype: np.dtype[Any],
              weak_type: bool = False) -> ShapedArray:
+        if dtypes.key_dtype in (x.dtype, new_dtype) and x.dtype != new_dtype:
+            raise DTypeError(f"convert_element_type: {x} does not convert to {new_dtype}.",
+                             where=user_source(), why="random keys are no numbers.",
+                             fix="ft.random.key_data(key), ft.random.wrap_key_data(words)")
         return ShapedArray(x.shape, new_dtype, weak_type)
 
     def evaluate(self, x: Any, *, new_dtype: np.dtype[Any],
                  weak_type: bool = False) -> Any:
         x = np.asarray(x)
         source, target = dtypes.kind(x.dtype), dtypes.kind(new_dtype)
+        if "k" in (source, target):
+            self.type(get_aval(x), new_dtype=new_dtype)
         if source == "c" and target != "c":
             x = x.real if target != "b" else x != 0
         if source in "fc" and target in "iu":

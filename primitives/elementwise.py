@@ -55,7 +55,7 @@ class Elementwise(Differentiable, abstract=True):
         if isinstance(ufunc, np.ufunc):
             self.eager = EagerOp(
                 ufunc, self.bind, self.name, self.__doc__,
-                "fc" if self.ufunc is not None else self.kinds, False)
+                "fc" if self.ufunc is not None else self.kinds.replace("k", ""), False)
 
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         if not params and isinstance(self.eager, EagerOp):
@@ -107,7 +107,8 @@ class Elementwise(Differentiable, abstract=True):
         return shape, dtype
 
     def bad_dtype(self, dtype: np.dtype[Any]) -> DTypeError:
-        names = {"b": "boolean", "i": "signed", "u": "unsigned", "f": "floating", "c": "complex"}
+        names = {"b": "boolean", "i": "signed", "u": "unsigned", "f": "floating", "c": "complex",
+                 "k": "key"}
         wanted = ", ".join(names[k] for k in self.kinds)
         return DTypeError(f"{self.name} does not take {dtype}.", where=user_source(),
                           why=f"it is defined for {wanted} arrays.",

@@ -310,8 +310,13 @@ def _along(size: int, axis: int, ndim: int) -> np.ndarray[Any, Any]:
 
 
 def default_fill(dtype: np.dtype[Any]) -> Any:
-    """What fills results for indices out of bounds: NaN, the lowest int, the highest unsigned."""
+    """What fills results for indices out of bounds: NaN, the lowest int, the highest unsigned.
+
+    A key that is filled in has the highest words.
+    """
     kind = dtypes.kind(dtype)
+    if kind == "k":
+        return np.full(1, -1, np.int64).view(dtype)[0]
     if kind in "fc":
         return dtype.type(np.nan)
     if kind == "b":

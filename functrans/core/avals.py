@@ -28,6 +28,11 @@ class ShapedArray:
         self.weak_type = weak_type
 
     @property
+    def aval(self) -> ShapedArray:
+        """Itself: a type may stand where a value of it may."""
+        return self
+
+    @property
     def ndim(self) -> int:
         return len(self.shape)
 

@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from types import CellType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import numpy as np
+
+from functrans._runtime import ArrayBase, JitFunction
+from functrans.core.jaxpr import Jaxpr
 from functrans.core.trace import Trace, Tracer, run_in
 
-__all__ = ["CustomCall"]
+__all__ = ["CustomCall", "WithRules", "captured_tracers"]
+
+
+class WithRules:
+    """A function that users gave rules of its own; `user_functions` are it and the rules."""
+
+    @property
+    def user_functions(self) -> tuple[Callable[..., Any], ...]:
+        raise TypeError(f"{type(self).__name__} names no functions")
 
 
 class CustomCall:
     """A flat function that is to be differentiated by a rule instead of through its operations."""
 
-    __slots__ = ("fun", "user_functions")
+    __slots__ = ("_captured", "fun", "user_values")
 
-    def __init__(self, fun: Callable[..., Sequence[Any]],
-                 user_functions: Sequence[Callable[..., Any]]) -> None:
+    def __init__(self, fun: Callable[..., Sequence[Any]], user_values: Sequence[Any]) -> None:
         self.fun = fun
-        self.user_functions = user_functions
+        self.user_values = user_values
+        self._captured: list[Tracer] | None = None
 
     def closes_over(self, is_mine: Callable[[Any], bool]) -> bool:
-        """Whether the user's function or rules have a tracer for which `is_mine` in a closure.
+        """Whether the user's function or rules can reach a tracer for which `is_mine`.
 
         A call none of whose arguments takes part in a transform may still depend on it that way.
         """
-        return any(_closes_over(f, is_mine, 3) for f in self.user_functions)
+        if self._captured is None:
+            self._captured = captured_tracers(self.user_values)
+        return any(map(is_mine, self._captured))
 
     def apply(self, trace: Trace | None, args: Sequence[Any]) -> list[Any]:
         """Interpret the call in `trace`, or run the function when there is none."""
@@ -48,23 +62,61 @@ class CustomCall:
         raise TypeError(f"{type(self).__name__} has no staging rule")
 
 
-def _closes_over(value: Any, is_mine: Callable[[Any], bool], depth: int) -> bool:
-    if isinstance(value, Tracer):
-        return is_mine(value) or any(_closes_over(v, is_mine, depth) for v in value.inside)
-    if depth == 0:
-        return False
-    if isinstance(value, (tuple, list)):
-        return any(_closes_over(v, is_mine, depth - 1) for v in value)
+_MOST_OBJECTS = 5000
+"""How many objects are looked at in search of tracers: what holds more is data, not a closure."""
+_PLAIN = (ModuleType, type, CodeType, ArrayBase, np.ndarray, np.generic, Jaxpr, Trace, str, bytes,
+          int, float, complex)
+"""What holds no tracers, or none that belong to a rule."""
+
+
+def captured_tracers(functions: Iterable[Any]) -> list[Tracer]:
+    """The tracers that functions can reach without being passed any.
+
+    They are looked for in closures, defaults, partial arguments, containers, the attributes of
+    bound and callable objects, and in functions found there.
+    """
+    found: list[Tracer] = []
+    seen: set[int] = set()
+    rest = list(functions)
+    while rest and len(seen) < _MOST_OBJECTS:
+        value = rest.pop()
+        if id(value) in seen or isinstance(value, _PLAIN):
+            continue
+        seen.add(id(value))
+        if isinstance(value, Tracer):
+            found.append(value)
+            rest.extend(value.inside)
+        else:
+            rest.extend(_parts(value))
+    return found
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return value
     if isinstance(value, dict):
-        return any(_closes_over(v, is_mine, depth - 1) for v in value.values())
+        return value.values()
     if isinstance(value, partial):
-        return _closes_over((value.func, value.args, value.keywords), is_mine, depth)
+        return (value.func, *value.args, *value.keywords.values())
     if isinstance(value, MethodType):
-        return _closes_over(value.__func__, is_mine, depth)
+        return (value.__func__, value.__self__)
     if isinstance(value, FunctionType):
-        return any(_closes_over(cell.cell_contents, is_mine, depth - 1)
-                   for cell in value.__closure__ or () if _is_filled(cell))
-    return False
+        cells = [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
+        return (*cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+    if isinstance(value, JitFunction):
+        return (value.__wrapped__,)
+    if isinstance(value, WithRules):
+        return value.user_functions
+    slots = [name for cls in type(value).__mro__ for name in _slots_of(cls)]
+    attributes = [getattr(value, name, None) for name in slots]
+    return (*attributes, *getattr(value, "__dict__", {}).values())
+
+
+def _slots_of(cls: type) -> tuple[str, ...]:
+    if cls.__module__ == "builtins":
+        return ()
+    slots = cls.__dict__.get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _is_filled(cell: CellType) -> bool:

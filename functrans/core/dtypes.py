@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, overload
 import ml_dtypes
 import numpy as np
 
+from functrans._runtime import key_dtype
 from functrans.core import config
 from functrans.core.errors import (
     HERE,
@@ -36,6 +37,7 @@ __all__ = [
     "default_int",
     "dtype_and_weak",
     "dtype_of",
+    "extended",
     "finfo",
     "float0",
     "iinfo",
@@ -43,7 +45,9 @@ __all__ = [
     "is_half",
     "is_weak",
     "issubdtype",
+    "key_dtype",
     "kind",
+    "prng_key",
     "promote_types",
     "real_dtype",
     "result_type",
@@ -93,11 +97,12 @@ _KINDS: Final[dict[DType, str]] = {
     **dict.fromkeys(_NARROW_UINTS + _UINTS, "u"),
     **dict.fromkeys(_NARROW_FLOATS + _FLOATS, "f"),
     **dict.fromkeys(_COMPLEXES, "c"),
+    key_dtype: "k",
 }
 
 
 def kind(dtype: DType) -> str:
-    """The kind of a dtype as one letter: b, i, u, f, c, or 0 for float0; ml_dtypes included.
+    """The kind of a dtype as one letter: b, i, u, f, c, 0 for float0, k for random keys.
 
     >>> kind(bfloat16), kind(np.dtype("uint8"))
     ('f', 'u')
@@ -334,6 +339,12 @@ def _least_upper_bound(nodes: frozenset[DType | str]) -> DType | str:
 def _node(dtype: DType, weak: bool) -> DType | str:
     """The lattice node of a dtype."""
     letter = _KINDS[dtype]
+    if letter == "k":
+        raise PromotionError(
+            "random keys have no common dtype with numbers.",
+            why="a key is a seed: it is split and consumed by ft.random, not calculated with.",
+            fix="ft.random.key_data(key) gives its two words as uint32",
+        )
     if letter == "0":
         raise PromotionError(
             "float0 does not promote.",
@@ -450,7 +461,16 @@ def is_half(dtype: DType) -> bool:
 
 # ------------------------------------------------------------------------------- names and limits
 
+class extended(np.generic):
+    """Above all dtypes whose elements are no numbers, in `issubdtype`; named as in JAX."""
+
+
+class prng_key(extended):
+    """Above the dtypes of random keys, in `issubdtype`; named as in JAX."""
+
+
 _ABSTRACT: Final[dict[str, type]] = {
+    "k": prng_key,
     "i": np.signedinteger,
     "u": np.unsignedinteger,
     "f": np.floating,

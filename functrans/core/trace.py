@@ -115,6 +115,12 @@ class Tracer:
         """Where in the user's code this tracer was made, when that is known."""
         return None
 
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self  # it stands for an immutable array
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.aval}>"
 

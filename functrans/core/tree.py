@@ -224,34 +224,59 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, tr
 
 
 def tree_flatten_with_path(
-    tree: Any, is_leaf: IsLeaf | None = None
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """Like `tree_flatten`, with pairs (key path, leaf) for the leaves.
+
+    With `is_leaf_takes_path`, `is_leaf` is called with the path of a node and the node.
 
     >>> paths, treedef = tree_flatten_with_path({"w": [1, 2]})
     >>> [(keystr(path), leaf) for path, leaf in paths]
     [("['w'][0]", 1), ("['w'][1]", 2)]
     """
+    if is_leaf is not None and is_leaf_takes_path:
+        decided = _decided_leaves(tree, is_leaf, ())  # in the order in which optree asks
+        is_leaf = lambda _: next(decided)  # noqa: E731
     accessors, leaves, treedef = optree.tree_flatten_with_accessor(
         tree, is_leaf, namespace=NAMESPACE
     )
     return list(zip(map(to_key_path, accessors), leaves, strict=True)), treedef
 
 
-def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf | None = None) -> list[tuple[KeyPath, Any]]:
+def _decided_leaves(tree: Any, is_leaf: Callable[[KeyPath, Any], bool],
+                    path: KeyPath) -> Iterator[bool]:
+    """For every node from the root on, left to right, whether the descent stops there."""
+    stops = bool(is_leaf(path, tree))
+    yield stops
+    if stops:
+        return
+    accessors, children, treedef = optree.tree_flatten_with_accessor(
+        tree, lambda x: x is not tree, namespace=NAMESPACE
+    )
+    if treedef != LEAF:
+        for accessor, child in zip(accessors, children, strict=True):
+            yield from _decided_leaves(child, is_leaf, path + to_key_path(accessor))
+
+
+def tree_leaves_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, Any]]:
     """The pairs (key path, leaf) of a tree, left to right."""
-    return tree_flatten_with_path(tree, is_leaf)[0]
+    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 def tree_map_with_path(
-    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None
+    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
 ) -> Any:
     """Like `tree_map`, with the key path as the first argument of `f`.
+
+    With `is_leaf_takes_path`, `is_leaf` is called with the path of a node and the node.
 
     >>> tree_map_with_path(lambda path, x: keystr(path), {"a": 0, "b": (0, 0)})
     {'a': "['a']", 'b': ("['b'][0]", "['b'][1]")}
     """
-    pairs, treedef = tree_flatten_with_path(tree, is_leaf)
+    pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [flatten_up_to(treedef, other, what="tree_map_with_path") for other in rest]
     paths, leaves = [path for path, _ in pairs], [leaf for _, leaf in pairs]
     return treedef.unflatten(map(f, paths, leaves, *columns))

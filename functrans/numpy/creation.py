@@ -119,9 +119,9 @@ def _is_buffer(x: Any) -> bool:
 def _from_sequence(x: list[Any] | tuple[Any, ...], dtype: DTypeLike) -> Array:
     leaves = _nested(x)
     if any(isinstance(leaf, ARRAYS) for leaf in leaves):
-        if all(isinstance(leaf, Array) for leaf in leaves) and get_trace() is None and all(
+        if all(type(leaf) is Array for leaf in leaves) and get_trace() is None and all(
             leaf.dtype == leaves[0].dtype for leaf in leaves
-        ):
+        ) and kind(leaves[0].dtype) != "k":
             x = _map_nested(np.asarray, x)
         else:
             return _stack_nested(x)

@@ -32,7 +32,6 @@ from functrans.random.discrete import (
 )
 from functrans.random.gamma import beta, chisquare, dirichlet, gamma, loggamma, poisson, t
 from functrans.random.keys import (
-    Key,
     PRNGKey,
     clone,
     fold_in,
@@ -44,7 +43,6 @@ from functrans.random.keys import (
 )
 
 __all__ = [
-    "Key",
     "PRNGKey",
     "bernoulli",
     "beta",

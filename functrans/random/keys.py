@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from functrans import lax
 from functrans import numpy as ftnp
+from functrans._runtime import ArrayBase
 from functrans.core.dims import Dim, Size
-from functrans.core.dtypes import check_int, kind
+from functrans.core.dtypes import check_int, key_dtype, kind
 from functrans.core.errors import ArgumentError, IntegerOverflowError, KeyTypeError
-from functrans.core.keypath import GetAttrKey
 from functrans.core.source import user_source
-from functrans.core.tree_registry import register_pytree_with_keys
+from functrans.core.trace import Tracer
+from functrans.primitives.convert import bitcast_convert_type
 from functrans.primitives.random import threefry2x32
 
 ArrayLike: TypeAlias = Any
@@ -27,123 +27,31 @@ UINT32 = np.dtype(np.uint32)
 _IMPLEMENTATION = "threefry2x32"
 
 
-@dataclass(frozen=True, slots=True)
-class KeyDType:
-    """The dtype of keys: it names the generator."""
-
-    name: str = "key<fry>"
-
-    def __repr__(self) -> str:
-        return self.name
+def is_key(x: Any) -> bool:
+    """Whether x is a key or an array of keys: an array or a tracer whose dtype is `key<fry>`."""
+    return isinstance(x, (ArrayBase, Tracer)) and x.dtype == key_dtype
 
 
-class Key:
-    """An array of keys of shape `shape`; one key has shape ().
-
-    A pytree whose only leaf is the uint32 array of shape (*shape, 2), so that jit, vmap and scan
-    map keys over their leading axes.
-
-    >>> keys = split(key(0), 3)
-    >>> keys.shape, keys[0].shape
-    ((3,), ())
-    """
-
-    __slots__ = ("_data",)
-    dtype: ClassVar[KeyDType] = KeyDType()
-
-    def __init__(self, data: Any) -> None:
-        self._data = data
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        """The shape of the array of keys."""
-        return tuple(self._data.shape[:-1])
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions of the array of keys."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> Any:
-        """The number of keys."""
-        return self._data.size // 2
-
-    def reshape(self, *shape: Any) -> Key:
-        """The same keys, in row-major order, in another shape."""
-        sizes = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
-        return Key(self._data.reshape((*sizes, 2)))
-
-    def flatten(self) -> Key:
-        """The same keys with one dimension."""
-        return self.reshape(-1)
-
-    ravel = flatten
-
-    def block_until_ready(self) -> Key:
-        """Wait for the keys to be computed."""
-        self._data.block_until_ready()
-        return self
-
-    def __getitem__(self, index: Any) -> Key:
-        if not self.ndim:
-            raise KeyTypeError(
-                "a single key was indexed.",
-                where=user_source(),
-                why="its two words are not keys.",
-                fix="keys = ft.random.split(key, 2); keys[0]",
-            )
-        index = index if isinstance(index, tuple) else (index,)
-        if Ellipsis not in index:
-            index = (*index, Ellipsis)
-        return Key(self._data[(*index, slice(None))])
-
-    def __len__(self) -> int:
-        if not self.ndim:
-            raise KeyTypeError("a single key has no length.", where=user_source())
-        return int(self.shape[0])
-
-    def __iter__(self) -> Iterator[Key]:
-        return (self[i] for i in range(len(self)))
-
-    def __eq__(self, other: object) -> Any:
-        return ftnp.all(self._data == other._data, -1) if isinstance(other, Key) else NotImplemented
-
-    def __ne__(self, other: object) -> Any:
-        return ftnp.any(self._data != other._data, -1) if isinstance(other, Key) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise KeyTypeError(
-            "keys do not convert to NumPy arrays.",
-            where=user_source(),
-            fix="np.asarray(ft.random.key_data(key))",
-        )
-
-    def __repr__(self) -> str:
-        return f"Key({self._data!r})"
-
-
-register_pytree_with_keys(
-    Key,
-    lambda keys: (((GetAttrKey("data"), keys._data),), None),
-    lambda _, children: Key(next(iter(children))),
-)
+def _key_of(words: Any) -> Any:
+    """The keys of a uint32 array of shape (..., 2)."""
+    return bitcast_convert_type(words, key_dtype)
 
 
 # ------------------------------------------------------------------------------- making and reading
 
 
-def key(seed: ArrayLike, *, impl: str | None = None) -> Key:
-    """One key from an integer seed, all of whose up to 64 bits count.
+def key(seed: ArrayLike, *, impl: str | None = None) -> Any:
+    """One key from an integer seed, all of whose up to 64 bits count: an array of shape ().
 
-    Raises KeyTypeError for a seed that is no scalar integer, IntegerOverflowError above 64 bits.
+    Keys are arrays of dtype `key<fry>`: they are leaves of trees, are indexed, stacked, reshaped
+    and selected as others are, and have no arithmetic. Raises KeyTypeError for a seed that is no scalar integer, IntegerOverflowError above 64 bits.
 
+    >>> key(42).dtype, key(42).shape
+    (dtype(key<fry>), ())
     >>> key_data(key(42)).tolist()
     [0, 42]
     """
-    return Key(_seed_data(seed, impl))
+    return _key_of(_seed_data(seed, impl))
 
 
 def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Any:
@@ -170,7 +78,7 @@ def _seed_data(seed: ArrayLike, impl: str | None) -> Any:
                 fix="ft.random.key(seed % 2**64)",
             )
         return ftnp.asarray(np.array([(seed >> 32) & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32))
-    if isinstance(seed, Key):
+    if is_key(seed):
         raise KeyTypeError("key() takes an integer seed and got a key.", where=user_source())
     seed = ftnp.asarray(seed)
     if seed.shape or kind(seed.dtype) not in "iu":
@@ -197,7 +105,7 @@ def key_data(keys: Any) -> Any:
     return _data("key_data", keys)
 
 
-def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Key:
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Any:
     """The keys that a uint32 array of shape (..., 2) holds; the inverse of `key_data`.
 
     >>> wrap_key_data(key_data(key(7))) == key(7)
@@ -205,7 +113,10 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Key:
     """
     if impl not in (None, _IMPLEMENTATION):
         raise ArgumentError(f"there is no generator {impl!r}.", where=user_source())
-    return Key(_data("wrap_key_data", key_bits_array))
+    if is_key(key_bits_array):
+        raise KeyTypeError("wrap_key_data takes the words of keys and got keys.",
+                           where=user_source(), fix="the keys as they are")
+    return _key_of(_data("wrap_key_data", key_bits_array))
 
 
 def key_impl(keys: Any) -> str:
@@ -220,13 +131,14 @@ def clone(key: Any) -> Any:
     >>> clone(key_) == key_ if (key_ := key(0)) is not None else None
     Array(True, dtype=bool)
     """
-    return Key(key._data) if isinstance(key, Key) else key
+    _data("clone", key)
+    return key
 
 
 def _data(name: str, keys: Any) -> Any:
-    """The words of keys given as Key or as a uint32 array of shape (..., 2), checked."""
-    if isinstance(keys, Key):
-        return keys._data
+    """The words of keys given as such or as a uint32 array of shape (..., 2), checked."""
+    if is_key(keys):
+        return bitcast_convert_type(keys, UINT32)
     if getattr(keys, "dtype", None) != UINT32 or not keys.shape or keys.shape[-1] != 2:
         given = getattr(keys, "shape", None)
         described = type(keys).__name__ if given is None else f"{keys.dtype} of shape {given}"
@@ -304,7 +216,7 @@ def split(key: Any, num: Size | tuple[Size, ...] = 2) -> Any:
         num = operator.index(num)
     shape = tuple(num) if isinstance(num, (tuple, list)) else (num,)
     data = join(children(pair("split", key), shape))
-    return Key(data) if isinstance(key, Key) else data
+    return _key_of(data) if is_key(key) else data
 
 
 def fold_in(key: Any, data: ArrayLike) -> Any:
@@ -328,4 +240,4 @@ def fold_in(key: Any, data: ArrayLike) -> Any:
                 fix="ft.vmap(ft.random.fold_in, (None, 0))(key, data)",
             )
     folded = join(threefry2x32(*words, _ZERO, data))
-    return Key(folded) if isinstance(key, Key) else folded
+    return _key_of(folded) if is_key(key) else folded

@@ -27,6 +27,7 @@ from functrans.transforms.custom_vjp import custom_vjp_call_p
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of, wraps
 from functrans.transforms.linearize import LinearizeTrace, LinearMap
 from functrans.transforms.program_call import ProgramCall
+from functrans.transforms.static import StaticArguments
 from functrans.transforms.tangents import tangent_aval
 
 __all__ = ["checkpoint", "checkpoint_p"]
@@ -149,8 +150,12 @@ def _replay(jaxpr: Jaxpr, inputs: Sequence[Any], saved: dict[Var, Any],
 
 
 def checkpoint(fun: Callable[..., Any], *, prevent_cse: bool = True,
-               policy: Policy | None = None, static_argnums: Any = ()) -> Callable[..., Any]:
+               policy: Policy | None = None, static_argnums: Any = (),
+               static_argnames: Any = ()) -> Callable[..., Any]:
     """`fun`, but its inner values are recomputed in the backward pass instead of being kept.
+
+    Arguments named by `static_argnums` or `static_argnames` are Python values of any kind.
+    Raises StaticArgumentError where `fun` has no such argument.
 
     `policy(primitive, *avals, **params) -> bool` says of which operations the results are kept all
     the same (see `functrans.checkpoint_policies`); `prevent_cse` keeps compilers from merging the
@@ -161,18 +166,21 @@ def checkpoint(fun: Callable[..., Any], *, prevent_cse: bool = True,
     1.0
     """
     check_callable(fun, "checkpoint")
+    known = StaticArguments.of(fun, static_argnums, static_argnames, "checkpoint")
 
     @wraps(fun, "checkpoint")
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        static = {i % len(args) for i in
-                  ((static_argnums,) if isinstance(static_argnums, int) else static_argnums)}
+        static = {i % len(args) if i < 0 else i for i in known.argnums}
+        named = {k: v for k, v in kwargs.items() if k in known.argnames}
         dynamic = tuple(a for i, a in enumerate(args) if i not in static)
 
         def call(given: Any, keywords: Any) -> Any:
             rest = iter(given)
-            return fun(*[a if i in static else next(rest) for i, a in enumerate(args)], **keywords)
+            return fun(*[a if i in static else next(rest) for i, a in enumerate(args)],
+                       **keywords, **named)
 
-        leaves, tree = flatten_args((dynamic, kwargs), "checkpoint")
+        leaves, tree = flatten_args(
+            (dynamic, {k: v for k, v in kwargs.items() if k not in named}), "checkpoint")
         flat = FlatFunction(call, tree, {}, "checkpoint")
         closed = stage(flat, [x.aval for x in leaves], name=name_of(fun))
         outs = checkpoint_p.bind(*closed.consts, *leaves, jaxpr=closed.jaxpr.hoist_consts(),

@@ -22,7 +22,8 @@ from functrans.transforms.batching import BatchTrace
 from functrans.transforms.tangents import is_differentiable, tangent_aval
 
 __all__ = ["LazyJaxpr", "batched_function", "bind_arguments", "check_rule_leaf", "check_rule_tree",
-           "differentiable_flags", "known_jaxpr", "plus", "rule_stays_lazy", "staging_rule_of"]
+           "differentiable_flags", "known_jaxpr", "nondiff_positions", "plus", "rule_stays_lazy",
+           "staging_rule_of"]
 
 
 class LazyJaxpr:
@@ -96,6 +97,21 @@ def bind_arguments(fun: Callable[..., Any], args: tuple[Any, ...],
                               why="rules take arguments by position.",
                               fix="make them positional, or close over them")
     return bound.args
+
+
+def nondiff_positions(fun: Callable[..., Any], argnums: int | Sequence[int],
+                      argnames: str | Sequence[str]) -> tuple[int, ...]:
+    """The positions of arguments that are not differentiated, given by number and by name."""
+    positions = [argnums] if isinstance(argnums, int) else list(argnums)
+    names = [argnames] if isinstance(argnames, str) else list(argnames)
+    parameters = list(inspect.signature(fun).parameters) if names else []
+    for name in names:
+        if name not in parameters:
+            raise CustomRuleError(f"nondiff_argnames names {name!r}, which is no parameter of "
+                                  f"{getattr(fun, '__name__', fun)!r}.", where=user_source(),
+                                  fix=f"one of {', '.join(parameters)}")
+        positions.append(parameters.index(name))
+    return tuple(dict.fromkeys(positions))
 
 
 def differentiable_flags(avals: Sequence[ShapedArray]) -> tuple[bool, ...]:

@@ -17,7 +17,7 @@ from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis
 from functrans.core.convert import to_array
-from functrans.core.custom import CustomCall
+from functrans.core.custom import CustomCall, WithRules
 from functrans.core.errors import CustomRuleError, public
 from functrans.core.evaluate import eval_jaxpr, interpret
 from functrans.core.jaxpr import Jaxpr
@@ -36,6 +36,7 @@ from functrans.transforms.custom_call import (
     check_rule_tree,
     differentiable_flags,
     known_jaxpr,
+    nondiff_positions,
     plus,
     rule_stays_lazy,
     staging_rule_of,
@@ -57,8 +58,9 @@ class CustomJVPCall(CustomCall):
     __slots__ = ("name", "owner", "rule", "symbolic_zeros")
 
     def __init__(self, fun: Callable[..., Sequence[Any]], rule: Callable[..., Sequence[Any]],
-                 name: str, owner: custom_jvp, symbolic_zeros: bool = False) -> None:
-        super().__init__(fun, owner.user_functions)
+                 name: str, owner: custom_jvp, user_values: Sequence[Any],
+                 symbolic_zeros: bool = False) -> None:
+        super().__init__(fun, user_values)
         self.owner = owner
         self.rule = rule
         self.name = name
@@ -89,7 +91,7 @@ class CustomJVPCall(CustomCall):
         tangent_axes = [a for a, f in zip(axes, flags, strict=True) if f]
         call = CustomJVPCall(batched_function(trace, self.fun, axes),
                              batched_function(trace, self.rule, [*axes, *tangent_axes]), self.name,
-                             self.owner)
+                             self.owner, self.user_values)
         return [trace.join(o, 0) for o in call.apply(trace.parent, values)]
 
     def stage(self, trace: StageTrace, args: Sequence[Any]) -> list[Any]:  # type: ignore[override]
@@ -214,7 +216,7 @@ def closure_tangents(jaxpr: Jaxpr, operands: Sequence[Any], closure: Sequence[An
 custom_jvp_call_p = CustomJvpCall()
 
 
-class custom_jvp:  # a decorator, named as in JAX
+class custom_jvp(WithRules):  # a decorator, named as in JAX
     """A function whose derivative is given by `defjvp` or `defjvps` instead of being derived.
 
     Arguments at `nondiff_argnums` are passed to the rule first, and need not be arrays.
@@ -233,11 +235,12 @@ class custom_jvp:  # a decorator, named as in JAX
     1.0
     """
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: int | Sequence[int] = (),
+                 nondiff_argnames: str | Sequence[str] = ()) -> None:
         check_callable(fun, "custom_jvp")
-        functools.update_wrapper(self, fun, updated=())
+        functools.update_wrapper(self, fun)  # before our own attributes
         self.fun = fun
-        self.nondiff_argnums = tuple(nondiff_argnums)
+        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros = False
 
@@ -283,6 +286,7 @@ class custom_jvp:  # a decorator, named as in JAX
         flat = FlatFunction(_filled_in(self.fun, fixed, len(args)), tree, {}, "custom_jvp")
         rule = _FlatRule(self.jvp, rule_args, tree, flat, name_of(self.jvp), len(leaves))
         outs = CustomJVPCall(flat, rule, name_of(self.fun), self,
+                             (*self.user_functions, *rule_args),
                              self.symbolic_zeros).apply(get_trace(), leaves)
         return tree_unflatten(flat.out_tree, outs)
 

@@ -19,14 +19,20 @@ from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import MappedAxis
 from functrans.core.convert import to_array
-from functrans.core.custom import CustomCall
-from functrans.core.errors import CustomRuleError, public
+from functrans.core.custom import CustomCall, WithRules
+from functrans.core.errors import CustomRuleError, TreeMismatchError, public
 from functrans.core.evaluate import eval_jaxpr, interpret
 from functrans.core.jaxpr import ClosedJaxpr, Jaxpr
 from functrans.core.primitive import HigherOrder, Linear, Primitive, Sample
 from functrans.core.source import own_lines, user_source
 from functrans.core.staging import StageTrace, stage
-from functrans.core.tree import known_leaf, tree_flatten, tree_unflatten
+from functrans.core.tree import (
+    LEAF,
+    flatten_up_to,
+    known_leaf,
+    tree_flatten,
+    tree_unflatten,
+)
 from functrans.primitives.arithmetic import mul
 from functrans.primitives.broadcast import align_batch, broadcast_batch, move_axis, reduce_sum
 from functrans.transforms.batching import BatchTrace, batch_flat, front
@@ -39,13 +45,14 @@ from functrans.transforms.custom_call import (
     check_rule_tree,
     differentiable_flags,
     known_jaxpr,
+    nondiff_positions,
     plus,
     rule_stays_lazy,
     staging_rule_of,
 )
 from functrans.transforms.custom_jvp import closure_tangents
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of
-from functrans.transforms.jvp import JVPTrace
+from functrans.transforms.jvp import JVPTrace, JVPTracer, PrimalTrace
 from functrans.transforms.tangents import SymbolicZero, instantiate_aval
 
 __all__ = ["CustomVJPPrimal", "custom_vjp"]
@@ -136,8 +143,9 @@ class CustomVJPCall(CustomCall):
     __slots__ = ("backward", "forward", "name", "owner")
 
     def __init__(self, fun: Callable[..., Sequence[Any]], forward: Callable[..., Sequence[Any]],
-                 backward: Callable[..., Sequence[Any]], name: str, owner: custom_vjp) -> None:
-        super().__init__(fun, owner.user_functions)
+                 backward: Callable[..., Sequence[Any]], name: str, owner: custom_vjp,
+                 user_values: Sequence[Any]) -> None:
+        super().__init__(fun, user_values)
         self.owner = owner
         self.forward = forward
         self.backward = backward
@@ -149,7 +157,12 @@ class CustomVJPCall(CustomCall):
         results, num_outs = trace.run(partial(self.forward, perturbed=perturbed), *primals)
         values, closure, _ = trace.split(results)
         outs, residuals = values[:num_outs], values[num_outs:]
-        own = linear_outputs(trace, outs, residuals, tangents, self.backward, self.name)
+        backward = self.backward
+        if self.closes_over(lambda x: type(x) is JVPTracer and x._trace is trace):
+            def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+                return PrimalTrace(get_trace(), trace).run(  # type: ignore[no-any-return]
+                    self.backward, residuals, cts)
+        own = linear_outputs(trace, outs, residuals, tangents, backward, self.name)
         return [trace.join(o, trace.run(plus, t, c))
                 for o, t, c in zip(outs, own, closure[:num_outs], strict=True)]
 
@@ -165,10 +178,10 @@ class CustomVJPCall(CustomCall):
             return results, counts[0]
 
         def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-            return _batched_backward(trace.axis, self.backward, axes, residuals, cts)
+            return _batched_backward(trace, self.backward, axes, residuals, cts)
 
         call = CustomVJPCall(batched_function(trace, self.fun, axes), forward, backward, self.name,
-                             self.owner)
+                             self.owner, self.user_values)
         return [trace.join(o, 0) for o in call.apply(trace.parent, values)]
 
     def stage(self, trace: StageTrace, args: Sequence[Any]) -> list[Any]:  # type: ignore[override]
@@ -264,9 +277,12 @@ def opaque_tangents(outs: Sequence[Any], residuals: Sequence[Any], tangents: Seq
     return [next(results) if f else None for f in flags]
 
 
-def _batched_backward(axis: MappedAxis, backward: Any, axes: Sequence[int | None],
+def _batched_backward(trace: BatchTrace, backward: Any, axes: Sequence[int | None],
                       residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-    """The backward rule mapped; the cotangent of an argument that was not mapped is summed."""
+    """The backward rule mapped; the cotangent of an argument that was not mapped is summed.
+
+    It is the mapping of the call, so that what the rule closes over is mapped, too.
+    """
     given = [ct for ct in cts if ct is not None]
     kept: list[bool] = []
 
@@ -277,8 +293,11 @@ def _batched_backward(axis: MappedAxis, backward: Any, axes: Sequence[int | None
         kept[:] = [r is not None for r in results]
         return [r for r in results if r is not None]
 
-    outs, mapped = batch_flat(run, axis, [*residuals, *given],
-                              [0] * (len(residuals) + len(given)))
+    here = trace.over(get_trace())
+    args = [here.join(x, 0) for x in (*residuals, *given)]
+    with trace.axis.bound():
+        outs, mapped, _ = here.split(here.run(run, *args))
+    here.alive = False
     results = iter(zip(outs, mapped, strict=True))
     placed: list[Any] = []
     for keep, wanted in zip(kept, axes, strict=True):
@@ -286,7 +305,7 @@ def _batched_backward(axis: MappedAxis, backward: Any, axes: Sequence[int | None
             placed.append(None)
             continue
         out, at = next(results)
-        placed.append(_match_axis(out, at, wanted, axis))
+        placed.append(_match_axis(out, at, wanted, trace.axis))
     return placed
 
 
@@ -393,7 +412,7 @@ def _apply_rules(primals: Sequence[Any], tangents: Sequence[Any], call_jaxpr: Ja
 custom_vjp_call_p = CustomVjpCall()
 
 
-class custom_vjp:  # a decorator, named as in JAX
+class custom_vjp(WithRules):  # a decorator, named as in JAX
     """A function whose reverse-mode derivative is given by `defvjp` instead of being derived.
 
     `fwd(*args) -> (out, residuals)` and `bwd(*nondiff, residuals, ct) -> cotangents`, a tuple with
@@ -410,11 +429,12 @@ class custom_vjp:  # a decorator, named as in JAX
     1.0
     """
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: int | Sequence[int] = (),
+                 nondiff_argnames: str | Sequence[str] = ()) -> None:
         check_callable(fun, "custom_vjp")
-        functools.update_wrapper(self, fun, updated=())
+        functools.update_wrapper(self, fun)  # before our own attributes
         self.fun = fun
-        self.nondiff_argnums = tuple(nondiff_argnums)
+        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
         self.symbolic_zeros = False
@@ -444,7 +464,8 @@ class custom_vjp:  # a decorator, named as in JAX
         leaves, tree = flatten_args([a for i, a in enumerate(args) if i not in fixed],
                                     name_of(self.fun))
         rules = _FlatRules(self, fixed, len(args), tree, [get_aval(x) for x in leaves])
-        call = CustomVJPCall(rules.flat, rules.forward, rules.backward, name_of(self.fun), self)
+        call = CustomVJPCall(rules.flat, rules.forward, rules.backward, name_of(self.fun), self,
+                             (*self.user_functions, *fixed.values()))
         outs = call.apply(get_trace(), leaves)
         return tree_unflatten(rules.flat.out_tree, outs)
 
@@ -524,15 +545,35 @@ class _FlatRules:
             if ct is None:
                 checked += [None] * len(avals)
                 continue
-            leaves, ct_tree = tree_flatten(ct)
-            check_rule_tree(tree, ct_tree, f"the cotangent of argument {i} from {what}",
-                            "the argument")
-            for leaf, aval in zip(leaves, avals, strict=True):
-                if isinstance(leaf, SymbolicZero) or getattr(leaf, "dtype", None) == dtypes.float0:
+            for leaf, aval in zip(self.filled(ct, argument, tree, i, what), avals, strict=True):
+                if leaf is None or isinstance(leaf, SymbolicZero) or getattr(leaf, "dtype", None) == dtypes.float0:
                     checked.append(None)
                 else:
                     checked.append(check_rule_leaf(
                         to_array(leaf, f"a cotangent from {what}"), aval,
                         f"the cotangent of argument {i} from {what}", "the argument"))
         return checked
+
+    def filled(self, ct: Any, argument: Any, tree: Any, index: int, what: str) -> list[Any]:
+        """The leaves of a cotangent, with None for each leaf of a subtree that None stands for."""
+        leaves, ct_tree = tree_flatten(ct)
+        if ct_tree == tree:
+            return leaves
+        prefix, prefix_tree = tree_flatten(ct, is_leaf=lambda x: x is None)
+        try:
+            subtrees = flatten_up_to(prefix_tree, argument)
+        except TreeMismatchError:
+            subtrees = []
+        filled: list[Any] = []
+        for leaf, subtree in zip(prefix, subtrees, strict=False):
+            avals, subtree_def = tree_flatten(subtree)
+            if leaf is not None and subtree_def != LEAF:
+                break
+            filled += [leaf] if leaf is not None else [None] * len(avals)
+        else:
+            if subtrees:
+                return filled
+        check_rule_tree(tree, ct_tree, f"the cotangent of argument {index} from {what}",
+                        "the argument")
+        raise AssertionError("structures that agree were told apart")
 

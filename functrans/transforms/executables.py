@@ -19,8 +19,8 @@ from functrans.lowering.backend import (
     SizedBackend,
     SteeredProgram,
     compile_for,
+    compile_for_any_size,
     get_backend,
-    reporting,
 )
 from functrans.transforms.checks.plan import has_checks
 from functrans.transforms.checks.program import CheckedRun, checked_executable
@@ -94,8 +94,7 @@ def forget_executables() -> None:
 def operation_on_gpu(jaxpr: Jaxpr, gpu: int) -> Executable:
     """A program on a GPU whose machine code is also that of other sizes; the caller keeps it."""
     backend: SizedBackend = get_backend("triton")  # type: ignore[assignment]
-    with reporting(jaxpr, backend.name):
-        executable = backend.compile_for_sizes(jaxpr)
+    executable = compile_for_any_size(backend, jaxpr)
     return executable.on(gpu) if gpu else executable
 
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from functrans._runtime import ArrayBase
+from functrans._runtime import ArrayBase, JitFunction
 from functrans.core.convert import to_array
 from functrans.core.errors import ArgumentError, NonArrayError, public, shown
 from functrans.core.keypath import keystr
@@ -19,7 +19,7 @@ from functrans.core.tree import (
     tree_unflatten,
 )
 
-__all__ = ["FlatFunction", "argument_name", "check_callable", "flatten_args", "name_of",
+__all__ = ["FlatFunction", "adopt_attributes", "argument_name", "check_callable", "flatten_args", "name_of",
            "normalize_argnums", "wraps"]
 
 
@@ -117,10 +117,22 @@ def wraps(fun: Callable[..., Any], what: str) -> Callable[[Callable[..., Any]], 
     """
     def decorate(wrapper: Callable[..., Any]) -> Any:
         outer = public(wrapper)
-        functools.update_wrapper(outer, fun, updated=())
+        adopt_attributes(outer, fun)
         outer.__name__ = f"{what}_{name_of(fun)}"
         return outer
     return decorate
+
+
+_OF_JIT = frozenset(("calls", "lower", "clear_cache", "eval_shape"))
+
+
+def adopt_attributes(wrapper: Any, fun: Callable[..., Any]) -> None:
+    """functools.update_wrapper, without what `jit` gave a function that it compiled."""
+    functools.update_wrapper(wrapper, fun, updated=())
+    compiled = isinstance(fun, JitFunction)
+    for name, value in getattr(fun, "__dict__", {}).items():
+        if name != "__wrapped__" and not (compiled and name in _OF_JIT):
+            setattr(wrapper, name, value)
 
 
 def normalize_argnums(argnums: Any, count: int, what: str) -> tuple[int, ...]:

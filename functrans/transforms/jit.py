@@ -19,7 +19,7 @@ from functrans.core.tree import tree_flatten, tree_unflatten
 from functrans.lowering.backend import backend_for
 from functrans.transforms.calls import Calls
 from functrans.transforms.executables import forget_executables
-from functrans.transforms.flat import check_callable, name_of
+from functrans.transforms.flat import adopt_attributes, check_callable, name_of
 from functrans.transforms.lowered import Lowered
 from functrans.transforms.named_sizes import NamedSizes
 from functrans.transforms.staged import aval_of
@@ -72,7 +72,7 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: Any = None,
     calls = Calls(Jitted(fun, name_of(fun), static, donate, inline, require_inplace,
                          NamedSizes(dynamic_shapes, static)))
     call = _runtime.JitFunction(calls.miss, static.argnums, static.argnames)
-    functools.update_wrapper(call, fun, updated=())
+    adopt_attributes(call, fun)
     call.__name__ = calls.jitted.name
     call.calls = calls
     call.lower = public(functools.partial(_lower, calls))

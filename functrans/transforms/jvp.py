@@ -21,7 +21,7 @@ from functrans.core.tree import known_leaf, tree_map
 from functrans.transforms.closed import stage_closed
 from functrans.transforms.tangents import instantiate, tangent_aval
 
-__all__ = ["JVPTrace", "JVPTracer", "jvp_flat", "jvp_jaxpr", "strip_tangents"]
+__all__ = ["JVPTrace", "JVPTracer", "PrimalTrace", "jvp_flat", "jvp_jaxpr", "strip_tangents"]
 
 
 @known_leaf
@@ -105,6 +105,42 @@ class JVPTrace(Trace):
                 return list(self.run(call.fun, *primals))
             return call.apply(self.rules, primals)
         return call.differentiate(self, primals, tangents)
+
+
+class PrimalTrace(Trace):
+    """Runs operations on the primals of another trace's tracers, also once that trace is over.
+
+    A backward rule runs after the function whose derivative it is; what it closes over there is a
+    constant of its operations.
+    """
+
+    __slots__ = ("of",)
+    kind = "a backward rule"
+
+    def __init__(self, parent: Trace | None, of: JVPTrace) -> None:
+        super().__init__(parent)
+        self.of = of
+
+    def is_mine(self, x: Any) -> bool:
+        return type(x) is JVPTracer and x._trace is self.of
+
+    def primals(self, args: Sequence[Any]) -> list[Any]:
+        return [a.primal if self.is_mine(a) else a for a in args]
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
+        return process_in(self.parent, primitive, tuple(self.primals(args)), params)
+
+    def process_custom(self, call: CustomCall, args: Sequence[Any]) -> list[Any]:
+        if call.closes_over(self.is_mine):
+            return super().process_custom(call, args)
+        return call.apply(self.parent, self.primals(args))
+
+    def run(self, fun: Callable[..., Sequence[Any]], *args: Any) -> Any:
+        was, self.of.alive = self.of.alive, True  # bodies that are staged take its tracers, too
+        try:
+            return self.primals(super().run(fun, *args))
+        finally:
+            self.of.alive = was
 
 
 def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any],

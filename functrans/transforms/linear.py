@@ -8,8 +8,9 @@ forwards on tangents, or backwards, by transposition, on cotangents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -42,6 +43,9 @@ from functrans.transforms.closed import stage_closed
 from functrans.transforms.tangents import instantiate_aval
 
 __all__ = ["LinearTrace", "LinearTracer", "transpose_flat", "transpose_jaxpr"]
+
+
+NOTHING: Final[Mapping[int, Any]] = MappingProxyType({})
 
 
 @known_leaf
@@ -116,16 +120,20 @@ class LinearTrace(Trace):
     def is_mine(self, x: Any) -> bool:
         return type(x) is LinearTracer and x._trace is self
 
-    def forwards(self, inputs: Sequence[Any], values: Sequence[Any],
-                 outs: Sequence[Any]) -> list[Any]:
-        """The values of `outs` when `inputs` are `values`, in the current trace; None is zero."""
+    def forwards(self, inputs: Sequence[Any], values: Sequence[Any], outs: Sequence[Any],
+                 residuals: Mapping[int, Any] = NOTHING) -> list[Any]:
+        """The values of `outs` when `inputs` are `values`, in the current trace; None is zero.
+
+        `residuals` replaces values that were recorded, by their `id`.
+        """
         env: list[Any] = [None] * self.count
         for x, value in zip(inputs, values, strict=True):
             env[x.index] = value
         outer = interpreted.source
         try:
             for primitive, args, results, params, interpreted.source in self.tape:
-                values_in = [env[a.index] if self.is_mine(a) else a for a in args]
+                values_in = [env[a.index] if self.is_mine(a) else residuals.get(id(a), a)
+                             for a in args]
                 result = primitive.bind(*values_in, **params)
                 for r, value in zip(results, result if primitive.multiple_results else (result,),
                                     strict=True):

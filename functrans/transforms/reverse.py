@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,10 +25,11 @@ from functrans.transforms.flat import FlatFunction, check_callable, flatten_args
 from functrans.transforms.forward import check_tangents, public_tangent
 from functrans.transforms.jvp import strip_tangents
 from functrans.transforms.linear import transpose_flat
-from functrans.transforms.linearize import LinearMap, linearize_flat
+from functrans.transforms.linear_functions import LinearFunction, register_linear_function
+from functrans.transforms.linearize import linearize_flat
 from functrans.transforms.tangents import is_differentiable
 
-__all__ = ["VJP", "float0_zeros", "linear_transpose", "linearize", "vjp"]
+__all__ = ["JVP", "VJP", "float0_zeros", "linear_transpose", "linearize", "vjp"]
 
 
 def float0_zeros(x: Any) -> Any:
@@ -36,22 +37,26 @@ def float0_zeros(x: Any) -> Any:
     return np.zeros(get_aval(x).shape, dtypes.float0)
 
 
-class VJP:
+class Types(NamedTuple):
+    """What is known of a derivative without its residuals."""
+
+    active: list[bool]
+    primals: list[ShapedArray]
+    in_tree: PyTreeDef
+    out_tree: PyTreeDef
+    outs: list[ShapedArray]
+
+
+@register_linear_function
+class VJP(LinearFunction):
     """The pullback of a function at a point: cotangents of the output to those of the inputs.
 
-    It holds the residuals of the forward pass and may be called any number of times.
+    It holds the residuals of the forward pass, as the leaves of a pytree, and may be called any
+    number of times.
     """
 
-    __slots__ = ("_active", "_derivative", "_in_tree", "_out_avals", "_out_tree", "_primals")
-
-    def __init__(self, derivative: LinearMap, active: list[bool], primals: list[Any],
-                 in_tree: PyTreeDef, out_tree: PyTreeDef, outs: list[Any]) -> None:
-        self._derivative = derivative
-        self._active = active
-        self._primals = [get_aval(p) for p in primals]
-        self._in_tree = in_tree
-        self._out_tree = out_tree
-        self._out_avals = [get_aval(o) for o in outs]
+    __slots__ = ()
+    _types: Types
 
     @public
     def __call__(self, *cotangent: Any) -> Any:
@@ -60,20 +65,46 @@ class VJP:
                 f"the function from vjp takes one cotangent, got {len(cotangent)}.",
                 why="it has the structure of the output: a tuple for several outputs.",
                 fix="pull((ct_0, ct_1)) for a function that returns a tuple")
+        types = self._types
         cts, tree = tree_flatten(cotangent[0])
-        if tree != self._out_tree:
-            check_same_structure(self._out_tree, tree, "the cotangent (compared with the output)")
-        cts = [check_cotangent(ct, aval, self._out_tree, i)
-               for i, (ct, aval) in enumerate(zip(cts, self._out_avals, strict=True))]
+        if tree != types.out_tree:
+            check_same_structure(types.out_tree, tree, "the cotangent (compared with the output)")
+        cts = [check_cotangent(ct, aval, types.out_tree, i)
+               for i, (ct, aval) in enumerate(zip(cts, types.outs, strict=True))]
         results = iter(self._derivative.backwards(cts))
         full = []
-        for aval, active in zip(self._primals, self._active, strict=True):
+        for aval, active in zip(types.primals, types.active, strict=True):
             ct = next(results) if active else np.zeros(aval.shape, dtypes.float0)
             full.append(zeros(aval.strong()) if ct is None else ct)
-        return tree_unflatten(self._in_tree, full)
+        return tree_unflatten(types.in_tree, full)
 
     def __repr__(self) -> str:
-        return f"VJP({', '.join(map(str, self._out_avals))})"
+        return f"VJP({', '.join(map(str, self._types.outs))})"
+
+
+@register_linear_function
+class JVP(LinearFunction):
+    """The derivative of a function at a point: tangents of the inputs to those of the output.
+
+    Its residuals are the leaves of a pytree.
+    """
+
+    __slots__ = ()
+    _types: Types
+
+    @public
+    def __call__(self, *tangents: Any) -> Any:
+        types = self._types
+        given, tree = tree_flatten(tangents)
+        if tree != types.in_tree:
+            check_same_structure(types.in_tree, tree, "the tangents (compared with the primals)")
+        checked = check_tangents(types.primals, given, tree, "linearize: the tangent")
+        results = self._derivative.forwards([t for t in checked if t is not None])
+        return tree_unflatten(types.out_tree, [public_tangent(t, o) for t, o in
+                                               zip(results, types.outs, strict=True)])
+
+    def __repr__(self) -> str:
+        return f"JVP({', '.join(map(str, self._types.outs))})"
 
 
 def check_cotangent(ct: Any, aval: ShapedArray, tree: PyTreeDef, index: int) -> Any:
@@ -112,7 +143,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     active = [is_differentiable(get_aval(x)) for x in leaves]
     flat = FlatFunction(fun, tree, {}, "vjp", has_aux)
     outs, derivative = linearize_flat(flat, leaves, active)
-    pull = VJP(derivative, active, leaves, tree, flat.out_tree, outs)
+    pull = VJP(derivative, _types(active, leaves, tree, flat.out_tree, outs))
     out = tree_unflatten(flat.out_tree, outs)
     return (out, pull, strip_tangents(flat.aux)) if has_aux else (out, pull)
 
@@ -133,19 +164,15 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     active = [is_differentiable(get_aval(x)) for x in leaves]
     flat = FlatFunction(fun, tree, {}, "linearize", has_aux)
     outs, derivative = linearize_flat(flat, leaves, active)
-
-    @public
-    def push(*tangents: Any) -> Any:
-        given, given_tree = tree_flatten(tangents)
-        if given_tree != tree:
-            check_same_structure(tree, given_tree, "the tangents (compared with the primals)")
-        checked = check_tangents(leaves, given, tree, "linearize: the tangent")
-        out_tangents = derivative.forwards([t for t in checked if t is not None])
-        return tree_unflatten(flat.out_tree, [public_tangent(t, o) for t, o in
-                                              zip(out_tangents, outs, strict=True)])
-
+    push = JVP(derivative, _types(active, leaves, tree, flat.out_tree, outs))
     out = tree_unflatten(flat.out_tree, outs)
     return (out, push, strip_tangents(flat.aux)) if has_aux else (out, push)
+
+
+def _types(active: list[bool], primals: list[Any], in_tree: PyTreeDef, out_tree: PyTreeDef,
+           outs: list[Any]) -> Types:
+    return Types(active, list(map(get_aval, primals)), in_tree, out_tree,
+                 list(map(get_aval, outs)))
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:

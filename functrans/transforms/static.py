@@ -28,13 +28,15 @@ class StaticArguments:
     keywords: tuple[str, ...] | None = None
 
     @staticmethod
-    def of(fun: Callable[..., Any], argnums: Any, argnames: Any) -> StaticArguments:
+    def of(fun: Callable[..., Any], argnums: Any, argnames: Any,
+           what: str = "jit") -> StaticArguments:
         """Complete one by the other from the function's signature, where it has one.
 
         Raises StaticArgumentError when a name or position is not there.
         """
         name = name_of(fun)
-        nums, names = _positions(argnums, "static_argnums"), _names(argnames, "static_argnames")
+        nums = _positions(argnums, "static_argnums", what)
+        names = _names(argnames, "static_argnames", what)
         signature = _signature(fun)
         if signature is None:
             return StaticArguments(nums, names, name, None)
@@ -42,12 +44,12 @@ class StaticArguments:
         for i in nums:
             if not variadic and not -len(positional) <= i < len(positional):
                 raise StaticArgumentError(
-                    f"jit: static_argnums={i} is out of range: {name} has {len(positional)} "
+                    f"{what}: static_argnums={i} is out of range: {name} has {len(positional)} "
                     "positional parameters.", where=user_source())
         for n in names:
             if n not in positional and n not in keywords and "**" not in keywords:
                 raise StaticArgumentError(
-                    f"jit: static_argnames names {n!r}, but {name} has no such parameter.",
+                    f"{what}: static_argnames names {n!r}, but {name} has no such parameter.",
                     where=user_source(), fix=f"one of {', '.join((*positional, *keywords))}")
         all_nums = sorted({i % len(positional) if positional and not variadic else i for i in nums}
                           | {positional.index(n) for n in names if n in positional})
@@ -130,23 +132,23 @@ class StaticArguments:
             fix=_hashable_instead(part))
 
 
-def _positions(given: Any, what: str) -> tuple[int, ...]:
+def _positions(given: Any, what: str, of: str = "jit") -> tuple[int, ...]:
     """An int or several, as a tuple."""
     values = () if given is None else (given,) if isinstance(given, (int, str)) else tuple(given)
     for i in values:
         if not isinstance(i, int):
-            raise StaticArgumentError(f"jit: {what} takes positions, got {shown(i)}.",
+            raise StaticArgumentError(f"{of}: {what} takes positions, got {shown(i)}.",
                                       fix=f"{what.replace('nums', 'names')}={given!r}"
                                       if isinstance(i, str) else f"{what}=(0, 1)")
     return values
 
 
-def _names(given: Any, what: str) -> tuple[str, ...]:
+def _names(given: Any, what: str, of: str = "jit") -> tuple[str, ...]:
     """A name or several, as a tuple."""
     values = () if given is None else (given,) if isinstance(given, (int, str)) else tuple(given)
     for n in values:
         if not isinstance(n, str):
-            raise StaticArgumentError(f"jit: {what} takes names of parameters, got {shown(n)}.",
+            raise StaticArgumentError(f"{of}: {what} takes names of parameters, got {shown(n)}.",
                                       fix=f"{what.replace('names', 'nums')}={given!r}")
     return values
 
