@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from functrans import array as array
-from functrans import config, debug, dlpack, lax, numpy, tree, tree_util
+from functrans import config, debug, dlpack, dtypes, lax, numpy, tree, tree_util
 from functrans import methods as _methods
 from functrans.array import Array
 from functrans.callbacks import io_callback, pure_callback
@@ -60,6 +60,7 @@ __all__ = [
     "checked", "checkpoint", "checkpoint_name", "checkpoint_policies", "clear_caches",
     "closure_convert", "config", "custom_jvp", "custom_vjp", "debug", "debug_nans",
     "default_dtypes", "device_get", "device_put", "devices", "dim", "disable_jit", "dlpack", "draw",
+    "dtypes",
     "eval_shape", "explain", "explain_retrace", "export", "float0", "grad", "hessian", "hvp",
     "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose",
     "linearize", "lower", "make_jaxpr", "named_scope", "nn", "numpy", "per_sample", "profile",

@@ -143,19 +143,24 @@ def _install(cls: type) -> None:
         setattr(cls, name, property(getter, doc=doc))
 
 
+def _numbers(x: Array) -> np.ndarray[Any, Any]:
+    """What holds the elements; random keys raise KeyTypeError."""
+    return np.asarray(x) if x.dtype is dtypes.key_dtype else x._np
+
+
 def _item(self: Array, *args: Any) -> Any:
     """The only element, or the one at an index, as a Python number."""
-    return self._np.item(*args)
+    return _numbers(self).item(*args)
 
 
 def _tolist(self: Array) -> Any:
     """The elements as nested lists of Python numbers."""
-    return self._np.tolist()
+    return _numbers(self).tolist()
 
 
 def _tobytes(self: Array, order: Any = "C") -> bytes:
     """The bytes of the elements in row-major order."""
-    return self._np.tobytes(order)
+    return _numbers(self).tobytes(order)
 
 
 def install() -> None:

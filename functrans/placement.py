@@ -36,7 +36,8 @@ def device_put(x: Any, device: Any = None, **options: Any) -> Any:
 
 def _put(leaf: Any, device: Device, asked: bool) -> Any:
     """One leaf; `asked`: the user named the device, so that programs on this array run there."""
-    interface = not isinstance(leaf, (ArrayBase, Tracer)) and hasattr(leaf, "__cuda_array_interface__")
+    interface = not isinstance(leaf, (ArrayBase, Tracer)) \
+        and hasattr(leaf, "__cuda_array_interface__")
     x = from_interface(leaf) if interface and _runtime.cuda_open() else asarray(leaf)
     if type(x) is not Array:  # a tracer
         return x

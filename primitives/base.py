@@ -10,7 +10,7 @@ import numpy as np
 
 from functrans._runtime import ArrayBase, key_dtype, wrap
 from functrans.core.avals import ShapedArray, operand_avals
-from functrans.core.errors import ShapeError
+from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.primitive import Cost, Primitive, Sample
 from functrans.core.source import user_source
 
@@ -84,11 +84,15 @@ class Full(Primitive):
     is_quiet = True
 
     def type(self, *, shape: tuple[Any, ...], dtype: np.dtype[Any], value: Any) -> ShapedArray:
+        if dtype == key_dtype and value != 0:
+            raise DTypeError(f"full: {value!r} is no random key.", where=user_source(),
+                             fix="functrans.numpy.full(shape, key)")
         return ShapedArray(shape, dtype)
 
     def evaluate(self, *, shape: tuple[Any, ...], dtype: np.dtype[Any],
                  value: Any) -> np.ndarray[Any, Any]:
         if dtype == key_dtype:  # no number converts to a key: 0 stands for the words (0, 0)
+            self.type(shape=shape, dtype=dtype, value=value)
             return np.zeros(shape, dtype)
         return np.full(shape, value, dtype)
 

@@ -38,6 +38,10 @@ class Sort(Primitive):
             raise shapes_differ("sort", operands, "all operands of a sort have one shape.")
         if not 0 <= dimension < first.ndim:
             raise ShapeError(f"sort: {first} has no dimension {dimension}.", where=user_source())
+        for x in operands[:num_keys]:
+            if dtypes.kind(x.dtype) == "k":
+                raise DTypeError(f"sort does not order {x.dtype}.", where=user_source(),
+                                 why="random keys have no order.")
         return [x.strong() for x in operands]
 
     def evaluate(self, *operands: Any, dimension: int, is_stable: bool,

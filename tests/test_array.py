@@ -494,3 +494,33 @@ def test_array_namespace() -> None:
 def test_conversion_to_what_is_no_dtype() -> None:
     with pytest.raises(DTypeError):
         X.astype("text")
+
+
+def test_tracers_are_arrays() -> None:
+    def seen(x: Any) -> Any:
+        match x:
+            case ft.Array():
+                return x * 2 if isinstance(x, ft.Array) else 0 * x
+        return 0 * x
+
+    xs = fnp.arange(3.0)
+    want = (2 * xs).tolist()
+    for change in (seen, ft.jit(seen), ft.vmap(seen), ft.checkpoint(seen), ft.jit(ft.vmap(seen)),
+                   lambda x: ft.linearize(seen, x)[0], lambda x: ft.jvp(seen, (x,), (x,))[1],
+                   lambda x: ft.linear_transpose(seen, x)(x)[0],
+                   lambda x: ft.lax.map(seen, x), lambda x: ft.lax.cond(True, seen, seen, x)):
+        assert change(xs).tolist() == want
+    assert ft.grad(lambda x: seen(x).sum())(xs).tolist() == [2.0] * 3
+    for other in (1.0, np.ones(2), np.float32(1), [xs], None, ft.ShapeDtypeStruct((), "float32")):
+        assert not isinstance(other, ft.Array)
+    assert issubclass(ft.Array, ft.Array) and type(xs) is ft.Array
+
+
+def test_traced_values_can_be_copied() -> None:
+    def f(x: Any) -> Any:
+        tree = copy.deepcopy({"a": [x, (x, 1)]})
+        return copy.copy(x) * tree["a"][0] * tree["a"][1][0]
+
+    for change in (ft.grad(f), ft.jit(ft.grad(f)), ft.grad(ft.jit(f))):
+        assert float(change(2.0)) == 12.0
+    assert ft.vmap(f)(fnp.arange(3.0)).tolist() == [0.0, 1.0, 8.0]

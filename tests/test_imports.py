@@ -20,7 +20,7 @@ LAYERS = [
     "primitives",
     "lowering",
     "transforms",
-    "tree", "tree_util", "device", "config", "array", "dlpack",
+    "tree", "tree_util", "device", "config", "array", "dlpack", "dtypes",
     "callbacks", "debug", "checkpoint_policies", "test_util",
     "lax",
     "numpy",

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MappingProxyType, MethodType, TracebackType
 from typing import Any, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
+
 from functrans import _runtime
 from functrans.core import config
 from functrans.core.missing_names import argument_fix, module_fix
@@ -408,6 +410,11 @@ def _leaving(error: BaseException, fun: Any = None, args: Sequence[Any] = (),
         given = ", ".join([*map(_kind_of, args),
                            *(f"{k}={_kind_of(v)}" for k, v in kwargs.items())])
         name = getattr(fun, "__name__", "") or "an operation"
+        if any(getattr(x, "dtype", x) == _runtime.key_dtype for x in (*args, *kwargs.values())
+               if isinstance(x, np.dtype) or hasattr(x, "aval")):
+            return KeyTypeError(f"{name}({given}): random keys are no numbers.",
+                                where=user_source(), fix="functrans.random.key_data(key) gives "
+                                                         "their words, as uint32")
         reason = " ".join(str(error).split())[:200]
         if _TRACER.search(reason):
             return hide_internal_frames(ConcretizationError(
@@ -422,6 +429,8 @@ def _leaving(error: BaseException, fun: Any = None, args: Sequence[Any] = (),
                 "this is a defect of functrans, and FUNCTRANS_DEBUG=1 shows where it is")
         if config.current().internal_frames:
             unforeseen.__cause__ = error
+        if isinstance(error, RecursionError):
+            unforeseen.depth = 0  # type: ignore[attr-defined]
         return unforeseen
     if fun is not None and _is_wrong_call(error):
         # "_view() takes ..." names what the user did not write
@@ -446,6 +455,8 @@ def _is_wrong_call(error: BaseException) -> bool:
 def _is_unforeseen(error: BaseException) -> bool:
     """Whether Python, or NumPy, complained inside of the package of what the user passed."""
     if not isinstance(error, _COMPLAINTS) or isinstance(error, FunctransError):
+        return False
+    if hasattr(error, "depth"):  # of the user's rules, which call each other: who began will say
         return False
     if type(error).__module__.partition(".")[0] not in ("builtins", "numpy"):
         return False

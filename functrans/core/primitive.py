@@ -64,6 +64,8 @@ class Primitive:
     compiles: ClassVar[bool] = False
     # evaluation is told the line of its equation, as the parameter `source`
     tells_source: ClassVar[bool] = False
+    # calls a function that has derivative rules of its own
+    has_rules: ClassVar[bool] = False
     # makes an array of the parameter `shape` from no operand
     creates: ClassVar[bool] = False
     # linear, and its transpose adds up elements of a cotangent that belong to different elements:

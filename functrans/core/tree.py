@@ -236,7 +236,7 @@ def tree_flatten_with_path(
     """
     if is_leaf is not None and is_leaf_takes_path:
         decided = _decided_leaves(tree, is_leaf, ())  # in the order in which optree asks
-        is_leaf = lambda _: next(decided)  # noqa: E731
+        is_leaf = lambda _: next(decided)
     accessors, leaves, treedef = optree.tree_flatten_with_accessor(
         tree, is_leaf, namespace=NAMESPACE
     )

@@ -19,6 +19,7 @@ from functrans.core.dtypes import as_dtype, kind
 from functrans.core.errors import (
     ArgumentError,
     ConcretizationError,
+    KeyTypeError,
     NonArrayError,
     ShapeError,
     shown,
@@ -51,9 +52,29 @@ def placed(x: Array) -> Array:
     return x if gpu is None else place_array(x, gpu + 1)
 
 
+_MOVING = frozenset((
+    "append", "array", "array_equal", "array_equiv", "array_split", "asarray", "ascontiguousarray",
+    "astype", "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "broadcast_to",
+    "choose", "column_stack", "compress", "concat", "concatenate", "copy", "delete", "diag",
+    "diagflat", "diagonal", "dsplit", "dstack", "equal", "expand_dims", "extract", "fftshift",
+    "flip", "fliplr", "flipud", "full", "full_like", "hsplit", "hstack", "ifftshift", "insert",
+    "isin", "matrix_transpose", "meshgrid", "moveaxis", "ndim", "not_equal", "permute_dims",
+    "place", "put", "put_along_axis", "ravel", "repeat", "reshape", "resize", "roll", "rollaxis",
+    "rot90", "select", "shape", "size", "split", "squeeze", "stack", "swapaxes", "take",
+    "take_along_axis", "tile", "transpose", "tril", "triu", "unstack", "vsplit", "vstack", "where"))
+"""The functions that take random keys: they move, select and compare elements."""
+
+
 def operand(name: str, x: ArrayLike) -> Array:
-    """x as an Array or tracer; sequences are refused, as they hide a conversion in a hot path."""
+    """x as an Array or tracer; sequences are refused, as they hide a conversion in a hot path.
+
+    Raises KeyTypeError for random keys where `name` is a function of numbers.
+    """
     if isinstance(x, ARRAYS):
+        if x.dtype is dtypes.key_dtype and name not in _MOVING:
+            raise KeyTypeError(f"functrans.numpy.{name} does not take random keys.",
+                               where=user_source(), why="a key is a seed, not a number.",
+                               fix="functrans.random.key_data(key) gives its two words")
         return x
     if type(x) in PYTHON_SCALARS:
         dtype = dtypes.scalar_dtype(type(x))

@@ -15,7 +15,7 @@ import numpy as np
 from functrans import lax
 from functrans._runtime import EagerOp, get_trace
 from functrans.core.dims import same_shape
-from functrans.core.dtypes import as_dtype, kind
+from functrans.core.dtypes import as_dtype, key_dtype, kind
 from functrans.core.eager import is_on_gpu
 from functrans.core.errors import ArgumentError, DTypeError
 from functrans.core.source import user_source
@@ -461,6 +461,8 @@ isneginf = predicate("isneginf", lambda x: _is_signed_inf(x, -np.inf), "Whether 
 
 def truth(x: Array) -> Array:
     """x != 0 as booleans."""
+    if x.dtype is key_dtype:
+        operand("asarray(x) != 0", x)  # raises
     return x if x.dtype.kind == "b" else lax.ne(x, _zero(x))
 
 

@@ -44,7 +44,8 @@ def key(seed: ArrayLike, *, impl: str | None = None) -> Any:
     """One key from an integer seed, all of whose up to 64 bits count: an array of shape ().
 
     Keys are arrays of dtype `key<fry>`: they are leaves of trees, are indexed, stacked, reshaped
-    and selected as others are, and have no arithmetic. Raises KeyTypeError for a seed that is no scalar integer, IntegerOverflowError above 64 bits.
+    and selected as others are, and have no arithmetic.
+    Raises KeyTypeError for a seed that is no scalar integer, IntegerOverflowError above 64 bits.
 
     >>> key(42).dtype, key(42).shape
     (dtype(key<fry>), ())

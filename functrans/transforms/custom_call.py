@@ -21,9 +21,9 @@ from functrans.primitives.differentiable import add_any
 from functrans.transforms.batching import BatchTrace
 from functrans.transforms.tangents import is_differentiable, tangent_aval
 
-__all__ = ["LazyJaxpr", "batched_function", "bind_arguments", "check_rule_leaf", "check_rule_tree",
-           "differentiable_flags", "known_jaxpr", "nondiff_positions", "plus", "rule_stays_lazy",
-           "staging_rule_of"]
+__all__ = ["LazyJaxpr", "RunningRule", "batched_function", "bind_arguments", "check_rule_leaf",
+           "check_rule_tree", "differentiable_flags", "known_jaxpr", "nondiff_positions", "plus",
+           "rule_stays_lazy", "staging_rule_of"]
 
 
 class LazyJaxpr:
@@ -80,6 +80,43 @@ def staging_rule_of(owner: object) -> Iterator[None]:
         yield
     finally:
         _staging.reset(token)
+
+
+_running: ContextVar[tuple[int, ...]] = ContextVar("functrans_running_rules", default=())
+_ENDLESS = 6
+"""How often a rule runs inside of itself where that has no end: Python stops at 20 and more."""
+
+
+class RunningRule:
+    """Context of a run of a rule of `owner`, which says so where rules call each other endlessly.
+
+    An error that comes of the recursion has `depth`, how often the rule was running.
+    """
+
+    __slots__ = ("_depth", "_name", "_owner", "_token", "_where")
+
+    def __init__(self, owner: object, name: str) -> None:
+        self._owner, self._name = id(owner), name
+
+    def __enter__(self) -> None:
+        running = _running.get()
+        self._depth = running.count(self._owner)
+        self._where = None if self._depth else user_source()
+        self._token = _running.set((*running, self._owner))
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        _running.reset(self._token)
+        if not isinstance(error, RecursionError) and not hasattr(error, "depth"):
+            return
+        deepest = max(self._depth, getattr(error, "depth", 0))
+        if self._depth or deepest < _ENDLESS:
+            error.depth = deepest  # type: ignore[union-attr]
+            return
+        raise CustomRuleError(
+            f"the derivative rule of {self._name} differentiates {self._name} again, without end.",
+            where=self._where, why="to differentiate the function is to call its rule.",
+            fix="write the derivative out in the rule, or differentiate another function that "
+                "computes the same") from None
 
 
 def bind_arguments(fun: Callable[..., Any], args: tuple[Any, ...],

@@ -30,6 +30,7 @@ from functrans.transforms.batching import BatchTrace, front
 from functrans.transforms.closed import stage_closed
 from functrans.transforms.custom_call import (
     LazyJaxpr,
+    RunningRule,
     batched_function,
     bind_arguments,
     check_rule_leaf,
@@ -76,7 +77,8 @@ class CustomJVPCall(CustomCall):
                       for p, t, f in zip(args, tangents, flags, strict=True) if f]
             return self.rule(*args, *filled)
 
-        results = list(trace.run(run, *primals))
+        with RunningRule(self.owner, self.name):
+            results = list(trace.run(run, *primals))
         values, closure, _ = trace.split(results)
         n = _count_outputs([get_aval(v) for v in values])
         given = iter(values[n:])
@@ -131,6 +133,8 @@ def _count_outputs(avals: Sequence[ShapedArray]) -> int:
 
 class CustomJvpCall(HigherOrder):
     """A staged call of a function with a custom_jvp rule."""
+
+    has_rules = True
 
     def type(self, *avals: ShapedArray, call_jaxpr: Jaxpr, **params: Any) -> list[ShapedArray]:
         return list(call_jaxpr.out_avals)

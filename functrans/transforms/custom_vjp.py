@@ -39,6 +39,7 @@ from functrans.transforms.batching import BatchTrace, batch_flat, front
 from functrans.transforms.closed import without_consts
 from functrans.transforms.custom_call import (
     LazyJaxpr,
+    RunningRule,
     batched_function,
     bind_arguments,
     check_rule_leaf,
@@ -159,7 +160,7 @@ class CustomVJPCall(CustomCall):
         outs, residuals = values[:num_outs], values[num_outs:]
         backward = self.backward
         if self.closes_over(lambda x: type(x) is JVPTracer and x._trace is trace):
-            def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+            def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
                 return PrimalTrace(get_trace(), trace).run(  # type: ignore[no-any-return]
                     self.backward, residuals, cts)
         own = linear_outputs(trace, outs, residuals, tangents, backward, self.name)
@@ -319,6 +320,8 @@ def _match_axis(ct: Any, at: int | None, wanted: int | None, axis: MappedAxis) -
 
 class CustomVjpCall(HigherOrder):
     """A staged call of a function with a custom_vjp rule."""
+
+    has_rules = True
 
     def type(self, *avals: ShapedArray, call_jaxpr: Jaxpr, **params: Any) -> list[ShapedArray]:
         return list(call_jaxpr.out_avals)
@@ -511,7 +514,7 @@ class _FlatRules:
     def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         name = name_of(self.owner.bwd)
         filled = [self.cotangent(ct, a) for ct, a in zip(cts, self.out_avals, strict=True)]
-        with own_lines():
+        with own_lines(), RunningRule(self.owner, name_of(self.owner.fun)):
             result = self.owner.bwd(  # type: ignore[misc]
                 *[self.fixed[i] for i in sorted(self.fixed)],
                 tree_unflatten(self.residual_tree, residuals),
@@ -546,7 +549,8 @@ class _FlatRules:
                 checked += [None] * len(avals)
                 continue
             for leaf, aval in zip(self.filled(ct, argument, tree, i, what), avals, strict=True):
-                if leaf is None or isinstance(leaf, SymbolicZero) or getattr(leaf, "dtype", None) == dtypes.float0:
+                if leaf is None or isinstance(leaf, SymbolicZero) \
+                        or getattr(leaf, "dtype", None) == dtypes.float0:
                     checked.append(None)
                 else:
                     checked.append(check_rule_leaf(

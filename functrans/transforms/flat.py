@@ -19,8 +19,8 @@ from functrans.core.tree import (
     tree_unflatten,
 )
 
-__all__ = ["FlatFunction", "adopt_attributes", "argument_name", "check_callable", "flatten_args", "name_of",
-           "normalize_argnums", "wraps"]
+__all__ = ["FlatFunction", "adopt_attributes", "argument_name", "check_callable", "flatten_args",
+           "name_of", "normalize_argnums", "wraps"]
 
 
 class FlatFunction:

@@ -80,6 +80,9 @@ class _Structure:
     types: Any
 
 
+_Function = TypeVar("_Function", bound="LinearFunction")
+
+
 class LinearFunction:
     """A derivative at a point; `_types` holds what is known of it without the residuals."""
 
@@ -91,8 +94,11 @@ class LinearFunction:
         self._types = types
         self._structure = structure
 
+    def __copy__(self: _Function) -> _Function:
+        return self
 
-_Function = TypeVar("_Function", bound=LinearFunction)
+    def __deepcopy__(self: _Function, memo: Any) -> _Function:
+        return self  # its residuals are immutable
 
 
 def register_linear_function(cls: type[_Function]) -> type[_Function]:

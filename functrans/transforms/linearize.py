@@ -45,6 +45,9 @@ class LinearizeTrace(JVPTrace):
         What depends on tangents is linear in them: it is the body's own derivative there. The
         rest must not get onto the tape.
         """
+        if primitive.has_rules:  # a linear function: its own derivative, whatever its rule says
+            jaxpr, operands = primitive.called(args, **params)  # type: ignore[attr-defined]
+            return self.run(eval_jaxpr, jaxpr, (), *operands)  # type: ignore[no-any-return]
         primals, closure, active = self.split(args)
         values = [instantiate_aval(None, a.aval) if self.linear.is_mine(a) else a for a in primals]
         tangents = [a if self.linear.is_mine(a) else None for a in primals]

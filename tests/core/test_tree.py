@@ -328,3 +328,35 @@ def test_flatten_up_to() -> None:
 def test_structures_pickle() -> None:
     treedef = tree.structure({"a": [1, Point(1, None)]})
     assert pickle.loads(pickle.dumps(treedef)) == treedef
+
+
+def test_is_leaf_may_take_the_path():
+    nested = {"a": (1, [2, None]), "b": [3, (4, 5), None], "c": ()}
+    asked = []
+
+    def is_leaf(path, node):
+        asked.append(keystr(path))
+        return keystr(path) in ("['a'][1]", "['b'][2]") or (len(path) == 2 and node == (4, 5))
+
+    pairs, treedef = tree.flatten_with_path(nested, is_leaf=is_leaf, is_leaf_takes_path=True)
+    assert [(keystr(p), x) for p, x in pairs] == [
+        ("['a'][0]", 1), ("['a'][1]", [2, None]), ("['b'][0]", 3), ("['b'][1]", (4, 5)),
+        ("['b'][2]", None)]
+    assert asked == ["", "['a']", "['a'][0]", "['a'][1]", "['b']", "['b'][0]", "['b'][1]",
+                     "['b'][2]", "['c']"]
+    assert tree.unflatten(treedef, [x for _, x in pairs]) == nested
+    assert tree.leaves_with_path(nested, is_leaf, is_leaf_takes_path=True) == pairs
+    mapped = tree.map_with_path(lambda p, x, y: (keystr(p), y), nested, nested, is_leaf=is_leaf,
+                                is_leaf_takes_path=True)
+    assert mapped["a"][1] == ("['a'][1]", [2, None]) and mapped["c"] == ()
+    assert tree_util.tree_leaves_with_path(1, lambda p, x: False, is_leaf_takes_path=True) == [
+        ((), 1)]
+
+
+@given(st.recursive(st.integers(), lambda x: st.lists(x, max_size=3) | st.tuples(x, x)
+                    | st.dictionaries(st.sampled_from("abc"), x)), st.integers(0, 3))
+def test_paths_stop_the_descent_anywhere(nested, depth):
+    pairs = tree.leaves_with_path(nested, lambda p, _: len(p) >= depth, is_leaf_takes_path=True)
+    plain = tree.leaves_with_path(nested)
+    assert all(len(p) <= depth for p, _ in pairs)
+    assert [(p + q, x) for p, sub in pairs for q, x in tree.leaves_with_path(sub)] == plain

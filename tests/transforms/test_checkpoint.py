@@ -6,6 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.core.errors import StaticArgumentError
 from tests.transforms.functions import POLICIES
 
 W = np.random.default_rng(0).standard_normal((4, 4))
@@ -99,3 +100,27 @@ def test_closures_and_integers():
     gradient = ft.grad(lambda x: fun(x, fnp.arange(4)).sum())(X)
     np.testing.assert_allclose(gradient, expected)
     np.testing.assert_allclose(ft.vmap(ft.grad(fun), (0, None))(X, 2), expected)
+
+
+def test_static_arguments_are_python_values():
+    def f(x, flag, *, power=1, names=()):
+        assert isinstance(flag, bool) and isinstance(names, list | tuple)
+        return fnp.sin(x) ** power if flag else x * len(names)
+
+    want = float(ft.grad(lambda x: fnp.sin(x) ** 2)(0.3))
+    for made, args, kwargs in (
+            (ft.checkpoint(f, static_argnums=1), (0.3, True), {"power": 2.0}),
+            (ft.checkpoint(f, static_argnums=(-1,)), (0.3, True), {"power": 2.0}),
+            (ft.checkpoint(f, static_argnames="flag"), (0.3, True), {"power": 2.0}),
+            (ft.checkpoint(f, static_argnames=("flag", "power")), (0.3,),
+             {"flag": True, "power": 2}),
+            (ft.remat(f, static_argnums=1), (0.3,), {"flag": True, "power": 2.0})):
+        assert float(ft.grad(made)(*args, **kwargs)) == pytest.approx(want, rel=1e-6)
+        assert float(ft.jit(ft.grad(made), static_argnums=1, static_argnames=("flag", "power"))(
+            *args, **kwargs)) == pytest.approx(want, rel=1e-6)
+    made = ft.checkpoint(f, static_argnames=("flag", "names"))
+    assert float(ft.grad(made)(0.3, False, names=["a", "b"])) == 2.0  # which need not be hashable
+    with pytest.raises(StaticArgumentError, match="checkpoint: static_argnames names 'flags'"):
+        ft.checkpoint(f, static_argnames="flags")
+    with pytest.raises(StaticArgumentError, match="checkpoint: static_argnums=5 is out of range"):
+        ft.checkpoint(f, static_argnums=5)

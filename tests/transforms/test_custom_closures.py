@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import pytest
 import functrans as ft
 from functrans import lax
 from functrans import numpy as fnp
+from functrans.core.errors import CustomRuleError
 
 Function = Callable[[Any], Any]
 
@@ -43,7 +45,7 @@ def value_of(k: Any, way: str) -> Callable[[], Any]:
     if way == "method":
         return Holder(k).__call__
     if way == "container":
-        return lambda box={"a": [(k,)]}: box["a"][0][0]  # noqa: B006
+        return lambda box={"a": [(k,)]}: box["a"][0][0]
     if way == "functions":
         def first() -> Any:
             return k
@@ -212,3 +214,123 @@ def test_closures_are_differentiated_and_mapped(program: tuple[Any, ...]) -> Non
 @pytest.mark.parametrize("program", [*drawn(2, 1500, 2), *drawn(3, 1500, 3)], ids=text)
 def test_closures_under_many_compositions(program: tuple[Any, ...]) -> None:
     check(*program)
+
+
+# --------------------------------------------------------------- rules that call their functions
+
+
+@ft.custom_jvp
+def doubled(x: Any) -> Any:
+    return 2.0 * x
+
+
+doubled.defjvp(lambda primals, tangents: (doubled(primals[0]), doubled(tangents[0])))
+
+
+def plainly_doubled(x: Any) -> Any:
+    return 2.0 * x
+
+
+@pytest.mark.parametrize("names", [
+    *itertools.product(TRANSFORMS, repeat=1), *itertools.product(TRANSFORMS, ("grad", "scan")),
+    *itertools.product(("grad", "linearize"), ("jit", "scan", "while", "checkpoint", "cond"),
+                       ("scan", "jit", "cond"))], ids=".".join)
+def test_rules_that_call_their_function_on_the_tangent(names: tuple[str, ...]) -> None:
+    got, want = (composed(names, 0, False, lambda k, f=f: lambda x: f(fnp.sin(x)) * x)(0.4)
+                 for f in (doubled, plainly_doubled))
+    np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=2e-5)
+
+
+def endless_forward() -> Function:
+    @ft.custom_jvp
+    def endless(x: Any) -> Any:
+        return 2.0 * x
+
+    endless.defjvp(lambda p, t: (endless(*p), ft.jvp(endless, p, t)[1]))
+    return endless
+
+
+def endless_backward() -> Function:
+    @ft.custom_vjp
+    def endless(x: Any) -> Any:
+        return 2.0 * x
+
+    endless.defvjp(lambda x: (endless(x), x), lambda x, ct: (ct * ft.grad(endless)(x),))
+    return endless
+
+
+@pytest.mark.parametrize("make", [endless_forward, endless_backward])
+@pytest.mark.parametrize("around", ["jit", "scan", "checkpoint", "vmap"])
+def test_rules_without_end_are_named(make: Callable[[], Function], around: str) -> None:
+    for f in (make(), TRANSFORMS[around](make())):
+        with pytest.raises(CustomRuleError, match="differentiates endless again, without end"):
+            ft.grad(f)(1.0)
+
+
+# -------------------------------------------------------------------- arguments and cotangents
+
+
+def test_arguments_that_are_not_differentiated_are_given_by_name() -> None:
+    @partial(ft.custom_vjp, nondiff_argnames=("scale", "f"))
+    def applied(x: Any, f: Function, scale: float = 2.0) -> Any:
+        return scale * f(x)
+
+    applied.defvjp(lambda x, f, scale: (applied(x, f, scale), x),
+                   lambda f, scale, x, ct: (10.0 * scale * ct * ft.grad(f)(x),))
+    want = 20.0 * np.cos(0.3)
+    np.testing.assert_allclose(ft.grad(lambda x: applied(x, fnp.sin))(0.3), want, rtol=1e-6)
+    np.testing.assert_allclose(ft.grad(lambda x: applied(x, f=fnp.sin, scale=4.0))(0.3), 2 * want,
+                               rtol=1e-6)
+
+    @partial(ft.custom_jvp, nondiff_argnames="f")
+    def forward(x: Any, f: Function) -> Any:
+        return f(x)
+
+    forward.defjvp(lambda f, p, t: (f(*p), 10.0 * ft.jvp(f, p, t)[1]))
+    np.testing.assert_allclose(ft.jit(ft.grad(lambda x: forward(x, fnp.sin)))(0.3),
+                               10.0 * np.cos(0.3), rtol=1e-6)
+    with pytest.raises(CustomRuleError, match="'g', which is no parameter"):
+        ft.custom_jvp(lambda x, f: x, nondiff_argnames=("g",))
+
+
+def test_arguments_that_are_not_differentiated_may_close_over_traced_values() -> None:
+    @partial(ft.custom_vjp, nondiff_argnums=1)
+    def applied(x: Any, f: Function) -> Any:
+        return x * f(2.0)
+
+    applied.defvjp(lambda x, f: (applied(x, f), None), lambda f, _, ct: (ct * f(2.0),))
+
+    def run(x: Any) -> Any:
+        return applied(x, lambda y: y * fnp.sin(x))
+
+    def plain(x: Any) -> Any:
+        return x * 2.0 * fnp.sin(x)
+
+    xs = fnp.arange(3.0)
+    for change in (ft.vmap(ft.grad(run)), ft.jit(ft.vmap(ft.grad(run))),
+                   lambda xs: lax.map(ft.grad(run), xs)):
+        np.testing.assert_allclose(change(xs), ft.vmap(ft.grad(plain))(xs), rtol=1e-6)
+
+
+def test_none_stands_for_the_zeros_of_a_subtree() -> None:
+    p = {"a": 2.0, "b": (3.0, [fnp.ones(2), None]), "c": {"d": 1.0}}
+
+    def run(answer: Callable[[Any, Any], Any]) -> Any:
+        @ft.custom_vjp
+        def f(p: Any) -> Any:
+            return p["a"] * p["b"][0] + p["b"][1][0].sum() + p["c"]["d"]
+
+        f.defvjp(lambda p: (f(p), p), lambda p, ct: (answer(p, ct),))
+        for g in (ft.grad(f), ft.jit(ft.grad(f)), ft.grad(ft.jit(f))):
+            yield [np.asarray(x).tolist() for x in ft.tree.leaves(g(p))]
+
+    for found in run(lambda p, ct: {"a": ct * p["b"][0], "b": None, "c": None}):
+        assert found == [3.0, 0.0, [0.0, 0.0], 0.0]
+    for found in run(lambda p, ct: {"a": None, "b": (ct * p["a"], [None, None]), "c": {"d": ct}}):
+        assert found == [0.0, 2.0, [0.0, 0.0], 1.0]
+    for found in run(lambda p, ct: {"a": ct, "b": (None, None), "c": None}):
+        assert found == [1.0, 0.0, [0.0, 0.0], 0.0]
+    for wrong in ({"a": 1.0, "b": 1.0, "c": None}, {"a": None, "b": None},
+                  {"a": None, "b": (None,), "c": None}):
+        with pytest.raises(CustomRuleError, match="has another structure than the argument"):
+            list(run(lambda p, ct, wrong=wrong: wrong))

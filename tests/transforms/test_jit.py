@@ -339,3 +339,19 @@ def test_programs_go_with_their_function(backend):
         del fun
         gc.collect()
     assert program() is None
+
+
+def test_attributes_of_the_function_are_those_of_what_jit_returns():
+    def f(x):
+        """Doubles."""
+        return 2 * x
+
+    f.tag, f.lower = {"a": 1}, "hidden"
+    for made in (ft.jit(f), ft.jit(static_argnums=())(f), ft.jit(ft.jit(f))):
+        assert made.tag is f.tag and made.__name__ == "f" and made.__doc__ == "Doubles."
+        assert callable(made.lower) and float(made(1.0)) == 2.0
+    assert ft.jit(f).__wrapped__ is f
+    for transform in (ft.grad, ft.vmap, ft.checkpoint, ft.value_and_grad, ft.jacfwd):
+        made = transform(ft.jit(f))
+        assert made.tag is f.tag and not hasattr(made, "clear_cache")
+    assert ft.custom_jvp(f).tag is f.tag and ft.custom_vjp(f).tag is f.tag
