@@ -58,7 +58,7 @@ WAYS: dict[str, Function] = {
     "chosen": lambda make, call: [
         call(lax.cond(x > 0, lambda d: d, lambda d: d, make(x)), 2.0) for x in XS],
     "closed over": lambda make, call: [
-        ft.jit(lambda ct, d=make(x): call(d, ct))(2.0) for x in XS],
+        ft.jit(lambda ct, d=d: call(d, ct))(2.0) for d in map(make, XS)],
     "looped": lambda make, call: [
         lax.fori_loop(0, 2, lambda i, s: (s[0], call(s[0], 2.0)), (make(x), 0.0))[1] for x in XS],
     "copied": lambda make, call: [call(copy.deepcopy(make(x)), 2.0) for x in XS],
