@@ -197,11 +197,12 @@ class KernelWriter(ChunkFolds, Tiles):
         return None
 
     def _row_member(self, m: Member, e: Expr, out: Scope) -> None:
-        name = self.writer.scalar(e, out)
-        self.writer.locals[m.tensor] = name
-        if m.tensor in self.schedule.stored:
-            pointer = f"{self.operand(m.tensor)} + o"
-            out.line(self.prelude.store_scalar(m.tensor.dtype, pointer, name) + ";")
+        t = m.tensor
+        name = self.as_stored(t, self.writer.scalar(e, out), out, 1)
+        self.writer.locals[t] = name
+        if t in self.schedule.stored:
+            pointer = f"{self.operand(t)} + o"
+            out.line(self.prelude.store_scalar(t.dtype, pointer, name) + ";")
 
     # --- one loop over a row
 
@@ -357,6 +358,7 @@ class KernelWriter(ChunkFolds, Tiles):
             return
         name = self.writer.vector(e, loop)
         if m.role == "full":
+            name = self.as_stored(t, name, loop, self.lanes)
             self.writer.locals[t] = name
             self.writer.local_stage[t] = stage
             if t in self.schedule.stored:

@@ -108,6 +108,7 @@ class _TileWriter(Writer):
         super().__init__(owner)
         self.product = owner.call.product
         self.sums = sum_type(self.product.dtype)
+        self.is_kept = self.product in owner.call.results
 
     def _load(self, t: Tensor, place: Index, loop: Scope) -> str:
         if t is not self.product:
@@ -115,6 +116,8 @@ class _TileWriter(Writer):
         text = self.prelude.load(self.sums, self.lanes, f"sums + {self.i_text}", self.count)
         if self.sums != t.compute:
             text = self.prelude.convert(self.sums, t.compute, text, self.lanes)
+        if self.is_kept:  # as others read it
+            text = self.prelude.convert(t.compute, t.dtype, text, self.lanes)
         return text
 
 

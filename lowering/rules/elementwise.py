@@ -12,7 +12,7 @@ from functrans.lowering.loops.expr import Builder, Expr
 from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import Map, Tensor, compute_dtype, dtype_name
 
-__all__ = ["RULES", "Rule", "element", "pointwise"]
+__all__ = ["RULES", "Rule", "element", "pointwise", "rounded"]
 
 Rule = Callable[[Equation, list[Tensor]], "list[Tensor] | None"]
 """The tensors of an equation's results, or None where compiled code does not know how."""
@@ -58,9 +58,32 @@ def _named(name: str) -> Rule:
 
     def rule(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
         dtype = "bool" if name in BOOLEAN else None
+        if dtype and any(x.compute != x.dtype for x in xs):
+            return pointwise(eqn, xs, WEIGHTS[name], lambda s, *e: s.op(
+                op, *[rounded(s, v, x.dtype) for v, x in zip(e, xs)], dtype=dtype))
         return pointwise(eqn, xs, WEIGHTS[name], lambda s, *e: s.op(op, *e, dtype=dtype))
 
     return rule
+
+
+def rounded(s: Builder, x: Expr, dtype: str, depth: int = 3) -> Expr:
+    """A value as memory has it: of a half it is not that of registers, which has more digits.
+
+    What is compared is rounded first. Whether x is the maximum that another kernel has stored, or
+    one of two equal values, is else decided by digits that memory does not have.
+    """
+    return x if compute_dtype(dtype) == dtype or _is_rounded(x, dtype, depth) else \
+        s.op("round_to", x, aux=dtype)
+
+
+def _is_rounded(x: Expr, dtype: str, depth: int) -> bool:
+    if x.op in ("const", "round_to"):
+        return x.op == "const" or x.aux == dtype
+    if x.op == "load":
+        return bool(x.aux[0].dtype == dtype)
+    if depth and x.op in ("max", "min", "neg", "abs", "select"):
+        return all(_is_rounded(a, dtype, depth - 1) for a in x.args[x.op == "select":])
+    return False
 
 
 def _integer_pow(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:

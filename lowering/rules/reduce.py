@@ -20,7 +20,7 @@ from functrans.lowering.loops.tensor import (
     compute_dtype,
     dtype_name,
 )
-from functrans.lowering.rules.elementwise import Rule
+from functrans.lowering.rules.elementwise import Rule, rounded
 
 __all__ = ["RULES", "UNROLL", "neutral"]
 
@@ -109,7 +109,7 @@ def _arg_extremum(op: str) -> Rule:
             return None
 
         def element(s: Builder, i: tuple[Index, ...]) -> Expr:
-            return x.at(s, (*i[:axis], i[-1], *i[axis:-1]))
+            return rounded(s, x.at(s, (*i[:axis], i[-1], *i[axis:-1])), x.dtype)
 
         return [Reduce(op, aval.shape, (x.shape[axis],), dtype, xs, element, value_dtype=x.dtype,
                        source=eqn.source)]
