@@ -10,6 +10,7 @@ import numpy as np
 
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.lowering.defects import is_defect, warn_of_fallback
 from functrans.lowering.loops.call import Call, HostCall
 from functrans.lowering.loops.tensor import (
     FLOAT8,
@@ -54,6 +55,7 @@ class Graph:
     constants: list[tuple[Stored, np.ndarray[Any, Any]]] = field(default_factory=list)
     origins: dict[Tensor | Call, Equation] = field(default_factory=dict)
     """The equations that values and calls come from."""
+    jaxpr: Jaxpr | None = None
     _known: set[Tensor] = field(default_factory=set)
 
     def add(self, tensor: Tensor) -> None:
@@ -77,16 +79,17 @@ Memory = Callable[[ShapedArray, Any], Stored]
 
 def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
              rules: Mapping[str, calls.CallRule] = CALLS,
-             hosted: frozenset[str] = frozenset(), memory: Memory = stored) -> Graph:
+             hosted: frozenset[str] = frozenset(), memory: Memory = stored,
+             by_host: frozenset[Equation] = frozenset()) -> Graph:
     """The tensors and calls of a jaxpr without constants.
 
     `rules` are of the primitives that are calls; those without any rule go to the host, and those
-    that are `hosted`.
+    that are `hosted`, and single equations `by_host`.
     """
     assert not jaxpr.constvars
     if inputs is None:
         inputs = [memory(v.aval, None) for v in jaxpr.invars]
-    graph = Graph(list(inputs))
+    graph = Graph(list(inputs), jaxpr=jaxpr)
     env: dict[Var, Tensor] = dict(zip(jaxpr.invars, graph.inputs, strict=True))
 
     def read(atom: Atom) -> Tensor:
@@ -98,7 +101,9 @@ def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
             outs: Sequence[Tensor] = [memory(eqn.outvars[0].aval, None)]
             graph.constants.append((outs[0], value))  # type: ignore[arg-type]
         else:
-            outs = _lowered(graph, eqn, [read(a) for a in eqn.invars], rules, hosted, memory)
+            operands = [read(a) for a in eqn.invars]
+            outs = _lowered(graph, eqn, operands, rules, hosted, memory) \
+                if eqn not in by_host else _called(graph, eqn, _host_call(eqn, operands, memory))
         env.update(zip(eqn.outvars, outs, strict=True))
     graph.outputs = [read(a) for a in jaxpr.outvars]
     return graph
@@ -110,19 +115,42 @@ def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
     name = eqn.primitive.name
     known = all(_is_known(a.aval, memory) for a in (*eqn.invars, *eqn.outvars))
     if known and name in RULES and name not in hosted:
-        outs = RULES[name](eqn, operands)
+        outs = _by_rule(RULES[name], eqn, operands)
         if outs is not None:
             for out in outs:
                 graph.add(out)
                 graph.origins.setdefault(out, eqn)
             return outs
-    call = rules[name](eqn, operands) if name in rules and (known or name in OF_ANY_DTYPE) else None
+    call = None
+    if name in rules and (known or name in OF_ANY_DTYPE):
+        call = _by_rule(rules[name], eqn, operands) if rules[name] is CALLS.get(name) \
+            else rules[name](eqn, operands)
     if isinstance(call, Tensor):
         graph.add(call)
         graph.origins.setdefault(call, eqn)
         return [call]
-    if call is None:
-        call = HostCall(eqn, operands, [memory(v.aval, eqn.source) for v in eqn.outvars])
+    return _called(graph, eqn, call or _host_call(eqn, operands, memory))
+
+
+def _by_rule(rule: Callable[..., Any], eqn: Equation, operands: list[Tensor]) -> Any:
+    """What a rule makes of an equation; None where it does not apply, or fails."""
+    try:
+        return rule(eqn, operands)
+    except Exception as error:
+        if not is_defect(error):
+            raise
+        what = " ".join([eqn.primitive.name, *[str(a.aval) for a in eqn.invars]])
+        warn_of_fallback(what, "NumPy evaluates it", error, eqn.source)
+        return None
+
+
+def _host_call(eqn: Equation, operands: list[Tensor], memory: Memory) -> HostCall:
+    return HostCall(eqn, operands, [memory(v.aval, eqn.source) for v in eqn.outvars])
+
+
+def _called(graph: Graph, eqn: Equation,
+            call: Call | tuple[Call, Sequence[Tensor]]) -> Sequence[Tensor]:
+    """The results of a call, once it is in the graph; some rules compute them from its results."""
     outs: Sequence[Tensor] = ()
     if isinstance(call, tuple):
         call, outs = call

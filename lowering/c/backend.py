@@ -103,7 +103,8 @@ class CBackend:
         if made is None:
             return self._fallback.compile(jaxpr, donated, require_inplace)
         executable, path = made
-        if told is not None and key is not None:
+        # another process would not be told of what could not be written as planned
+        if told is not None and key is not None and not executable.lowered.text.is_fallback:
             manifest = _manifest(executable.lowered, told)
             if manifest is not None:
                 store(cache, key, manifest, path)

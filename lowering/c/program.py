@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from functrans.lowering.c.bodies import Carry
 from functrans.lowering.c.calls import prepare_call, write_call
 from functrans.lowering.c.chains import ChainText
 from functrans.lowering.c.decided import GROW, OwnMemory
+from functrans.lowering.c.forms import Failed, Forms
 from functrans.lowering.c.interface import API
 from functrans.lowering.c.isa import Isa
 from functrans.lowering.c.kernel import write_kernel
@@ -21,15 +23,16 @@ from functrans.lowering.c.limits import GRAIN_WORK, HEAVY_WORK, PARALLEL_WORK
 from functrans.lowering.c.names import item_size, size_text
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.text import KernelText, Scratch
-from functrans.lowering.graph import Graph, graph_of
+from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call, HostCall, While
 from functrans.lowering.loops.tensor import Scatter, Tensor
 from functrans.lowering.memory import Block, plan_arena
-from functrans.lowering.schedule.group import Schedule
+from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel
-from functrans.lowering.schedule.plan import plan_of
 
 __all__ = ["ProgramText", "write_program"]
+
+T = TypeVar("T")
 
 ABI = API + """\
 const i64 ft_abi = 1;
@@ -80,25 +83,40 @@ class ProgramText:
     kernels: list[KernelText] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
     copied: list[tuple[Tensor, str]] = field(default_factory=list)
+    is_fallback: bool = False
+    """Whether some of it could not be written as planned."""
 
 
 def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
-                  donated: frozenset[int] = frozenset(),
-                  decided: Sequence[str] = (), timed: bool = False) -> ProgramText:
+                  donated: frozenset[int] = frozenset(), decided: Sequence[str] = (),
+                  timed: bool = False, plain: bool = False) -> ProgramText:
     """The C text of a graph; the memory of `donated` inputs may be reused.
+
+    Steps that cannot be written as planned have plainer forms; all have where it is to be `plain`.
 
     `size_names` has the C expression of every size that the inputs tell, `decided` those that the
     program decides as it runs. A `timed` program notes when each of its steps was done.
     """
+    forms = Forms(graph, plain)
+    while True:
+        try:
+            return _written(forms, isa, size_names, donated, decided, timed)
+        except Failed as failed:
+            forms.take_next(failed)
+
+
+def _written(forms: Forms, isa: Isa, size_names: dict[str, str], donated: frozenset[int],
+             decided: Sequence[str], timed: bool) -> ProgramText:
+    graph = forms.graph(None)
     given = len(size_names)
     places = {name: f"z[{given + k}]" for k, name in enumerate(decided)}
-    module = Module(isa, {**size_names, **places})
+    module = Module(isa, {**size_names, **places}, forms)
     table = ""
     if decided:
         module.declare(GROW)
         copy = f"memcpy(sizes, z, {8 * given});" if given else ""
         table = f"  i64 sizes[{len(module.sizes)}] = {{0}};\n  {copy}\n  z = sizes;\n"
-    main = FunctionWriter(module, graph, "ft_main", donated, timed)
+    main = FunctionWriter(module, None, "ft_main", donated, timed)
     if timed:
         module.declare(CLOCK.replace("COUNT", str(len(main.schedule.steps) + 2)))
     main.write()
@@ -114,7 +132,7 @@ def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
             f"{_shapes_function(graph, main.arena_bytes, module) if given else ''}")
     return ProgramText(text, main, module.constants, main.arena_bytes, module.libs, module.hosts,
                        main.work > HEAVY_WORK or not module.is_bounded, main.output_aliases,
-                       module.kernels, module.schedules, module.copied)
+                       module.kernels, module.schedules, module.copied, forms.changed)
 
 
 def _shapes_function(graph: Graph, arena: Size, module: Module) -> str:
@@ -128,8 +146,9 @@ def _shapes_function(graph: Graph, arena: Size, module: Module) -> str:
 class Module:
     """What the functions of one program share."""
 
-    def __init__(self, isa: Isa, sizes: dict[str, str]) -> None:
+    def __init__(self, isa: Isa, sizes: dict[str, str], forms: Forms) -> None:
         self.isa = isa
+        self.forms = forms
         self.prelude = Prelude(isa)
         self.sizes = sizes
         self.functions: dict[str, str] = {}
@@ -166,7 +185,8 @@ class Module:
         """The function of the body of a loop or a branch."""
         key = (jaxpr, donated)
         if key not in self._known:
-            writer = FunctionWriter(self, graph_of(jaxpr), f"body{len(self._known)}", donated)
+            self.forms.graph(key, jaxpr)
+            writer = FunctionWriter(self, key, f"body{len(self._known)}", donated)
             self._known[key] = writer
             writer.write()
         return self._known[key]
@@ -175,16 +195,17 @@ class Module:
 class FunctionWriter:
     """Writes `int name(ctx, b, w, g, arena, z)`: inputs, outputs, and constants of the program."""
 
-    def __init__(self, module: Module, graph: Graph, name: str, donated: frozenset[int],
+    def __init__(self, module: Module, key: object, name: str, donated: frozenset[int],
                  timed: bool = False) -> None:
         self.module = module
+        self.key = key
+        self.graph = module.forms.graph(key)
         self.timed = timed
         self.prelude = module.prelude
         self.sizes = module.sizes
-        self.graph = graph
         self.name = name
         self.donated = donated
-        self.schedule = plan_of(graph)
+        self.schedule = module.forms.schedule(key)
         module.schedules.append(self.schedule)
         self.lines: list[str] = []
         self.where: dict[Tensor, str] = {}
@@ -198,20 +219,26 @@ class FunctionWriter:
         self.blocks: list[Block[Any]] = []
         self.in_place: set[Tensor] = set()
         self.copied = module.copied
-        self.output_aliases = [-1] * len(graph.outputs)
+        self.output_aliases = [-1] * len(self.graph.outputs)
         self.work = 0
         self.has_hosts = False
         self.own = OwnMemory(self.schedule.steps, self.sizes)
         self.arena_bytes: Size = 0
 
     def write(self) -> None:
+        """Add the function to the module. Raises Failed."""
+        self.module.forms.written(self.key, None, self._write)
+
+    def _write(self) -> None:
         self._place_arguments()
-        self.texts = texts = [write_kernel(step, self.schedule, self.prelude, self.sizes)
-                              if isinstance(step, Kernel) else None
-                              for step in self.schedule.steps]
+        texts = self.texts
+        for step in self.schedule.steps:
+            texts.append(self._step(step, partial(
+                write_kernel, step, self.schedule, self.prelude, self.sizes))
+                if isinstance(step, Kernel) else None)
         for step in self.schedule.steps:
             if isinstance(step, Call):
-                prepare_call(step, self)
+                self._step(step, partial(prepare_call, step, self))
         self._find_aliases()
         self.arena_bytes = self._place_temporaries(texts)
         self._tick(0)
@@ -219,19 +246,25 @@ class FunctionWriter:
             for place, nbytes in self.own.made(number):
                 self.line(f"if (!({place} = ft->allocate(ft_max({self.size(nbytes)}, 1)))) "
                           "return 2;")
-            if isinstance(step, Kernel):
-                assert text is not None
-                self.own.check(number, text.text)
-                self._prepare_scatter(step)
-                self._kernel(text, number)
-            else:
-                write_call(step, self, number)
+            self._step(step, partial(self._statements, step, text, number))
             for place in self.own.done(number):
                 self.line(f"ft->release({place}); {place} = 0;")
             self._tick(number + 1)
         self._copy_outputs()
         self._tick(len(self.schedule.steps) + 1)
         self.module.bodies.append(self._function())
+
+    def _step(self, step: Step, write: Callable[[], T]) -> T:
+        return self.module.forms.written(self.key, step, write)
+
+    def _statements(self, step: Step, text: KernelText | None, number: int) -> None:
+        if isinstance(step, Call):
+            write_call(step, self, number)
+            return
+        assert text is not None
+        self.own.check(number, text.text)
+        self._prepare_scatter(step)
+        self._kernel(text, number)
 
     def _function(self) -> str:
         """The text of the function, in another that frees what is not in the arena."""

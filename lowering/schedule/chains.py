@@ -21,9 +21,10 @@ from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.epilogues import Fused
 from functrans.lowering.schedule.group import Note, Schedule, Step, is_straight
 from functrans.lowering.schedule.kernel import Domain, Kernel, accesses
+from functrans.lowering.schedule.plain import AS_PLANNED, Plain
 from functrans.lowering.schedule.reads import Reads
 
-__all__ = ["Chain", "form_chains"]
+__all__ = ["Chain", "form_chains", "tensors_of"]
 
 # Fewer blocks would leave threads without work; rows are split further to have ENOUGH_BLOCKS.
 LEAST_BLOCKS, ENOUGH_BLOCKS = 4, 16
@@ -62,16 +63,22 @@ class _Refused(Exception):
     pass
 
 
-def form_chains(schedule: Schedule, outputs: Collection[Tensor], reads: Reads) -> Schedule:
-    """The schedule with chains where values between products stay in the cache."""
+def form_chains(schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
+                plain: Plain = AS_PLANNED) -> Schedule:
+    """The schedule with chains where values between products stay in the cache.
+
+    Steps that make what is to be `plain` are in none.
+    """
     if sum(isinstance(s, Gemm) for s in schedule.steps) < 2:
         return schedule
-    return _Former(schedule, outputs, reads).run()
+    return _Former(schedule, outputs, reads, plain).run()
 
 
 class _Former:
-    def __init__(self, schedule: Schedule, outputs: Collection[Tensor], reads: Reads) -> None:
+    def __init__(self, schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
+                 plain: Plain) -> None:
         self.schedule = schedule
+        self.plain = plain
         self.steps = list(schedule.steps)
         self.outputs = set(outputs)
         self.notes = list(schedule.notes)
@@ -83,7 +90,7 @@ class _Former:
     def run(self) -> Schedule:
         k = 0
         while k < len(self.steps):
-            if isinstance(self.steps[k], Gemm):
+            if isinstance(self.steps[k], Gemm) and not self._is_barrier(self.steps[k]):
                 self._form(k)
             k += 1
         return replace(self.schedule, steps=self.steps, notes=self.notes)
@@ -92,6 +99,9 @@ class _Former:
         if isinstance(step, Call):
             return list(step.results)
         return [m.tensor for m in step.members if m.tensor in self.schedule.stored]
+
+    def _is_barrier(self, step: Step) -> bool:
+        return _is_barrier(step) or self.plain.has(tensors_of(step))
 
     def _form(self, first: int) -> None:
         """Put a chain that begins with a product in the place of its steps, if it pays."""
@@ -106,7 +116,7 @@ class _Former:
         end = first + 1
         refusals: list[Note] = []
         for step in self.steps[end:]:
-            if _is_barrier(step):
+            if self._is_barrier(step):
                 break
             end += 1
             reads = self.reads[id(step)]
@@ -296,6 +306,17 @@ def _per_block(t: Tensor, count: Size) -> Size:
     if not isinstance(t.size, int) or t.size % count:
         raise _Refused(f"{t} is not split in the same blocks")
     return t.size // count
+
+
+def tensors_of(step: Step) -> list[Tensor]:
+    """The values that a step computes, those inside of it included."""
+    if isinstance(step, Kernel):
+        return [m.tensor for m in step.members]
+    if isinstance(step, Fused):
+        return [step.product, *tensors_of(step.kernel)]
+    if isinstance(step, Chain):
+        return [t for s in step.steps for t in tensors_of(s)]
+    return list(step.results)
 
 
 def _is_barrier(step: Step) -> bool:

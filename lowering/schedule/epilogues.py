@@ -18,6 +18,7 @@ from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import Mark, Stored, Tensor
 from functrans.lowering.schedule.group import Note, Schedule, is_straight
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, accesses, reached
+from functrans.lowering.schedule.plain import AS_PLANNED, Plain
 from functrans.lowering.schedule.reads import Reads
 
 __all__ = ["Fused", "fuse_epilogues", "slower_on_cpus"]
@@ -66,11 +67,12 @@ def slower_on_cpus(fused: Fused, is_stored: Callable[[Tensor], bool]) -> str | N
 
 
 def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
-                   slower: Callable[[Fused, Callable[[Tensor], bool]], str | None] = slower_on_cpus
-                   ) -> Schedule:
+                   slower: Callable[[Fused, Callable[[Tensor], bool]], str | None] = slower_on_cpus,
+                   plain: Plain = AS_PLANNED) -> Schedule:
     """The schedule with kernels moved into the products that they read.
 
-    `slower` says why a product is faster without its epilogue, if it is.
+    `slower` says why a product is faster without its epilogue, if it is. What is to be `plain`
+    stays apart.
     """
     steps = list(schedule.steps)
     stored, notes = set(schedule.stored), list(schedule.notes)
@@ -84,7 +86,8 @@ def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
         if not readers:
             continue
         kernel = steps[readers[0]]
-        if not isinstance(kernel, Kernel):
+        if not isinstance(kernel, Kernel) or plain.has(
+                [product, *[m.tensor for m in kernel.members]]):
             continue
         try:
             fused, rest = _fused(gemm, kernel, stored,

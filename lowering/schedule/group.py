@@ -13,6 +13,7 @@ from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import Scatter, Stored, Tensor
 from functrans.lowering.schedule.domains import Nature, nature_of, roles_in
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, accesses
+from functrans.lowering.schedule.plain import AS_PLANNED, Plain
 from functrans.lowering.schedule.reads import Reads
 from functrans.lowering.schedule.roots import choose_roots, live_items
 
@@ -58,11 +59,12 @@ class Refused(Exception):
 
 
 class _Scheduler:
-    def __init__(self, graph: Graph, reads: Reads) -> None:
+    def __init__(self, graph: Graph, reads: Reads, plain: Plain) -> None:
         self.reads = reads
+        self.plain = plain
         self.items = live_items(graph.items, graph.outputs)
         self.outputs = graph.outputs
-        self.roots = choose_roots(self.items, graph.outputs)
+        self.roots = choose_roots(self.items, graph.outputs) | plain.roots(self.items)
         self.steps: list[Step] = []
         self.made_in: dict[Tensor, int] = {}
         self.loads: list[set[Tensor]] = []
@@ -135,7 +137,7 @@ class _Scheduler:
 
     def _candidates(self, root: Tensor, nature: Nature, before: int) -> list[int]:
         """Kernels that root may join, those that share most with it first."""
-        if isinstance(root, Scatter):
+        if isinstance(root, Scatter) or self.plain.has([root]):
             return []
         first = max((self.made_in.get(t, -1) for t in nature.reads), default=-1)
         found = []
@@ -143,7 +145,8 @@ class _Scheduler:
             if (root, k) in self.tried or k in self.gone:
                 continue
             kernel = self.steps[k]
-            if not isinstance(kernel, Kernel) or kernel.members[0].role == "scatter":
+            if not isinstance(kernel, Kernel) or kernel.members[0].role == "scatter" \
+                    or self.plain.has([m.tensor for m in kernel.members]):
                 continue
             local = any(m.tensor in nature.reads for m in kernel.members)
             shared = bool({t for t in nature.reads & self.loads[k] if t.shape})
@@ -241,9 +244,9 @@ def _at_most(size: Size, limit: int) -> bool:
     return isinstance(size, int) and size <= limit
 
 
-def schedule_of(graph: Graph, reads: Reads | None = None) -> Schedule:
+def schedule_of(graph: Graph, reads: Reads | None = None, plain: Plain = AS_PLANNED) -> Schedule:
     """Decide which values of a graph are stored, and compute the others where they are read.
 
-    What the steps read is known to `reads` then.
+    What the steps read is known to `reads` then. Values that are to be `plain` join no others.
     """
-    return _Scheduler(graph, Reads() if reads is None else reads).run()
+    return _Scheduler(graph, Reads() if reads is None else reads, plain).run()

@@ -13,6 +13,7 @@ from functrans.lowering.loops.index import ZERO, Index, LoopVar, unflatten
 from functrans.lowering.loops.tensor import Map, Tensor
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel
+from functrans.lowering.schedule.plain import AS_PLANNED, Plain
 from functrans.lowering.schedule.reads import Reads
 
 __all__ = ["place_products"]
@@ -20,7 +21,8 @@ __all__ = ["place_products"]
 NAMES = ("batch0", "batch1", "row", "col")
 
 
-def place_products(schedule: Schedule, outputs: Collection[Tensor], reads: Reads) -> Schedule:
+def place_products(schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
+                   plain: Plain = AS_PLANNED) -> Schedule:
     """The schedule without kernels that only give a product another order of dimensions."""
     steps = list(schedule.steps)
     for gemm in [s for s in schedule.steps if type(s) is Gemm]:
@@ -33,6 +35,8 @@ def place_products(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
                 kernel.members[0].role != "full":
             continue
         moved = kernel.members[0].tensor
+        if plain.has([product, moved]):
+            continue
         fields = next((found for f in _batches(gemm)
                        if (found := _written(gemm, f, moved, schedule)) is not None), None)
         if fields is not None:
