@@ -22,6 +22,7 @@ from functrans.lowering.c.cache import Cache, program_cache
 from functrans.lowering.c.fingerprint import Fingerprint, constant_key, fingerprint
 from functrans.lowering.c.manifests import Schema, lookup, store
 from functrans.lowering.c.specs import spec
+from functrans.lowering.defects import warn_of_fallback
 from functrans.lowering.progress import watched
 from functrans.lowering.reference import ReferenceBackend
 
@@ -114,7 +115,12 @@ class CBackend:
               cache: Cache) -> tuple[CExecutable, Path] | None:
         """A program compiled now, or found by its C text; None where NumPy must evaluate."""
         # later: most programs of most processes are in the cache
-        from functrans.lowering.c.lower import CompilerMissing, compiled, lower  # noqa: PLC0415
+        from functrans.lowering.c.lower import (  # noqa: PLC0415
+            CompilerError,
+            CompilerMissing,
+            compiled,
+            lower,
+        )
 
         count = f"{len(jaxpr.eqns)} equation{'s' if len(jaxpr.eqns) > 1 else ''}"
         what = f"compiling {jaxpr.name} ({count})"
@@ -124,7 +130,19 @@ class CBackend:
                 if lowered is None:
                     return None
                 progress.doing = f"{what}: {len(lowered.text.text) // 1024 + 1} KiB of C"
-                path = compiled(lowered, require_inplace, cache)
+                try:
+                    path = compiled(lowered, require_inplace, cache)
+                except CompilerError as refused:
+                    plain = lower(jaxpr, donated, plain=True)  # its kernels have other texts
+                    if plain is None:
+                        raise
+                    try:
+                        path = compiled(plain, require_inplace, cache)
+                    except CompilerError:
+                        raise refused from None
+                    lowered = plain
+                    warn_of_fallback(jaxpr.name, "each of its values has a kernel of its own",
+                                     refused, None)
         except CompilerMissing as error:
             self._has_compiler = False
             warnings.warn(f"{error} Until then NumPy evaluates compiled functions, slowly.",

@@ -26,7 +26,7 @@ from functrans.lowering.c.isa import COMMON_FLAGS, Isa, host_isa
 from functrans.lowering.c.objects import load_or_compile
 from functrans.lowering.c.program import ProgramText, write_program
 from functrans.lowering.c.specs import spec
-from functrans.lowering.c.toolchain import CompilerMissing
+from functrans.lowering.c.toolchain import CompilerError, CompilerMissing
 from functrans.lowering.graph import graph_of
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.passes.networks.decide import Decision
@@ -34,7 +34,7 @@ from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.updates import copies_needed
 from functrans.primitives.control_flow.bodies import leaves_unsized
 
-__all__ = ["CompilerMissing", "Lowered", "compiled", "lower"]
+__all__ = ["CompilerError", "CompilerMissing", "Lowered", "compiled", "lower"]
 
 
 @dataclass(eq=False, repr=False)
@@ -71,10 +71,11 @@ class Lowered:
 
 
 def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
-          isa: Isa | None = None) -> Lowered | None:
+          isa: Isa | None = None, plain: bool = False) -> Lowered | None:
     """The program of a jaxpr; None where the runtime could not run it.
 
-    A `timed` one notes when its steps are done; `isa` is that of this machine unless given.
+    A `timed` one notes when its steps are done; `isa` is that of this machine unless given. In a
+    `plain` one each value has a kernel of its own.
     """
     decisions: list[Decision] = []
     simplified = simplify(jaxpr, decisions=decisions)
@@ -85,7 +86,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
     names = {name: f"z[{k}]" for k, name in enumerate(sizes)}
     try:
         text = write_program(graph_of(simplified), isa or host_isa(), names, donated,
-                             sorted(simplified.decided_names), timed)
+                             sorted(simplified.decided_names), timed, plain)
     except Unsupported:
         return None
     if not all(_tells_sizes(call.eqn) for call in text.hosts):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functrans.core import config
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.prune import prune_jaxpr
+from functrans.lowering.defects import is_defect, warn_of_fallback
 from functrans.lowering.passes.algebra import ALGEBRA
 from functrans.lowering.passes.components import COMPONENTS
 from functrans.lowering.passes.contractions import CONTRACTIONS
@@ -39,7 +40,13 @@ def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str | None 
     before = simplify_with(ALL_RULES, jaxpr, log)
     if algebra == "off":
         return before
-    after = contract_networks(before, algebra == "always", decisions)
+    try:
+        after = contract_networks(before, algebra == "always", decisions)
+    except Exception as error:
+        if not is_defect(error):
+            raise
+        warn_of_fallback(jaxpr.name, "its products and sums stay as they are", error, None)
+        after = before
     if after is not before:
         after = simplify_with(ALL_RULES, after, log)
     # last: products of short vectors have been contracted

@@ -20,6 +20,7 @@ from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, literal_te
 from functrans.core.primitive import HigherOrder, Primitive
 from functrans.core.sizes import substitute
 from functrans.core.source import Source
+from functrans.lowering.defects import is_defect, warn_of_fallback
 from functrans.lowering.passes.cse import key_of, literal_key
 from functrans.primitives.broadcast import broadcast_in_dim_p
 
@@ -318,7 +319,15 @@ class Rewriter:
         operands = eqn.invars
         made_by = frozenset([makers[a].primitive if a in makers else type(a) for a in operands])
         for rule in self.rules.rules(primitive, made_by):
-            found = rule.function(self, eqn, *operands)
+            try:
+                found = rule.function(self, eqn, *operands)
+            except Exception as error:
+                if not is_defect(error):
+                    raise
+                # what the rule has added already is dead code
+                warn_of_fallback(equation_text(eqn), f"the law {rule.law!r} is not applied",
+                                 error, self._source)
+                continue
             if found is not None:
                 results = found if isinstance(found, tuple) else (found,)
                 self.changed = True

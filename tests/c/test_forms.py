@@ -14,11 +14,14 @@ from functrans import lax
 from functrans import numpy as n
 from functrans.core.errors import DefectError, FallbackWarning
 from functrans.lowering import defects, graph
-from functrans.lowering.c import backend, calls, chains, forms, program
+from functrans.lowering.c import backend, calls, chains, forms, lower, program
 from functrans.lowering.c.cache import Cache
 from functrans.lowering.c.isa import host_isa
+from functrans.lowering.c.toolchain import CompilerError
 from functrans.lowering.loops.call import HostCall
+from functrans.lowering.passes import pipeline
 from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.passes.rewrite import Dispatch, Rule
 from functrans.lowering.schedule.chains import tensors_of
 from functrans.lowering.schedule.epilogues import Fused
 from functrans.lowering.schedule.kernel import reached
@@ -183,6 +186,53 @@ def test_rules_that_fail_leave_the_operation_to_numpy(monkeypatch):
     with pytest.warns(FallbackWarning, match="tanh f32.*IndexError: no rule.*NumPy evaluates it"):
         (found,) = run(lambda x: n.tanh(x * 2) + 1, (X,))
     np.testing.assert_allclose(found, np.tanh(X * 2) + 1, rtol=1e-6)
+
+
+def test_laws_that_fail_are_left_out(monkeypatch):
+    from_rules = Dispatch.rules
+
+    def failing(self, primitive, made_by):
+        def rule(r, eqn, *operands):
+            raise AttributeError("no such thing")
+
+        return [Rule("ours", "a law", (), (), rule), *from_rules(self, primitive, made_by)]
+
+    monkeypatch.setattr(Dispatch, "rules", failing)
+    with pytest.warns(FallbackWarning, match="the law 'a law' is not applied"):
+        found = run(lambda x: n.tanh(x * 2) + 1, (X,))
+    np.testing.assert_allclose(found[0], np.tanh(X * 2) + 1, rtol=1e-6, atol=1e-6)
+
+
+def test_products_stay_as_they_are_where_their_algebra_fails(monkeypatch):
+    fail_where(monkeypatch, pipeline, "contract_networks", lambda *a: True)
+    with pytest.warns(FallbackWarning, match="its products and sums stay as they are"):
+        found = run(lambda x, w: (x @ w).sum(), (X, W))
+    np.testing.assert_allclose(found[0], (X.astype("f8") @ W).sum(), rtol=1e-4)
+
+
+def test_programs_that_the_c_compiler_refuses_are_written_in_plain_kernels(monkeypatch):
+    inner, refused = lower.compiled, []
+
+    def once(lowered, *rest):
+        if not refused:
+            refused.append(lowered)
+            raise CompilerError("the C compiler failed on a generated program.")
+        return inner(lowered, *rest)
+
+    monkeypatch.setattr(lower, "compiled", once)
+    with pytest.warns(FallbackWarning, match="each of its values has a kernel of its own"):
+        found = run(lambda x: ft.nn.softmax(x * 2), (X,))
+    exp = np.exp(2 * X)
+    np.testing.assert_allclose(found[0], exp / exp.sum(-1, keepdims=True), rtol=1e-5)
+
+
+def test_a_program_that_it_refuses_in_any_form_is_an_error(monkeypatch):
+    def always(lowered, *rest):
+        raise CompilerError(f"refused {lowered.text.is_fallback}")
+
+    monkeypatch.setattr(lower, "compiled", always)
+    with pytest.raises(CompilerError, match="refused False"):
+        run(lambda x: ft.nn.softmax(x * 2), (X,))
 
 
 def test_what_has_no_form_at_all_is_a_defect(monkeypatch, tmp_path):
