@@ -129,8 +129,10 @@ class Primitive:
             else:
                 arrays.append(x)
         if weak:  # rare: only Python scalars, weak arrays or nothing at all
-            arrays = [x if isinstance(x, np.ndarray) else self._scalar_array(x) for x in arrays]
-            outs = self.type(*map(get_aval, args), **params)
+            beside = next((x.dtype for x in reversed(arrays) if isinstance(x, np.ndarray)), None)
+            arrays = [x if isinstance(x, np.ndarray) else np.asarray(x, _scalar_dtype(x, beside))
+                      for x in arrays]
+            outs = self.type(*[ShapedArray(x.shape, x.dtype, True) for x in arrays], **params)
             weak_flags = [a.weak_type for a in (outs if self.multiple_results else [outs])]
         try:
             result = self.run(*arrays, **params)
@@ -163,12 +165,16 @@ class Primitive:
             return [_narrow(r, half) for r in result]
         return _narrow(result, half)
 
-    @staticmethod
-    def _scalar_array(x: Any) -> np.ndarray[Any, Any]:
-        return np.asarray(x, dtypes.canonical_scalar(x))
-
     def __repr__(self) -> str:
         return self.name
+
+
+def _scalar_dtype(x: Any, beside: np.dtype[Any] | None) -> np.dtype[Any]:
+    """The dtype of a Python scalar: that of the array beside it, where that holds it."""
+    own = dtypes.canonical_scalar(x)
+    if beside is None or "biufc".find(dtypes.kind(beside)) < "biufc".find(dtypes.kind(own)):
+        return own
+    return beside
 
 
 def _narrow(x: Any, half: np.dtype[Any]) -> Any:

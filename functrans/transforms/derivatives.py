@@ -10,11 +10,12 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.errors import (
+    DTypeError,
     IntegerGradError,
     NonScalarGradError,
 )
 from functrans.core.source import user_source
-from functrans.core.tree import tree_flatten, tree_map, tree_structure, tree_unflatten
+from functrans.core.tree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 from functrans.primitives.base import full, zeros
 from functrans.transforms.flat import (
     FlatFunction,
@@ -88,7 +89,7 @@ def _value_and_grad(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     positions = normalize_argnums(argnums, len(args), "grad")
     given = tuple([args[i] for i in positions])
     leaves, tree = flatten_args(given, "grad")
-    active = [_is_active(x, holomorphic, allow_int) for x in leaves]
+    active = [_is_active(x, "grad", holomorphic, allow_int) for x in leaves]
 
     def call(*selected: Any) -> Any:
         if len(positions) == len(args) == 1:
@@ -114,20 +115,21 @@ def _gradient(x: Any, cotangent: Any) -> Any:
     return zeros(get_aval(x).strong()) if cotangent is None else cotangent
 
 
-def _is_active(x: Any, holomorphic: bool, allow_int: bool) -> bool:
+def _is_active(x: Any, what: str, holomorphic: bool, allow_int: bool) -> bool:
     dtype = get_aval(x).dtype
     letter = dtypes.kind(dtype)
     if holomorphic and letter != "c":
-        raise IntegerGradError(f"grad(holomorphic=True) needs complex arguments, got {dtype}.",
+        raise IntegerGradError(f"{what}(holomorphic=True) needs complex arguments, got {dtype}.",
                                where=user_source(), fix='x.astype("complex64")')
     if letter in "fc":
         return True
     if allow_int:
         return False
-    raise IntegerGradError(f"grad of an argument of dtype {dtype}.", where=user_source(),
+    others = ", or set allow_int=True" if what in ("grad", "jacrev") else ""
+    raise IntegerGradError(f"{what} of an argument of dtype {dtype}.", where=user_source(),
                            why="derivatives are defined for floating and complex arguments.",
                            fix="pass a float (1.0 instead of 1, x.astype('float32')), choose "
-                               "another argument by argnums, or set allow_int=True")
+                               f"another argument by argnums{others}")
 
 
 def _check_scalar(fun: Any, outs: Sequence[Any], tree: Any, holomorphic: bool) -> None:
@@ -143,6 +145,8 @@ def _check_scalar(fun: Any, outs: Sequence[Any], tree: Any, holomorphic: bool) -
             where=user_source(), why="the gradient of an array is a Jacobian.",
             fix="reduce it, fun(x).sum() or .mean(), or use jacrev, jacfwd or vmap(grad(fun))")
     letter = dtypes.kind(aval.dtype)
+    if holomorphic and letter != "c":
+        raise _not_holomorphic("grad", aval)
     if letter == "c" and not holomorphic:
         raise NonScalarGradError(f"grad needs a real scalar; {name_of(fun)} returned {aval}.",
                                  where=user_source(),
@@ -153,6 +157,14 @@ def _check_scalar(fun: Any, outs: Sequence[Any], tree: Any, holomorphic: bool) -
                                  where=user_source(), why="integers and booleans are piecewise "
                                                           "constant.",
                                  fix="compute the value in floating point")
+
+
+def _not_holomorphic(what: str, aval: Any) -> DTypeError:
+    return DTypeError(f"{what}(holomorphic=True) needs a complex result, got {aval}.",
+                      where=user_source(),
+                      why="a real function of complex arguments has no complex derivative.",
+                      fix="grad(fun) and jacrev(fun), without holomorphic=True, give gradients of "
+                          "real functions of complex arguments")
 
 
 def _tree_text(tree: Any) -> str:
@@ -178,7 +190,14 @@ def jacfwd(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
         selected, call, single = _select(fun, args, kwargs, argnums, "jacfwd")
         leaves, tree = flatten_args(selected, "jacfwd")
         for x in leaves:
-            _is_active(x, holomorphic, False)
+            _is_active(x, "jacfwd", holomorphic, False)
+            if not holomorphic and dtypes.kind(x.dtype) == "c":
+                raise DTypeError(
+                    f"jacfwd needs real arguments, got {get_aval(x)}.", where=user_source(),
+                    why="forward mode pushes one tangent for each element; a function of complex "
+                        "elements that is not holomorphic changes along two.",
+                    fix="holomorphic=True for a holomorphic function, jvp for one direction, or "
+                        "real and imaginary parts as two real arguments")
         primals = tree_unflatten(tree, leaves)
         basis = _basis(leaves, tree)
 
@@ -188,6 +207,9 @@ def jacfwd(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
             return jvp(call, primals, tangents)[1], None
 
         columns, aux = vmap(push, out_axes=(-1, None))(basis)
+        for y in tree_leaves(columns) if holomorphic else ():
+            if dtypes.kind(y.dtype) != "c":
+                raise _not_holomorphic("jacfwd", get_aval(y).with_shape(y.shape[:-1]))
         jacobian = tree_map(lambda y: _split_last(y, leaves, tree, single), columns)
         return (jacobian, aux) if has_aux else jacobian
 
@@ -211,13 +233,15 @@ def jacrev(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
         selected, call, single = _select(fun, args, kwargs, argnums, "jacrev")
         leaves, _ = flatten_args(selected, "jacrev")
         for x in leaves:
-            _is_active(x, holomorphic, allow_int)
+            _is_active(x, "jacrev", holomorphic, allow_int)
         aux = None
         if has_aux:
             out, pull, aux = vjp(call, *selected, has_aux=True)
         else:
             out, pull = vjp(call, *selected)
         out_leaves, out_tree = tree_flatten(out)
+        for y in out_leaves:
+            _check_row(get_aval(y), holomorphic)
         rows = vmap(pull)(_basis(out_leaves, out_tree))
         rows = rows[0] if single else rows
         row_leaves, row_tree = tree_flatten(rows)
@@ -227,6 +251,22 @@ def jacrev(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
         return (jacobian, aux) if has_aux else jacobian
 
     return jacrev_fun  # type: ignore[no-any-return]
+
+
+def _check_row(aval: Any, holomorphic: bool) -> None:
+    letter = dtypes.kind(aval.dtype)
+    if holomorphic and letter != "c":
+        raise _not_holomorphic("jacrev", aval)
+    if letter == "c" and not holomorphic:
+        raise DTypeError(f"jacrev needs real results, got {aval}.", where=user_source(),
+                         why="reverse mode pulls one cotangent back for each element; a complex "
+                             "element has two.",
+                         fix="holomorphic=True for a holomorphic function of complex arguments, "
+                             "jacfwd for one of real arguments, or vjp")
+    if letter not in "fc":
+        raise DTypeError(f"jacrev needs floating results, got {aval}.", where=user_source(),
+                         why="integers and booleans are piecewise constant.",
+                         fix="compute the value in floating point, or use vjp")
 
 
 jacobian = jacrev

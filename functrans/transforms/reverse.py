@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,16 +109,21 @@ class JVP(LinearFunction):
 
 def check_cotangent(ct: Any, aval: ShapedArray, tree: PyTreeDef, index: int) -> Any:
     """A cotangent as an array of the output's type; None for one of dtype float0."""
-    where = f"the cotangent at {keystr(tree_paths(tree)[index]) or 'the output'}"
     if not is_differentiable(aval):
         return None
+    return fitting_cotangent(ct, aval, tree, index)
+
+
+def fitting_cotangent(ct: Any, aval: ShapedArray, tree: PyTreeDef, index: int) -> Any:
+    """A cotangent as an array of the output's type."""
+    where = f"the cotangent at {keystr(tree_paths(tree)[index]) or 'the output'}"
     ct = to_array(ct, where)
     got = get_aval(ct)
     if got.shape != aval.shape:
         raise ShapeError(f"{where} is {got}, the output {aval}.", where=user_source(),
                          why="a cotangent has the shape of its output.")
     if got.dtype != aval.dtype:
-        if not got.weak_type:
+        if not got.weak_type or (dtypes.kind(got.dtype) == "c") > (dtypes.kind(aval.dtype) == "c"):
             raise DTypeError(f"{where} is {got}, the output {aval}.", where=user_source(),
                              why="a cotangent has the dtype of its output.",
                              fix=f"cotangent.astype({aval.dtype.name!r})")
@@ -178,7 +183,8 @@ def _types(active: list[bool], primals: list[Any], in_tree: PyTreeDef, out_tree:
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
     """The transpose of a linear function; `primals` give only shapes and dtypes.
 
-    Raises NotDifferentiableError when an operation of `fun` is not linear in them.
+    Floating and complex values go to such, or integers to integers. Raises
+    NotDifferentiableError when an operation of `fun` is not linear in them, DTypeError for others.
 
     >>> import functrans as ft
     >>> transposed = ft.linear_transpose(lambda x: 3.0 * x, ft.ShapeDtypeStruct((), "float32"))
@@ -201,8 +207,9 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
             if ct_tree != flat.out_tree:
                 check_same_structure(flat.out_tree, ct_tree,
                                      "the cotangent (compared with the output)")
+            _check_linear(avals, [get_aval(out) for out in outs])
             for i, (ct, out) in enumerate(zip(arrays, outs, strict=True)):
-                arrays[i] = check_cotangent(ct, get_aval(out), ct_tree, i)
+                arrays[i] = fitting_cotangent(ct, get_aval(out), ct_tree, i)
             return outs
 
         results = transpose_flat(checked, avals, arrays)
@@ -210,3 +217,16 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
         return tree_unflatten(tree, filled)  # type: ignore[no-any-return]
 
     return transposed
+
+
+def _check_linear(avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> None:
+    """Linear maps go from floating to floating, or from integer to integer values."""
+    letters = [{dtypes.kind(a.dtype) for a in side} for side in (avals, outs)]
+    if any(all(found <= set(kinds) for found in letters) for kinds in ("fc", "iu")):
+        return
+    given, made = (", ".join(map(str, side)) for side in (avals, outs))
+    raise DTypeError(f"linear_transpose of a function from {given} to {made}.",
+                     where=user_source(),
+                     why="a linear map goes from floating or complex to floating or complex "
+                         "values, or from integers to integers.",
+                     fix="pass floats: 1.0 instead of 1, x.astype('float32')")

@@ -105,11 +105,13 @@ def invariant_carry(jaxpr: Jaxpr, num_consts: int, num_carry: int) -> list[bool]
 
 
 def depends(jaxpr: Jaxpr, linear: Sequence[bool]) -> list[bool]:
-    """Which outputs may depend linearly on the inputs marked linear: integers never do."""
+    """Which outputs may depend linearly on the inputs marked linear: integers only on integers."""
     marked = {v for v, is_linear in zip(jaxpr.invars, linear, strict=True) if is_linear}
     for eqn in jaxpr.eqns:
-        if any(a in marked for a in eqn.invars if isinstance(a, Var)):
-            marked.update(v for v in eqn.outvars if dtypes.kind(v.aval.dtype) in "fc")
+        on = [a for a in eqn.invars if isinstance(a, Var) and a in marked]
+        if on:
+            kinds = "iufc" if any(dtypes.kind(a.aval.dtype) in "iu" for a in on) else "fc"
+            marked.update(v for v in eqn.outvars if dtypes.kind(v.aval.dtype) in kinds)
     return [isinstance(a, Var) and a in marked for a in jaxpr.outvars]
 
 
