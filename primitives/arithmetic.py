@@ -10,8 +10,9 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.primitive import Linear, Sample
+from functrans.core.trace import Tracer
 from functrans.primitives.base import sample_array
-from functrans.primitives.compare import eq, where
+from functrans.primitives.compare import eq, lt, where
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.elementwise import Elementwise, Operation, bilinear, fit, unary_linear
 
@@ -113,9 +114,8 @@ class Pow(Elementwise):
     evaluate = np.power
     domain = ((0.3, 2.0), (-2.0, 2.0))
     derivatives = (
-        lambda t, out, x, y: mul(t, where(eq(y, 0.0), 0.0, mul(y, pow(x, _minus_one(y))),
-                                          like=out)),
-        lambda t, out, x, y: mul(t, mul(out, _log_nonzero(x))))
+        lambda t, out, x, y: mul(t, mul(y, pow(_base(out, x, y), _minus_one(y)))),
+        lambda t, out, x, y: mul(t, _power_times_log(out, x, y)))
 
 
 class IntegerPow(Elementwise):
@@ -342,9 +342,25 @@ def _minus_one(y: Any) -> Any:
     return y - 1 if isinstance(y, (int, float)) else sub(y, 1.0)
 
 
-def _log_nonzero(x: Any) -> Any:
-    """log x, and 0 where x is 0, so that 0 ** y has no NaN derivative in y."""
-    return log(where(eq(x, 0.0), 1.0, x))
+def _base(out: Any, x: Any, y: Any) -> Any:
+    """The base of x ** (y - 1), and 1 where that is infinite and y is 0.
+
+    There 0 * x ** -1 would be NaN; elsewhere even at y = 0 the product has a derivative in y.
+    """
+    if not isinstance(y, Tracer) and np.all(np.asarray(y) != 0):
+        return x
+    tiny = lt(abs(x), 1 / float(dtypes.finfo(get_aval(out).dtype).max))
+    return where(eq(y, 0.0), where(tiny, 1.0, x), x, like=out)
+
+
+def _power_times_log(out: Any, x: Any, y: Any) -> Any:
+    """x ** y log x, and 0 where x is 0, so that 0 ** y has no NaN derivative in y.
+
+    The derivative in x at x = 0, y = 1 is that of y x ** (y - 1) in y: the Hessian is symmetric.
+    """
+    zero = eq(x, 0.0)
+    return where(zero, where(eq(y, 1.0), x, 0.0, like=out),
+                 mul(out, log(where(zero, 1.0, x))), like=out)
 
 
 def _chosen(x: Any, out: Any, y: Any) -> Any:

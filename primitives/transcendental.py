@@ -71,7 +71,8 @@ class Cbrt(Elementwise):
     kinds = "f"
     evaluate = np.cbrt
     domain = _POSITIVE
-    derivatives = (lambda t, out, x: div(t, mul(integer_pow(out, 2), 3.0)),)
+    # out twice instead of its square, whose own derivative at 0 would be 0 times infinity
+    derivatives = (lambda t, out, x: mul(t, div(div(1 / 3, out), out)),)
 
 
 class Sin(Elementwise):
@@ -231,9 +232,9 @@ class Digamma(Elementwise):
 
 
 class Polygamma(Elementwise):
-    """The derivative of order `n` >= 1 of digamma at x > 0, by recurrence and asymptotics.
+    """The derivative of order `n` >= 1 of digamma, by recurrence, asymptotics and reflection.
 
-    Source: Abramowitz & Stegun 6.4.6 and 6.4.11.
+    Source: Abramowitz & Stegun 6.4.6, 6.4.7 and 6.4.11.
     """
 
     kinds = "f"
@@ -242,7 +243,8 @@ class Polygamma(Elementwise):
 
     def evaluate(self, x: Any, *, n: int) -> Any:
         x = np.asarray(x)
-        z = x.astype(np.float64)
+        reflected = x <= 0
+        z = np.where(reflected, 1 - x.astype(np.float64), x)
         sign = (-1.0) ** (n + 1)
         total = np.zeros_like(z)
         shift = 12 + n
@@ -254,7 +256,11 @@ class Polygamma(Elementwise):
         for k, b in enumerate(_BERNOULLI, start=1):
             scale = b * math.factorial(2 * k + n - 1) / math.factorial(2 * k)
             tail = tail + scale / w ** (2 * k + n)
-        return (sign * (factorial * total + tail)).astype(x.dtype)
+        out = sign * (factorial * total + tail)
+        if np.any(reflected):
+            out = np.where(reflected, (-1.0) ** n * out - _cotangent_derivative(x, n), out)
+            out = np.where(reflected & (x == np.floor(x)), sign * np.inf, out)
+        return out.astype(x.dtype)
 
     def samples(self) -> Iterator[Sample]:
         for n in (1, 2):
@@ -296,6 +302,18 @@ def polygamma(x: Any, n: int) -> Any:
     1.6449
     """
     return polygamma_p.bind(x, n=n)
+
+
+def _cotangent_derivative(x: Any, n: int) -> Any:
+    """pi times the derivative of order n of cot(pi x): a polynomial in it."""
+    factors = [0.0, 1.0]  # of c = cot(pi x), whose derivative is -pi (1 + c^2)
+    for _ in range(n):
+        slope = [k * f for k, f in enumerate(factors)][1:]
+        square = [0.0, 0.0, *slope]
+        factors = [-math.pi * (a + b) for a, b in zip([*slope, 0.0, 0.0], square, strict=True)]
+    off = np.pi * (x - np.rint(x)).astype(np.float64)
+    cotangent = np.cos(off) / np.abs(np.sin(off)) * np.where(off < 0, -1.0, 1.0)
+    return math.pi * np.polynomial.polynomial.polyval(cotangent, factors)
 
 
 def _square_norm(y: Any, x: Any) -> Any:

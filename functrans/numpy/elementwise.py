@@ -225,8 +225,8 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     refuse_out("modf", out)
     (x,) = promote_inexact("modf", x)
     whole = trunc(x)
-    part = lax.select_n(isinf(x), lax.sub(x, whole), _full_like(x, 0))
-    return _copysign(part, x), whole
+    part = lax.rem(x, _full_like(x, 1))  # exact, with the sign of x and the slope 1
+    return lax.select_n(isinf(x), part, _copysign(_full_like(x, 0), x)), whole
 
 
 def _float_bits(dtype: np.dtype) -> tuple[np.dtype, int, int]:
@@ -246,15 +246,12 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     field = (1 << (x.dtype.itemsize * 8 - 1 - mantissa_bits)) - 1
     exponent = lax.bitwise_and(lax.shift_right_logical(bits, _full_like(bits, mantissa_bits)),
                                _full_like(bits, field))
-    cleared = lax.bitwise_and(bits, _full_like(bits, ~(field << mantissa_bits)))
-    mantissa = lax.bitcast_convert_type(
-        lax.bitwise_or(cleared, _full_like(bits, (bias - 1) << mantissa_bits)), x.dtype)
     power = lax.convert_element_type(exponent, np.dtype(np.int32))
     power = lax.sub(power, _full_like(power, bias - 1))
     power = lax.sub(power, lax.select_n(tiny, _full_like(power, 0), _full_like(power, shift)))
     special = lax.bitwise_or(lax.eq(x, _full_like(x, 0)), lax.bitwise_not(lax.is_finite(x)))
-    return (lax.select_n(special, mantissa, x),
-            lax.select_n(special, power, _full_like(power, 0)))
+    power = lax.select_n(special, power, _full_like(power, 0))
+    return lax.select_n(special, ldexp(x, lax.neg(power)), x), power  # a product: it has a slope
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -315,12 +312,13 @@ heaviside = binary("heaviside", _both_shaped(_heaviside),
 
 def _hypot(x: Array, y: Array) -> Array:
     """Scaled by the larger operand: no square overflows; the derivative at (0, 0) is 0."""
-    x, y = lax.abs(x), lax.abs(y)
-    large, small = lax.max(x, y), lax.min(x, y)
+    # signs stay, and a tie is one of the cases: each formula is smooth where it is used
+    swap = lax.lt(lax.abs(x), lax.abs(y))
+    large, small = lax.select_n(swap, x, y), lax.select_n(swap, y, x)
     zero, one = _full_like(x, 0), _full_like(x, 1)
     plain = lax.bitwise_or(lax.eq(large, zero), isinf(large))
     ratio = lax.div(lax.select_n(plain, small, zero), lax.select_n(plain, large, one))
-    result = lax.mul(large, lax.sqrt(lax.add(one, lax.mul(ratio, ratio))))
+    result = lax.mul(lax.abs(large), lax.sqrt(lax.add(one, lax.mul(ratio, ratio))))
     infinite = lax.bitwise_or(isinf(x), isinf(y))
     return lax.select_n(infinite, result, _full_like(x, np.inf))
 
@@ -331,11 +329,11 @@ hypot = binary("hypot", _both_shaped(_hypot), "sqrt(x**2 + y**2) without overflo
 
 def _logaddexp_base(x: Array, y: Array, exp: Callable[..., Array], log1p: Callable[..., Array]
                     ) -> Array:
-    large = lax.max(x, y)
+    first = lax.gt(x, y)  # a tie is one of the cases: each formula is smooth up to it
     gap = lax.sub(x, y)
     unknown = isnan(gap)  # NaN, or two equal infinities: their sum is right
-    gap = lax.select_n(unknown, gap, _full_like(gap, 0))
-    result = lax.add(large, log1p(exp(lax.neg(lax.abs(gap)))))
+    gap = lax.select_n(unknown, lax.select_n(first, gap, lax.neg(gap)), _full_like(gap, 0))
+    result = lax.add(lax.select_n(first, y, x), log1p(exp(gap)))
     return lax.select_n(unknown, result, lax.add(x, y))
 
 
@@ -386,16 +384,18 @@ rad2deg = degrees = unary("rad2deg", _scale(180 / math.pi), "Radians to degrees.
 
 
 def _sinc(x: Array) -> Array:
-    """Around 0 a series, whose derivatives are right where sin(pi x) / (pi x) divides by 0."""
+    """Around 0 a series: the derivatives of sin(pi x) / (pi x) cancel there."""
     angle = lax.mul(x, scalar_like(x, math.pi))
-    zero = lax.eq(angle, _full_like(angle, 0))
-    square = lax.mul(angle, angle)
+    size = lax.abs(angle)
+    near = lax.lt(size, _full_like(size, 1))
+    inner = lax.select_n(near, _full_like(angle, 0), angle)
+    square = lax.mul(inner, inner)
     series = _full_like(x, 0)
-    for n in reversed(range(6)):
+    for n in reversed(range(10)):
         term = _full_like(x, (-1) ** n / math.factorial(2 * n + 1))
         series = lax.add(lax.mul(series, square), term)
-    safe = lax.select_n(zero, angle, _full_like(angle, 1))
-    return lax.select_n(zero, lax.div(lax.sin(safe), safe), series)
+    safe = lax.select_n(near, angle, _full_like(angle, 1))
+    return lax.select_n(near, lax.div(lax.sin(safe), safe), series)
 
 
 sinc = unary("sinc", _sinc, "sin(pi x) / (pi x), and 1 at 0.")
@@ -420,7 +420,8 @@ def _i0(x: Array) -> Array:
     """
     size = lax.abs(x)
     split = _full_like(x, _I0_SPLIT)
-    low = lax.min(size, split)
+    inside = lax.le(size, split)
+    low = lax.select_n(inside, split, x)
     small = _horner(lax.mul(low, low), [0.25 / k**2 for k in range(1, 61)])
     high = lax.clamp(split, size, _full_like(x, 1e4))
     tail = _horner(lax.div(_full_like(x, 1), high),
@@ -429,7 +430,7 @@ def _i0(x: Array) -> Array:
     scale = lax.mul(half, lax.div(half, lax.sqrt(lax.mul(high, _full_like(x, 2 * math.pi)))))
     infinite = lax.ge(size, _full_like(x, 1e4))
     large = lax.select_n(infinite, lax.mul(scale, tail), _full_like(x, np.inf))
-    result = lax.select_n(lax.le(size, split), large, small)
+    result = lax.select_n(inside, large, small)
     return lax.select_n(isnan(x), result, x)
 
 

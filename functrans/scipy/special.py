@@ -192,22 +192,28 @@ def logit(x: ArrayLike) -> Array:
     return lax.log(x) - lax.log1p(-x)
 
 
+def _box(log: Array, lmbda: Array) -> Array:
+    """expm1(lmbda log) / lmbda; around 0 a series, as the derivatives in lmbda cancel there."""
+    power = lmbda * log
+    near = (fnp.abs(power) < 0.5) | (lmbda == 0)
+    small = fnp.where(near & fnp.isfinite(power), power, 0.0)
+    series = fnp.zeros_like(small)
+    for k in reversed(range(18)):
+        series = series * small + 1 / math.factorial(k + 1)
+    safe = fnp.where(near, 1.0, lmbda)
+    return fnp.where(near, log * series, lax.expm1(fnp.where(near, 1.0, power)) / safe)
+
+
 @_elementwise
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """(x ** lmbda - 1) / lmbda, and log(x) where lmbda is 0."""
-    zero = lmbda == 0
-    safe = fnp.where(zero, 1.0, lmbda)
-    log = lax.log(x)
-    return fnp.where(zero, log, lax.expm1(safe * log) / safe)
+    return _box(lax.log(x), lmbda)
 
 
 @_elementwise
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """boxcox(1 + x, lmbda), accurate near 0."""
-    zero = lmbda == 0
-    safe = fnp.where(zero, 1.0, lmbda)
-    log = lax.log1p(x)
-    return fnp.where(zero, log, lax.expm1(safe * log) / safe)
+    return _box(lax.log1p(x), lmbda)
 
 
 # Entropies -----------------------------------------------------------------------------------
@@ -254,11 +260,22 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     return _xlog1py(x, y)
 
 
+@custom_jvp
+def _entr(x: Array) -> Array:
+    zero = x == 0
+    return fnp.where(zero, 0.0, -x * lax.log(fnp.where(zero, 1.0, x)))
+
+
+@_entr.defjvp
+def _entr_jvp(primals: Any, tangents: Any) -> Any:
+    return _entr(*primals), -tangents[0] * (lax.log(primals[0]) + 1.0)
+
+
 @_elementwise
 def entr(x: ArrayLike) -> Array:
     """-x log(x), 0 at 0 and -inf below."""
     negative = x < 0
-    return fnp.where(negative, -np.inf, -_xlogy(*[fnp.where(negative, 1.0, x)] * 2))
+    return fnp.where(negative, -np.inf, _entr(fnp.where(negative, 1.0, x)))
 
 
 @_elementwise

@@ -8,9 +8,9 @@ import functrans.numpy as fnp
 from functrans.core.errors import FunctransError, NonScalarGradError
 
 Z = 1 + 2j
-REAL_OF_COMPLEX = lambda z: (z * z).real  # noqa: E731
-COMPLEX_OF_REAL = lambda x: fnp.sin(x) * 1j  # noqa: E731
-INTEGER = lambda x: x.astype("int32")  # noqa: E731
+REAL_OF_COMPLEX = lambda z: (z * z).real
+COMPLEX_OF_REAL = lambda x: fnp.sin(x) * 1j
+INTEGER = lambda x: x.astype("int32")
 DERIVATIVES = {"grad": ft.grad, "value_and_grad": ft.value_and_grad, "jacfwd": ft.jacfwd,
                "jacrev": ft.jacrev, "hessian": ft.hessian}
 # (function, argument, holomorphic): which derivatives exist

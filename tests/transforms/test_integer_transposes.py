@@ -51,7 +51,8 @@ def test_python_ints():
 
 
 @pytest.mark.parametrize("fun, x, ct", [
-    (lambda x: 2.0 * x, 1, 3.0), (lambda x: 2 * x, True, True), (lambda x: 2 * x, X, np.ones(X.shape)),
+    (lambda x: 2.0 * x, 1, 3.0), (lambda x: 2 * x, True, True),
+    (lambda x: 2 * x, X, np.ones(X.shape)),
     (lambda x: 2 * x, 1.0, 3 + 1j), (lambda x: x.astype("int32"), 1.0, 1),
 ], ids=["int to float", "bool", "float for int", "complex for float", "float to int"])
 def test_what_has_no_transpose_is_refused(fun, x, ct):

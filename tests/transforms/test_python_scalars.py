@@ -12,31 +12,34 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.scipy import special
 
-ONE = {f"numpy.{k}": getattr(fnp, k) for k in (
-    "sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh exp exp2 expm1 log "
-    "log1p log2 log10 sqrt square reciprocal sinc abs negative positive conj real imag angle "
-    "nan_to_num sign").split()}
-ONE |= {f"lax.{k}": getattr(lax, k) for k in (
-    "acos acosh asin asinh atan atanh cos cosh exp exp2 expm1 log log1p logistic neg rsqrt sin "
-    "sinh sqrt square reciprocal tan tanh abs sign").split()}
-ONE |= {"nn.sigmoid": ft.nn.sigmoid, "nn.silu": ft.nn.silu, "nn.tanh": ft.nn.tanh,
-        "special.expit": special.expit, "special.logsumexp": special.logsumexp,
-        "nn.logmeanexp": ft.nn.logmeanexp}
-ONE |= {f"power {y}": (lambda y: lambda x: x ** y)(y) for y in (0, 1, 2, 3, -1, -2, 0.5, 2.5)}
-ONE |= {f"{y} power": (lambda y: lambda x: y ** x)(y) for y in (2, 1.5)}
-ONE |= {"scaled": lambda x: 2 * x + 1.5, "divided": lambda x: 1 / x - x / 3,
-        "x**x": lambda x: x ** x, "integer_pow": lambda x: lax.integer_pow(x, -2),
-        "hypot": lambda x: fnp.sqrt(x * x + 1), "branches": lambda x: fnp.where(abs(x) > 1, x * x, x)}
-REAL = {f"numpy.{k}": getattr(fnp, k) for k in (
-    "cbrt ceil floor rint trunc fabs deg2rad rad2deg i0").split()}
-REAL |= {f"lax.{k}": getattr(lax, k) for k in (
-    "cbrt ceil floor digamma erf erf_inv erfc lgamma bessel_i0e bessel_i1e round").split()}
-REAL |= {f"nn.{k}": getattr(ft.nn, k) for k in (
-    "celu elu gelu hard_sigmoid hard_silu hard_tanh leaky_relu log_sigmoid mish relu relu6 selu "
-    "softplus soft_sign sparse_plus sparse_sigmoid squareplus log1mexp").split()}
-REAL |= {f"special.{k}": getattr(special, k) for k in (
-    "digamma entr erf erfc erfinv factorial gamma gammaln i0 i0e i1 i1e log_ndtr logit ndtr "
-    "ndtri").split()}
+MODULES = {"numpy": fnp, "lax": lax, "nn": ft.nn, "special": special}
+
+
+def named(module, names):
+    return {f"{module}.{name}": getattr(MODULES[module], name) for name in names.split()}
+
+
+ONE = {
+    **named("numpy", "sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh exp "
+                     "exp2 expm1 log log1p log2 log10 sqrt square reciprocal sinc abs negative "
+                     "positive conj real imag angle nan_to_num sign"),
+    **named("lax", "acos acosh asin asinh atan atanh cos cosh exp exp2 expm1 log log1p logistic "
+                   "neg rsqrt sin sinh sqrt square reciprocal tan tanh abs sign"),
+    **named("nn", "sigmoid silu tanh logmeanexp"), **named("special", "expit logsumexp"),
+    **{f"power {y}": lambda x, y=y: x ** y for y in (0, 1, 2, 3, -1, -2, 0.5, 2.5)},
+    **{f"{y} power": lambda x, y=y: y ** x for y in (2, 1.5)},
+    "scaled": lambda x: 2 * x + 1.5, "divided": lambda x: 1 / x - x / 3, "x**x": lambda x: x ** x,
+    "integer_pow": lambda x: lax.integer_pow(x, -2), "root": lambda x: fnp.sqrt(x * x + 1),
+    "branches": lambda x: fnp.where(abs(x) > 1, x * x, x),
+}
+REAL = {
+    **named("numpy", "cbrt ceil floor rint trunc fabs deg2rad rad2deg i0"),
+    **named("lax", "cbrt ceil floor digamma erf erf_inv erfc lgamma bessel_i0e bessel_i1e round"),
+    **named("nn", "celu elu gelu hard_sigmoid hard_silu hard_tanh leaky_relu log_sigmoid mish relu "
+                  "relu6 selu softplus soft_sign sparse_plus sparse_sigmoid squareplus log1mexp"),
+    **named("special", "digamma entr erf erfc erfinv factorial gamma gammaln i0 i0e i1 i1e "
+                       "log_ndtr logit ndtr ndtri"),
+}
 MODES = {
     "grad": lambda f, x: ft.grad(lambda v: fnp.real(f(v)))(x),
     "grad of grad": lambda f, x: ft.grad(lambda u: fnp.real(ft.grad(
