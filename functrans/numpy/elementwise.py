@@ -317,7 +317,7 @@ def _hypot(x: Array, y: Array) -> Array:
     large, small = lax.select_n(swap, x, y), lax.select_n(swap, y, x)
     zero, one = _full_like(x, 0), _full_like(x, 1)
     plain = lax.bitwise_or(lax.eq(large, zero), isinf(large))
-    ratio = lax.div(lax.select_n(plain, small, zero), lax.select_n(plain, large, one))
+    ratio = lax.div(lax.select_n(isinf(large), small, zero), lax.select_n(plain, large, one))
     result = lax.mul(lax.abs(large), lax.sqrt(lax.add(one, lax.mul(ratio, ratio))))
     infinite = lax.bitwise_or(isinf(x), isinf(y))
     return lax.select_n(infinite, result, _full_like(x, np.inf))

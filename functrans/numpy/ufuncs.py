@@ -149,11 +149,18 @@ _LN10 = float(np.log(10.0))
 
 
 def _log2(x: Array) -> Array:
-    return lax.div(lax.log(x), wrap(np.asarray(_LN2).astype(x.dtype), x.weak_type))
+    return _over(lax.log(x), _LN2)
 
 
 def _log10(x: Array) -> Array:
-    return lax.div(lax.log(x), wrap(np.asarray(_LN10).astype(x.dtype), x.weak_type))
+    return _over(lax.log(x), _LN10)
+
+
+def _over(x: Array, divisor: float) -> Array:
+    """x / divisor: of complex x each part, as the quotient of complex infinities is NaN."""
+    if x.dtype.kind == "c":
+        return lax.complex(_over(lax.real(x), divisor), _over(lax.imag(x), divisor))
+    return lax.div(x, wrap(np.asarray(divisor).astype(x.dtype), x.weak_type))
 
 
 exp = unary("exp", lax.exp, """e to the power x, elementwise.
@@ -201,7 +208,15 @@ def _square(x: Array) -> Array:
 
 
 def _reciprocal(x: Array) -> Array:
-    return lax.integer_pow(x, -1)
+    if x.dtype.kind != "c":
+        return lax.integer_pow(x, -1)
+    re, im = lax.real(x), lax.imag(x)  # R. Smith, Algorithm 116 (1962), as NumPy
+    first = lax.ge(lax.abs(re), lax.abs(im))
+    large, small = lax.select_n(first, im, re), lax.select_n(first, re, im)
+    ratio = lax.div(small, large)
+    size = lax.add(large, lax.mul(small, ratio))
+    one, ratio = lax.div(_one(size), size), lax.div(ratio, size)
+    return lax.complex(lax.select_n(first, ratio, one), lax.neg(lax.select_n(first, one, ratio)))
 
 
 def _boolean_reject(name: str) -> Operation:
@@ -294,6 +309,11 @@ def _float_divmod(x: Array, y: Array) -> tuple[Array, Array]:
     off = lax.bitwise_and(lax.ne(rest, zero), lax.ne(lax.lt(rest, zero), lax.lt(y, zero)))
     rest = lax.select_n(off, rest, lax.add(rest, y))
     quotient = lax.select_n(off, quotient, lax.sub(quotient, _one(x)))
+    # zeros have signs: that of y, and that of x / y
+    negative = lax.lt(y, zero)
+    positive = lax.add(lax.select_n(negative, rest, lax.neg(rest)), zero)
+    rest = lax.select_n(negative, positive, lax.neg(positive))
+    quotient = lax.select_n(lax.eq(quotient, zero), quotient, lax.mul(lax.div(x, y), zero))
     infinite = lax.eq(y, zero)
     return lax.select_n(infinite, quotient, lax.div(x, y)), rest
 

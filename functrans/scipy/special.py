@@ -341,8 +341,10 @@ def gammasgn(x: ArrayLike) -> Array:
     """The sign of Gamma(x): -1 or 1; NaN at negative integers."""
     floor = lax.floor(x)
     sign = fnp.where(fnp.remainder(floor, 2.0) == 0, 1.0, -1.0)
-    pole = (x < 0) & (x == floor)
-    return fnp.where(pole, np.nan, fnp.where(x >= 0, 1.0, sign)).astype(x.dtype)
+    pole = ((x < 0) & (x == floor)) | fnp.isnan(x)
+    at_zero = fnp.where(fnp.signbit(x), -1.0, 1.0)  # Gamma(-0.0) is -inf
+    sign = fnp.where(x > 0, 1.0, fnp.where(x == 0, at_zero, sign))
+    return fnp.where(pole, np.nan, sign).astype(x.dtype)
 
 
 @_elementwise

@@ -8,7 +8,7 @@ from functrans import lax
 from functrans import numpy as fnp
 from functrans.numpy.common import Array, ArrayLike
 from functrans.scipy import special
-from functrans.scipy.stats.common import outside, promoted
+from functrans.scipy.stats.common import between, promoted, supported
 
 
 def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
@@ -19,10 +19,11 @@ def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     0.0
     """
     k, p, loc = promoted("bernoulli.logpmf", k, p, loc)
-    n = k - loc
+    n, p = k - loc, between(p)
     inside = (n == 0) | (n == 1)
-    n = fnp.where(inside, n, 0.0)
-    return outside(inside, special.xlogy(n, p) + special.xlog1py(1.0 - n, -p), -math.inf)
+    safe = fnp.where(inside, n, 0.0)
+    value = special.xlogy(safe, p) + special.xlog1py(1.0 - safe, -p)
+    return supported(inside, value, -math.inf, n, p)
 
 
 def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
@@ -33,5 +34,5 @@ def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
 def cdf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of values up to k."""
     k, p, loc = promoted("bernoulli.cdf", k, p, loc)
-    n = k - loc
-    return fnp.where(n < 0, 0.0, fnp.where(n < 1, 1.0 - p, 1.0))
+    n, p = k - loc, between(p)
+    return supported(n >= 0, fnp.where(n < 1, 1.0 - p, 1.0), 0.0, n, p)

@@ -8,7 +8,7 @@ from functrans import lax
 from functrans import numpy as fnp
 from functrans.numpy.common import Array, ArrayLike
 from functrans.scipy import special
-from functrans.scipy.stats.common import outside, promoted
+from functrans.scipy.stats.common import positive, promoted, standard, supported
 
 
 def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0,
@@ -20,12 +20,12 @@ def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0,
     0.0
     """
     x, a, b, loc, scale = promoted("beta.logpdf", x, a, b, loc, scale)
-    z = (x - loc) / scale
+    z, a, b = standard(x, loc, scale), positive(a), positive(b)
     inside = (z >= 0) & (z <= 1)
-    z = fnp.where(inside, z, 0.5)
-    density = (special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b)
-               - lax.log(scale))
-    return outside(inside, density, -math.inf)
+    safe = fnp.where(inside, z, 0.5)
+    density = (special.xlogy(a - 1.0, safe) + special.xlog1py(b - 1.0, -safe)
+               - special.betaln(a, b) - lax.log(scale))
+    return supported(inside, density, -math.inf, z, a, b)
 
 
 def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from functrans import lax
+from functrans import numpy as fnp
 from functrans.numpy.common import Array, ArrayLike
-from functrans.scipy.stats.common import promoted
+from functrans.scipy.stats.common import between, positive, promoted, standard
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -17,7 +18,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     -1.1447
     """
     x, loc, scale = promoted("cauchy.logpdf", x, loc, scale)
-    z = (x - loc) / scale
+    z = standard(x, loc, scale)
     return -lax.log(math.pi * scale) - lax.log1p(z * z)
 
 
@@ -29,10 +30,16 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values up to x."""
     x, loc, scale = promoted("cauchy.cdf", x, loc, scale)
-    return 0.5 + lax.atan((x - loc) / scale) * (1 / math.pi)
+    return 0.5 + lax.atan(standard(x, loc, scale)) * (1 / math.pi)
 
 
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of cdf."""
     q, loc, scale = promoted("cauchy.ppf", q, loc, scale)
-    return loc + scale * lax.tan(math.pi * (q - 0.5))
+    q = between(q) + 0.0  # -0.0 is 0.0
+    low, high = q < 0.25, q > 0.75
+    middle = lax.tan(math.pi * (fnp.where(low | high, 0.5, q) - 0.5))
+    # around the ends the tangent is one over that of the distance to the end
+    first = -1.0 / lax.tan(math.pi * fnp.where(low, q, 0.25))
+    last = 1.0 / lax.tan(math.pi * (1.0 - fnp.where(high, q, 0.75)))
+    return loc + positive(scale) * fnp.where(low, first, fnp.where(high, last, middle))

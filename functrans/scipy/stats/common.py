@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from functrans import numpy as fnp
@@ -15,6 +16,24 @@ def promoted(name: str, *args: ArrayLike) -> list[Array]:
     return broadcast_all(f"scipy.stats.{name}", *xs)
 
 
-def outside(inside: Any, value: Array, otherwise: float) -> Array:
-    """value where inside, else a constant."""
-    return fnp.where(inside, value, otherwise)
+def positive(x: Array) -> Array:
+    """x, and NaN unless it is above 0: a parameter, as SciPy takes it."""
+    return fnp.where(x > 0, x, math.nan)
+
+
+def standard(x: Array, loc: Array, scale: Array) -> Array:
+    """(x - loc) / scale, and NaN for a scale that is not above 0."""
+    return (x - loc) / positive(scale)
+
+
+def supported(inside: Any, value: Array, otherwise: float, *known: Array) -> Array:
+    """value where inside the support, else a constant; NaN where any of the `known` is NaN."""
+    found = fnp.where(inside, value, otherwise)
+    for x in known:
+        found = fnp.where(x == x, found, math.nan)
+    return found
+
+
+def between(q: Array) -> Array:
+    """q, and NaN unless it is a probability."""
+    return fnp.where((q >= 0) & (q <= 1), q, math.nan)

@@ -7,7 +7,7 @@ import math
 from functrans import lax
 from functrans import numpy as fnp
 from functrans.numpy.common import Array, ArrayLike
-from functrans.scipy.stats.common import outside, promoted
+from functrans.scipy.stats.common import between, positive, promoted, standard, supported
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -18,7 +18,8 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     -2.0
     """
     x, loc, scale = promoted("expon.logpdf", x, loc, scale)
-    return outside(x >= loc, (loc - x) / scale - lax.log(scale), -math.inf)
+    z = standard(x, loc, scale)
+    return supported(z >= 0, -z - lax.log(scale), -math.inf, z)
 
 
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -29,13 +30,13 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values up to x."""
     x, loc, scale = promoted("expon.cdf", x, loc, scale)
-    return -lax.expm1(-fnp.maximum((x - loc) / scale, 0.0))
+    return -lax.expm1(-fnp.maximum(standard(x, loc, scale), 0.0))
 
 
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the probability of values above x."""
     x, loc, scale = promoted("expon.logsf", x, loc, scale)
-    return -fnp.maximum((x - loc) / scale, 0.0)
+    return -fnp.maximum(standard(x, loc, scale), 0.0)
 
 
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -46,4 +47,4 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of cdf; NaN outside [0, 1]."""
     q, loc, scale = promoted("expon.ppf", q, loc, scale)
-    return loc - scale * lax.log1p(-q)
+    return loc - positive(scale) * lax.log1p(-between(q))

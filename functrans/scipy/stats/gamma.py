@@ -8,7 +8,7 @@ from functrans import lax
 from functrans import numpy as fnp
 from functrans.numpy.common import Array, ArrayLike
 from functrans.scipy import special
-from functrans.scipy.stats.common import outside, promoted
+from functrans.scipy.stats.common import positive, promoted, standard, supported
 
 
 def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -19,10 +19,11 @@ def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     -2.0
     """
     x, a, loc, scale = promoted("gamma.logpdf", x, a, loc, scale)
-    inside = x >= loc
-    z = fnp.where(inside, (x - loc) / scale, 1.0)
-    density = special.xlogy(a - 1.0, z) - z - lax.lgamma(a) - lax.log(scale)
-    return outside(inside, density, -math.inf)
+    z, a = standard(x, loc, scale), positive(a)
+    inside = (z >= 0) & (z < math.inf)
+    safe = fnp.where(inside, z, 1.0)
+    density = special.xlogy(a - 1.0, safe) - safe - lax.lgamma(a) - lax.log(scale)
+    return supported(inside, density, -math.inf, z, a)
 
 
 def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -33,12 +34,12 @@ def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
 def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values up to x."""
     x, a, loc, scale = promoted("gamma.cdf", x, a, loc, scale)
-    inside = x > loc
-    return outside(inside, special.gammainc(a, fnp.where(inside, (x - loc) / scale, 1.0)), 0.0)
+    z, a = standard(x, loc, scale), positive(a)
+    return supported(z > 0, special.gammainc(a, fnp.where(z > 0, z, 1.0)), 0.0, z, a)
 
 
 def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values above x."""
     x, a, loc, scale = promoted("gamma.sf", x, a, loc, scale)
-    inside = x > loc
-    return outside(inside, special.gammaincc(a, fnp.where(inside, (x - loc) / scale, 1.0)), 1.0)
+    z, a = standard(x, loc, scale), positive(a)
+    return supported(z > 0, special.gammaincc(a, fnp.where(z > 0, z, 1.0)), 1.0, z, a)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functrans import lax
 from functrans import numpy as fnp
 from functrans.numpy.common import Array, ArrayLike
-from functrans.scipy.stats.common import promoted
+from functrans.scipy.stats.common import promoted, standard
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -16,7 +16,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     -1.6931
     """
     x, loc, scale = promoted("laplace.logpdf", x, loc, scale)
-    return -lax.abs(x - loc) / scale - lax.log(2.0 * scale)
+    return -lax.abs(standard(x, loc, scale)) - lax.log(2.0 * scale)
 
 
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -27,6 +27,6 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values up to x."""
     x, loc, scale = promoted("laplace.cdf", x, loc, scale)
-    z = (x - loc) / scale
+    z = standard(x, loc, scale)
     tail = 0.5 * lax.exp(-lax.abs(z))
     return fnp.where(z > 0, 1.0 - tail, tail)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functrans import lax
 from functrans.numpy.common import Array, ArrayLike
 from functrans.scipy import special
-from functrans.scipy.stats.common import promoted
+from functrans.scipy.stats.common import positive, promoted, standard
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -16,7 +16,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     -1.3863
     """
     x, loc, scale = promoted("logistic.logpdf", x, loc, scale)
-    z = lax.abs((x - loc) / scale)  # the density is even
+    z = lax.abs(standard(x, loc, scale))  # the density is even
     return -z - 2.0 * lax.log1p(lax.exp(-z)) - lax.log(scale)
 
 
@@ -28,16 +28,16 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values up to x."""
     x, loc, scale = promoted("logistic.cdf", x, loc, scale)
-    return lax.logistic((x - loc) / scale)
+    return lax.logistic(standard(x, loc, scale))
 
 
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values above x."""
     x, loc, scale = promoted("logistic.sf", x, loc, scale)
-    return lax.logistic((loc - x) / scale)
+    return lax.logistic(-standard(x, loc, scale))
 
 
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of cdf."""
     q, loc, scale = promoted("logistic.ppf", q, loc, scale)
-    return loc + scale * special.logit(q)
+    return loc + positive(scale) * special.logit(q)

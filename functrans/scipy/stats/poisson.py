@@ -8,7 +8,7 @@ from functrans import lax
 from functrans import numpy as fnp
 from functrans.numpy.common import Array, ArrayLike
 from functrans.scipy import special
-from functrans.scipy.stats.common import outside, promoted
+from functrans.scipy.stats.common import promoted, supported
 
 
 def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
@@ -19,10 +19,11 @@ def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     -2.0
     """
     k, mu, loc = promoted("poisson.logpmf", k, mu, loc)
-    n = k - loc
-    inside = (n >= 0) & (n == lax.floor(n))
-    n = fnp.where(inside, n, 0.0)
-    return outside(inside, special.xlogy(n, mu) - lax.lgamma(n + 1.0) - mu, -math.inf)
+    n, mu = k - loc, _mean(mu)
+    inside = (n >= 0) & (n == lax.floor(n)) & (n < math.inf)
+    safe = fnp.where(inside, n, 0.0)
+    value = special.xlogy(safe, mu) - lax.lgamma(safe + 1.0) - mu
+    return supported(inside, value, -math.inf, n, mu)
 
 
 def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
@@ -33,6 +34,11 @@ def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
 def cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of values up to k."""
     k, mu, loc = promoted("poisson.cdf", k, mu, loc)
-    n = lax.floor(k - loc)
-    inside = n >= 0
-    return outside(inside, special.gammaincc(fnp.where(inside, n, 0.0) + 1.0, mu), 0.0)
+    n, mu = lax.floor(k - loc), _mean(mu)
+    inside = (n >= 0) & (n < math.inf)
+    value = special.gammaincc(fnp.where(inside, n, 0.0) + 1.0, mu)
+    return supported(n >= 0, fnp.where(inside, value, 1.0), 0.0, n, mu)
+
+
+def _mean(mu: Array) -> Array:
+    return fnp.where(mu >= 0, mu, math.nan)

@@ -6,7 +6,7 @@ import math
 
 from functrans import lax
 from functrans.numpy.common import Array, ArrayLike
-from functrans.scipy.stats.common import promoted
+from functrans.scipy.stats.common import promoted, standard
 
 
 def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -17,7 +17,7 @@ def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
     -1.1447
     """
     x, df, loc, scale = promoted("t.logpdf", x, df, loc, scale)
-    z = (x - loc) / scale
+    z = standard(x, loc, scale)
     half = 0.5 * (df + 1.0)
     constant = lax.lgamma(half) - lax.lgamma(0.5 * df) - 0.5 * lax.log(math.pi * df)
     return constant - lax.log(scale) - half * lax.log1p(z * z / df)

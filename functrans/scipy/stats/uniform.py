@@ -7,7 +7,7 @@ import math
 from functrans import lax
 from functrans import numpy as fnp
 from functrans.numpy.common import Array, ArrayLike
-from functrans.scipy.stats.common import outside, promoted
+from functrans.scipy.stats.common import between, positive, promoted, standard, supported
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -18,7 +18,8 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     -inf
     """
     x, loc, scale = promoted("uniform.logpdf", x, loc, scale)
-    return outside((x >= loc) & (x <= loc + scale), -lax.log(scale), -math.inf)
+    z = standard(x, loc, scale)
+    return supported((z >= 0) & (z <= 1), -lax.log(scale), -math.inf, z)
 
 
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -29,10 +30,10 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of values up to x."""
     x, loc, scale = promoted("uniform.cdf", x, loc, scale)
-    return fnp.clip((x - loc) / scale, 0.0, 1.0)
+    return fnp.clip(standard(x, loc, scale), 0.0, 1.0)
 
 
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of cdf; NaN outside [0, 1]."""
     q, loc, scale = promoted("uniform.ppf", q, loc, scale)
-    return outside((q >= 0) & (q <= 1), q * scale + loc, math.nan)
+    return between(q) * positive(scale) + loc

@@ -1,0 +1,50 @@
+"""functrans.scipy.stats against SciPy over the ends of domains, and parameters outside of them."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import functrans as ft
+from functrans.scipy import stats
+
+POINTS = [-np.inf, -1.0, -0.0, 0.0, 0.25, 0.5, 1.0, 2.0, 2.5, np.inf, np.nan]
+SHAPES = [-1.0, 0.0, 0.5, 1.0, 2.0, 3.5, np.nan]
+PLACES = [0.0, 0.5]
+SCALES = [-1.0, 0.0, 1.0, 2.0, np.nan]
+CONTINUOUS = {"norm": 0, "uniform": 0, "expon": 0, "laplace": 0, "cauchy": 0, "logistic": 0,
+              "gamma": 1, "chi2": 1, "t": 1, "beta": 2}
+DISCRETE = ("bernoulli", "poisson")
+METHODS = ("pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")
+FUNCTIONS = [(d, m) for d in (*CONTINUOUS, *DISCRETE) for m in METHODS
+             if hasattr(getattr(stats, d), m)]
+
+
+@pytest.mark.parametrize("distribution, method", FUNCTIONS)
+def test_values_are_those_of_scipy(distribution, method):
+    axes = [POINTS, SHAPES, PLACES] if distribution in DISCRETE else \
+        [POINTS, *[SHAPES] * CONTINUOUS[distribution], PLACES, SCALES]
+    args = [v.ravel() for v in np.meshgrid(*axes, indexing="ij")]
+    fun = getattr(getattr(stats, distribution), method)
+    with np.errstate(all="ignore"):
+        expected = getattr(getattr(scipy.stats, distribution), method)(*args)
+    if distribution in ("gamma", "chi2", "poisson") and method[-3:] in ("pdf", "pmf"):
+        # SciPy has infinity minus infinity far out, where densities are 0
+        valid = args[1] >= 0 if distribution == "poisson" else (args[1] > 0) & (args[-1] > 0)
+        far = (args[0] == np.inf) & valid & np.isnan(expected)
+        expected = np.where(far, -np.inf if "log" in method else 0.0, expected)
+    for got in (fun(*args), ft.jit(lambda *xs: fun(*xs))(*args)):
+        np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("distribution", CONTINUOUS)
+def test_gradients_outside_of_the_domain_stay_there(distribution):
+    """A lane with impossible parameters has NaN, and does not spoil the gradient of others."""
+    shapes = [np.array([1.5, -1.0])] * CONTINUOUS[distribution]
+    args = [np.array([0.5, 0.5]), *shapes, np.zeros(2), np.array([2.0, -1.0])]
+    fun = getattr(stats, distribution).logpdf
+    assert np.isnan(np.asarray(fun(*args)))[1]
+    alone = ft.grad(lambda *xs: ft.numpy.sum(fun(*xs)), tuple(range(len(args))))(
+        *[a[:1] for a in args])
+    both = ft.grad(lambda *xs: ft.numpy.nansum(fun(*xs)), tuple(range(len(args))))(*args)
+    for one, two in zip(alone, both, strict=True):
+        np.testing.assert_allclose(np.asarray(two)[0], np.asarray(one)[0], rtol=1e-12)
