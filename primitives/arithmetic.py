@@ -151,9 +151,12 @@ class Log(Elementwise):
 
 
 class Max(Elementwise):
-    """The larger of x and y, elementwise; NaN if either is. Ties share the derivative."""
+    """The larger of x and y, elementwise; NaN if either is. Ties share the derivative.
 
-    kinds = "biuf"
+    Complex numbers are ordered by their real and then by their imaginary parts.
+    """
+
+    kinds = "biufc"
     evaluate = np.maximum
     derivatives = (lambda t, out, x, y: mul(t, _chosen(x, out, y)),
                    lambda t, out, x, y: mul(t, _chosen(y, out, x)))
@@ -161,9 +164,9 @@ class Max(Elementwise):
 
 
 class Min(Elementwise):
-    """The smaller of x and y, elementwise; NaN if either is. Ties share the derivative."""
+    """The smaller of x and y, elementwise, in the order of `Max`; NaN if either is."""
 
-    kinds = "biuf"
+    kinds = "biufc"
     evaluate = np.minimum
     derivatives = (lambda t, out, x, y: mul(t, _chosen(x, out, y)),
                    lambda t, out, x, y: mul(t, _chosen(y, out, x)))

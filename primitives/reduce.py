@@ -63,7 +63,18 @@ class Reduction(Primitive, abstract=True):
 
 
 class Extremum(Reduction, abstract=True):
-    """Largest or smallest element; elements that tie share the derivative."""
+    """Largest or smallest element; elements that tie share the derivative.
+
+    Complex numbers are ordered by their real and then by their imaginary parts.
+    """
+
+    kinds = "biufc"
+
+    def evaluate(self, x: Any, *, axes: tuple[int, ...]) -> np.ndarray[Any, Any]:
+        out = super().evaluate(x, axes=axes)
+        if out.dtype.kind == "c":
+            out = np.where(np.isnan(out), out.dtype.type(complex(np.nan, np.nan)), out)
+        return out
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *,
             axes: tuple[int, ...]) -> Any:
@@ -187,12 +198,16 @@ class Argmin(ArgExtremum):
 
 
 def _lowest(dtype: np.dtype[Any]) -> Any:
+    if dtypes.kind(dtype) == "c":
+        return complex(-np.inf, -np.inf)
     if dtypes.kind(dtype) == "f":
         return -np.inf
     return False if dtype == np.bool_ else np.iinfo(dtype).min
 
 
 def _highest(dtype: np.dtype[Any]) -> Any:
+    if dtypes.kind(dtype) == "c":
+        return complex(np.inf, np.inf)
     if dtypes.kind(dtype) == "f":
         return np.inf
     return True if dtype == np.bool_ else np.iinfo(dtype).max

@@ -357,11 +357,11 @@ logaddexp2 = binary("logaddexp2", _both_shaped(_logaddexp2), "log2(2**x + 2**y),
 
 
 def _fmax(x: Array, y: Array) -> Array:
-    return lax.select_n(isnan(x), lax.select_n(isnan(y), lax.max(x, y), x), y)
+    return lax.select_n(isnan(y), lax.select_n(isnan(x), lax.max(x, y), y), x)
 
 
 def _fmin(x: Array, y: Array) -> Array:
-    return lax.select_n(isnan(x), lax.select_n(isnan(y), lax.min(x, y), x), y)
+    return lax.select_n(isnan(y), lax.select_n(isnan(x), lax.min(x, y), y), x)
 
 
 fmax = binary("fmax", _both_shaped(_fmax), "The larger of x and y, the other one where one is NaN.",

@@ -359,20 +359,6 @@ def _lexicographic(real_op: Operation) -> Operation:
     return op
 
 
-def _extremum(real_op: Operation, first: bool) -> Operation:
-    """The larger or smaller value; complex numbers by real and then imaginary part."""
-
-    def op(x: Array, y: Array) -> Array:
-        if type(x) is float or x.dtype.kind != "c":
-            return real_op(x, y)
-        x, y = _both(x, y)
-        swap = _lexicographic(lax.lt)(x, y) if first else _lexicographic(lax.gt)(x, y)
-        swap = lax.bitwise_and(lax.bitwise_or(swap, lax.ne(y, y)), lax.eq(x, x))
-        return lax.select_n(swap, x, y)
-
-    return op
-
-
 def _power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """An int exponent becomes repeated multiplication: exact, and differentiable at 0."""
     if type(y) is int and isinstance(x, ARRAYS) and x.dtype.kind in "iufc":
@@ -427,13 +413,13 @@ power = pow = ufunc_like("power", """x to the power y, elementwise.
     >>> jnp.power(jnp.asarray([1.0, 3.0]), 2).tolist()
     [1.0, 9.0]
     """, _power, np.power, "fc")
-maximum = binary("maximum", _extremum(lax.max, True), """The larger of x and y; NaN if either is.
+maximum = binary("maximum", lax.max, """The larger of x and y; NaN if either is.
 
     >>> import functrans.numpy as jnp
     >>> jnp.maximum(jnp.asarray([-1.0, 2.0]), 0).tolist()
     [0.0, 2.0]
     """, np.maximum)
-minimum = binary("minimum", _extremum(lax.min, False),
+minimum = binary("minimum", lax.min,
                  "The smaller of x and y, elementwise; NaN if either is.", np.minimum)
 nextafter = binary("nextafter", lax.nextafter, "The next representable value after x towards y.",
                    np.nextafter, kinds="fc", refused="c")

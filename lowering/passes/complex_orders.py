@@ -1,7 +1,9 @@
-"""What orders and joins complex numbers, as programs of pairs: sorting, and scattered products."""
+"""What orders and joins complex numbers, as programs of pairs: extrema, sorting, products."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,20 @@ from functrans.primitives.arithmetic import add, mul
 from functrans.primitives.barrier import optimization_barrier
 from functrans.primitives.base import full
 from functrans.primitives.broadcast import broadcast_in_dim
-from functrans.primitives.compare import eq, ne, where
+from functrans.primitives.compare import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    eq,
+    gt,
+    lt,
+    ne,
+    where,
+)
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.index import GatherDimensionNumbers, gather
 from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensionNumbers
+from functrans.primitives.reduce import reduce_max, reduce_min, reduce_or
 from functrans.primitives.scatter import scatter
 from functrans.primitives.shape import (
     concatenate,
@@ -27,7 +39,42 @@ from functrans.primitives.shape import (
 )
 from functrans.primitives.sort import sort, sort_p
 
-__all__ = ["scattered_product", "sorted_pairs"]
+__all__ = ["EXTREMA", "scattered_product", "sorted_pairs"]
+
+
+def _extremum(before: Callable[..., Any]) -> Callable[[Pair, Pair], Pair]:
+    """Of two numbers the one that is not `before` the other; a NaN, the first one, if there is."""
+    def rule(x: Pair, y: Pair) -> Pair:
+        after = bitwise_or(before(x.re, y.re),
+                           bitwise_and(eq(x.re, y.re), before(x.im, y.im)))
+        other = bitwise_and(bitwise_or(after, _is_nan(y)), bitwise_not(_is_nan(x)))
+        return Pair(where(other, y.re, x.re), where(other, y.im, x.im))
+    return rule
+
+
+def _reduce_extremum(reduce: Callable[..., Any], limit: float) -> Callable[..., Pair]:
+    """The extremum of the real parts, and of the imaginary parts where the real ones tie."""
+    def rule(x: Pair, *, axes: tuple[int, ...]) -> Pair:
+        shape = get_aval(x.re).shape
+        nan = _is_nan(x)
+        re = reduce(where(nan, limit, x.re), axes)
+        kept = tuple(d for d in range(len(shape)) if d not in axes)
+        tie = bitwise_and(eq(x.re, broadcast_in_dim(re, shape, kept)), bitwise_not(nan))
+        im = reduce(where(tie, x.im, limit), axes)
+        unknown = reduce_or(nan, axes)
+        return Pair(where(unknown, math.nan, re), where(unknown, math.nan, im))
+    return rule
+
+
+def _is_nan(x: Pair) -> Any:
+    return bitwise_or(ne(x.re, x.re), ne(x.im, x.im))
+
+
+EXTREMA: dict[str, Callable[..., Pair]] = {
+    "max": _extremum(lt), "min": _extremum(gt),
+    "reduce_max": _reduce_extremum(reduce_max, -math.inf),
+    "reduce_min": _reduce_extremum(reduce_min, math.inf)}
+"""By the names of primitives, in the order of real and then of imaginary parts."""
 
 
 def sorted_pairs(*operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:

@@ -20,7 +20,7 @@ from functrans.core.primitive import Primitive
 from functrans.core.prune import prune_jaxpr
 from functrans.lowering.passes import complex_math as m
 from functrans.lowering.passes.complex_math import Pair
-from functrans.lowering.passes.complex_orders import scattered_product, sorted_pairs
+from functrans.lowering.passes.complex_orders import EXTREMA, scattered_product, sorted_pairs
 from functrans.lowering.passes.inline import inlined
 from functrans.primitives import arithmetic as a
 from functrans.primitives import compare as c
@@ -367,7 +367,7 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "integer_pow": lambda z, *, y: m.integer_power(z, y)}
 
 RULES: dict[str, Callable[..., Any]] = {
-    **{p.name: _linear(p) for p in LINEAR}, **ELEMENTWISE,
+    **{p.name: _linear(p) for p in LINEAR}, **ELEMENTWISE, **EXTREMA,
     gather_p.name: _gather(gather_p), dot_general_p.name: _bilinear(dot_general_p),
     conv_general_dilated_p.name: _bilinear(conv_general_dilated_p),
     "convert_element_type": _convert, "optimization_barrier": _barrier,
