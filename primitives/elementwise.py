@@ -43,6 +43,7 @@ class Elementwise(Differentiable, abstract=True):
     takes_scalars: ClassVar[bool] = False
     # what evaluates floating operands fastest, where `evaluate` is not a NumPy function itself
     ufunc: ClassVar[np.ufunc | None] = None
+    ufunc_kinds: ClassVar[str] = "fc"
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         if "derivatives" in cls.__dict__ and "arity" not in cls.__dict__:
@@ -55,7 +56,7 @@ class Elementwise(Differentiable, abstract=True):
         if isinstance(ufunc, np.ufunc):
             self.eager = EagerOp(
                 ufunc, self.bind, self.name, self.__doc__,
-                "fc" if self.ufunc is not None else self.kinds.replace("k", ""), False)
+                self.ufunc_kinds if self.ufunc is not None else self.kinds.replace("k", ""), False)
 
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         if not params and isinstance(self.eager, EagerOp):

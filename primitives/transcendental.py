@@ -35,8 +35,19 @@ class Exp2(Elementwise):
 class Expm1(Elementwise):
     """e**x - 1, accurate near 0."""
 
-    evaluate = np.expm1
+    ufunc = np.expm1
+    ufunc_kinds = "f"
     derivatives = (lambda t, out, x: mul(t, add(out, 1.0)),)
+
+    def evaluate(self, x: Any) -> Any:
+        out = np.expm1(x)
+        if np.asarray(x).dtype.kind == "c":
+            # NumPy multiplies infinity by the sine of 0, and by that of infinity
+            out, x = np.array(out), np.asarray(x)
+            lost = np.isinf(x.real) & ~np.isfinite(x.imag)
+            np.copyto(out.real, np.expm1(x.real), where=(x.imag == 0) | lost)
+            np.copyto(out.imag, np.exp(x).imag)
+        return out
 
 
 class Log1p(Elementwise):

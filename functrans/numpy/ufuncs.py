@@ -49,11 +49,11 @@ def ufunc_like(
 
 def unary(
     name: str, op: Operation, doc: str, fast: np.ufunc | None = None, kinds: str = "fc",
-    integer: Operation | None = None,
+    integer: Operation | None = None, fast_kinds: str | None = None,
 ) -> Any:
     """A function of one array: `kinds` go to op directly, others to `integer` or become floating.
 
-    `kinds` of "biufc" means that op takes every dtype.
+    `kinds` of "biufc" means that op takes every dtype; `fast` is right for `fast_kinds` of them.
     """
 
     def fallback(x: ArrayLike, /) -> Array:
@@ -64,7 +64,7 @@ def unary(
             return op(x)
         return integer(x) if integer is not None else op(promote_inexact(name, x)[0])
 
-    return ufunc_like(name, doc, fallback, fast, kinds)
+    return ufunc_like(name, doc, fallback, fast, fast_kinds or kinds)
 
 
 def binary(
@@ -170,7 +170,8 @@ exp = unary("exp", lax.exp, """e to the power x, elementwise.
     [1.0, 1.0]
     """, np.exp)
 exp2 = unary("exp2", lax.exp2, "2 to the power x, elementwise.", np.exp2)
-expm1 = unary("expm1", lax.expm1, "exp(x) - 1 without cancellation near 0.", np.expm1)
+expm1 = unary("expm1", lax.expm1, "exp(x) - 1 without cancellation near 0.", np.expm1,
+              fast_kinds="f")
 log = unary("log", lax.log, "Natural logarithm, elementwise.", np.log)
 log1p = unary("log1p", lax.log1p, "log(1 + x) without cancellation near 0.", np.log1p)
 log2 = unary("log2", _log2, "Logarithm to base 2, elementwise.", np.log2)

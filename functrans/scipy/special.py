@@ -11,7 +11,7 @@ import numpy as np
 
 from functrans import lax
 from functrans import numpy as fnp
-from functrans.core.errors import ArgumentError, publish
+from functrans.core.errors import ArgumentError, DTypeError, publish
 from functrans.core.source import user_source
 from functrans.nn.functions import log_softmax, logsumexp, softmax
 from functrans.numpy.common import Array, ArrayLike, broadcast_all, operand, promote_dtypes_inexact
@@ -64,12 +64,19 @@ _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 _SQRT_HALF = math.sqrt(0.5)
 
 
+_OF_COMPLEX = frozenset(("boxcox", "boxcox1p", "expit", "gamma", "logit", "xlog1py", "xlogy"))
+
+
 def _elementwise(fun: Callable[..., Array]) -> Callable[..., Array]:
     """`fun` on operands of one floating dtype and shape."""
 
     @functools.wraps(fun)
     def wrapper(*args: ArrayLike) -> Array:
         xs = [operand(fun.__name__, x) for x in promote_dtypes_inexact(fun.__name__, *args)]
+        if xs[0].dtype.kind == "c" and fun.__name__ not in _OF_COMPLEX:
+            raise DTypeError(
+                f"functrans.scipy.special.{fun.__name__.strip('_')} does not take {xs[0].dtype}.",
+                where=user_source(), why="it is defined for real numbers.", fix="x.real")
         return fun(*(broadcast_all(fun.__name__, *xs) if len(xs) > 1 else xs))
 
     return wrapper
@@ -284,14 +291,15 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     both = (p > 0) & (q > 0)
     only_zero = (p == 0) & (q >= 0)
     sp, sq = fnp.where(both, p, 1.0), fnp.where(both, q, 1.0)
-    return fnp.where(both, sp * (lax.log(sp) - lax.log(sq)),
-                     fnp.where(only_zero, 0.0, np.inf)).astype(sp.dtype)
+    found = fnp.where(both, sp * (lax.log(sp) - lax.log(sq)), fnp.where(only_zero, 0.0, np.inf))
+    return fnp.where(fnp.isnan(p) | fnp.isnan(q), np.nan, found).astype(sp.dtype)
 
 
 @_elementwise
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
-    """rel_entr(p, q) - p + q."""
-    return rel_entr(p, q) - p + q
+    """rel_entr(p, q) - p + q, and inf where rel_entr is by definition."""
+    defined = (p >= 0) & (q >= 0) & ((p == 0) | (q > 0))
+    return rel_entr(p, q) + fnp.where(defined, q - p, 0.0)
 
 
 # Gamma functions -----------------------------------------------------------------------------
@@ -308,7 +316,10 @@ def gammaln(x: ArrayLike) -> Array:
     return lax.lgamma(x)
 
 
-loggamma = gammaln
+@_elementwise
+def loggamma(x: ArrayLike) -> Array:
+    """The principal branch of log Gamma(x): real for x >= 0, NaN for real x below."""
+    return fnp.where(x < 0, np.nan, lax.lgamma(x))
 
 
 @_elementwise
@@ -347,14 +358,34 @@ def gammasgn(x: ArrayLike) -> Array:
     return fnp.where(pole, np.nan, sign).astype(x.dtype)
 
 
+# of Lanczos's series with g = 7 and 9 terms, exact to 15 digits: P. Godfrey (2001)
+_LANCZOS = (676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059,
+            12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7)
+
+
+def _complex_gamma(z: Array) -> Array:
+    """Gamma of complex z: Lanczos's series right of 1/2, and by reflection left of it."""
+    left = lax.real(z) < 0.5
+    right = fnp.where(left, -z, z - 1.0)
+    total = 0.99999999999980993
+    for k, term in enumerate(_LANCZOS, start=1):
+        total = total + term / (right + k)
+    base = right + 7.5
+    value = total * lax.exp((right + 0.5) * lax.log(base) - base + _HALF_LOG_2PI)
+    mirrored = fnp.where(left, z, 0.5)
+    return fnp.where(left, math.pi / (lax.sin(math.pi * mirrored) * value), value)
+
+
 @_elementwise
 def gamma(x: ArrayLike) -> Array:
-    """Gamma(x), the factorial of x - 1.
+    """Gamma(x), the factorial of x - 1; x may be complex.
 
     >>> import functrans as ft
     >>> round(float(ft.scipy.special.gamma(5.0)), 3)
     24.0
     """
+    if x.dtype.kind == "c":
+        return _complex_gamma(x)
     return lax.stop_gradient(gammasgn(x)) * lax.exp(lax.lgamma(x))
 
 
@@ -426,7 +457,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 @_elementwise
-def _hurwitz(x: Array, q: Array) -> Array:
+def _zeta(x: Array, q: Array) -> Array:
     return special.zeta(x, q)
 
 
@@ -437,7 +468,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     >>> round(float(ft.scipy.special.zeta(2.0)), 4)
     1.6449
     """
-    return _hurwitz(x, 1.0 if q is None else q)
+    return _zeta(x, 1.0 if q is None else q)
 
 
 # Bessel functions ----------------------------------------------------------------------------

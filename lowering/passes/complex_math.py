@@ -1,7 +1,8 @@
 """Functions of complex numbers that are given as pairs of real numbers.
 
 Formulas are those of W. Kahan, Branch cuts for complex elementary functions (1987), and of NumPy:
-they keep the signs of zeros on branch cuts and do not overflow where the result does not.
+they keep the signs of zeros on branch cuts and do not overflow where the result does not. Values at
+infinities are those of ISO C99, annex G, where the plain formula would multiply 0 and infinity.
 """
 
 from __future__ import annotations
@@ -70,9 +71,15 @@ def absolute(z: Pair) -> Any:
 
 def signum(z: Pair) -> Pair:
     size = absolute(z)
-    zero = c.eq(size, 0.0)
-    size = where(zero, 1.0, size)
-    return Pair(a.div(z.re, size), a.div(z.im, size))
+    zero, far = c.eq(size, 0.0), _has_infinity(z)
+    both = c.bitwise_and(_is_infinite(z.re), _is_infinite(z.im))
+    safe = where(c.bitwise_or(zero, far), 1.0, size)
+
+    def part(x: Any) -> Any:
+        at_end = where(both, math.nan, where(_is_infinite(x), a.sign(x), 0.0))
+        return where(zero, 0.0, where(far, at_end, a.div(x, safe)))
+
+    return Pair(part(z.re), part(z.im))
 
 
 def equal(x: Pair, y: Pair) -> Any:
@@ -83,17 +90,38 @@ def finite(z: Pair) -> Any:
     return c.bitwise_and(c.is_finite(z.re), c.is_finite(z.im))
 
 
+def _is_negative(x: Any) -> Any:
+    """Whether the sign bit is set."""
+    bits = bitcast_convert_type(x, np.dtype(f"int{8 * get_aval(x).dtype.itemsize}"))
+    return c.lt(bits, 0)
+
+
 def _copysign(x: Any, sign: Any) -> Any:
-    dtype = get_aval(sign).dtype
-    bits = bitcast_convert_type(sign, np.dtype(f"int{8 * dtype.itemsize}"))
-    size = a.abs(x)
-    return where(c.lt(bits, 0), a.neg(size), size)
+    """|x| with the sign of an array; x may be a number that is not negative."""
+    size = x if isinstance(x, float) else a.abs(x)
+    negative = -size if isinstance(size, float) else a.neg(size)
+    return where(_is_negative(sign), negative, size, like=sign)
+
+
+def _is_infinite(x: Any) -> Any:
+    return c.eq(a.abs(x), math.inf)
+
+
+def _has_infinity(z: Pair) -> Any:
+    return c.bitwise_or(_is_infinite(z.re), _is_infinite(z.im))
+
+
+def _without_angle(z: Pair) -> Any:
+    """Where the real part is infinite and the imaginary one infinite or NaN."""
+    return c.bitwise_and(_is_infinite(z.re), c.bitwise_not(c.is_finite(z.im)))
 
 
 def exp(z: Pair) -> Pair:
-    size = t.exp(z.re)
-    return Pair(where(c.eq(z.im, 0.0), size, a.mul(size, t.cos(z.im))),
-                where(c.eq(z.im, 0.0), z.im, a.mul(size, t.sin(z.im))))
+    size, flat = t.exp(z.re), c.eq(z.im, 0.0)
+    limit = where(_without_angle(z), size, a.mul(size, t.cos(z.im)))
+    none = c.bitwise_and(_without_angle(z), c.eq(size, 0.0))
+    return Pair(where(flat, size, limit),
+                where(flat, z.im, where(none, 0.0, a.mul(size, t.sin(z.im)))))
 
 
 def exp2(z: Pair) -> Pair:
@@ -103,7 +131,7 @@ def exp2(z: Pair) -> Pair:
 def expm1(z: Pair) -> Pair:
     half = t.sin(a.mul(z.im, 0.5))
     re = a.sub(a.mul(t.expm1(z.re), t.cos(z.im)), a.mul(2.0, a.mul(half, half)))
-    return Pair(re, a.mul(t.exp(z.re), t.sin(z.im)))
+    return Pair(where(_without_angle(z), t.expm1(z.re), re), exp(z).im)
 
 
 def log(z: Pair) -> Pair:
@@ -128,7 +156,9 @@ def sqrt(z: Pair) -> Pair:
     root = t.sqrt(a.mul(0.5, a.add(absolute(z), a.abs(z.re))))
     other = a.div(a.abs(z.im), a.mul(2.0, where(c.eq(root, 0.0), 1.0, root)))
     right = c.ge(z.re, 0.0)
-    return Pair(where(right, root, other), _copysign(where(right, other, root), z.im))
+    far = _is_infinite(z.im)
+    return Pair(where(far, math.inf, where(right, root, other)),
+                where(far, z.im, _copysign(where(right, other, root), z.im)))
 
 
 def rsqrt(z: Pair) -> Pair:
@@ -141,19 +171,26 @@ def reciprocal(z: Pair) -> Pair:
 
 
 def sin(z: Pair) -> Pair:
-    return Pair(a.mul(t.sin(z.re), t.cosh(z.im)), a.mul(t.cos(z.re), t.sinh(z.im)))
+    return _over_i(sinh(times_i(z)))
 
 
 def cos(z: Pair) -> Pair:
-    return Pair(a.mul(t.cos(z.re), t.cosh(z.im)), a.neg(a.mul(t.sin(z.re), t.sinh(z.im))))
+    return cosh(times_i(z))
 
 
 def sinh(z: Pair) -> Pair:
-    return Pair(a.mul(t.sinh(z.re), t.cos(z.im)), a.mul(t.cosh(z.re), t.sin(z.im)))
+    turned = c.bitwise_not(c.is_finite(z.im))
+    nothing = c.bitwise_and(c.eq(z.re, 0.0), turned)
+    re = where(_without_angle(z), math.inf, a.mul(t.sinh(z.re), t.cos(z.im)))
+    return Pair(where(nothing, z.re, re),
+                where(c.eq(z.im, 0.0), z.im, a.mul(t.cosh(z.re), t.sin(z.im))))
 
 
 def cosh(z: Pair) -> Pair:
-    return Pair(a.mul(t.cosh(z.re), t.cos(z.im)), a.mul(t.sinh(z.re), t.sin(z.im)))
+    nothing = c.bitwise_and(c.eq(z.re, 0.0), c.bitwise_not(c.is_finite(z.im)))
+    im = where(nothing, z.re, a.mul(t.sinh(z.re), t.sin(z.im)))
+    return Pair(where(_without_angle(z), math.inf, a.mul(t.cosh(z.re), t.cos(z.im))),
+                where(c.eq(z.im, 0.0), where(_is_negative(z.re), a.neg(z.im), z.im), im))
 
 
 def tanh(z: Pair) -> Pair:
@@ -163,8 +200,11 @@ def tanh(z: Pair) -> Pair:
     beta, rho = a.add(a.mul(tangent, tangent), 1.0), t.sqrt(a.add(a.mul(s, s), 1.0))
     below = a.add(a.mul(a.mul(beta, s), s), 1.0)
     tail = a.mul(a.mul(a.mul(4.0, t.sin(z.im)), t.cos(z.im)), t.exp(a.mul(-2.0, a.abs(z.re))))
-    return Pair(where(far, a.sign(z.re), a.div(a.mul(a.mul(beta, rho), s), below)),
-                where(far, tail, a.div(tangent, below)))
+    tail = where(_without_angle(z), _copysign(0.0, z.im), tail)
+    nothing = c.bitwise_and(c.eq(z.re, 0.0), c.bitwise_not(c.is_finite(z.im)))
+    re = where(nothing, z.re, a.div(a.mul(a.mul(beta, rho), s), below))
+    return Pair(where(far, a.sign(z.re), re),
+                where(c.eq(z.im, 0.0), z.im, where(far, tail, a.div(tangent, below))))
 
 
 def tan(z: Pair) -> Pair:
@@ -181,20 +221,26 @@ def _one_plus(z: Pair) -> Pair:
 
 def asin(z: Pair) -> Pair:
     low, high = sqrt(_one_minus(z)), sqrt(_one_plus(z))
-    return Pair(t.atan2(z.re, product(low, high).re),
-                t.asinh(product(Pair(low.re, a.neg(low.im)), high).im))
+    re = where(c.eq(z.re, 0.0), z.re, t.atan2(z.re, product(low, high).re))
+    return _unless_infinite(z, Pair(re,
+                                    t.asinh(product(Pair(low.re, a.neg(low.im)), high).im)),
+                            Pair(t.atan2(z.re, a.abs(z.im)), _copysign(math.inf, z.im)))
 
 
 def acos(z: Pair) -> Pair:
     low, high = sqrt(_one_minus(z)), sqrt(_one_plus(z))
-    return Pair(a.mul(2.0, t.atan2(low.re, high.re)),
-                t.asinh(product(Pair(high.re, a.neg(high.im)), low).im))
+    re = where(c.eq(z.re, 0.0), math.pi / 2, a.mul(2.0, t.atan2(low.re, high.re)))
+    return _unless_infinite(z, Pair(re,
+                                    t.asinh(product(Pair(high.re, a.neg(high.im)), low).im)),
+                            Pair(t.atan2(a.abs(z.im), z.re), a.neg(_copysign(math.inf, z.im))))
 
 
 def acosh(z: Pair) -> Pair:
     low, high = sqrt(Pair(a.sub(z.re, 1.0), z.im)), sqrt(_one_plus(z))
-    return Pair(t.asinh(product(Pair(low.re, a.neg(low.im)), high).re),
-                a.mul(2.0, t.atan2(low.im, high.re)))
+    im = where(c.eq(z.re, 0.0), _copysign(math.pi / 2, z.im),
+               a.mul(2.0, t.atan2(low.im, high.re)))
+    return _unless_infinite(z, Pair(t.asinh(product(Pair(low.re, a.neg(low.im)), high).re), im),
+                            Pair(where(_has_infinity(z), math.inf, z.re), t.atan2(z.im, z.re)))
 
 
 def asinh(z: Pair) -> Pair:
@@ -205,7 +251,14 @@ def atanh(z: Pair) -> Pair:
     square, below = a.mul(z.im, z.im), a.sub(1.0, z.re)
     re = a.mul(0.25, t.log1p(a.div(a.mul(4.0, z.re), a.add(a.mul(below, below), square))))
     im = a.mul(0.5, t.atan2(a.mul(2.0, z.im), a.sub(a.mul(below, a.add(1.0, z.re)), square)))
-    return Pair(re, im)
+    turn = where(c.eq(z.im, z.im), _copysign(math.pi / 2, z.im), z.im)
+    re = where(c.eq(z.re, 0.0), z.re, re)
+    return _unless_infinite(z, Pair(re, im), Pair(_copysign(0.0, z.re), turn))
+
+
+def _unless_infinite(z: Pair, plain: Pair, limit: Pair) -> Pair:
+    infinite = _has_infinity(z)
+    return Pair(where(infinite, limit.re, plain.re), where(infinite, limit.im, plain.im))
 
 
 def atan(z: Pair) -> Pair:

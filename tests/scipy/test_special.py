@@ -115,3 +115,25 @@ def test_edges():
         special.polygamma(-1, 1.0)
     assert special.gammainc(np.ones((2, 1)), np.ones(3)).shape == (2, 3)
     assert special.logsumexp(np.zeros(4)) == pytest.approx(math.log(4))
+
+
+def test_gamma_of_complex_numbers():
+    z = np.array([1 + 1j, 0.5 + 0j, -1.5 + 0.3j, 5 - 2j, 0.2 + 7j, -3.2 - 4j, 10 + 1j, 3 + 0j])
+    with mpmath.workdps(30):
+        expected = np.array([complex(mpmath.gamma(complex(v))) for v in z])
+        slopes = np.array([complex(mpmath.gamma(complex(v)) * mpmath.digamma(complex(v)))
+                           for v in z])
+    for fun in (special.gamma, ft.jit(special.gamma), ft.vmap(special.gamma)):
+        np.testing.assert_allclose(fun(z), expected, rtol=1e-12)
+        np.testing.assert_allclose(fun(z.astype(np.complex64)), expected, rtol=1e-4)
+    slope = ft.vmap(ft.grad(special.gamma, holomorphic=True))(z)
+    np.testing.assert_allclose(slope, slopes, rtol=1e-12)
+    assert complex(special.gamma(1 + 1j)) == pytest.approx(expected[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gammaln", "digamma", "gammasgn", "erf", "entr", "i0", "ndtri",
+                                  "betaln", "zeta"])
+def test_complex_arguments_are_refused_by_name(name):
+    args = (1 + 1j, 2.0) if name in ("betaln", "zeta") else (1 + 1j,)
+    with pytest.raises(TypeError, match=f"special.{name} does not take complex64"):
+        getattr(special, name)(*args)
