@@ -1,16 +1,19 @@
 """functrans.scipy.stats against SciPy over the ends of domains, and parameters outside of them."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
-import scipy.stats
 
 import functrans as ft
 from functrans.scipy import stats
 
 POINTS = [-np.inf, -1.0, -0.0, 0.0, 0.25, 0.5, 1.0, 2.0, 2.5, np.inf, np.nan]
-SHAPES = [-1.0, 0.0, 0.5, 1.0, 2.0, 3.5, np.nan]
-PLACES = [0.0, 0.5]
-SCALES = [-1.0, 0.0, 1.0, 2.0, np.nan]
+SHAPES = [-1.0, 0.0, 0.5, 1.0, 2.0, np.nan]
+PLACES = [0.5]
+SCALES = [-1.0, 0.0, 2.0, np.nan]
+GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "scipy.json").read_text())["stats"]
 CONTINUOUS = {"norm": 0, "uniform": 0, "expon": 0, "laplace": 0, "cauchy": 0, "logistic": 0,
               "gamma": 1, "chi2": 1, "t": 1, "beta": 2}
 DISCRETE = ("bernoulli", "poisson")
@@ -25,8 +28,7 @@ def test_values_are_those_of_scipy(distribution, method):
         [POINTS, *[SHAPES] * CONTINUOUS[distribution], PLACES, SCALES]
     args = [v.ravel() for v in np.meshgrid(*axes, indexing="ij")]
     fun = getattr(getattr(stats, distribution), method)
-    with np.errstate(all="ignore"):
-        expected = getattr(getattr(scipy.stats, distribution), method)(*args)
+    expected = np.array(GOLDEN[f"{distribution}.{method}"], np.float64)  # None is NaN
     if distribution in ("gamma", "chi2", "poisson") and method[-3:] in ("pdf", "pmf"):
         # SciPy has infinity minus infinity far out, where densities are 0
         valid = args[1] >= 0 if distribution == "poisson" else (args[1] > 0) & (args[-1] > 0)
