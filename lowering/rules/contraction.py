@@ -8,6 +8,7 @@ from functrans.lowering.loops.call import Call, Conv, Gemm
 from functrans.lowering.loops.expr import Builder, Expr
 from functrans.lowering.loops.index import ZERO, Index, LoopVar
 from functrans.lowering.loops.tensor import FLOAT8, Map, Reduce, Stored, Tensor, dtype_name
+from functrans.lowering.rules.reduce import fold_of_nothing
 
 __all__ = ["RULES", "strided_view"]
 
@@ -36,6 +37,9 @@ def _dot_general(eqn: Equation, xs: list[Tensor]) -> Call | Tensor | None:
     (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
     if x.dtype == "bool" or out_dtype == "bool":
         return None
+    nothing = fold_of_nothing(eqn, "add", aval.shape, [x.shape[d] for d in cx], out_dtype)
+    if nothing is not None:
+        return nothing
     fx = [d for d in range(len(x.shape)) if d not in cx and d not in bx]
     fy = [d for d in range(len(y.shape)) if d not in cy and d not in by]
     if all(_is_one(x.shape[d]) for d in fx) and all(_is_one(y.shape[d]) for d in fy) \
@@ -175,14 +179,17 @@ def _is_one(n: Size) -> bool:
     return isinstance(n, int) and n == 1
 
 
-def _conv(eqn: Equation, xs: list[Tensor]) -> Call | None:
+def _conv(eqn: Equation, xs: list[Tensor]) -> Call | Tensor | None:
     p, aval = eqn.params, eqn.outvars[0].aval
     x, w = xs
     out_dtype = dtype_name(aval.dtype)
     xd, wd, od = p["dimension_numbers"]
     rank = len(xd) - 2
-    if (x.dtype, out_dtype) not in GEMM_TYPES or not 1 <= rank <= 3:
+    if out_dtype is None or (x.dtype, out_dtype) not in GEMM_TYPES or not 1 <= rank <= 3:
         return None
+    nothing = fold_of_nothing(eqn, "add", aval.shape, [w.shape[d] for d in wd[1:]], out_dtype)
+    if nothing is not None:
+        return nothing
     views = []
     for t in (x, w):
         view = strided_view(t)
@@ -207,7 +214,7 @@ def _conv(eqn: Equation, xs: list[Tensor]) -> Call | None:
         "w_space": [w_strides[d] for d in wd[2:]],
         "out_group": group(out_strides, 2), "out_batch": out_strides[od[0]],
         "out_feature": out_strides[od[1]], "out_space": [out_strides[d] for d in od[2:]]}
-    result = Stored(aval.shape, out_dtype or "", (), eqn.source)
+    result = Stored(aval.shape, out_dtype, (), eqn.source)
     return Conv(x_base, w_base, (x_offset, w_offset), fields, result, eqn.source,
                 p.get("precision"))
 

@@ -9,7 +9,7 @@ from functrans.lowering.loops.index import ZERO, Index
 from functrans.lowering.loops.tensor import Define, Reduce, Tensor, dtype_name
 from functrans.lowering.rules.elementwise import convert
 from functrans.lowering.rules.movement import padded
-from functrans.lowering.rules.reduce import neutral
+from functrans.lowering.rules.reduce import fold_of_nothing, neutral
 
 __all__ = ["RULES"]
 
@@ -72,7 +72,8 @@ def _sum(eqn: Equation, sizes: Shape, xs: list[Tensor], element: Define) -> Tens
     aval = eqn.outvars[0].aval
     dtype = dtype_name(aval.dtype) or ""
     op = "or" if dtype == "bool" else "add"
-    return Reduce(op, aval.shape, sizes, dtype, xs, element, source=eqn.source)
+    nothing = fold_of_nothing(eqn, op, aval.shape, sizes, dtype)
+    return nothing or Reduce(op, aval.shape, sizes, dtype, xs, element, source=eqn.source)
 
 
 RULES = {"dot_general": _dot_general, "conv_general_dilated": _conv}

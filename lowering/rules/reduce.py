@@ -22,7 +22,7 @@ from functrans.lowering.loops.tensor import (
 )
 from functrans.lowering.rules.elementwise import Rule, rounded
 
-__all__ = ["RULES", "UNROLL", "neutral"]
+__all__ = ["RULES", "UNROLL", "fold_of_nothing", "neutral"]
 
 UNROLL = 32
 """Reductions over at most so many elements are written out where they are not along rows."""
@@ -70,14 +70,21 @@ def _reduction(op: str) -> Rule:
     return rule
 
 
+def fold_of_nothing(eqn: Equation, op: str, shape: Any, sizes: Any, dtype: str) -> Tensor | None:
+    """What a reduction without elements gives everywhere; None of one that has some."""
+    if not any(isinstance(n, int) and n == 0 for n in sizes):
+        return None
+    compute = compute_dtype(dtype)
+    start = np.asarray(neutral(op, compute))
+    return Map(shape, dtype, (), lambda s, i: s.const(start, compute), weight=0, source=eqn.source)
+
+
 def folded(eqn: Equation, op: str, shape: Any, sizes: Any, dtype: str, xs: list[Tensor],
            element: Any) -> Tensor:
     """A reduction, written out when it is over very few elements of a large space."""
-    if any(isinstance(n, int) and n == 0 for n in sizes):
-        compute = compute_dtype(dtype)
-        start = np.asarray(neutral(op, compute))
-        return Map(shape, dtype, (), lambda s, i: s.const(start, compute), weight=0,
-                   source=eqn.source)
+    nothing = fold_of_nothing(eqn, op, shape, sizes, dtype)
+    if nothing is not None:
+        return nothing
     if op == "add" and dtype in ("i32", "i64") and not is_static(sizes):
         one = element(Builder(lambda t: isinstance(t, Stored)), _SPACE[:len(shape) + len(sizes)])
         if one.op == "const" and one.aux == 1:  # how a size becomes a value

@@ -19,7 +19,8 @@ from functrans.lowering.triton.kernels.source import module_of
 from functrans.lowering.triton.machine.elf import resources
 from functrans.lowering.triton.machine.unit import Binary, Unit
 
-__all__ = ["ALIGNED", "compile_unit", "launched_early"]
+__all__ = ["ALIGNED", "Compilation", "TooMuchShared", "compile_unit",
+           "launched_early", "stages_of"]
 
 ALIGNED: Final = [["tt.divisibility", 16]]
 """What Triton is told of a number, or an address, that is a multiple of 16."""
@@ -30,25 +31,25 @@ HOPPER: Final = 90
 KINDS: Final = {"i32": "i", "i64": "l", "fp32": "f", "fp64": "d"}
 
 
+class TooMuchShared(Exception):
+    """A kernel takes more shared memory than its target has, with whatever stages."""
+
+
 def compile_unit(unit: Unit) -> Binary:
-    """The machine code of a kernel. Raises whatever Triton raises."""
-    function = getattr(module_of(unit.source), unit.name)
-    for stages in range(unit.stages, 1, -1):  # what a layout needs besides is not foreseen
-        binary = _compile(function, unit, stages, unit.shared)
-        if binary is not None and binary.shared <= unit.shared:
+    """The machine code of a kernel. Raises TooMuchShared, and whatever Triton raises."""
+    for stages in stages_of(unit):
+        compilation = Compilation(unit, stages)
+        # what a layout needs besides is not foreseen
+        if compilation.shared() <= unit.shared and (
+                binary := compilation.binary()).shared <= unit.shared:
             return binary
-    binary = _compile(function, unit, 1)
-    assert binary is not None
-    return binary
+    raise TooMuchShared(f"it takes {compilation.shared()} bytes of shared memory, where GPUs of "
+                        f"compute capability {unit.capability} have {unit.shared}")
 
 
-def _shared_bytes(module: Any, options: Any, unit: Unit) -> int:
-    """What the first pass of the next stage finds: 10 ms, where all that follows takes seconds."""
-    manager = ir.pass_manager(module.context)
-    nvidia.passes.ttgpuir.add_allocate_shared_memory_nv(
-        manager, unit.capability, get_ptx_version_from_options(options, unit.capability))
-    manager.run(module, "shared memory")
-    return int(module.get_int_attr("ttg.shared"))
+def stages_of(unit: Unit) -> range:
+    """The stages with which a kernel is compiled, until it fits the shared memory."""
+    return range(max(unit.stages, 1), 0, -1)
 
 
 def launched_early(ptx: str) -> str:
@@ -73,35 +74,65 @@ MARK: Final = "// earlier launches end"
 DECLARATIONS: Final = (".reg", ".local", ".shared", ".loc", "//")
 
 
-def _compile(function: Any, unit: Unit, stages: int, most: int | None = None) -> Binary | None:
-    """The machine code, or None where it is known early to take more than `most` shared memory."""
-    signature = dict(zip(function.arg_names, unit.types, strict=True))
-    attributes = {(k,): ALIGNED for k, known in enumerate(unit.divisible) if known}
-    source = ASTSource(function, signature, {}, attributes)
-    target = GPUTarget("cuda", unit.capability, 32)
-    backend = make_backend(target)
-    options = backend.parse_options({"num_warps": unit.warps, "num_stages": stages,
-                                     "enable_fp_fusion": unit.fuses})
-    passes: dict[str, Any] = {}
-    backend.add_stages(passes, options, source.language)
-    context = ir.context()
-    ir.load_dialects(context)
-    backend.load_dialects(context)
-    with PARSING:
-        made = {"ttir": source.make_ir(target, options, backend.get_codegen_implementation(options),
-                                       backend.get_module_map(), context)}
-    metadata: dict[str, Any] = {"target": target, **vars(options)}
-    module = made["ttir"]
-    for name, run in passes.items():
-        module = run(module, metadata)
-        if name == "ttgir" and most is not None and _shared_bytes(module, options, unit) > most:
-            return None
-        if name == "ptx" and unit.capability >= HOPPER:
-            module = launched_early(module)
-        made[name] = module
-    registers, stack = resources(made["cubin"])
-    kinds = "".join("p" if t[0] == "*" else KINDS[t] for t in unit.types)
-    return Binary(metadata["name"], kinds, metadata["num_warps"], stages, metadata["shared"],
-                  metadata.get("global_scratch_size") or 0,
-                  metadata.get("global_scratch_align") or 1, registers, stack // 4, made["ptx"],
-                  made["cubin"])
+class Compilation:
+    """The stages of Triton's compiler for a kernel, which are run as far as someone asks."""
+
+    def __init__(self, unit: Unit, stages: int) -> None:
+        self.unit, self.stages = unit, stages
+        function = getattr(module_of(unit.source), unit.name)
+        signature = dict(zip(function.arg_names, unit.types, strict=True))
+        attributes = {(k,): ALIGNED for k, known in enumerate(unit.divisible) if known}
+        source = ASTSource(function, signature, {}, attributes)
+        target = GPUTarget("cuda", unit.capability, 32)
+        backend = make_backend(target)
+        self._options = options = backend.parse_options({
+            "num_warps": unit.warps, "num_stages": stages, "enable_fp_fusion": unit.fuses})
+        self._passes: dict[str, Any] = {}
+        backend.add_stages(self._passes, options, source.language)
+        self._context = ir.context()
+        ir.load_dialects(self._context)
+        backend.load_dialects(self._context)
+        with PARSING:
+            module = source.make_ir(
+                target, options, backend.get_codegen_implementation(options),
+                backend.get_module_map(), self._context)
+        self._made: dict[str, Any] = {"": module}
+        self._metadata: dict[str, Any] = {"target": target, **vars(options)}
+
+    def _run(self, last: str) -> Any:
+        """What comes out of a stage, after those before it."""
+        module = self._made[list(self._made)[-1]]
+        for name, run in self._passes.items():
+            if last in self._made:
+                break
+            if name not in self._made:
+                module = run(module, self._metadata)
+                if name == "ptx" and self.unit.capability >= HOPPER:
+                    module = launched_early(module)
+                self._made[name] = module
+        return self._made[last]
+
+    def shared(self) -> int:
+        """Bytes of shared memory, as the first pass of the stage for LLVM finds them.
+
+        10 ms, where all that follows takes seconds.
+        """
+        if self._metadata.get("shared") is not None:
+            return int(self._metadata["shared"])
+        module = self._run("ttgir")
+        manager = ir.pass_manager(module.context)
+        nvidia.passes.ttgpuir.add_allocate_shared_memory_nv(
+            manager, self.unit.capability,
+            get_ptx_version_from_options(self._options, self.unit.capability))
+        manager.run(module, "shared memory")
+        return int(module.get_int_attr("ttg.shared"))
+
+    def binary(self) -> Binary:
+        """The machine code."""
+        unit, metadata = self.unit, self._metadata
+        cubin, ptx = self._run("cubin"), self._made["ptx"]
+        registers, stack = resources(cubin)
+        kinds = "".join("p" if t[0] == "*" else KINDS[t] for t in unit.types)
+        return Binary(metadata["name"], kinds, metadata["num_warps"], self.stages,
+                      metadata["shared"], metadata.get("global_scratch_size") or 0,
+                      metadata.get("global_scratch_align") or 1, registers, stack // 4, ptx, cubin)

@@ -52,7 +52,7 @@ class Largest(AlongRows):
         tiles = -(-n // TILE)
         lines = ["pid = tl.program_id(0)", "o = pid // tiles",
                  f"i = pid % tiles * {TILE} + tl.arange(0, {TILE})[None, :]", "inside = i < n",
-                 *self._pairs(level), f"pair = tl.topk(pair, {self.most}, 1)",
+                 *self._pairs(level), self._chosen(),
                  f"tl.store(then + pid * {self.most} + tl.arange(0, {self.most})[None, :], pair)"]
         parameters = self._source(level) | {"then": pointer(f"found{level}", "i64"),
                                             "n": integer("n", n), **sizes(tiles=tiles)}
@@ -78,6 +78,12 @@ class Largest(AlongRows):
                                             "n": integer("n", n),
                                             **sizes(row=self.n, rows=self.rows, count=self.k)}
         return self._kernel("largest", parameters, lines, -(-self.rows // height), width * height)
+
+    def _chosen(self) -> str:
+        """The largest pairs of rows; Triton 3.6 has no selection of one."""
+        if self.most == 1:
+            return "pair = tl.max(pair, 1, keep_dims=True)"
+        return f"pair = tl.topk(pair, {self.most}, 1)"
 
     def _source(self, level: int) -> dict[str, Argument]:
         if level:

@@ -17,6 +17,7 @@ from functrans.lowering.triton.templates.kernel import (
     expand,
     pointer,
     power_of_two,
+    stored_as,
 )
 from functrans.lowering.triton.templates.matmul import Config, Matmul
 
@@ -59,7 +60,7 @@ def NAME():
     b1 = 0
     EPILOGUE
     if STORES:
-        tl.store(c + (rows * C_ROW + cols * C_COL), (RESULT).to(C_TYPE), mask=inside)
+        tl.store(c + (rows * C_ROW + cols * C_COL), RESULT, mask=inside)
 '''
 
 LOAD_X = '''
@@ -149,8 +150,8 @@ def kernels(p: Matmul, config: Config, shared: int) -> list[Kernel]:
         "EVEN_M": p.m == config.block_m, "EVEN_N": p.n == config.block_n,
         "EVEN_K": p.k % config.block_k == 0, "HELD": held, "STEPS": steps,
         "PRECISION": p.precision, "SUMS": Expression(TYPES[p.sums]),
-        "A_TYPE": Expression(TYPES[p.a.dtype]), "C_TYPE": Expression(TYPES[p.c.dtype]),
-        "RESULT": Expression(p.epilogue.result or "acc"),
+        "A_TYPE": Expression(TYPES[p.a.dtype]),
+        "RESULT": stored_as(p.epilogue, p.c.dtype),
         "STORES": p.epilogue.result is not None, "m": p.m, "n": p.n, "k": p.k,
         **{f"{q.upper()}_{d.upper()}": getattr(op, d)
            for q, op in zip("abc", (p.a, p.b, p.c)) for d in ("row", "col")}}

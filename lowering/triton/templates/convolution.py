@@ -31,6 +31,7 @@ from functrans.lowering.triton.templates.kernel import (
     integer,
     pointer,
     power_of_two,
+    stored_as,
 )
 from functrans.lowering.triton.templates.tiles import (
     EFFICIENCY,
@@ -58,13 +59,14 @@ if not DESCRIPTORS:
         w_base += tl.cast(outer, tl.int64) * w_group
     feature_steps = tl.cdiv(in_features, BLOCK_K)
 acc = tl.full((BLOCK_N, BLOCK_M) if TURNED else (BLOCK_M, BLOCK_N), 0, dtype=SUMS)
-for step in range(first, last):
-    LOAD
-    if TURNED:
-        acc = tl.dot(tl.trans(w_tile), tl.trans(x_tile), acc, input_precision=PRECISION,
-                     out_dtype=SUMS)
-    else:
-        acc = tl.dot(x_tile, w_tile, acc, input_precision=PRECISION, out_dtype=SUMS)
+if HAS_TERMS:
+    for step in range(first, last):
+        LOAD
+        if TURNED:
+            acc = tl.dot(tl.trans(w_tile), tl.trans(x_tile), acc, input_precision=PRECISION,
+                         out_dtype=SUMS)
+        else:
+            acc = tl.dot(x_tile, w_tile, acc, input_precision=PRECISION, out_dtype=SUMS)
 '''
 
 STORE_SPLIT = '''
@@ -113,7 +115,7 @@ EPILOGUE
 if STORES_DESCRIPTOR:
     STORE_BOX
 elif STORES:
-    tl.store(out + place, (RESULT).to(OUT_TYPE), mask=inside)
+    tl.store(out + place, RESULT, mask=inside)
 '''
 
 
@@ -175,11 +177,13 @@ def _kernels(p: Convolution, config: Config, name: str, sms: int) -> list[Kernel
                              "(BLOCK_M, 2, BLOCK_N // 2)"),
         "GROUP": config.group, "SPLITS": config.splits,
         "PARTS": config.parts if config.splits == 1 else 1,
+        # places of the sum are divided by its sizes: of no places LLVM takes the loop to run
+        "HAS_TERMS": p.in_features * p.taps > 0,
         "GROUPED": p.groups > 1, "ALPHA": p.alpha, "PRECISION": p.precision,
-        "SUMS": Expression(TYPES[p.sums]), "OUT_TYPE": Expression(TYPES[p.out.dtype]),
+        "SUMS": Expression(TYPES[p.sums]),
         "STORES": p.epilogue.result is not None,
         "STORES_DESCRIPTOR": box is not None and box.stores,
-        "RESULT": Expression(p.epilogue.result or "acc"), "WIDE": _is_wide(p),
+        "RESULT": stored_as(p.epilogue, p.out.dtype), "WIDE": _is_wide(p),
         "OUT_FEATURE": Expression("1" if p.out.feature == 1 else "out_feature"),
         "OUT_PLACE": Expression(_sum(["WIDE(image)" + _step("out_batch", p.out.batch), *[
             f"WIDE(o{i}) * out_space{i}" for i in range(p.rank)]], "[:, None]"))}

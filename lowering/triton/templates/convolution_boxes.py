@@ -169,7 +169,7 @@ class Boxes:
     def stored(self) -> str:
         rows, features = self.part
         at = ", ".join(["start", *self._each("start#"), "col"])
-        return (f"out_tiles.store([{at}], tl.reshape((RESULT).to(OUT_TYPE), "
+        return (f"out_tiles.store([{at}], tl.reshape(RESULT, "
                 f"({', '.join(map(str, (*rows, features)))})))")
 
 

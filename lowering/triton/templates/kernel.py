@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 __all__ = ["BYTES", "INT_MAX", "PLAIN", "TYPES", "Argument", "Epilogue", "Expression", "Kernel",
-           "expand", "integer", "pointer", "power_of_two"]
+           "expand", "integer", "pointer", "power_of_two", "stored_as"]
 
 # Triton's names of element types
 BYTES = {"fp64": 8, "fp32": 4, "bf16": 2, "fp16": 2, "fp8e4nv": 1, "fp8e5": 1, "i8": 1, "u8": 1,
@@ -170,6 +170,16 @@ def _is_one(node: ast.expr) -> bool:
 
 class Expression(str):
     """A constant of a template that is a piece of text, not a value."""
+
+
+def stored_as(epilogue: Epilogue, dtype: str) -> Expression:
+    """What a template stores of an epilogue: its result over the whole tile, in the type of memory.
+
+    The result may vary over rows or columns alone, or be a constant: descriptors store whole tiles.
+    """
+    result = epilogue.result or "acc"
+    cast = f"({result}).to({TYPES[dtype]})"
+    return Expression(cast if result == "acc" else f"tl.broadcast_to({cast}, acc.shape)")
 
 
 def expand(template: str, name: str, arguments: Iterable[Argument],

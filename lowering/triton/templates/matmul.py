@@ -18,6 +18,7 @@ from functrans.lowering.triton.templates.kernel import (
     integer,
     pointer,
     power_of_two,
+    stored_as,
 )
 from functrans.lowering.triton.templates.matmul_problem import Config, Matmul, Operand
 from functrans.lowering.triton.templates.matmul_turned import (
@@ -116,7 +117,7 @@ elif STORES:
     if BATCHED:
         c_matrix += tl.cast(b0, tl.int64) * c_batch0 + tl.cast(b1, tl.int64) * c_batch1
     place = WIDE(rows) * C_ROW + WIDE(cols) * C_COL
-    tl.store(c_matrix + place, (RESULT).to(C_TYPE), mask=inside)
+    tl.store(c_matrix + place, RESULT, mask=inside)
 '''
 
 # the second launch of a split sum: partial sums are added in order, whoever finished first
@@ -182,7 +183,7 @@ def NAME():
         acc = acc * ALPHA
     EPILOGUE
     if STORES:
-        tl.store(c_matrix + (rows * C_ROW + cols * C_COL), (RESULT).to(C_TYPE), mask=inside)
+        tl.store(c_matrix + (rows * C_ROW + cols * C_COL), RESULT, mask=inside)
 '''
 
 
@@ -266,7 +267,7 @@ def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132,
         "STORE_SPLIT": [STORE_SPLIT], "FINISH": [FINISH],
         "LOAD": [f"x = {x.load('row', 'step * BLOCK_K')}",
                  f"y = {y.load('step * BLOCK_K', 'col')}"] if descriptors else [LOAD],
-        "EPILOGUE": p.epilogue.lines, "STORE_TILE": [z.store("row", "col", "(RESULT).to(C_TYPE)")]}
+        "EPILOGUE": p.epilogue.lines, "STORE_TILE": [z.store("row", "col", "RESULT")]}
     sizes = _sizes(p, config.splits, any_size)
     strides = [s for q, op in zip("abc", (p.a, p.b, p.c)) for s in _strides(q, op, batched)]
     batch = [integer("batch0", p.batch[0]), integer("batch1", p.batch[1])] * batched
@@ -338,8 +339,8 @@ def _constants(p: Matmul, config: Config, any_size: bool) -> dict[str, object]:
         "EVEN_N": not any_size and p.n % config.block_n == 0,
         "EVEN_K": p.k % config.block_k == 0, "BATCHED": p.batches > 1,
         "BATCHES": Expression(_batches(p)), "ALPHA": p.alpha, "PRECISION": p.precision,
-        "SUMS": Expression(TYPES[p.sums]), "C_TYPE": Expression(TYPES[p.c.dtype]),
-        "RESULT": Expression(p.epilogue.result or "acc"), "STORES": p.epilogue.result is not None,
+        "SUMS": Expression(TYPES[p.sums]), "STORES": p.epilogue.result is not None,
+        "RESULT": stored_as(p.epilogue, p.c.dtype),
         "WIDE": far > INT_MAX,
     } | {f"{q.upper()}_{d.upper()}": Expression("1" if getattr(op, d) == 1 else f"{q}_{d}")
          for q, op in zip("abc", (p.a, p.b, p.c)) for d in ("row", "col")}
