@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,11 +80,11 @@ Memory = Callable[[ShapedArray, Any], Stored]
 def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
              rules: Mapping[str, calls.CallRule] = CALLS,
              hosted: frozenset[str] = frozenset(), memory: Memory = stored,
-             by_host: frozenset[Equation] = frozenset()) -> Graph:
+             on_host: Container[Equation] = (), stores_literals: bool = False) -> Graph:
     """The tensors and calls of a jaxpr without constants.
 
     `rules` are of the primitives that are calls; those without any rule go to the host, and those
-    that are `hosted`, and single equations `by_host`.
+    that are `hosted`. So do equations `on_host`. With `stores_literals` no kernel makes them.
     """
     assert not jaxpr.constvars
     if inputs is None:
@@ -93,7 +93,9 @@ def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
     env: dict[Var, Tensor] = dict(zip(jaxpr.invars, graph.inputs, strict=True))
 
     def read(atom: Atom) -> Tensor:
-        return _literal(graph, atom, memory) if isinstance(atom, Literal) else env[atom]
+        if isinstance(atom, Literal):
+            return _literal(graph, atom, memory, stores_literals)
+        return env[atom]
 
     for eqn in jaxpr.eqns:
         if eqn.primitive.name == "constant":
@@ -102,8 +104,8 @@ def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
             graph.constants.append((outs[0], value))  # type: ignore[arg-type]
         else:
             operands = [read(a) for a in eqn.invars]
-            outs = _lowered(graph, eqn, operands, rules, hosted, memory) \
-                if eqn not in by_host else _called(graph, eqn, _host_call(eqn, operands, memory))
+            outs = _called(graph, eqn, _host_call(eqn, operands, memory)) if eqn in on_host \
+                else _lowered(graph, eqn, operands, rules, hosted, memory)
         env.update(zip(eqn.outvars, outs, strict=True))
     graph.outputs = [read(a) for a in jaxpr.outvars]
     return graph
@@ -170,10 +172,10 @@ def _is_known(aval: ShapedArray, memory: Memory) -> bool:
     return name is not None and (name not in FLOAT8 or memory(aval, None).dtype == name)
 
 
-def _literal(graph: Graph, atom: Literal, memory: Memory) -> Tensor:
+def _literal(graph: Graph, atom: Literal, memory: Memory, is_stored: bool) -> Tensor:
     dtype = memory_dtype(atom.aval.dtype)
     value = np.asarray(atom.value).astype(atom.aval.dtype)
-    if not _is_known(atom.aval, memory):
+    if is_stored or not _is_known(atom.aval, memory):
         constant = memory(atom.aval, None)
         graph.constants.append((constant, value))
         return constant

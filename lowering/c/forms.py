@@ -44,7 +44,7 @@ class _Form:
 
     graph: Graph
     plain: Plain = field(default_factory=Plain)
-    by_host: frozenset[Equation] = frozenset()
+    on_host: frozenset[Equation] = frozenset()
     notes: list[tuple[Source | None, str]] = field(default_factory=list)
 
 
@@ -112,11 +112,11 @@ class Forms:
         if isinstance(step, Kernel) and not made <= plain.bare:
             form.plain = replace(plain, bare=plain.bare | made)
             return "what it reads is computed before and kept in memory"
-        eqns = _origins(form.graph, step, made) - form.by_host
+        eqns = _origins(form.graph, step, made) - form.on_host
         if not eqns or form.graph.jaxpr is None:
             raise failed.error
-        form.by_host |= eqns
-        form.graph = graph_of(form.graph.jaxpr, by_host=form.by_host)
+        form.on_host |= eqns
+        form.graph = graph_of(form.graph.jaxpr, on_host=form.on_host)
         form.plain = _whole(form.graph) if plain.whole else Plain()
         return "NumPy evaluates it"
 

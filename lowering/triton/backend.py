@@ -1,8 +1,8 @@
 """The GPU backend: a jaxpr becomes Triton kernels.
 
 Where there is no GPU, Triton's interpreter runs them on NumPy arrays: slow, and good for tests. A
-program with a part that is not written in Triton yet runs on the CPU backend as a whole. One that
-the disk knows is launched without a look at the passes, the templates and Triton.
+part for which no kernel can be had runs on the host, with a warning. A program that the disk knows
+is launched without a look at the passes, the templates and Triton.
 """
 
 from __future__ import annotations
@@ -148,7 +148,9 @@ class TritonBackend:
         target = self._target or here or HOPPER
         gpu = 0 if here is not None and self._target is None else None
         device = "" if gpu is None else _runtime.cuda_devices()[gpu][0]
-        make = partial(_lowered, jaxpr, donated, require_inplace, any_size, target, gpu)
+        runs = here is not None or self._target is not None
+        make = partial(_lowered, jaxpr, donated, require_inplace, any_size, target, gpu,
+                       self._machine_code if runs else None)
         saved = SavedProgram(jaxpr, program_cache(), donated, any_size, target, device)
         program = None if require_inplace else saved.read()
         if program is not None:

@@ -6,7 +6,10 @@ schedule and the templates take 80 ms to import.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from functrans import _runtime
 from functrans.core.dims import Size
@@ -14,16 +17,19 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.triton.device import binaries
+from functrans.lowering.triton.device import binaries, unit_of
+from functrans.lowering.triton.forms import warn_of_host, warn_of_kernel
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.libraries.files import is_there
 from functrans.lowering.triton.libraries.replace import with_libraries
 from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.machine.tuning import chooser_for
+from functrans.lowering.triton.machine.unit import KernelError
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.records import KernelRecord, records
+from functrans.lowering.triton.refused import Refused
 from functrans.lowering.triton.sized import Compile, SizedExecutable
-from functrans.lowering.triton.spec import Program
+from functrans.lowering.triton.spec import Program, launches_in
 from functrans.lowering.updates import copies_needed
 
 __all__ = ["Lowered", "lower", "sized"]
@@ -59,21 +65,27 @@ class Lowered:
                 "peak": args + outs + temporaries - shared}
 
 
+MachineCode = Callable[[Program, Target], Any]
+
+
 def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size: bool,
-          target: Target, gpu: int | None) -> Lowered | None:
-    """The program of a jaxpr for a target; None where the CPU has to compute it.
+          target: Target, gpu: int | None, machine_code: MachineCode | None = None
+          ) -> Lowered | None:
+    """The program of a jaxpr for a target; None, with a warning, where the CPU has to compute it.
 
     With `any_size` its kernels are those of other sizes too, unless kernels for its sizes alone are
-    faster. On a `gpu` that is here kernels are chosen by timing. Raises BackendError where
-    `require_inplace` is asked for and an update needs a copy.
+    faster. On a `gpu` that is here kernels are chosen by timing. With `machine_code`, which
+    compiles, all kernels compile and fit the target: where one does not, another form is taken.
+    Raises BackendError where `require_inplace` is asked for and an update needs a copy.
     """
     decisions: list[Decision] = []
     simplified = simplify(jaxpr, decisions=decisions)
     written = with_libraries(simplified, is_there) if _runtime.cuda_open() else simplified
-    program = _shared(written, donated, target, gpu) if any_size else None
+    writer = _Writer(written, donated, target, gpu, machine_code)
+    program = writer.of_all_sizes() if any_size else None
     if program is None or program.specialized:
         reason = "" if program is None else program.specialized
-        program = _specialized(written, donated, target, gpu)
+        program = writer.of_its_sizes()
         if program is None:
             return None
         program.specialized = reason
@@ -82,24 +94,59 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
     return Lowered(simplified, program, decisions)
 
 
-def _shared(jaxpr: Jaxpr, donated: frozenset[int], target: Target,
-            gpu: int | None) -> Program | None:
-    """A program of kernels of all sizes: nobody waits for measurements of each."""
-    try:
-        return write_program(jaxpr, True, donated, chooser_for(target, gpu, may_time=False))
-    except UnsupportedKernel:
-        return None
+@dataclass(eq=False)
+class _Writer:
+    """Writes the program of a jaxpr, without the kernels that are found not to compile."""
 
+    jaxpr: Jaxpr
+    donated: frozenset[int]
+    target: Target
+    gpu: int | None
+    machine_code: MachineCode | None
+    refused: Refused = field(default_factory=Refused)
 
-def _specialized(jaxpr: Jaxpr, donated: frozenset[int], target: Target,
-                 gpu: int | None) -> Program | None:
-    """A program for its sizes alone."""
-    choose = chooser_for(target, gpu)
-    try:
-        program = write_program(jaxpr, False, donated, choose)
-        return write_program(jaxpr, False, donated, choose) if choose.tune(program) else program
-    except UnsupportedKernel:
-        return None
+    def of_all_sizes(self) -> Program | None:
+        """A program of kernels of all sizes: nobody waits for measurements of each."""
+        choose = chooser_for(self.target, self.gpu, may_time=False, refused=self.refused)
+        try:
+            return self._compiled(partial(write_program, self.jaxpr, True, self.donated, choose))
+        except UnsupportedKernel:
+            return None
+
+    def of_its_sizes(self) -> Program | None:
+        """A program for its sizes alone."""
+        choose = chooser_for(self.target, self.gpu, refused=self.refused)
+
+        def write() -> Program:
+            program = write_program(self.jaxpr, False, self.donated, choose)
+            return write() if choose.tune(program) else program
+
+        try:
+            return self._compiled(write)
+        except UnsupportedKernel as error:
+            source = next((e.source for e in self.jaxpr.eqns if e.source is not None), None)
+            warn_of_host(source, f"{self.jaxpr.name or 'a program'} runs on the CPU as a whole",
+                         str(error))
+            return None
+
+    def _compiled(self, write: Callable[[], Program]) -> Program:
+        """A program all of whose kernels compile; each that does not is refused, and told."""
+        while True:
+            program = write()
+            if self.machine_code is None:
+                return program
+            try:
+                self.machine_code(program, self.target)
+            except KernelError as error:
+                launch = next((step for step in launches_in(program.steps)
+                               if unit_of(program, step, self.target) == error.unit), None)
+                if launch is None or not self.refused.add(program, launch, error.reason):
+                    raise
+                if not error.too_large:
+                    where = launch.sources[0] if launch.sources else None
+                    warn_of_kernel(where, error.unit, error.reason)
+            else:
+                return program
 
 
 def sized(jaxpr: Jaxpr, compile_: Compile) -> SizedExecutable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -30,6 +31,7 @@ from functrans.lowering.triton.attention.places import NoPlace, place_attention
 from functrans.lowering.triton.choices import without_choices
 from functrans.lowering.triton.conditions import rules_for, with_conditions_folded
 from functrans.lowering.triton.donation import Given, given_to
+from functrans.lowering.triton.forms import Forms, Unwritten
 from functrans.lowering.triton.kernels.complex_memory import RULES as COMPLEX_RULES
 from functrans.lowering.triton.kernels.complex_memory import memory
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
@@ -115,6 +117,16 @@ class _Shared:
     tickets: int = 0
     specialized: list[str] = field(default_factory=list)  # what is faster for given sizes
 
+    def state(self) -> tuple[Any, ...]:
+        """What an attempt to write a body changes."""
+        return (self.given, dict(self.module.functions), list(self.templates),
+                list(self.constants), self.tickets, list(self.specialized))
+
+    def go_back(self, state: tuple[Any, ...]) -> None:
+        """As it was before an attempt."""
+        self.given, self.module.functions, self.templates[:], self.constants[:], self.tickets, \
+            self.specialized[:] = state
+
     def source(self, step: Launch) -> str:
         """The text of the module of a launch, in which its function has its name."""
         if step.module:
@@ -128,32 +140,56 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
     """The steps of a jaxpr. Some inputs and outputs are at places of no alignment."""
     jaxpr = with_conditions_folded(ordered_scatters(with_rows_picked(without_choices(jaxpr))))
     marks = {} if shared.is_phase else rules_for(jaxpr)
-    traced = graph_of(jaxpr, rules={**RULES, **marks}, hosted=COMBINING | marks.keys(),
-                      memory=memory)
-    reads = Reads()
-    try:
-        graph = with_sums_along(with_attention(traced, placed=False))
-        schedule = place_attention(_planned(graph, shared, reads), graph.outputs)
-    except NoPlace:
-        graph = with_sums_along(with_attention(traced))
-        schedule = place_attention(_planned(graph, shared, reads), graph.outputs)
-    loose = frozenset([*(graph.inputs[k] for k in loose_inputs),
-                       *(graph.outputs[k] for k in loose_outputs)])
-    plain = place_products(schedule, graph.outputs, reads)
-    try:
-        fused = fuse_epilogues(plain, graph.outputs, reads, slower_fused)
-        if not (shared.is_phase or shared.any_size):
-            fused = join_across(fused, reads)
-        return _ProgramWriter(graph, fused, shared, loose, donated).write()
-    except UnsupportedKernel:
-        return _ProgramWriter(graph, plain, shared, loose, donated).write()
+    forms = Forms()
+    traced: Graph | None = None
+    while True:
+        if traced is None or forms.is_new:
+            traced = graph_of(jaxpr, rules=forms.rules({**RULES, **marks}), hosted=frozenset(
+                [*COMBINING, *marks]), memory=memory, on_host=forms.hosted,
+                stores_literals=forms.stores_literals)
+            forms.is_new = False
+        reads = Reads()
+        graph, schedule = _placed(traced, forms, shared, reads)
+        schedule = fuse_epilogues(
+            place_products(schedule, graph.outputs, reads), graph.outputs, reads,
+            lambda *fused: forms.slower(*fused) or slower_fused(*fused))
+        if not (shared.is_phase or shared.any_size or forms.alone):
+            schedule = join_across(schedule, reads)
+        loose = frozenset([*(graph.inputs[k] for k in loose_inputs),
+                           *(graph.outputs[k] for k in loose_outputs)])
+        writer, before = _ProgramWriter(graph, schedule, shared, loose, donated), shared.state()
+        try:
+            body = writer.write()
+        except Unwritten as failed:
+            # kernels of all sizes, and of one program, have other forms besides: who asks knows
+            final = shared.is_phase or shared.any_size
+            changed = [forms.make_plainer(step, why, schedule, writer.equations[id(step)], final)
+                       for step, why in failed.steps]
+            if not all(changed):
+                raise
+            shared.go_back(before)
+        else:
+            return replace(body, notes=[*body.notes, *forms.notes])
 
 
-def _planned(graph: Graph, shared: _Shared, reads: Reads) -> Schedule:
+def _placed(traced: Graph, forms: Forms, shared: _Shared,
+            reads: Reads) -> tuple[Graph, Schedule]:
+    """The graph with calls of attention where there are some, and what is stored of it."""
+    for placed in (False, True) if forms.attention else ():
+        graph = with_sums_along(with_attention(traced, placed))
+        with suppress(NoPlace):
+            return graph, place_attention(_planned(graph, shared, reads, forms), graph.outputs)
+    graph = with_sums_along(traced)
+    return graph, _planned(graph, shared, reads, forms)
+
+
+def _planned(graph: Graph, shared: _Shared, reads: Reads, forms: Forms) -> Schedule:
     schedule = recompute(schedule_of(graph, reads), graph.outputs, reads)
     if shared.is_phase or shared.any_size:
-        return split_across(schedule, in_tiles=False)
-    return split_small(split_across(schedule))
+        schedule = split_across(schedule, in_tiles=False)
+    else:
+        schedule = split_small(split_across(schedule))
+    return forms.applied(schedule, graph.items)
 
 
 class _ProgramWriter:
@@ -162,6 +198,7 @@ class _ProgramWriter:
         self.graph, self.schedule, self.shared = graph, schedule, shared
         self.loose = loose
         self.donated = donated  # None of the body of a loop
+        self.failed: list[tuple[Kernel | Call, str]] = []
         self.calls: dict[Call, Launches] = {}
         self.loops: dict[Call, Loop | Turning] = {}
         self.where: dict[Operand, Pointer] = {}
@@ -181,7 +218,7 @@ class _ProgramWriter:
             self.where.setdefault(t, Pointer("output", k))
         any_size = self.shared.any_size
         options = Options(any_size, not self.shared.is_phase, self._lasting())
-        written = [write_kernel(s, self.schedule, options) if isinstance(s, Kernel) else s
+        written = [self._kernel(s, options) if isinstance(s, Kernel) else s
                    for s in self.schedule.steps]
         self._place_tickets(written)
         for step in self.schedule.steps:
@@ -193,13 +230,10 @@ class _ProgramWriter:
             elif isinstance(step, Until):
                 if turning := turning_of(step, self._body, self.loose.__contains__):
                     self.loops[step] = turning
-            elif isinstance(step, AlongRows):
-                step.any_size = any_size
-                self.calls[step] = step.launches()
-            elif isinstance(step, Call) and (found := launches_of(
-                    step, self.schedule, self.loose, self.shared.is_phase, self.shared.choose,
-                    any_size)):
+            elif isinstance(step, Call) and (found := self._launches(step)):
                 self.calls[step] = found
+        if self.failed:
+            raise Unwritten(self.failed)
         arena = self._place(written)
         begun = self._begun(written)
         steps: list[Step] = []
@@ -230,6 +264,40 @@ class _ProgramWriter:
             notes += loop.body.notes if loop.body is not None else []
             apart += loop.body.apart if loop.body is not None else []
         return Body(steps, arena, self._updated(written), notes, self.blocks, apart, kept)
+
+    def _kernel(self, kernel: Kernel, options: Options) -> list[Written]:
+        """The launches of a kernel; none of one that cannot be written."""
+        try:
+            written = write_kernel(kernel, self.schedule, options)
+        except UnsupportedKernel as error:
+            self.failed.append((kernel, str(error)))
+            return []
+        return written if self._can_be_had(kernel, written) else []
+
+    def _launches(self, call: Call) -> Launches | None:
+        """The launches of a call, if it has some and they can be written."""
+        try:
+            if isinstance(call, AlongRows):
+                call.any_size = self.shared.any_size
+                found: Launches | None = call.launches()
+            else:
+                found = launches_of(call, self.schedule, self.loose, self.shared.is_phase,
+                                    self.shared.choose, self.shared.any_size)
+        except UnsupportedKernel as error:
+            self.failed.append((call, str(error)))
+            return None
+        if found is not None:
+            return found if self._can_be_had(call, found.kernels) else None
+        if not isinstance(call, HostCall):
+            self.failed.append((call, f"there is no kernel of a {call.name}"))
+        return None
+
+    def _can_be_had(self, step: Kernel | Call, kernels: Sequence[Written | Template]) -> bool:
+        """Whether no kernel of a step is known not to compile."""
+        why = self.shared.choose.refused.of(kernels)
+        if why is not None:
+            self.failed.append((step, why))
+        return why is None
 
     def _kept(self, written: list[list[Written] | Call],
               steps: list[list[Step]]) -> list[tuple[Tensor, list[Step]]]:
@@ -299,6 +367,8 @@ class _ProgramWriter:
         before = len(constants)
         found = resident_scan(call, self) if isinstance(call, Repeated) else resident_while(
             call, self)
+        if found is not None and self.shared.choose.refused.of(found.kernels):
+            found = None
         if found is not None and self.shared.any_size and (
                 isinstance(call, Repeated) or any(t.shape for t in call.operands)):
             self.shared.specialized.append(f"{call.source or 'somewhere'}: a {call.name} is one "
@@ -351,8 +421,7 @@ class _ProgramWriter:
             return self.loops[call].steps(self.where.__getitem__)
         if isinstance(call, (Repeated, Until)):
             call = call.on_host()
-        if not isinstance(call, HostCall):
-            raise UnsupportedKernel(f"a {call.name}")
+        assert isinstance(call, HostCall)
         ins = tuple([self.where[t] for t in call.operands])
         outs = tuple([self.where[t] for t in call.results])
         if isinstance(call, LibraryCall):

@@ -28,7 +28,7 @@ from functrans.lowering.triton.told import library_functions, steps_from, steps_
 
 __all__ = ["SavedProgram"]
 
-FORMAT: Final = "2"
+FORMAT: Final = "3"
 SCHEMA: Final = {"sources": [str], "steps": tuple, "constants": [str], "arena": int,
                  "given": dict, "specialized": str, "tickets": int}
 SHOWN: Final = frozenset({"progress", "internal_frames", "disable_jit"})

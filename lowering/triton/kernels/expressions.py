@@ -70,14 +70,16 @@ class TileWriter:
         """An index as text; a line in pieces is one line here, along `i`."""
         parts = []
         terms = dict(index.terms)
+        in_pieces = False
         if self._linear is not None:
-            at = terms.pop(self.kernel.o, 0)
-            along = terms.get(self.kernel.i, 0)
-            if at != along * self._linear:
-                raise UnsupportedKernel("a line that is not read as one")
+            at = terms.get(self.kernel.o, 0)
+            # i // 8 within pieces of 4096 is o * 512 + i // 8: then pieces and places are told
+            in_pieces = at != terms.get(self.kernel.i, 0) * self._linear
+            if not in_pieces:
+                terms.pop(self.kernel.o, None)
         for atom, c in terms.items():
             if isinstance(atom, LoopVar):
-                text = atom.name
+                text = self._piece(atom) if in_pieces else atom.name
             elif isinstance(atom, Computed):
                 text = self.expression(atom.value)
             else:
@@ -90,6 +92,10 @@ class TileWriter:
         if not parts or index.const != 0:
             parts.append(self._number(index.const))
         return " + ".join(parts)
+
+    def _piece(self, variable: LoopVar) -> str:
+        """The number of the piece of a line, or the place in it."""
+        return f"(i {'//' if variable is self.kernel.o else '%'} {self._number(self._linear)})"
 
     def place(self, tensor: Tensor, index: Index) -> str:
         wide = not (isinstance(tensor.size, int) and tensor.size < INT32_LIMIT)

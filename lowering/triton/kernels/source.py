@@ -45,8 +45,12 @@ class Module:
 
     def name(self, text: str) -> str:
         """The name of the function with this text, in which `NAME` stands for it."""
-        # the same in all programs, so that a compiled one is found on disk by its text
-        return self.functions.setdefault(text, f"k_{digest(text)[:8]}")
+        return self.functions.setdefault(text, self.name_of(text))
+
+    @staticmethod
+    def name_of(text: str) -> str:
+        """The same in all programs, so that a compiled one is found on disk by its text."""
+        return f"k_{digest(text)[:8]}"
 
     def text(self, math: str = "device_math") -> str:
         """The source of the module."""

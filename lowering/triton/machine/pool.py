@@ -26,9 +26,14 @@ from typing import Final
 
 from functrans.core.errors import BackendError
 from functrans.lowering.progress import INTERVAL, Progress
-from functrans.lowering.triton.machine.compile import compile_unit
-from functrans.lowering.triton.machine.unit import Binary, Unit
-from functrans.lowering.triton.machine.worker import COMPILED, read_message, write_message
+from functrans.lowering.triton.machine.compile import TooMuchShared, compile_unit
+from functrans.lowering.triton.machine.unit import Binary, KernelError, Unit
+from functrans.lowering.triton.machine.worker import (
+    COMPILED,
+    TOO_LARGE,
+    read_message,
+    write_message,
+)
 
 __all__ = ["Pool", "compile_all"]
 
@@ -70,7 +75,7 @@ class Worker:
             self._ready = True
 
     def compile(self, unit: Unit) -> Binary:
-        """Raises Died, and BackendError for what Triton cannot compile."""
+        """Raises Died, and KernelError for what Triton cannot compile."""
         assert self._process.stdin is not None
         try:
             write_message(self._process.stdin.fileno(), unit.encode())
@@ -79,7 +84,7 @@ class Worker:
         answer = self._read()
         found = Binary.decode(answer[1:]) if answer[:1] == COMPILED else None
         if found is None:
-            raise failure(unit, answer[1:].decode())
+            raise KernelError(unit, answer[1:].decode(), answer[:1] == TOO_LARGE)
         return found
 
     def _read(self) -> bytes:
@@ -176,7 +181,7 @@ def compile_all(units: Sequence[Unit], done: Callable[[int, Binary], None],
                 pool: Pool = _pool, split: tuple[int, int] | None = None) -> None:
     """Compile all, in any order; `done` is told of each by its number, one at a time.
 
-    `split` is how many threads and workers do, which is decided here otherwise. Raises BackendError
+    `split` is how many threads and workers do, which is decided here otherwise. Raises KernelError
     for the first that cannot be compiled.
     """
     here, beside = split or shares(len(units), len(os.sched_getaffinity(0)), pool.idle)
@@ -195,15 +200,7 @@ def _compile_here(unit: Unit) -> Binary:
     try:
         return compile_unit(unit)
     except Exception as error:
-        raise failure(unit, str(error)) from error
-
-
-def failure(unit: Unit, words: str) -> BackendError:
-    return BackendError(
-        f"Triton cannot compile a kernel for GPUs of compute capability {unit.capability}.",
-        where=None, why=f"{words.strip()}\nThe kernel is\n{unit.source}",
-        fix='with ft.config.use_backend("c"): ...  # on the CPU. This is a defect of functrans or '
-            "of Triton, where they know that GPU")
+        raise KernelError(unit, str(error), isinstance(error, TooMuchShared)) from error
 
 
 class _Compilation:

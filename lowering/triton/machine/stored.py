@@ -41,7 +41,7 @@ class Recent:
 def compiled_units(units: Sequence[Unit], cache: Cache) -> list[Binary]:
     """The machine code of kernels, from the disk or compiled now.
 
-    Raises BackendError for a kernel that Triton cannot compile.
+    Raises KernelError for one that Triton cannot compile, or that takes too much shared memory.
     """
     known = {u: found for u in dict.fromkeys(units) if (found := kept(u, cache)) is not None}
     missing = [u for u in dict.fromkeys(units) if u not in known]

@@ -32,6 +32,7 @@ from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.machine.unit import triton_version
 from functrans.lowering.triton.products.calls import Launches
 from functrans.lowering.triton.products.choosing import Chooser
+from functrans.lowering.triton.refused import NOTHING_REFUSED, Refused
 from functrans.lowering.triton.spec import Launch, Pointer, Program
 from functrans.lowering.triton.templates.kernel import BYTES, Epilogue
 
@@ -66,8 +67,9 @@ class Tuner(Chooser):
     """
 
     def __init__(self, target: Target, device: str, cache: Cache,
-                 seconds: Seconds | None, thorough: bool = False) -> None:
-        super().__init__(target)
+                 seconds: Seconds | None, thorough: bool = False,
+                 refused: Refused = NOTHING_REFUSED) -> None:
+        super().__init__(target, refused)
         self.device, self.cache, self.seconds, self.thorough = device, cache, seconds, thorough
         self.untuned: dict[str, _Untuned] = {}
         self.told: dict[str, str] = {}
@@ -137,14 +139,15 @@ def _kept(cache: Cache, key: str) -> bytes | None:
     return cache.read(f"{key}.tuned")
 
 
-def chooser_for(target: Target, gpu: int | None, may_time: bool = True) -> Chooser:
+def chooser_for(target: Target, gpu: int | None, may_time: bool = True,
+                refused: Refused = NOTHING_REFUSED) -> Chooser:
     """What chooses for a program that is compiled now: for a GPU that is here, or for a target."""
     settings = config.current()
     if gpu is None or settings.autotune == "off" or settings.deterministic:
-        return Chooser(target)
+        return Chooser(target, refused)
     return Tuner(target, _runtime.cuda_devices()[gpu][0], program_cache(),
                  (lambda programs: seconds_of(programs, gpu, target)) if may_time else None,
-                 settings.autotune == "thorough")
+                 settings.autotune == "thorough", refused)
 
 
 def candidate_program(found: Launches) -> Program:

@@ -8,12 +8,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from functrans.core.errors import BackendError
 from functrans.lowering.c.cache import digest
 from functrans.lowering.c.manifests import literal, matches
 
-__all__ = ["Binary", "Unit", "triton_version"]
+__all__ = ["Binary", "KernelError", "Unit", "triton_version"]
 
-FORMAT: Final = "2"
+FORMAT: Final = "3"
 """Changes with what is kept of a kernel, and with how it is compiled."""
 MATH: Final = "device_math.py"
 
@@ -48,6 +49,22 @@ class Unit:
     @classmethod
     def decode(cls, data: bytes) -> Unit:
         return cls(*literal(data))
+
+
+class KernelError(BackendError):
+    """Triton cannot compile a kernel, or it is `too_large`: for the shared memory of its target.
+
+    `reason` are Triton's words. Programs are written without such kernels; who sees this error has
+    asked for a kernel by itself, or has found a defect.
+    """
+
+    def __init__(self, unit: Unit, reason: str, too_large: bool = False) -> None:
+        super().__init__(
+            f"Triton cannot compile a kernel for GPUs of compute capability {unit.capability}.",
+            where=None, why=f"{reason.strip()}\nThe kernel is\n{unit.source}",
+            fix='with ft.config.use_backend("c"): ...  # on the CPU. This is a defect of functrans '
+                "or of Triton, where they know that GPU: please report the program with the kernel")
+        self.unit, self.reason, self.too_large = unit, reason.strip(), too_large
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 back.
 
 Messages are a length of 8 bytes and as many bytes. The first says that the process is ready; an
-answer begins with COMPILED or FAILED. It ends when its pipe closes, or when nobody asks for long.
+answer begins with COMPILED, FAILED or TOO_LARGE. It ends when its pipe closes, or when nobody asks
+for long.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ import traceback
 from contextlib import suppress
 from typing import Final
 
-from functrans.lowering.triton.machine.compile import compile_unit
+from functrans.lowering.triton.machine.compile import TooMuchShared, compile_unit
 from functrans.lowering.triton.machine.unit import Unit
 
-__all__ = ["COMPILED", "FAILED", "READY", "main", "read_message", "write_message"]
+__all__ = ["COMPILED", "FAILED", "READY", "TOO_LARGE", "main", "read_message", "write_message"]
 
 READY: Final = b"ready"
 COMPILED: Final = b"+"
 FAILED: Final = b"-"
+TOO_LARGE: Final = b">"
 IDLE_SECONDS: Final = 300.0
 LENGTH: Final = struct.Struct("<q")
 
@@ -38,6 +40,8 @@ def main() -> None:
 def _answer(request: bytes) -> bytes:
     try:
         return COMPILED + compile_unit(Unit.decode(request)).encode()
+    except TooMuchShared as error:
+        return TOO_LARGE + str(error).encode()
     except Exception:
         return FAILED + traceback.format_exc(chain=False).encode()
 

@@ -171,10 +171,10 @@ def _product(call: Gemm, schedule: Schedule, loose: Collection[Tensor], alone: b
         configs = _shared(p, configs, choose.target)
     batch = f"{p.batches} x " if p.batches > 1 else ""
     more = f", and {len(call.kernel.members)} values from it" if isinstance(call, Fused) else ""
-    return launches(choose(
+    return launches(choose.among(
         f"product {batch}{p.m} x {p.k} x {p.n} of {p.a.dtype}{more}",
         (p, *[t.dtype for t in (*call.operands, *call.results)]),
-        configs, launches, lambda c: matmul.estimate(p, c, sms)))
+        configs, launches, lambda c: matmul.estimate(p, c, sms), matmul.smaller(p)))
 
 
 def _of_class(p: Matmul) -> Matmul:
@@ -342,10 +342,11 @@ def _convolution(call: Conv, loose: Collection[Tensor], choose: Chooser) -> Laun
         return Launches(convolution.kernels(p, c, sms=sms),
                         {"x": (x, 0), "w": (w, 0), "out": (out, 0)})
 
-    return launches(choose(
+    return launches(choose.among(
         f"convolution of {p.batch} x {' x '.join(map(str, p.in_size))} x {p.in_features} "
         f"by {' x '.join(map(str, p.window))} x {p.out_features} of {p.x.dtype}", p,
-        convolution.configs(p, sms), launches, lambda c: convolution.estimate(p, c, sms)))
+        convolution.configs(p, sms), launches, lambda c: convolution.estimate(p, c, sms),
+        convolution.smaller(p)))
 
 
 # --------------------------------------------------------------------------- attention
@@ -369,6 +370,6 @@ def _attention(call: Attend | AttendGradient, loose: Collection[Tensor],
             kernels = call.kernels(how, loose, [*first[:k], c, *first[k + 1:]])
             return Launches(kernels[k:k + 1], dict(call.places))
 
-        chosen.append(choose(f"{call.name} {k + 1}: {said}", (call.name, k, p, how), configs,
-                             launches, lambda c: cost))
+        chosen.append(choose.among(f"{call.name} {k + 1}: {said}", (call.name, k, p, how), configs,
+                                   launches, lambda c: cost))
     return Launches(call.kernels(how, loose, chosen), call.places)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
+from functrans.lowering.triton.kernels.numbers import UnsupportedKernel
 from functrans.lowering.triton.machine.target import HOPPER, Target
+from functrans.lowering.triton.refused import NOTHING_REFUSED, Refused
 from functrans.lowering.triton.spec import Program
 
 __all__ = ["BY_MODEL", "Chooser"]
@@ -16,8 +18,24 @@ C = TypeVar("C")
 class Chooser:
     """Chooses among configurations, the likely best of which come first."""
 
-    def __init__(self, target: Target = HOPPER) -> None:
-        self.target = target
+    def __init__(self, target: Target = HOPPER, refused: Refused = NOTHING_REFUSED) -> None:
+        self.target, self.refused = target, refused
+
+    def among(self, title: str, problem: Any, configs: Iterable[C], launches: Callable[[C], Any],
+              nanoseconds: Callable[[C], float], smaller: Iterable[C] = ()) -> C:
+        """One of those whose kernels can be had, else the first of the `smaller` ones.
+
+        Raises UnsupportedKernel where none can.
+        """
+        def can_be_had(c: C) -> bool:
+            return self.refused.of(launches(c).kernels) is None
+
+        left = list(configs) if not self.refused.reasons else list(filter(can_be_had, configs))
+        if left:
+            return self(title, problem, left, launches, nanoseconds)
+        for c in filter(can_be_had, smaller):
+            return c
+        raise UnsupportedKernel(f"no kernel of a {title} can be had")
 
     def __call__(self, title: str, problem: Any, configs: Sequence[C],
                  launches: Callable[[C], Any], nanoseconds: Callable[[C], float]) -> C:

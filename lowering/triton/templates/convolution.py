@@ -44,7 +44,8 @@ from functrans.lowering.triton.templates.tiles import (
     time_of_tiles,
 )
 
-__all__ = ["Config", "Convolution", "Filter", "Image", "configs", "estimate", "kernels"]
+__all__ = ["Config", "Convolution", "Filter", "Image", "configs", "estimate", "kernels",
+           "smaller"]
 
 SUM = SPAN + '''
 if not DESCRIPTORS:
@@ -317,6 +318,12 @@ def configs(p: Convolution, sms: int = 132, count: int = 4) -> list[Config]:
     part = next(_phases(p))
     found = [c for tile in EFFICIENCY for c in (*_copied(part, tile, sms), *_read(part, tile, sms))]
     return sorted(found, key=lambda c: estimate(part, c, sms))[:count]
+
+
+def smaller(p: Convolution) -> list[Config]:
+    """Configurations for whoever has no room for others: little is on its way at a time."""
+    flat = p.batch_inner or p.in_features < 32
+    return [Config(n, n, 16, 4, 1, flat=flat) for n in (32, 16)]
 
 
 def estimate(p: Convolution, config: Config, sms: int = 132) -> float:

@@ -40,7 +40,7 @@ from functrans.lowering.triton.templates.tiles import (
     time_of_tiles,
 )
 
-__all__ = ["Config", "Matmul", "Operand", "configs", "estimate", "kernels"]
+__all__ = ["Config", "Matmul", "Operand", "configs", "estimate", "kernels", "smaller"]
 
 OF_BATCH = '''
 if BATCHED:
@@ -474,6 +474,12 @@ def _stages(p: Matmul, tile: tuple[int, int], block_k: int, parts: int) -> int:
         room -= tile[0] * tile[1] // max(parts, 1) * BYTES[p.c.dtype]
     steps = -(-p.k // block_k)
     return max(1, min(4, room // stage, max(steps, 2)))
+
+
+def smaller(p: Matmul) -> list[Config]:
+    """Configurations for whoever has no room for others: little is on its way at a time."""
+    block_k = 16 if _without_tensor_cores(p) else 32
+    return [Config(n, n, block_k, 4, 1, descriptors=False) for n in (64, 32, 16)]
 
 
 def _small_configs(p: Matmul) -> list[Config]:
