@@ -1,7 +1,8 @@
 # make demo   trains on handwritten digits (examples/digits.py)
 # make test   style, types, tests and doctests; at the end the slowest tests
 # make thorough   the tests that `make test` leaves out because they take long: thousands of random
-#             programs where `make test` draws a few dozen (an hour or more)
+#             programs where `make test` draws a few dozen (an hour or more); kernels are compiled
+#             with Triton 3.6.0, in an environment of its own, too
 # make bench  call overheads, programs on this CPU and per-sample statistics, beside JAX and PyTorch
 #             (downloads both)
 # make gpu    on a machine with an NVIDIA GPU and its driver: the tests that need one, and programs
@@ -26,8 +27,13 @@ test: lint typecheck
 	# two workers on two cores: BLAS threads beside them would only wait for each other
 	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m pytest -n 2 --durations=25
 
-thorough: .venv-test/.installed
+thorough: .venv-test/.installed .venv-triton36/.installed
 	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m pytest -n 2 -m 'thorough and not gpu' --durations=25
+	# kernels compile with the oldest Triton, too: it takes more shared memory for some
+	OPENBLAS_NUM_THREADS=1 .venv-triton36/bin/python -m pytest -n 2 -m 'not gpu' $(COMPILING)
+
+COMPILING := tests/laws/test_network_cuda_laws.py tests/triton/test_stores.py \
+  tests/triton/test_forms.py tests/triton/test_sizes_of_zero.py
 
 lint: .venv-test/.installed
 	.venv-test/bin/ruff check .
@@ -56,6 +62,8 @@ driver:
 
 .venv/.installed: EXTRAS = [demo]
 .venv-test/.installed: EXTRAS = [test,demo]
+.venv-triton36/.installed: EXTRAS = [test]
+.venv-triton36/.installed: PEERS = triton==3.6.0
 .venv-bench/.installed: EXTRAS =
 .venv-bench/.installed: PEERS = jax==0.10.2 torch==2.13.0
 # PyTorch brings the libraries for transforms and linear algebra. Drivers for CUDA 12 take the last
@@ -84,4 +92,4 @@ TORCH = $(if $(filter 12,$(CUDA)),torch==2.10.0,torch==2.13.0)
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-test .venv-bench .venv-gpu build dist
+	rm -rf .venv .venv-test .venv-triton36 .venv-bench .venv-gpu build dist

@@ -59,7 +59,6 @@ __all__ = [
     "OutOfBoundsError",
     "OutOfMemoryError",
     "PromotionError",
-    "RefusedKernelWarning",
     "RegistrationError",
     "ShapeError",
     "StaticArgumentError",
@@ -322,10 +321,6 @@ class FallbackWarning(UserWarning):
 
 class HostStepWarning(UserWarning):
     """A part of a program for a GPU runs on the host, between copies, and need not."""
-
-
-class RefusedKernelWarning(UserWarning):
-    """Triton does not compile a kernel, in whose place others are taken: a defect to report."""
 
 
 def hide_internal_frames(exc: _E) -> _E:

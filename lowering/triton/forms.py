@@ -9,14 +9,13 @@ host, for the equations of the step, and always works. All else stays as it was.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from functrans.core.errors import HostStepWarning, RefusedKernelWarning
 from functrans.core.jaxpr import Equation
 from functrans.core.source import Source
+from functrans.lowering.defects import warn_of_fallback
 from functrans.lowering.loops.call import Call, Conv, Gemm
 from functrans.lowering.loops.tensor import Map, Stored, Tensor
 from functrans.lowering.rules.calls import CallRule
@@ -27,12 +26,11 @@ from functrans.lowering.schedule.group import Note, Schedule, Step
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member
 from functrans.lowering.triton.attention.calls import Attend, AttendGradient
 from functrans.lowering.triton.kernels.numbers import UnsupportedKernel
-from functrans.lowering.triton.machine.unit import Unit
 
-__all__ = ["Forms", "Unwritten", "warn_of_host", "warn_of_kernel"]
+__all__ = ["Forms", "Unwritten"]
 
-REPORT: Final = "This is a defect of functrans: please report the program."
 
+ON_HOST: Final = "runs on the host, between copies"
 MOST_STORED = 1 << 28
 """Elements of a value that is stored so that the kernel which reads it is plainer."""
 
@@ -109,9 +107,9 @@ class Forms:
         elif rest:
             self.hosted.update(dict.fromkeys(rest, why))
             for eqn in rest:
-                said = f"{eqn.primitive.name} runs on the host, between copies"
-                self._tell(eqn.source, f"{said}: {why}")
-                warn_of_host(eqn.source, said, why)
+                self._tell(eqn.source, f"{eqn.primitive.name} {ON_HOST}: {why}")
+                warn_of_fallback(eqn.primitive.name, f"it {ON_HOST}", UnsupportedKernel(why),
+                                 eqn.source)
         elif not self.stores_literals:
             self.stores_literals = True
         else:
@@ -178,23 +176,6 @@ class Forms:
                 notes.append(Note(t, t.source, why))
                 steps.insert(readers[0], _alone(t, is_stored))
         return replace(schedule, steps=steps, stored=stored, notes=notes)
-
-
-def warn_of_host(source: Source | None, said: str, why: str) -> None:
-    """Say once that the host computes something, for which no kernel could be written."""
-    warnings.warn(f"functrans: {_begin(source)}{said}: {why}. {REPORT}", HostStepWarning,
-                  stacklevel=2)
-
-
-def warn_of_kernel(source: Source | None, unit: Unit, why: str) -> None:
-    """Say once that Triton does not compile a kernel, which is written in another form then."""
-    warnings.warn(f"functrans: {_begin(source)}Triton does not compile a kernel of this line; it "
-                  f"is written in another form. {REPORT} Triton says:\n{why}\nThe kernel is\n"
-                  f"{unit.source}", RefusedKernelWarning, stacklevel=2)
-
-
-def _begin(source: Source | None) -> str:
-    return "" if source is None else f"{source}: "
 
 
 def _alone(t: Tensor, is_stored: Callable[[Tensor], bool]) -> Kernel:

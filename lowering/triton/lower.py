@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from functrans import _runtime
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
+from functrans.lowering.defects import warn_of_fallback
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.device import binaries, unit_of
-from functrans.lowering.triton.forms import warn_of_host, warn_of_kernel
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.libraries.files import is_there
 from functrans.lowering.triton.libraries.replace import with_libraries
@@ -64,6 +64,9 @@ class Lowered:
         return {"arguments": args, "outputs": outs, "temporaries": temporaries, "donated": shared,
                 "peak": args + outs + temporaries - shared}
 
+
+MOST_SAID: Final = 200
+"""Characters of why a kernel does not compile."""
 
 MachineCode = Callable[[Program, Target], Any]
 
@@ -125,8 +128,8 @@ class _Writer:
             return self._compiled(write)
         except UnsupportedKernel as error:
             source = next((e.source for e in self.jaxpr.eqns if e.source is not None), None)
-            warn_of_host(source, f"{self.jaxpr.name or 'a program'} runs on the CPU as a whole",
-                         str(error))
+            warn_of_fallback(self.jaxpr.name or "a program", "the CPU computes all of it", error,
+                             source)
             return None
 
     def _compiled(self, write: Callable[[], Program]) -> Program:
@@ -140,11 +143,13 @@ class _Writer:
             except KernelError as error:
                 launch = next((step for step in launches_in(program.steps)
                                if unit_of(program, step, self.target) == error.unit), None)
-                if launch is None or not self.refused.add(program, launch, error.reason):
+                why = " ".join(error.reason.split())[-MOST_SAID:]  # Triton's head is the source
+                if launch is None or not self.refused.add(program, launch, why):
                     raise
                 if not error.too_large:
-                    where = launch.sources[0] if launch.sources else None
-                    warn_of_kernel(where, error.unit, error.reason)
+                    warn_of_fallback(f"the kernel {error.unit.name}", "it is written in another "
+                                     "form", UnsupportedKernel(why),
+                                     launch.sources[0] if launch.sources else None)
             else:
                 return program
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.defects import is_defect, warn_of_fallback
 from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call, HostCall
 from functrans.lowering.loops.tensor import Mark, Scatter, Stored, Tensor, memory_dtype
@@ -269,8 +270,8 @@ class _ProgramWriter:
         """The launches of a kernel; none of one that cannot be written."""
         try:
             written = write_kernel(kernel, self.schedule, options)
-        except UnsupportedKernel as error:
-            self.failed.append((kernel, str(error)))
+        except Exception as error:
+            self._failed(kernel, error)
             return []
         return written if self._can_be_had(kernel, written) else []
 
@@ -283,14 +284,23 @@ class _ProgramWriter:
             else:
                 found = launches_of(call, self.schedule, self.loose, self.shared.is_phase,
                                     self.shared.choose, self.shared.any_size)
-        except UnsupportedKernel as error:
-            self.failed.append((call, str(error)))
+        except Exception as error:
+            self._failed(call, error)
             return None
         if found is not None:
             return found if self._can_be_had(call, found.kernels) else None
         if not isinstance(call, HostCall):
             self.failed.append((call, f"there is no kernel of a {call.name}"))
         return None
+
+    def _failed(self, step: Kernel | Call, error: Exception) -> None:
+        """Remember a step that cannot be written; one that could, but for a defect, is told."""
+        if not is_defect(error):
+            raise error
+        if not isinstance(error, UnsupportedKernel):
+            first = next(iter(sources_of(step, self.schedule.is_stored)), None)
+            warn_of_fallback("a kernel", "it is written in another form", error, first)
+        self.failed.append((step, str(error) or type(error).__name__))
 
     def _can_be_had(self, step: Kernel | Call, kernels: Sequence[Written | Template]) -> bool:
         """Whether no kernel of a step is known not to compile."""

@@ -7,6 +7,7 @@ ones. So a call waits for the device once, and an iteration never does.
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
@@ -16,6 +17,7 @@ import numpy as np
 
 from functrans import _runtime
 from functrans.core.dims import Size
+from functrans.core.errors import HostStepWarning
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import known_sizes, substitute_jaxpr
 from functrans.lowering.steered import SteeredProgram
@@ -146,8 +148,11 @@ def _on(compile_: Compile, gpu: int, jaxpr: Jaxpr) -> Executable:
 
 
 def recorded(jaxpr: Jaxpr, compile_: Compile) -> RecordedExecutable | None:
-    """The program with rooms for its records; None where the CPU has to compute it."""
+    """The program with rooms for its records; None, with a warning, where the CPU computes it."""
     try:
         return RecordedExecutable(jaxpr, compile_)
-    except UnsupportedKernel:
+    except UnsupportedKernel as error:
+        source = next((e.source for e in jaxpr.eqns if e.primitive.name == "while"), None)
+        warnings.warn(f"functrans: {f'{source}: ' if source else ''}the CPU computes the whole "
+                      f"program, because of {error}.", HostStepWarning, stacklevel=2)
         return None
