@@ -20,7 +20,7 @@ from functrans.lowering.triton.machine.unit import KernelError
 from functrans.lowering.triton.products.choosing import Chooser
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.refused import Refused
-from functrans.lowering.triton.spec import HostStep, launch_key, launches_in
+from functrans.lowering.triton.spec import HostStep, launches_in
 from tests.triton.compiled import compile_kernels
 
 RNG = np.random.default_rng(0)
@@ -95,7 +95,8 @@ def refuse_all(fun, args, rounds):
         for _ in range(rounds):
             program = write_program(simplified, choose=Chooser(HOPPER, refused))
             agree(program, arrays, expected)
-            launches = {launch_key(step): step for step in launches_in(program.steps)}
+            launches = {(step.module, step.kernel, step.warps, step.stages): step
+                        for step in launches_in(program.steps)}
             for launch in launches.values():
                 assert refused.add(program, launch, "nobody wants it")
             if not launches:
