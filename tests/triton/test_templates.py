@@ -247,6 +247,10 @@ def test_large_products_in_tf32_and_float8_read_along_the_sum() -> None:
     assert configs(in_memory("fp8e4nv", 4096, 4096, 4096, out="bf16"))[0].turned
     assert not any(c.turned for c in configs(replace(large, precision="ieee")))
     assert not configs(in_memory("fp32", 64, 64, 64, precision="tf32"))[0].turned
+    # rows that start anywhere are copied, too: 1,233 us from registers, whose operands were cut off
+    odd = in_memory("fp32", 4095, 4095, 4095, precision="tf32")
+    assert configs(odd)[0].turned
+    assert configs(replace(odd, b=Operand("fp32", 1, 4095)))[0].turned
 
 
 def test_products_that_use_few_programs_are_split() -> None:
@@ -481,6 +485,46 @@ def test_convolution_of_boxes(
     found = memory["out"].transpose(np.argsort(CHANNELS_LAST))
     expected = convolve(x, w[..., ::-1, ::-1] if flipped else w, p)
     np.testing.assert_allclose(found, expected, atol=5e-5)
+
+
+@pytest.mark.parametrize("cut", [{}, {"splits": 3}, {"persistent": True, "parts": 2}])
+@pytest.mark.parametrize("order", [CHANNELS_LAST, BATCH_LAST, FIRST])
+@pytest.mark.parametrize("features, stride, dilation, flipped", [
+    (20, (1, 1), (1, 1), False), (19, (2, 1), (1, 1), True), (19, (1, 1), (2, 1), True)])
+def test_convolution_of_packed_operands(
+        interpret: Run, features: int, order: tuple[int, ...], stride: tuple[int, ...],
+        dilation: tuple[int, ...], flipped: bool, cut: dict[str, int]) -> None:
+    """Images with their features last, and filters along the sum, in memory of the call."""
+    batch, outs, size, window, out_size, low = 4, 24, (6, 5), (4, 2), (5, 4), (1, 1)
+    x = stored_in_order(normal(0, 1, batch, features, *size), order)
+    w = stored_in_order(normal(1, 1, outs, features, *window),
+                        FIRST if order == FIRST else BATCH_LAST)
+    out = stored_in_order(np.full((1, batch, outs, *out_size), np.nan, np.float32), order)
+    like_x, like_w, like_out = image(x), image(w[..., ::-1, ::-1] if flipped else w), image(out)
+    at = sum(s * (n - 1) for s, n in zip(image(w).space, window)) if flipped else 0
+    p = Convolution(batch, features, outs, size, window, out_size, stride, low, like_x,
+                    Filter("fp32", like_w.group, like_w.batch, like_w.feature, like_w.space, at),
+                    like_out, dilation, (1, 1), precision="tf32")
+    config = convolution_template.Config(16, 16, 16, 4, 2, descriptors=True, packed=True, **cut)
+    launches = convolution_template.kernels(p, config, sms=3)
+    assert any("_packed_" in kernel.name for kernel in launches)
+    assert all("make_tensor_descriptor" in k.text for k in launches if k.name == "convolution")
+    tensors = {name: v if order == FIRST else v.base
+               for name, v in (("x", x), ("w", w), ("out", out))}
+    memory = interpret(launches, tensors)
+    expected = convolve(x, w[..., ::-1, ::-1] if flipped else w, p)
+    np.testing.assert_allclose(memory["out"].transpose(np.argsort(order)), expected, atol=5e-5)
+
+
+def test_large_convolutions_of_float32_are_packed() -> None:
+    for step, far in ((1, 28 * 28 * 128), (28 * 28, 128 * 28 * 28)):  # features last, and first
+        space = (28 * 128, 128) if step == 1 else (28, 1)
+        x = Image("fp32", 0, far, step, space)
+        p = Convolution(64, 128, 128, (28, 28), (3, 3), (28, 28), (1, 1), (1, 1), x,
+                        Filter("fp32", 0, 1, 128, (3 * 128 * 128, 128 * 128)), x, precision="tf32")
+        assert convolution_template.configs(p)[0].packed
+        assert not any(c.packed for c in convolution_template.configs(replace(
+            p, precision="ieee")))
 
 
 @pytest.mark.parametrize("of_filter", [False, True])

@@ -205,6 +205,27 @@ def opaque(x):
 
 
 @triton.jit
+def tf32(x):
+    """The nearest number of 10 bits of fraction: tensor cores would cut off the others."""
+    return tl.inline_asm_elementwise("cvt.rna.tf32.f32 $0, $1;", "=r,r", [x], dtype=tl.float32,
+                                     is_pure=True, pack=1)
+
+
+@triton.jit
+def tf32_once(x):
+    """The same of what stays in shared memory: tensor cores read it there, not from registers."""
+    return tl.inline_asm_elementwise("cvt.rna.tf32.f32 $0, $1;", "=r,r", [x], dtype=tl.float32,
+                                     is_pure=False, pack=1)
+
+
+@triton.jit
+def next_copies_round():
+    """Tiles that the next descriptor copies are rounded to TensorFloat-32 on the way."""
+    tl.inline_asm_elementwise("// the next descriptor rounds\n\tmov.u32 $0, 0;", "=r", [], tl.int32,
+                              is_pure=False, pack=1)
+
+
+@triton.jit
 def earlier_launches_end():
     """What comes behind may read what earlier launches write; what comes before does not."""
     tl.inline_asm_elementwise("// earlier launches end\n\tmov.u32 $0, 0;", "=r", [], tl.int32,

@@ -6,6 +6,7 @@ and to do so read the whole of Triton (0.5 s in every process).
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from triton._C.libtriton import ir, nvidia
@@ -71,6 +72,28 @@ def launched_early(ptx: str) -> str:
 MARK: Final = "// earlier launches end"
 
 
+def rounded_copies(ptx: str) -> str:
+    """A kernel whose descriptors behind `device_math.next_copies_round` are of TensorFloat-32.
+
+    The copy engine rounds to the nearest what it copies as that type (PTX, tensormap.replace:
+    `.elemtype`). Tensor cores cut off the last 13 bits of a float32 number, and what they read in
+    shared memory passes no register. Triton's language has no such type.
+    """
+    head, *parts = ptx.split(ROUNDS)
+    return head + ROUNDS.join(["", *[_rounded(part) for part in parts]])
+
+
+def _rounded(part: str) -> str:
+    changed, count = ELEMENT_TYPE.subn(rf"\g<1>{TENSOR_FLOAT32};", part, count=1)
+    assert count == 1, "a descriptor that is to round is not of float32"
+    return changed
+
+
+ROUNDS: Final = "// the next descriptor rounds"
+ELEMENT_TYPE: Final = re.compile(
+    r"(tensormap\.replace\.tile\.elemtype\S*\s+\[[^]]*\],\s*)(?:0x)?7;")
+TENSOR_FLOAT32: Final = 11
+
 DECLARATIONS: Final = (".reg", ".local", ".shared", ".loc", "//")
 
 
@@ -108,7 +131,7 @@ class Compilation:
             if name not in self._made:
                 module = run(module, self._metadata)
                 if name == "ptx" and self.unit.capability >= HOPPER:
-                    module = launched_early(module)
+                    module = rounded_copies(launched_early(module))
                 self._made[name] = module
         return self._made[last]
 

@@ -219,16 +219,7 @@ def _fused(call: Fused, schedule: Schedule, loose: Collection[Tensor], plain: Ma
                 aligned=main not in loose)
     epilogue, pointers = _Epilogue(call, schedule, plain, chosen, main, any_size).written()
     p = replace(plain, c=c, epilogue=epilogue)
-    found = [replace(k, text=_with_math(k.text)) for k in kernels(p, chosen)]
-    return Launches(found, _operands(call) | {"c": (main, 0)} | pointers)
-
-
-def _with_math(text: str) -> str:
-    if "fm." not in text:
-        return text
-    first, rest = text.split("import triton.language as tl\n", 1)
-    return (f"{first}import triton.language as tl\n"
-            f"from functrans.lowering.triton.kernels import device_math as fm\n{rest}")
+    return Launches(kernels(p, chosen), _operands(call) | {"c": (main, 0)} | pointers)
 
 
 class _Epilogue:

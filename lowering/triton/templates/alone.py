@@ -51,6 +51,7 @@ def NAME():
         else:
             y = tl.load(y_tile + done * B_ROW, other=0,
                         mask=(cols < n) & (done + at_k < k)[None, :])
+        y = ROUNDED(y)
         acc = tl.dot(y, x, acc, input_precision=PRECISION, out_dtype=SUMS)
     if EVEN_M and EVEN_N:
         inside = None
@@ -68,6 +69,7 @@ if EVEN_M and EVEN_K:
     x = tl.load(x_tile + done * A_COL)
 else:
     x = tl.load(x_tile + done * A_COL, mask=(rows < m) & (done + at_k < k)[:, None], other=0)
+x = ROUNDED(x)
 '''
 
 # all are on their way before the first is waited for
@@ -84,10 +86,11 @@ def NAME():
     at_k = tl.arange(0, BLOCK_K) + part * BLOCK_K
     cols = tl.arange(0, BLOCK_N)[:, None]
     if EVEN_N and EVEN_K:
-        return tl.load(b + (at_k[None, :] * B_ROW + cols * B_COL))
+        x = tl.load(b + (at_k[None, :] * B_ROW + cols * B_COL))
     else:
-        return tl.load(b + (at_k[None, :] * B_ROW + cols * B_COL), other=0,
-                       mask=(cols < n) & (at_k < k)[None, :])
+        x = tl.load(b + (at_k[None, :] * B_ROW + cols * B_COL), other=0,
+                    mask=(cols < n) & (at_k < k)[None, :])
+    return (fm.tf32(x) if part < KEPT else fm.tf32_once(x)) if ROUNDS else x
 '''
 
 # a use behind the loop: a value with one use, in the loop, would be moved there, from shared memory
@@ -149,9 +152,10 @@ def kernels(p: Matmul, config: Config, shared: int) -> list[Kernel]:
         "BLOCK_M": config.block_m, "BLOCK_N": config.block_n, "BLOCK_K": config.block_k,
         "EVEN_M": p.m == config.block_m, "EVEN_N": p.n == config.block_n,
         "EVEN_K": p.k % config.block_k == 0, "HELD": held, "STEPS": steps,
-        "PRECISION": p.precision, "SUMS": Expression(TYPES[p.sums]),
-        "A_TYPE": Expression(TYPES[p.a.dtype]),
-        "RESULT": stored_as(p.epilogue, p.c.dtype),
+         "KEPT": HELD_REGISTERS // tile,
+         "PRECISION": p.precision, "ROUNDS": p.rounds, "SUMS": Expression(TYPES[p.sums]),
+         "A_TYPE": Expression(TYPES[p.a.dtype]),
+         "RESULT": stored_as(p.epilogue, p.c.dtype),
         "STORES": p.epilogue.result is not None, "m": p.m, "n": p.n, "k": p.k,
         **{f"{q.upper()}_{d.upper()}": getattr(op, d)
            for q, op in zip("abc", (p.a, p.b, p.c)) for d in ("row", "col")}}

@@ -74,6 +74,11 @@ class Attention:
     empty_is_zero: bool = True
     marks: int = 0
 
+    @property
+    def rounds(self) -> bool:
+        """Whether operands are rounded before tensor cores read them, who cut bits off."""
+        return self.q.dtype == "fp32" and self.precision == "tf32"
+
     def flops(self, of_keys: int, of_values: int) -> int:
         """The arithmetic of so many products along keys and along values, of what queries see."""
         seen = self.queries * self.keys
@@ -138,7 +143,7 @@ if not (KEYS_EVEN and not CAUSAL):
 '''
 
 BODY = QUERY_BLOCK + '''BASES
-x = LOAD_Q
+x = ROUNDED(LOAD_Q)
 highest = tl.full((BLOCK_M,), float('-inf'), dtype=tl.float32)
 total = tl.full((BLOCK_M, 8) if EIGHTHS else (BLOCK_M,), 0, dtype=tl.float32)
 acc = tl.full((BLOCK_M, VALUE_SIZE), 0, dtype=tl.float32)
@@ -194,7 +199,7 @@ if BOUND:
 # in a tile of scores, every eighth column of a row is in the same thread: threads add what they
 # have, and their sums come together once, at the end
 STEP = '''
-s = tl.dot(x, LOAD_K, input_precision=PRECISION)
+s = tl.dot(x, ROUNDED(LOAD_K), input_precision=PRECISION)
 SCORES
 if FOLDED:
     new = tl.maximum(highest, tl.max(s, 1) * (SCALE * LOG2_E))
@@ -214,7 +219,7 @@ if EIGHTHS:
 else:
     total = total * rest + tl.sum(p, 1)
 acc = acc * rest[:, None]
-acc = tl.dot(p.to(V_TYPE), LOAD_V, acc, input_precision=PRECISION)
+acc = tl.dot(ROUNDED(p.to(V_TYPE)), ROUNDED(LOAD_V), acc, input_precision=PRECISION)
 highest = new
 '''
 
@@ -326,7 +331,7 @@ def constants(p: Attention, config: Config) -> dict[str, object]:
         "EMPTY_ROWS": p.mask is not None or p.bias is not None or (p.causal and p.offset < 0),
         "EIGHTHS": p.q.dtype != "fp32" or p.precision != "ieee",
         "FOLDED": p.bias is None and p.scale > 0, "SCALE": p.scale, "LOG2_E": LOG2_E,
-        "PRECISION": p.precision, "V_TYPE": Expression(TYPES[p.v.dtype]),
+        "PRECISION": p.precision, "ROUNDS": p.rounds, "V_TYPE": Expression(TYPES[p.v.dtype]),
         "K_TYPE": Expression(TYPES[p.k.dtype]), "Q_TYPE": Expression(TYPES[p.q.dtype]),
         "BIAS_COL": Expression("1" if p.bias and p.bias.col == 1 else "bias_col"),
         "MASK_COL": Expression("1" if p.mask and p.mask.col == 1 else "mask_col"),

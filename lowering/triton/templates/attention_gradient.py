@@ -68,11 +68,12 @@ class Gradient:
 
 
 DQ = QUERY_BLOCK + '''BASES
-x = LOAD_Q
+x = ROUNDED(LOAD_Q)
 dy = LOAD_DOUT
 first_row = tl.cast(b * heads + head, tl.int64) * queries
 product = tl.sum(dy.to(tl.float32) * LOAD_OUT.to(tl.float32), 1)
 tl.store(products + first_row + rows, product, mask=rows < queries)
+dy = ROUNDED(dy)
 sum_of_row = tl.load(sums + first_row + rows, mask=rows < queries, other=float('inf'))
 if EMPTY_ROWS:
     sum_of_row = tl.where(sum_of_row == float('-inf'), float('inf'), sum_of_row)
@@ -82,9 +83,9 @@ MARKS
 '''
 
 DQ_STEP = '''
-y = LOAD_K
+y = ROUNDED(LOAD_K)
 s = tl.dot(x, y, input_precision=PRECISION)
-dp = tl.dot(dy, LOAD_V, input_precision=PRECISION)
+dp = tl.dot(dy, ROUNDED(LOAD_V), input_precision=PRECISION)
 SCORES
 if FOLDED:
     p = tl.exp2(s * (SCALE * LOG2_E) - sum_of_row[:, None])
@@ -93,7 +94,7 @@ else:
 ds = p * (dp - product[:, None])
 if BIAS_GRADIENT:
     STORE_DBIAS
-acc = tl.dot(ds.to(K_TYPE), tl.trans(y), acc, input_precision=PRECISION)
+acc = tl.dot(ROUNDED(ds.to(K_TYPE)), tl.trans(y), acc, input_precision=PRECISION)
 '''
 
 DK_DV = '''
@@ -109,8 +110,8 @@ start = block * BLOCK_N
 cols = tl.arange(0, BLOCK_N)
 lines = tl.arange(0, BLOCK_M)
 KEY_BASES
-x = LOAD_K
-y = LOAD_V
+x = ROUNDED(LOAD_K)
+y = ROUNDED(LOAD_V)
 dk_acc = tl.full((BLOCK_N, SIZE), 0, dtype=tl.float32)
 dv_acc = tl.full((BLOCK_N, VALUE_SIZE), 0, dtype=tl.float32)
 if CAUSAL:
@@ -155,8 +156,8 @@ if CAUSAL:
 # while the second product runs (bfloat16, size 64: 384 TFLOP/s, not 325).
 DK_DV_STEP = '''
 rows = row + lines
-z = LOAD_Q
-dz = LOAD_DOUT
+z = ROUNDED(LOAD_Q)
+dz = ROUNDED(LOAD_DOUT)
 sum_of_row = tl.load(sums + first_row + rows, mask=rows < queries, other=float('inf'))
 if EMPTY_ROWS:
     sum_of_row = tl.where(sum_of_row == float('-inf'), float('inf'), sum_of_row)
@@ -174,10 +175,10 @@ if FOLDED:
 else:
     p = tl.exp2(s - sum_of_row[None, :])
 ds = p * dp
-dv_acc = tl.dot(p.to(DOUT_TYPE), dz, dv_acc, input_precision=PRECISION)
-dk_acc = tl.dot(ds.to(Q_TYPE), tl.trans(z), dk_acc, input_precision=PRECISION)
+dv_acc = tl.dot(ROUNDED(p.to(DOUT_TYPE)), dz, dv_acc, input_precision=PRECISION)
+dk_acc = tl.dot(ROUNDED(ds.to(Q_TYPE)), tl.trans(z), dk_acc, input_precision=PRECISION)
 if ALSO_DQ:
-    part = tl.dot(tl.trans(ds.to(K_TYPE)), x, input_precision=PRECISION)
+    part = tl.dot(ROUNDED(tl.trans(ds.to(K_TYPE))), x, input_precision=PRECISION)
     ADD_DQ
 '''
 

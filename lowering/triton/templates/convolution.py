@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from functrans.lowering.triton.templates.convolution_boxes import Boxes, boxes
+from functrans.lowering.triton.templates.convolution_packed import Packed, can_pack, packed
 from functrans.lowering.triton.templates.convolution_problem import (
     Config,
     Convolution,
@@ -34,8 +35,10 @@ from functrans.lowering.triton.templates.kernel import (
     stored_as,
 )
 from functrans.lowering.triton.templates.tiles import (
+    BANDWIDTH,
     EFFICIENCY,
     FRAME,
+    LAUNCH,
     RATES,
     SHARED_BYTES,
     SPAN,
@@ -160,6 +163,11 @@ def _phases(p: Convolution) -> Iterator[Convolution]:
 
 
 def _kernels(p: Convolution, config: Config, name: str, sms: int) -> list[Kernel]:
+    partials = 0
+    if config.splits > 1:
+        partials = config.splits * p.groups * p.rows * p.out_features
+    before = packed(p, partials, f"{name}_packed") if config.packed else Packed((), p)
+    p = before.problem
     box = boxes(p, config) if config.descriptors else None
     tiles_m = box.tiles if box else -(-p.rows // config.block_m)
     programs = tiles_m * -(-p.out_features // config.block_n) * p.groups * config.splits
@@ -181,7 +189,7 @@ def _kernels(p: Convolution, config: Config, name: str, sms: int) -> list[Kernel
         # places of the sum are divided by its sizes: of no places LLVM takes the loop to run
         "HAS_TERMS": p.in_features * p.taps > 0,
         "GROUPED": p.groups > 1, "ALPHA": p.alpha, "PRECISION": p.precision,
-        "SUMS": Expression(TYPES[p.sums]),
+         "ROUNDS": p.rounds, "SUMS": Expression(TYPES[p.sums]),
         "STORES": p.epilogue.result is not None,
         "STORES_DESCRIPTOR": box is not None and box.stores,
         "RESULT": stored_as(p.epilogue, p.out.dtype), "WIDE": _is_wide(p),
@@ -189,7 +197,8 @@ def _kernels(p: Convolution, config: Config, name: str, sms: int) -> list[Kernel
         "OUT_PLACE": Expression(_sum(["WIDE(image)" + _step("out_batch", p.out.batch), *[
             f"WIDE(o{i}) * out_space{i}" for i in range(p.rank)]], "[:, None]"))}
     blocks: dict[str, Iterable[str]] = {
-        "DESCRIBE": box.described if box else [], "PLACE": [TILE, *(box.placed if box else [])],
+        "DESCRIBE": [*before.lines, *(box.described if box else [])],
+        "PLACE": [TILE, *(box.placed if box else [])],
         "SUM": [SUM], "STORE": [STORE_PARTS],
         "NEXT_PART": [box.next_part if box else "col += BLOCK_N // 2"],
         "STORE_SPLIT": [STORE_SPLIT], "FINISH": [FINISH],
@@ -211,16 +220,15 @@ def _kernels(p: Convolution, config: Config, name: str, sms: int) -> list[Kernel
     writes = [integer("out_offset", p.out.offset), integer("out_group", p.out.group),
               *_not_one("out_batch", p.out.batch), *_not_one("out_feature", p.out.feature),
               *_each("out_space", p.out.space)]
-    inputs = (pointer("x", p.x.dtype, p.x.aligned), pointer("w", p.w.dtype, p.w.aligned))
+    inputs = tuple(before.inputs())
     output = (pointer("out", p.out.dtype, p.out.aligned), *p.epilogue.arguments)
-    workspace = 0
-    if config.splits > 1:
-        workspace = config.splits * p.groups * p.rows * p.out_features * BYTES[p.sums]
-        arguments = (*inputs, pointer("workspace", p.sums), *sizes, *reads)
-    else:
-        arguments = (*inputs, *output, *sizes, *reads, *writes)
+    workspace = max(partials, before.size) * BYTES[p.sums]
+    arguments = (*inputs, *[pointer("workspace", p.sums)] * (workspace > 0),
+                 *(output if config.splits == 1 else ()), *sizes, *reads,
+                 *(writes if config.splits == 1 else ()), *before.arguments)
     grid = min(programs, sms) if config.persistent else programs
-    made = [Kernel(name, expand(FRAME, name, arguments, values, blocks), arguments,
+    made = [*[replace(k, workspace=workspace) for k in before.kernels],
+            Kernel(name, expand(FRAME, name, arguments, values, blocks), arguments,
                    (grid, 1, 1), config.warps, config.stages, workspace)]
     if config.splits > 1:
         name = f"{name}_combine"
@@ -279,14 +287,14 @@ def _gathered(p: Convolution, config: Config) -> list[str]:
     lines += [
         f"x_place = (WIDE(image){x_batch})[:, None] + ({' + '.join(places)})",
         f"x_place += (WIDE(feature){x_feature})[None, :]",
-        f"x_tile = tl.load(x_base + x_place, mask={' & '.join(there)}, other=0)"]
+        f"x_tile = ROUNDED(tl.load(x_base + x_place, mask={' & '.join(there)}, other=0))"]
     taps = " + ".join(f"WIDE(t{i}) * w_space{i}" for i in range(p.rank))
     there = [f"{known}[:, None]"] * (not even)
     there += ["(at_n < out_features)[None, :]"] * (p.out_features % config.block_n != 0)
     mask = f", mask={' & '.join(there)}, other=0" if there else ""
     lines += [
         f"w_place = ({taps} + WIDE(feature){w_in})[:, None] + (WIDE(at_n){w_out})[None, :]",
-        f"w_tile = tl.load(w_base + w_place{mask})"]
+        f"w_tile = ROUNDED(tl.load(w_base + w_place{mask}))"]
     return lines
 
 
@@ -317,6 +325,9 @@ def configs(p: Convolution, sms: int = 132, count: int = 4) -> list[Config]:
     """Configurations worth trying, by the time that `estimate` gives them."""
     part = next(_phases(p))
     found = [c for tile in EFFICIENCY for c in (*_copied(part, tile, sms), *_read(part, tile, sms))]
+    if can_pack(part):
+        found += [replace(c, packed=True) for tile in EFFICIENCY
+                  for c in _copied(packed(part).problem, tile, sms)]
     return sorted(found, key=lambda c: estimate(part, c, sms))[:count]
 
 
@@ -328,6 +339,10 @@ def smaller(p: Convolution) -> list[Config]:
 
 def estimate(p: Convolution, config: Config, sms: int = 132) -> float:
     """Nanoseconds of a convolution whose input is not dilated, by a model."""
+    if config.packed:
+        before = packed(p)
+        moved = 2 * BYTES["fp32"] * before.size / BANDWIDTH + LAUNCH * len(before.kernels)
+        return moved + estimate(before.problem, replace(config, packed=False), sms)
     box = boxes(p, config) if config.descriptors else None
     tiles = (box.tiles if box else -(-p.rows // config.block_m)) * p.groups
     tiles *= -(-p.out_features // config.block_n)
@@ -346,6 +361,8 @@ def estimate(p: Convolution, config: Config, sms: int = 132) -> float:
 
 def _share(p: Convolution, config: Config, box: Boxes | None) -> float:
     """The part of a tile's rate that is reached, as measured on convolutions of ResNet-50."""
+    if box is None and p.rounds:  # through registers: 128 x 128 x 9 of 64 x 28 x 28 61 TFLOP/s
+        return 0.2
     if box is None:
         return 0.5 if p.batch_inner else 1.0
     share = 1.0 if config.persistent or config.splits > 1 else 0.85
@@ -356,7 +373,7 @@ def _share(p: Convolution, config: Config, box: Boxes | None) -> float:
 def _copied(p: Convolution, tile: tuple[int, int], sms: int) -> list[Config]:
     """Configurations of a tile that the copy engine moves."""
     size = BYTES[p.x.dtype]
-    if size > 2 or min(tile) < 64 or tile[1] > power_of_two(p.out_features):
+    if (size > 2 and not p.rounds) or min(tile) < 64 or tile[1] > power_of_two(p.out_features):
         return []
     if tile[0] > power_of_two(p.batch if p.batch_inner else p.rows):
         return []

@@ -22,6 +22,7 @@ from functrans.lowering.triton.templates.convolution_problem import (
     Image,
 )
 from functrans.lowering.triton.templates.kernel import BYTES
+from functrans.lowering.triton.templates.tiles import rounding
 
 __all__ = ["Boxes", "boxes"]
 
@@ -98,6 +99,7 @@ class Boxes:
             [*ones, "BLOCK_K", "BLOCK_N"]) if p.w.out == 1 else _descriptor(
             "w", offset, [*windows, "out_features", "in_features"], [*steps, "w_out", "1"],
             [*ones, "BLOCK_N", "BLOCK_K"]))
+        made = rounding(made, p.rounds)
         if self.stores:
             rows, features = self.part
             made.append(_descriptor(
@@ -197,6 +199,8 @@ def boxes(p: Convolution, config: Config) -> Boxes | None:
         return None
     if not (_reads_image(p.x) and _reads_filter(p.w)):
         return None
+    if p.rounds and not (p.x.feature == 1 and p.w.input == 1):
+        return None  # tensor cores read TensorFloat-32 along the sum alone
     rows = (config.block_m, *[1] * p.rank) if p.batch_inner else _rows(p, config.block_m)
     least = min(config.block_m if p.batch_inner else config.block_k,
                 config.block_n if p.w.out == 1 else config.block_k)

@@ -78,6 +78,11 @@ class Convolution:
         return {"fp64": "fp64", "i8": "i32"}.get(self.x.dtype, "fp32")
 
     @property
+    def rounds(self) -> bool:
+        """Whether operands are rounded before tensor cores read them, who cut bits off."""
+        return self.x.dtype == "fp32" and self.precision == "tf32"
+
+    @property
     def batch_inner(self) -> bool:
         """Whether neighbouring rows are neighbours in the batch."""
         return self.x.batch == 1 and self.x.feature != 1
@@ -88,8 +93,10 @@ class Config(Tiles):
     """`flat`: a step takes places of the sum in a row, else features of one tap.
 
     `descriptors`: tiles are boxes of the tensors and come through the copy engine, where that can
-    (see `boxes`); the rest is as in products of matrices.
+    (see `boxes`); `packed`: of operands that are packed first; the rest is as in products of
+    matrices.
     """
 
     flat: bool = False
     descriptors: bool = False
+    packed: bool = False

@@ -18,6 +18,8 @@ TYPES = {"fp64": "tl.float64", "fp32": "tl.float32", "bf16": "tl.bfloat16", "fp1
          "fp8e4nv": "tl.float8e4nv", "fp8e5": "tl.float8e5", "i8": "tl.int8", "u8": "tl.uint8",
          "i32": "tl.int32", "i1": "tl.int1"}
 INT_MAX = 2**31 - 1
+HEAD = "import triton\nimport triton.language as tl\n"
+MATH = "from functrans.lowering.triton.kernels import device_math as fm\n"
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class _Expansion(ast.NodeTransformer):
                  blocks: Mapping[str, Iterable[str]]) -> None:
         self.constants = {name: ast.parse(repr(v) if not isinstance(v, Expression) else v,
                                           mode="eval").body for name, v in constants.items()}
-        self.wide = bool(constants.get("WIDE"))
+        self.wide, self.rounds = bool(constants.get("WIDE")), bool(constants.get("ROUNDS"))
         self.blocks = {name: "\n".join(lines) for name, lines in blocks.items()}
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -133,12 +135,15 @@ class _Expansion(ast.NodeTransformer):
         return self.visit(node.body if taken else node.orelse)  # type: ignore[no-any-return]
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """WIDE(i) is i as a 64-bit integer where the template says so."""
-        if isinstance(node.func, ast.Name) and node.func.id == "WIDE":
+        """What stands in WIDE(i) is a 64-bit integer, and in ROUNDED(x) a number of
+        TensorFloat-32, where the template says so."""
+        if isinstance(node.func, ast.Name) and node.func.id in ("WIDE", "ROUNDED"):
             x = self.visit(node.args[0])
-            if not self.wide:
+            if not (self.wide if node.func.id == "WIDE" else self.rounds):
                 return x  # type: ignore[no-any-return]
-            return ast.parse(f"tl.cast({ast.unparse(x)}, tl.int64)", mode="eval").body
+            text = f"tl.cast({ast.unparse(x)}, tl.int64)" if node.func.id == "WIDE" else \
+                f"fm.tf32({ast.unparse(x)})"
+            return ast.parse(text, mode="eval").body
         self.generic_visit(node)
         return node
 
@@ -204,5 +209,5 @@ def _expanded(template: str, name: str, arguments: tuple[str, ...],
     assert isinstance(function, ast.FunctionDef)
     function.name = name
     function.args.args = [ast.arg(a) for a in arguments]
-    head = "import triton\nimport triton.language as tl\n\n\n"
-    return head + ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+    body = ast.unparse(ast.fix_missing_locations(tree))
+    return f"{HEAD}{MATH if 'fm.' in body else ''}\n\n{body}\n"

@@ -17,14 +17,17 @@ __all__ = ["compiled", "function"]
 
 def function(kernel: Kernel, folder: str | Path) -> Any:
     """The function of a kernel: Triton reads its source from a file, which stays in `folder`."""
-    digest = hashlib.sha256(kernel.text.encode()).hexdigest()[:24]
+    text = kernel.text
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        text = text.replace("import device_math as fm", "import host_math as fm")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:24]
     module_name = f"{kernel.name}_{digest}"
     path = Path(folder) / f"{module_name}.py"
-    if not path.exists() or path.read_text() != kernel.text:
+    if not path.exists() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
         with os.fdopen(handle, "w") as file:
-            file.write(kernel.text)
+            file.write(text)
         os.replace(temporary, path)
     if module_name not in sys.modules:
         spec = importlib.util.spec_from_file_location(module_name, path)

@@ -37,6 +37,7 @@ from functrans.lowering.triton.templates.tiles import (
     SPAN,
     STORE_PARTS,
     TILE,
+    rounding,
     time_of_tiles,
 )
 
@@ -91,6 +92,8 @@ if not DESCRIPTORS:
     else:
         there = (at_k < k - done)[:, None] & (at_n < n)[None, :]
         y = tl.load(b_tile + WIDE(done) * B_ROW, mask=there, other=0.0)
+    x = ROUNDED(x)
+    y = ROUNDED(y)
 '''
 
 STORE_SPLIT = '''
@@ -176,7 +179,7 @@ def NAME():
     if TOGETHER == 1:
         x = tl.reshape(x, (BLOCK_M, BLOCK_K))
         y = tl.reshape(y, (BLOCK_K, BLOCK_N))
-    acc = tl.dot(x, y, input_precision=PRECISION, out_dtype=SUMS)
+    acc = tl.dot(ROUNDED(x), ROUNDED(y), input_precision=PRECISION, out_dtype=SUMS)
     if TOGETHER == 1:
         acc = tl.reshape(acc, (1, BLOCK_M, BLOCK_N))
     if ALPHA != 1.0:
@@ -260,7 +263,7 @@ def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132,
     y = _Tiles(p.b, "b", ("k", "n"), ("BLOCK_K", "BLOCK_N"), p.batch)
     z = _Tiles(p.c, "c", ("m", "n"), ("BLOCK_M", "BLOCK_N // PARTS"), p.batch)
     blocks: dict[str, Iterable[str]] = {
-        "DESCRIBE": [*before.lines, *[x.described, y.described] * descriptors,
+        "DESCRIBE": [*before.lines, *rounding([x.described, y.described] * descriptors, p.rounds),
                      *[z.described] * stores_descriptor],
         "PLACE": [PLACE], "SUM": [SUM], "STORE": [STORE_PARTS],
         "NEXT_PART": ["col += BLOCK_N // 2"],
@@ -341,7 +344,7 @@ def _constants(p: Matmul, config: Config, any_size: bool) -> dict[str, object]:
         "BATCHES": Expression(_batches(p)), "ALPHA": p.alpha, "PRECISION": p.precision,
         "SUMS": Expression(TYPES[p.sums]), "STORES": p.epilogue.result is not None,
         "RESULT": stored_as(p.epilogue, p.c.dtype),
-        "WIDE": far > INT_MAX,
+        "WIDE": far > INT_MAX, "ROUNDS": p.rounds,
     } | {f"{q.upper()}_{d.upper()}": Expression("1" if getattr(op, d) == 1 else f"{q}_{d}")
          for q, op in zip("abc", (p.a, p.b, p.c)) for d in ("row", "col")}
 
@@ -357,6 +360,7 @@ def _strides(name: str, op: Operand, batched: bool) -> list[Argument]:
 
 
 SMALL_SIZE, SMALL_BATCH = 64, 256
+ROUNDED = 0.1  # of the rate of tf32, where loads are narrow: 64 of 255^3 take 119 us
 ACROSS = 0.35  # of the rate of tf32, where an operand goes through registers: 122 TFLOP/s, not 359
 
 
@@ -423,7 +427,9 @@ class _Model:
                                   + p.m * p.n * BYTES[p.c.dtype])
         self.sums = 2 * p.batches * p.m * p.n * BYTES[p.sums]
         self.rate = RATES[p.precision if p.a.dtype == "fp32" else p.a.dtype]
-        if is_read_along(p) and p.across:
+        if p.rounds and not (p.a.has_descriptor and p.b.has_descriptor):
+            self.rate *= ROUNDED
+        elif is_read_along(p) and p.across:
             self.rate *= ACROSS
 
     def time(self, tile: tuple[int, int], splits: int) -> float:
@@ -448,7 +454,8 @@ def _variants(p: Matmul, tile: tuple[int, int], splits: int, sms: int) -> list[C
     if exact or (p.a.dtype == "fp32" and p.precision != "tf32"):
         warps = 8 if area >= 128 * 64 else 4
     elif p.a.dtype == "fp32":  # 4096 x 512 x 784, tiles of 128 x 128: 14 us (cuBLAS 16)
-        warps = 8 if area > 128 * 128 else 4
+        # operands that are rounded in registers take as many as the sums
+        warps = 8 if area > 128 * 128 or (area >= 128 * 64 and not copied) else 4
     else:
         warps = 8 if area >= 128 * 128 and (tile[0] >= 128 or not copied) else 4
     block_k = min(128 // size if area > 64 * 64 else 256 // size, power_of_two(p.k, 32))

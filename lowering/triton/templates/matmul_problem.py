@@ -66,6 +66,11 @@ class Matmul:
                       if op.along != along])
 
     @property
+    def rounds(self) -> bool:
+        """Whether operands are rounded before tensor cores read them, who cut bits off."""
+        return self.a.dtype == "fp32" and self.precision == "tf32"
+
+    @property
     def sums(self) -> str:
         return {"fp64": "fp64", "i8": "i32"}.get(self.a.dtype, "fp32")
 

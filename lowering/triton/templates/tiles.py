@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 __all__ = ["BANDWIDTH", "EFFICIENCY", "FRAME", "LAUNCH", "RATES", "SHARED_BYTES", "SPAN",
-           "STORE_PARTS", "TILE", "Tiles", "time_of_tiles"]
+           "STORE_PARTS", "TILE", "Tiles", "rounding", "time_of_tiles"]
 
 SHARED_BYTES = 227 * 1024
 
@@ -29,6 +29,12 @@ class Tiles:
     splits: int = 1
     persistent: bool = False
     parts: int = 1
+
+
+def rounding(descriptors: list[str], rounds: bool) -> list[str]:
+    """The lines that make descriptors, whose copies are rounded to TensorFloat-32 or are not."""
+    return [text for line in descriptors
+            for text in (*["fm.next_copies_round()"] * rounds, line)]
 
 
 # blocks: DESCRIBE makes descriptors, PLACE finds a tile, SUM computes `acc`, STORE takes it away
