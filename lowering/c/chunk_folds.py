@@ -1,6 +1,8 @@
 """Reductions over rows: each chunk of rows has accumulators of its own, combined at the end.
 
 Chunks are as many as the shapes say, not the threads: results do not depend on the machine.
+Sums of floats are cascaded: rows are added in blocks, their sums in the chunk, and those of chunks
+in pairs, so that the error grows with the logarithm of what is summed.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from functrans.core.dims import Size
 from functrans.lowering.c.expressions import Scope, ctype
 from functrans.lowering.c.names import C_TYPES
 from functrans.lowering.c.row_folds import RowFolds, place_dtype
-from functrans.lowering.c.text import KernelText, Places, Scratch, is_number
+from functrans.lowering.c.text import KernelText, Places, Scratch, Totals, is_number
 from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.rules.reduce import neutral
 from functrans.lowering.schedule.kernel import Member
@@ -21,11 +23,18 @@ __all__ = ["ChunkFolds"]
 # Elements (of a sum) and rows in one chunk, and how many chunks there are while the rows are not
 # exceeded: no more rows are added into one sum in sequence.
 CHUNK_ELEMENTS, CHUNK_ROWS, MOST_CHUNKS = 65536, 512, 32
+BLOCK_ROWS = 32  # that are added in sequence, where a chunk has more than twice as many
+
+
+def _cascades(op: str, dtype: str) -> bool:
+    """Whether the order of a reduction decides its error."""
+    return op == "add" and dtype[0] == "f"
 
 
 class ChunkFolds(RowFolds):
     """The part of a kernel's writer that folds over rows."""
 
+    flush: Scope | None
     columns: list[Member]
     weight: int
     operands: list[Tensor | Scratch]
@@ -61,6 +70,8 @@ class ChunkFolds(RowFolds):
         self.accumulators: dict[Tensor, str] = {}
         finish: list[str] = []
         before, after = Scope("    "), Scope("    ")
+        flush = Scope("        ")
+        self.flush = flush if rows > 2 * BLOCK_ROWS else None
         count = "" if isinstance(chunks, int) else f"  const i64 chunks = {self.size(chunks)};\n"
         n = "chunks" if count else self.size(chunks)
         if count:
@@ -76,6 +87,10 @@ class ChunkFolds(RowFolds):
         inner = body.nested().nested()
         self._row(inner)
         body.take(inner)
+        if flush.text():
+            body.line(f"    if ((o - o0) % {BLOCK_ROWS} == {BLOCK_ROWS - 1}) {{")
+            body.take(flush)
+            body.line("    }")
         body.line("  }")
         body.take(after)
         body.line("}")
@@ -112,6 +127,12 @@ class ChunkFolds(RowFolds):
             before.line(f"{C_TYPES[dtype]} *acc{k} = {place};")
             before.line(f"for (i64 i = 0; i < {row}; i++) acc{k}[i] = {start};")
             self.accumulators[t] = f"acc{k}"
+            if self.flush is not None and _cascades(t.op, dtype):
+                total = self.operand(Totals(dtype, parts * chunks * self.domain.row, k))
+                before.line(f"{C_TYPES[dtype]} *top{k} = {total} + c * {row};")
+                before.line(f"for (i64 i = 0; i < {row}; i++) top{k}[i] = {start};")
+                self._add_along(self.flush, dtype, f"top{k}", f"acc{k}", start)
+                self._add_along(after, dtype, f"acc{k}", f"top{k}")
             if not direct:
                 finish.append(f"  {'if (chunks != 1) ' if short else ''}"
                               f"for (i64 part = 0; part < {self.size(parts)}; part++)\n"
@@ -119,6 +140,12 @@ class ChunkFolds(RowFolds):
             return
         before.line(f"{ctype(dtype)} acc{k} = {start};")
         self.accumulators[t] = f"acc{k}"
+        if self.flush is not None and _cascades(t.op, dtype):
+            both = self._combined(t.op, dtype, f"top{k}", f"acc{k}")
+            before.line(f"{ctype(dtype)} top{k} = {start};")
+            self.flush.line(f"top{k} = {both};")
+            self.flush.line(f"acc{k} = {start};")
+            after.line(f"acc{k} = {both};")
         if arg:
             before.line(f"i64 at{k} = -1;")
         direct = one and t in self.schedule.stored
@@ -143,12 +170,44 @@ class ChunkFolds(RowFolds):
                 f"        at = {places}[part * {n} + c];\n      }}\n"
                 f"    {self._stored(t, f'{out} + part', 'at', 'i64')};\n  }}\n")
             return
+        if _cascades(t.op, dtype):
+            at = f"{partial}[part * {n} + c]"
+            both = self._combined(t.op, dtype, at, f"{partial}[part * {n} + c + w]")
+            finish.append(
+                f"  for (i64 part = 0; part < {self.size(parts)}; part++) {{\n"
+                f"    for (i64 w = 1; w < {n}; w *= 2)\n"
+                f"      for (i64 c = 0; c + w < {n}; c += 2 * w) {at} = {both};\n"
+                f"    {self._stored(t, f'{out} + part', f'{partial}[part * {n}]', dtype)};\n"
+                f"  }}\n")
+            return
         total = self._combined(t.op, dtype, "total", f"{partial}[part * {n} + c]")
         finish.append(
             f"  for (i64 part = 0; part < {self.size(parts)}; part++) {{\n"
             f"    {ctype(dtype)} total = {start};\n"
             f"    for (i64 c = 0; c < {n}; c++) total = {total};\n"
             f"    {self._stored(t, f'{out} + part', 'total', dtype)};\n  }}\n")
+
+    def _add_along(self, out: Scope, dtype: str, to: str, what: str, start: str = "") -> None:
+        """The loop along a row that adds what one has to another, and starts that again."""
+        p, row, lanes = self.prelude, self.size(self.domain.row), self.lanes
+        part = None
+        if not (isinstance(self.domain.row, int) and self.domain.row % lanes == 0):
+            part = "m"
+        out.line(f"for (i64 i = 0; i < {row}; i += {lanes}) {{")
+        if lanes == 1:
+            out.line(f"  {to}[i] = {self._combined('add', dtype, f'{to}[i]', f'{what}[i]')};")
+            if start:
+                out.line(f"  {what}[i] = {start};")
+        else:
+            if part:
+                out.line(f"  const i64 m = ft_min({lanes}, {row} - i);")
+            both = p.op("add", (dtype, dtype), (p.load(dtype, lanes, f"{to} + i", part),
+                                                p.load(dtype, lanes, f"{what} + i", part)), lanes)
+            out.line(f"  {p.store(dtype, lanes, f'{to} + i', both, part)};")
+            if start:
+                first = p.broadcast(dtype, lanes, start)
+                out.line(f"  {p.store(dtype, lanes, f'{what} + i', first, part)};")
+        out.line("}")
 
     def _sum_of_chunks(self, t: Reduce, dtype: str, partial: str, out: str, n: str) -> str:
         """The loop that combines the sums that the chunks of a part have for the columns."""
@@ -167,12 +226,37 @@ class ChunkFolds(RowFolds):
             read = p.load(dtype, lanes, at, part)
             total = "total" if dtype == t.compute else p.convert(dtype, t.compute, "total", lanes)
             last = p.store(t.dtype, lanes, to, total, part)
+        if _cascades(t.op, dtype):
+            return self._pairs_of_chunks(dtype, at, last, part, n)
         total = p.op(t.op, (dtype, dtype), ("total", read), lanes)
         tail = f"      const i64 m = ft_min({lanes}, {row} - i);\n" if part else ""
         return (f"    for (i64 i = 0; i < {row}; i += {lanes}) {{\n{tail}"
                 f"      {kind} total = {start};\n"
                 f"      for (i64 c = 0; c < {n}; c++) total = {total};\n"
                 f"      {last};\n    }}\n")
+
+    def _pairs_of_chunks(self, dtype: str, at: str, last: str, part: str | None, n: str) -> str:
+        """The loop that adds the sums of chunks in pairs, then of pairs; `last` stores `total`."""
+        p, row, lanes = self.prelude, self.size(self.domain.row), self.lanes
+        there = at.replace("+ c)", "+ c + w)")
+        if lanes == 1:
+            kind, first = ctype(dtype), f"*({at.replace('+ c)', '+ 0)')})"
+            both = p.op("add", (dtype, dtype), (f"*({at})", f"*({there})"), 1)
+            store = f"*({at}) = {both}"
+        else:
+            kind = p.vtype(dtype, lanes)
+            first = p.load(dtype, lanes, at.replace("+ c)", "+ 0)"), part)
+            both = p.op("add", (dtype, dtype), (p.load(dtype, lanes, at, part),
+                                                p.load(dtype, lanes, there, part)), lanes)
+            store = p.store(dtype, lanes, at, both, part)
+        tail = f"const i64 m = ft_min({lanes}, {row} - i);" if part else ""
+        return (f"    {{\n      for (i64 w = 1; w < {n}; w *= 2)\n"
+                f"        for (i64 c = 0; c + w < {n}; c += 2 * w)\n"
+                f"          for (i64 i = 0; i < {row}; i += {lanes}) {{\n"
+                f"            {tail}\n            {store};\n          }}\n"
+                f"      for (i64 i = 0; i < {row}; i += {lanes}) {{\n"
+                f"        {tail}\n        const {kind} total = {first};\n"
+                f"        {last};\n      }}\n    }}\n")
 
     def _best_of_columns(self, k: int, t: Reduce, one: bool, chunks: Size, rows: int,
                          before: Scope, finish: list[str], n: str) -> None:
