@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from functrans.core import dtypes
-from functrans.core.avals import ShapedArray
+from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.primitive import Cost, Primitive, Sample
 from functrans.core.source import user_source
@@ -278,11 +278,18 @@ def reduce_xor(x: Any, axes: Sequence[int]) -> Any:
     return reduce_xor_p.bind(x, axes=tuple(axes))
 
 
-def argmax(x: Any, axis: int, index_dtype: Any = np.int32) -> Any:
-    """The first index of the largest element along `axis`."""
-    return argmax_p.bind(x, axes=(axis,), index_dtype=np.dtype(index_dtype))
+def argmax(x: Any, axis: int, index_dtype: Any = None) -> Any:
+    """The first index of the largest element along `axis`; int32 where that has enough numbers."""
+    return argmax_p.bind(x, axes=(axis,), index_dtype=_position_dtype(x, axis, index_dtype))
 
 
-def argmin(x: Any, axis: int, index_dtype: Any = np.int32) -> Any:
-    """The first index of the smallest element along `axis`."""
-    return argmin_p.bind(x, axes=(axis,), index_dtype=np.dtype(index_dtype))
+def argmin(x: Any, axis: int, index_dtype: Any = None) -> Any:
+    """The first index of the smallest element along `axis`; int32 where that has enough numbers."""
+    return argmin_p.bind(x, axes=(axis,), index_dtype=_position_dtype(x, axis, index_dtype))
+
+
+def _position_dtype(x: Any, axis: int, given: Any) -> np.dtype[Any]:
+    if given is not None:
+        return np.dtype(given)
+    shape = get_aval(x).shape
+    return dtypes.position_dtype(shape[axis] if -len(shape) <= axis < len(shape) else 1)

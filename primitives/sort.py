@@ -87,9 +87,10 @@ class Sort(Primitive):
 
 
 class TopK(Primitive):
-    """The k largest elements along `axis` in decreasing order, and their indices (int32).
+    """The k largest elements along `axis` in decreasing order, and their indices.
 
-    Of equal elements the first comes first; NaN counts as largest.
+    They are int32, or int64 where that has too few. Of equal elements the first comes first; NaN
+    counts as largest.
     """
 
     multiple_results = True
@@ -106,13 +107,14 @@ class TopK(Primitive):
             raise ShapeError(f"top_k: k = {k} of {size} elements ({x}, axis {axis}).",
                              where=user_source(), fix=f"0 <= k <= {size}")
         shape = (*x.shape[:axis], k, *x.shape[axis + 1:])
-        return [ShapedArray(shape, x.dtype), ShapedArray(shape, np.dtype(np.int32))]
+        return [ShapedArray(shape, x.dtype), ShapedArray(shape, dtypes.position_dtype(size))]
 
     def evaluate(self, x: Any, *, k: int, axis: int) -> list[np.ndarray[Any, Any]]:
         x = np.asarray(x)
         order = _largest(np.moveaxis(_comparable(x), axis, -1), k)
         order = np.moveaxis(order, -1, axis)
-        return [np.take_along_axis(x, order, axis), order.astype(np.int32)]
+        places = order.astype(dtypes.position_dtype(x.shape[axis]))
+        return [np.take_along_axis(x, order, axis), places]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int) -> Any:
         values, indices = self.bind(*primals, k=k, axis=axis)
@@ -218,7 +220,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
 
 def argsort(operand: Any, dimension: int = -1, is_stable: bool = True,
-            index_dtype: Any = np.int32) -> Any:
+            index_dtype: Any = None) -> Any:
     """The indices that sort the operand along `dimension`.
 
     >>> import functrans as ft
@@ -227,7 +229,10 @@ def argsort(operand: Any, dimension: int = -1, is_stable: bool = True,
     [1, 2, 0]
     """
     aval = get_aval(operand)
-    places = broadcasted_iota(index_dtype, aval.shape, dimension % max(aval.ndim, 1))
+    axis = dimension % max(aval.ndim, 1)
+    if index_dtype is None:
+        index_dtype = dtypes.position_dtype(aval.shape[axis] if aval.ndim else 1)
+    places = broadcasted_iota(index_dtype, aval.shape, axis)
     return sort((operand, places), dimension, is_stable)[1]
 
 

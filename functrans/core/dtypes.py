@@ -47,6 +47,7 @@ __all__ = [
     "issubdtype",
     "key_dtype",
     "kind",
+    "position_dtype",
     "prng_key",
     "promote_types",
     "real_dtype",
@@ -121,6 +122,21 @@ def default_float() -> DType:
 def default_int() -> DType:
     """The dtype of a Python int in this scope, int32 unless `default_dtypes` says otherwise."""
     return config.current().int_dtype
+
+
+def position_dtype(*counts: object, default: DType | None = None) -> DType:
+    """`default`, or int32, for positions and counts of up to `counts`; int64 where it is too small.
+
+    A symbolic size is taken to fit: what it becomes does not change dtypes.
+
+    >>> from functrans.core.dtypes import position_dtype
+    >>> position_dtype(2**31 - 1).name, position_dtype(2**31).name
+    ('int32', 'int64')
+    """
+    least = np.dtype(np.int32) if default is None else default
+    top = np.iinfo(least).max
+    wide = any(isinstance(n, int) and n > top for n in counts)
+    return np.dtype(np.int64) if wide else least
 
 
 def default_complex() -> DType:

@@ -347,9 +347,9 @@ def filled(shape: Shape, value: Any, dtype: Any) -> Array:
     return lax.full(shape, value, dtype)
 
 
-def index_dtype() -> np.dtype:
-    """The dtype of index results: the default integer."""
-    return dtypes.default_int()
+def index_dtype(*counts: object) -> np.dtype:
+    """The dtype of positions up to `counts`: the default integer, or int64 where that is small."""
+    return dtypes.position_dtype(*counts, default=dtypes.default_int())
 
 
 def move_last(x: Array, axis: int) -> Array:

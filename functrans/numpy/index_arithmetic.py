@@ -69,9 +69,10 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
         stride *= n
     if order == "C":
         strides.reverse()
-    result = cast(indices[0], index_dtype()) * strides[0]
+    dtype = index_dtype(stride)
+    result = cast(indices[0], dtype) * strides[0]
     for i, s in zip(indices[1:], strides[1:], strict=True):
-        result = result + cast(i, index_dtype()) * s
+        result = result + cast(i, dtype) * s
     return result
 
 
@@ -109,7 +110,7 @@ def mask_indices(n: int, mask_func: Callable[..., Array], k: int = 0) -> tuple[A
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array of ndim axes of size n."""
-    return (lax.iota(index_dtype(), n),) * ndim
+    return (lax.iota(index_dtype(n), n),) * ndim
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:

@@ -260,16 +260,17 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *,
         counts = concrete("repeat", asarray(repeats), "repeats",
                           "repeat(..., total_repeat_length=n)")
         source = np.repeat(np.arange(size), counts)
-        return take_rows(x, wrap(source.astype(index_dtype())), axis)
+        return take_rows(x, wrap(source.astype(index_dtype(size))), axis)
     total = static_int("repeat", total_repeat_length, "total_repeat_length")
-    counts_array = broadcast(cast(ravel(asarray(repeats)), index_dtype()), (size,))
+    dtype = index_dtype(size, total)
+    counts_array = broadcast(cast(ravel(asarray(repeats)), dtype), (size,))
     ends = lax.cumsum(counts_array, axis=0)
     # Position p belongs to the first element whose end lies beyond p.
-    positions = lax.iota(index_dtype(), total)
+    positions = lax.iota(dtype, total)
     shape2 = (total, size)
     passed = lax.le(lax.broadcast_in_dim(ends, shape2, (1,)),
                     lax.broadcast_in_dim(positions, shape2, (0,)))
-    index = sum(passed, 1, index_dtype())
+    index = sum(passed, 1, dtype)
     index = lax.min(index, lax.full_like(index, size - 1))
     return take_rows(x, index, axis)
 
@@ -327,23 +328,24 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
             raise ArgumentError(f"functrans.numpy.delete: an index is out of bounds for axis "
                                 f"{axis} of shape {x.shape}.", where=user_source())
         keep = _keep(index, size)
-    return take_rows(x, wrap(np.flatnonzero(keep).astype(index_dtype())), axis)
+    return take_rows(x, wrap(np.flatnonzero(keep).astype(index_dtype(size))), axis)
 
 
 def _delete_traced(x: Array, obj: Array, axis: int) -> Array:
     """Without unique traced indices: the i-th survivor is i plus the number of removed before."""
     size = x.shape[axis]
-    obj = cast(obj, index_dtype())
+    dtype = index_dtype(size)
+    obj = cast(obj, dtype)
     obj = lax.select_n(lax.lt(obj, lax.full_like(obj, 0)), obj,
                        lax.add(obj, lax.full_like(obj, size)))
     removed = obj.shape[0]
     (ordered,) = lax.sort((obj,), num_keys=1)
-    gaps = lax.sub(ordered, lax.iota(index_dtype(), removed))
-    index = lax.iota(index_dtype(), size - removed)
+    gaps = lax.sub(ordered, lax.iota(dtype, removed))
+    index = lax.iota(dtype, size - removed)
     shape = (size - removed, removed)
     passed = lax.le(lax.broadcast_in_dim(gaps, shape, (1,)),
                     lax.broadcast_in_dim(index, shape, (0,)))
-    return take_rows(x, lax.add(index, sum(passed, 1, index_dtype())), axis)
+    return take_rows(x, lax.add(index, sum(passed, 1, dtype)), axis)
 
 
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
@@ -382,7 +384,7 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     source[old] = np.arange(size)
     source[places] = size + np.arange(count)
     joined = lax.concatenate([x, v], axis)
-    return take_rows(joined, wrap(source.astype(index_dtype())), axis)
+    return take_rows(joined, wrap(source.astype(index_dtype(joined.shape[axis]))), axis)
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb") -> Array:

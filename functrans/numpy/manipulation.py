@@ -308,7 +308,7 @@ def _roll_axis(x: Array, step: Any, axis: int) -> Array:
             return x
         return lax.concatenate([slice_axis(x, size - step, size, axis),
                                 slice_axis(x, 0, size - step, axis)], axis)
-    start = cast(remainder(-step, size), index_dtype())
+    start = cast(remainder(-step, size), index_dtype(size + size))
     zero = wrap(start.dtype.type(0))
     doubled = lax.concatenate([x, x], axis)
     starts = [start if i == axis else zero for i in range(x.ndim)]

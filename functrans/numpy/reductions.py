@@ -210,7 +210,8 @@ def any(
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """Number of elements along axes that are not zero."""
-    return sum(truth(operand("count_nonzero", a)), axis, index_dtype(), keepdims=keepdims)
+    x = operand("count_nonzero", a)
+    return sum(truth(x), axis, index_dtype(x.size), keepdims=keepdims)
 
 
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
@@ -367,13 +368,13 @@ def _arg(
 ) -> Array:
     x = operand(name, a)
     if axis is None:
-        result = op(lax.reshape(x, (x.size,)), 0, index_dtype())
+        result = op(lax.reshape(x, (x.size,)), 0, index_dtype(x.size))
         return lax.expand_dims(result, tuple(range(x.ndim))) if keepdims else result
     axis = axis_index(axis, x.ndim, name)
     if _isint0(x.shape[axis]):
         raise ArgumentError(f"functrans.numpy.{name} of no elements: the shape is {x.shape}.",
                             where=user_source())
-    result = op(x, axis, index_dtype())
+    result = op(x, axis, index_dtype(x.shape[axis]))
     return lax.expand_dims(result, (axis,)) if keepdims else result
 
 

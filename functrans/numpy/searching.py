@@ -68,11 +68,12 @@ def where(
 def _positions(mask: Array, size: int, fill: Any) -> Array:
     """The flat positions of the first `size` true elements of a vector, then `fill`."""
     n = mask.shape[0]
-    rank = lax.cumsum(lax.convert_element_type(mask, index_dtype()), axis=0)
+    dtype = index_dtype(n, size)
+    rank = lax.cumsum(lax.convert_element_type(mask, dtype), axis=0)
     rank = lax.sub(rank, lax.full_like(rank, 1))
     target = lax.select_n(mask, lax.full_like(rank, size), rank)  # past the end: dropped
-    start = lax.full((size,), fill, index_dtype())
-    return scatter_rows(lax.scatter, start, target, lax.iota(index_dtype(), n))
+    start = lax.full((size,), fill, dtype)
+    return scatter_rows(lax.scatter, start, target, lax.iota(dtype, n))
 
 
 def scatter_rows(scatter: Callable[..., Array], x: Array, index: Array, updates: Array) -> Array:
@@ -102,7 +103,8 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None
     if not is_traced(x):
         found = np.nonzero(concrete("nonzero", x, "a", ""))
         if size is None:
-            return tuple(wrap(i.astype(index_dtype())) for i in found)
+            return tuple(wrap(i.astype(index_dtype(n)))
+                         for i, n in zip(found, x.shape, strict=True))
     elif size is None:
         concrete("nonzero", x, "a", _SIZE_FIX.format("nonzero"))
     count = static_int("nonzero", size, "size")
@@ -158,7 +160,7 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
     axis = axis_index(axis, x.ndim, "compress")
     if not is_traced(mask) and size is None:
         places = np.flatnonzero(concrete("compress", mask, "condition", ""))
-        return take_rows(x, wrap(places.astype(index_dtype())), axis)
+        return take_rows(x, wrap(places.astype(index_dtype(x.shape[axis]))), axis)
     if size is None:
         concrete("compress", mask, "condition", _SIZE_FIX.format("compress"))
     places = _positions(mask, static_int("compress", size, "size"), x.shape[axis])
@@ -334,7 +336,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     x = operand("place", arr)
     chosen = ravel(truth(operand("place", mask)))
     values = cast(ravel(asarray(vals)), x.dtype)
-    rank = lax.cumsum(lax.convert_element_type(chosen, index_dtype()), axis=0)
+    rank = lax.cumsum(lax.convert_element_type(chosen, index_dtype(size_of(x))), axis=0)
     rank = lax.sub(rank, lax.full_like(rank, 1))
     source = take(values, rank, mode="wrap")
     return lax.reshape(lax.select_n(chosen, ravel(x), source), x.shape)
@@ -353,8 +355,8 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
                          where=user_source())
     size = min(x.shape)
     values = cast(ravel(asarray(val)), x.dtype)
-    values = take(values, lax.iota(index_dtype(), size), mode="wrap")
-    grids = [lax.broadcasted_iota(index_dtype(), x.shape, i) for i in range(x.ndim)]
+    values = take(values, lax.iota(index_dtype(size), size), mode="wrap")
+    grids = [lax.broadcasted_iota(index_dtype(*x.shape), x.shape, i) for i in range(x.ndim)]
     same = broadcast(lax.full((), True, np.dtype(bool)), x.shape)
     for grid in grids[1:]:
         same = lax.bitwise_and(same, lax.eq(grids[0], grid))
@@ -398,7 +400,7 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
 def count_into(index: Array, weights: Array | None, length: Any, dtype: DTypeLike = None) -> Array:
     """The sum of weights (1 each) for every index in [0, length)."""
     if weights is None:
-        weights = lax.full(index.shape, 1, index_dtype() if dtype is None else dtype)
+        weights = lax.full(index.shape, 1, index_dtype(size_of(index)) if dtype is None else dtype)
     return scatter_rows(lax.scatter_add, filled((length,), 0, weights.dtype), index, weights)
 
 
@@ -459,20 +461,21 @@ def searchsorted(
     if sorter is not None:
         row = take(row, sorter)
     size = row.shape[0]
+    dtype = index_dtype(size)
     if isinstance(size, int) and size == 0:
-        return filled(values.shape, 0, index_dtype())
+        return filled(values.shape, 0, dtype)
     if method == "compare_all":
         shape = (*values.shape, size)
         rows = lax.broadcast_in_dim(row, shape, (values.ndim,))
         wanted = lax.broadcast_in_dim(values, shape, tuple(range(values.ndim)))
         passed = (_before(rows, wanted) if side == "left"
                   else lax.bitwise_not(_before(wanted, rows)))
-        return sum(passed, -1, index_dtype())
+        return sum(passed, -1, dtype)
     # A binary search of log2(size) steps, each halving the interval [low, high).
-    low = lax.full(values.shape, 0, index_dtype())
-    high = lax.full(values.shape, size, index_dtype())
+    low = lax.full(values.shape, 0, dtype)
+    high = lax.full(values.shape, size, dtype)
     for _ in range(int(size).bit_length()):
-        middle = lax.div(lax.add(low, high), lax.full_like(low, 2))
+        middle = lax.add(low, lax.div(lax.sub(high, low), lax.full_like(low, 2)))
         at = take(row, middle, mode="clip")
         later = (_before(at, values) if side == "left"
                  else lax.bitwise_not(_before(values, at)))

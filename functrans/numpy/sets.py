@@ -72,7 +72,8 @@ def _unique_rows(rows: Array, size: int | None, fill: ArrayLike, equal_nan: bool
                  ) -> tuple[Array, Array, Array, Array]:
     """Sorted different rows, the first index of each, the inverse and the counts."""
     n, width = rows.shape
-    places = lax.iota(index_dtype(), n)
+    dtype = index_dtype(n)
+    places = lax.iota(dtype, n)
     columns = [lax.squeeze(slice_axis(rows, j, j + 1, 1), (1,)) for j in range(width)]
     order = lax.sort((*columns, places), dimension=0, is_stable=True, num_keys=width)[-1]
     ordered = take(rows, order, axis=0, mode="clip")
@@ -81,24 +82,24 @@ def _unique_rows(rows: Array, size: int | None, fill: ArrayLike, equal_nan: bool
         new = lax.concatenate([first, _differs(ordered, equal_nan)], 0)
     else:
         new = lax.full((0,), True, np.dtype(bool))
-    group = lax.cumsum(lax.convert_element_type(new, index_dtype()), axis=0)
+    group = lax.cumsum(lax.convert_element_type(new, dtype), axis=0)
     group = lax.sub(group, lax.full_like(group, 1))
     if size is None:
         size = int(concrete(name, new, "ar", _FIX.format(name)).sum())
     target = lax.select_n(new, lax.full_like(group, size), group)
-    inverse = scatter_rows(lax.scatter, filled((n,), 0, index_dtype()), order, group)
-    counts = count_into(group, None, size)
+    inverse = scatter_rows(lax.scatter, filled((n,), 0, dtype), order, group)
+    counts = count_into(group, None, size, dtype)
     if n:
         start = broadcast(slice_axis(ordered, 0, 1, 0), (size, width))
         if fill is not None:
             start = broadcast(converted("unique", fill, rows.dtype), (size, width))
-        index = lax.full((size,), 0, index_dtype())
+        index = lax.full((size,), 0, dtype)
         index = broadcast(slice_axis(order, 0, 1, 0), (size,)) if fill is None else index
     else:
         start = filled((size, width), 0, rows.dtype)
         if fill is not None:
             start = broadcast(converted("unique", fill, rows.dtype), (size, width))
-        index = lax.full((size,), 0, index_dtype())
+        index = lax.full((size,), 0, dtype)
     values = scatter_rows(lax.scatter, start, target, ordered)
     index = scatter_rows(lax.scatter, index, target, order)
     return values, index, inverse, counts
@@ -181,8 +182,8 @@ def _finish(name: str, ordered: Array, keep: Array, size: int | None, fill: Arra
     """The kept elements of a sorted vector: exactly these, or `size` of them and fill."""
     if size is None:
         places = np.flatnonzero(concrete(name, keep, "its arguments", _FIX.format(name)))
-        return take(ordered, wrap(places.astype(index_dtype())), mode="clip")
-    rank = lax.cumsum(lax.convert_element_type(keep, index_dtype()), axis=0)
+        return take(ordered, wrap(places.astype(index_dtype(ordered.shape[0]))), mode="clip")
+    rank = lax.cumsum(lax.convert_element_type(keep, index_dtype(keep.shape[0])), axis=0)
     target = lax.select_n(keep, lax.full_like(rank, size), lax.sub(rank, lax.full_like(rank, 1)))
     filler = 0 if fill is None else fill
     start = broadcast(converted(name, filler, ordered.dtype), (size,))
@@ -208,10 +209,11 @@ def intersect1d(
 ) -> Any:
     """The elements that both arrays have, each once, and on request where they stand in both."""
     x, y = _vectors("intersect1d", ar1, ar2)
-    places = [lax.iota(index_dtype(), x.shape[0]), lax.iota(index_dtype(), y.shape[0])]
+    dtype = index_dtype(x.shape[0] + y.shape[0])
+    places = [lax.iota(dtype, x.shape[0]), lax.iota(dtype, y.shape[0])]
     if not assume_unique:
-        first = _distinct("intersect1d", x, size)
-        second = _distinct("intersect1d", y, size)
+        first = _distinct("intersect1d", x, size, dtype)
+        second = _distinct("intersect1d", y, size, dtype)
         (x, places[0], valid_x), (y, places[1], valid_y) = first, second
     else:
         valid_x, valid_y = (lax.full(v.shape, True, np.dtype(bool)) for v in (x, y))
@@ -219,7 +221,7 @@ def intersect1d(
     joined = lax.concatenate([x, y], 0)
     if joined.shape[0] == 0:
         empty = filled((0 if size is None else size,), 0, joined.dtype)
-        none = lax.full(empty.shape, 0, index_dtype())
+        none = lax.full(empty.shape, 0, dtype)
         return (empty, none, none) if return_indices else empty
     source = lax.concatenate([places[0], places[1]], 0)
     invalid = lax.bitwise_not(lax.concatenate([valid_x, valid_y], 0))
@@ -235,18 +237,19 @@ def intersect1d(
     if not return_indices:
         return values
     after = lax.concatenate([slice_axis(source, 1, source.shape[0]),
-                             lax.full((1,), 0, index_dtype())], 0)
+                             lax.full((1,), 0, source.dtype)], 0)
     return (values, _finish("intersect1d", source, keep, size, n),
             _finish("intersect1d", after, keep, size, y.shape[0]))
 
 
-def _distinct(name: str, x: Array, size: int | None) -> tuple[Array, Array, Array]:
+def _distinct(name: str, x: Array, size: int | None, dtype: Any = None
+              ) -> tuple[Array, Array, Array]:
     """A sorted vector with its indices; True where an element is the first of its value."""
     if is_traced(x) and size is None:
         concrete(name, x, "its arguments", _FIX.format(name))
     n = x.shape[0]
-    ordered, places = lax.sort((x, lax.iota(index_dtype(), n)), dimension=0, is_stable=True,
-                               num_keys=1)
+    ordered, places = lax.sort((x, lax.iota(dtype or index_dtype(n), n)), dimension=0,
+                               is_stable=True, num_keys=1)
     if not n:
         return ordered, places, lax.full((0,), True, np.dtype(bool))
     new = lax.ne(slice_axis(ordered, 1, n, 0), slice_axis(ordered, 0, n - 1, 0))

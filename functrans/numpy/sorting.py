@@ -70,7 +70,7 @@ def argsort(a: ArrayLike, axis: int | None = -1, *, kind: str | None = None, ord
     if axis is None:
         x, axis = ravel(x), 0
     axis = axis_index(axis, x.ndim, "argsort")
-    places = lax.broadcasted_iota(index_dtype(), x.shape, axis)
+    places = lax.broadcasted_iota(index_dtype(x.shape[axis]), x.shape, axis)
     if not descending:
         return lax.sort((x, places), dimension=axis, is_stable=stable, num_keys=1)[1]
     # Sorted backwards and read backwards: equal elements keep their order.
@@ -87,7 +87,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     if not xs[0].ndim:
         return wrap(np.zeros((), index_dtype()))
     axis = axis_index(axis, xs[0].ndim, "lexsort")
-    places = lax.broadcasted_iota(index_dtype(), xs[0].shape, axis)
+    places = lax.broadcasted_iota(index_dtype(xs[0].shape[axis]), xs[0].shape, axis)
     return lax.sort((*reversed(xs), places), dimension=axis, is_stable=True, num_keys=len(xs))[-1]
 
 
@@ -185,9 +185,10 @@ def _quantile(
 def _pick(x: Array, index: Array, extra: int) -> Array:
     """x[..., i] for i of shape (extra axes, leading axes of x)."""
     lead = x.ndim - 1
-    index = cast(index, index_dtype())
+    dtype = index_dtype(*x.shape)
+    index = cast(index, dtype)
     coordinates = [lax.expand_dims(
-        lax.broadcasted_iota(index_dtype(), index.shape, extra + i), (index.ndim,))
+        lax.broadcasted_iota(dtype, index.shape, extra + i), (index.ndim,))
         for i in range(lead)]
     coordinates.append(lax.expand_dims(index, (index.ndim,)))
     starts = lax.concatenate(coordinates, index.ndim)
