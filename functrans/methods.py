@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -101,6 +102,19 @@ def _view(self: Any, dtype: Any = None, *sizes: Any) -> Any:
     return lax.reshape(parts, (*parts.shape[:-2], parts.shape[-2] * parts.shape[-1]))
 
 
+def _round(self: Any, ndigits: int | None = None) -> Any:
+    """round(x, ndigits): floating numbers; integers where no number of digits is given."""
+    rounded = fnp.round(self, ndigits or 0)
+    return fnp.astype(rounded, dtypes.default_int()) if ndigits is None else rounded
+
+
+def _strides(self: Array) -> tuple[int, ...]:
+    if self.device == CPU:
+        return np.asarray(self).strides
+    sizes = [math.prod(self.shape[i + 1:]) for i in range(self.ndim)]
+    return tuple(self.dtype.itemsize * size for size in sizes)
+
+
 def _contains(self: Any, value: Any) -> bool:
     return bool(fnp.any(fnp.equal(self, value)))
 
@@ -122,7 +136,8 @@ _METHODS: dict[str, Any] = {
     **{name: getattr(fnp, name) for name in _FUNCTIONS},
     "astype": _astype, "reshape": _reshape, "transpose": _transpose, "flatten": _flatten,
     "compress": _compress, "conj": _conj, "conjugate": _conj, "copy": _copy, "view": _view,
-    "to_device": _to_device, "__contains__": _contains, "__array_namespace__": _namespace,
+    "to_device": _to_device, "__contains__": _contains,
+    "__round__": _round, "__array_namespace__": _namespace,
     "__array_ufunc__": public(array_ufunc), "__array_function__": public(array_function),
 }
 
@@ -171,6 +186,8 @@ def install() -> None:
         _install(cls)
     for name, method in (("item", _item), ("tolist", _tolist), ("tobytes", _tobytes)):
         setattr(Array, name, method)
+    Array.strides = property(_strides, doc="Bytes from one element to the next, for each axis.")
+    Array.flags = property(lambda self: np.asarray(self).flags, doc="How the data lies in memory.")
     facts: dict[str, Any] = {
         "nbytes": property(lambda self: self.aval.nbytes, doc="Bytes of all elements."),
         "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes of one element."),

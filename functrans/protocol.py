@@ -1,8 +1,9 @@
 """Plain NumPy calls on arrays and tracers: what `__array_ufunc__` and `__array_function__` do.
 
 A call such as `np.sum(x, axis=0)` goes to the function of the same name in functrans.numpy,
-`np.linalg.norm` to functrans.numpy.linalg. Arguments that only NumPy has are dropped where they
-have their default and refused where they have not.
+`np.linalg.norm` to functrans.numpy.linalg, with NumPy's names and positions of arguments. What
+functrans.numpy does not do NumPy does itself on the values of concrete arrays; under a trace it is
+refused, with the name of what does it here.
 """
 
 from __future__ import annotations
@@ -15,83 +16,163 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import functrans.numpy as namespace
-from functrans import lax
 from functrans.core.dtypes import as_dtype
-from functrans.core.errors import ArgumentError, NotCoveredError
+from functrans.core.errors import (
+    ArgumentError,
+    FunctransError,
+    ImmutableArrayError,
+    NonArrayError,
+    NotCoveredError,
+)
 from functrans.core.source import user_source
-from functrans.numpy.common import ARRAYS, PYTHON_SCALARS, Array, axis_index, operand
+from functrans.core.trace import Tracer
+from functrans.numpy.common import ARRAYS, PYTHON_SCALARS, Array, operand
 from functrans.numpy.creation import asarray
-from functrans.numpy.cumulative import cumprod, cumsum
-from functrans.numpy.elementwise import logaddexp
-from functrans.numpy.reductions import all as _all
-from functrans.numpy.reductions import any as _any
-from functrans.numpy.reductions import max as _max
-from functrans.numpy.reductions import min as _min
-from functrans.numpy.reductions import prod, sum
+from functrans.numpy.ufunc_methods import accumulate, outer, reduce, reduceat
 from functrans.numpy.ufuncs import astype
+from functrans.numpy_alternatives import alternative
 
-_KNOWN = (*ARRAYS, *PYTHON_SCALARS, np.ndarray, np.generic, list, tuple)
+_KNOWN = (*ARRAYS, *PYTHON_SCALARS, np.generic, list, tuple)
 
-_REDUCTIONS: dict[str, Callable[..., Array]] = {
-    "add": sum, "multiply": prod, "maximum": _max, "minimum": _min, "logical_and": _all,
-    "logical_or": _any}
-_ACCUMULATIONS: dict[str, Callable[..., Array]] = {"add": cumsum, "multiply": cumprod}
+_METHODS: dict[str, Callable[..., Any]] = {
+    "reduce": reduce, "accumulate": accumulate, "outer": outer, "reduceat": reduceat}
 
-# NumPy functions that only read: they get the values of concrete arrays.
-_READERS = frozenset({
-    "array2string", "array_repr", "array_str", "save", "savez", "savez_compressed", "savetxt",
-    "shares_memory", "may_share_memory"})
+# NumPy functions that write into an argument: its place and its name.
+_WRITERS = {"copyto": "dst", "fill_diagonal": "a", "place": "arr", "put": "a", "putmask": "a",
+            "put_along_axis": "arr"}
+# What they make is there to be written into, as it is or converted: for concrete arrays NumPy's.
+_BUFFERS = frozenset({"atleast_1d", "atleast_2d", "atleast_3d", "copy", "empty_like", "full_like",
+                      "ones_like", "zeros_like"})
 
 
-def _not_covered(name: str, why: str = "") -> NotCoveredError:
+# errors --------------------------------------------------------------------------------------
+
+
+def _not_covered(name: str, func: Any) -> NotCoveredError:
     return NotCoveredError(
-        f"{name} is not covered by functrans.", where=user_source(), why=why,
-        fix="compose it of functions in functrans.numpy, or call it on np.asarray(x) outside of "
-        "transformations")
+        f"{name} is not covered by functrans, and its argument is traced.", where=user_source(),
+        why="NumPy computes with values, and a traced array has none.",
+        fix=alternative(name, func))
 
 
 def _refuse(name: str, argument: str) -> NotCoveredError:
-    return NotCoveredError(f"{name} with {argument}= is not covered by functrans.",
-                           where=user_source())
+    return NotCoveredError(
+        f"{name} with {argument}= is not covered by functrans, and its argument is traced.",
+        where=user_source(), why="NumPy computes with values, and a traced array has none.",
+        fix=f"functrans.{name.replace('np.', 'numpy.', 1)} without {argument}=")
 
 
 def _out(name: str) -> ArgumentError:
     return ArgumentError(f"{name} with out= cannot fill an array.", where=user_source(),
                          why="arrays are immutable, and a NumPy array cannot hold traced values.",
-                         fix=f"x = {name}(...), and x = x + y in place of x += y")
+                         fix=f"x = functrans.{name.replace('np.', 'numpy.', 1)}(...), and "
+                             "x = x + y in place of x += y")
+
+
+def _written(name: str, func: Any) -> ImmutableArrayError:
+    return ImmutableArrayError(
+        f"{name} writes into an array.", where=user_source(),
+        why="arrays are immutable, and a NumPy array cannot hold traced values.",
+        fix=alternative(name, func))
+
+
+# concrete arguments --------------------------------------------------------------------------
+
+
+def _is_traced(x: Any) -> bool:
+    """Whether a tracer is among the arguments, in nested containers too."""
+    if isinstance(x, (list, tuple)):
+        return any(map(_is_traced, x))
+    if isinstance(x, Mapping):
+        return any(map(_is_traced, x.values()))
+    return isinstance(x, Tracer)
+
+
+def _value(x: Any) -> Any:
+    """NumPy arrays in place of arrays, in nested containers too."""
+    if isinstance(x, Array):
+        return np.asarray(x)
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return type(x)(*map(_value, x))
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_value, x))
+    if isinstance(x, dict):
+        return {k: _value(v) for k, v in x.items()}
+    return x
+
+
+def _by_numpy(call: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """NumPy's own result for the values of concrete arrays."""
+    return call(*map(_value, args), **{k: _value(v) for k, v in kwargs.items()})
+
+
+def _ours_or_numpy(here: Callable[[], Any], call: Callable[..., Any], args: Sequence[Any],
+                   kwargs: Mapping[str, Any]) -> Any:
+    """functrans' result for concrete arguments; NumPy's for what functrans refuses.
+
+    What both refuse is reported in the words of functrans.
+    """
+    try:
+        return here()
+    except (FunctransError, TypeError, ValueError, IndexError, OverflowError) as error:
+        try:
+            return _by_numpy(call, args, kwargs)
+        except (TypeError, ValueError, IndexError):
+            raise error from None
 
 
 # ufuncs --------------------------------------------------------------------------------------
 
 
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """`__array_ufunc__` of arrays and tracers: the call, reduce, accumulate and outer methods.
+    """`__array_ufunc__` of arrays and tracers: the call and the methods of a ufunc.
 
-    Raises NotCoveredError for a ufunc or an argument that functrans.numpy does not have.
+    Raises NotCoveredError for a traced argument and a ufunc or an option that functrans.numpy
+    does not have.
     """
+    plain = True
+    for x in inputs:
+        if not isinstance(x, _KNOWN) and type(x) is not np.ndarray:
+            if _knows_better(x):
+                return NotImplemented  # another library's array, which may know what to do
+            plain = False
     name = f"np.{ufunc.__name__}"
-    if kwargs:
-        if any(o is not None for o in _as_tuple(kwargs.pop("out", None))):
-            raise _out(name if method == "__call__" else f"{name}.{method}")
-        _drop_defaults(name, kwargs, {"casting": "same_kind", "order": "K", "subok": True})
-    if not all(isinstance(x, _KNOWN) for x in inputs):
-        return NotImplemented  # another library's array, which may know what to do
     target = getattr(namespace, ufunc.__name__, None)
-    if target is None or ufunc.__name__ not in namespace.__all__:
-        raise _not_covered(name)
-    args = [asarray(x) if isinstance(x, (list, tuple)) else x for x in inputs]
-    if method == "__call__":
-        return _call(name, target, args, kwargs)
-    if method == "reduce":
-        return _reduce(ufunc, target, *args, **kwargs)
-    if method == "accumulate":
-        return _accumulate(ufunc, target, *args, **kwargs)
-    if method == "outer":
-        return _outer(name, target, *args, **kwargs)
+    if getattr(np, ufunc.__name__, None) is not ufunc or ufunc.__name__ not in namespace.__all__:
+        target = None
+    out = kwargs.pop("out", None) if kwargs else None
+    filled = out is not None and any(o is not None for o in _as_tuple(out))
+    if not _is_traced(inputs) and not (kwargs and _is_traced(kwargs)):
+        if filled:
+            if any(isinstance(o, ARRAYS) for o in _as_tuple(out)):
+                raise _out(name)
+            kwargs["out"] = out
+        call = getattr(ufunc, method)
+        if filled or target is None or not plain or method == "at":
+            if method == "at" and isinstance(inputs[0], ARRAYS):
+                raise _written(f"{name}.at", ufunc)
+            return _by_numpy(call, inputs, kwargs)
+        return _ours_or_numpy(lambda: _ufunc(name, ufunc, target, method, inputs, dict(kwargs)),
+                              call, inputs, kwargs)
+    if filled:
+        raise _out(name if method == "__call__" else f"{name}.{method}")
     if method == "at":
-        raise NotCoveredError(f"{name}.at changes an array in place.", where=user_source(),
-                              why="arrays are immutable.", fix="x = x.at[index].add(y)")
-    raise _not_covered(f"{name}.{method}")
+        raise _written(f"{name}.at", ufunc)
+    if target is None or not plain:
+        raise _not_covered(_full_name(ufunc), ufunc)
+    return _ufunc(name, ufunc, target, method, inputs, kwargs)
+
+
+def _knows_better(x: Any) -> bool:
+    """Whether x is an array of another library, which handles ufuncs itself or refuses to."""
+    handler = getattr(type(x), "__array_ufunc__", np.ndarray.__array_ufunc__)
+    return handler is not np.ndarray.__array_ufunc__
+
+
+def _full_name(ufunc: np.ufunc) -> str:
+    if getattr(np, ufunc.__name__, None) is ufunc:
+        return f"np.{ufunc.__name__}"
+    return f"the ufunc {ufunc.__name__}"
 
 
 def _as_tuple(x: Any) -> tuple[Any, ...]:
@@ -104,92 +185,29 @@ def _drop_defaults(name: str, kwargs: dict[str, Any], defaults: Mapping[str, Any
             raise _refuse(name, key)
 
 
+def _ufunc(name: str, ufunc: np.ufunc, target: Callable[..., Any], method: str,
+           inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The function of functrans.numpy, or a method that is composed of it."""
+    args = [asarray(x) if isinstance(x, (list, tuple)) else x for x in inputs]
+    if kwargs:
+        _drop_defaults(name, kwargs, {"casting": "same_kind", "order": "K", "subok": True})
+    if method == "__call__":
+        return _call(name, target, args, kwargs) if kwargs else target(*args)
+    if kwargs.get("where") is True:
+        del kwargs["where"]
+    return _METHODS[method](target, *args, **kwargs)
+
+
 def _call(name: str, target: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if not kwargs:
-        return target(*args)
-    if kwargs.pop("where", True) is not True:
-        raise NotCoveredError(f"{name} with where= is not covered by functrans.",
-                              where=user_source(), fix="np.where(condition, f(x), other)")
     dtype = kwargs.pop("dtype", None)
     if dtype is not None:
         args = [astype(operand(name, a), as_dtype(dtype)) for a in args]
+    if kwargs.get("where") is True:
+        del kwargs["where"]
     for key in kwargs:
-        if key not in ("axis", "keepdims") or key not in _accepted(target).keywords:
+        if key not in ("axis", "keepdims", "where") or key not in _accepted(target).keywords:
             raise _refuse(name, key)
     return target(*args, **kwargs)
-
-
-def _reduce(ufunc: np.ufunc, target: Callable[..., Any], x: Any, axis: Any = 0, dtype: Any = None,
-            out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
-            ) -> Array:
-    name = f"np.{ufunc.__name__}.reduce"
-    options: dict[str, Any] = {"keepdims": keepdims}
-    if where is not True:
-        options["where"] = where
-    reduction = _REDUCTIONS.get(ufunc.__name__)
-    if reduction is not None:
-        if dtype is not None:
-            x = astype(operand(name, x), as_dtype(dtype))
-        if initial is not None:
-            if reduction in (_all, _any):
-                raise _refuse(name, "initial")
-            options["initial"] = initial
-        return reduction(x, axis, **options)
-    if where is not True or initial is not None or ufunc.nin != 2:
-        raise _refuse(name, "where" if where is not True else "initial")
-    # No reduction of its own: halves combined until one is left.
-    value = operand(name, x)
-    if dtype is not None:
-        value = astype(value, as_dtype(dtype))
-    axes = sorted(range(value.ndim) if axis is None else
-                  {axis_index(a, value.ndim, name) for a in _as_tuple(axis)}, reverse=True)
-    for a in axes:
-        if value.shape[a] == 0:
-            raise _not_covered(f"{name} of an empty axis")
-        value = _fold(target, value, a)
-        if keepdims:
-            value = lax.expand_dims(value, (a,))
-    return value
-
-
-def _fold(target: Callable[..., Any], x: Array, axis: int) -> Array:
-    """target over all slices along axis; in order unless it is known to be associative."""
-    slices = namespace.unstack(x, axis=axis)
-    if target is logaddexp:
-        while len(slices) > 1:
-            pairs = [target(a, b) for a, b in zip(slices[::2], slices[1::2], strict=False)]
-            slices = (*pairs, *slices[len(slices) - len(slices) % 2:])
-        return slices[0]
-    result = slices[0]
-    for part in slices[1:]:
-        result = target(result, part)
-    return result
-
-
-def _accumulate(ufunc: np.ufunc, target: Callable[..., Any], x: Any, axis: int = 0,
-                dtype: Any = None, out: Any = None) -> Array:
-    name = f"np.{ufunc.__name__}.accumulate"
-    value = operand(name, x)
-    if dtype is not None:
-        value = astype(value, as_dtype(dtype))
-    axis = axis_index(axis, value.ndim, name)
-    if ufunc.__name__ in _ACCUMULATIONS:
-        return _ACCUMULATIONS[ufunc.__name__](value, axis)
-    if ufunc.__name__ in ("maximum", "minimum"):
-        return (lax.cummax if ufunc.__name__ == "maximum" else lax.cummin)(value, axis=axis)
-    if ufunc.nin != 2:
-        raise _not_covered(name)
-    slices = namespace.unstack(value, axis=axis)
-    results = list(slices[:1])
-    for part in slices[1:]:
-        results.append(target(results[-1], part))
-    return namespace.stack(results, axis=axis) if results else value
-
-
-def _outer(name: str, target: Callable[..., Any], x: Any, y: Any, **kwargs: Any) -> Any:
-    a, b = operand(name, x), operand(name, y)
-    return _call(f"{name}.outer", target,
-                 [lax.expand_dims(a, tuple(range(a.ndim, a.ndim + b.ndim))), b], kwargs)
 
 
 # functions -----------------------------------------------------------------------------------
@@ -239,7 +257,7 @@ def _lookup(func: Callable[..., Any]) -> tuple[str, Callable[..., Any] | None]:
         space = getattr(namespace, part, None)
         return f"np.{part}.{name}", getattr(space, name, None)
     if module != "numpy":
-        return f"{module}.{name}", None
+        return f"{module}.{name}".replace("numpy.", "np.", 1), None
     return f"np.{name}", getattr(namespace, name) if name in namespace.__all__ else None
 
 
@@ -247,13 +265,42 @@ def array_function(self: Any, func: Callable[..., Any], types: Iterable[type],
                    args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """`__array_function__` of arrays and tracers: the function of the same name here.
 
-    Raises NotCoveredError for a function or an argument that functrans.numpy does not have.
+    Raises NotCoveredError for a traced argument and a function or an option that functrans.numpy
+    does not have.
     """
+    for t in types:
+        if not issubclass(t, (*ARRAYS, np.ndarray)):
+            return NotImplemented
     name, target = _lookup(func)
-    if target is None:
-        if func.__name__ in _READERS:
-            return func(*map(_value, args), **{k: _value(v) for k, v in kwargs.items()})
-        raise _not_covered(name)
+    place = _WRITERS.get(func.__name__)
+    written = None if place is None else args[0] if args else kwargs.get(place)
+    if _is_traced(args) or (kwargs and _is_traced(kwargs)):
+        if place is not None and not isinstance(written, ARRAYS):
+            raise _written(name, func)
+        if target is None:
+            raise _not_covered(name, func)
+        try:
+            return _call_here(name, func, target, args, kwargs)
+        except NonArrayError:
+            # lists of numbers are arrays where NumPy takes arrays
+            converted = [asarray(x) if isinstance(x, list) else x for x in args]
+            if not any(isinstance(x, list) for x in args):
+                raise
+            return _call_here(name, func, target, converted, kwargs)
+    if isinstance(written, ARRAYS):
+        raise _written(name, func)
+    out = kwargs.get("out")
+    if out is not None and any(isinstance(o, ARRAYS) for o in _as_tuple(out)):
+        raise _out(name)
+    if target is None or written is not None or out is not None or func.__name__ in _BUFFERS or any(
+            issubclass(t, np.ndarray) and t is not np.ndarray for t in types):
+        return _by_numpy(func, args, kwargs)
+    return _ours_or_numpy(lambda: _call_here(name, func, target, args, kwargs), func, args, kwargs)
+
+
+def _call_here(name: str, func: Callable[..., Any], target: Callable[..., Any],
+               args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The function of functrans.numpy with NumPy's arguments."""
     if not kwargs and len(args) == 1:
         return target(args[0])
     accepted = _accepted(target)
@@ -303,12 +350,3 @@ def _is_default(value: Any, default: Any) -> bool:
     if isinstance(value, (*ARRAYS, np.ndarray)):
         return False
     return type(value) is type(default) and bool(value == default)
-
-
-def _value(x: Any) -> Any:
-    """NumPy values in place of arrays; a tracer says that it has none."""
-    if isinstance(x, ARRAYS):
-        return np.asarray(x)
-    if isinstance(x, (list, tuple)):
-        return type(x)(_value(item) for item in x)
-    return x

@@ -43,7 +43,7 @@ def keep_dims(x: Array, axes: tuple[int, ...], ndim: int) -> Array:
     return lax.expand_dims(x, axes) if axes else x
 
 
-def _limit(dtype: np.dtype, largest: bool) -> Any:
+def limit(dtype: np.dtype, largest: bool) -> Any:
     """The largest or smallest value of a dtype: the identity of min and max."""
     if kind(dtype) == "b":
         return largest
@@ -156,7 +156,7 @@ def _extremum(
                 where=user_source(), fix=f"{name}(x, initial=0)")
     op = lax.reduce_max if largest else lax.reduce_min
     combine = lax.max if largest else lax.min
-    identity = _limit(x.dtype, not largest)
+    identity = limit(x.dtype, not largest)
     return _reduce(name, op, x, axes, keepdims, where, identity, initial, combine)
 
 
@@ -423,7 +423,7 @@ def _nan_arg(
     if kind(x.dtype) not in "fc":
         return find(x, axis, keepdims=keepdims)
     nan = isnan(x)
-    found = find(_replace(x, nan, _limit(x.dtype, largest)), axis, keepdims=keepdims)
+    found = find(_replace(x, nan, limit(x.dtype, largest)), axis, keepdims=keepdims)
     empty = all(nan, axis, keepdims=bool(keepdims))
     return lax.select_n(empty, found, lax.full_like(found, -1))
 

@@ -24,10 +24,12 @@ from functrans.numpy.common import (
     Array,
     ArrayLike,
     align,
+    broadcast_all,
     cast,
     operand,
     promote,
     promote_inexact,
+    refuse_out,
     scalar_like,
     wrap,
 )
@@ -56,7 +58,9 @@ def unary(
     `kinds` of "biufc" means that op takes every dtype; `fast` is right for `fast_kinds` of them.
     """
 
-    def fallback(x: ArrayLike, /) -> Array:
+    def fallback(x: ArrayLike, /, *, out: None = None, where: ArrayLike = None) -> Array:
+        if where is not None or out is not None:
+            return _where(name, fallback, (x,), out, where)
         if isinstance(x, ARRAYS) and x.dtype.kind in kinds:
             return op(x)
         x = operand(name, x)
@@ -76,7 +80,10 @@ def binary(
     direct = "".join(k for k in kinds if k not in refused and (boolean is None or k != "b"))
     floats, integers = "f" in direct, "i" in direct
 
-    def fallback(x: ArrayLike, y: ArrayLike, /) -> Array:
+    def fallback(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: ArrayLike = None
+                 ) -> Array:
+        if where is not None or out is not None:
+            return _where(name, fallback, (x, y), out, where)
         # The cheap cases: one dtype and shape, or an array and a Python number of no higher kind,
         # which stays a number so that it prints as a literal.
         if isinstance(x, ARRAYS):
@@ -102,6 +109,14 @@ def binary(
         return op(x, y)
 
     return ufunc_like(name, doc, fallback, fast, direct)
+
+
+def _where(name: str, function: Operation, xs: tuple[ArrayLike, ...], out: None,
+           where: ArrayLike) -> Array:
+    """The function where `where` holds, and zero elsewhere."""
+    refuse_out(name, out)
+    result, mask = broadcast_all(name, function(*xs), truth(operand(name, where)))
+    return lax.select_n(mask, lax.full_like(result, 0), result)
 
 
 def aligned(name: str, op: Operation, x: Array, y: Array) -> Array:
@@ -360,8 +375,10 @@ def _lexicographic(real_op: Operation) -> Operation:
     return op
 
 
-def _power(x: ArrayLike, y: ArrayLike, /) -> Array:
+def _power(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: ArrayLike = None) -> Array:
     """An int exponent becomes repeated multiplication: exact, and differentiable at 0."""
+    if where is not None or out is not None:
+        return _where("power", _power, (x, y), out, where)
     if type(y) is int and isinstance(x, ARRAYS) and x.dtype.kind in "iufc":
         if y < 0 and x.dtype.kind in "iu":
             raise ArgumentError(
@@ -476,7 +493,10 @@ def truth(x: Array) -> Array:
 def logical(name: str, op: Operation, doc: str, fast: np.ufunc) -> Any:
     """A function of truth values."""
 
-    def fallback(x: ArrayLike, y: ArrayLike, /) -> Array:
+    def fallback(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: ArrayLike = None
+                 ) -> Array:
+        if where is not None or out is not None:
+            return _where(name, fallback, (x, y), out, where)
         x, y = promote(name, truth(operand(name, x)), truth(operand(name, y)))
         return op(x, y)
 
@@ -507,7 +527,9 @@ def _right_shift(x: Array, y: Array) -> Array:
     return op(x, y)
 
 
-def _invert(x: ArrayLike, /) -> Array:
+def _invert(x: ArrayLike, /, *, out: None = None, where: ArrayLike = None) -> Array:
+    if where is not None or out is not None:
+        return _where("invert", _invert, (x,), out, where)
     x = operand("invert", x)
     if kind(x.dtype) in "fc":
         raise DTypeError(f"functrans.numpy.invert takes integers and booleans, and got {x.dtype}.",

@@ -8,7 +8,7 @@ from reference import check, normal
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.errors import ArgumentError, NotCoveredError
+from functrans.core.errors import ArgumentError, FunctransError
 
 X = normal(3, 4)
 CALLS = {
@@ -97,34 +97,78 @@ def test_results_are_arrays():
     assert isinstance(np.sum(fnp.ones(2)), ft.Array)
 
 
-def test_what_is_not_covered_names_the_function():
-    x = fnp.ones(3)
-    with pytest.raises(NotCoveredError, match=r"np\.spacing is not covered"):
-        np.spacing(x)
-    with pytest.raises(NotCoveredError, match=r"np\.roots is not covered"):
-        np.roots(x)
-    with pytest.raises(NotCoveredError, match=r"np\.add\.reduceat"):
-        np.add.reduceat(x, [0, 1])
-    with pytest.raises(NotCoveredError, match=r"np\.add\.at changes an array in place"):
-        np.add.at(x, 0, 1)
-    with pytest.raises(NotCoveredError, match=r"np\.sin with where="):
-        np.sin(x, where=np.array([True, False, True]))
-    with pytest.raises(NotCoveredError, match=r"np\.quantile with weights="):
-        np.quantile(x, 0.5, weights=x, method="inverted_cdf")
-    with pytest.raises(NotCoveredError, match=r"np\.full_like with order="):
-        np.full_like(x, 1, order="F")
+def test_what_is_not_covered_under_a_trace_names_the_function():
+    refused = {
+        r"np\.spacing is not covered.*functrans\.numpy\.nextafter": np.spacing,
+        r"np\.roots is not covered.*functrans\.numpy\.linalg\.eigvals": np.roots,
+        r"np\.add\.at writes.*x\.at\[index\]\.add": lambda x: np.add.at(x, 0, 1),
+        r"np\.quantile with weights=.*functrans\.numpy\.quantile": lambda x: np.quantile(
+            x, 0.5, weights=x, method="inverted_cdf"),
+        r"np\.full_like with order=": lambda x: np.full_like(x, 1, order="F"),
+        r"np\.polyfit is not covered.*functrans\.numpy\.linalg\.lstsq": lambda x: np.polyfit(
+            x, x, 1),
+    }
+    for message, f in refused.items():
+        with pytest.raises(FunctransError, match=f"(?s){message}"):
+            ft.jit(f)(fnp.ones(3))
+        with pytest.raises(FunctransError, match=f"(?s){message}"):
+            ft.grad(lambda x, f=f: fnp.sum(f(x)))(fnp.ones(3))
 
 
-def test_out_is_refused():
-    x, target = fnp.ones(3), np.zeros(3, np.float32)
-    with pytest.raises(ArgumentError, match=r"np\.sin with out="):
-        np.sin(x, out=target)
-    with pytest.raises(ArgumentError, match=r"np\.sum with out="):
-        np.sum(x, out=target)
-    with pytest.raises(ArgumentError, match="out="):
-        np.sum(x, 0, None, target)
-    with pytest.raises(ArgumentError, match=r"np\.add with out="):
-        target += x
+def test_ufuncs_with_where():
+    """Where the condition is false the result is zero: NumPy leaves it undefined."""
+    keep = np.array([[True], [False], [True]])
+    for f in (lambda x, c: np.sin(x, where=c), lambda x, c: np.add(x, 1, where=c),
+              lambda x, c: np.power(x, 2, where=c), lambda x, c: np.hypot(x, 3, where=c),
+              lambda x, c: fnp.add(x, x, where=c), lambda x, c: fnp.maximum(x, 0, where=c),
+              lambda x, c: fnp.negative(x, where=c, out=None), lambda x, c: fnp.exp(x, where=c)):
+        full = f(X, True)
+        for run in (f, ft.jit(f)):
+            result = run(fnp.asarray(X), fnp.asarray(keep))
+            check(result, np.where(keep, np.asarray(full), 0), dtype=False)
+
+
+METHODS = {
+    "reduce": lambda n, x: n.add.reduce(x, axis=1),
+    "reduce_where": lambda n, x: n.maximum.reduce(x, axis=0, where=x > 0, initial=-5.0),
+    "fold_where": lambda n, x: n.hypot.reduce(x, axis=(0, 1), where=x > 0, initial=0.0),
+    "subtract": lambda n, x: n.subtract.reduce(x, axis=0, keepdims=True),
+    "accumulate": lambda n, x: n.multiply.accumulate(x, axis=1),
+    "reduceat": lambda n, x: n.add.reduceat(x, np.array([0, 2, 1, 3]), axis=1),
+    "reduceat_max": lambda n, x: n.maximum.reduceat(x, np.array([0, 2, 1]), axis=0),
+    "reduceat_fold": lambda n, x: n.subtract.reduceat(x, np.array([0, 2]), axis=1),
+    "outer": lambda n, x: n.multiply.outer(x, x),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_of_ufuncs(name):
+    f = METHODS[name]
+    expected = f(np, X)
+    for space in (np, fnp) if hasattr(fnp.hypot, "reduce") or name != "fold_where" else (np,):
+        check(f(space, fnp.asarray(X)), expected, dtype=False)
+        check(ft.jit(lambda x, space=space: f(space, x))(fnp.asarray(X)), expected, dtype=False)
+
+
+def test_reduceat_at_traced_indices():
+    at = np.array([3, 1, 1, 2])
+    for ours, theirs in ((fnp.add, np.add), (fnp.minimum, np.minimum),
+                         (fnp.multiply, np.multiply)):
+        check(ft.jit(lambda x, i, u=ours: u.reduceat(x, i, axis=1))(X, at),
+              theirs.reduceat(X, at, axis=1), dtype=False)
+    check(ft.jit(fnp.logical_or.reduceat)(X > 0, at % 3), np.logical_or.reduceat(X > 0, at % 3))
+
+
+def test_ufuncs_at():
+    for name in ("add", "subtract", "multiply", "maximum", "logaddexp"):
+        x, i, v = np.arange(1.0, 5.0, dtype=np.float32), np.array([0, 2, 2, 3]), X[0]
+        expected = x.copy()
+        getattr(np, name).at(expected, i, v)
+        function = getattr(fnp, name)
+        check(function.at(x, i, v, inplace=False), expected)
+        check(ft.jit(lambda *a, u=function: u.at(*a, inplace=False))(x, i, v), expected)
+    with pytest.raises(ArgumentError, match=r"inplace=False"):
+        fnp.add.at(fnp.ones(3), 0, 1.0)
 
 
 def test_readers_get_values(tmp_path):

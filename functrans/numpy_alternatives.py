@@ -1,0 +1,61 @@
+"""What stands in functrans for a NumPy or SciPy function that traced arrays cannot go through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+__all__ = ["SPECIAL", "alternative"]
+
+# ufuncs of scipy.special that functrans.scipy.special has
+SPECIAL: Final = frozenset({
+    "beta", "betaln", "boxcox", "boxcox1p", "digamma", "entr", "erf", "erfc", "erfinv", "expit",
+    "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div",
+    "log_ndtr", "loggamma", "logit", "ndtr", "ndtri", "poch", "psi", "rel_entr", "xlog1py",
+    "xlogy"})
+
+_AT: Final = "x = x.at[index].{}(y) on functrans arrays (functrans.numpy.asarray(x) makes one)"
+
+_ALTERNATIVES: Final[Mapping[str, str]] = {
+    "np.copyto": "functrans.numpy.where(where, src, dst), or functrans.numpy.broadcast_to(src, "
+                 "dst.shape)",
+    "np.fill_diagonal": "x = functrans.numpy.fill_diagonal(x, value, inplace=False)",
+    "np.place": "x = functrans.numpy.place(x, mask, values, inplace=False)",
+    "np.put": "x = functrans.numpy.put(x, index, values, inplace=False)",
+    "np.putmask": "x = functrans.numpy.where(mask, values, x)",
+    "np.put_along_axis": "x = functrans.numpy.put_along_axis(x, index, values, axis, "
+                         "inplace=False)",
+    "np.add.at": _AT.format("add"),
+    "np.subtract.at": _AT.format("subtract"),
+    "np.multiply.at": _AT.format("multiply"),
+    "np.divide.at": _AT.format("divide"),
+    "np.power.at": _AT.format("power"),
+    "np.maximum.at": _AT.format("max"),
+    "np.minimum.at": _AT.format("min"),
+    "np.spacing": "functrans.numpy.nextafter(x, functrans.numpy.inf) - x",
+    "np.polyfit": "functrans.numpy.linalg.lstsq(functrans.numpy.vander(x, deg + 1), y)[0]",
+    "np.roots": "functrans.numpy.linalg.eigvals(companion), of the companion matrix",
+    "np.isnat": "functrans.numpy.isnan(x) on floating numbers",
+    "np.trapz": "functrans.numpy.trapezoid(y, x)",
+    "np.array2string": "functrans.debug.print(\"{x}\", x=x)",
+    "np.array_repr": "functrans.debug.print(\"{x}\", x=x)",
+    "np.array_str": "functrans.debug.print(\"{x}\", x=x)",
+    "np.save": "functrans.io_callback or functrans.debug.callback",
+}
+
+
+def alternative(name: str, func: Any) -> str:
+    """The fix for a traced argument of a function, as code that names what functrans has."""
+    known = _ALTERNATIVES.get(name)
+    if known is not None:
+        return known
+    if name.endswith(".at"):
+        return "x = x.at[index].apply(f), and x.at[index].set(y): functrans.numpy.asarray(x) " \
+               "makes an array that has them"
+    bare = func.__name__
+    if not name.startswith("np.") and bare in SPECIAL:
+        return f"functrans.scipy.special.{bare}(...)"
+    if name.startswith("np.testing."):
+        return "functrans.check(condition, message), or compare the result of the function"
+    return (f"functrans.pure_callback({name if name.startswith('np.') else bare}, result, x), or "
+            "a composition of functions in functrans.numpy")
