@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from functrans import _runtime
-from functrans._runtime import wrap
+from functrans._runtime import ArrayBase, wrap
 from functrans.array import Array
 from functrans.core.dtypes import as_dtype
 from functrans.core.errors import ArgumentError, BackendError, NonArrayError, publish
@@ -28,6 +29,46 @@ _TYPES = [*[(f"{kind}{bits}", code, bits) for kind, code in (("int", 0), ("uint"
           ("complex128", 5, 128), ("bool", 6, 8), (ml_dtypes.bfloat16, 4, 16),
           (ml_dtypes.float8_e4m3fn, 10, 8), (ml_dtypes.float8_e4m3fnuz, 11, 8),
           (ml_dtypes.float8_e5m2, 12, 8), (ml_dtypes.float8_e5m2fnuz, 13, 8)]
+
+
+_UNSIGNED = 1
+# the dtypes that NumPy's own DLPack does not know, and their codes
+_CODES = {np.dtype(t): code for t, code, _ in _TYPES if np.dtype(t).type.__module__ != "numpy"}
+_NARROW = {(code, dtype.itemsize * 8): dtype for dtype, code in _CODES.items()}
+
+
+class _DType(ctypes.Structure):
+    _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
+                ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32), ("dtype", _DType),
+                ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
+                ("byte_offset", ctypes.c_uint64))
+
+
+class _Versioned(ctypes.Structure):
+    _fields_ = (("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
+                ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                ("flags", ctypes.c_uint64), ("tensor", _Tensor))
+
+
+_get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi))
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", ctypes.pythonapi))
+
+
+def dtype_field(capsule: Any) -> _DType:
+    """The dtype in the struct of a capsule that nobody has consumed: code, bits and lanes.
+
+    Each export makes a struct of its own, so that its dtype may be set to one of the same width.
+    """
+    if _is_valid(capsule, b"dltensor_versioned"):
+        pointer = _get_pointer(capsule, b"dltensor_versioned")
+        return _Versioned.from_address(pointer).tensor.dtype  # type: ignore[no-any-return]
+    return _Tensor.from_address(_get_pointer(capsule, b"dltensor")).dtype  # type: ignore[no-any-return]
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
@@ -74,9 +115,48 @@ def _share(x: Any, copy: bool) -> Array:
                            where=user_source(),
                            why="memory of the CPU and of CUDA devices that work here is shared.",
                            fix="copy it to the CPU first")
-    value = np.from_dlpack(x)
+    value = _host_array(x)
     as_dtype(value.dtype)
     return wrap(np.array(value) if copy else value.view())  # type: ignore[return-value]
+
+
+def _host_array(x: Any) -> np.ndarray[Any, Any]:
+    """The memory of x as a NumPy array; NumPy does not read the dtypes of ml_dtypes itself."""
+    try:
+        capsule = x.__dlpack__(max_version=(1, 0))
+    except TypeError:  # a library from before DLPack 1.0
+        capsule = x.__dlpack__()
+    described = dtype_field(capsule)
+    dtype = _NARROW.get((described.code, described.bits))
+    if dtype is None:
+        return np.from_dlpack(_Exporter(capsule, x.__dlpack_device__()))
+    described.code = _UNSIGNED
+    return np.from_dlpack(_Exporter(capsule, x.__dlpack_device__())).view(dtype)
+
+
+class _Exporter:
+    """An object that hands out one capsule."""
+
+    def __init__(self, capsule: Any, device: tuple[int, int]) -> None:
+        self._capsule, self._device = capsule, device
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._device
+
+
+def export_host(self: Array, **options: Any) -> Any:
+    """`__dlpack__` of an array: a capsule on its memory, for dtypes that NumPy lacks too."""
+    dtype = self.dtype
+    if dtype not in _CODES or self.device != CPU:
+        return ArrayBase.__dlpack__(self, **options)
+    bits = np.asarray(self).view(f"u{dtype.itemsize}")
+    # bits are ours alone to hand out: who reads them is told by the version that he may not write
+    capsule = ArrayBase.__dlpack__(wrap(bits), **options)
+    dtype_field(capsule).code = _CODES[dtype]
+    return capsule
 
 
 def _capsule(x: Any, number: int) -> Any:

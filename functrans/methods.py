@@ -18,6 +18,7 @@ from functrans.core.errors import ArgumentError, ShapeError, public
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 from functrans.device import CPU, find_device, place_of
+from functrans.dlpack import export_host
 from functrans.foreign import install_foreign_attributes
 from functrans.operators import install_operators
 from functrans.protocol import array_function, array_ufunc
@@ -33,8 +34,7 @@ _FUNCTIONS = (
 
 def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     """The array converted to a dtype; itself when it has it."""
-    find_device(device)
-    return fnp.astype(self, dtype)
+    return fnp.astype(self, dtype, device=device)
 
 
 def _reshape(self: Any, *shape: Any, order: str = "C") -> Any:
@@ -186,6 +186,7 @@ def install() -> None:
         _install(cls)
     for name, method in (("item", _item), ("tolist", _tolist), ("tobytes", _tobytes)):
         setattr(Array, name, method)
+    Array.__dlpack__ = export_host  # type: ignore[method-assign]
     Array.strides = property(_strides, doc="Bytes from one element to the next, for each axis.")
     Array.flags = property(lambda self: np.asarray(self).flags, doc="How the data lies in memory.")
     facts: dict[str, Any] = {
