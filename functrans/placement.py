@@ -19,10 +19,12 @@ from functrans.numpy import asarray
 __all__ = ["block_until_ready", "device_get", "device_put"]
 
 
-def device_put(x: Any, device: Any = None, **options: Any) -> Any:
+def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = False,
+               may_alias: bool | None = None) -> Any:
     """The leaves of a pytree as arrays on a device, by default on the default device.
 
-    Arrays that are there stay as they are; a GPU computes on while data is copied to it. Raises
+    Arrays that are there stay as they are, or are copied with `may_alias=False`; a GPU computes on
+    while data is copied to it. `src` and `donate` only tell more about x. Raises
     BackendError for a device that is not there, NonArrayError for a leaf that is no array.
 
     >>> import numpy as np
@@ -31,7 +33,16 @@ def device_put(x: Any, device: Any = None, **options: Any) -> Any:
     cpu:0
     """
     target = find_device(device)
-    return tree.tree_map(lambda leaf: _put(leaf, target, device is not None), x)
+    placed = tree.tree_map(lambda leaf: _put(leaf, target, device is not None), x)
+    if may_alias is not False:
+        return placed
+    return tree.tree_map(
+        lambda leaf, old: _own(leaf) if leaf is old and type(leaf) is Array else leaf, placed, x)
+
+
+def _own(x: Array) -> Array:
+    """The same values in memory of their own."""
+    return _runtime.place_array(_runtime.wrap(np.array(x), x.weak_type), place_of(x.device))
 
 
 def _put(leaf: Any, device: Device, asked: bool) -> Any:

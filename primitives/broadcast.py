@@ -196,26 +196,26 @@ reduce_sum_p = ReduceSum()
 transpose_p = Transpose()
 
 
-def broadcast_in_dim(x: Any, shape: Sequence[Size],
+def broadcast_in_dim(operand: Any, shape: Sequence[Size],
                      broadcast_dimensions: Sequence[int]) -> Any:
-    """x repeated to `shape`, its dimension i becoming dimension broadcast_dimensions[i].
+    """The operand repeated to `shape`, its dimension i becoming dimension broadcast_dimensions[i].
 
     >>> import functrans as ft
     >>> ft.lax.broadcast_in_dim(ft.numpy.arange(2), (3, 2), (1,)).shape
     (3, 2)
     """
-    return broadcast_in_dim_p.bind(x, shape=tuple(shape),
+    return broadcast_in_dim_p.bind(operand, shape=tuple(shape),
                                    broadcast_dimensions=tuple(broadcast_dimensions))
 
 
-def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
-    """Sum of x over non-negative `axes`; x itself when there are none.
+def reduce_sum(operand: Any, axes: Sequence[int]) -> Any:
+    """Sum of the operand over non-negative `axes`; the operand itself when there are none.
 
     >>> import functrans as ft
     >>> ft.lax.reduce_sum(ft.numpy.ones((2, 3)), (0,)).shape
     (3,)
     """
-    return reduce_sum_p.bind(x, axes=tuple(axes)) if len(axes) else x
+    return reduce_sum_p.bind(operand, axes=tuple(axes)) if len(axes) else operand
 
 
 def size_array(size: Size, dtype: Any) -> Any:
@@ -225,17 +225,17 @@ def size_array(size: Size, dtype: Any) -> Any:
     return reduce_sum(full((size,), 1, dtype), (0,))
 
 
-def transpose(x: Any, permutation: Sequence[int]) -> Any:
-    """x with its axes in the order of `permutation`; x itself when that changes nothing.
+def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+    """The operand with its axes in the order of `permutation`; itself when that changes nothing.
 
     >>> import functrans as ft
     >>> ft.lax.transpose(ft.numpy.ones((2, 3)), (1, 0)).shape
     (3, 2)
     """
     permutation = tuple(permutation)
-    if permutation == tuple(range(len(permutation))) and len(permutation) == x.ndim:
-        return x
-    return transpose_p.bind(x, permutation=permutation)
+    if permutation == tuple(range(len(permutation))) and len(permutation) == operand.ndim:
+        return operand
+    return transpose_p.bind(operand, permutation=permutation)
 
 
 def move_axis(x: Any, source: int, destination: int) -> Any:

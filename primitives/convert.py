@@ -121,8 +121,8 @@ convert_element_type_p = ConvertElementType()
 bitcast_convert_type_p = BitcastConvertType()
 
 
-def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any:
-    """x converted to `new_dtype`; x itself when it has it.
+def convert_element_type(operand: Any, new_dtype: Any, weak_type: bool = False) -> Any:
+    """The operand converted to `new_dtype`; the operand itself when it has it.
 
     Raises DTypeError when `new_dtype` names no dtype.
 
@@ -131,14 +131,14 @@ def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any
     2
     """
     dtype = dtypes.as_dtype(new_dtype)
-    aval = get_aval(x)
-    if aval.dtype == dtype and aval.weak_type == weak_type and hasattr(x, "aval"):
-        return x
-    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
+    aval = get_aval(operand)
+    if aval.dtype == dtype and aval.weak_type == weak_type and hasattr(operand, "aval"):
+        return operand
+    return convert_element_type_p.bind(operand, new_dtype=dtype, weak_type=weak_type)
 
 
-def bitcast_convert_type(x: Any, new_dtype: Any) -> Any:
-    """The bits of x read as `new_dtype`.
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The bits of the operand read as `new_dtype`.
 
     Raises DTypeError when the widths do not fit the last axis.
 
@@ -146,4 +146,4 @@ def bitcast_convert_type(x: Any, new_dtype: Any) -> Any:
     >>> int(ft.lax.bitcast_convert_type(ft.numpy.float32(1.0), "int32")) == 0x3F800000
     True
     """
-    return bitcast_convert_type_p.bind(x, new_dtype=dtypes.as_dtype(new_dtype))
+    return bitcast_convert_type_p.bind(operand, new_dtype=dtypes.as_dtype(new_dtype))

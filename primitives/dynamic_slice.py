@@ -11,7 +11,7 @@ from functrans._runtime import empty
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.dims import Dim, Shape, Size
-from functrans.core.errors import DTypeError, ShapeError
+from functrans.core.errors import ArgumentError, DTypeError, ShapeError
 from functrans.core.primitive import Cost, Linear, Primitive, Sample
 from functrans.core.source import user_source
 from functrans.primitives.arithmetic import add
@@ -190,8 +190,9 @@ def _check_window(name: str, operand: ShapedArray, starts: Sequence[ShapedArray]
                              where=user_source())
 
 
-def _starts(name: str, operand: Any, starts: Any) -> list[Any]:
-    """One start for each dimension; negative ones count from the end."""
+def _starts(name: str, operand: Any, starts: Any,
+            allow_negative: bool | Sequence[bool]) -> list[Any]:
+    """One start for each dimension; negative ones count from the end where that is allowed."""
     if hasattr(starts, "ndim"):
         if starts.ndim != 1:
             raise ShapeError(f"{name}: the starts are {get_aval(starts)}, and must be a vector.",
@@ -200,8 +201,19 @@ def _starts(name: str, operand: Any, starts: Any) -> list[Any]:
                  for i in range(starts.shape[0])]
     else:
         parts = list(starts)
-    return [_from_front(s, size) for s, size in zip(parts, operand.shape, strict=False)] \
+    wraps = (allow_negative,) * operand.ndim if isinstance(allow_negative, (bool, np.bool_)) \
+        else tuple(allow_negative)
+    if len(wraps) != operand.ndim:
+        raise ArgumentError(f"{name}: allow_negative_indices has {len(wraps)} entries for "
+                            f"{operand.ndim} dimensions.", where=user_source())
+    return [_from_front(s, size) if wrap else _at_least_zero(s)
+            for s, size, wrap in zip(parts, operand.shape, wraps, strict=False)] \
         + parts[operand.ndim:]
+
+
+def _at_least_zero(start: Any) -> Any:
+    """A start that does not count from the end: a negative one is moved to 0."""
+    return max(int(start), 0) if isinstance(start, (int, np.integer)) else start
 
 
 def _from_front(start: Any, size: Size) -> Any:
@@ -225,17 +237,20 @@ def _static_window(shape: Sequence[Any], starts: Sequence[Any],
     return _window(shape, starts, sizes)
 
 
-def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[Size]) -> Any:
+def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[Size], *,
+                  allow_negative_indices: bool | Sequence[bool] = True) -> Any:
     """The window of `slice_sizes` at `start_indices` (a vector, or one scalar per dimension).
 
-    Negative starts count from the end; a window that sticks out is moved inside. Raises ShapeError
-    when there is not one start and one size for each dimension, or the window is too large.
+    Negative starts count from the end, unless `allow_negative_indices` is false (for all or one
+    dimension); a window that sticks out is moved inside. Raises ShapeError when there is not one
+    start and one size for each dimension, or the window is too large.
 
     >>> import functrans as ft
     >>> ft.lax.dynamic_slice(ft.numpy.arange(5), (ft.numpy.int32(4),), (2,)).tolist()
     [3, 4]
     """
-    starts, sizes = _starts("dynamic_slice", operand, start_indices), as_sizes(slice_sizes)
+    starts, sizes = _starts("dynamic_slice", operand, start_indices, allow_negative_indices), \
+        as_sizes(slice_sizes)
     window = _static_window(operand.shape, starts, sizes)
     if window is not None:
         return static_slice(operand, [w.start for w in window], [w.stop for w in window])
@@ -244,7 +259,8 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[Size])
     return dynamic_slice_p.bind(operand, *map(_scalar, starts), slice_sizes=sizes)
 
 
-def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
+def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
+                         allow_negative_indices: bool | Sequence[bool] = True) -> Any:
     """The operand with the window at `start_indices` replaced by the update; see dynamic_slice.
 
     Raises ShapeError when the update is no window of the operand, DTypeError when dtypes differ.
@@ -253,7 +269,7 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
     >>> ft.lax.dynamic_update_slice(ft.numpy.zeros(3), ft.numpy.ones(1), (1,)).tolist()
     [0.0, 1.0, 0.0]
     """
-    starts = _starts("dynamic_update_slice", operand, start_indices)
+    starts = _starts("dynamic_update_slice", operand, start_indices, allow_negative_indices)
     if looks_at_indices():
         check_starts("dynamic_update_slice", operand.shape, starts, get_aval(update).shape)
     return dynamic_update_slice_p.bind(operand, update, *map(_scalar, starts))
@@ -271,7 +287,8 @@ def _starts_on(operand: Any, start: Any, axis: int) -> tuple[list[Any], int]:
     return starts, axis
 
 
-def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: Size, axis: int = 0) -> Any:
+def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: Size, axis: int = 0, *,
+                         allow_negative_indices: bool = True) -> Any:
     """The window of `slice_size` at `start_index` along one axis; see dynamic_slice.
 
     >>> import functrans as ft
@@ -280,31 +297,37 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: Size, axis:
     """
     starts, axis = _starts_on(operand, start_index, axis)
     return dynamic_slice(operand, starts, (*operand.shape[:axis], slice_size,
-                                           *operand.shape[axis + 1:]))
+                                           *operand.shape[axis + 1:]),
+                         allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
+                         allow_negative_indices: bool = True) -> Any:
     """The part at one index along `axis`, which may be traced; clamped into bounds.
 
     >>> import functrans as ft
     >>> int(ft.lax.dynamic_index_in_dim(ft.numpy.arange(5), ft.numpy.int32(3), keepdims=False))
     3
     """
-    part = dynamic_slice_in_dim(operand, index, 1, axis)
+    part = dynamic_slice_in_dim(operand, index, 1, axis,
+                                allow_negative_indices=allow_negative_indices)
     return part if keepdims else squeeze(part, (axis,))
 
 
-def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
+def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int, *,
+                                allow_negative_indices: bool = True) -> Any:
     """The operand with the update at `start_index` along one axis; see dynamic_update_slice.
 
     >>> import functrans as ft
     >>> ft.lax.dynamic_update_slice_in_dim(ft.numpy.zeros(3), ft.numpy.ones(1), 2, 0).tolist()
     [0.0, 0.0, 1.0]
     """
-    return dynamic_update_slice(operand, update, _starts_on(operand, start_index, axis)[0])
+    return dynamic_update_slice(operand, update, _starts_on(operand, start_index, axis)[0],
+                                allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
+def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int, *,
+                                allow_negative_indices: bool = True) -> Any:
     """The operand with the part at one index along `axis` replaced, with or without that axis.
 
     >>> import functrans as ft
@@ -316,4 +339,5 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
         update = np.asarray(update, operand.dtype)
     if update.ndim < operand.ndim:
         update = expand_dims(update, (axis,))
-    return dynamic_update_slice_in_dim(operand, update, index, axis)
+    return dynamic_update_slice_in_dim(operand, update, index, axis,
+                                       allow_negative_indices=allow_negative_indices)

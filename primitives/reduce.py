@@ -243,52 +243,52 @@ reduce_and_p, reduce_or_p, reduce_xor_p = ReduceAnd(), ReduceOr(), ReduceXor()
 argmax_p, argmin_p = Argmax(), Argmin()
 
 
-def reduce_max(x: Any, axes: Sequence[int]) -> Any:
-    """The largest element of x over non-negative `axes`.
+def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
+    """The largest element of the operand over non-negative `axes`.
 
     >>> import functrans as ft
     >>> ft.lax.reduce_max(ft.numpy.array([[1.0, 5.0], [3.0, 2.0]]), (0,)).tolist()
     [3.0, 5.0]
     """
-    return reduce_max_p.bind(x, axes=tuple(axes))
+    return reduce_max_p.bind(operand, axes=tuple(axes))
 
 
-def reduce_min(x: Any, axes: Sequence[int]) -> Any:
-    """The smallest element of x over non-negative `axes`."""
-    return reduce_min_p.bind(x, axes=tuple(axes))
+def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
+    """The smallest element of the operand over non-negative `axes`."""
+    return reduce_min_p.bind(operand, axes=tuple(axes))
 
 
-def reduce_prod(x: Any, axes: Sequence[int]) -> Any:
-    """The product of the elements of x over non-negative `axes`."""
-    return reduce_prod_p.bind(x, axes=tuple(axes))
+def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
+    """The product of the elements of the operand over non-negative `axes`."""
+    return reduce_prod_p.bind(operand, axes=tuple(axes))
 
 
-def reduce_and(x: Any, axes: Sequence[int]) -> Any:
+def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
     """Whether all elements are true over non-negative `axes` (bitwise for integers)."""
-    return reduce_and_p.bind(x, axes=tuple(axes))
+    return reduce_and_p.bind(operand, axes=tuple(axes))
 
 
-def reduce_or(x: Any, axes: Sequence[int]) -> Any:
+def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
     """Whether any element is true over non-negative `axes` (bitwise for integers)."""
-    return reduce_or_p.bind(x, axes=tuple(axes))
+    return reduce_or_p.bind(operand, axes=tuple(axes))
 
 
-def reduce_xor(x: Any, axes: Sequence[int]) -> Any:
+def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
     """The parity over non-negative `axes` (bitwise for integers)."""
-    return reduce_xor_p.bind(x, axes=tuple(axes))
+    return reduce_xor_p.bind(operand, axes=tuple(axes))
 
 
-def argmax(x: Any, axis: int, index_dtype: Any = None) -> Any:
+def argmax(operand: Any, axis: int, index_dtype: Any = None) -> Any:
     """The first index of the largest element along `axis`; int32 where that has enough numbers."""
-    return argmax_p.bind(x, axes=(axis,), index_dtype=_position_dtype(x, axis, index_dtype))
+    return argmax_p.bind(operand, axes=(axis,), index_dtype=_position_dtype(operand, axis, index_dtype))
 
 
-def argmin(x: Any, axis: int, index_dtype: Any = None) -> Any:
+def argmin(operand: Any, axis: int, index_dtype: Any = None) -> Any:
     """The first index of the smallest element along `axis`; int32 where that has enough numbers."""
-    return argmin_p.bind(x, axes=(axis,), index_dtype=_position_dtype(x, axis, index_dtype))
+    return argmin_p.bind(operand, axes=(axis,), index_dtype=_position_dtype(operand, axis, index_dtype))
 
 
-def _position_dtype(x: Any, axis: int, given: Any) -> np.dtype[Any]:
+def _position_dtype(operand: Any, axis: int, given: Any) -> np.dtype[Any]:
     if given is not None:
         return np.dtype(given)
     shape = get_aval(x).shape

@@ -12,6 +12,7 @@ import numpy as np
 from functrans import _runtime
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.convert import to_array
 from functrans.core.dims import Dim, Shape, Size
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.primitive import Cost, Linear, Primitive, Sample
@@ -24,6 +25,7 @@ from functrans.primitives.broadcast import (
     move_axis,
     prod,
     reduce_sum,
+    transpose,
 )
 from functrans.primitives.compare import select_n
 
@@ -354,8 +356,11 @@ reshape_p, slice_p, pad_p, concatenate_p = Reshape(), Slice(), Pad(), Concatenat
 rev_p, iota_p, copy_p = Rev(), Iota(), Copy()
 
 
-def reshape(x: Any, new_sizes: Sequence[Size], dimensions: None = None) -> Any:
-    """The elements of x in row-major order in the shape `new_sizes`; one of them may be -1.
+def reshape(operand: Any, new_sizes: Sequence[Size], dimensions: Sequence[int] | None = None
+            ) -> Any:
+    """The elements in row-major order in the shape `new_sizes`, of which one may be -1.
+
+    `dimensions` is the order in which the dimensions are taken before.
 
     Raises ShapeError when the number of elements differs.
 
@@ -364,38 +369,44 @@ def reshape(x: Any, new_sizes: Sequence[Size], dimensions: None = None) -> Any:
     (2, 3)
     """
     sizes: Shape = tuple(s if isinstance(s, Dim) else operator.index(s) for s in new_sizes)
-    shape = x.shape
+    if not hasattr(operand, "shape"):
+        operand = to_array(operand, "reshape: the operand")
+    if dimensions is not None:
+        operand = transpose(operand, dimensions)
+    shape = operand.shape
     if sizes == shape:
-        return x
+        return operand
     if -1 in sizes:
         at = sizes.index(-1)
         known: Any = prod(sizes[:at] + sizes[at + 1:])
         total: Any = prod(shape)
         if _is_zero(known) or total % known != 0:
-            raise ShapeError(f"cannot reshape {get_aval(x)} to {sizes}.", where=user_source(),
+            raise ShapeError(f"cannot reshape {get_aval(operand)} to {sizes}.", where=user_source(),
                              why=f"{total} elements do not divide into {known}.")
         sizes = (*sizes[:at], total // known, *sizes[at + 1:])
-    return reshape_p.bind(x, new_sizes=sizes)
+    return reshape_p.bind(operand, new_sizes=sizes)
 
 
-def squeeze(x: Any, dimensions: Sequence[int]) -> Any:
-    """x without `dimensions`, which must be of size 1."""
-    dims = {d % x.ndim for d in dimensions}
-    if any(x.shape[d] != 1 for d in dims):
-        raise ShapeError(f"squeeze: {get_aval(x)} is not of size 1 along {sorted(dims)}.",
+def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+    """The array without `dimensions`, which must be of size 1."""
+    dims = {d % array.ndim for d in dimensions}
+    if any(array.shape[d] != 1 for d in dims):
+        raise ShapeError(f"squeeze: {get_aval(array)} is not of size 1 along {sorted(dims)}.",
                          where=user_source())
-    return reshape(x, tuple(s for d, s in enumerate(x.shape) if d not in dims))
+    return reshape(array, tuple(s for d, s in enumerate(array.shape) if d not in dims))
 
 
-def expand_dims(x: Any, dimensions: Sequence[int]) -> Any:
-    """x with new dimensions of size 1 at the places `dimensions` of the result."""
-    ndim = x.ndim + len(dimensions)
+def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+    """The array with new dimensions of size 1 at the places `dimensions` of the result."""
+    if not hasattr(array, "shape"):
+        array = to_array(array, "expand_dims: the array")
+    ndim = array.ndim + len(dimensions)
     dims = {d % ndim for d in dimensions}
-    rest = iter(x.shape)
-    return reshape(x, tuple(1 if d in dims else next(rest) for d in range(ndim)))
+    rest = iter(array.shape)
+    return reshape(array, tuple(1 if d in dims else next(rest) for d in range(ndim)))
 
 
-def slice(x: Any, start_indices: Sequence[Size], limit_indices: Sequence[Size],
+def slice(operand: Any, start_indices: Sequence[Size], limit_indices: Sequence[Size],
           strides: Sequence[int] | None = None) -> Any:
     """The elements from start to before limit in every dimension.
 
@@ -405,37 +416,38 @@ def slice(x: Any, start_indices: Sequence[Size], limit_indices: Sequence[Size],
     >>> ft.lax.slice(ft.numpy.arange(5), (1,), (5,), (2,)).tolist()
     [1, 3]
     """
-    return slice_p.bind(x, start_indices=tuple(start_indices), limit_indices=tuple(limit_indices),
-                        strides=(1,) * x.ndim if strides is None else tuple(strides))
+    return slice_p.bind(operand, start_indices=tuple(start_indices),
+                        limit_indices=tuple(limit_indices),
+                        strides=(1,) * operand.ndim if strides is None else tuple(strides))
 
 
-def slice_in_dim(x: Any, start_index: Size, limit_index: Size, stride: int = 1,
+def slice_in_dim(operand: Any, start_index: Size, limit_index: Size, stride: int = 1,
                  axis: int = 0) -> Any:
-    """The elements from start to before limit along one axis; x itself when these are all."""
-    axis %= x.ndim
-    if _is_zero(start_index) and limit_index == x.shape[axis] and stride == 1:
-        return x
-    starts: list[Size] = [0] * x.ndim
-    limits, strides = list(x.shape), [1] * x.ndim
+    """The elements from start to before limit along one axis; the operand where these are all."""
+    axis %= operand.ndim
+    if _is_zero(start_index) and limit_index == operand.shape[axis] and stride == 1:
+        return operand
+    starts: list[Size] = [0] * operand.ndim
+    limits, strides = list(operand.shape), [1] * operand.ndim
     starts[axis], limits[axis], strides[axis] = start_index, limit_index, stride
-    return slice(x, starts, limits, strides)
+    return slice(operand, starts, limits, strides)
 
 
-def pad(x: Any, padding_value: Any, padding_config: Sequence[tuple[Size, Size, int]]) -> Any:
-    """x with (low, high, interior) padding in every dimension; negative widths crop.
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[Size, Size, int]]) -> Any:
+    """The operand with (low, high, interior) padding in every dimension; negative widths crop.
 
-    Raises ShapeError when the value is not a scalar of x's dtype.
+    Raises ShapeError when the value is not a scalar of the operand's dtype.
 
     >>> import functrans as ft
     >>> ft.lax.pad(ft.numpy.arange(3), 9, [(1, 0, 1)]).tolist()
     [9, 0, 9, 1, 9, 2]
     """
     if not hasattr(padding_value, "dtype"):
-        padding_value = np.asarray(padding_value, x.dtype)
+        padding_value = np.asarray(padding_value, operand.dtype)
     config = tuple((low, high, interior) for low, high, interior in padding_config)
-    if all(c == (0, 0, 0) for c in config) and len(config) == x.ndim:
-        return x
-    return pad_p.bind(x, padding_value, padding_config=config)
+    if all(c == (0, 0, 0) for c in config) and len(config) == operand.ndim:
+        return operand
+    return pad_p.bind(operand, padding_value, padding_config=config)
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
@@ -454,9 +466,9 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     return concatenate_p.bind(*operands, dimension=dimension)
 
 
-def rev(x: Any, dimensions: Sequence[int]) -> Any:
-    """x with the order along `dimensions` reversed."""
-    return rev_p.bind(x, dimensions=tuple(dimensions)) if len(dimensions) else x
+def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+    """The operand with the order along `dimensions` reversed."""
+    return rev_p.bind(operand, dimensions=tuple(dimensions)) if len(dimensions) else operand
 
 
 def iota(dtype: Any, size: Size) -> Any:

@@ -14,7 +14,9 @@ import numpy as np
 
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.errors import ArgumentError
 from functrans.core.primitive import Cost, Sample
+from functrans.core.source import user_source
 from functrans.primitives import lapack
 from functrans.primitives.arithmetic import add, conj, div, mul, sub
 from functrans.primitives.base import bind_checked, full, sample_array
@@ -38,6 +40,7 @@ from functrans.primitives.matrix import (
     scale_columns,
     scale_rows,
 )
+from functrans.primitives.shape import slice_in_dim
 from functrans.primitives.solve import inv, solve
 from functrans.primitives.transcendental import sqrt
 
@@ -230,11 +233,13 @@ eigh_p, eig_p, svd_p = Eigh(), Eig(), Svd()
 
 
 def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
-         sort_eigenvalues: bool = True) -> tuple[Any, Any]:
+         sort_eigenvalues: bool = True, subset_by_index: tuple[int, int] | None = None
+         ) -> tuple[Any, Any]:
     """Eigenvectors v and increasing eigenvalues w of Hermitian matrices, with x v = v diag(w).
 
     x is replaced by (x + x*) / 2 when `symmetrize_input`, else the triangle that `lower` names is
-    read. Eigenvalues are sorted in any case. Raises ShapeError when matrices are not square.
+    read. Eigenvalues are sorted in any case; `subset_by_index=(i, j)` keeps i to j - 1 of them.
+    Raises ShapeError when matrices are not square.
 
     >>> import functrans as ft
     >>> v, w = ft.lax.linalg.eigh(ft.numpy.array([[2.0, 0.0], [0.0, 1.0]]))
@@ -242,7 +247,24 @@ def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
     [1.0, 2.0]
     """
     w, v = eigh_p.bind(hermitian(x, lower, symmetrize_input), vectors=True)
-    return v, w
+    if subset_by_index is None:
+        return v, w
+    return subset_of(v, subset_by_index), subset_of(w, subset_by_index)
+
+
+def subset_of(x: Any, subset: tuple[int, int], axis: int = -1) -> Any:
+    """The values (or vectors) i to j - 1 along an axis, for `subset` (i, j)."""
+    first, last = subset
+    size = x.shape[axis]
+    if not 0 <= first < last <= size:
+        raise ArgumentError(f"subset_by_index={subset} is no range of {size} values.",
+                            where=user_source(), fix=f"subset_by_index=(0, {size})")
+    return slice_in_dim(x, first, last, axis=axis)
+
+
+def singular_subset(u: Any, s: Any, vh: Any, subset: tuple[int, int]) -> tuple[Any, Any, Any]:
+    """u, s and vh for some of the singular values."""
+    return subset_of(u, subset), subset_of(s, subset), subset_of(vh, subset, -2)
 
 
 def eigvalsh(x: Any, *, lower: bool = True, symmetrize_input: bool = True) -> Any:
@@ -288,11 +310,13 @@ def _left_vectors(v: Any) -> Any:
     return div(left, convert_element_type(_as_columns(norms, left), left.dtype))
 
 
-def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
+        subset_by_index: tuple[int, int] | None = None) -> Any:
     """u, s and vh with x = u diag(s) vh and s decreasing; s alone when not `compute_uv`.
 
     Shapes (m, n) give (m, m), (k,), (n, n) for k = min(m, n), and (m, k), (k,), (k, n) when not
-    `full_matrices`. NaN where x is not finite.
+    `full_matrices`. NaN where x is not finite. `subset_by_index=(i, j)` keeps the singular values i
+    to j - 1 and their vectors.
 
     >>> import functrans as ft
     >>> u, s, vh = ft.lax.linalg.svd(ft.numpy.ones((4, 2)), full_matrices=False)
@@ -300,6 +324,8 @@ def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     ((4, 2), (2,), (2, 2))
     """
     if not compute_uv:
-        return bind_checked(svd_p, x, full_matrices=False, compute_uv=False)[0]
-    s, u, vh = bind_checked(svd_p, x, full_matrices=bool(full_matrices), compute_uv=True)
-    return u, s, vh
+        (s,) = bind_checked(svd_p, x, full_matrices=False, compute_uv=False)
+        return s if subset_by_index is None else subset_of(s, subset_by_index)
+    s, u, vh = bind_checked(svd_p, x, full_matrices=bool(full_matrices) and not subset_by_index,
+                            compute_uv=True)
+    return (u, s, vh) if subset_by_index is None else singular_subset(u, s, vh, subset_by_index)

@@ -61,7 +61,7 @@ DEFERRED = {
     ("functrans.lowering.triton.machine.stored", "functrans.lowering.triton.machine.pool"),
 }
 # tests that hand arrays to SciPy, as to other third parties
-SCIPY_USERS = {"test_numpy_calls.py", "test_third_parties.py"}
+SCIPY_USERS = {"test_arguments.py", "test_numpy_calls.py", "test_third_parties.py"}
 PEERS = {"jax", "jaxlib", "torch", "scipy", "tensorflow"}
 ALLOWED_PACKAGES = {"numpy", "ml_dtypes", "optree", "sympy", "triton", "functrans"}
 

@@ -494,19 +494,19 @@ _ABSTRACT: Final[dict[str, type]] = {
 }
 
 
-def issubdtype(dtype: Any, of: Any) -> bool:
-    """Whether `dtype` is `of` or below it in NumPy's tree of scalar types; ml_dtypes included.
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether `arg1` is `arg2` or below it in NumPy's tree of scalar types; ml_dtypes included.
 
     >>> issubdtype("bfloat16", np.floating), issubdtype(np.int8, np.floating)
     (True, False)
     """
-    if isinstance(dtype, type) and issubclass(dtype, np.generic) and dtype not in _CONCRETE:
-        return bool(np.issubdtype(dtype, of)) if isinstance(of, type) else False
-    dtype = as_dtype(dtype)
-    if isinstance(of, type) and issubclass(of, np.generic) and of not in _CONCRETE:
-        below = _ABSTRACT.get(_KINDS[dtype], dtype.type)
-        return issubclass(below, of)
-    return bool(dtype == as_dtype(of))
+    if isinstance(arg1, type) and issubclass(arg1, np.generic) and arg1 not in _CONCRETE:
+        return bool(np.issubdtype(arg1, arg2)) if isinstance(arg2, type) else False
+    arg1 = as_dtype(arg1)
+    if isinstance(arg2, type) and issubclass(arg2, np.generic) and arg2 not in _CONCRETE:
+        below = _ABSTRACT.get(_KINDS[arg1], arg1.type)
+        return issubclass(below, arg2)
+    return bool(arg1 == as_dtype(arg2))
 
 
 _CONCRETE: Final = frozenset(dtype.type for dtype in _KINDS if dtype != float0)

@@ -199,7 +199,8 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
     return all(tree_structure(x, is_leaf) == LEAF for x in iterable)
 
 
-def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, tree: Any) -> Any:
+def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
+                   pytree_to_transpose: Any) -> Any:
     """Turn a tree of trees inside out.
 
     `inner_treedef` None stands for the structure of the first subtree. Raises TreeMismatchError
@@ -209,7 +210,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, tr
     >>> tree_transpose(outer, inner, [{"a": 1, "b": 2}, {"a": 3, "b": 4}])
     {'a': [1, 3], 'b': [2, 4]}
     """
-    subtrees = flatten_up_to(outer_treedef, tree, what="tree_transpose")
+    subtrees = flatten_up_to(outer_treedef, pytree_to_transpose, what="tree_transpose")
     if inner_treedef is None:
         inner_treedef = tree_structure(subtrees[0])
     if not inner_treedef.num_leaves or not outer_treedef.num_leaves:

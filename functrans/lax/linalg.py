@@ -2,7 +2,8 @@
 
 from functrans.core.errors import publish
 from functrans.lax.householder import householder_product, tridiagonal_solve
-from functrans.primitives.linalg import cholesky, lu, lu_pivots_to_permutation, qr
+from functrans.lax.pivoted import qr
+from functrans.primitives.linalg import cholesky, lu, lu_pivots_to_permutation
 from functrans.primitives.solve import triangular_solve
 from functrans.primitives.spectral import eig, eigh, svd
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -217,9 +218,9 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
               unroll: int | bool | None = None) -> Any:
     """Run `val = body_fun(i, val)` for i in range(lower, upper); returns the last value.
 
-    The bounds are integers or integer scalars, traced ones too; where both are known the loop is
+    The bounds are integers, or both floating, traced ones too; where both are known the loop is
     a scan, and otherwise a while loop (`unroll` is for the former). Types as in `while_loop`.
-    Raises CarryTypeError where the body changes a type, DTypeError for bounds that are no integers.
+    Raises CarryTypeError where the body changes a type, DTypeError for bounds of other dtypes.
 
     >>> import functrans as ft
     >>> int(ft.lax.fori_loop(0, 5, lambda i, total: total + i, 0))
@@ -241,12 +242,16 @@ def _fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init
                             f"fori_loop: the {side} bound")
                    for x, side in ((lower, "lower"), (upper, "upper")))
     for bound, side in ((first, "lower"), (last, "upper")):
-        if dtypes.kind(bound.dtype) not in "iu" or bound.ndim:
-            raise DTypeError(f"fori_loop: the {side} bound is {get_aval(bound)}, not an integer "
+        if dtypes.kind(bound.dtype) not in "iuf" or bound.ndim:
+            raise DTypeError(f"fori_loop: the {side} bound is {get_aval(bound)}, not a real "
                              "scalar.", where=user_source())
+    if (dtypes.kind(first.dtype) == "f") != (dtypes.kind(last.dtype) == "f"):
+        raise DTypeError(f"fori_loop: one bound is {get_aval(first)}, the other {get_aval(last)}.",
+                         where=user_source(), why="the counter has one dtype.",
+                         fix="fori_loop(0, int(n), f, x)")
     if isinstance(first, ArrayBase) and isinstance(last, ArrayBase):
         one = 1 if first.weak_type else np.ones((), first.dtype)[()]
-        count = max(int(last) - int(first), 0)
+        count = _count(first, last)
 
         def step(carry: Any, _: Any) -> tuple[Any, None]:
             i, value = carry
@@ -265,6 +270,17 @@ def _fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init
         return add(i, np.ones((), dtype)[()]), body_fun(i, value)
 
     return _while("fori_loop", lambda carry: lt(carry[0], last), body, (first, init), 1)[1]
+
+
+def _count(first: Any, last: Any) -> int:
+    """How often a counter that grows by one is below the last value."""
+    if dtypes.kind(first.dtype) != "f":
+        return max(int(last) - int(first), 0)
+    rounds = float(last) - float(first)
+    if not math.isfinite(rounds):
+        raise ArgumentError(f"fori_loop: the bounds are {float(first)} and {float(last)}.",
+                            where=user_source(), fix="functrans.lax.while_loop")
+    return max(math.ceil(rounds), 0)
 
 
 def _loop_of_sizes(lower: Size, upper: Size, body_fun: Callable[[Any, Any], Any], init: Any,

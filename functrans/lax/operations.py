@@ -80,15 +80,27 @@ def round(x: Any, rounding_method: int = 0) -> Any:
     return select_n(lt(size, 4503599627370496.0), x, mul(sign(x), up))
 
 
-def broadcast(x: Any, sizes: Sequence[Any]) -> Any:
-    """x repeated along new leading axes of `sizes`."""
-    return broadcast_in_dim(x, (*sizes, *x.shape), range(len(sizes), len(sizes) + x.ndim))
+def broadcast(operand: Any, sizes: Sequence[Any]) -> Any:
+    """The operand repeated along new leading axes of `sizes`.
+
+    >>> import functrans as ft
+    >>> ft.lax.broadcast(1.0, (2,)).tolist()
+    [1.0, 1.0]
+    """
+    operand = to_array(operand, "broadcast: the operand")
+    return broadcast_in_dim(operand, (*sizes, *operand.shape),
+                            range(len(sizes), len(sizes) + operand.ndim))
 
 
-def dot(lhs: Any, rhs: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The product over the last axis of lhs and the first of rhs; `precision` as in dot_general."""
-    return dot_general(lhs, rhs, (((lhs.ndim - 1,), (0,)), ((), ())), precision,
-                       preferred_element_type)
+def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None,
+        preferred_element_type: Any = None) -> Any:
+    """The product over the last axis of lhs and the first of rhs, or over `dimension_numbers`.
+
+    `dimension_numbers` and `precision` are as in dot_general.
+    """
+    if dimension_numbers is None:
+        dimension_numbers = (((lhs.ndim - 1,), (0,)), ((), ()))
+    return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 
 
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:

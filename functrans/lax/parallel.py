@@ -22,6 +22,7 @@ from functrans.primitives.collective import (
 )
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.reduce import reduce_max, reduce_min
+from functrans.primitives.shape import reshape
 
 __all__ = ["all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute",
            "pshuffle", "psum", "psum_scatter"]
@@ -112,18 +113,35 @@ def all_gather(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) ->
     return tree_map(gather, x)
 
 
-def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0) -> Any:
-    """The sum over a named axis, of which position i gets part i along `scatter_dimension`."""
+def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0, tiled: bool = False
+                 ) -> Any:
+    """The sum over a named axis, of which position i gets part i along `scatter_dimension`.
+
+    That dimension has the size of the named axis and is removed; with `tiled` it is divided into
+    as many blocks, and stays.
+    """
     size = bound_axis_size(axis_name)
 
     def scatter(leaf: Any) -> Any:
         leaf = to_array(leaf)
+        if tiled:
+            return scatter_blocks(leaf)
         if leaf.shape[scatter_dimension] != size:
             raise ArgumentError(f"psum_scatter: dimension {scatter_dimension} of {leaf.aval} must "
                                 f"have the size {size} of the axis {axis_name!r}.",
                                 where=user_source())
         return psum_scatter_p.bind(leaf, axis_name=axis_name, axis_size=size,
                                    dimension=scatter_dimension)
+
+    def scatter_blocks(leaf: Any) -> Any:
+        at = scatter_dimension % leaf.ndim
+        if leaf.shape[at] % size != 0:
+            raise ArgumentError(f"psum_scatter: dimension {scatter_dimension} of {leaf.aval} does "
+                                f"not divide into the {size} positions of the axis {axis_name!r}.",
+                                where=user_source())
+        blocks = reshape(leaf, (*leaf.shape[:at], size, leaf.shape[at] // size,
+                                *leaf.shape[at + 1:]))
+        return psum_scatter_p.bind(blocks, axis_name=axis_name, axis_size=size, dimension=at)
 
     return tree_map(scatter, x)
 

@@ -37,7 +37,7 @@ def _peak(x: Array, axis: Axis, where: ArrayLike | None, initial: ArrayLike | No
     return fnp.where(fnp.isfinite(peak), peak, 0)
 
 
-def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None,
+def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None, *,
             initial: ArrayLike | None = None) -> Array:
     """exp(x) / sum(exp(x)) along axes (None: all), of the elements where `where` holds, else 0.
 
@@ -57,7 +57,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None,
     return powers / total
 
 
-def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None,
+def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None, *,
                 initial: ArrayLike | None = None) -> Array:
     """log(softmax(x)) along axes (None: all); -inf where `where` does not hold.
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from functrans import lax
-from functrans._runtime import get_trace
+from functrans._runtime import cuda_open, get_trace, place_array
 from functrans.core import dtypes
 from functrans.core.dims import Dim, Size
 from functrans.core.dtypes import as_dtype, kind
 from functrans.core.errors import ArgumentError, NonArrayError, shown
 from functrans.core.source import user_source
+from functrans.device import CPU, find_device, place_of
 from functrans.numpy.common import (
     ARRAYS,
     PYTHON_SCALARS,
@@ -62,9 +64,19 @@ def _stack_nested(x: Any) -> Array:
     return lax.concatenate([lax.expand_dims(operand("array", i), (0,)) for i in items], 0)
 
 
+def on_device(x: Array, device: Any) -> Array:
+    """x on a device; where no device is given, or x is traced, x as it is."""
+    if device is None:
+        return x
+    target = find_device(device)
+    if type(x) is not Array or (target == x.device == CPU and not cuda_open()):
+        return x
+    return place_array(x, place_of(target))
+
+
 def array(
     object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | None = "K",
-    ndmin: int = 0,
+    ndmin: int = 0, *, device: Any = None,
 ) -> Array:
     """An array from numbers, nested sequences, NumPy arrays (whose dtype stays) or arrays.
 
@@ -99,7 +111,7 @@ def array(
         x = lax.convert_element_type(x, x.dtype)
     if x.ndim < ndmin:
         x = lax.expand_dims(x, tuple(range(ndmin - x.ndim)))
-    return placed(x)
+    return placed(x) if device is None else on_device(x, device)
 
 
 def _checked(value: Any, dtype: DTypeLike) -> Any:
@@ -155,8 +167,8 @@ def _map_nested(f: Callable[[Any], Any], x: Any) -> Any:
     return [_map_nested(f, item) for item in x] if isinstance(x, (list, tuple)) else f(x)
 
 
-def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: bool | None = None
-            ) -> Array:
+def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: bool | None = None,
+            device: Any = None) -> Array:
     """An array from numbers, nested sequences or other arrays; an array passes as it is.
 
     >>> import functrans.numpy as jnp
@@ -165,8 +177,8 @@ def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: 
     """
     del order, copy
     if dtype is None and isinstance(a, ARRAYS):
-        return a
-    return array(a, dtype)
+        return on_device(a, device)
+    return array(a, dtype, device=device)
 
 
 def ascontiguousarray(a: Any, dtype: DTypeLike = None) -> Array:
@@ -214,34 +226,38 @@ def _mapped(function: Callable[..., Any], in_axes: tuple[Any, ...], kwargs: dict
 # constants -----------------------------------------------------------------------------------
 
 
-def zeros(shape: Any, dtype: DTypeLike = None) -> Array:
+def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     """Zeros of the given shape.
 
     >>> import functrans.numpy as jnp
     >>> jnp.zeros((2, 2)).tolist()
     [[0.0, 0.0], [0.0, 0.0]]
     """
-    return filled(shape_tuple(shape, "zeros"), 0, _float(dtype))
+    return on_device(filled(shape_tuple(shape, "zeros"), 0, _float(dtype)), device)
 
 
-def ones(shape: Any, dtype: DTypeLike = None) -> Array:
+def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     """Ones of the given shape."""
-    return filled(shape_tuple(shape, "ones"), 1, _float(dtype))
+    return on_device(filled(shape_tuple(shape, "ones"), 1, _float(dtype)), device)
 
 
-def empty(shape: Any, dtype: DTypeLike = None) -> Array:
+def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     """Zeros of the given shape: an immutable array has no use for unset memory."""
-    return filled(shape_tuple(shape, "empty"), 0, _float(dtype))
+    return on_device(filled(shape_tuple(shape, "empty"), 0, _float(dtype)), device)
 
 
-def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None) -> Array:
+def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: Any = None
+         ) -> Array:
     """fill_value broadcast to the given shape.
 
     >>> import functrans.numpy as jnp
     >>> jnp.full(3, 7).tolist()
     [7, 7, 7]
     """
-    shape = shape_tuple(shape, "full")
+    return on_device(_full(shape_tuple(shape, "full"), fill_value, dtype), device)
+
+
+def _full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike) -> Array:
     if type(fill_value) in PYTHON_SCALARS:
         fill_dtype = dtypes.canonical_scalar(fill_value) if dtype is None else as_dtype(dtype)
         if kind(fill_dtype) in "iu" and type(fill_value) is int:
@@ -257,30 +273,35 @@ def _like(a: Any, dtype: DTypeLike, shape: Any) -> tuple[Any, np.dtype]:
             as_dtype(x.dtype if dtype is None else dtype))
 
 
-def zeros_like(a: Any, dtype: DTypeLike = None, shape: Any = None) -> Array:
+def zeros_like(a: Any, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None
+               ) -> Array:
     """Zeros of a's shape and dtype."""
     shape, dtype = _like(a, dtype, shape)
-    return filled(shape, 0, dtype)
+    return on_device(filled(shape, 0, dtype), device)
 
 
-def ones_like(a: Any, dtype: DTypeLike = None, shape: Any = None) -> Array:
+def ones_like(a: Any, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None
+              ) -> Array:
     """Ones of a's shape and dtype."""
     shape, dtype = _like(a, dtype, shape)
-    return filled(shape, 1, dtype)
+    return on_device(filled(shape, 1, dtype), device)
 
 
-def empty_like(prototype: Any, dtype: DTypeLike = None, shape: Any = None) -> Array:
+def empty_like(prototype: Any, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None
+               ) -> Array:
     """Zeros of prototype's shape and dtype."""
-    return zeros_like(prototype, dtype, shape)
+    return zeros_like(prototype, dtype, shape, device=device)
 
 
-def full_like(a: Any, fill_value: ArrayLike, dtype: DTypeLike = None, shape: Any = None) -> Array:
+def full_like(a: Any, fill_value: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
+              device: Any = None) -> Array:
     """fill_value in a's shape and dtype."""
     shape, dtype = _like(a, dtype, shape)
-    return full(shape, fill_value, dtype)
+    return full(shape, fill_value, dtype, device=device)
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None) -> Array:
+def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, *, device: Any = None
+        ) -> Array:
     """An N x M matrix of zeros with ones on diagonal k.
 
     >>> import functrans.numpy as jnp
@@ -289,8 +310,8 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None) -> Ar
     """
     rows = shape_tuple(N, "eye")[0]
     columns = rows if M is None else shape_tuple(M, "eye")[0]
-    return lax.convert_element_type(_band(rows, columns, static_int("eye", k, "k"), lax.eq),
-                                    _float(dtype))
+    return on_device(lax.convert_element_type(_band(rows, columns, _diagonal("eye", k), lax.eq),
+                                              _float(dtype)), device)
 
 
 def identity(n: int, dtype: DTypeLike = None) -> Array:
@@ -298,7 +319,18 @@ def identity(n: int, dtype: DTypeLike = None) -> Array:
     return eye(n, dtype=dtype)
 
 
-def _band(rows: Any, columns: Any, k: int, compare: Callable[..., Array]) -> Array:
+def _diagonal(name: str, k: Any) -> Any:
+    """The number of a diagonal: an int, or an integer array of shape (), which may be traced."""
+    if isinstance(k, ARRAYS) and kind(k.dtype) in "iu" and not k.ndim:
+        return lax.convert_element_type(k, np.int32)
+    try:
+        return operator.index(k)
+    except TypeError:
+        raise ArgumentError(f"functrans.numpy.{name}: k must be an integer, and is {shown(k)}.",
+                            where=user_source()) from None
+
+
+def _band(rows: Any, columns: Any, k: Any, compare: Callable[..., Array]) -> Array:
     """compare(i + k, j) for row i and column j, as booleans."""
     integer = np.dtype(np.int32)
     i = lax.broadcasted_iota(integer, (rows, columns), 0)
@@ -310,7 +342,8 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None) -> Ar
     """An N x M matrix of ones at and below diagonal k, zeros above."""
     rows = shape_tuple(N, "tri")[0]
     columns = rows if M is None else shape_tuple(M, "tri")[0]
-    return lax.convert_element_type(_band(rows, columns, k, lax.ge), _float(dtype))
+    return lax.convert_element_type(_band(rows, columns, _diagonal("tri", k), lax.ge),
+                                    _float(dtype))
 
 
 def _triangle(name: str, m: ArrayLike, k: int, lower: bool) -> Array:
@@ -318,6 +351,7 @@ def _triangle(name: str, m: ArrayLike, k: int, lower: bool) -> Array:
     if x.ndim < 2:
         raise ArgumentError(f"functrans.numpy.{name} takes matrices, and got shape {x.shape}.",
                             where=user_source())
+    k = _diagonal(name, k)
     mask = _band(*x.shape[-2:], k, lax.ge) if lower else _band(*x.shape[-2:], k - 1, lax.lt)
     return lax.select_n(broadcast(mask, x.shape), lax.full_like(x, 0), x)
 
@@ -347,13 +381,18 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 # ranges --------------------------------------------------------------------------------------
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = None) -> Array:
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = None, *,
+           device: Any = None) -> Array:
     """start, start + step, ... below stop; arange(n) counts from 0.
 
     >>> import functrans.numpy as jnp
     >>> jnp.arange(2, 8, 3).tolist()
     [2, 5]
     """
+    return on_device(_arange(start, stop, step, dtype), device)
+
+
+def _arange(start: Any, stop: Any, step: Any, dtype: DTypeLike) -> Array:
     if stop is None:
         start, stop = 0, start
     step = 1 if step is None else step
@@ -402,7 +441,7 @@ def _sized_range(start: Any, stop: Any, step: Any, dtype: np.dtype[Any]) -> Arra
 
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
-    retstep: bool = False, dtype: DTypeLike = None, axis: int = 0,
+    retstep: bool = False, dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
 ) -> Array | tuple[Array, Array]:
     """num evenly spaced values from start to stop, which is included if endpoint.
 
@@ -410,6 +449,14 @@ def linspace(
     >>> jnp.linspace(0, 1, 3).tolist()
     [0.0, 0.5, 1.0]
     """
+    made, step = _linspace(start, stop, num, endpoint, dtype, axis)
+    made = on_device(made, device)
+    return (made, step) if retstep else made
+
+
+def _linspace(start: ArrayLike, stop: ArrayLike, num: Any, endpoint: bool, dtype: DTypeLike,
+              axis: int) -> tuple[Array, Array]:
+    """The values, and the step between them."""
     symbolic = isinstance(num, Dim)
     num = num if symbolic else static_int("linspace", num, "num")
     if not symbolic and num < 0:
@@ -419,7 +466,7 @@ def linspace(
         wanted = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
         value, step = np.linspace(start, stop, num, endpoint, retstep=True)
         made = placed(wrap(value.astype(wanted if dtype is None else as_dtype(dtype))))
-        return (made, wrap(np.asarray(step).astype(wanted))) if retstep else made
+        return made, wrap(np.asarray(step).astype(wanted))
     first, last = promote_dtypes_inexact("linspace", start, stop)
     shape = broadcast_shapes(first.shape, last.shape, name="linspace")
     first, last = (broadcast(operand("linspace", v), shape) for v in (first, last))
@@ -443,7 +490,7 @@ def linspace(
         order = list(range(1, result.ndim))
         order.insert(axis, 0)
         result = lax.transpose(result, tuple(order))
-    return (result, step) if retstep else result
+    return result, step
 
 
 def _count_like(x: Array, count: Size) -> Array:

@@ -359,7 +359,7 @@ def einsum(
     return x if preferred is None else cast(x, preferred)
 
 
-def einsum_path(subscripts: Any, /, *operands: ArrayLike, optimize: Any = "greedy"
+def einsum_path(subscripts: Any, /, *operands: ArrayLike, optimize: Any = "auto"
                 ) -> tuple[list[Any], str]:
     """The order of contractions that einsum takes, as NumPy writes it, and a report about it."""
     if isinstance(optimize, tuple) and optimize and isinstance(optimize[0], str):

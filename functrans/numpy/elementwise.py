@@ -42,9 +42,11 @@ from functrans.numpy.ufuncs import (
     isfinite,
     isinf,
     isnan,
+    less_equal,
     rint,
     trunc,
     truth,
+    ufunc_like,
     unary,
 )
 
@@ -71,7 +73,7 @@ def select_where(condition: Array, x: ArrayLike, y: ArrayLike, name: str = "wher
 
 
 def clip(
-    arr: ArrayLike, /, min: ArrayLike = None, max: ArrayLike = None, *,
+    arr: ArrayLike = None, /, min: ArrayLike = None, max: ArrayLike = None, *,
     a_min: ArrayLike = None, a_max: ArrayLike = None, out: None = None,
 ) -> Array:
     """arr limited to [min, max]; where min exceeds max, max.
@@ -364,10 +366,24 @@ def _fmin(x: Array, y: Array) -> Array:
     return lax.select_n(isnan(y), lax.select_n(isnan(x), lax.min(x, y), y), x)
 
 
-fmax = binary("fmax", _both_shaped(_fmax), "The larger of x and y, the other one where one is NaN.",
-              np.fmax)
-fmin = binary("fmin", _both_shaped(_fmin),
-              "The smaller of x and y, the other one where one is NaN.", np.fmin)
+_larger = binary("fmax", _both_shaped(_fmax), "", None)
+_smaller = binary("fmin", _both_shaped(_fmin), "", None)
+
+
+def _fmax_named(x1: ArrayLike, x2: ArrayLike, *, out: None = None, where: ArrayLike = None
+                ) -> Array:
+    return _larger(x1, x2, out=out, where=where)
+
+
+def _fmin_named(x1: ArrayLike, x2: ArrayLike, *, out: None = None, where: ArrayLike = None
+                ) -> Array:
+    return _smaller(x1, x2, out=out, where=where)
+
+
+fmax = ufunc_like("fmax", "The larger of x1 and x2, the other one where one is NaN.", _fmax_named,
+                  np.fmax)
+fmin = ufunc_like("fmin", "The smaller of x1 and x2, the other one where one is NaN.", _fmin_named,
+                  np.fmin)
 
 
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -434,7 +450,12 @@ def _i0(x: Array) -> Array:
     return lax.select_n(isnan(x), result, x)
 
 
-i0 = unary("i0", _i0, "Modified Bessel function of order 0.", None, "f")
+_bessel_i0 = unary("i0", _i0, "", None, "f")
+
+
+def i0(x: ArrayLike) -> Array:
+    """Modified Bessel function of order 0."""
+    return _bessel_i0(x)
 
 
 def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike = None,
@@ -535,18 +556,48 @@ def unwrap(p: ArrayLike, discont: ArrayLike = None, axis: int = -1, period: Arra
 
 
 def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False,
-         invert: bool = False) -> Array:
-    """Whether each element is among test_elements."""
+         invert: bool = False, *, method: str = "auto") -> Array:
+    """Whether each element is among test_elements.
+
+    `method` is "compare_all", "binary_search", "sort", or "auto": comparisons where the elements to
+    compare with are few, otherwise a search among them sorted.
+    """
     del assume_unique
+    if method not in ("auto", "compare_all", "binary_search", "sort"):
+        raise ArgumentError(f"functrans.numpy.isin: unknown method={method!r}; it is auto, "
+                            "compare_all, binary_search or sort.", where=user_source())
     x, tests = promote_dtypes("isin", element, test_elements)
     tests = lax.reshape(tests, (tests.size,))
     if tests.size == 0:
         return filled(x.shape, invert, bool)
+    if method not in ("auto", "compare_all"):
+        found = _found_in_sorted(x, lax.sort(tests))
+        return lax.bitwise_not(found) if invert else found
     shape = (*x.shape, tests.shape[0])
     found = lax.eq(lax.broadcast_in_dim(x, shape, tuple(range(x.ndim))),
                    lax.broadcast_in_dim(tests, shape, (x.ndim,)))
     found = lax.reduce_or(found, (x.ndim,))
     return lax.bitwise_not(found) if invert else found
+
+
+def _found_in_sorted(x: Array, row: Array) -> Array:
+    """Whether each element is in a sorted vector, by halving the range in which it may be."""
+    size = row.shape[0]
+    dims = lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,),
+                                      start_index_map=(0,))
+
+    def at(index: Array) -> Array:
+        return lax.gather(row, lax.expand_dims(index, (index.ndim,)), dims, (1,), mode="clip")
+
+    low = lax.full(x.shape, 0, np.dtype(np.int32))  # row[low] <= x, if anything is
+    step = 1 << max(int(size).bit_length() - 1, 0)
+    while step:
+        ahead = lax.add(low, lax.full_like(low, step))
+        inside = lax.bitwise_and(lax.lt(ahead, lax.full_like(low, size)),
+                                 less_equal(at(ahead), x))
+        low = lax.select_n(inside, low, ahead)
+        step //= 2
+    return lax.eq(at(low), x)
 
 
 def select(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Array:

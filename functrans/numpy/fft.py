@@ -29,6 +29,7 @@ from functrans.numpy.common import (
     promote_dtypes_inexact,
     slice_axis,
 )
+from functrans.numpy.creation import on_device
 from functrans.numpy.manipulation import moveaxis, roll
 from functrans.numpy.ufuncs import conj
 from functrans.primitives.fft import FftType
@@ -269,7 +270,7 @@ def _frequencies(first: Any, count: Any, n: int, d: ArrayLike, dtype: DTypeLike)
     return lax.div(whole, lax.mul(cast(operand("fft.fftfreq", d), dtype), float(n)))
 
 
-def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None) -> Array:
+def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Any = None) -> Array:
     """The frequencies of the values of fft, in cycles per unit of the sample spacing `d`.
 
     >>> import functrans.numpy as fnp
@@ -278,11 +279,11 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None) -> Array:
     """
     n = operator.index(n)
     start = (n - 1) // 2 + 1
-    return lax.concatenate([_frequencies(0, start, n, d, dtype),
-                            _frequencies(-(n // 2), n // 2, n, d, dtype)], 0)
+    return on_device(lax.concatenate([_frequencies(0, start, n, d, dtype),
+                                      _frequencies(-(n // 2), n // 2, n, d, dtype)], 0), device)
 
 
-def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None) -> Array:
+def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Any = None) -> Array:
     """The frequencies of the values of rfft, in cycles per unit of the sample spacing `d`.
 
     >>> import functrans.numpy as fnp
@@ -290,7 +291,7 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None) -> Array:
     [0.0, 0.25, 0.5]
     """
     n = operator.index(n)
-    return _frequencies(0, n // 2 + 1, n, d, dtype)
+    return on_device(_frequencies(0, n // 2 + 1, n, d, dtype), device)
 
 
 def fftshift(x: ArrayLike, axes: Axis = None) -> Array:

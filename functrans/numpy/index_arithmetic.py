@@ -11,12 +11,13 @@ import numpy as np
 
 from functrans import lax
 from functrans.core import dtypes
-from functrans.core.dtypes import kind
+from functrans.core.dtypes import as_dtype, kind
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
     Array,
     ArrayLike,
+    DTypeLike,
     cast,
     concrete,
     filled,
@@ -45,7 +46,7 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
 
 
 def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise",
-                      order: str = "C") -> Array:
+                      order: str = "C", *, dtype: DTypeLike = None) -> Array:
     """Indices for each axis as flat indices; under tracing give mode 'clip' or 'wrap'."""
     indices = [index_operand("ravel_multi_index", i) for i in multi_index]
     sizes = [operator.index(d) for d in dims]
@@ -69,10 +70,10 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
         stride *= n
     if order == "C":
         strides.reverse()
-    dtype = index_dtype(stride)
-    result = cast(indices[0], dtype) * strides[0]
+    wanted = index_dtype(stride) if dtype is None else as_dtype(dtype)
+    result = cast(indices[0], wanted) * strides[0]
     for i, s in zip(indices[1:], strides[1:], strict=True):
-        result = result + cast(i, dtype) * s
+        result = result + cast(i, wanted) * s
     return result
 
 
@@ -103,9 +104,10 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     return triu_indices(rows, k, columns)
 
 
-def mask_indices(n: int, mask_func: Callable[..., Array], k: int = 0) -> tuple[Array, ...]:
-    """The indices of an n x n matrix where mask_func(ones, k) is not zero."""
-    return nonzero(mask_func(filled((n, n), 1, dtypes.default_float()), k))
+def mask_indices(n: int, mask_func: Callable[..., Array], k: int = 0, *, size: int | None = None
+                 ) -> tuple[Array, ...]:
+    """The indices of an n x n matrix where mask_func(ones, k) is not zero, `size` of them."""
+    return nonzero(mask_func(filled((n, n), 1, dtypes.default_float()), k), size=size)
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:

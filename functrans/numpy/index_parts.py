@@ -184,7 +184,7 @@ def _no_index(item: Any) -> IndexingError:
         return IndexingError(
             f"a {type(item).__name__} is no index.", where=user_source(),
             why="NumPy would convert it anew at every call, which hides a cost.",
-            fix="x[np.array([...])] for several elements, x[i, j] for one")
+            fix="x[np.array([...])] or x[[...],] for several elements, x[i, j] for one")
     what = f"an array of dtype {item.dtype}" if _is_array(item) else f"{item!r}"
     return IndexingError(f"{what} is no index.", where=user_source(),
                          why="an index is made of ints, slices, None, Ellipsis, and arrays of "

@@ -17,6 +17,7 @@ from functrans.core.dims import Dim
 from functrans.core.eager import is_on_gpu
 from functrans.core.errors import ArgumentError, IndexingError
 from functrans.core.source import user_source
+from functrans.numpy.index_lists import with_arrays
 from functrans.numpy.index_parts import (
     Indices,
     count_from_front,
@@ -239,7 +240,11 @@ def _fill_scalar(fill_value: Any, x: Any) -> Any:
 
 
 def scalar_masks_expanded(x: Any, index: Any) -> tuple[Any, Any]:
-    """True and False as indices: they select all or nothing of a new axis of size 1."""
+    """True and False as indices: they select all or nothing of a new axis of size 1.
+
+    Lists in the index are arrays afterwards.
+    """
+    index = with_arrays(index)
     items = index if isinstance(index, tuple) else (index,)
     if not any(_is_scalar_mask(i) for i in items):
         return x, index

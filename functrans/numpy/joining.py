@@ -11,15 +11,17 @@ import numpy as np
 
 from functrans import lax
 from functrans.core.dims import Dim
-from functrans.core.dtypes import as_dtype
+from functrans.core.dtypes import as_dtype, kind
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
     ARRAYS,
     Array,
     ArrayLike,
+    Axis,
     DTypeLike,
     axis_index,
+    axis_tuple,
     broadcast,
     cast,
     concrete,
@@ -349,32 +351,59 @@ def _delete_traced(x: Array, obj: Array, axis: int) -> Array:
 
 
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
-    """arr with values put in before the static index, indices or slice obj along axis."""
+    """arr with values put in before the index, indices or slice obj along axis.
+
+    A traced obj is an integer or an array of integers.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.insert(jnp.arange(3), 1, 9).tolist()
+    [0, 9, 1, 2]
+    """
     x = asarray(arr)
     v = asarray(values)
     if axis is None:
         x, axis = ravel(x), 0
     axis = axis_index(axis, x.ndim, "insert")
-    size = x.shape[axis]
     v = cast(v, x.dtype)
+    index = _insertion_points(x, obj, axis)
+    if index.ndim == 0:
+        v = moveaxis(lax.expand_dims(v, tuple(range(x.ndim - v.ndim))), 0, axis)
+        index = broadcast(index, (v.shape[axis],)) if is_traced(index) else \
+            np.repeat(index, v.shape[axis])
+    count = index.shape[0]
+    v = broadcast(v, tuple(count if i == axis else s for i, s in enumerate(x.shape)))
+    joined = lax.concatenate([x, v], axis)
+    source = _source_if_traced(index, x.shape[axis]) if is_traced(index) else \
+        wrap(_source_of_insertion(index, x.shape[axis]).astype(index_dtype(joined.shape[axis])))
+    return take_rows(joined, source, axis)
+
+
+def _insertion_points(x: Array, obj: Any, axis: int) -> Any:
+    """Where to insert, counted from the front: a NumPy array, or a traced one."""
+    size = x.shape[axis]
+    if is_traced(obj):
+        if kind(obj.dtype) not in "iu" or obj.ndim > 1:
+            raise ArgumentError(f"functrans.numpy.insert: a traced obj is an integer or a vector "
+                                f"of integers, and not {obj.aval}.", where=user_source())
+        obj = lax.convert_element_type(obj, np.int32) if obj.dtype.itemsize < 4 else obj
+        negative = lax.lt(obj, lax.full_like(obj, 0))
+        return lax.select_n(negative, obj, lax.add(obj, lax.full_like(obj, size)))
     if isinstance(obj, slice):
         index = np.arange(size)[obj]
     else:
         index = np.asarray(obj) if isinstance(obj, list) else static("insert", obj, "obj")
         if index.dtype == bool:
             index = np.flatnonzero(index)
-    scalar = index.ndim == 0
-    index = np.atleast_1d(index).astype(np.int64)
+    index = index.astype(np.int64)
     if index.size and (index.min() < -size or index.max() > size):
         raise ArgumentError(f"functrans.numpy.insert: an index is out of bounds for axis {axis} of "
                             f"shape {x.shape}.", where=user_source())
-    index = np.where(index < 0, index + size, index)
-    if scalar:
-        v = moveaxis(lax.expand_dims(v, tuple(range(x.ndim - v.ndim))), 0, axis)
-        index = np.repeat(index, v.shape[axis])
+    return np.where(index < 0, index + size, index)
+
+
+def _source_of_insertion(index: np.ndarray, size: int) -> np.ndarray:
+    """For each element of the result its position among the old ones and then the new ones."""
     count = index.size
-    shape = tuple(count if i == axis else s for i, s in enumerate(x.shape))
-    v = broadcast(v, shape)
     order = np.argsort(index, kind="stable")
     places = np.empty(count, np.int64)
     places[order] = index[order] + np.arange(count)
@@ -383,20 +412,36 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     old[places] = False
     source[old] = np.arange(size)
     source[places] = size + np.arange(count)
-    joined = lax.concatenate([x, v], axis)
-    return take_rows(joined, wrap(source.astype(index_dtype(joined.shape[axis]))), axis)
+    return source
 
 
-def trim_zeros(filt: ArrayLike, trim: str = "fb") -> Array:
-    """A concrete vector without the zeros at its front ("f") and back ("b")."""
+def _source_if_traced(index: Array, size: Any) -> Array:
+    """The same for positions that are not known: old element i follows those put before it."""
+    old = lax.iota(index.dtype, size)
+    keys = lax.concatenate([old, lax.clamp(0, index, size)], 0)
+    new = lax.concatenate([lax.full_like(old, 1), lax.full_like(index, 0)], 0)
+    number = lax.iota(index_dtype(keys.shape[0]), keys.shape[0])
+    return lax.sort((keys, new, number), num_keys=2, is_stable=True)[2]
+
+
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
+    """A concrete array without the zeros at its front ("f") and back ("b"), along all or some axes.
+
+    >>> import functrans.numpy as jnp
+    >>> jnp.trim_zeros(jnp.asarray([0, 1, 2, 0])).tolist()
+    [1, 2]
+    """
     x = asarray(filt)
     value = concrete("trim_zeros", x, "filt", "slice with static bounds instead")
-    places = np.flatnonzero(value)
-    if not places.size:
-        return slice_axis(x, 0, 0)
-    start = int(places[0]) if "f" in trim.lower() else 0
-    stop = int(places[-1]) + 1 if "b" in trim.lower() else x.shape[0]
-    return slice_axis(x, start, stop)
+    places = np.argwhere(value)
+    for a in axis_tuple(axis, x.ndim, "trim_zeros"):
+        if not len(places):
+            x = slice_axis(x, 0, 0, a)
+            continue
+        start = int(places[:, a].min()) if "f" in trim.lower() else 0
+        stop = int(places[:, a].max()) + 1 if "b" in trim.lower() else x.shape[a]
+        x = slice_axis(x, start, stop, a)
+    return x
 
 
 # applying functions --------------------------------------------------------------------------

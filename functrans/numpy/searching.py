@@ -179,7 +179,8 @@ def index_operand(name: str, indices: ArrayLike) -> Array:
             return cast(index, index_dtype())
         raise DTypeError(f"functrans.numpy.{name}: indices are integers, and not {index.dtype}.",
                          where=user_source(), fix="indices.astype(int)")
-    return index
+    # narrower ones do not hold the sizes of most axes
+    return lax.convert_element_type(index, np.int32) if index.dtype.itemsize < 4 else index
 
 
 def normal_index(name: str, index: Array, size: Any, mode: str | None,
@@ -258,8 +259,12 @@ def _along_axis(x: Array, index: Array, axis: int) -> Array:
 
 
 def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
-                    mode: str | None = None, fill_value: Any = None) -> Array:
+                    mode: str | None = None, fill_value: Any = None, *,
+                    wrap_negative_indices: bool | None = None) -> Array:
     """The elements of arr at indices along axis, matched along the others, as argsort gives them.
+
+    Negative indices count from the end, unless `wrap_negative_indices` is false: then they are out
+    of bounds.
 
     >>> import functrans.numpy as jnp
     >>> x = jnp.asarray([[3, 1, 2]])
@@ -275,6 +280,11 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
                          f"indices of {x.ndim} dimensions, and they have shape {index.shape}.",
                          where=user_source())
     axis = axis_index(axis, x.ndim, "take_along_axis")
+    if wrap_negative_indices is False and kind(index.dtype) == "i" and mode in (
+            None, "fill", "clip"):
+        zero = lax.full_like(index, 0)
+        outside = zero if mode == "clip" else lax.full_like(index, x.shape[axis])
+        index = lax.select_n(lax.lt(index, zero), index, outside)
     index, mode = normal_index("take_along_axis", index, x.shape[axis], mode, axis)
     shape = _match_other_axes("take_along_axis", x, index, axis)
     index = broadcast(index, shape)
@@ -450,6 +460,9 @@ def searchsorted(
     >>> jnp.searchsorted(jnp.asarray([1, 3, 5]), jnp.asarray([3, 4])).tolist()
     [1, 2]
     """
+    if method not in ("scan", "scan_unrolled", "sort", "compare_all"):
+        raise ArgumentError(f"functrans.numpy.searchsorted: unknown method={method!r}; it is scan, "
+                            "scan_unrolled, sort or compare_all.", where=user_source())
     if side not in ("left", "right"):
         raise ArgumentError(f"functrans.numpy.searchsorted: side is 'left' or 'right', and not "
                             f"{side!r}.", where=user_source())
@@ -471,6 +484,8 @@ def searchsorted(
         passed = (_before(rows, wanted) if side == "left"
                   else lax.bitwise_not(_before(wanted, rows)))
         return sum(passed, -1, dtype)
+    if method == "sort":
+        return cast(_ranks_by_sorting(row, values, side), dtype)
     # A binary search of log2(size) steps, each halving the interval [low, high).
     low = lax.full(values.shape, 0, dtype)
     high = lax.full(values.shape, size, dtype)
@@ -486,8 +501,27 @@ def searchsorted(
     return low
 
 
-def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str = "scan") -> Array:
+def _ranks_by_sorting(row: Array, values: Array, side: str) -> Array:
+    """Where values go, by sorting them together with the row: for many values at once."""
+    flat = lax.reshape(values, (values.size,))
+    first, second = (flat, row) if side == "left" else (row, flat)
+    joined = lax.concatenate([first, second], 0)
+    dtype = index_dtype(joined.shape[0])
+    number = lax.iota(dtype, joined.shape[0])
+    order = lax.sort((joined, number), num_keys=1, is_stable=True)[1]
+    start = 0 if side == "left" else row.shape[0]
+    is_value = lax.bitwise_and(lax.ge(order, lax.full_like(order, start)),
+                               lax.lt(order, lax.full_like(order, start + flat.shape[0])))
+    passed = lax.cumsum(lax.convert_element_type(lax.bitwise_not(is_value), dtype), axis=0)
+    # the position of each value in the sorted order says how many of the row it passed
+    places = lax.sort((order, passed), num_keys=1)[1]
+    return lax.reshape(slice_axis(places, start, start + flat.shape[0]), values.shape)
+
+
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
+             ) -> Array:
     """The number of the bin of each element; bins rise or fall."""
+    method = "scan" if method is None else method
     edges = asarray(bins)
     side = "right" if not right else "left"
     values = asarray(x)

@@ -9,12 +9,16 @@ import numpy as np
 
 from functrans import lax
 from functrans.core import dtypes
-from functrans.core.errors import ArgumentError
+from functrans.core.dims import same_shape
+from functrans.core.dtypes import as_dtype
+from functrans.core.dtypes import kind as kind_of
+from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
     Array,
     ArrayLike,
     Axis,
+    DTypeLike,
     axis_index,
     axis_tuple,
     broadcast,
@@ -23,6 +27,7 @@ from functrans.numpy.common import (
     operand,
     promote_dtypes_inexact,
     refuse_out,
+    slice_axis,
     static_int,
     wrap,
 )
@@ -58,8 +63,8 @@ def sort(a: ArrayLike, axis: int | None = -1, *, kind: str | None = None, order:
 
 
 def argsort(a: ArrayLike, axis: int | None = -1, *, kind: str | None = None, order: None = None,
-            stable: bool = True, descending: bool = False) -> Array:
-    """The indices that sort a along axis; equal elements keep their order.
+            stable: bool = True, descending: bool = False, dtype: DTypeLike = None) -> Array:
+    """The indices that sort a along axis, in an integer dtype; equal elements keep their order.
 
     >>> import functrans.numpy as jnp
     >>> jnp.argsort(jnp.asarray([3, 1, 2])).tolist()
@@ -70,13 +75,23 @@ def argsort(a: ArrayLike, axis: int | None = -1, *, kind: str | None = None, ord
     if axis is None:
         x, axis = ravel(x), 0
     axis = axis_index(axis, x.ndim, "argsort")
-    places = lax.broadcasted_iota(index_dtype(x.shape[axis]), x.shape, axis)
+    places = lax.broadcasted_iota(_place_dtype(dtype, x.shape[axis]), x.shape, axis)
     if not descending:
         return lax.sort((x, places), dimension=axis, is_stable=stable, num_keys=1)[1]
     # Sorted backwards and read backwards: equal elements keep their order.
     backwards = lax.sort((lax.rev(x, (axis,)), lax.rev(places, (axis,))), dimension=axis,
                          is_stable=stable, num_keys=1)[1]
     return lax.rev(backwards, (axis,))
+
+
+def _place_dtype(dtype: DTypeLike, size: Any) -> np.dtype:
+    if dtype is None:
+        return index_dtype(size)
+    wanted = as_dtype(dtype)
+    if kind_of(wanted) not in "iu":
+        raise ArgumentError(f"functrans.numpy.argsort: dtype={wanted} is no integer dtype.",
+                            where=user_source())
+    return wanted
 
 
 def lexsort(keys: Any, axis: int = -1) -> Array:
@@ -125,11 +140,18 @@ def _check_kth(name: str, kth: int, x: Array, axis: int) -> None:
 
 def _quantile(
     name: str, a: ArrayLike, q: ArrayLike, axis: Axis, method: str, keepdims: bool, skip_nan: bool
-) -> Array:
+, weights: ArrayLike = None
+              ) -> Array:
     """Quantiles along axes: sort them as one, then read between two neighbours."""
-    if method not in ("linear", "lower", "higher", "midpoint", "nearest"):
+    if method not in ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf"):
         raise ArgumentError(f"functrans.numpy.{name}: unknown method={method!r}; it is linear, "
-                            "lower, higher, midpoint or nearest.", where=user_source())
+                            "lower, higher, midpoint, nearest or inverted_cdf.",
+                            where=user_source())
+    if weights is not None:
+        if method != "inverted_cdf":
+            raise ArgumentError(f"functrans.numpy.{name}: method={method!r} takes no weights.",
+                                where=user_source(), fix='method="inverted_cdf"')
+        a, weights = promote_dtypes_inexact(name, a, weights)
     x, q = promote_dtypes_inexact(name, a, q)
     q = operand(name, q)
     if x.dtype.kind == "c":
@@ -143,10 +165,17 @@ def _quantile(
     lead = tuple(x.shape[i] for i in rest)
     kept_shape = tuple(1 if i in axes else s for i, s in enumerate(x.shape))
     flat_shape = (*lead, math.prod(x.shape[i] for i in axes))
+    heavy = None if weights is None else _weights_of(name, weights, x, axes)
     x = lax.reshape(lax.transpose(x, (*rest, *axes)), flat_shape)
     size = x.shape[-1]
     nan = isnan(x)
-    x = lax.sort(x, dimension=x.ndim - 1, is_stable=False)
+    if heavy is None:
+        x = lax.sort(x, dimension=x.ndim - 1, is_stable=False)
+    else:
+        heavy = lax.reshape(lax.transpose(heavy, (*rest, *axes)), flat_shape)
+        if skip_nan:
+            heavy = lax.select_n(nan, heavy, lax.full_like(heavy, 0))
+        x, heavy = lax.sort((x, heavy), dimension=x.ndim - 1, num_keys=1)
     whole = (*q.shape, *lead)
     if skip_nan:
         count = sum(lax.bitwise_not(nan), -1, x.dtype)
@@ -165,6 +194,11 @@ def _quantile(
         result = lax.select_n(lax.eq(below, above), result, below)  # infinities too
     elif method == "lower":
         result = below
+    elif method == "inverted_cdf":
+        spread = lax.broadcast_in_dim(q, whole, tuple(range(q.ndim)))
+        index = lax.sub(lax.ceil(lax.mul(spread, count)), one) if heavy is None else \
+            _rank_by_weight(spread, heavy, q.ndim)
+        result = _pick(x, lax.clamp(lax.full_like(place, 0), index, last), q.ndim)
     elif method == "higher":
         result = above
     elif method == "midpoint":
@@ -180,6 +214,30 @@ def _quantile(
     result = lax.select_n(spoilt, result, lax.full_like(result, np.nan))
     result = cast(result, dtype)
     return lax.reshape(result, (*q.shape, *kept_shape)) if keepdims else result
+
+
+def _weights_of(name: str, weights: ArrayLike, x: Array, axes: tuple[int, ...]) -> Array:
+    """Weights of every element, in x's dtype."""
+    w = cast(operand(name, weights), x.dtype)
+    if same_shape(w.shape, x.shape):
+        return w
+    if not same_shape(w.shape, tuple(x.shape[a] for a in axes)):
+        raise ShapeError(f"functrans.numpy.{name}: weights of shape {w.shape} have neither the "
+                         f"shape {x.shape} of the array nor that of its axes {axes}.",
+                         where=user_source())
+    return lax.broadcast_in_dim(w, x.shape, axes)
+
+
+def _rank_by_weight(q: Array, weights: Array, extra: int) -> Array:
+    """How many of the sorted elements hold less than the fraction q of all weight."""
+    reached = lax.cumsum(weights, axis=weights.ndim - 1)
+    total = slice_axis(reached, reached.shape[-1] - 1, reached.shape[-1])
+    share = lax.div(reached, broadcast(total, reached.shape))
+    shape = (*q.shape[:extra], *share.shape)
+    share = lax.broadcast_in_dim(share, shape, tuple(range(extra, len(shape))))
+    wanted = lax.broadcast_in_dim(q, shape, tuple(range(q.ndim)))
+    before = lax.bitwise_or(lax.lt(share, wanted), lax.eq(share, lax.full_like(share, 0)))
+    return sum(before, -1, q.dtype)
 
 
 def _pick(x: Array, index: Array, extra: int) -> Array:
@@ -216,9 +274,12 @@ def _strong_or_scalar(q: Any) -> Any:
 
 def quantile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
-    overwrite_input: bool = False, method: str = "linear", keepdims: bool = False,
+    overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+    weights: ArrayLike = None,
 ) -> Array:
     """The values below which a fraction q in [0, 1] lies along axes; NaN if there is one.
+
+    `weights` have the shape of a, or that of the axes: then `method` is "inverted_cdf".
 
     >>> import functrans.numpy as jnp
     >>> jnp.quantile(jnp.asarray([1.0, 2.0, 4.0]), 0.5).tolist()
@@ -226,17 +287,18 @@ def quantile(
     """
     refuse_out("quantile", out)
     q = _check_range("quantile", q, 1)
-    return _quantile("quantile", a, q, axis, method, keepdims, False)
+    return _quantile("quantile", a, q, axis, method, keepdims, False, weights)
 
 
 def nanquantile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
-    overwrite_input: bool = False, method: str = "linear", keepdims: bool = False,
+    overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+    weights: ArrayLike = None,
 ) -> Array:
     """As quantile, without NaN."""
     refuse_out("nanquantile", out)
     q = _check_range("nanquantile", q, 1)
-    return _quantile("nanquantile", a, q, axis, method, keepdims, True)
+    return _quantile("nanquantile", a, q, axis, method, keepdims, True, weights)
 
 
 def _hundredth(q: Any) -> Any:
@@ -249,22 +311,24 @@ def _hundredth(q: Any) -> Any:
 
 def percentile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
-    overwrite_input: bool = False, method: str = "linear", keepdims: bool = False,
+    overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+    weights: ArrayLike = None,
 ) -> Array:
     """As quantile, with q in percent."""
     refuse_out("percentile", out)
     q = _hundredth(_check_range("percentile", q, 100))
-    return _quantile("percentile", a, q, axis, method, keepdims, False)
+    return _quantile("percentile", a, q, axis, method, keepdims, False, weights)
 
 
 def nanpercentile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
-    overwrite_input: bool = False, method: str = "linear", keepdims: bool = False,
+    overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+    weights: ArrayLike = None,
 ) -> Array:
     """As percentile, without NaN."""
     refuse_out("nanpercentile", out)
     q = _hundredth(_check_range("nanpercentile", q, 100))
-    return _quantile("nanpercentile", a, q, axis, method, keepdims, True)
+    return _quantile("nanpercentile", a, q, axis, method, keepdims, True, weights)
 
 
 def median(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,

@@ -19,6 +19,7 @@ from functrans.core.dtypes import as_dtype, key_dtype, kind
 from functrans.core.eager import is_on_gpu
 from functrans.core.errors import ArgumentError, DTypeError
 from functrans.core.source import user_source
+from functrans.device import find_device
 from functrans.numpy.common import (
     ARRAYS,
     Array,
@@ -259,7 +260,14 @@ def _conjugate(x: Array) -> Array:
 
 floor = unary("floor", lax.floor, "Largest integer value <= x, in x's dtype.", np.floor, "f", _same)
 ceil = unary("ceil", lax.ceil, "Smallest integer value >= x, in x's dtype.", np.ceil, "f", _same)
-trunc = unary("trunc", _trunc, "x rounded towards zero, in x's dtype.", np.trunc, "f", _same)
+_truncated = unary("trunc", _trunc, "", None, "f", _same)
+
+
+def _named_trunc(x: ArrayLike, *, out: None = None, where: ArrayLike = None) -> Array:
+    return _truncated(x, out=out, where=where)
+
+
+trunc = ufunc_like("trunc", "x rounded towards zero, in x's dtype.", _named_trunc, np.trunc, "f")
 rint = unary("rint", _rint, "x rounded to the nearest integer value, halves to even.", np.rint)
 fabs = unary("fabs", _abs, "Absolute value as floating point.", np.fabs, "f")
 abs = absolute = unary("absolute", _abs, """Absolute value; the modulus of a complex number.
@@ -477,8 +485,19 @@ isnan = predicate("isnan", lambda x: lax.ne(x, x), "Whether x is NaN.", False, n
 isinf = predicate("isinf", _is_inf, "Whether x is infinite.", False, np.isinf)
 isfinite = predicate("isfinite", _is_finite, "Whether x is neither infinite nor NaN.", True,
                      np.isfinite)
-isposinf = predicate("isposinf", lambda x: _is_signed_inf(x, np.inf), "Whether x is +inf.", False)
-isneginf = predicate("isneginf", lambda x: _is_signed_inf(x, -np.inf), "Whether x is -inf.", False)
+_isposinf = predicate("isposinf", lambda x: _is_signed_inf(x, np.inf), "", False)
+_isneginf = predicate("isneginf", lambda x: _is_signed_inf(x, -np.inf), "", False)
+
+
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
+    """Whether x is +inf."""
+    return _isposinf(x, out=out)
+
+
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
+    """Whether x is -inf."""
+    return _isneginf(x, out=out)
+
 
 # logic and bits ------------------------------------------------------------------------------
 
@@ -576,8 +595,11 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     return multiply(result, float(180 / np.pi)) if deg else result
 
 
-def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False) -> Array:
+def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
     """x converted to dtype; complex to real drops the imaginary part."""
+    if device is not None:
+        find_device(device)
+        return astype(x, dtype).to_device(device)
     del copy  # arrays are immutable: a copy cannot be told from the original
     x = operand("astype", x)
     dtype = x.dtype if dtype is None else as_dtype(dtype)

@@ -142,37 +142,56 @@ def qr(a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "
        pivoting: bool = False, check_finite: bool = True) -> Any:
     """Q and R with Q R = a; mode "full", "economic", or "r" for (R,).
 
-    Raises ArgumentError for another mode, or when `pivoting`.
+    With `pivoting` also P, with Q R = a[:, P] and a diagonal of R that falls in size.
+    Raises ArgumentError for another mode.
     """
-    if pivoting:
-        raise ArgumentError("functrans.scipy.linalg.qr does not pivot.", where=user_source())
     names = {"full": "complete", "economic": "reduced", "r": "r"}
     if mode not in names:
         raise ArgumentError(f"functrans.scipy.linalg.qr: there is no mode {mode!r}.",
                             where=user_source(), fix="'full', 'economic' or 'r'")
+    if pivoting:
+        q, r, order = lax.linalg.qr(matrices("qr", a), pivoting=True,
+                                    full_matrices=mode != "economic")
+        return (r, order) if mode == "r" else (q, r, order)
     if mode == "r":
         return (_qr(a, "complete").R,)
     return tuple(_qr(a, names[mode]))
 
 
 def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_only: bool = False,
-         overwrite_a: bool = False, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+         overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True,
+         eigvals: tuple[int, int] | None = None, type: int = 1, check_finite: bool = True) -> Any:
     """Eigenvalues w and vectors v of Hermitian a: a v = v diag(w), or a v = b v diag(w).
 
-    With `eigvals_only` w alone. b is Hermitian positive definite; then v* b v = 1.
+    With `eigvals_only` w alone; `eigvals=(i, j)` are the numbers of the first and the last that are
+    wanted. b is Hermitian positive definite; then v* b v = 1. `type` 2 is a b v = v diag(w), and 3
+    b a v = v diag(w), then with v* inv(b) v = 1.
     """
+    if type not in (1, 2, 3):
+        raise ArgumentError(f"functrans.scipy.linalg.eigh: type is 1, 2 or 3, and not {type}.",
+                            where=user_source())
+    if eigvals is not None:
+        found = eigh(a, b, lower, eigvals_only, type=type)
+        wanted = (eigvals[0], eigvals[1] + 1)
+        return spectral.subset_of(found, wanted) if eigvals_only else tuple(
+            [spectral.subset_of(part, wanted) for part in found])
     x = matrices("eigh", a, True)
     factor = None
     if b is not None:
         x, other = promote_dtypes_inexact("linalg.eigh", x, matrices("eigh", b, True))
         factor = linalg.cholesky(other)
         x = linalg.symmetrize(x)
-        half = triangular_solve(factor, x, left_side=True, lower=True)
-        x = triangular_solve(factor, half, lower=True, transpose_a=True, conjugate_a=True)
+        if type == 1:
+            half = triangular_solve(factor, x, left_side=True, lower=True)
+            x = triangular_solve(factor, half, lower=True, transpose_a=True, conjugate_a=True)
+        else:  # b = L L*: L* a L has the eigenvalues of a b and of b a
+            x = fnp.matmul(matrix.adjoint(factor), fnp.matmul(x, factor))
     if eigvals_only:
         return spectral.eigvalsh(x, lower=lower)
     v, w = spectral.eigh(x, lower=lower)
-    if factor is not None:
+    if factor is not None and type == 3:
+        v = fnp.matmul(factor, v)
+    elif factor is not None:
         v = triangular_solve(factor, v, left_side=True, lower=True, transpose_a=True,
                              conjugate_a=True)
     return w, v

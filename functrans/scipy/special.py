@@ -13,7 +13,8 @@ from functrans import lax
 from functrans import numpy as fnp
 from functrans.core.errors import ArgumentError, DTypeError, publish
 from functrans.core.source import user_source
-from functrans.nn.functions import log_softmax, logsumexp, softmax
+from functrans.nn import functions as nn
+from functrans.nn.functions import logsumexp
 from functrans.numpy.common import Array, ArrayLike, broadcast_all, operand, promote_dtypes_inexact
 from functrans.primitives import special
 from functrans.primitives.transcendental import polygamma as _polygamma
@@ -399,9 +400,30 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     return fnp.where(x < 0, 0.0, lax.exp(lax.lgamma(fnp.where(x < 0, 0.0, x) + 1.0)))
 
 
+def softmax(x: ArrayLike, /, *, axis: Any = None) -> Array:
+    """exp(x) / sum(exp(x)) along axes, by default over all elements."""
+    return nn.softmax(x, axis)
+
+
+def log_softmax(x: ArrayLike, /, *, axis: Any = None) -> Array:
+    """log(softmax(x)) along axes, by default over all elements."""
+    return nn.log_softmax(x, axis)
+
+
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
+    """The number of ways to choose k of N, as a floating number; 0 for k outside [0, N].
+
+    With `repetition` an element may be chosen more than once.
+    """
+    if not repetition:
+        return _comb(N, k)
+    items, chosen = promote_dtypes_inexact("comb", N, k)
+    nothing = (items == 0) & (chosen == 0)
+    return fnp.where(nothing, 1.0, _comb(items + chosen - 1, chosen))
+
+
 @_elementwise
-def comb(N: ArrayLike, k: ArrayLike) -> Array:
-    """The number of ways to choose k of N, as a floating number; 0 for k outside [0, N]."""
+def _comb(N: ArrayLike, k: ArrayLike) -> Array:
     valid = (k >= 0) & (k <= N)
     n, m = fnp.where(valid, N, 1.0), fnp.where(valid, k, 1.0)
     return fnp.where(valid, lax.exp(-lax.log1p(n) - _betaln(n - m + 1.0, m + 1.0)), 0.0)

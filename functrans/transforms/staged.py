@@ -92,7 +92,7 @@ def aval_of(x: Any) -> ShapedArray:
     return get_aval(to_array(x))
 
 
-def make_jaxpr(fun: Callable[..., Any], static_argnums: Any = (),
+def make_jaxpr(fun: Callable[..., Any], static_argnums: Any = (), *,
                return_shape: bool = False) -> Callable[..., Any]:
     """The function that returns the jaxpr of `fun` on arguments of given types.
 

@@ -41,7 +41,7 @@ __all__ = ["vmap"]
 
 
 def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None,
-         axis_size: int | None = None, chunk_size: int | None = None) -> Callable[..., Any]:
+         axis_size: int | None = None, *, chunk_size: int | None = None) -> Callable[..., Any]:
     """The function that applies `fun` to every element along an axis of its arguments, at once.
 
     `in_axes` and `out_axes` are ints, None (not mapped), or pytrees of these that are prefixes of

@@ -48,10 +48,10 @@ def test_both_shapes_and_the_line(name: str, transform: str) -> None:
     assert f":{operation.__code__.co_firstlineno}, in <lambda>" in text
 
 
-def test_operations_of_lax_neither_convert_nor_broadcast_eagerly_either() -> None:
-    column, row, ints = fnp.ones((3, 1)), fnp.ones((1, 3)), fnp.arange(3)
-    caught(lambda: lax.add(column, row), ShapeError, "f32[3,1]", "f32[1,3]")
-    caught(lambda: lax.max(column, row), ShapeError, "f32[3,1]", "f32[1,3]")
+def test_operations_of_lax_neither_convert_nor_promote_ranks_eagerly_either() -> None:
+    column, row, ints = fnp.ones((3, 1)), fnp.ones((2, 3)), fnp.arange(3)
+    caught(lambda: lax.add(column, row), ShapeError, "f32[3,1]", "f32[2,3]")
+    caught(lambda: lax.max(fnp.ones(3), row), ShapeError, "f32[3]", "f32[2,3]")
     caught(lambda: lax.mul(fnp.ones(3), ints), DTypeError, "f32[3] and i32[3]", "one dtype")
     caught(lambda: lax.sin(ints), DTypeError, "sin does not take int32", 'astype("float32")')
 

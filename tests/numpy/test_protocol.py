@@ -102,8 +102,6 @@ def test_what_is_not_covered_under_a_trace_names_the_function():
         r"np\.spacing is not covered.*functrans\.numpy\.nextafter": np.spacing,
         r"np\.roots is not covered.*functrans\.numpy\.linalg\.eigvals": np.roots,
         r"np\.add\.at writes.*x\.at\[index\]\.add": lambda x: np.add.at(x, 0, 1),
-        r"np\.quantile with weights=.*functrans\.numpy\.quantile": lambda x: np.quantile(
-            x, 0.5, weights=x, method="inverted_cdf"),
         r"np\.full_like with order=": lambda x: np.full_like(x, 1, order="F"),
         r"np\.polyfit is not covered.*functrans\.numpy\.linalg\.lstsq": lambda x: np.polyfit(
             x, x, 1),

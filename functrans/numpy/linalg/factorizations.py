@@ -145,11 +145,12 @@ def eigvals(a: ArrayLike) -> Array:
 
 
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
-        hermitian: bool = False) -> Any:
+        hermitian: bool = False, subset_by_index: tuple[int, int] | None = None) -> Any:
     """U, S and Vh with a = U diag(S) Vh and S decreasing; S alone when not `compute_uv`.
 
     a: (..., m, n); U: (..., m, m), Vh: (..., n, n), or (..., m, k) and (..., k, n) with
     k = min(m, n) when not `full_matrices`. `hermitian` matrices go through eigh.
+    `subset_by_index=(i, j)` keeps the singular values i to j - 1 and their vectors.
 
     >>> import functrans.numpy as fnp
     >>> fnp.linalg.svd(fnp.diag(fnp.array([1.0, 2.0]))).S.tolist()
@@ -157,10 +158,15 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
     """
     x = matrices("svd", a, hermitian)
     if hermitian:
-        return _hermitian_svd(x, compute_uv)
+        found = _hermitian_svd(x, compute_uv)
+        if subset_by_index is None:
+            return found
+        return SVDResult(*spectral.singular_subset(*found, subset_by_index)) if compute_uv else \
+            spectral.subset_of(found, subset_by_index)
     if not compute_uv:
-        return spectral.svd(x, compute_uv=False)
-    return SVDResult(*spectral.svd(x, full_matrices=full_matrices))
+        return spectral.svd(x, compute_uv=False, subset_by_index=subset_by_index)
+    return SVDResult(*spectral.svd(x, full_matrices=full_matrices,
+                                   subset_by_index=subset_by_index))
 
 
 def _hermitian_svd(x: Array, compute_uv: bool) -> Any:

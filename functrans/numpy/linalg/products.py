@@ -12,7 +12,7 @@ from functrans.numpy.common import Array, ArrayLike, DTypeLike, operand
 from functrans.numpy.linalg.factorizations import matrices
 from functrans.numpy.linalg.systems import inv
 from functrans.numpy.manipulation import expand_dims, matrix_transpose, squeeze
-from functrans.numpy.products import matmul, tensordot, vecdot
+from functrans.numpy.products import matmul, vecdot
 from functrans.primitives.matrix import eye
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "outer",
@@ -46,6 +46,13 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
         raise ShapeError(f"functrans.numpy.linalg.cross takes vectors of size 3, and got shapes "
                          f"{a.shape} and {b.shape}.", where=user_source())
     return products.cross(a, b, axis=axis)
+
+
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2, precision: Any = None,
+              preferred_element_type: DTypeLike = None) -> Array:
+    """Sums of products over axes: the last ones of x1 and the first of x2, or pairs of them."""
+    return products.tensordot(x1, x2, axes, precision=precision,
+                              preferred_element_type=preferred_element_type)
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from functrans import lax
 from functrans.core import dtypes
-from functrans.core.errors import ShapeError
+from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
     Array,
@@ -25,10 +25,10 @@ from functrans.numpy.common import (
 )
 from functrans.numpy.linalg.factorizations import matrices
 from functrans.numpy.manipulation import moveaxis
-from functrans.numpy.products import matmul
+from functrans.numpy.products import diagonal, matmul
 from functrans.numpy.reductions import max as _max
 from functrans.numpy.reductions import sum
-from functrans.primitives import matrix, spectral
+from functrans.primitives import linalg, matrix, spectral
 from functrans.primitives import solve as systems
 from functrans.transforms.custom_jvp import custom_jvp
 
@@ -52,16 +52,33 @@ def det(a: ArrayLike) -> Array:
     return systems.det(matrices("det", a, True))
 
 
-def slogdet(a: ArrayLike) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Sign and logarithm of the absolute value of determinants: (..., n, n) -> (...), (...).
 
-    The logarithm is -inf, with infinite or NaN derivatives, where a matrix is singular.
+    The logarithm is -inf, with infinite or NaN derivatives, where a matrix is singular. `method` is
+    "lu", the default, or "qr".
 
     >>> import functrans.numpy as fnp
     >>> fnp.linalg.slogdet(-fnp.eye(3)).sign.tolist()
     -1.0
     """
-    return SlogdetResult(*systems.slogdet(matrices("slogdet", a, True)))
+    if method not in (None, "lu", "qr"):
+        raise ArgumentError(f"functrans.numpy.linalg.slogdet: method is 'lu' or 'qr', and not "
+                            f"{method!r}.", where=user_source())
+    x = matrices("slogdet", a, True)
+    return SlogdetResult(*(_slogdet_by_qr(x) if method == "qr" else systems.slogdet(x)))
+
+
+def _slogdet_by_qr(x: Array) -> tuple[Array, Array]:
+    """The determinant of Q, which is a sign, times the product of the diagonal of R."""
+    q, r = linalg.qr(x)
+    diagonal_of_r = diagonal(r, axis1=-2, axis2=-1)
+    size = lax.abs(diagonal_of_r)
+    zero = lax.eq(size, lax.full_like(size, 0))
+    unit = lax.div(diagonal_of_r, lax.convert_element_type(
+        lax.select_n(zero, size, lax.full_like(size, 1)), diagonal_of_r.dtype))
+    sign = lax.mul(systems.slogdet(q)[0], lax.reduce_prod(unit, (unit.ndim - 1,)))
+    return sign, lax.reduce_sum(lax.log(size), (size.ndim - 1,))
 
 
 def inv(a: ArrayLike) -> Array:

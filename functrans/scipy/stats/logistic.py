@@ -37,7 +37,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.logistic(-standard(x, loc, scale))
 
 
-def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+def ppf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of cdf."""
-    q, loc, scale = promoted("logistic.ppf", q, loc, scale)
-    return loc + positive(scale) * special.logit(q)
+    x, loc, scale = promoted("logistic.ppf", x, loc, scale)
+    return loc + positive(scale) * special.logit(x)

@@ -1,0 +1,205 @@
+"""The elementwise primitives as functions with jax.lax's names of arguments.
+
+Two operands have one shape, or one is a scalar, or they have one rank and where their sizes differ
+one size is 1: as in jax.lax, ranks are not promoted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans._runtime import EagerOp
+from functrans.core import dtypes
+from functrans.core.avals import get_aval
+from functrans.core.convert import to_array
+from functrans.core.dims import Dim
+from functrans.core.errors import ShapeError
+from functrans.primitives import arithmetic, compare, special, transcendental
+from functrans.primitives.broadcast import broadcast_in_dim
+from functrans.primitives.convert import convert_element_type
+from functrans.primitives.elementwise import Elementwise
+
+Operation = Callable[..., Any]
+
+
+def _named(primitive: Elementwise, name: str, fallback: Operation) -> Any:
+    """`fallback` under its public name, with the primitive's ufunc as fast path."""
+    fallback.__name__ = fallback.__qualname__ = name
+    fallback.__doc__ = primitive.__doc__
+    eager = primitive.eager
+    if not isinstance(eager, EagerOp):
+        return fallback
+    kinds = "fc" if primitive.ufunc is not None else primitive.kinds.replace("k", "")
+    return EagerOp(eager.ufunc, fallback, name, primitive.__doc__, kinds, False)
+
+
+def _unary(primitive: Elementwise, name: str = "") -> Any:
+    bind = primitive.bind
+
+    def fallback(x: Any) -> Any:
+        return bind(x)
+
+    return _named(primitive, name or primitive.name, fallback)
+
+
+def _binary(primitive: Elementwise, name: str = "") -> Any:
+    bind = primitive.bind
+
+    def fallback(x: Any, y: Any) -> Any:
+        try:
+            return bind(x, y)
+        except ShapeError:
+            return bind(*_broadcast(x, y))
+
+    return _named(primitive, name or primitive.name, fallback)
+
+
+def _broadcast(x: Any, y: Any) -> tuple[Any, Any]:
+    """Operands of one rank repeated along axes of size 1; as they are where they do not fit."""
+    first, second = get_aval(x).shape, get_aval(y).shape
+    if len(first) != len(second):
+        return x, y
+    shape = tuple(b if _is_one(a) else a for a, b in zip(first, second, strict=True))
+    return _repeated(x, first, shape), _repeated(y, second, shape)
+
+
+def _repeated(x: Any, own: tuple[Any, ...], shape: tuple[Any, ...]) -> Any:
+    if own == shape or any(a != b and not _is_one(a) for a, b in zip(own, shape, strict=True)):
+        return x
+    return broadcast_in_dim(x, shape, tuple(range(len(shape))))
+
+
+def _is_one(size: Any) -> bool:
+    return not isinstance(size, Dim) and size == 1
+
+
+abs = _unary(arithmetic.abs_p)
+ceil = _unary(arithmetic.ceil_p)
+conj = _unary(arithmetic.conj_p)
+floor = _unary(arithmetic.floor_p)
+imag = _unary(arithmetic.imag_p)
+neg = _unary(arithmetic.neg_p)
+real = _unary(arithmetic.real_p)
+sign = _unary(arithmetic.sign_p)
+trunc = _unary(arithmetic.trunc_p)
+bitwise_not = _unary(compare.not_p, "bitwise_not")
+clz = _unary(compare.clz_p)
+is_finite = _unary(compare.is_finite_p)
+population_count = _unary(compare.population_count_p)
+acos = _unary(transcendental.acos_p)
+acosh = _unary(transcendental.acosh_p)
+asin = _unary(transcendental.asin_p)
+asinh = _unary(transcendental.asinh_p)
+atan = _unary(transcendental.atan_p)
+atanh = _unary(transcendental.atanh_p)
+cbrt = _unary(transcendental.cbrt_p)
+cos = _unary(transcendental.cos_p)
+cosh = _unary(transcendental.cosh_p)
+digamma = _unary(transcendental.digamma_p)
+erf = _unary(transcendental.erf_p)
+erf_inv = _unary(transcendental.erf_inv_p)
+erfc = _unary(transcendental.erfc_p)
+exp = _unary(transcendental.exp_p)
+exp2 = _unary(transcendental.exp2_p)
+expm1 = _unary(transcendental.expm1_p)
+lgamma = _unary(transcendental.lgamma_p)
+log = _unary(arithmetic.log_p)
+log1p = _unary(transcendental.log1p_p)
+logistic = _unary(transcendental.logistic_p)
+rsqrt = _unary(transcendental.rsqrt_p)
+sin = _unary(transcendental.sin_p)
+sinh = _unary(transcendental.sinh_p)
+sqrt = _unary(transcendental.sqrt_p)
+tan = _unary(transcendental.tan_p)
+tanh = _unary(transcendental.tanh_p)
+bessel_i0e = _unary(special.bessel_i0e_p)
+bessel_i1e = _unary(special.bessel_i1e_p)
+
+add = _binary(arithmetic.add_p)
+complex = _binary(arithmetic.complex_p)
+div = _binary(arithmetic.div_p)
+max = _binary(arithmetic.max_p)
+min = _binary(arithmetic.min_p)
+pow = _binary(arithmetic.pow_p)
+rem = _binary(arithmetic.rem_p)
+sub = _binary(arithmetic.sub_p)
+atan2 = _binary(transcendental.atan2_p)
+bitwise_and = _binary(compare.and_p, "bitwise_and")
+bitwise_or = _binary(compare.or_p, "bitwise_or")
+bitwise_xor = _binary(compare.xor_p, "bitwise_xor")
+eq = _binary(compare.eq_p)
+ge = _binary(compare.ge_p)
+gt = _binary(compare.gt_p)
+le = _binary(compare.le_p)
+lt = _binary(compare.lt_p)
+ne = _binary(compare.ne_p)
+shift_left = _binary(compare.shift_left_p)
+shift_right_arithmetic = _binary(compare.shift_right_arithmetic_p)
+shift_right_logical = _binary(compare.shift_right_logical_p)
+_nextafter = _binary(arithmetic.nextafter_p)
+_igamma = _binary(special.igamma_p)
+_igammac = _binary(special.igammac_p)
+_random_gamma_grad = _binary(special.random_gamma_grad_p)
+_zeta = _binary(special.zeta_p)
+_mul = arithmetic.mul_p.bind
+
+
+def _typed_mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+    if out_dtype is not None:
+        x, y = convert_element_type(x, out_dtype), convert_element_type(y, out_dtype)
+    try:
+        return _mul(x, y)
+    except ShapeError:
+        return _mul(*_broadcast(x, y))
+
+
+mul = _named(arithmetic.mul_p, "mul", _typed_mul)
+
+
+def nextafter(x1: Any, x2: Any) -> Any:
+    """The next representable number after x1 towards x2."""
+    return _nextafter(x1, x2)
+
+
+def igamma(a: Any, x: Any) -> Any:
+    """The regularized lower incomplete gamma function P(a, x)."""
+    return _igamma(a, x)
+
+
+def igammac(a: Any, x: Any) -> Any:
+    """The regularized upper incomplete gamma function Q(a, x)."""
+    return _igammac(a, x)
+
+
+def random_gamma_grad(a: Any, x: Any) -> Any:
+    """The derivative of samples x of a gamma distribution in its shape a."""
+    return _random_gamma_grad(a, x)
+
+
+def zeta(x: Any, q: Any) -> Any:
+    """The Hurwitz zeta function: the sum of (k + q) ** -x over k >= 0."""
+    return _zeta(x, q)
+
+
+def polygamma(m: Any, x: Any) -> Any:
+    """The derivative of order m of digamma at x > 0; m is an integer, or an array of whole numbers.
+
+    >>> import functrans as ft
+    >>> round(float(ft.lax.polygamma(1, ft.numpy.float32(1.0))), 4)
+    1.6449
+    """
+    if isinstance(m, (int, np.integer)) and m > 0:
+        return transcendental.polygamma(x, int(m))
+    x, m = to_array(x, "polygamma: x"), to_array(m, "polygamma: m")
+    if x.weak_type and not m.weak_type and dtypes.kind(m.dtype) == "f":
+        x = convert_element_type(x, m.dtype)
+    order = convert_element_type(m, x.dtype, m.weak_type and x.weak_type)
+    shape = x.shape or m.shape
+    order, x = (v if v.shape else broadcast_in_dim(v, shape, ()) for v in (order, x))
+    one = add(order, 1.0)
+    sign_of = sub(mul(rem(order, 2.0), 2.0), 1.0)  # (-1) ** (m + 1)
+    value = mul(sign_of, mul(exp(lgamma(one)), zeta(one, x)))
+    return compare.select_n(eq(order, 0.0), value, digamma(x))
