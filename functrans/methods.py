@@ -188,7 +188,6 @@ def install() -> None:
         setattr(Array, name, method)
     Array.__dlpack__ = export_host  # type: ignore[method-assign]
     Array.strides = property(_strides, doc="Bytes from one element to the next, for each axis.")
-    Array.flags = property(lambda self: np.asarray(self).flags, doc="How the data lies in memory.")
     facts: dict[str, Any] = {
         "nbytes": property(lambda self: self.aval.nbytes, doc="Bytes of all elements."),
         "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes of one element."),
