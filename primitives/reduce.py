@@ -280,15 +280,17 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
 
 def argmax(operand: Any, axis: int, index_dtype: Any = None) -> Any:
     """The first index of the largest element along `axis`; int32 where that has enough numbers."""
-    return argmax_p.bind(operand, axes=(axis,), index_dtype=_position_dtype(operand, axis, index_dtype))
+    return argmax_p.bind(operand, axes=(axis,),
+                        index_dtype=_position_dtype(operand, axis, index_dtype))
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any = None) -> Any:
     """The first index of the smallest element along `axis`; int32 where that has enough numbers."""
-    return argmin_p.bind(operand, axes=(axis,), index_dtype=_position_dtype(operand, axis, index_dtype))
+    return argmin_p.bind(operand, axes=(axis,),
+                        index_dtype=_position_dtype(operand, axis, index_dtype))
 
 
-def _position_dtype(operand: Any, axis: int, given: Any) -> np.dtype[Any]:
+def _position_dtype(x: Any, axis: int, given: Any) -> np.dtype[Any]:
     if given is not None:
         return np.dtype(given)
     shape = get_aval(x).shape
