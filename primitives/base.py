@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from functrans._runtime import ArrayBase, key_dtype, wrap
-from functrans.core.avals import ShapedArray, operand_avals
+from functrans.core.avals import ShapedArray
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.primitive import Cost, Primitive, Sample
 from functrans.core.source import user_source
 
-__all__ = ["Constant", "LinearPrimitive", "bind_checked", "constant_p", "full", "full_p",
+__all__ = ["Constant", "LinearPrimitive", "constant_p", "full", "full_p",
            "sample_array", "shapes_differ", "zeros"]
 
 class LinearPrimitive(Primitive, abstract=True):
@@ -23,12 +23,6 @@ class LinearPrimitive(Primitive, abstract=True):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         (x,), (t,) = primals, tangents
         return self.bind(x, **params), self.bind(t, **params)
-
-
-def bind_checked(primitive: Primitive, *args: Any, **params: Any) -> Any:
-    """Apply a primitive whose NumPy evaluation takes more than its type rule allows."""
-    primitive.type(*operand_avals(args), **params)
-    return primitive.bind(*args, **params)
 
 
 def shapes_differ(name: str, avals: Sequence[ShapedArray], why: str) -> ShapeError:

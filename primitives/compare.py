@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from functrans.core import dtypes
-from functrans.core.avals import ShapedArray, get_aval, operand_avals, rank
+from functrans.core.avals import ShapedArray, get_aval, rank
 from functrans.core.errors import DTypeError
 from functrans.core.primitive import Linear, Primitive, Sample
 from functrans.core.source import user_source
@@ -205,10 +205,6 @@ class SelectN(Primitive):
             return _choose(np.asarray(which, np.bool_), cases[0], cases[1])
         return np.choose(np.clip(which, 0, len(cases) - 1), cases)
 
-    def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        self.type(*operand_avals(args), **params)  # NumPy would promote and broadcast
-        return super().evaluate_eagerly(args, params)
-
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         which, *cases = primals
         out = select_n(which, *cases)
@@ -268,10 +264,6 @@ class Clamp(Primitive):
 
     def evaluate(self, lo: Any, x: Any, hi: Any) -> Any:
         return np.minimum(np.maximum(x, lo), hi)
-
-    def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        self.type(*operand_avals(args), **params)  # NumPy would promote and broadcast
-        return super().evaluate_eagerly(args, params)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         (lo, x, hi), (tlo, tx, thi) = primals, tangents

@@ -13,7 +13,7 @@ from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.primitive import Cost, Linear, Primitive, Sample
 from functrans.core.source import user_source
 from functrans.primitives.arithmetic import add, div, max, mul, sub
-from functrans.primitives.base import bind_checked, sample_array
+from functrans.primitives.base import sample_array
 from functrans.primitives.compare import eq, where
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.shape import pad, slice_in_dim
@@ -174,7 +174,7 @@ def _cumulate(primitive: Cumulative, x: Any, axis: int, reverse: bool) -> Any:
     aval = get_aval(x)
     if not -aval.ndim <= axis < aval.ndim:
         raise ShapeError(f"{primitive.name}: {aval} has no axis {axis}.", where=user_source())
-    return bind_checked(primitive, x, axis=axis % aval.ndim, reverse=bool(reverse))
+    return primitive.bind(x, axis=axis % aval.ndim, reverse=bool(reverse))
 
 
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:

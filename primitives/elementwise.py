@@ -13,7 +13,6 @@ from functrans.core.avals import ShapedArray, get_aval, rank
 from functrans.core.errors import DTypeError
 from functrans.core.primitive import Linear, Sample
 from functrans.core.source import user_source
-from functrans.core.trace import Tracer
 from functrans.primitives.base import sample_array, shapes_differ
 from functrans.primitives.broadcast import (
     align_batch,
@@ -63,15 +62,7 @@ class Elementwise(Differentiable, abstract=True):
             result = self.eager.evaluate(*args)
             if result is not NotImplemented:
                 return result
-        self.check_operands(args, params)
         return super().evaluate_eagerly(args, params)
-
-    def check_operands(self, args: Sequence[Any], params: Mapping[str, Any]) -> None:
-        """Refuse what a trace refuses: NumPy would convert dtypes and broadcast shapes."""
-        avals = [None if type(x) in (bool, int, float, complex) else get_aval(x) for x in args]
-        beside = next((a.dtype for a in reversed(avals) if a is not None), None)
-        if beside is not None and not any(isinstance(x, Tracer) for x in args):
-            self.type(*[a or ShapedArray((), beside, True) for a in avals], **params)
 
     def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """The dtype of the result for operands of `dtype`."""

@@ -16,7 +16,7 @@ from functrans.core.errors import ArgumentError, DTypeError, ShapeError
 from functrans.core.primitive import Cost, Linear, Sample
 from functrans.core.source import user_source
 from functrans.primitives.arithmetic import add, conj, div, mul, real
-from functrans.primitives.base import LinearPrimitive, bind_checked, full, sample_array
+from functrans.primitives.base import LinearPrimitive, full, sample_array
 from functrans.primitives.broadcast import broadcast_in_dim, move_axis, prod
 from functrans.primitives.compare import bitwise_and, gt, lt, where
 from functrans.primitives.shape import broadcasted_iota, pad
@@ -135,4 +135,4 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> Any:
             raise ArgumentError(f"fft: no transform is named {fft_type!r}.", where=user_source(),
                                 fix="one of " + ", ".join(FftType.__members__))
         fft_type = FftType[fft_type.upper()]
-    return bind_checked(fft_p, x, fft_type=fft_type, fft_lengths=tuple(fft_lengths))
+    return fft_p.bind(x, fft_type=fft_type, fft_lengths=tuple(fft_lengths))

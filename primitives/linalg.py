@@ -15,7 +15,7 @@ from functrans.core.primitive import Cost, Primitive, Sample
 from functrans.core.source import user_source
 from functrans.primitives import lapack
 from functrans.primitives.arithmetic import add, mul, sub
-from functrans.primitives.base import bind_checked, full, sample_array, zeros
+from functrans.primitives.base import full, sample_array, zeros
 from functrans.primitives.broadcast import move_axis
 from functrans.primitives.matrix import (
     MatrixPrimitive,
@@ -261,7 +261,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     >>> factors.tolist(), pivots.tolist(), order.tolist()
     ([[4.0, 4.0], [0.25, 1.0]], [1, 1], [1, 0])
     """
-    factors, pivots, order = bind_checked(lu_p, x)
+    factors, pivots, order = lu_p.bind(x)
     return factors, pivots, order
 
 
@@ -273,7 +273,7 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     >>> ft.lax.linalg.lu_pivots_to_permutation(pivots, 3).tolist()
     [2, 0, 1]
     """
-    return bind_checked(lu_pivots_to_permutation_p, pivots, permutation_size=permutation_size)
+    return lu_pivots_to_permutation_p.bind(pivots, permutation_size=permutation_size)
 
 
 def qr(x: Any, *, full_matrices: bool = True) -> tuple[Any, Any]:
@@ -287,5 +287,5 @@ def qr(x: Any, *, full_matrices: bool = True) -> tuple[Any, Any]:
     >>> q.shape, r.shape
     ((4, 2), (2, 2))
     """
-    q, r = bind_checked(qr_p, x, full_matrices=bool(full_matrices))
+    q, r = qr_p.bind(x, full_matrices=bool(full_matrices))
     return q, r

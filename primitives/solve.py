@@ -14,7 +14,7 @@ from functrans.core.primitive import Cost, Linear, Sample
 from functrans.core.source import user_source
 from functrans.primitives import lapack
 from functrans.primitives.arithmetic import mul, neg, sub
-from functrans.primitives.base import bind_checked, sample_array, shapes_differ
+from functrans.primitives.base import sample_array, shapes_differ
 from functrans.primitives.broadcast import broadcast_in_dim, move_axis, reduce_sum
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.differentiable import add_any
@@ -293,17 +293,16 @@ def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = F
     a_ndim, b_ndim = get_aval(a).ndim, get_aval(b).ndim
     vector = b_ndim == a_ndim - 1
     at = b_ndim if left_side else b_ndim - 1
-    x = bind_checked(
-        triangular_solve_p, a, expand_dims(b, (at,)) if vector else b,
-        left_side=bool(left_side), lower=bool(lower), transpose_a=bool(transpose_a),
-        conjugate_a=bool(conjugate_a) and is_complex(a),
+    x = triangular_solve_p.bind(
+        a, expand_dims(b, (at,)) if vector else b, left_side=bool(left_side), lower=bool(lower),
+        transpose_a=bool(transpose_a), conjugate_a=bool(conjugate_a) and is_complex(a),
         unit_diagonal=bool(unit_diagonal))
     return squeeze(x, (at,)) if vector else x
 
 
 def solve(a: Any, b: Any) -> Any:
     """x with a x = b for stacks of square matrices a and of right-hand sides b."""
-    return bind_checked(solve_p, a, b)
+    return solve_p.bind(a, b)
 
 
 def inv(a: Any) -> Any:

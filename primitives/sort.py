@@ -13,7 +13,7 @@ from functrans.core.dims import Dim, Size
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.primitive import Cost, Primitive, Sample
 from functrans.core.source import user_source
-from functrans.primitives.base import bind_checked, sample_array, shapes_differ
+from functrans.primitives.base import sample_array, shapes_differ
 from functrans.primitives.broadcast import align_batch
 from functrans.primitives.index import GatherDimensionNumbers, gather
 from functrans.primitives.shape import broadcasted_iota, expand_dims
@@ -214,7 +214,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     if not -ndim <= dimension < ndim:
         raise ShapeError(f"sort: {get_aval(operands[0])} has no dimension {dimension}.",
                          where=user_source())
-    outs = bind_checked(sort_p, *operands, dimension=dimension % ndim, is_stable=bool(is_stable),
+    outs = sort_p.bind(*operands, dimension=dimension % ndim, is_stable=bool(is_stable),
                         num_keys=num_keys)
     return type(operand)(outs) if many else outs[0]
 
@@ -249,7 +249,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     ndim = get_aval(operand).ndim
     if not -ndim <= axis < ndim:
         raise ShapeError(f"top_k: {get_aval(operand)} has no axis {axis}.", where=user_source())
-    return list(bind_checked(top_k_p, operand, k=k, axis=axis % ndim))
+    return list(top_k_p.bind(operand, k=k, axis=axis % ndim))
 
 
 def take_along(x: Any, indices: Any, axis: int) -> Any:

@@ -19,7 +19,7 @@ from functrans.core.primitive import Cost, Sample
 from functrans.core.source import user_source
 from functrans.primitives import lapack
 from functrans.primitives.arithmetic import add, conj, div, mul, sub
-from functrans.primitives.base import bind_checked, full, sample_array
+from functrans.primitives.base import full, sample_array
 from functrans.primitives.broadcast import broadcast_in_dim, reduce_sum
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.linalg import symmetrize
@@ -294,8 +294,8 @@ def eig(x: Any, *, compute_left_eigenvectors: bool = True,
     [-1.0, 1.0]
     """
     if not (compute_left_eigenvectors or compute_right_eigenvectors):
-        return list(bind_checked(eig_p, x, vectors=False))
-    w, v = bind_checked(eig_p, x, vectors=True)
+        return list(eig_p.bind(x, vectors=False))
+    w, v = eig_p.bind(x, vectors=True)
     results = [w]
     if compute_left_eigenvectors:
         results.append(_left_vectors(v))
@@ -324,8 +324,8 @@ def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
     ((4, 2), (2,), (2, 2))
     """
     if not compute_uv:
-        (s,) = bind_checked(svd_p, x, full_matrices=False, compute_uv=False)
+        (s,) = svd_p.bind(x, full_matrices=False, compute_uv=False)
         return s if subset_by_index is None else subset_of(s, subset_by_index)
-    s, u, vh = bind_checked(svd_p, x, full_matrices=bool(full_matrices) and not subset_by_index,
-                            compute_uv=True)
+    s, u, vh = svd_p.bind(x, full_matrices=bool(full_matrices) and not subset_by_index,
+                         compute_uv=True)
     return (u, s, vh) if subset_by_index is None else singular_subset(u, s, vh, subset_by_index)

@@ -11,7 +11,7 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.dims import Dim, Shape, Size, is_static, same_shape, substitute_shape
 
-__all__ = ["ShapedArray", "get_aval", "operand_avals", "rank", "shape_text"]
+__all__ = ["ShapedArray", "get_aval", "operand_avals", "rank", "scalar_aval", "shape_text"]
 
 
 class ShapedArray:
@@ -94,7 +94,7 @@ def get_aval(x: Any) -> ShapedArray:
         return ShapedArray(x.shape, x.dtype)
     if isinstance(x, Dim):
         return ShapedArray((), dtypes.default_int(), True)
-    return ShapedArray((), dtypes.canonical_scalar(x), True)
+    return ShapedArray((), dtypes.canonical_scalar(x), not isinstance(x, bool))
 
 
 def rank(x: Any) -> int:
@@ -102,20 +102,28 @@ def rank(x: Any) -> int:
     return getattr(x, "ndim", 0)
 
 
-def operand_avals(args: Sequence[Any]) -> list[ShapedArray]:
-    """The types of the operands of one operation: Python scalars take the dtype of the arrays."""
+def operand_avals(args: Sequence[Any], name: str) -> list[ShapedArray]:
+    """The types of the operands of one operation: Python scalars take the dtype of the arrays.
+
+    Raises DTypeError or IntegerOverflowError, naming the operation, for a scalar that they cannot
+    hold.
+    """
     try:
         return [a.aval for a in args]
     except AttributeError:  # a NumPy array or a Python scalar is among them
         pass
-    avals = [get_aval(a) for a in args]
-    scalars = [i for i, a in enumerate(args) if type(a) in _SCALARS]
-    if scalars and len(scalars) < len(args):
-        dtype = next(v.dtype for a, v in zip(reversed(args), reversed(avals), strict=True)
-                     if type(a) not in _SCALARS)
-        for i in scalars:
-            avals[i] = ShapedArray((), dtype, True)
-    return avals
+    avals = [None if type(a) in _SCALARS else get_aval(a) for a in args]
+    dtype = next((v.dtype for v in reversed(avals) if v is not None), None)
+    return [scalar_aval(a, dtype, name) if v is None else v
+            for a, v in zip(args, avals, strict=True)]
+
+
+def scalar_aval(x: Any, dtype: np.dtype[Any] | None, name: str) -> ShapedArray:
+    """The type of a Python scalar that is an operand beside arrays of `dtype`, or beside none."""
+    if dtype is None:
+        return ShapedArray((), dtypes.canonical_scalar(x), type(x) is not bool)
+    dtypes.check_scalar(x, dtype, name)
+    return ShapedArray((), dtype, True)
 
 
 _SCALARS = (float, int, bool, complex)

@@ -30,6 +30,7 @@ __all__ = [
     "bfloat16",
     "canonical_scalar",
     "check_int",
+    "check_scalar",
     "complex_dtype",
     "default_complex",
     "default_dtypes",
@@ -220,6 +221,23 @@ def check_int(value: Any, dtype: DType, *, where: object = HERE) -> None:
             f"or the default integer dtype, which is {default_int()} here.",
             fix=_overflow_fix(value),
         )
+
+
+def check_scalar(value: Any, dtype: DType, operation: str) -> None:
+    """Raise unless a Python scalar can be an operand beside arrays of `dtype`."""
+    letter, held = _SCALAR_KINDS[type(value)], _KINDS[dtype]
+    if letter == "i" and held in "iu":
+        check_int(value, dtype)
+    elif _KIND_ORDER.index(letter) > _KIND_ORDER.index(held.replace("u", "i")):
+        raise DTypeError(
+            f"{operation}: the Python scalar {value!r} does not convert to {dtype}.",
+            where=HERE,
+            why="operands of a primitive have one dtype; a scalar takes the array's.",
+            fix=f'x.astype("{_default_of_kind(letter).name}"), or the function of functrans.numpy',
+        )
+
+
+_KIND_ORDER: Final = "0bifc"
 
 
 def _overflow_fix(value: int) -> str:

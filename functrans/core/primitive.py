@@ -15,7 +15,7 @@ import numpy as np
 
 from functrans._runtime import ArrayBase, wrap
 from functrans.core import dtypes
-from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.avals import ShapedArray, operand_avals
 from functrans.core.cost import Cost, jaxpr_cost
 from functrans.core.dims import Size
 from functrans.core.eager import evaluate
@@ -114,35 +114,21 @@ class Primitive:
         return trace.process(self, args, params)
 
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Evaluate on concrete values and wrap the results as arrays."""
-        weak = True
-        arrays = []
+        """Evaluate on concrete values and wrap the results as arrays.
+
+        The type rule is asked first: an eager operation refuses what a staged one refuses, and its
+        results are as weak (1 to 2 us; the loops of ufuncs in the runtime know these rules).
+        """
         for x in args:
-            if isinstance(x, ArrayBase):
-                weak = weak and x.weak_type
-                arrays.append(x._np)
-            elif isinstance(x, Tracer):
+            if isinstance(x, Tracer):
                 raise leaked(x, self.name)
-            elif isinstance(x, (np.ndarray, np.generic)):
-                weak = False
-                arrays.append(np.asarray(x))
-            else:
-                arrays.append(x)
-        if weak:  # rare: only Python scalars, weak arrays or nothing at all
-            beside = next((x.dtype for x in reversed(arrays) if isinstance(x, np.ndarray)), None)
-            arrays = [x if isinstance(x, np.ndarray) else np.asarray(x, _scalar_dtype(x, beside))
-                      for x in arrays]
-            outs = self.type(*[ShapedArray(x.shape, x.dtype, True) for x in arrays], **params)
-            weak_flags = [a.weak_type for a in (outs if self.multiple_results else [outs])]
-        try:
-            result = self.run(*arrays, **params)
-        except (ValueError, TypeError, IndexError):
-            self.type(*map(get_aval, args), **params)  # says what is wrong in the user's terms
-            raise
+        avals = operand_avals(args, self.name)
+        outs = self.type(*avals, **params)
+        result = self.run(*[x._np if isinstance(x, ArrayBase) else np.asarray(x, a.dtype)
+                            for x, a in zip(args, avals, strict=True)], **params)
         if self.multiple_results:
-            flags = weak_flags if weak else [False] * len(result)
-            return [wrap(np.asarray(r), flag) for r, flag in zip(result, flags, strict=True)]
-        return wrap(np.asarray(result), weak_flags[0] if weak else False)
+            return [wrap(np.asarray(r), a.weak_type) for r, a in zip(result, outs, strict=True)]
+        return wrap(np.asarray(result), outs.weak_type)
 
     def run(self, *arrays: Any, **params: Any) -> Any:
         """Evaluate on NumPy arrays, silently, with float16 and bfloat16 computed in float32."""
@@ -167,14 +153,6 @@ class Primitive:
 
     def __repr__(self) -> str:
         return self.name
-
-
-def _scalar_dtype(x: Any, beside: np.dtype[Any] | None) -> np.dtype[Any]:
-    """The dtype of a Python scalar: that of the array beside it, where that holds it."""
-    own = dtypes.canonical_scalar(x)
-    if beside is None or "biufc".find(dtypes.kind(beside)) < "biufc".find(dtypes.kind(own)):
-        return own
-    return beside
 
 
 def _narrow(x: Any, half: np.dtype[Any]) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from functrans._runtime import ArrayBase
 from functrans.core import dtypes
-from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.avals import ShapedArray, get_aval, scalar_aval
 from functrans.core.custom import CustomCall
 from functrans.core.dims import Dim, deciding
 from functrans.core.errors import DTypeError
@@ -130,9 +130,6 @@ class StageTrace(Trace):
         return ClosedJaxpr(jaxpr, tuple(self._consts))
 
 
-_KIND_ORDER = "buifc"
-
-
 class _Return(Primitive, abstract=True):
     name = "return"
 
@@ -145,17 +142,8 @@ def _fill_scalars(atoms: list[Any], args: Sequence[Any], primitive: Primitive) -
     dtype = next((a.aval.dtype for a in reversed(atoms) if a is not None), None)
     for i, atom in enumerate(atoms):
         if atom is None:
-            x = args[i]
-            weak = dtypes.canonical_scalar(x)
-            if dtype is None:
-                atoms[i] = Literal(weak.type(x), ShapedArray((), weak, True))
-            elif _KIND_ORDER.index(dtypes.kind(weak)) > _KIND_ORDER.index(dtypes.kind(dtype)):
-                raise DTypeError(
-                    f"{primitive.name}: the Python scalar {x!r} does not convert to {dtype}.",
-                    why="operands of a primitive have one dtype; a scalar takes the array's.",
-                    fix=f"x.astype({weak.name!r}), or the function of functrans.numpy")
-            else:
-                atoms[i] = Literal(dtype.type(x), ShapedArray((), dtype, True))
+            aval = scalar_aval(args[i], dtype, primitive.name)
+            atoms[i] = Literal(aval.dtype.type(args[i]), aval)
 
 
 def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], *,

@@ -143,7 +143,7 @@ def _with_operands(primitive: Primitive, args: Sequence[Any],
 
 
 def _operation(primitive: Primitive, args: Sequence[Any], params: Params, gpu: int) -> Operation:
-    avals = operand_avals(args)
+    avals = operand_avals(args, primitive.name)
     result = primitive.type(*avals, **params)
     outs = list(result) if primitive.multiple_results else [result]
     invars, outvars = tuple(map(Var, avals)), tuple(map(Var, outs))
@@ -163,7 +163,7 @@ def _operation(primitive: Primitive, args: Sequence[Any], params: Params, gpu: i
 
 
 def _function(fun: Callable[..., Any], name: str, args: Sequence[Any], gpu: int) -> Operation:
-    closed = stage(lambda *xs: [fun(*xs)], operand_avals(args), name=name)
+    closed = stage(lambda *xs: [fun(*xs)], operand_avals(args, name), name=name)
     run: Any = operation_on_gpu(closed.jaxpr.hoist_consts(), gpu).run
     consts = list(closed.consts)
     return Operation(lambda operands: run([*consts, *operands]),

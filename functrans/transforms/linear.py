@@ -99,7 +99,7 @@ class LinearTrace(Trace):
                 break
         else:
             return process_in(self.parent, primitive, args, params)
-        avals = primitive.type(*operand_avals(args), **params)
+        avals = primitive.type(*operand_avals(args, primitive.name), **params)
         source = interpreted.source
         if source is None:
             source = user_source(current_scope())

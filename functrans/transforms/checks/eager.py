@@ -72,7 +72,7 @@ class CheckTrace(Trace):
 
 
 def _equation(primitive: Primitive, args: Sequence[Any], params: Params) -> Equation:
-    avals = operand_avals(args)
+    avals = operand_avals(args, primitive.name)
     outs = primitive.type(*avals, **params)
     outvars = tuple(map(Var, outs if primitive.multiple_results else [outs]))
     operands = tuple([Literal(x, a) if type(x) in (bool, int, float, complex) else Var(a)
