@@ -6,6 +6,8 @@
 #include "views.h"
 #include "trace_state.h"
 
+#include <cfenv>
+
 namespace functrans {
 namespace {
 
@@ -62,12 +64,24 @@ inline PyObject* reflect(Hook hook, Hook reflected, PyObject* a, PyObject* b) {
   return is_array(a) ? hook2(hook, a, b) : hook2(reflected, b, a);
 }
 
+// NumPy's integer quotients by zero are 0 and ours are not; its loops raise the flag of a division by
+// zero, which costs less to look at than the divisors do.
+Outcome run_floor_divide(PyObject* const* args, PyObject** result) {
+  if (std::fetestexcept(FE_DIVBYZERO)) std::feclearexcept(FE_DIVBYZERO);
+  const Outcome outcome = run_loops(tables[op_floordiv], args, true, result);
+  if (outcome != Outcome::done || !std::fetestexcept(FE_DIVBYZERO)) return outcome;
+  if (PyTypeNum_ISFLOAT(PyArray_TYPE(as_array(*result)->np))) return outcome;
+  Py_CLEAR(*result);
+  return Outcome::not_applicable;
+}
+
 template <int op, Hook hook, Hook reflected>
 PyObject* binary(PyObject* a, PyObject* b) {
   if (!tracing()) {
     PyObject* args[] = {a, b};
     PyObject* result = nullptr;
-    const Outcome outcome = run_loops(tables[op], args, true, &result);
+    const Outcome outcome = op == op_floordiv ? run_floor_divide(args, &result)
+                                              : run_loops(tables[op], args, true, &result);
     if (outcome != Outcome::not_applicable) return leave(result);
   }
   return reflect(hook, reflected, a, b);

@@ -50,10 +50,10 @@ class At:
 class IndexedAt:
     """The elements `x[index]`, to be changed in a copy of x.
 
-    All methods return a new array of x's shape and dtype. `mode` says what an index array out of
-    bounds means: by default it is left out ("drop"; `get` clamps), else "clip", "fill", "wrap" or
-    "promise_in_bounds". Where an index repeats, `add`, `multiply`, `min` and `max` count every
-    update, and `set` keeps one of them.
+    All methods return a new array of x's shape and dtype. `mode` says what an index out of bounds
+    means, a Python int too: "clip", "fill", "drop", "wrap" or "promise_in_bounds". By default an
+    index array is left out ("drop"; `get` clamps), and a Python int is an error. Where an index
+    repeats, `add`, `multiply`, `min`, `max` and `apply` count every update, and `set` keeps one.
     """
 
     __slots__ = ("_array", "_index")
@@ -77,7 +77,7 @@ class IndexedAt:
 
     @public
     def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
-        """func(x[index]) in place of x[index], for an elementwise func.
+        """func(x[index]) in place of x[index]; func is elementwise, and repeats as an index does.
 
         >>> import functrans.numpy as fnp
         >>> fnp.arange(3.0).at[1:].apply(fnp.square).tolist()

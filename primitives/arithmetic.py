@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans._runtime import ArrayBase
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.primitive import Linear, Sample
@@ -126,7 +127,7 @@ class IntegerPow(Elementwise):
     derivatives = (lambda t, out, x, *, y: _integer_pow_derivative(t, x, y),)
 
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        if params["y"] == 2:
+        if params["y"] == 2 and isinstance(args[0], ArrayBase) and args[0].dtype != np.bool_:
             return mul_p.evaluate_eagerly((args[0], args[0]), {})
         return super().evaluate_eagerly(args, params)
 

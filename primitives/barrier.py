@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from functrans.core.avals import ShapedArray
+from functrans.core.convert import to_arrays
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive, Sample
+from functrans.core.tree import tree_flatten, tree_unflatten
 from functrans.primitives.base import LinearPrimitive, sample_array
 
 __all__ = ["checkpoint_name", "checkpoint_name_p", "optimization_barrier",
@@ -101,9 +103,15 @@ stop_gradient_p = StopGradient()
 checkpoint_name_p = CheckpointName()
 
 
-def optimization_barrier(operands: Sequence[Any]) -> list[Any]:
-    """The operands; a compiler merges and moves nothing across."""
-    return list(optimization_barrier_p.bind(*operands))
+def optimization_barrier(operand: Any) -> Any:
+    """A pytree of arrays as it is; a compiler merges and moves nothing across.
+
+    >>> import functrans as ft
+    >>> ft.lax.optimization_barrier({"x": ft.numpy.arange(2)})["x"].tolist()
+    [0, 1]
+    """
+    leaves, tree = tree_flatten(operand)
+    return tree_unflatten(tree, optimization_barrier_p.bind(*to_arrays(leaves, "operand")))
 
 
 def checkpoint_name(x: Any, name: str) -> Any:

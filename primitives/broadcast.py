@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from functrans import _runtime
+from functrans._runtime import wrap
 from functrans.core import dtypes
-from functrans.core.avals import ShapedArray
+from functrans.core.avals import ShapedArray, operand_avals
 from functrans.core.dims import Shape, Size
 from functrans.core.errors import ShapeError
 from functrans.core.primitive import Cost, Sample
@@ -256,6 +257,10 @@ def broadcast_batch(x: Any, size: Size) -> Any:
 def align_batch(operands: Sequence[Any], axes: Sequence[int | None]) -> list[Any]:
     """All operands with the mapped axis in front, repeated where they had none."""
     size = next(x.shape[a] for x, a in zip(operands, axes, strict=True) if a is not None)
+    if not all(hasattr(x, "dtype") for x in operands):  # Python scalars among them
+        avals = operand_avals(operands, "vmap")
+        operands = [x if hasattr(x, "dtype") else wrap(np.asarray(x, a.dtype), a.weak_type)
+                    for x, a in zip(operands, avals, strict=True)]
     return [broadcast_batch(x, size) if a is None else move_axis(x, a, 0)
             for x, a in zip(operands, axes, strict=True)]
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from functrans._runtime import wrap
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval, rank
 from functrans.core.errors import DTypeError
@@ -311,6 +312,9 @@ def select_n(which: Any, *cases: Any) -> Any:
     >>> ft.lax.select_n(ft.numpy.array([True, False]), ft.numpy.zeros(2), ft.numpy.ones(2)).tolist()
     [1.0, 0.0]
     """
+    if len(cases) and all(type(c) in (bool, int, float, complex) for c in cases):
+        dtype = dtypes.result_type(*cases)  # the selector beside them is no reason for theirs
+        cases = tuple([wrap(np.asarray(c, dtype), dtype != np.bool_) for c in cases])
     return select_n_p.bind(which, *cases)
 
 

@@ -108,7 +108,10 @@ class BitcastConvertType(Primitive):
         return self.bind(*primals, **params), None
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None], **params: Any) -> Any:
-        return self.bind(move_axis(operands[0], axes[0] or 0, 0), **params), 0
+        x = move_axis(operands[0], axes[0] or 0, 0)
+        aval = get_aval(x)
+        self.type(aval.with_shape(aval.shape[1:]), **params)  # the mapped axis is not the last one
+        return self.bind(x, **params), 0
 
     def samples(self) -> Iterator[Sample]:
         x = sample_array(3, 2)

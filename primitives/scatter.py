@@ -1,8 +1,8 @@
-"""The scatters besides scatter_add: replacing, multiplying, minimum, maximum, and any function."""
+"""The scatters besides scatter_add: replacing, multiplying, minimum and maximum."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from functrans.primitives.index import Scatter, bind_scatter, gather_updates, sc
 from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensionNumbers
 from functrans.primitives.shape import iota, reshape
 
-__all__ = ["scatter", "scatter_apply", "scatter_max", "scatter_max_p", "scatter_min",
+__all__ = ["scatter", "scatter_max", "scatter_max_p", "scatter_min",
            "scatter_min_p", "scatter_mul", "scatter_mul_p", "scatter_p", "scatter_sub"]
 
 
@@ -191,24 +191,3 @@ def scatter_max(operand: Any, scatter_indices: Any, updates: Any,
     """The greatest of operand and updates at every index vector; see `scatter_add`."""
     return bind_scatter(scatter_max_p, operand, scatter_indices, updates, dimension_numbers,
                         indices_are_sorted, unique_indices, mode)
-
-
-def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Any], Any],
-                  dimension_numbers: ScatterDimensionNumbers, *, update_shape: Sequence[Any] = (),
-                  indices_are_sorted: bool = False, unique_indices: bool = False,
-                  mode: str | GatherScatterMode | None = None) -> Any:
-    """The operand with `func` applied at every index vector, once also where indices repeat.
-
-    `func` is elementwise; `update_shape` is the shape that updates of these indices would have.
-    Raises ShapeError when the numbers do not fit.
-
-    >>> import functrans as ft
-    >>> numbers = ft.lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> i = ft.numpy.array([[1], [1]])
-    >>> ft.lax.scatter_apply(ft.numpy.ones(2), i, lambda x: x + 1, numbers, update_shape=(2,))
-    Array([1., 2.], dtype=float32)
-    """
-    marks = full(tuple(update_shape), True, np.bool_)
-    here = scatter(full(operand.shape, False, np.bool_), scatter_indices, marks, dimension_numbers,
-                   indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode)
-    return where(here, func(where(here, operand, 0)), operand)

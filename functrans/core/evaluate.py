@@ -41,13 +41,13 @@ def _eval(jaxpr: Jaxpr, env: dict[Var, Any], source: Source | None) -> list[Any]
     at = interpreted
     for eqn in jaxpr.eqns:
         at.source = eqn.source or source
-        ins = [a.value if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore[index]
+        ins = [a.operand if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore[index]
         outs = eqn.primitive.bind(*ins, **eqn.params)
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, outs, strict=True))
         else:
             env[eqn.outvars[0]] = outs
-    return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]  # type: ignore[index]
+    return [a.operand if type(a) is Literal else env[a] for a in jaxpr.outvars]  # type: ignore[index]
 
 
 def _eval_symbolic(jaxpr: Jaxpr, env: dict[Var, Any], source: Source | None) -> list[Any]:
@@ -57,14 +57,14 @@ def _eval_symbolic(jaxpr: Jaxpr, env: dict[Var, Any], source: Source | None) -> 
         learn_sizes(sizes, var.aval.shape, get_aval(x).shape)
     for eqn in jaxpr.eqns:
         interpreted.source = eqn.source or source
-        ins = [a.value if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore[index]
+        ins = [a.operand if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore[index]
         params = {k: substitute(v, sizes) for k, v in eqn.params.items()} if sizes else eqn.params
         outs = eqn.primitive.bind(*ins, **params)
         for var, x in zip(eqn.outvars, outs if eqn.primitive.multiple_results else (outs,),
                           strict=True):
             env[var] = x
             learn_sizes(sizes, var.aval.shape, get_aval(x).shape)
-    return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]  # type: ignore[index]
+    return [a.operand if type(a) is Literal else env[a] for a in jaxpr.outvars]  # type: ignore[index]
 
 
 class Program:

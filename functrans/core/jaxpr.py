@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from functrans._runtime import wrap
 from functrans.core.avals import ShapedArray
 from functrans.core.axes import axis_names
 from functrans.core.dims import Dim
@@ -35,11 +38,19 @@ class Var:
 class Literal:
     """A scalar constant written into an equation."""
 
-    __slots__ = ("aval", "value")
+    __slots__ = ("_operand", "aval", "value")
 
     def __init__(self, value: Any, aval: ShapedArray) -> None:
         self.value = value
         self.aval = aval
+        self._operand = None if aval.weak_type else value
+
+    @property
+    def operand(self) -> Any:
+        """The value where an operation is applied to it: an array of a weak type if this is one."""
+        if self._operand is None:
+            self._operand = wrap(np.asarray(self.value, self.aval.dtype), True)
+        return self._operand
 
     def __repr__(self) -> str:
         return f"Literal({self.value}:{self.aval})"

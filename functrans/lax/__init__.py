@@ -2,6 +2,7 @@
 
 from functrans.core.errors import publish
 from functrans.lax import linalg
+from functrans.lax.applying import scatter_apply
 from functrans.lax.associative import associative_scan
 from functrans.lax.branches import cond, switch
 from functrans.lax.elementwise import (
@@ -147,7 +148,6 @@ from functrans.primitives.reduce import (
 )
 from functrans.primitives.scatter import (
     scatter,
-    scatter_apply,
     scatter_max,
     scatter_min,
     scatter_mul,

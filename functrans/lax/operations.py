@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.convert import to_array
@@ -23,19 +25,19 @@ __all__ = ["batch_matmul", "broadcast", "dot", "full", "full_like",
 
 
 def full(shape: Sequence[Any], fill_value: Any, dtype: Any = None) -> Any:
-    """An array of `shape` filled with one value.
+    """An array of `shape` filled with one value, weakly typed as a Python number is.
 
     >>> import functrans as ft
     >>> ft.lax.full((2,), 7.0).tolist()
     [7.0, 7.0]
     """
-    if isinstance(fill_value, (bool, int, float, complex)):
-        resolved = dtypes.canonical_scalar(fill_value) if dtype is None else dtypes.as_dtype(dtype)
-        return base.full(shape, fill_value, resolved)
+    if isinstance(fill_value, (bool, int, float, complex)) and \
+            (dtype is not None or isinstance(fill_value, bool)):
+        return base.full(shape, fill_value, np.bool_ if dtype is None else dtypes.as_dtype(dtype))
     value = size_array(fill_value, dtypes.default_int()) if isinstance(fill_value, Dim) \
         else to_array(fill_value)
     value = value if dtype is None else value.astype(dtype)
-    return broadcast_in_dim(value, tuple(shape), ())
+    return broadcast_in_dim(value, tuple(shape), ()) if len(shape) else value
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:

@@ -248,7 +248,7 @@ def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
 
 def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: Any = None
          ) -> Array:
-    """fill_value broadcast to the given shape.
+    """fill_value broadcast to the given shape; weakly typed, as a Python number is, without dtype.
 
     >>> import functrans.numpy as jnp
     >>> jnp.full(3, 7).tolist()
@@ -259,12 +259,14 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: 
 
 def _full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike) -> Array:
     if type(fill_value) in PYTHON_SCALARS:
-        fill_dtype = dtypes.canonical_scalar(fill_value) if dtype is None else as_dtype(dtype)
+        if dtype is None and type(fill_value) is not bool:
+            return placed(lax.full(shape, fill_value))
+        fill_dtype = np.dtype(bool) if dtype is None else as_dtype(dtype)
         if kind(fill_dtype) in "iu" and type(fill_value) is int:
             dtypes.check_int(fill_value, fill_dtype, where=user_source())
         return filled(shape, fill_value, fill_dtype)
     value = asarray(fill_value)
-    return broadcast(astype(value, value.dtype if dtype is None else dtype), shape)
+    return broadcast(value if dtype is None else astype(value, dtype), shape)
 
 
 def _like(a: Any, dtype: DTypeLike, shape: Any) -> tuple[Any, np.dtype]:

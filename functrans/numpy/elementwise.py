@@ -64,7 +64,8 @@ def select_where(condition: Array, x: ArrayLike, y: ArrayLike, name: str = "wher
         return lax.select_n(condition, y, x)
     condition = truth(operand(name, condition))
     if (isinstance(x, ARRAYS) and type(y) in (float, int) and x.dtype.kind == "f"
-            and same_shape(x.shape, condition.shape)):  # the number is one broadcast
+            and not x.weak_type and same_shape(x.shape, condition.shape)):
+        # the number is one broadcast
         return lax.select_n(condition, lax.full_like(x, y), x)
     x, y = promote_dtypes(name, x, y)
     shape = broadcast_shapes(condition.shape, x.shape, y.shape, name=name)

@@ -88,12 +88,14 @@ def _is_array(x: Any) -> bool:
     return isinstance(x, (ArrayBase, Tracer, np.ndarray))
 
 
-def parse_index(shape: Shape, index: Any, *, clamp_scalars: bool = True) -> Indices:
+def parse_index(shape: Shape, index: Any, *, clamp_scalars: bool = True,
+                ints_in_bounds: bool = True) -> Indices:
     """Read an index expression on an operand of `shape`.
 
     Integer arrays of rank 0 with known values become ints, clamped into bounds, if
-    `clamp_scalars`. Raises IndexingError for what is no index, too many indices and Python ints
-    out of bounds, ConcretizationError for traced masks and slice bounds.
+    `clamp_scalars`. Python ints out of bounds are index arrays of rank 0 where the caller says by a
+    mode what these mean: not `ints_in_bounds`. Raises IndexingError for what is no index, too many
+    indices and Python ints out of bounds, ConcretizationError for traced masks and slice bounds.
     """
     items = _expand(shape, index if isinstance(index, tuple) else (index,), index)
     parts: list[IndexPart] = []
@@ -107,7 +109,13 @@ def parse_index(shape: Shape, index: Any, *, clamp_scalars: bool = True) -> Indi
             axis += 1
         elif isinstance(item, (int, np.integer, Dim)):
             item = item if isinstance(item, Dim) else int(item)
-            parts.append(IndexPart("int", axis, _resolve_int(item, shape[axis], axis)))
+            if ints_in_bounds or not _is_outside(item, shape[axis]):
+                parts.append(IndexPart("int", axis, _resolve_int(item, shape[axis], axis)))
+            else:
+                wide = not -2**31 <= item < 2**31
+                parts.append(IndexPart("array", axis, np.asarray(item, np.int64 if wide else
+                                                                 np.int32)))
+                distinct = False
             axis += 1
         elif dtypes.kind(item.dtype) == "b":
             for positions in _mask_positions(item, shape, axis):
@@ -200,6 +208,10 @@ def _resolve_int(i: Size, size: Size, axis: int) -> Any:
             fix=f"an index from {-size} to {size - 1}, or an index array, which is clamped"
             if size else "check x.shape: the axis is empty")
     return i + size if negative else i
+
+
+def _is_outside(i: Size, size: Size) -> bool:
+    return isinstance(i, int) and isinstance(size, int) and not -size <= i < size
 
 
 def _bound(value: Any, axis: int) -> Any:

@@ -108,7 +108,8 @@ def index_array(x: Any, index: Any, *, mode: Any = None, fill_value: Any = None,
     looks = (mode is None or named == "promise_in_bounds") and fill_value is None \
         and looks_at_indices()
     at = parse_index(tuple(x.shape), index, clamp_scalars=not looks and wrap_negative_indices
-                     and named in ("clip", "promise_in_bounds"))
+                     and named in ("clip", "promise_in_bounds"),
+                     ints_in_bounds=mode is None and fill_value is None)
     if looks:
         check_parts(at)
     x = _sliced(x, at)

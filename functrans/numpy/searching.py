@@ -183,9 +183,12 @@ def index_operand(name: str, indices: ArrayLike) -> Array:
     return lax.convert_element_type(index, np.int32) if index.dtype.itemsize < 4 else index
 
 
-def normal_index(name: str, index: Array, size: Any, mode: str | None,
-                 axis: int = 0) -> tuple[Array, str]:
-    """Indices counted from the front and the gather mode that does the rest."""
+def normal_index(name: str, index: Array, size: Any, mode: str | None, axis: int = 0,
+                 clip_counts_back: bool = False) -> tuple[Array, str]:
+    """Indices counted from the front and the gather mode that does the rest.
+
+    With mode "clip" a negative index is 0, as in NumPy's take, unless `clip_counts_back`.
+    """
     if mode not in _MODES:
         raise ArgumentError(f"functrans.numpy.{name}: unknown mode={mode!r}; it is 'fill', 'clip' "
                             "or 'wrap'.", where=user_source())
@@ -200,7 +203,7 @@ def normal_index(name: str, index: Array, size: Any, mode: str | None,
         rest = lax.rem(index, n)
         negative = lax.lt(rest, lax.full_like(rest, 0))
         return lax.select_n(negative, rest, lax.add(rest, n)), "promise_in_bounds"
-    if mode == "clip":
+    if mode == "clip" and not clip_counts_back:
         return index, "clip"
     if kind(index.dtype) == "i":
         negative = lax.lt(index, lax.full_like(index, 0))
@@ -285,7 +288,7 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
         zero = lax.full_like(index, 0)
         outside = zero if mode == "clip" else lax.full_like(index, x.shape[axis])
         index = lax.select_n(lax.lt(index, zero), index, outside)
-    index, mode = normal_index("take_along_axis", index, x.shape[axis], mode, axis)
+    index, mode = normal_index("take_along_axis", index, x.shape[axis], mode, axis, True)
     shape = _match_other_axes("take_along_axis", x, index, axis)
     index = broadcast(index, shape)
     dims = lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=tuple(range(x.ndim)),
@@ -312,7 +315,7 @@ def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: 
     if axis is None:
         x, axis = ravel(x), 0
     axis = axis_index(axis, x.ndim, "put_along_axis")
-    index, mode = normal_index("put_along_axis", index, x.shape[axis], mode, axis)
+    index, mode = normal_index("put_along_axis", index, x.shape[axis], mode, axis, True)
     index = broadcast(index, _match_other_axes("put_along_axis", x, index, axis))
     updates = broadcast(converted("put_along_axis", values, x.dtype), index.shape)
     dims = lax.ScatterDimensionNumbers(

@@ -314,15 +314,28 @@ def _floor_divide(x: Array, y: Array) -> Array:
 
 
 def _remainder(x: Array, y: Array) -> Array:
+    may_be_zero = not (type(y) is int and y)
     x, y = _both(x, y)
-    if kind(x.dtype) in "ub":
-        return lax.rem(x, y)
     if kind(x.dtype) == "f":
         return _float_divmod(x, y)[1]
-    rest = lax.rem(x, y)
+    rest = _rest(x, y, may_be_zero)
+    if kind(x.dtype) in "ub":
+        return rest
     off = lax.bitwise_and(lax.ne(rest, _zero(x)), lax.ne(lax.lt(rest, _zero(x)),
                                                          lax.lt(y, _zero(y))))
     return lax.select_n(off, rest, lax.add(rest, y))
+
+
+def _fmod(x: Array, y: Array) -> Array:
+    may_be_zero = not (type(y) is int and y)
+    x, y = _both(x, y)
+    return lax.rem(x, y) if kind(x.dtype) == "f" else _rest(x, y, may_be_zero)
+
+
+def _rest(x: Array, y: Array, may_be_zero: bool) -> Array:
+    """The rest of truncating division of integers; 0 where y is 0, as in NumPy."""
+    rest = lax.rem(x, y)
+    return lax.select_n(lax.eq(y, _zero(y)), rest, _zero(x)) if may_be_zero else rest
 
 
 def _float_divmod(x: Array, y: Array) -> tuple[Array, Array]:
@@ -430,7 +443,7 @@ floor_divide = binary("floor_divide", _floor_divide, "Largest integer value <= x
                       None, refused="c")
 remainder = mod = binary("remainder", _remainder, "Rest of floor division, with the sign of y.",
                          None, refused="c")
-fmod = binary("fmod", lax.rem, "Rest of truncating division, with the sign of x.", None,
+fmod = binary("fmod", _fmod, "Rest of truncating division, with the sign of x.", None,
               refused="c")
 divmod = ufunc_like("divmod", "floor_divide(x, y) and remainder(x, y).", _divmod)
 power = pow = ufunc_like("power", """x to the power y, elementwise.

@@ -21,6 +21,7 @@ from functrans.core.eager import is_on_gpu
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
+from functrans.lax.applying import scatter_apply
 from functrans.numpy.index_parts import (
     IndexPart,
     Indices,
@@ -159,7 +160,7 @@ def update(x: Any, index: Any, values: Any, kind: Update, *, mode: Any = None,
         if mode in (None, "promise_in_bounds") and looks_at_indices():
             check_parts(parse_index(tuple(whole.shape), index, clamp_scalars=False))
         out = _update(whole, index, values, kind, check_mode(mode, "fill"), indices_are_sorted,
-                      unique_indices, wrap_negative_indices)
+                      unique_indices, wrap_negative_indices, mode is not None)
         if out.shape != x.shape:
             out = reshape(out, x.shape)
     return convert_element_type(out, dtype, weak)
@@ -219,8 +220,8 @@ def _broadcast(values: Any, shape: Any, index: Any, name: str) -> Any:
 
 
 def _update(x: Any, index: Any, values: Any, kind: Update, named: str, indices_are_sorted: bool,
-            unique_indices: bool, wrap_negative: bool) -> Any:
-    at = parse_index(tuple(x.shape), index,
+            unique_indices: bool, wrap_negative: bool, says_mode: bool) -> Any:
+    at = parse_index(tuple(x.shape), index, ints_in_bounds=not says_mode,
                      clamp_scalars=named in ("clip", "promise_in_bounds") and wrap_negative)
     values = _broadcast(values, at.result_shape, index, kind.name)
     if _has_none(at.result_shape) or _has_none(x.shape):
@@ -376,12 +377,12 @@ def _windows_forward(values: Any, at: Indices, plan: _Plan) -> Any:
 def update_by_function(x: Any, index: Any, function: Callable[[Any], Any], *, mode: Any = None,
                        indices_are_sorted: bool = False, unique_indices: bool = False,
                        wrap_negative_indices: bool = True) -> Any:
-    """x with an elementwise function applied at the index, once also where an index repeats."""
+    """x with an elementwise function applied at the index, again where an index repeats."""
     whole, index = scalar_masks_expanded(x, index)
     named = check_mode(mode, "fill")
     if mode in (None, "promise_in_bounds") and looks_at_indices():
         check_parts(parse_index(tuple(whole.shape), index, clamp_scalars=False))
-    at = parse_index(tuple(whole.shape), index,
+    at = parse_index(tuple(whole.shape), index, ints_in_bounds=mode is None,
                      clamp_scalars=named in ("clip", "promise_in_bounds") and wrap_negative_indices)
     if _has_none(at.result_shape) or _has_none(x.shape):
         return x
@@ -389,7 +390,7 @@ def update_by_function(x: Any, index: Any, function: Callable[[Any], Any], *, mo
         return _update_window(x, at, None, lambda old, _: convert_element_type(function(old),
                                                                               x.dtype))
     plan = _scatter_plan(at, named, wrap_negative_indices)
-    out = scatters.scatter_apply(
+    out = scatter_apply(
         whole, plan.vectors, lambda v: convert_element_type(function(v), x.dtype), plan.numbers,
         update_shape=at.core_shape, indices_are_sorted=indices_are_sorted or plan.is_sorted,
         unique_indices=unique_indices or plan.is_unique, mode=plan.mode)

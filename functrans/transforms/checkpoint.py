@@ -133,7 +133,7 @@ def _replay(jaxpr: Jaxpr, inputs: Sequence[Any], saved: dict[Var, Any],
     sizes = known_sizes(jaxpr.in_avals, [get_aval(x).shape for x in inputs])
 
     def read(atom: Atom) -> Any:
-        return atom.value if isinstance(atom, Literal) else env[atom]
+        return atom.operand if isinstance(atom, Literal) else env[atom]
 
     outer = interpreted.source
     for eqn in jaxpr.eqns:
