@@ -151,7 +151,11 @@ PyObject* array_wrap(PyObject* cls, PyObject* const* args, Py_ssize_t nargs, PyO
   return wrap_object(args[0], weak_type != 0, reinterpret_cast<PyTypeObject*>(cls));
 }
 
-PyObject* array_return_self(PyObject* self, PyObject*) { return Py_NewRef(self); }
+// Another Array on the same memory, which is nobody's to take while both are there.
+PyObject* array_another(PyObject* self, PyObject*) {
+  ArrayObject* array = as_array(self);
+  return share_array(array, array->weak_type, array->place);
+}
 
 PyObject* array_format(PyObject* self, PyObject* spec) {
   PyObject* args[] = {self, spec};
@@ -173,8 +177,8 @@ PyMethodDef array_methods[] = {
     {"__dlpack__", as_cfunction(array_dlpack), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"__dlpack_device__", array_dlpack_device, METH_NOARGS, nullptr},
     {"__reduce__", array_reduce, METH_NOARGS, nullptr},
-    {"__copy__", array_return_self, METH_NOARGS, nullptr},
-    {"__deepcopy__", array_return_self, METH_O, nullptr},
+    {"__copy__", array_another, METH_NOARGS, nullptr},
+    {"__deepcopy__", array_another, METH_O, nullptr},
     {"__complex__", array_complex, METH_NOARGS, nullptr},
     {"__format__", array_format, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};

@@ -65,8 +65,8 @@ def _conj(self: Any) -> Any:
 
 
 def _copy(self: Any) -> Any:
-    """The array itself: arrays are immutable, so that a copy cannot be told from it."""
-    return self
+    """Another array of the same values, which outlives the donation of the first."""
+    return fnp.copy(self)
 
 
 def _view(self: Any, dtype: Any = None, *sizes: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core import dtypes
-from functrans.core.avals import ShapedArray
+from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.dims import Size
 from functrans.core.errors import ArgumentError, DTypeError, ShapeError
 from functrans.core.primitive import Cost, Linear, Sample
@@ -19,6 +19,7 @@ from functrans.primitives.arithmetic import add, conj, div, mul, real
 from functrans.primitives.base import LinearPrimitive, full, sample_array
 from functrans.primitives.broadcast import broadcast_in_dim, move_axis, prod
 from functrans.primitives.compare import bitwise_and, gt, lt, where
+from functrans.primitives.convert import convert_element_type
 from functrans.primitives.shape import broadcasted_iota, pad
 
 __all__ = ["FftType", "fft", "fft_p"]
@@ -60,7 +61,7 @@ class Fft(LinearPrimitive):
                              f"{x}.", where=user_source(),
                              why=f"the last axes of the operand must have sizes {inside}.",
                              fix="functrans.numpy.fft pads and cuts: fft(x, n)")
-        if any(isinstance(n, int) and n < 1 for n in fft_lengths):
+        if any(isinstance(n, int) and n < 1 for n in fft_lengths):  # a complex one is x itself
             raise ShapeError(f"fft: cannot transform {fft_lengths} points.", where=user_source())
         lead = x.shape[:x.ndim - rank]
         if fft_type is FftType.RFFT:
@@ -135,4 +136,8 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> Any:
             raise ArgumentError(f"fft: no transform is named {fft_type!r}.", where=user_source(),
                                 fix="one of " + ", ".join(FftType.__members__))
         fft_type = FftType[fft_type.upper()]
-    return fft_p.bind(x, fft_type=fft_type, fft_lengths=tuple(fft_lengths))
+    lengths = tuple(fft_lengths)
+    if fft_type in (FftType.FFT, FftType.IFFT) and lengths == get_aval(x).shape[-len(lengths):] \
+            and any(isinstance(n, int) and n == 0 for n in lengths):
+        return convert_element_type(x, dtypes.complex_dtype(get_aval(x).dtype))
+    return fft_p.bind(x, fft_type=fft_type, fft_lengths=lengths)

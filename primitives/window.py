@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from functrans._runtime import wrap
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.dims import Shape
@@ -26,6 +27,7 @@ from functrans.core.tree import tree_flatten, tree_unflatten
 from functrans.primitives.arithmetic import add_p, max_p, min_p
 from functrans.primitives.base import LinearPrimitive, sample_array
 from functrans.primitives.broadcast import align_batch, broadcast_in_dim
+from functrans.primitives.convert import convert_element_type
 from functrans.primitives.differentiable import Differentiable, linear
 from functrans.primitives.geometry import (
     Padding,
@@ -424,12 +426,13 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable[[Any, Any
                                                      "all arrays have one shape.")
     params = _parameters(name, leaves[0].shape, window_dimensions, window_strides, padding,
                          base_dilation, window_dilation)
+    inits = [i if hasattr(i, "dtype") else wrap(np.asarray(i, x.dtype), True)
+             for x, i in zip(leaves, inits, strict=True)]
     if tree.num_nodes == 1:
         primitive = _recognise(leaves[0], inits[0], computation)
         if primitive is not None:
-            return primitive.bind(leaves[0], **params)
-    inits = [i if hasattr(i, "dtype") else np.asarray(i, x.dtype)
-             for x, i in zip(leaves, inits, strict=True)]
+            x, weak = primitive.bind(leaves[0], **params), get_aval(inits[0]).weak_type
+            return x if weak or not x.weak_type else convert_element_type(x, x.dtype)
     config = [(low, high, d - 1) for (low, high), d
               in zip(params["padding"], params["base_dilation"], strict=True)]
     padded = [pad(x, i, config) for x, i in zip(leaves, inits, strict=True)]

@@ -10,6 +10,7 @@ import numpy as np
 
 from functrans.core import dtypes
 from functrans.core.dims import Dim, Shape, Size, is_static, same_shape, substitute_shape
+from functrans.core.masked import refuse_masked
 
 __all__ = ["ShapedArray", "get_aval", "operand_avals", "rank", "scalar_aval", "shape_text"]
 
@@ -91,6 +92,7 @@ def get_aval(x: Any) -> ShapedArray:
     except AttributeError:
         pass
     if isinstance(x, (np.ndarray, np.generic)):
+        refuse_masked(x)
         return ShapedArray(x.shape, x.dtype)
     if isinstance(x, Dim):
         return ShapedArray((), dtypes.default_int(), True)

@@ -12,6 +12,7 @@ from functrans._runtime import ArrayBase, wrap
 from functrans.core import dtypes
 from functrans.core.errors import NonArrayError, shown
 from functrans.core.keypath import KeyPath, keystr
+from functrans.core.masked import refuse_masked
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 
@@ -28,6 +29,7 @@ def to_array(x: Any, what: str = "an argument") -> Any:
     if isinstance(x, (ArrayBase, Tracer)):
         return x
     if isinstance(x, (np.ndarray, np.generic)):
+        refuse_masked(x)
         dtype = dtypes.as_dtype(x.dtype)
         return wrap(np.array(x, dtype))
     if isinstance(x, _SCALARS):

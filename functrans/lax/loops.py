@@ -301,7 +301,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     """`f` of every element of `xs` along its first axis, one after the other, stacked.
 
     `xs` is a pytree of arrays. With `batch_size`, that many elements are computed at a time, by
-    vmap. Raises AxisSizeError where the sizes of `xs` differ.
+    vmap, and with 0 all of them. Raises AxisSizeError where the sizes of `xs` differ.
 
     >>> import functrans as ft
     >>> ft.lax.map(lambda x: x ** 2, ft.numpy.arange(3.0)).tolist()
@@ -310,9 +310,11 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     check_callable(f, "map")
     if batch_size is None:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
-    if not isinstance(batch_size, int) or batch_size < 1:
-        raise ArgumentError(f"map: batch_size must be a positive int, got {batch_size!r}.",
-                            where=user_source())
+    if not isinstance(batch_size, int) or batch_size < 0:
+        raise ArgumentError(f"map: batch_size must be a positive int, or 0 for all at a time, got "
+                            f"{batch_size!r}.", where=user_source())
+    if batch_size == 0:
+        return vmap(f)(xs)
     leaves, tree = leaves_of(xs, "map: xs")
     size = _scan_length("map", leaves, tree, None)
     if isinstance(size, Dim):

@@ -18,6 +18,7 @@ from functrans.primitives.arithmetic import add, div, floor, integer_pow, mul, r
 from functrans.primitives.barrier import stop_gradient_p
 from functrans.primitives.broadcast import broadcast_in_dim, size_array
 from functrans.primitives.compare import ge, lt, select_n
+from functrans.primitives.convert import convert_element_type
 from functrans.primitives.dot import dot_general
 
 __all__ = ["batch_matmul", "broadcast", "dot", "full", "full_like",
@@ -43,8 +44,9 @@ def full(shape: Sequence[Any], fill_value: Any, dtype: Any = None) -> Any:
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
     """An array of the shape and dtype of x, unless given, filled with one value."""
     aval = get_aval(x)
-    return full(aval.shape if shape is None else shape, fill_value,
-                aval.dtype if dtype is None else dtype)
+    out = full(aval.shape if shape is None else shape, fill_value,
+               aval.dtype if dtype is None else dtype)
+    return convert_element_type(out, aval.dtype, True) if dtype is None and aval.weak_type else out
 
 
 def zeros_like_array(x: Any) -> Any:

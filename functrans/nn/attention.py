@@ -36,7 +36,8 @@ def dot_product_attention(
     keys up to t; `local_window_size` (left, right) limits the distance; the lengths, of shape (B,),
     leave out padding. Logits and softmax are computed in float32 at least. The result has the
     shape and dtype of query; rows that see no key are 0. With `return_residual` also the logsumexp
-    of the logits, of shape (B, T, N). `implementation` is accepted as in JAX: None or "xla".
+    of the logits, of shape (B, T, N), in the dtype of query. `implementation` is accepted as in
+    JAX: None or "xla".
 
     >>> import functrans as ft
     >>> q, k = ft.numpy.ones((2, 5, 4, 8)), ft.numpy.ones((2, 7, 2, 8))
@@ -70,7 +71,7 @@ def dot_product_attention(
                       (batch, rows, heads, v.shape[3]))
     if not return_residual:
         return out[0] if single else out
-    residual = fnp.swapaxes(logsumexp(logits, axis=-1, where=visible), 1, 2)
+    residual = fnp.swapaxes(logsumexp(logits, axis=-1, where=visible), 1, 2).astype(q.dtype)
     return (out[0], residual[0]) if single else (out, residual)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import operator
 from collections.abc import Iterable, Sequence
@@ -24,6 +25,7 @@ from functrans.core.errors import (
     ShapeError,
     shown,
 )
+from functrans.core.masked import refuse_masked
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 
@@ -42,6 +44,11 @@ PYTHON_SCALARS = (bool, int, float, complex)
 def wrap(x: np.ndarray | np.generic, weak_type: bool = False) -> Array:
     """The Array that holds x without a copy; x must be ours."""
     return Array._wrap(np.asarray(x), weak_type)
+
+
+def another(x: Array) -> Array:
+    """Another array on the memory of x, which is nobody's to take then, also when x is donated."""
+    return copy.copy(x)
 
 
 def placed(x: Array) -> Array:
@@ -80,6 +87,7 @@ def operand(name: str, x: ArrayLike) -> Array:
         dtype = dtypes.scalar_dtype(type(x))
         return wrap(np.array(x, dtype), weak_type=type(x) is not bool)
     if isinstance(x, (np.ndarray, np.generic)):
+        refuse_masked(x)
         return wrap(np.array(x, as_dtype(x.dtype)))
     if isinstance(x, Dim):
         # A size that is known only when the program runs is counted there.
@@ -369,8 +377,12 @@ def move_back(x: Array, axis: int) -> Array:
 
 
 def slice_axis(x: Array, start: Any, stop: Any, axis: int = -1) -> Array:
-    """x[..., start:stop, ...] along one axis, bounds in range."""
+    """x[..., start:stop, ...] along one axis; known bounds out of range end at it."""
     axis %= x.ndim
+    size = x.shape[axis]
+    if isinstance(size, int) and isinstance(start, int) and isinstance(stop, int):
+        start = min(start, size)
+        stop = max(stop, start)
     starts = [0] * x.ndim
     stops = list(x.shape)
     starts[axis], stops[axis] = start, stop

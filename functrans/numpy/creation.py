@@ -15,6 +15,7 @@ from functrans.core import dtypes
 from functrans.core.dims import Dim, Size
 from functrans.core.dtypes import as_dtype, kind
 from functrans.core.errors import ArgumentError, NonArrayError, shown
+from functrans.core.masked import refuse_masked
 from functrans.core.source import user_source
 from functrans.device import CPU, find_device, place_of
 from functrans.numpy.common import (
@@ -23,6 +24,7 @@ from functrans.numpy.common import (
     Array,
     ArrayLike,
     DTypeLike,
+    another,
     axis_index,
     broadcast,
     broadcast_shapes,
@@ -80,14 +82,17 @@ def array(
 ) -> Array:
     """An array from numbers, nested sequences, NumPy arrays (whose dtype stays) or arrays.
 
+    With `copy` it is another array than `object` is: donating one leaves the other as it is.
     Raises NonArrayError for what is no array, and a ragged nesting is refused.
 
     >>> import functrans.numpy as jnp
     >>> jnp.array([[1, 2], [3, 4]]).shape
     (2, 2)
     """
-    del copy, order
+    del order
     weak = False
+    if copy and isinstance(object, Array):
+        object = another(object)
     if isinstance(object, range):
         object = list(object)
     if isinstance(object, ARRAYS):
@@ -137,6 +142,9 @@ def _from_sequence(x: list[Any] | tuple[Any, ...], dtype: DTypeLike) -> Array:
             x = _map_nested(np.asarray, x)
         else:
             return _stack_nested(x)
+    for leaf in leaves:
+        if isinstance(leaf, np.ndarray):
+            refuse_masked(leaf)
     try:
         value = np.asarray(x)
     except ValueError as error:
@@ -175,25 +183,33 @@ def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: 
     >>> jnp.asarray([1.5, 2]).dtype
     dtype('float32')
     """
-    del order, copy
-    if dtype is None and isinstance(a, ARRAYS):
+    if dtype is None and not copy and isinstance(a, ARRAYS):
         return on_device(a, device)
-    return array(a, dtype, device=device)
+    return array(a, dtype, bool(copy), order, device=device)
 
 
 def ascontiguousarray(a: Any, dtype: DTypeLike = None) -> Array:
     """asarray with at least one dimension; every array here is contiguous to its users."""
-    return array(a, dtype, ndmin=1)
+    return array(a, dtype, copy=False, ndmin=1)
 
 
 def copy(a: Any, order: str | None = None) -> Array:
-    """The array again: arrays are immutable, so a copy cannot be told from it."""
+    """Another array of the same values, which outlives the donation of the first."""
     return array(a, order=order)
 
 
-def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
-    """A 1-d array of the bytes of a buffer."""
-    return wrap(np.frombuffer(buffer, as_dtype(dtype), count, offset).copy())
+def frombuffer(buffer: Any, dtype: DTypeLike = np.float64, count: int = -1, offset: int = 0
+               ) -> Array:
+    """A 1-d array of the bytes of a buffer, which `dtype` says how to read.
+
+    Python's float and int are what they are in NumPy: 64 bits wide.
+
+    >>> import numpy as np, functrans.numpy as jnp
+    >>> jnp.frombuffer(np.arange(2.0).tobytes()).tolist()
+    [0.0, 1.0]
+    """
+    data = np.frombuffer(buffer, dtype, count, offset)
+    return wrap(np.array(data, as_dtype(data.dtype)))
 
 
 def fromiter(iter: Any, dtype: DTypeLike, count: int = -1) -> Array:
@@ -269,24 +285,31 @@ def _full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike) -> Array:
     return broadcast(value if dtype is None else astype(value, dtype), shape)
 
 
-def _like(a: Any, dtype: DTypeLike, shape: Any) -> tuple[Any, np.dtype]:
+def _like(a: Any, dtype: DTypeLike, shape: Any) -> tuple[Any, np.dtype, bool]:
+    """Shape, dtype and weakness of what is made like a."""
     x = a if isinstance(a, ARRAYS) or hasattr(a, "dtype") else asarray(a)
     return (tuple(x.shape) if shape is None else shape_tuple(shape),
-            as_dtype(x.dtype if dtype is None else dtype))
+            as_dtype(x.dtype if dtype is None else dtype),
+            dtype is None and getattr(x, "weak_type", False))
+
+
+def _filled_like(shape: Any, value: Any, dtype: np.dtype, weak: bool) -> Array:
+    x = filled(shape, value, dtype)
+    return lax.convert_element_type(x, dtype, True) if weak else x
 
 
 def zeros_like(a: Any, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None
                ) -> Array:
     """Zeros of a's shape and dtype."""
-    shape, dtype = _like(a, dtype, shape)
-    return on_device(filled(shape, 0, dtype), device)
+    shape, dtype, weak = _like(a, dtype, shape)
+    return on_device(_filled_like(shape, 0, dtype, weak), device)
 
 
 def ones_like(a: Any, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None
               ) -> Array:
     """Ones of a's shape and dtype."""
-    shape, dtype = _like(a, dtype, shape)
-    return on_device(filled(shape, 1, dtype), device)
+    shape, dtype, weak = _like(a, dtype, shape)
+    return on_device(_filled_like(shape, 1, dtype, weak), device)
 
 
 def empty_like(prototype: Any, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None
@@ -298,8 +321,9 @@ def empty_like(prototype: Any, dtype: DTypeLike = None, shape: Any = None, *, de
 def full_like(a: Any, fill_value: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
               device: Any = None) -> Array:
     """fill_value in a's shape and dtype."""
-    shape, dtype = _like(a, dtype, shape)
-    return full(shape, fill_value, dtype, device=device)
+    shape, dtype, weak = _like(a, dtype, shape)
+    x = full(shape, fill_value, dtype)
+    return on_device(lax.convert_element_type(x, dtype, True) if weak else x, device)
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, *, device: Any = None
@@ -593,6 +617,8 @@ class _Grid:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return self._axis(key)
+        if not key:
+            return () if self._open else filled((0,), 0, dtypes.default_int())
         vectors = promote_dtypes(self._name, *(self._axis(k) for k in key))
         grids = meshgrid(*vectors, sparse=self._open, indexing="ij")
         if self._open:

@@ -32,6 +32,7 @@ from functrans.numpy.common import (
     promote_inexact,
     refuse_out,
     scalar_like,
+    slice_axis,
 )
 from functrans.numpy.reductions import all as _all
 from functrans.numpy.ufuncs import (
@@ -534,12 +535,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike = None, axis: int = -1, period: Arra
     (x,) = promote_inexact("unwrap", p)
     axis = axis % x.ndim
     size = x.shape[axis]
-    starts = [0] * x.ndim
-    starts[axis] = 1
-    later = lax.slice(x, starts, x.shape)
-    stops = list(x.shape)
-    stops[axis] = size - 1
-    jump = lax.sub(later, lax.slice(x, [0] * x.ndim, stops))
+    jump = lax.sub(slice_axis(x, 1, size, axis), slice_axis(x, 0, size - 1, axis))
     period = converted("unwrap", period, x.dtype)
     half = lax.div(period, _full_like(period, 2))
     turns = floor(divide(jump + half, period))

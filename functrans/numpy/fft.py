@@ -118,6 +118,8 @@ def _transform(name: str, kind: FftType, a: ArrayLike, s: Sequence[Any] | None,
     out = lax.fft(out, kind, tuple(lengths))
     if tuple(places) != last:
         out = moveaxis(out, last, places)
+    if any(isinstance(n, int) and n == 0 for n in lengths):
+        return out
     factor = _scale(name, norm, math.prod(lengths), inverse)
     return out if factor == 1.0 else lax.mul(out, factor)
 
@@ -131,7 +133,11 @@ def _lengths(name: str, x: Array, s: Sequence[Any] | None, places: Sequence[int]
     if s is not None:
         lengths = [n if given is None or (isinstance(given, int) and given == -1) else given
                    for n, given in zip(lengths, s, strict=True)]
-    if any(isinstance(n, int) and n < 1 for n in lengths):
+    # an axis without points, and none asked for, is transformed into itself
+    given = lengths if s is None else s
+    least = 0 if kind in (FftType.FFT, FftType.IFFT) else 1
+    if any(isinstance(n, int) and n < (least if p is None or s is None else 1)
+           for n, p in zip(lengths, given, strict=True)):
         raise ArgumentError(f"functrans.numpy.fft.{name}: cannot transform {tuple(lengths)} "
                             f"points of an array of shape {x.shape}.", where=user_source())
     return lengths

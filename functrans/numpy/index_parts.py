@@ -15,6 +15,7 @@ from functrans.core import dtypes
 from functrans.core.dims import Dim, Shape, Size, known_relation, same_shape
 from functrans.core.eager import is_on_gpu
 from functrans.core.errors import ConcretizationError, IndexingError
+from functrans.core.masked import refuse_masked
 from functrans.core.source import describe_source, user_source
 from functrans.core.trace import Tracer
 from functrans.primitives.arithmetic import add, rem
@@ -81,6 +82,7 @@ def known_value(x: Any) -> Any:
     if isinstance(x, Tracer):
         value = x.concrete
         return x if value is None else np.asarray(value)
+    refuse_masked(x)
     return np.asarray(x)
 
 

@@ -90,7 +90,7 @@ def _as_numpy(i: Any) -> Any:
         i = i._np
     elif isinstance(i, np.integer):
         return int(i)
-    if isinstance(i, np.ndarray) and i.dtype.kind in "iub" and (i.ndim or i.dtype.kind != "b"):
+    if type(i) is np.ndarray and i.dtype.kind in "iub" and (i.ndim or i.dtype.kind != "b"):
         return i
     return NotImplemented
 

@@ -200,7 +200,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike = None) -> Array:
 def poly(seq_of_zeros: ArrayLike) -> Array:
     """The coefficients of the polynomial with the given roots and leading coefficient 1."""
     (roots,) = promote_dtypes_inexact("poly", _vector("poly", seq_of_zeros))
-    result = filled((1,), 1, roots.dtype)
+    result = filled((1,) if roots.shape[0] else (), 1, roots.dtype)
     for i in range(roots.shape[0]):
         root = negative(slice_axis(roots, i, i + 1))
         result = convolve(result, concatenate([filled((1,), 1, roots.dtype), root]))

@@ -10,7 +10,7 @@ import numpy as np
 from functrans import lax
 from functrans.core import dtypes
 from functrans.core.dtypes import as_dtype, is_half, kind, real_dtype
-from functrans.core.errors import ArgumentError
+from functrans.core.errors import ArgumentError, DTypeError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
     ARRAYS,
@@ -288,6 +288,12 @@ def var(
             raise ArgumentError("functrans.numpy.var: ddof and correction are one argument; give "
                                 "one of them.", where=user_source())
         ddof = correction
+    wanted = None if dtype is None else as_dtype(dtype)
+    a = operand("var", a)
+    if wanted is not None and a.dtype.kind == "c" and kind(wanted) != "c":
+        raise DTypeError(f"functrans.numpy.var of {a.dtype} does not take dtype={wanted}.",
+                         where=user_source(), why="it would drop the imaginary parts.",
+                         fix="var(x).astype(...), or var(x.real)")
     x, dtype = _mean_operand("var", a, dtype)
     axes = axis_tuple(axis, x.ndim, "var")
     centre = _mean(x, axes, keepdims=True, where=where) if mean is None else mean
@@ -300,7 +306,7 @@ def var(
     total = sum(squares, axes, where=where)
     if ddof:
         count = _positive_or_nan(count, ddof)
-    result = cast(_over_degrees(total, count), real_dtype(dtype))
+    result = cast(_over_degrees(total, count), wanted or real_dtype(dtype))
     return keep_dims(result, axes, x.ndim) if keepdims else result
 
 

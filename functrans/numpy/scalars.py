@@ -13,7 +13,7 @@ from functrans.core.dtypes import as_dtype, finfo, iinfo, issubdtype, kind
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.numpy.common import ARRAYS, PYTHON_SCALARS, Array, ArrayLike, Shape
-from functrans.numpy.creation import array, asarray
+from functrans.numpy.creation import asarray
 
 __all__ = [
     "bfloat16", "bool", "bool_", "can_cast", "cdouble", "complex64", "complex128", "complex_",
@@ -41,7 +41,7 @@ class ScalarType:
         self.__name__ = self.dtype.name
 
     def __call__(self, x: ArrayLike = 0) -> Array:
-        return array(x, self.dtype)
+        return asarray(x, self.dtype)
 
     def __eq__(self, other: object) -> builtins.bool:
         return self.dtype == other

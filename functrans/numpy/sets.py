@@ -75,7 +75,8 @@ def _unique_rows(rows: Array, size: int | None, fill: ArrayLike, equal_nan: bool
     dtype = index_dtype(n)
     places = lax.iota(dtype, n)
     columns = [lax.squeeze(slice_axis(rows, j, j + 1, 1), (1,)) for j in range(width)]
-    order = lax.sort((*columns, places), dimension=0, is_stable=True, num_keys=width)[-1]
+    order = lax.sort((*columns, places), dimension=0, is_stable=True, num_keys=width)[-1] \
+        if width else places  # rows without elements are equal
     ordered = take(rows, order, axis=0, mode="clip")
     if n:
         first = lax.full((1,), True, np.dtype(bool))
@@ -259,8 +260,8 @@ def _distinct(name: str, x: Array, size: int | None, dtype: Any = None
 def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
               size: int | None = None, fill_value: ArrayLike = None) -> Array:
     """The different elements of ar1 that ar2 does not have."""
-    x, y = _vectors("setdiff1d", ar1, ar2)
-    missing = isin(x, y, invert=True)
+    x = ravel(asarray(ar1))
+    missing = isin(x, ravel(asarray(ar2)), invert=True)
     if assume_unique:
         return _finish("setdiff1d", x, missing, size, fill_value)
     ordered, places, new = _distinct("setdiff1d", x, size)

@@ -129,6 +129,8 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 def _check_kth(name: str, kth: int, x: Array, axis: int) -> None:
     size = x.shape[axis_index(axis, x.ndim, name)]
+    if isinstance(size, int) and size == 0:
+        return  # nothing has a place
     k = static_int(name, kth, "kth")
     if not -size <= k < size:
         raise ArgumentError(f"functrans.numpy.{name}: kth={k} is out of bounds for axis {axis} of "
@@ -168,6 +170,8 @@ def _quantile(
     heavy = None if weights is None else _weights_of(name, weights, x, axes)
     x = lax.reshape(lax.transpose(x, (*rest, *axes)), flat_shape)
     size = x.shape[-1]
+    if isinstance(size, int) and size == 0:
+        return _of_nothing(name, (*q.shape, *(kept_shape if keepdims else lead)), dtype)
     nan = isnan(x)
     if heavy is None:
         x = lax.sort(x, dimension=x.ndim - 1, is_stable=False)
@@ -238,6 +242,15 @@ def _rank_by_weight(q: Array, weights: Array, extra: int) -> Array:
     wanted = lax.broadcast_in_dim(q, shape, tuple(range(q.ndim)))
     before = lax.bitwise_or(lax.lt(share, wanted), lax.eq(share, lax.full_like(share, 0)))
     return sum(before, -1, q.dtype)
+
+
+def _of_nothing(name: str, shape: Any, dtype: np.dtype) -> Array:
+    """The median of no elements, and what leaves NaN out, is NaN; other quantiles are refused."""
+    if name in ("quantile", "percentile"):
+        raise ArgumentError(f"functrans.numpy.{name} of no elements.", where=user_source(),
+                            why="an axis without elements has no order statistics.",
+                            fix=f"nan{name}, which gives NaN")
+    return lax.full(shape, np.nan, dtype)
 
 
 def _pick(x: Array, index: Array, extra: int) -> Array:

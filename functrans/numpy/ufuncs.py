@@ -15,7 +15,7 @@ import numpy as np
 from functrans import lax
 from functrans._runtime import EagerOp, get_trace
 from functrans.core.dims import same_shape
-from functrans.core.dtypes import as_dtype, key_dtype, kind
+from functrans.core.dtypes import as_dtype, default_float, key_dtype, kind
 from functrans.core.eager import is_on_gpu
 from functrans.core.errors import ArgumentError, DTypeError
 from functrans.core.source import user_source
@@ -609,13 +609,13 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
 
 def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
-    """x converted to dtype; complex to real drops the imaginary part."""
+    """x converted to dtype (the default float if None); complex to real drops imaginary parts."""
     if device is not None:
         find_device(device)
         return astype(x, dtype).to_device(device)
     del copy  # arrays are immutable: a copy cannot be told from the original
     x = operand("astype", x)
-    dtype = x.dtype if dtype is None else as_dtype(dtype)
+    dtype = default_float() if dtype is None else as_dtype(dtype)
     if x.dtype.kind == "c" and kind(dtype) != "c":
         x = lax.real(x) if kind(dtype) != "b" else truth(x)
     if kind(dtype) == "b":

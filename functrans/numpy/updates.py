@@ -19,6 +19,7 @@ from functrans.core.avals import get_aval
 from functrans.core.dims import Dim
 from functrans.core.eager import is_on_gpu
 from functrans.core.errors import DTypeError, ShapeError
+from functrans.core.masked import refuse_masked
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 from functrans.lax.applying import scatter_apply
@@ -108,7 +109,7 @@ def _eager(x: ArrayBase, index: Any, values: Any, kind: Update) -> Any:
     if is_on_gpu(x) or is_on_gpu(values):
         return None
     if isinstance(values, (ArrayBase, np.ndarray)):
-        if values.dtype != dtype:
+        if values.dtype != dtype or isinstance(values, np.ma.MaskedArray):
             return None
         values = values._np if isinstance(values, ArrayBase) else values
     elif type(values) not in (int, float) or dtype not in _NATIVE_FLOATS:
@@ -169,6 +170,8 @@ def update(x: Any, index: Any, values: Any, kind: Update, *, mode: Any = None,
 def _common(x: Any, values: Any, kind: Update) -> tuple[Any, Any]:
     """x and values in the dtype in which they are combined."""
     if not isinstance(values, (ArrayBase, Tracer)):
+        if isinstance(values, np.ndarray):
+            refuse_masked(values)
         values = np.asarray(values) if not isinstance(values, (bool, int, float, complex)) \
             else values
     result = dtypes.result_type(x, values)

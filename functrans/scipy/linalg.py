@@ -354,15 +354,21 @@ def block_diag(*arrs: ArrayLike) -> Array:
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """The matrix constant along diagonals with first column c and first row r (conj(c) by default).
 
+    Leading axes of c and r are those of a stack of matrices, and broadcast.
+
     >>> import functrans as ft
     >>> ft.scipy.linalg.toeplitz(ft.numpy.array([1, 2])).tolist()
     [[1, 2], [2, 1]]
     """
-    column = fnp.ravel(c)
-    row = fnp.conj(column) if r is None else fnp.ravel(r)
-    line = fnp.concatenate([fnp.flip(column), row[1:]])
-    m, n = column.shape[0], row.shape[0]
+    column = fnp.atleast_1d(c)
+    row = fnp.conj(column) if r is None else fnp.atleast_1d(r)
+    m, n = column.shape[-1], row.shape[-1]
+    stack = fnp.broadcast_shapes(column.shape[:-1], row.shape[:-1])
+    column = fnp.broadcast_to(column, (*stack, m))
+    row = fnp.broadcast_to(row, (*stack, n))
+    line = fnp.concatenate([fnp.flip(column, -1), row[..., 1:]], -1)
     place = fnp.arange(n)[None, :] - fnp.arange(m)[:, None] + (m - 1)
-    return line[place]
+    return line[..., place]
+
 
 publish(globals(), __all__)

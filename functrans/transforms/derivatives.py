@@ -17,6 +17,7 @@ from functrans.core.errors import (
 from functrans.core.source import user_source
 from functrans.core.tree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 from functrans.primitives.base import full, zeros
+from functrans.primitives.convert import convert_element_type
 from functrans.transforms.flat import (
     FlatFunction,
     check_callable,
@@ -112,7 +113,11 @@ def _value_and_grad(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
 
 
 def _gradient(x: Any, cotangent: Any) -> Any:
-    return zeros(get_aval(x).strong()) if cotangent is None else cotangent
+    """A gradient is as weak as what it is with respect to."""
+    aval = get_aval(x)
+    if cotangent is None:
+        cotangent = zeros(aval.strong())
+    return convert_element_type(cotangent, cotangent.dtype, True) if aval.weak_type else cotangent
 
 
 def _is_active(x: Any, what: str, holomorphic: bool, allow_int: bool) -> bool:

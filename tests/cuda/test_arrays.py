@@ -59,7 +59,9 @@ def test_everything_else_works_on_the_host_copy(on_fake):
         assert np.array_equal(gpu(values).at[0].set(1.0)[0], np.ones(4))
         back = pickle.loads(pickle.dumps(gpu(values)))
         assert np.array_equal(back, values) and back.device.platform == "cpu"
-        assert copy.deepcopy(x) is x and np.array_equal(np.array(gpu(values), np.float64), values)
+        again = copy.deepcopy(x)
+        assert again is not x and again.device == x.device and np.array_equal(again, x)
+        assert np.array_equal(np.array(gpu(values), np.float64), values)
         assert repr(gpu([1, 2])) == "Array([1., 2.], dtype=float32)" and f"{gpu(1.5):.2f}" == "1.50"
         one = ft.device_put(np.float32(1), "gpu")
         assert (one, int(one), bool(one), complex(one)) == (1, 1, True, 1) and +one == 1

@@ -60,7 +60,8 @@ def test_dtypes_of_gradients():
     half, double = ft.grad(lambda a, b: (a.astype("float64") * b).sum(), (0, 1))(
         fnp.ones(2, "float16"), fnp.ones(2, "float64"))
     assert (half.dtype, double.dtype) == (np.float16, np.float64)
-    assert not ft.grad(lambda x: x * x)(3.0).weak_type
+    assert ft.grad(lambda x: x * x)(3.0).weak_type  # as the number that it is added to
+    assert not ft.grad(lambda x: x * x)(np.float32(3)).weak_type
 
 
 def test_integers_and_non_scalars_are_refused():

@@ -78,12 +78,13 @@ def _matrix_norm(x: Array, ord: Any, rows: int, cols: int, keepdims: bool, name:
         return _vector_norm(x, None, both, keepdims, name)
     if ord in (1, -1, np.inf, -np.inf):
         sums = sum(lax.abs(x), rows if abs(ord) == 1 else cols, keepdims=True)
-        return (_max if ord > 0 else _min)(sums, both, keepdims=keepdims)
+        return _max(sums, both, keepdims=keepdims, initial=0) if ord > 0 else \
+            _min(sums, both, keepdims=keepdims)
     if ord not in ("nuc", 2, -2):
         raise ArgumentError(f"functrans.numpy.linalg.{name}: ord={ord!r} is no norm of matrices.",
                             where=user_source(), fix="'fro', 'nuc', 1, 2, inf or their negatives")
     s = spectral.svd(moveaxis(x, both, (-2, -1)), compute_uv=False)
-    out = sum(s, -1) if ord == "nuc" else (_max if ord == 2 else _min)(s, -1)
+    out = sum(s, -1) if ord == "nuc" else _max(s, -1, initial=0) if ord == 2 else _min(s, -1)
     return expand_dims(out, sorted(both)) if keepdims else out
 
 
