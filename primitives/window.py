@@ -451,7 +451,7 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable[[Any, Any
 
 def _recognise(x: Any, init: Any, computation: Callable[[Any, Any], Any]) -> WindowReduction | None:
     """The primitive that folds with `computation` from `init`, if there is one."""
-    if isinstance(init, Tracer):
+    if isinstance(init, Tracer) or dtypes.kind(x.dtype) == "b":
         return None
     scalar = ShapedArray((), x.dtype)
     jaxpr = stage(lambda a, b: [computation(a, b)], [scalar, scalar], name="computation").jaxpr

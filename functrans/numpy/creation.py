@@ -516,7 +516,7 @@ def _linspace(start: ArrayLike, stop: ArrayLike, num: Any, endpoint: bool, dtype
         order = list(range(1, result.ndim))
         order.insert(axis, 0)
         result = lax.transpose(result, tuple(order))
-    return result, step
+    return result, lax.convert_element_type(step, step.dtype)
 
 
 def _count_like(x: Array, count: Size) -> Array:

@@ -274,6 +274,9 @@ def roll(a: ArrayLike, shift: ArrayLike, axis: int | Sequence[int] | None = None
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.shape)
     axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)
+    if getattr(shift, "ndim", 0) > 1:
+        raise ArgumentError(f"functrans.numpy.roll: shift is a number or a vector of one for each "
+                            f"axis, and has shape {shift.shape}.", where=user_source())
     if is_traced(shift):
         steps: list[Any] = [shift] if not shift.ndim else [shift[i] for i in range(shift.shape[0])]
     else:
