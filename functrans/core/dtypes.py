@@ -237,7 +237,7 @@ def check_scalar(value: Any, dtype: DType, operation: str) -> None:
         )
 
 
-_KIND_ORDER: Final = "0bifc"
+_KIND_ORDER: Final = "0kbifc"  # a number converts upwards, to none of the first two
 
 
 def _overflow_fix(value: int) -> str:
