@@ -4,6 +4,7 @@
 #include "conv.h"
 #include "gemm_product.h"
 #include "library.h"
+#include "program.h"
 
 #include <cstring>
 #include <utility>
@@ -204,7 +205,8 @@ int ft_gemm_run(const ft_gemm* given) {
   } else {
     run(0, batches);
   }
-  return failed ? 2 : 0;
+  const bool stopped = running_call != nullptr && running_call->stopped;
+  return failed || stopped ? 2 : 0;
 }
 
 void register_gemm_library() {

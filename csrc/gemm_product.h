@@ -4,6 +4,7 @@
 
 #include "allocator.h"
 #include "gemm_isa.h"
+#include "interrupts.h"
 #include "threads.h"
 
 #include <algorithm>
@@ -41,7 +42,11 @@ void each(i64 n, i64 grain, bool serial, const Body& body) {
   const RangeFn call = [](void* arg, std::int64_t begin, std::int64_t end) {
     (*static_cast<const Body*>(arg))(begin, end);
   };
-  parallel_for(call, const_cast<Body*>(&body), n, grain);
+  if (running_call == nullptr) {
+    parallel_for(call, const_cast<Body*>(&body), n, grain);
+  } else {  // what is left undone is numbers, and the result is not used
+    parallel_for_until(call, const_cast<Body*>(&body), n, grain, call_stops, running_call);
+  }
 }
 
 class Buffer {

@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include "allocator.h"
+#include "interrupts.h"
 #include "library.h"
 #include "program_type.h"
 #include "threads.h"
@@ -255,6 +256,12 @@ void* allocate_bytes(std::int64_t bytes) {
   return bytes < 0 ? nullptr : allocate(static_cast<std::size_t>(bytes));
 }
 
+// The parallel loop of a program: abandoned where the call is to end, and whether it was.
+int parallel_in_call(void* context, RangeFn body, void* arg, std::int64_t n,
+                     std::int64_t grain) noexcept {
+  return parallel_for_until(body, arg, n, grain, call_stops, context) ? 0 : 1;
+}
+
 PyObject* program_new_checked(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {"path", "inputs", "constants", "outputs", "arena_bytes", "sizes",
                                    "libs", "hosts",  "heavy",     "donated", nullptr};
@@ -292,8 +299,9 @@ PyObject* program_new_checked(PyTypeObject* type, PyObject* args, PyObject* kwar
       !each(donated, with(read_donated))) {
     return nullptr;
   }
-  program.api = {kProgramAbi,    parallel_for, call_host,
-                 allocate_bytes, deallocate,   program.library.data()};
+  program.api = {kProgramAbi,    parallel_in_call, call_host,
+                 allocate_bytes, deallocate,       program.library.data(),
+                 call_stops};
   return object.release();
 }
 

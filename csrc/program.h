@@ -3,23 +3,28 @@
 
 #include "common.h"
 
+#include <atomic>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include <pthread.h>
+
 namespace functrans {
 
-// What generated code sees; version 1 of the interface is fixed by `ft_abi` in the shared object.
+// What generated code sees; the version of the interface is fixed by `ft_abi` in the shared object.
+// `parallel` returns, and `stops` tells, whether the call is to end early: with status 1.
 struct ProgramApi {
   std::int64_t version;
-  void (*parallel)(void (*body)(void*, std::int64_t, std::int64_t), void* arg, std::int64_t n,
-                   std::int64_t grain);
+  int (*parallel)(void* context, void (*body)(void*, std::int64_t, std::int64_t), void* arg,
+                  std::int64_t n, std::int64_t grain);
   int (*host)(void* context, std::int64_t id, void* const* buffers, const std::int64_t* dims);
   void* (*allocate)(std::int64_t bytes);
   void (*release)(void* data);
   void* const* library;
+  int (*stops)(void* context);
 };
-constexpr std::int64_t kProgramAbi = 1;
+constexpr std::int64_t kProgramAbi = 2;
 
 using ProgramEntry = int (*)(const ProgramApi* api, void* context, char* const* buffers,
                              char* arena, const std::int64_t* sizes);
@@ -88,6 +93,9 @@ struct CallContext {
   const Program* program;
   PyThreadState* thread = nullptr;  // saved while the GIL is released
   PyObject* kept = nullptr;         // keeps memory of the call for who kept borrowed arguments
+  pthread_t owner = pthread_self();
+  std::atomic<bool> stopped{false};         // the handler of a signal raised: see interrupts.h
+  std::atomic<std::int64_t> next_look{0};   // when to look for signals again; 0 at first
 };
 PyObject* make_kept() noexcept;  // what `kept` starts as; null without memory
 int call_host(void* context, std::int64_t id, void* const* buffers, const std::int64_t* dims);

@@ -2,6 +2,7 @@
 #include "allocator.h"
 #include "array.h"
 #include "inline_vector.h"
+#include "interrupts.h"
 #include "loops.h"
 #include "program.h"
 
@@ -245,10 +246,17 @@ bool Call::fill_aliased(PyObject* const* leaves) {
 }
 
 bool Call::run() {
-  if (program.heavy) context.thread = PyEval_SaveThread();
+  CallContext* outer = nullptr;
+  if (program.heavy) {
+    outer = std::exchange(running_call, &context);
+    context.thread = PyEval_SaveThread();
+  }
   const int status =
       program.entry(&program.api, &context, buffers.data(), arena, sizes.data());
-  if (program.heavy) restore_thread(context.thread);
+  if (program.heavy) {
+    restore_thread(context.thread);
+    running_call = outer;
+  }
   if (PyErr_Occurred()) return false;
   if (status == 0) return true;
   if (status == 2) {

@@ -1,6 +1,7 @@
 // Host calls: a running program calls a Python function on its buffers.
 #include "allocator.h"
 #include "array.h"
+#include "interrupts.h"
 #include "program.h"
 
 #include <cstring>
@@ -164,6 +165,7 @@ bool call_host_on(const HostCall& host, PyObject* const* arguments, void* const*
 int call_host(void* context, std::int64_t id, void* const* buffers, const std::int64_t* dims) {
   auto& call = *static_cast<CallContext*>(context);
   const bool released = call.thread != nullptr;
+  CallContext* const outer = std::exchange(running_call, nullptr);
   if (released) restore_thread(call.thread);
   bool ok = false;
   try {
@@ -178,6 +180,7 @@ int call_host(void* context, std::int64_t id, void* const* buffers, const std::i
   }
   // An exception stays with the thread state until the call has unwound to Python.
   if (released) call.thread = PyEval_SaveThread();
+  running_call = outer;
   return ok ? 0 : 1;
 }
 

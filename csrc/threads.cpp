@@ -3,6 +3,7 @@
 #include "threads.h"
 
 #include "common.h"
+#include "interrupts.h"
 #include "library.h"
 
 #include <algorithm>
@@ -30,6 +31,9 @@ constexpr std::int64_t kPieces = 12;
 // How long a thread watches memory before it sleeps. A sleeping thread starts 5 us (quiet) to 50 us
 // (virtual machine) after it is woken; kernels of one program follow one another in less.
 constexpr std::chrono::nanoseconds kSpin{15000};
+// How long a thread works, and its caller waits, without asking whether the loop is to end.
+constexpr std::int64_t kAskAfter = 8;  // milliseconds
+constexpr timespec kWaitAtMost{0, 100000000};
 constexpr std::size_t kStackBytes = std::size_t{4} << 20;
 // A caller wakes this many, each of which wakes two: waking takes a microsecond apiece.
 constexpr std::uint32_t kFirstWakes = 4;
@@ -56,6 +60,9 @@ struct Pool {
   alignas(64) RangeFn body = nullptr;
   void* arg = nullptr;
   std::int64_t piece = 1;
+  std::int64_t grain = 1;
+  StopFn stops = nullptr;  // null: the loop is always done to its end
+  void* context = nullptr;
   std::atomic<std::uint32_t> helpers{0};  // threads that may join, the caller left out
   int started = 0;                        // these two are written by who has the pool
   bool refused = false;                   // the system gave no more threads
@@ -66,8 +73,9 @@ struct Pool {
 
 Pool pool;
 
-void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value) {
-  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value,
+                const timespec* at_most = nullptr) {
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, at_most, nullptr, 0);
 }
 
 void futex_wake(std::atomic<std::uint32_t>& word, int count) {
@@ -95,15 +103,49 @@ bool spin_until(Done done) {
   return done();
 }
 
+// Runs a loop in steps between which it asks whether to stop: steps grow until one takes
+// `kAskAfter`.
+struct Steps {
+  // Whether [begin, end) was done.
+  bool run(std::int64_t begin, std::int64_t end) {
+    while (begin < end) {
+      const std::int64_t to = step < end - begin ? begin + step : end;
+      body(arg, begin, to);
+      begin = to;
+      const std::int64_t now = coarse_milliseconds();
+      if (now - asked < kAskAfter) {
+        if (step < end) step *= 2;
+        continue;
+      }
+      asked = now;
+      if (stops(context) != 0) return false;
+    }
+    return true;
+  }
+
+  RangeFn body;
+  void* arg;
+  StopFn stops;
+  void* context;
+  std::int64_t step;  // a multiple of the grain
+  std::int64_t asked = coarse_milliseconds();
+};
+
 // `first`: the share to begin with; `count`: how many there are.
 void run_shares(std::uint32_t first, std::uint32_t count) {
+  Steps steps{pool.body, pool.arg, pool.stops, pool.context, pool.grain};
   for (std::uint32_t k = 0, at = first; k < count; ++k, at = at + 1 == count ? 0 : at + 1) {
     Share& share = pool.shares[at];
     for (;;) {
       if (share.next.load(std::memory_order_relaxed) >= share.end) break;
       const std::int64_t begin = share.next.fetch_add(pool.piece, std::memory_order_relaxed);
       if (begin >= share.end) break;
-      pool.body(pool.arg, begin, std::min(share.end, begin + pool.piece));
+      const std::int64_t end = std::min(share.end, begin + pool.piece);
+      if (steps.stops == nullptr) {
+        pool.body(pool.arg, begin, end);
+      } else if (!steps.run(begin, end)) {
+        return;
+      }
     }
   }
 }
@@ -274,13 +316,21 @@ void set_thread_count(int count) noexcept {
 }
 
 void parallel_for(RangeFn body, void* arg, std::int64_t n, std::int64_t grain) noexcept {
-  if (n <= 0) return;
+  parallel_for_until(body, arg, n, grain, nullptr, nullptr);
+}
+
+bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t grain, StopFn stops,
+                        void* context) noexcept {
+  if (n <= 0) return true;
+  // who goes on after a loop that was abandoned, as library functions do, does nothing more
+  if (stops != nullptr && stops(context) != 0) return false;
   grain = std::max<std::int64_t>(grain, 1);
   const int threads = n <= grain ? 1 : thread_count();
   if (threads == 1 || pool.taken.load(std::memory_order_relaxed) ||
       pool.taken.exchange(true, std::memory_order_acquire)) {
+    if (stops != nullptr) return Steps{body, arg, stops, context, grain}.run(0, n);
     body(arg, 0, n);
-    return;
+    return true;
   }
   start_threads(threads - 1);
   static thread_local const bool short_turns = (take_short_turns(), true);
@@ -291,6 +341,9 @@ void parallel_for(RangeFn body, void* arg, std::int64_t n, std::int64_t grain) n
   pool.body = body;
   pool.arg = arg;
   pool.piece = each * grain;
+  pool.grain = grain;
+  pool.stops = stops;
+  pool.context = context;
   const auto helpers = static_cast<std::uint32_t>(
       std::min<std::int64_t>(std::min(threads - 1, pool.started), pieces - 1));
   pool.helpers.store(helpers, std::memory_order_relaxed);
@@ -313,12 +366,14 @@ void parallel_for(RangeFn body, void* arg, std::int64_t n, std::int64_t grain) n
   if (state != 0 && !spin_until([] { return pool.state.load(std::memory_order_acquire) == 0; })) {
     state = pool.state.fetch_or(kCallerSleeps, std::memory_order_acq_rel) | kCallerSleeps;
     while (state != kCallerSleeps) {
-      futex_wait(pool.state, state);
+      futex_wait(pool.state, state, stops == nullptr ? nullptr : &kWaitAtMost);
+      if (stops != nullptr) stops(context);  // the others ask, too, and learn of it
       state = pool.state.load(std::memory_order_acquire);
     }
   }
   pool.state.store(0, std::memory_order_relaxed);
   pool.taken.store(false, std::memory_order_release);
+  return stops == nullptr || stops(context) == 0;
 }
 
 bool init_threads() {

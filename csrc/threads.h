@@ -6,12 +6,23 @@
 namespace functrans {
 
 using RangeFn = void (*)(void* arg, std::int64_t begin, std::int64_t end);
+using StopFn = int (*)(void* context);
 
 // Runs `body` on disjoint pieces of [0, n), on this thread and on those of the pool; every piece
 // but the last is a multiple of `grain`, and they are handed out as threads ask for them. Serial
 // where the range is one piece, inside another parallel_for, and while another thread has the
 // pool. Needs no GIL; the body must neither take it nor throw.
 void parallel_for(RangeFn body, void* arg, std::int64_t n, std::int64_t grain) noexcept;
+
+// The same until `stops(context)`, which all threads ask between pieces of some milliseconds and the
+// caller while it waits, too: the rest is left undone, and false returned.
+bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t grain, StopFn stops,
+                        void* context) noexcept;
+
+// The same until `stops(context)`, which all threads ask between pieces of some milliseconds and the
+// caller while it waits, too: the rest is left undone, and false returned.
+bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t grain,
+                        int (*stops)(void*), void* context) noexcept;
 
 // How many threads a parallel_for uses, the caller included.
 int thread_count() noexcept;

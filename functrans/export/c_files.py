@@ -131,8 +131,8 @@ def runtime_text(function: Function) -> str:
         parts.append(_products(text, function) if file == "gemm_of_type.c" else text)
     entries = ", ".join([*(f"(void *)ft_lib_{lib}" for lib in function.libs), "0"])
     parts.append(f"static void *const ft_library[] = {{{entries}}};\n"
-                 f"const ft_api {function.name}_api = {{1, ft_parallel, 0, ft_allocate, free, "
-                 "ft_library};\n")
+                 f"const ft_api {function.name}_api = {{2, ft_parallel_to_end, 0, ft_allocate, "
+                 "free, ft_library, ft_never};\n")
     return "\n".join(parts)
 
 

@@ -97,7 +97,7 @@ class CBackend:
         key = None if told is None else told.key(donated, require_inplace)
         if told is not None and key is not None:
             known = lookup(cache, key, MANIFEST)
-            program = known and _loaded(jaxpr, told, *known)
+            program = known and _loaded(jaxpr, told, *known, cache)
             if program is not None:
                 return CExecutable(jaxpr, donated, program)
         made = self._made(jaxpr, donated, require_inplace, cache) if self._has_compiler else None
@@ -148,10 +148,12 @@ class CBackend:
             warnings.warn(f"{error} Until then NumPy evaluates compiled functions, slowly.",
                           RuntimeWarning, stacklevel=2)
             return None
-        text = lowered.text
-        arena = text.arena_bytes if isinstance(text.arena_bytes, int) else 0
-        program = runtime_program(jaxpr, path, text.constants, text.aliases, arena,
-                                  lowered.sizes, text.libs, lowered.hosts, text.heavy)
+        try:
+            program = _program_of(jaxpr, lowered, path)
+        except OSError as error:
+            cache.disown(path.stem, error)
+            path = compiled(lowered, require_inplace, cache)
+            program = _program_of(jaxpr, lowered, path)
         executable = CExecutable(jaxpr, donated, program)
         executable.lowered = lowered
         return executable, path
@@ -166,6 +168,13 @@ def runtime_program(jaxpr: Jaxpr, path: Path, constants: list[np.ndarray[Any, An
         [(*spec(a.aval), alias) for a, alias in zip(jaxpr.outvars, aliases, strict=True)], arena,
         [(k, axis) for k, axis in sizes], libs, hosts, heavy,
         tuple(sorted(a for a in aliases if a >= 0)))
+
+
+def _program_of(jaxpr: Jaxpr, lowered: Lowered, path: Path) -> Program:
+    text = lowered.text
+    arena = text.arena_bytes if isinstance(text.arena_bytes, int) else 0
+    return runtime_program(jaxpr, path, text.constants, text.aliases, arena, lowered.sizes,
+                           text.libs, lowered.hosts, text.heavy)
 
 
 def _manifest(lowered: Lowered, told: Fingerprint) -> dict[str, Any] | None:
@@ -183,13 +192,18 @@ def _manifest(lowered: Lowered, told: Fingerprint) -> dict[str, Any] | None:
 
 
 def _loaded(jaxpr: Jaxpr, told: Fingerprint, manifest: dict[str, Any],
-            path: Path) -> Program | None:
-    """The program that a manifest describes; None where the two do not fit together."""
+            path: Path, cache: Cache) -> Program | None:
+    """The program that a manifest describes; None where the two do not fit together, or the object
+    does not load."""
     inputs = len(jaxpr.invars)
     aliases, sizes, keys = manifest["aliases"], manifest["sizes"], manifest["constants"]
     if len(aliases) != len(jaxpr.outvars) or not all(-1 <= a < inputs for a in aliases) \
             or not all(len(at) == 2 and 0 <= at[0] < inputs for at in sizes) \
             or not told.constants.keys() >= set(keys):
         return None
-    return runtime_program(jaxpr, path, [told.constants[key] for key in keys], aliases,
-                           manifest["arena"], sizes, manifest["libs"], [], manifest["heavy"])
+    try:
+        return runtime_program(jaxpr, path, [told.constants[key] for key in keys], aliases,
+                               manifest["arena"], sizes, manifest["libs"], [], manifest["heavy"])
+    except OSError as error:
+        cache.disown(path.stem, error)
+        return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from functrans.core.dims import Size
 from functrans.lowering.c.calls import prepare_call, write_call
-from functrans.lowering.c.limits import GRAIN_WORK, PARALLEL_WORK
+from functrans.lowering.c.limits import GRAIN_WORK, PARALLEL_WORK, STOP_WORK
 from functrans.lowering.c.names import item_size
 from functrans.lowering.loops.call import Branch, Call, Scan, While
 from functrans.lowering.loops.tensor import Tensor
@@ -107,6 +107,17 @@ def _run(out: FunctionWriter, body: FunctionWriter, ins: str, outs: str, arena: 
              "if (e) return e; }")
 
 
+def _looks_after(*bodies: FunctionWriter) -> int:
+    """After how many iterations a loop looks whether it is to end: a power of two."""
+    work = sum(body.work + CALL_WORK for body in bodies)
+    return 1 << max(STOP_WORK // work, 1).bit_length() - 1
+
+
+def _is_last(often: int) -> str:
+    """The C condition, with what joins another, that iteration `n` is the last of `often`."""
+    return "" if often == 1 else f"(n & {often - 1}) == {often - 1} && "
+
+
 def _swap(out: FunctionWriter, now: Sequence[str], then: Sequence[str]) -> None:
     for a, b in zip(now, then):
         if a != b:
@@ -163,7 +174,8 @@ def _parallel_scan(call: Scan, out: FunctionWriter, body: FunctionWriter) -> Non
     length = out.size(call.length)
     out.line(f"{{ ft_map m = {{ctx, {_array([out.where[x] for x in operands])}, "
              f"{_array([out.where[y] for y in call.results])}, g, z, 0}};")
-    out.line(f"  ft_run({name}, &m, {length}, {max(1, GRAIN_WORK // each)}, {length} * {each});")
+    out.line(f"  if (ft_run(ctx, {name}, &m, {length}, {max(1, GRAIN_WORK // each)}, "
+             f"{length} * {each})) return 1;")
     out.line("  if (m.error) return m.error; }")
 
 
@@ -188,6 +200,9 @@ def _(call: Scan, out: FunctionWriter, step: int) -> None:
     arena = out.offsets[step, len(out.scratch[call]) - 1]
     _run(out, body, ins, outs, arena)
     _swap(out, now, then)
+    often = _looks_after(body)
+    if not isinstance(call.length, int) or call.length > often:
+        out.line(f"    if ({_is_last(often)}ft->stops(ctx)) return 1;")
     out.line("  }")
     _end_carry(out, call, now, then)
     out.line("}")
@@ -217,7 +232,7 @@ def _(call: While, out: FunctionWriter, step: int) -> None:
     now, then = _begin_carry(out, step, call, carry, state)
     arena = out.offsets[step, len(out.scratch[call]) - 1]
     stacks = [(out.where[r], out.size(slice_bytes(r))) for r in call.records]
-    out.line("  u8 holds;")
+    out.line("  u8 holds;\n  i64 n = 0;")
     if stacks:
         out.line("  i64 count = 0, room = 0;")
     out.line("  for (;;) {")
@@ -236,7 +251,8 @@ def _(call: While, out: FunctionWriter, step: int) -> None:
     if stacks:
         out.line("    count++;")
     _swap(out, now, then)
-    out.line("  }")
+    out.line(f"    if ({_is_last(_looks_after(body, predicate))}ft->stops(ctx)) return 1;\n"
+             "    n++;\n  }")
     if call.record is not None:
         out.line(f"  *(i64 *)&{out.size(call.record)} = count;")
     _end_carry(out, call, now, then)

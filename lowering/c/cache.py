@@ -3,13 +3,15 @@
 An entry is one file, `<key>.so`: the object and, behind it, the hash of the object, which the
 loader does not read. One file cannot disagree with itself however many processes write it. It is
 written under another name and renamed; what is truncated, changed or another user's is compiled
-again. Where the folder cannot be used the process keeps its programs in a folder of its own.
+again. Where the folder cannot be used the process keeps its programs in a folder of its own; where
+one entry cannot, that entry alone.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import os
 import stat
 import time
@@ -29,10 +31,17 @@ except ImportError:
 __all__ = ["FORMAT", "Cache", "digest", "program_cache", "unique_name"]
 
 LIMIT_BYTES: Final = 512 * 2**20
-FORMAT: Final = "2"
+FORMAT: Final = "3"
 """Changes with the format of entries and with the interface between programs and the runtime."""
 HASH_BYTES: Final = 32
+TEMPORARY: Final = ("/tmp", "/var/tmp", "/dev/shm")
 SUFFIXES: Final = (".so", ".manifest", ".kernel", ".tuned")
+ONE_ENTRY: Final = frozenset({errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EMFILE,
+                              errno.ENFILE, errno.EINTR, errno.EAGAIN, errno.ENOMEM})
+"""Errors that say nothing of the folder: another entry may well be kept."""
+OUT_OF_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+NOT_MAPPABLE: Final = "failed to map segment"
+"""What the loader says of a folder whose programs may not run (mounted with `noexec`)."""
 STALE_SECONDS: Final = 3600.0
 """Temporary files older than this were left by a process that was killed."""
 
@@ -63,7 +72,9 @@ class Cache:
         self.folder = folder
         self.limit_bytes = limit_bytes
         self._writable = folder is not None
-        self._own: Path | None = None
+        self._warned: set[str] = set()
+        self._disowned: set[str] = set()
+        self._own: list[Path] = []
         self._own_pid = 0
         self._known: dict[str, tuple[Path, int, int]] = {}
         self._unseen = limit_bytes
@@ -79,7 +90,7 @@ class Cache:
                 if (status.st_ino, status.st_size) == (inode, size):
                     return path
             del self._known[key]
-        for folder in self._readable():
+        for folder in self._readable(f"{key}.so"):
             path = folder / f"{key}.so"
             if read_sealed(path) is not None:
                 return self._remember(key, path)
@@ -89,7 +100,7 @@ class Cache:
         """Let `make` write an object to the path that it is given, and keep it under the key.
 
         `make` is called again where the folder turns out to be full or not writable, which it says
-        by an OSError. Raises BackendError where no folder can be written.
+        by an OSError. Raises BackendError where no folder can be written, with the reasons.
         """
         def made(path: Path) -> None:
             make(path)
@@ -99,7 +110,7 @@ class Cache:
 
     def read(self, name: str) -> bytes | None:
         """What `write` kept under a name, if it is there, whole, and ours."""
-        for folder in self._readable():
+        for folder in self._readable(name):
             data = read_sealed(folder / name)
             if data is not None:
                 _touch(folder / name)
@@ -107,8 +118,23 @@ class Cache:
         return None
 
     def write(self, name: str, data: bytes) -> Path:
-        """Keep bytes under a name, sealed by their hash."""
+        """Keep bytes under a name, sealed by their hash. Raises as `add`."""
         return self._placed(name, lambda path: _write_private(path, data + _hash_of(data)))
+
+    def keep(self, name: str, data: bytes) -> None:
+        """As `write`, for what is only sparing work: where no folder can be written it is not kept,
+        which the warning about the folder says."""
+        with contextlib.suppress(BackendError):
+            self.write(name, data)
+
+    def disown(self, key: str, error: OSError) -> None:
+        """Forget an object that is whole but cannot be loaded from the folder where it is (which
+        may be mounted without `exec`): it is made again, in a folder of this process."""
+        self._known.pop(key, None)
+        self._disowned.add(f"{key}.so")
+        self._warn(f"load compiled programs from {self.folder}", str(error),
+                   "set XDG_CACHE_HOME to a folder from which programs may run"
+                   if NOT_MAPPABLE in str(error) else "")
 
     def _remember(self, key: str, path: Path) -> Path:
         _touch(path)
@@ -119,26 +145,50 @@ class Cache:
 
     # --- folders
 
-    def _readable(self) -> Iterator[Path]:
-        if self.folder is not None and _is_private(self.folder):
+    def _readable(self, name: str) -> Iterator[Path]:
+        if self.folder is not None and name not in self._disowned and _is_private(self.folder):
             yield self.folder
-        if self._own is not None:
-            yield self._own
+        yield from self._own
 
     def _placed(self, name: str, make: Callable[[Path], None]) -> Path:
-        if self.folder is not None and self._writable:
+        refused = []
+        if self.folder is not None and self._writable and name not in self._disowned:
             try:
-                os.makedirs(self.folder, mode=0o700, exist_ok=True)
-                if not _is_private(self.folder):
+                if not _is_owned(_made(self.folder)):
                     raise PermissionError("it is not a folder of yours that others cannot write")
                 return self._put(self.folder, name, make)
             except OSError as error:
-                self._writable = False
-                reason = error.strerror or str(error)
-                warnings.warn(f"functrans cannot keep compiled programs in {self.folder} "
-                              f"({reason}): every process compiles its own.", RuntimeWarning,
-                              stacklevel=3)
-        return self._put(self._own_folder(), name, make)
+                self._lost(name, error)
+                refused.append((self.folder, error))
+        for folder in self._own_folders(refused):
+            try:
+                return self._put(folder, name, make)
+            except OSError as error:
+                refused.append((folder, error))
+        raise _no_folder(refused)
+
+    def _lost(self, name: str, error: OSError) -> None:
+        """Say that the folder does not keep an entry, and whether it is asked for others."""
+        reason = error.strerror or str(error)
+        if error.errno in ONE_ENTRY:
+            in_place = error.errno in (errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST)
+            place = f" as {name}" if in_place else ""
+            self._warn(f"keep a compiled program in {self.folder}{place}", reason,
+                       "remove what is there" if in_place else "close files, or raise `ulimit -n`"
+                       if error.errno in (errno.EMFILE, errno.ENFILE) else "")
+            return
+        self._writable = False
+        self._warn(f"keep compiled programs in {self.folder}", reason,
+                   "free room on its disk, or set XDG_CACHE_HOME to a folder on another"
+                   if error.errno in OUT_OF_ROOM else
+                   "set XDG_CACHE_HOME to a folder that you can write")
+
+    def _warn(self, what: str, reason: str, fix: str) -> None:
+        text = (f"functrans cannot {what} ({reason}): every process compiles its own."
+                f"{fix and f' Fix: {fix}.'}")
+        if text not in self._warned:
+            self._warned.add(text)
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
 
     def _put(self, folder: Path, name: str, make: Callable[[Path], None]) -> Path:
         new = folder / unique_name("new")
@@ -156,30 +206,43 @@ class Cache:
             evict(folder, self.limit_bytes, keep=name)
         return folder / name
 
-    def _own_folder(self) -> Path:
-        if self._own is None:
-            for parent in (os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp", "/dev/shm"):
-                folder = Path(parent or "/tmp") / unique_name("functrans").lstrip(".")
-                with contextlib.suppress(OSError):
-                    folder.mkdir(mode=0o700)
-                    self._own, self._own_pid = folder, os.getpid()
-                    atexit.register(self._remove_own)
-                    break
-            else:
-                raise BackendError("there is no folder to keep compiled programs in.", where=None,
-                                   why="neither the cache folder nor TMPDIR, /tmp, /var/tmp or "
-                                       "/dev/shm can be written",
-                                   fix="set TMPDIR or XDG_CACHE_HOME to a folder with room")
-        return self._own
+    def _own_folders(self, refused: list[tuple[Path, OSError]]) -> Iterator[Path]:
+        """Folders of this process, the newest first; made where those before cannot be written."""
+        yield from self._own[::-1]
+        given = os.environ.get("TMPDIR", "")
+        for parent in dict.fromkeys(map(Path, filter(None, (given, *TEMPORARY)))):
+            if any(folder.parent == parent for folder in self._own):
+                continue
+            folder = parent / unique_name("functrans").lstrip(".")
+            try:
+                folder.mkdir(mode=0o700)
+            except OSError as error:
+                refused.append((parent, error))
+                continue
+            if not self._own:
+                self._own_pid = os.getpid()
+                atexit.register(self._remove_own)
+            self._own.append(folder)
+            yield folder
 
     def _remove_own(self) -> None:
-        if self._own is None or os.getpid() != self._own_pid:  # a forked child may still run
+        if os.getpid() != self._own_pid:  # a forked child may still run
             return
-        with contextlib.suppress(OSError):
-            for entry in os.scandir(self._own):
-                if not entry.name.startswith("refused-"):  # a message names it
-                    os.unlink(entry.path)
-            os.rmdir(self._own)
+        for folder in self._own:
+            with contextlib.suppress(OSError):
+                for entry in os.scandir(folder):
+                    if not entry.name.startswith("refused-"):  # a message names it
+                        os.unlink(entry.path)
+                os.rmdir(folder)
+
+
+def _no_folder(refused: list[tuple[Path, OSError]]) -> BackendError:
+    lines = [f"{folder}: {error.strerror or error}" for folder, error in refused]
+    return BackendError("there is no folder to keep compiled programs in.", where=None,
+                        why="\n".join(["none of these can be written:", *lines]),
+                        fix="free room in one of them, or set TMPDIR or XDG_CACHE_HOME to a folder "
+                            "with room. Until then ft.config.use_backend('reference') evaluates "
+                            "with NumPy")
 
 
 def seal(path: Path) -> None:
@@ -260,9 +323,20 @@ def _write_private(path: Path, data: bytes) -> None:
 def _is_private(folder: Path) -> bool:
     """Whether a folder is ours, and nobody else can put programs there."""
     try:
-        status = os.stat(folder)
+        return _is_owned(os.stat(folder))
     except OSError:
         return False
+
+
+def _made(folder: Path) -> os.stat_result:
+    try:
+        return os.stat(folder)
+    except FileNotFoundError:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        return os.stat(folder)
+
+
+def _is_owned(status: os.stat_result) -> bool:
     return (stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
             and not status.st_mode & 0o022)
 

@@ -51,9 +51,10 @@ def _(call: Chain, out: FunctionWriter) -> None:
 def _(call: Chain, out: FunctionWriter, step: int) -> None:
     chain = out.chains[call]
     pointers = [*[out.where[t] for t in chain.operands], "(void *)z", "&failed"]
-    run = f"ft_run({chain.name}, a, {call.count}, {chain.grain}, {chain.work})"
+    run = f"const int stopped = ft_run(ctx, {chain.name}, a, {call.count}, {chain.grain}, " \
+          f"{chain.work})"
     out.line(f"{{ i64 failed = 0; void *a[] = {{{', '.join(pointers)}}}; {run}; "
-             "if (failed) return 2; }")
+             "if (failed || stopped) return 2; }")
     out.work += chain.work
 
 

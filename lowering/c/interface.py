@@ -13,14 +13,16 @@ API: Final = """\
 typedef void (*ft_range)(void *arg, i64 begin, i64 end);
 typedef struct {
   i64 version;
-  void (*parallel)(ft_range body, void *arg, i64 n, i64 grain);
+  int (*parallel)(void *ctx, ft_range body, void *arg, i64 n, i64 grain);
   int (*host)(void *ctx, i64 id, void *const *buffers, const i64 *dims);
   void *(*allocate)(i64 bytes);
   void (*release)(void *);
   void *const *lib;
+  int (*stops)(void *ctx);
 } ft_api;
 """
-"""What a program is given (csrc/program.h): threads, memory, functions of host and library."""
+"""What a program is given (csrc/program.h): threads, memory, functions of host and library, and
+whether it is to end early, which `parallel` also returns."""
 
 GEMM: Final = """\
 typedef struct {

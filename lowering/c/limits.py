@@ -4,7 +4,7 @@ The unit is the time of one addition of an element in a vector loop, loads and s
 """
 
 __all__ = ["GRAIN_WORK", "HEAVY_WORK", "LONGEST_PREFETCH", "PARALLEL_WORK", "PREFETCHED_BYTES",
-           "STREAMED_BYTES"]
+           "STOP_WORK", "STREAMED_BYTES"]
 
 # Elements times (2 + weight) of one element from which two threads win: waking the second takes
 # 5 to 20 us, in which one thread does about this much (measured on additions and exponentials).
@@ -13,6 +13,8 @@ PARALLEL_WORK = 600_000
 GRAIN_WORK = 150_000
 # Programs that do more release the GIL while they run: releasing and taking it costs 0.1 us.
 HEAVY_WORK = 200_000
+# Loops look after about so much work (0.4 ms) whether they are to end, which takes 6 ns
+STOP_WORK = 4_000_000
 # Results larger than the last-level cache go past it: a store otherwise reads the line first
 # (measured: 256 outer products of 784 x 256 float32 take 6.6 ms, 2.8 with streaming stores; on
 # 2^22 numbers, which fit in the cache, streaming takes 30 % longer).

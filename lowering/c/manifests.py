@@ -40,7 +40,7 @@ def store(cache: Cache, key: str, manifest: dict[str, Any], shared: Path) -> Non
     `key` is a fingerprint (`cache.digest`) of the jaxpr and of all that its lowering depends on.
     """
     entry = {"format": FORMAT, "object": shared.stem, "program": manifest}
-    cache.write(f"{key}.manifest", repr(entry).encode())
+    cache.keep(f"{key}.manifest", repr(entry).encode())
 
 
 def lookup(cache: Cache, key: str, schema: Schema) -> tuple[dict[str, Any], Path] | None:

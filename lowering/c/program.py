@@ -19,7 +19,7 @@ from functrans.lowering.c.forms import Failed, Forms
 from functrans.lowering.c.interface import API
 from functrans.lowering.c.isa import Isa
 from functrans.lowering.c.kernel import write_kernel
-from functrans.lowering.c.limits import GRAIN_WORK, HEAVY_WORK, PARALLEL_WORK
+from functrans.lowering.c.limits import GRAIN_WORK, HEAVY_WORK, PARALLEL_WORK, STOP_WORK
 from functrans.lowering.c.names import item_size, size_text
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.text import KernelText, Scratch
@@ -35,7 +35,7 @@ __all__ = ["ProgramText", "write_program"]
 T = TypeVar("T")
 
 ABI = API + """\
-const i64 ft_abi = 1;
+const i64 ft_abi = 2;
 static const ft_api *ft;
 static inline i64 ft_min(i64 a, i64 b) { return a < b ? a : b; }
 static inline i64 ft_max(i64 a, i64 b) { return a > b ? a : b; }
@@ -44,9 +44,10 @@ static inline i64 ft_floordiv(i64 a, i64 b) {
   return q - (a % b != 0 && (a < 0) != (b < 0));
 }
 static inline i64 ft_mod(i64 a, i64 b) { return a - b * ft_floordiv(a, b); }
-static inline void ft_run(ft_range body, void *arg, i64 n, i64 grain, i64 work) {
-  if (work > PARALLEL_WORK && n > grain) ft->parallel(body, arg, n, grain);
-  else body(arg, 0, n);
+static inline int ft_run(void *ctx, ft_range body, void *arg, i64 n, i64 grain, i64 work) {
+  if (work > PARALLEL_WORK && n > grain) return ft->parallel(ctx, body, arg, n, grain);
+  body(arg, 0, n);
+  return 0;
 }
 void *memcpy(void *, const void *, unsigned long);
 void *memset(void *, int, unsigned long);
@@ -259,7 +260,10 @@ class FunctionWriter:
 
     def _statements(self, step: Step, text: KernelText | None, number: int) -> None:
         if isinstance(step, Call):
+            before = self.work
             write_call(step, self, number)
+            if self.work - before >= STOP_WORK:
+                self.line("if (ft->stops(ctx)) return 1;")
             return
         assert text is not None
         self.own.check(number, text.text)
@@ -426,8 +430,8 @@ class FunctionWriter:
         if per_range is not None and isinstance(grain, int):  # a multiple of the kernel's own
             grain *= max(1, GRAIN_WORK // max(per_range * grain, 1))
         self.work += work if isinstance(work, int) else PARALLEL_WORK
-        run = (f"ft_run({name}, a, {self.size(text.count)}, {self.size(grain)}, "
-               f"{self.size(work)})")
+        run = (f"if (ft_run(ctx, {name}, a, {self.size(text.count)}, {self.size(grain)}, "
+               f"{self.size(work)})) return 1")
         if text.serial or (isinstance(work, int) and work <= PARALLEL_WORK):
             run = f"{name}(a, 0, {self.size(text.count)})"
         finish = f" {name}_finish(a);" if text.has_finish else ""

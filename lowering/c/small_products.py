@@ -86,6 +86,6 @@ def write_unrolled(call: Gemm, out: FunctionWriter) -> None:
     one = m * (k + 2) * lanes // 4
     places = [f"({scalar} *){out.where[t]} + {out.size(offset)}"
               for t, offset in ((a, call.a_offset), (b, call.b_offset), (c, 0))]
-    out.line(f"{{ void *p[] = {{{', '.join(places)}}}; ft_run({name}, p, {batch}, "
-             f"{max(1, GRAIN_WORK // one)}, {batch * one}); }}")
+    out.line(f"{{ void *p[] = {{{', '.join(places)}}}; if (ft_run(ctx, {name}, p, {batch}, "
+             f"{max(1, GRAIN_WORK // one)}, {batch * one})) return 1; }}")
     out.work += batch * one

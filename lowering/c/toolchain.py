@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 
 from functrans.core.errors import BackendError
-from functrans.lowering.c.cache import unique_name
+from functrans.lowering.c.cache import NOT_MAPPABLE, OUT_OF_ROOM, unique_name
 from functrans.lowering.c.processes import Children
 
 __all__ = ["CompilerError", "CompilerMissing", "compile_shared", "compiler", "compiler_identity"]
@@ -39,9 +39,12 @@ DRIVER_FLAGS = ("-march=native", "-mcpu=native", "-mtune=native", "-l", "-L", "-
 SHOWN_LINES = 8
 # What the tools print (under LC_ALL=C) and the loader says where the folder is to blame.
 FOLDER_ERRORS = {os.strerror(code): code for code in
-                 (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)}
+                 (*OUT_OF_ROOM, errno.EROFS, errno.EIO)}
 WORK_FILE = re.compile(r"\S*/\.work-[^/\s]*/unit\d+\.c")
-NOT_MAPPABLE = "failed to map segment"
+ROOM = 8 << 20
+"""Bytes that a compilation may need: where a folder has no room for them, that is why it failed."""
+OF_THIS_PROCESS = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+"""Why no compiler can be started that is there."""
 
 
 class CompilerMissing(BackendError):
@@ -55,7 +58,7 @@ class CompilerError(BackendError):
 def compiler() -> tuple[str, ...]:
     """The command of the C compiler: the variable CC, else cc, gcc or clang, on PATH.
 
-    Raises CompilerMissing when there is none.
+    Raises CompilerMissing when there is none, and BackendError where CC names none that is there.
     """
     return _compiler(os.environ.get("CC", ""), os.environ.get("PATH", os.defpath))
 
@@ -63,21 +66,60 @@ def compiler() -> tuple[str, ...]:
 @cache
 def _compiler(named: str, path: str) -> tuple[str, ...]:
     """The command, by the two variables that decide it; CC may have arguments ("ccache gcc")."""
-    for words in (named.split(), ["cc"], ["gcc"], ["clang"]):
-        program = _which(words[0], path) if words else None
+    words = _words_of(named)
+    if words:
+        program = _which(words[0], path)
+        if program is None:
+            raise _no_such(named, words[0], path)
+        return (program, *words[1:])
+    for name in COMMON:
+        program = _which(name, path)
         if program is not None:
-            return (program, *words[1:])
+            return (program,)
     raise CompilerMissing(
         "no C compiler was found.", where=None,
         why="compiled functions are C programs, and neither CC nor cc, gcc or clang on PATH is one",
         fix="apt-get install gcc (Debian, Ubuntu), dnf install gcc (Fedora) or conda install gcc")
 
 
+COMMON = ("cc", "gcc", "clang")
+
+
+def _words_of(named: str) -> list[str]:
+    """The words of CC, as a shell reads them."""
+    if not set(named) & set("'\"\\"):
+        return named.split()
+    # later: its import takes 2 ms, and quotes are rare
+    import shlex  # noqa: PLC0415
+
+    try:
+        return shlex.split(named)
+    except ValueError as error:  # a quotation without an end
+        raise BackendError(f"the variable CC is {named!r}, which is no command.", where=None,
+                           why=f"{error}", fix=UNSET) from None
+
+
+UNSET = "CC=gcc (or the path of a compiler, with arguments if need be), or unset CC"
+
+
+def _no_such(named: str, program: str, path: str) -> BackendError:
+    """Another compiler than the one asked for would be a surprise: it is named, not used."""
+    found = next(filter(None, (_which(name, path) for name in COMMON)), None)
+    there = (f"\nWithout CC functrans would use {found}." if found else
+             "\nThere is no cc, gcc or clang on PATH, either.")
+    where = "there is no such program" if os.path.dirname(program) else "no such program is on PATH"
+    if os.path.dirname(program) and os.path.exists(program):
+        where = "that is no program which can be run"
+    return BackendError(f"the C compiler {program} does not exist or cannot be run.", where=None,
+                        why=f"the variable CC is {named!r}, and {where}.{there}", fix=UNSET)
+
+
 def compiler_identity() -> str:
     """What tells one compiler from another, without running it; 50 us."""
     parts = []
     for word in compiler():
-        path = os.path.realpath(word)
+        # of "ccache gcc" the second is a command, too
+        path = os.path.realpath(_which(word, os.environ.get("PATH", os.defpath)) or word)
         try:
             status = os.stat(path)
         except OSError:  # an argument
@@ -157,7 +199,8 @@ def _build(job: _Job, command: tuple[str, ...], flags: Sequence[str]) -> None:
             _run(job, [*tools.linker, *job.objects, "-o", str(job.program)], "ld")
             return _check_loads(job)
         except (_Failed, OSError) as failed:
-            if isinstance(failed, OSError) and failed.errno in FOLDER_ERRORS.values():
+            if isinstance(failed, OSError) and (failed.errno in FOLDER_ERRORS.values()
+                                                or failed.errno in OF_THIS_PROCESS):
                 raise
     _compile(job, [([*command, *job.flags, "-pipe", "-c", f"{job.folder}/unit{k}.c", "-o",
                      job.objects[k]],) for k in range(job.units)])
@@ -208,6 +251,8 @@ def _start(job: _Job, command: list[str], errors: Path, stdin: int | None = None
     try:
         return job.children.start(command, errors, stdin, stdout)
     except OSError as error:
+        if error.errno in OF_THIS_PROCESS or error.errno in FOLDER_ERRORS.values():
+            raise OSError(error.errno, error.strerror) from error
         raise _Failed(command, 127, f"cannot be run: {error}") from error
 
 
@@ -317,11 +362,29 @@ def _words(file: Path) -> str:
     return ""
 
 
+def _lack_of_room(folder: Path) -> OSError | None:
+    """Why a folder does not take the files of a compilation, where it does not."""
+    file = folder / unique_name("new")
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, ROOM)
+        finally:
+            os.close(descriptor)
+            os.unlink(file)
+    except OSError as error:
+        return error if error.errno in FOLDER_ERRORS.values() else None
+    return None
+
+
 def _explained(failed: _Failed, sources: Sequence[str], folder: Path) -> Exception:
     """What a failure means: the folder's, the compiler's absence, or a refused program."""
     for text, code in FOLDER_ERRORS.items():
         if text in failed.words:
             return OSError(code, text)
+    lack = _lack_of_room(folder)
+    if lack is not None:  # a full disk has no room for the compiler's words, either
+        return lack
     program = os.path.basename(failed.command[0])
     if failed.status == 127:
         return CompilerMissing(f"the C compiler {failed.command[0]} {failed.words}.", where=None,

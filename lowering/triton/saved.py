@@ -75,7 +75,7 @@ class SavedProgram:
         """Keep a program, where all of it can be told."""
         told = None if self._told is None else _told(program, self._told)
         if self._name is not None and told is not None:
-            self.cache.write(self._name, repr(told).encode())
+            self.cache.keep(self._name, repr(told).encode())
 
 
 def _settings() -> str:

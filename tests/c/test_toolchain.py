@@ -174,8 +174,10 @@ def test_a_full_disk_is_no_compiler_error(monkeypatch, tmp_path):
 
 
 INTERRUPTED = """
+import signal
 import sys
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # Python has none where it is ignored
 from functrans.lowering.c.toolchain import compile_shared
 try:
     compile_shared(["int f;"] * 3, [], Path(sys.argv[1]) / "out.so")

@@ -12,13 +12,14 @@ typedef long long i64;
 typedef void (*ft_range)(void *, i64, i64);
 typedef struct {
   i64 version;
-  void (*parallel)(ft_range, void *, i64, i64);
+  int (*parallel)(void *, ft_range, void *, i64, i64);
   int (*host)(void *, i64, void *const *, const i64 *);
   void *(*allocate)(i64);
   void (*release)(void *);
   void *const *lib;
+  int (*stops)(void *);
 } ft_api;
-const i64 ft_abi = 1;
+const i64 ft_abi = 2;
 #define PROGRAM int ft_program(const ft_api *api, void *ctx, char *const *b, char *arena, \\
                                const i64 *sizes)
 #define F32(k) ((float *)b[k])
@@ -35,8 +36,8 @@ static void one(void *a, i64 i, i64 n) { two *t = a; for (; i < n; i++) t->y[i] 
 PROGRAM {
   two t = {F32(0), F32(1)};
   for (int k = 0; k < 20; k++) {
-    api->parallel(twice, &t, sizes[0], 64);
-    api->parallel(one, &t, sizes[0], 64);
+    api->parallel(ctx, twice, &t, sizes[0], 64);
+    api->parallel(ctx, one, &t, sizes[0], 64);
   }
   return 0;
 }

@@ -56,7 +56,7 @@ def test_pieces_cover_the_range_once(tmp_path, threads, count):
     PROGRAM {
       n = ((i64 *)b[0])[0], grain = ((i64 *)b[0])[1], wrong = 0;
       for (int i = 0; i < 5000; i++) ((int *)b[1])[i] = 0;
-      api->parallel(body, b[1], n, grain);
+      api->parallel(ctx, body, b[1], n, grain);
       return wrong;
     }
     """
@@ -70,16 +70,16 @@ def test_pieces_cover_the_range_once(tmp_path, threads, count):
 def test_loops_inside_loops(tmp_path, threads):
     threads(4)
     source = """
-    typedef struct { const ft_api *api; float *y; } job;
+    typedef struct { const ft_api *api; void *ctx; float *y; } job;
     static void inner(void *a, i64 i, i64 n) { for (; i < n; i++) ((float *)a)[i] += 1; }
     static void outer(void *a, i64 i, i64 n) {
       job *j = a;
-      for (; i < n; i++) j->api->parallel(inner, j->y + 100 * i, 100, 1);
+      for (; i < n; i++) j->api->parallel(j->ctx, inner, j->y + 100 * i, 100, 1);
     }
     PROGRAM {
-      job j = {api, F32(0)};
+      job j = {api, ctx, F32(0)};
       for (int i = 0; i < 10000; i++) F32(0)[i] = i;
-      api->parallel(outer, &j, 100, 1);
+      api->parallel(ctx, outer, &j, 100, 1);
       return 0;
     }
     """

@@ -178,10 +178,12 @@ def test_a_kernel_that_does_not_compile(count):
 
 def test_ctrl_c_ends_a_compilation(tmp_path):
     code = textwrap.dedent(f"""
+        import signal
         import sys
         sys.path.insert(0, {os.path.dirname(__file__)!r})
         from functrans.lowering.triton.machine.pool import Pool, compile_all
         from test_compiling import units
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # none is there where it is ignored
         pool = Pool()
         try:
             compile_all(units(400), lambda k, binary: print("one", flush=True), pool,

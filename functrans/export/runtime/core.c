@@ -39,6 +39,14 @@ static void ft_parallel(ft_range body, void *arg, i64 n, i64 grain) {
   for (i64 begin = 0; begin < n; begin += step) body(arg, begin, ft_least(n, begin + step));
 }
 
+// What the program itself calls: nobody ends it early.
+static int ft_parallel_to_end(void *ctx, ft_range body, void *arg, i64 n, i64 grain) {
+  ft_parallel(body, arg, n, grain);
+  return 0;
+}
+
+static int ft_never(void *ctx) { return 0; }
+
 // Notes in a task that it could not be done; others may do so at once.
 static inline void ft_fail(int *failed) {
 #ifdef _OPENMP

@@ -51,7 +51,7 @@ def compiled_units(units: Sequence[Unit], cache: Cache) -> list[Binary]:
 
         def keep(k: int, binary: Binary) -> None:
             known[missing[k]] = binary
-            cache.write(_name(missing[k]), binary.encode())
+            cache.keep(_name(missing[k]), binary.encode())
 
         compile_all(missing, keep)
     return [known[u] for u in units]

@@ -116,7 +116,7 @@ class Tuner(Chooser):
                                                     strict=True) if t is not None}
                 told = {"problem": u.problem, "configs": [*times], "seconds": [*times.values()]}
                 if times:
-                    self.cache.write(f"{key}.tuned", repr(told).encode())
+                    self.cache.keep(f"{key}.tuned", repr(told).encode())
         _kept.cache_clear()
         return True
 
