@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +22,11 @@ from functrans.lowering.c.products import GEMM_TYPES
 from functrans.lowering.rules.library import TYPE_CODES
 
 __all__ = ["LIBRARY", "LOCALS", "REAL_MATRICES", "Function", "SizeParameter", "cmake_text",
-           "constants_files", "function_text", "header_text", "runtime_file", "runtime_text"]
+           "constants_files", "function_text", "header_text", "is_replaceable", "runtime_file",
+           "runtime_text"]
 
+MADE: Final = "Made by functrans"
+"""In the first line of every text."""
 RUNTIME: Final = Path(__file__).parent / "runtime"
 
 
@@ -125,7 +130,7 @@ def runtime_file(name: str) -> str:
 def runtime_text(function: Function) -> str:
     """The C text of threads, memory and the library functions that the program calls."""
     files = list(dict.fromkeys(("core.c", *(f for lib in function.libs for f in LIBRARY[lib]))))
-    parts = []
+    parts = [f"// {MADE}: what the program of {function.name}.c calls.\n"]
     for file in files:
         text = runtime_file(file)
         parts.append(_products(text, function) if file == "gemm_of_type.c" else text)
@@ -159,13 +164,25 @@ def constants_files(function: Function) -> dict[str, str | bytes]:
     data += bytes(aligned(len(data) + 1) - len(data))
     if len(data) > MOST_TEXT:
         return {f"{name}.bin": bytes(data), f"{name}.S": (
-            f".section .rodata\n.balign {ALIGNMENT}\n.global {name}\n{name}:\n"
+            f"/* {MADE} */\n.section .rodata\n.balign {ALIGNMENT}\n.global {name}\n{name}:\n"
             f'.incbin "{name}.bin"\n.section .note.GNU-stack,"",%progbits\n')}
     words = [f"0x{w:x}" for w in np.frombuffer(bytes(data), np.uint64).tolist()]
     rows = [", ".join(words[k:k + 8]) for k in range(0, len(words), 8)]
     return {f"{name}.c": (
-        f"#include <stdint.h>\n\n_Alignas({ALIGNMENT}) const uint64_t {name}[] = {{\n  "
+        f"// {MADE}\n#include <stdint.h>\n\n_Alignas({ALIGNMENT}) const uint64_t {name}[] = {{\n  "
         + ",\n  ".join(rows) + "};\n")}
+
+
+def is_replaceable(file: Path) -> bool:
+    """Whether nothing is lost where a file is written: there is none, or one of ours."""
+    if not os.path.lexists(file):
+        return True
+    if not file.is_file():
+        return False
+    if file.suffix == ".bin":  # of the text beside it
+        return file.with_suffix(".S").exists() and is_replaceable(file.with_suffix(".S"))
+    with open(file, "rb") as opened:
+        return re.search(rb"(Made|Exported) by functrans", opened.readline(256)) is not None
 
 
 def header_text(function: Function, isa: Isa, files: Sequence[str]) -> str:
@@ -219,7 +236,7 @@ def function_text(function: Function, program: str) -> str:
         dims = sum(len(p.aval.shape) for p in function.outputs)
         arena = f"  i64 shapes[{max(dims, 1)}], bytes;\n  {name}_shapes(z, shapes, &bytes);\n"
     return (
-        f"{renamed}{program}\n#include \"{name}.h\"\n\n"
+        f"// {MADE}\n{renamed}{program}\n#include \"{name}.h\"\n\n"
         f"extern const uint64_t {name}_constants[];\nextern const ft_api {name}_api;\n\n"
         f"{function.signature(chr(10) + '    ')} {{\n{checks}"
         f"  const i64 z[] = {{{', '.join([*sizes, '0'])}}};\n{arena}"
@@ -240,7 +257,7 @@ def cmake_text(function: Function, isa: Isa, files: Sequence[str]) -> str:
         '  COMPILE_FLAGS "-I${CMAKE_CURRENT_SOURCE_DIR}"\n'
         f"  OBJECT_DEPENDS ${{CMAKE_CURRENT_SOURCE_DIR}}/{name}_constants.bin)\n")
     return f"""\
-# Made by functrans: a static library with the function of {name}.h.
+# {MADE}: a static library with the function of {name}.h.
 cmake_minimum_required(VERSION 3.13)
 project({name} {languages})
 

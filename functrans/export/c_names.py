@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 import re
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from typing import Any, Final
 
 import numpy as np
 
 from functrans.core.avals import ShapedArray, shape_text
+from functrans.core.errors import ArgumentError, shown
 from functrans.core.keypath import keystr
 from functrans.core.tree import PyTreeDef, tree_paths
 
-__all__ = ["STANDARD_FUNCTIONS", "Parameter", "input_parameters", "output_parameters", "unique"]
+__all__ = ["STANDARD_FUNCTIONS", "Parameter", "function_name", "input_parameters",
+           "output_parameters", "unique"]
 
 _TYPES: Final = {
     "float32": "float", "float64": "double", "int8": "int8_t", "int16": "int16_t",
@@ -35,6 +39,7 @@ _KEYWORDS: Final = frozenset(_WORDS.split())
 """Of C and C++, and the types in a signature."""
 _FUNCTIONS: Final = """
     abs abort aligned_alloc calloc div exit free getenv labs malloc qsort rand random realloc system
+    printf puts read write open close
     memchr memcmp memcpy memmove memset signal time
     acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs
     fdim floor fma fmax fmin fmod frexp gamma hypot j0 j1 jn ldexp lgamma log log10 log1p log2 logb
@@ -42,6 +47,9 @@ _FUNCTIONS: Final = """
     trunc y0 y1 yn"""
 STANDARD_FUNCTIONS: Final = frozenset(_FUNCTIONS.split())
 """Of the C library: no function of ours has their names."""
+_MACROS: Final = frozenset("assert errno stdin stdout stderr linux unix i386 offsetof setjmp".split())
+LONGEST_NAME: Final = 63
+"""The characters by which C tells names apart."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +80,78 @@ def identifier(text: str) -> str:
     return f"_{name}" if name[0].isdigit() or name in _KEYWORDS else name
 
 
+def function_name(given: str | None, derived: str, used: Container[str]) -> str:
+    """The name of the C function: the one that is asked for, else one like that in Python.
+
+    Raises ArgumentError for a name that C, its library or the program itself has already.
+    """
+    if given is None:
+        name = unique(derived, _Taken(used))
+        if len(name) <= LONGEST_NAME:
+            return name
+        raise ArgumentError(f"to_c: the function has a name of {len(name)} characters.",
+                            why=f"C tells names apart by their first {LONGEST_NAME}.",
+                            fix='to_c(f, specs, folder, name="f")')
+    why = _refusal(given, used)
+    if why:
+        raise ArgumentError(f"to_c: the C function cannot have the name {shown(given)}.", why=why,
+                            fix=f'another name, such as name="{_like(given, used)}"')
+    return given
+
+
+def _refusal(name: str, used: Container[str]) -> str:
+    """Why a function of ours cannot have a name; empty where it can."""
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        return "it is no identifier of C: letters of ASCII, digits and _, no digit first."
+    if len(name) > LONGEST_NAME:
+        return f"it has {len(name)} characters; C tells names apart by their first {LONGEST_NAME}."
+    if name in _KEYWORDS:
+        return "it is a word of C or C++."
+    if name in _MACROS or name in STANDARD_FUNCTIONS or _in_c_library(name):
+        return "the C library has something of that name, which other code would call instead."
+    if re.match(r"_[A-Z_]|.*__", name):
+        return "names with two underscores, or one and a capital first, belong to the compiler."
+    if name.startswith("ft_") or name in used:
+        return "the generated program has something of that name."
+    return ""
+
+
+class _Taken:
+    """Names that a function whose name nobody asked for does not get."""
+
+    def __init__(self, used: Container[str]) -> None:
+        self._used = used
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and len(name) <= LONGEST_NAME and bool(
+            _refusal(name, self._used))
+
+
+def _like(name: object, used: Container[str]) -> str:
+    text = re.sub(r"_+", "_", identifier(str(name)))[:LONGEST_NAME - 8].strip("_")
+    return unique(f"my_{text}", _Taken(used))
+
+
+@cache
+def _c_library() -> ctypes.CDLL | None:
+    """The library of mathematics, with that of C on which it depends; None where it has no such
+    name, and the names above must do."""
+    try:
+        return ctypes.CDLL("libm.so.6")
+    except OSError:
+        return None
+
+
+def _in_c_library(name: str) -> bool:
+    library = _c_library()
+    return library is not None and hasattr(library, name)
+
+
 def unique(text: str, used: Container[str]) -> str:
     """The text as a name in C that is not one of those used."""
     name = first = identifier(text)
     for k in count(1):
-        if name not in used:
+        if name not in used and name not in _KEYWORDS:
             break
         name = f"{first}_{k}"
     return name

@@ -27,10 +27,11 @@ from functrans.export.c_files import (
     constants_files,
     function_text,
     header_text,
+    is_replaceable,
     runtime_text,
 )
 from functrans.export.c_names import (
-    STANDARD_FUNCTIONS,
+    function_name,
     input_parameters,
     output_parameters,
     unique,
@@ -50,16 +51,18 @@ ISAS: Final[dict[str, Callable[[], Isa]]] = {
 
 @public
 def to_c(fun: Callable[..., Any] | Exported, specs: Sequence[Any],
-         folder: str | os.PathLike[str], *, name: str | None = None, isa: str = "generic") -> Path:
+         folder: str | os.PathLike[str], *, name: str | None = None, isa: str = "generic",
+         overwrite: bool = False) -> Path:
     """Write `fun`, for arguments of these types, as C: sources, a header and a CMake file.
 
     `fun` may also be what `export` or `load` returned.
     `specs` are the arguments, as arrays or ShapeDtypeStructs, whose symbolic sizes become arguments
     of the C function; what `fun` closes over is written too. `cmake -B build && cmake --build
     build` in the folder makes a static library with the function of `<name>.h`. `isa` is the
-    instruction set: "generic", "avx2", "avx512", "neon" or this machine's, "host". Returns the path
-    of the header. Raises ExportError for what C does not compute, such as callbacks, with the line
-    that asks for it.
+    instruction set: "generic", "avx2", "avx512", "neon" or this machine's, "host". Files that
+    `to_c` wrote are replaced, others only with `overwrite`. Returns the path of the header. Raises
+    ArgumentError for a name that C or its library has already, and ExportError for what C does not
+    compute, such as callbacks, with the line that asks for it, and for files of others.
 
     >>> import functrans as ft, tempfile
     >>> B = ft.dim("B")
@@ -73,9 +76,8 @@ def to_c(fun: Callable[..., Any] | Exported, specs: Sequence[Any],
         float *out);
     ...
     """
-    if isinstance(fun, Exported):
-        name = name or fun.fun_name
-        fun = fun.call
+    derived = fun.fun_name if isinstance(fun, Exported) else ""
+    fun = fun.call if isinstance(fun, Exported) else fun
     jitted = fun if isinstance(fun, _runtime.JitFunction) else jit(fun)
     if isa not in ISAS:
         raise ArgumentError(f"to_c: there is no instruction set {isa!r}.",
@@ -91,7 +93,7 @@ def to_c(fun: Callable[..., Any] | Exported, specs: Sequence[Any],
                           fix="export outside of the transform, or pass it as an argument")
     made = _program(lowered.jaxpr, isa, jitted.__name__)
     text = made.text
-    name = unique(name or jitted.__name__, _globals(text.text) | STANDARD_FUNCTIONS)
+    name = function_name(name, derived or jitted.__name__, _globals(text.text) | {*LOCALS})
     sizes = _sizes(made, [name, *LOCALS])
     reserved = [*(size.name for size in sizes), name, *LOCALS]
     in_avals = lowered.jaxpr.in_avals[len(consts):]
@@ -110,6 +112,11 @@ def to_c(fun: Callable[..., Any] | Exported, specs: Sequence[Any],
     files[f"{name}.h"] = header_text(function, ISAS[isa](), list(files))
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
+    others = [] if overwrite else [file for file in files if not is_replaceable(target / file)]
+    if others:
+        raise ExportError(f"{', '.join(others)} in {target} would be lost.", where=None,
+                          why="to_c did not write what is there.",
+                          fix="another folder, or to_c(..., overwrite=True)")
     for file, content in files.items():
         (target / file).write_bytes(content if isinstance(content, bytes) else content.encode())
     return target / f"{name}.h"

@@ -275,8 +275,9 @@ def test_constraints_on_sizes(tmp_path):
 
 def test_parameters_are_named_as_in_python(tmp_path):
     fun = lambda x, params: {"double": 2 * x["a b"], "int": params[0] + 1}
-    header = to_c(fun, [{"a b": array(2)}, [array(2)]], tmp_path, name="for")
-    assert header.name == "_for.h"
+    fun.__name__ = "for"
+    header = to_c(fun, [{"a b": array(2)}, [array(2)]], tmp_path)
+    assert header.name == "for_1.h"
     assert ("const float *x_a_b,\n    const float *params_0,\n    float *out_double,\n"
             "    float *out_int);") in header.read_text()
 
@@ -347,7 +348,8 @@ def test_names_that_c_has_already(tmp_path):
     fun = lambda int64_t, arena: int64_t.astype("bfloat16") * arena
     specs = [ft.ShapeDtypeStruct((size,), "float32"), ft.ShapeDtypeStruct((), "float32")]
     for name in ("bf16", "exp", "i64", "memcpy", "k0", "class", "ft_program"):
-        header = to_c(fun, specs, tmp_path / name, name=name)
+        fun.__name__ = name
+        header = to_c(fun, specs, tmp_path / name)
         assert header.stem != name
         (tmp_path / name / "yours.cc").write_text(f'#include "{header.name}"\n')
         subprocess.run(["c++", "-Wall", "-Werror", "-fsyntax-only", "yours.cc"],
@@ -422,3 +424,53 @@ def test_loaded_programs_can_be_written_as_c(tmp_path):
     x = ft.ShapeDtypeStruct((ft.dim("B"), 3), "float32")
     loaded = ft.export.deserialize(ft.export.export(halved)(x).serialize())
     assert "int halved(" in to_c(loaded, [x], tmp_path).read_text()
+
+
+@pytest.mark.parametrize(("name", "why"), [
+    ("printf", "C library"), ("exp", "C library"), ("strlcpy_is_not_there\0", "no identifier"),
+    ("malloc", "C library"), ("lgamma_r", "C library"), ("errno", "C library"),
+    ("for", "word of C"), ("class", "word of C"), ("main", "word of C"), ("int32_t", "word of C"),
+    ("a" * 300, "300 characters"), ("my-model", "no identifier"), ("3d", "no identifier"),
+    ("größe", "no identifier"), ("", "no identifier"), (3, "no identifier"),
+    ("a b", "no identifier"), ("f(void); int g", "no identifier"), ("../f", "no identifier"),
+    ("ft_program", "generated program"), ("ft_run", "generated program"),
+    ("__f", "belong to the compiler"), ("_F", "belong to the compiler"),
+    ("arena", "generated program")])
+def test_names_that_a_function_cannot_have(tmp_path, name, why):
+    with pytest.raises(ArgumentError, match=why) as error:
+        to_c(lambda x: x + 1, [array(3)], tmp_path / "c", name=name)
+    assert not (tmp_path / "c").exists()
+    suggested = error.value.fix.split('"')[1]
+    assert to_c(lambda x: x + 1, [array(3)], tmp_path / "c", name=suggested).exists()
+
+
+def test_names_of_python_functions_that_c_cannot_have(tmp_path):
+    def printf(x):
+        return x + 1
+    assert to_c(printf, [array(3)], tmp_path).name == "printf_1.h"
+    printf.__name__ = "p" * 300
+    with pytest.raises(ArgumentError, match="name of 300 characters"):
+        to_c(printf, [array(3)], tmp_path)
+
+
+@pytest.mark.parametrize("file", ["CMakeLists.txt", "f.c", "f.h", "f_runtime.c", "f_constants.c"])
+def test_files_of_others_are_not_replaced(tmp_path, file):
+    (tmp_path / file).write_text("project(mine)\n")
+    with pytest.raises(ExportError, match=f"{file} in .* would be lost") as error:
+        to_c(lambda x: x + 1, [array(3)], tmp_path, name="f")
+    assert "overwrite=True" in error.value.fix
+    assert [p.name for p in tmp_path.iterdir()] == [file]
+    assert (tmp_path / file).read_text() == "project(mine)\n"
+    to_c(lambda x: x + 1, [array(3)], tmp_path, name="f", overwrite=True)
+    assert "functrans" in (tmp_path / file).read_text()
+    to_c(lambda x: x + 2, [array(3)], tmp_path, name="f")  # its own it replaces
+
+
+def test_own_files_of_large_constants_are_replaced(tmp_path):
+    large = array(600, 600)
+    for scale in (1, 2):
+        to_c(lambda x, scale=scale: large * scale @ x, [array(600)], tmp_path, name="f")
+    assert (tmp_path / "f_constants.bin").exists()
+    (tmp_path / "f_constants.S").unlink()
+    with pytest.raises(ExportError, match=r"f_constants\.bin in"):
+        to_c(lambda x: large @ x, [array(600)], tmp_path, name="f")

@@ -64,3 +64,22 @@ def child(code):
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def test_programs_of_minutes_end_soon():
+    told = child(f"""
+        late = []
+        for name, text in {PROGRAMS!r}.items():
+            f, x = ft.jit(eval(text)), np.linspace(0.5, 1.5, 64, dtype="f")
+            compiled = f.lower(x).compile()
+            before = ft._runtime.memory_stats()
+            seconds = waited(compiled, x)
+            gc.collect()
+            lost = (ft._runtime.memory_stats()["in_use"] if isinstance(before, dict)
+                    else ft._runtime.memory_stats().in_use)
+            print(name, round(seconds, 2), flush=True)
+            late += [name] * (seconds > 5)
+            usable()
+        print("late:", late)
+    """)
+    assert told.endswith("late: []\n"), told
