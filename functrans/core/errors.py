@@ -6,6 +6,7 @@ why it is an error; how to fix it, as code.
 
 import functools
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MappingProxyType, MethodType, TracebackType
 from typing import Any, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
@@ -49,6 +50,7 @@ __all__ = [
     "LeakedTracerError",
     "MissingNameError",
     "MissingRuleError",
+    "NestingError",
     "NoDriverError",
     "NonArrayError",
     "NonScalarGradError",
@@ -156,6 +158,10 @@ class KeyTypeError(ArgumentError):
 
 class ConcretizationError(FunctransError, TypeError):
     """Python asked for the value of a traced array: bool(), int(), float(), an index, an `if`."""
+
+
+class NestingError(FunctransError, RecursionError):
+    """Functions in functions, or containers in containers, are nested deeper than Python allows."""
 
 
 class LeakedTracerError(FunctransError, RuntimeError):
@@ -406,6 +412,9 @@ def _leaving(error: BaseException, fun: Any = None, args: Sequence[Any] = (),
     NumPy's and the runtime's own for memory get a place; what Python says of an argument that was
     not foreseen becomes an ArgumentError that names the function, its arguments and the line.
     """
+    if isinstance(error, RecursionError) and not isinstance(error, FunctransError) \
+            and _is_mostly_ours(error.__traceback__):
+        return _nested(error)
     if _is_unforeseen(error) and not any(map(_may_have_failed, (*args, *kwargs.values()))):
         given = ", ".join([*map(_kind_of, args),
                            *(f"{k}={_kind_of(v)}" for k, v in kwargs.items())])
@@ -452,6 +461,22 @@ def _is_wrong_call(error: BaseException) -> bool:
         and error.__traceback__.tb_next is None and bool(_ARITY.search(str(error)))
 
 
+def _nested(error: RecursionError) -> NestingError:
+    """A RecursionError with its meaning: functions of the package brought Python there."""
+    if _CONTAINERS.search(str(error)):
+        return NestingError(
+            "a pytree has containers in containers, too deep to be taken apart.",
+            why=f"{' '.join(str(error).split())}", fix="a flat list or dict of the leaves, or one "
+            "array with one more axis")
+    limit = sys.getrecursionlimit()
+    return NestingError(
+        f"Python's limit of {limit} nested calls was reached.",
+        why="jit, grad, vmap and other functions that call one another take 5 to 10 calls for each "
+            "level; or a function calls itself without an end.",
+        fix=f"sys.setrecursionlimit({10 * limit}); or a loop in place of functions that are made "
+            "of one another, such as functrans.lax.scan or fori_loop")
+
+
 def _is_unforeseen(error: BaseException) -> bool:
     """Whether Python, or NumPy, complained inside of the package of what the user passed."""
     if not isinstance(error, _COMPLAINTS) or isinstance(error, FunctransError):
@@ -488,6 +513,17 @@ def _kind_of(x: Any) -> str:
     return f"<{type(x).__name__}>"
 
 
+def _is_mostly_ours(traceback: TracebackType | None) -> bool:
+    """Whether most frames up to the error are ours: a user's endless recursion has many others."""
+    balance = 1
+    while traceback is not None:
+        module = traceback.tb_frame.f_globals.get("__name__", "")
+        is_user = not is_internal_module(module) and module.partition(".")[0] not in _LIBRARIES
+        balance += -1 if is_user else 1
+        traceback = traceback.tb_next
+    return balance > 0
+
+
 def _is_ours(traceback: TracebackType | None) -> bool:
     """Whether an error was raised inside the package (or by the runtime, which has no frames)."""
     if traceback is None:
@@ -504,7 +540,8 @@ def is_internal_module(name: str) -> bool:
 
 
 _COMPLAINTS = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError,
-               AssertionError, RecursionError)
+               AssertionError)
+_CONTAINERS = re.compile("containers are nested|flattening|unflattening|the tree")
 _ARITY = re.compile(r"positional argument|keyword argument|missing \d+ required|multiple values")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _TRACER = re.compile(r"\b[A-Z]\w*Tracer\b")

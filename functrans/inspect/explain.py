@@ -17,6 +17,7 @@ from functrans.inspect.page import page_of
 from functrans.inspect.report import Kernel, Law, Line, Report, line_of
 from functrans.inspect.text import text_of
 from functrans.lowering.analysis import memory_of
+from functrans.lowering.backend import BUILT_IN, GPU_TARGETS, Executable
 from functrans.lowering.c.lower import Lowered as LoweredToC
 from functrans.lowering.c.lower import lower as lower_to_c
 from functrans.lowering.passes.networks.decide import Decision
@@ -28,7 +29,7 @@ from functrans.transforms.flat import name_of
 from functrans.transforms.jit import lower
 from functrans.transforms.lowered import Compiled, Lowered
 
-__all__ = ["Explanation", "explain", "lowered_of", "report_of"]
+__all__ = ["Explanation", "explain", "is_registered", "lowered_of", "report_of"]
 
 
 class Explanation:
@@ -146,7 +147,26 @@ def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str,
             executable = executable.latest
         if isinstance(executable, TritonExecutable):
             return _of_triton(name, lowered, executable, inputs)
+        if is_registered(backend):
+            return _of_other(name, lowered, executable, inputs, backend)
         return _nothing(name, lowered, inputs)
+
+
+def is_registered(backend: str) -> bool:
+    """Whether a backend is of another distribution: known by the protocol alone."""
+    return backend not in ("auto", *BUILT_IN) and not backend.startswith(GPU_TARGETS)
+
+
+def _of_other(name: str, lowered: Lowered, executable: Executable, inputs: list[str],
+              backend: str) -> Report:
+    """What the protocol of backends tells of a program: one step, with its text and its cost."""
+    traced = lowered.jaxpr
+    lines = tuple(dict.fromkeys(x for e in traced.eqns if (x := line_of(e.source)) is not None))
+    cost, text = executable.cost_analysis(), executable.as_text()
+    step = Kernel(traced.name, "program", tuple(range(len(traced.eqns))), lines, "",
+                  cost.get("flops", 0), cost.get("bytes accessed", 0), backend, traced.name, text)
+    return Report(name, backend, traced, traced, inputs, [], [step], [], [], [],
+                  executable.memory_analysis(), None, text)
 
 
 def _of_c(name: str, lowered: Lowered, program: LoweredToC, inputs: list[str]) -> Report:

@@ -18,7 +18,7 @@ from functrans.core.convert import to_array
 from functrans.core.cuda import gpu_of
 from functrans.core.errors import ArgumentError, BackendError, public
 from functrans.core.trace import Tracer
-from functrans.inspect.explain import lowered_of, report_of
+from functrans.inspect.explain import is_registered, lowered_of, report_of
 from functrans.inspect.gpu_times import step_times
 from functrans.inspect.machine import Machine, machine
 from functrans.inspect.report import Kernel, Report, bytes_text, count_text
@@ -193,6 +193,11 @@ def profile(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
                            why="it computes nothing: its results are its arguments, or constants.",
                            fix="a function that computes on its arguments: "
                                "functrans.profile(lambda x: functrans.numpy.sin(x), x)")
+    if is_registered(lowered.backend):
+        seconds = _whole_times(lowered.executable().run, inputs)
+        report = report_of(lowered, f, args, kwargs)
+        return Profile(report, [Timed(k, seconds) for k in report.kernels], seconds, machine("cpu"),
+                       f"The program was timed as a whole: {lowered.backend} tells of no steps.")
     gpu = gpu_of(inputs)
     lowered = lowered.compiled_by("c" if gpu is None else "triton")
     with config.scope(backend=lowered.backend):
@@ -207,6 +212,19 @@ def profile(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
 
 
 GPU_NOTE = "Each step was repeated by itself: what fits the cache is read from there."
+
+
+def _whole_times(run: Callable[[Sequence[Any]], Any], inputs: Sequence[Any]) -> float:
+    """The median of the times of whole runs."""
+    arrays = [np.asarray(to_array(x)) for x in inputs]
+    run(arrays)
+    whole: list[float] = []
+    begin = time.perf_counter()
+    while len(whole) < LEAST or (len(whole) < MOST and time.perf_counter() - begin < SECONDS):
+        start = time.perf_counter()
+        run(arrays)
+        whole.append(time.perf_counter() - start)
+    return median(whole)
 
 
 def _cpu_times(program: TimedProgram, inputs: Sequence[Any]) -> tuple[list[float], float]:
