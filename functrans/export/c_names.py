@@ -47,7 +47,8 @@ _FUNCTIONS: Final = """
     trunc y0 y1 yn"""
 STANDARD_FUNCTIONS: Final = frozenset(_FUNCTIONS.split())
 """Of the C library: no function of ours has their names."""
-_MACROS: Final = frozenset("assert errno stdin stdout stderr linux unix i386 offsetof setjmp".split())
+_MACROS: Final = frozenset({"assert", "errno", "stdin", "stdout", "stderr", "linux", "unix", "i386",
+                            "offsetof", "setjmp"})
 LONGEST_NAME: Final = 63
 """The characters by which C tells names apart."""
 

@@ -25,7 +25,8 @@ class Faults:
             return
         number = len(self.done)
         self.done.append(name)
-        if self.errno is not None and (number == self.at or self.forever and number >= self.at):
+        if self.errno is not None and (
+                number == self.at or (self.forever and number >= self.at)):
             raise OSError(self.errno, os.strerror(self.errno))
 
     def _through(self, name, real):
@@ -36,7 +37,7 @@ class Faults:
 
     def _opened(self, *args, **kwargs):
         self._passes("open file", args)
-        file = open(*args, **kwargs)
+        file = open(*args, **kwargs)  # noqa: SIM115  the caller closes it
         if file.writable():
             return _Writing(file, self, args)
         return file

@@ -16,7 +16,7 @@ def nested(transform, depth):
 
 @pytest.mark.parametrize("transform", [ft.jit, ft.grad, ft.checkpoint])
 def test_functions_in_functions(transform):
-    with pytest.raises(NestingError, match="limit of .* nested calls") as error:
+    with pytest.raises(NestingError, match=r"limit of .* nested calls") as error:
         nested(transform, 1000)(1.0)
     assert isinstance(error.value, RecursionError) and not isinstance(error.value, ValueError)
     assert "sys.setrecursionlimit" in error.value.fix and "defect" not in str(error.value)

@@ -183,7 +183,7 @@ def test_ctrl_c_ends_a_compilation(tmp_path):
         sys.path.insert(0, {os.path.dirname(__file__)!r})
         from functrans.lowering.triton.machine.pool import Pool, compile_all
         from test_compiling import units
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # none is there where it is ignored
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         pool = Pool()
         try:
             compile_all(units(400), lambda k, binary: print("one", flush=True), pool,
