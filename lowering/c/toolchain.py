@@ -13,6 +13,7 @@ import ctypes
 import errno
 import os
 import re
+import shlex
 import signal
 import zlib
 from collections import deque
@@ -87,11 +88,6 @@ COMMON = ("cc", "gcc", "clang")
 
 def _words_of(named: str) -> list[str]:
     """The words of CC, as a shell reads them."""
-    if not set(named) & set("'\"\\"):
-        return named.split()
-    # later: its import takes 2 ms, and quotes are rare
-    import shlex  # noqa: PLC0415
-
     try:
         return shlex.split(named)
     except ValueError as error:  # a quotation without an end

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from functrans.core.errors import BackendError
 from functrans.lowering.c import toolchain
 from functrans.lowering.c.toolchain import (
     CompilerError,
@@ -224,3 +225,20 @@ def test_ctrl_c_kills_a_hanging_compiler_and_what_it_started(monkeypatch, tmp_pa
     for pid in log.read_text().split():
         assert eventually(lambda pid=pid: not is_alive(pid))
     assert left_in(folder) == []
+
+
+@pytest.mark.parametrize("named", ["/nonexistent", "nonexistent-cc -m64", "/", "gcc '-m64"])
+def test_a_cc_that_is_no_compiler_is_an_error(monkeypatch, tmp_path, named):
+    monkeypatch.setenv("CC", named)
+    with pytest.raises(BackendError, match="CC") as error:
+        compile_shared([ADD], FLAGS, tmp_path / "out.so")
+    assert not isinstance(error.value, CompilerMissing)  # for which NumPy would evaluate
+    assert named.split()[0] in str(error.value) and "unset CC" in error.value.fix
+    assert left_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("arguments", ["-DX=1", "'-DX=\"a b\"'"])
+def test_a_cc_with_arguments(monkeypatch, tmp_path, arguments):
+    monkeypatch.setenv("CC", f"gcc {arguments}")
+    compile_shared([ADD], FLAGS, tmp_path / "out.so")
+    assert (tmp_path / "out.so").exists()
