@@ -294,4 +294,5 @@ def _position_dtype(x: Any, axis: int, given: Any) -> np.dtype[Any]:
     if given is not None:
         return np.dtype(given)
     shape = get_aval(x).shape
-    return dtypes.position_dtype(shape[axis] if -len(shape) <= axis < len(shape) else 1)
+    return dtypes.position_dtype(  # type: ignore[no-any-return]
+        shape[axis] if -len(shape) <= axis < len(shape) else 1)
