@@ -87,7 +87,7 @@ def function_name(given: str | None, derived: str, used: Container[str]) -> str:
     Raises ArgumentError for a name that C, its library or the program itself has already.
     """
     if given is None:
-        name = unique(derived, _Taken(used))
+        name = unique(_free(derived), _Taken(used))
         if len(name) <= LONGEST_NAME:
             return name
         raise ArgumentError(f"to_c: the function has a name of {len(name)} characters.",
@@ -112,7 +112,7 @@ def _refusal(name: str, used: Container[str]) -> str:
         return "the C library has something of that name, which other code would call instead."
     if re.match(r"_[A-Z_]|.*__", name):
         return "names with two underscores, or one and a capital first, belong to the compiler."
-    if name.startswith("ft_") or name in used:
+    if name.lower().startswith("ft_") or name in used:
         return "the generated program has something of that name."
     return ""
 
@@ -126,6 +126,13 @@ class _Taken:
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and len(name) <= LONGEST_NAME and bool(
             _refusal(name, self._used))
+
+
+def _free(text: str) -> str:
+    """The text as a name that begins like none of those that are kept for others."""
+    name = re.sub(r"_+", "_", identifier(text))
+    return f"my{name if name[0] == '_' else '_' + name}" if re.match(
+        "_[A-Z]|ft_", name, re.IGNORECASE if name[0] != "_" else 0) else name
 
 
 def _like(name: object, used: Container[str]) -> str:
@@ -152,7 +159,7 @@ def unique(text: str, used: Container[str]) -> str:
     """The text as a name in C that is not one of those used."""
     name = first = identifier(text)
     for k in count(1):
-        if name not in used and name not in _KEYWORDS:
+        if name not in used:
             break
         name = f"{first}_{k}"
     return name

@@ -151,9 +151,14 @@ def _program(jaxpr: Jaxpr, isa: str, name: str) -> Lowered:
 
 
 def _globals(text: str) -> set[str]:
-    """The words of a program outside of its functions, whose bodies are indented."""
-    lines = [re.sub(r"\([^()]*\)", "", line) for line in re.findall(r"^\S.*", text, re.MULTILINE)]
-    return set(re.findall(r"[A-Za-z_]\w*", "\n".join(lines)))
+    """The words of a program outside of its functions, whose bodies are indented or in braces."""
+    found: set[str] = set()
+    for line in re.findall(r"^\S.*", text, re.MULTILINE):
+        outside, count = line, 1
+        while count:  # from the inside out
+            outside, count = re.subn(r"\([^()]*\)|\{[^{}]*\}", "", outside)
+        found.update(re.findall(r"\b[A-Za-z_]\w*", outside))
+    return found
 
 
 def _product_types(text: str) -> list[int]:

@@ -277,7 +277,7 @@ def test_parameters_are_named_as_in_python(tmp_path):
     fun = lambda x, params: {"double": 2 * x["a b"], "int": params[0] + 1}
     fun.__name__ = "for"
     header = to_c(fun, [{"a b": array(2)}, [array(2)]], tmp_path)
-    assert header.name == "for_1.h"
+    assert header.name == "_for.h"
     assert ("const float *x_a_b,\n    const float *params_0,\n    float *out_double,\n"
             "    float *out_int);") in header.read_text()
 
@@ -442,6 +442,16 @@ def test_names_that_a_function_cannot_have(tmp_path, name, why):
     assert not (tmp_path / "c").exists()
     suggested = error.value.fix.split('"')[1]
     assert to_c(lambda x: x + 1, [array(3)], tmp_path / "c", name=suggested).exists()
+
+
+@pytest.mark.parametrize(("name", "found"), [
+    ("ft_f", "my_ft_f"), ("FT_F", "my_FT_F"), ("a__b", "a_b"), ("__call__", "call"),
+    ("_For", "For"), ("_for", "_for"), ("class", "_class"), ("<lambda>", "lambda"),
+    ("exp", "exp_1"), ("größe", "gr_e")])
+def test_every_name_of_a_python_function_becomes_one(tmp_path, name, found):
+    fun = lambda x: x + 1
+    fun.__name__ = name
+    assert to_c(fun, [array(3)], tmp_path).stem == found
 
 
 def test_names_of_python_functions_that_c_cannot_have(tmp_path):
