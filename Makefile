@@ -33,7 +33,7 @@ thorough: .venv-test/.installed .venv-triton36/.installed
 	OPENBLAS_NUM_THREADS=1 .venv-triton36/bin/python -m pytest -n 2 -m 'not gpu' $(COMPILING)
 
 COMPILING := tests/laws/test_network_cuda_laws.py tests/triton/test_stores.py \
-  tests/triton/test_forms.py tests/triton/test_sizes_of_zero.py
+  tests/triton/test_kernel_forms.py tests/triton/test_empty_kernels.py
 
 lint: .venv-test/.installed
 	.venv-test/bin/ruff check .

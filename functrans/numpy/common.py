@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from functrans import lax
-from functrans._runtime import ArrayBase, get_trace, place_array
+from functrans._runtime import ArrayBase, get_trace, place_array, with_weak_type
 from functrans.array import Array
 from functrans.core import dtypes
 from functrans.core.cuda import gpu_of
@@ -347,12 +347,16 @@ def scalar_like(x: Array, value: Any) -> Array:
     return wrap(np.asarray(value).astype(x.dtype))
 
 
-def filled(shape: Shape, value: Any, dtype: Any) -> Array:
+def filled(shape: Shape, value: Any, dtype: Any, weak: bool = False) -> Array:
     """A constant array; staged as a broadcast under a trace, so that it costs no memory there."""
     if get_trace() is None and all(isinstance(s, int) for s in shape) and (
             not shape or gpu_of(()) is None):
-        return wrap(np.full(shape, value, dtype))
-    return lax.full(shape, value, dtype)
+        return wrap(np.full(shape, value, dtype), weak)
+    x = lax.full(shape, value, dtype)
+    if not weak:
+        return x
+    return with_weak_type(x, True) if isinstance(x, ArrayBase) else \
+        lax.convert_element_type(x, dtype, True)
 
 
 def index_dtype(*counts: object) -> np.dtype:

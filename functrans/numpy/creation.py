@@ -275,12 +275,11 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: 
 
 def _full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike) -> Array:
     if type(fill_value) in PYTHON_SCALARS:
-        if dtype is None and type(fill_value) is not bool:
-            return placed(lax.full(shape, fill_value))
-        fill_dtype = np.dtype(bool) if dtype is None else as_dtype(dtype)
+        weak = dtype is None and type(fill_value) is not bool
+        fill_dtype = dtypes.canonical_scalar(fill_value) if dtype is None else as_dtype(dtype)
         if kind(fill_dtype) in "iu" and type(fill_value) is int:
             dtypes.check_int(fill_value, fill_dtype, where=user_source())
-        return filled(shape, fill_value, fill_dtype)
+        return filled(shape, fill_value, fill_dtype, weak)
     value = asarray(fill_value)
     return broadcast(value if dtype is None else astype(value, dtype), shape)
 
@@ -293,23 +292,18 @@ def _like(a: Any, dtype: DTypeLike, shape: Any) -> tuple[Any, np.dtype, bool]:
             dtype is None and getattr(x, "weak_type", False))
 
 
-def _filled_like(shape: Any, value: Any, dtype: np.dtype, weak: bool) -> Array:
-    x = filled(shape, value, dtype)
-    return lax.convert_element_type(x, dtype, True) if weak else x
-
-
 def zeros_like(a: Any, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None
                ) -> Array:
     """Zeros of a's shape and dtype."""
     shape, dtype, weak = _like(a, dtype, shape)
-    return on_device(_filled_like(shape, 0, dtype, weak), device)
+    return on_device(filled(shape, 0, dtype, weak), device)
 
 
 def ones_like(a: Any, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None
               ) -> Array:
     """Ones of a's shape and dtype."""
     shape, dtype, weak = _like(a, dtype, shape)
-    return on_device(_filled_like(shape, 1, dtype, weak), device)
+    return on_device(filled(shape, 1, dtype, weak), device)
 
 
 def empty_like(prototype: Any, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None

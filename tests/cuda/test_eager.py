@@ -20,7 +20,7 @@ class Interpreted:
         self.host_calls = sum(isinstance(s, HostStep) for s in program.steps)
         self.inner, self.gpu, self.run = InterpretedProgram(program), gpu, self
     def __call__(self, operands):
-        outs = self.inner([np.asarray(x) for x in operands])
+        outs = self.inner([getattr(ft.device_get(x), "_np", x) for x in operands])
         return [rt.place_array(rt.wrap(o), self.gpu + 1) for o in outs]
 operations.operation_on_gpu = Interpreted
 operations.is_on_gpu = lambda run: isinstance(run, Interpreted)

@@ -95,9 +95,10 @@ def distances(actual: list[np.ndarray], expected: list[np.ndarray]) -> list[floa
     return found
 
 
-def assert_near(network: Network, actual: list[np.ndarray], tolerance: float | None = None) -> None:
+def assert_near(network: Network, actual: list[np.ndarray], tolerance: float | None = None,
+                noise: float | None = None) -> None:
     """The results are those of float64: as near as those of NumPy in the same dtype, or as those
-    for arguments that are rounded otherwise.
+    for arguments that are rounded otherwise, by so much `noise`.
 
     Sorts, maxima and activations with kinks choose by their operands, and may choose otherwise.
     """
@@ -110,7 +111,8 @@ def assert_near(network: Network, actual: list[np.ndarray], tolerance: float | N
     if all(x <= most for x, ok in zip(found, finite, strict=True) if ok):
         return
     others = [results(network, "reference")]
-    others += [results(network, "reference", "float64", NOISE[network.dtype], seed)
+    noise = NOISE[network.dtype] if noise is None else noise
+    others += [results(network, "reference", "float64", noise, seed)
                for seed in range(3)]
     known = np.max([distances(other, expected) for other in others], axis=0)
     worse = {k: (x, known[k]) for k, x in enumerate(found)

@@ -20,8 +20,12 @@ from functrans.lowering.triton.products.choosing import Chooser
 from functrans.lowering.triton.program import write_program
 from tests.triton.tensor_cores import nearest, tensor_cores
 
-LARGEST = {"default": 2**-10, "high": 2**-20, "highest": 2**-20}
-"""Relative errors of a product of two numbers; of the exact ones, what sums of float32 have."""
+LARGEST = {"default": 2**-10, "high": 2**-18, "highest": 2**-20}
+"""Relative errors of a product of two numbers; of the exact ones, what sums of float32 have.
+
+Tensor cores drop what does not fit into the sums of the three products of "high": on an H200 their
+mean error is 1e-7 to 2.6e-7, whatever operands are rounded to.
+"""
 
 
 def attend(q, k, v):

@@ -145,6 +145,15 @@ class TileWriter:
             return narrow(value, tensor.dtype)
         return value
 
+    def as_stored(self, value: str, tensor: Tensor) -> str:
+        """A value that is stored as its other readers see it: a narrow float is rounded.
+
+        Else kernels would compute different things from one value, and comparisons would differ.
+        """
+        if tensor.dtype not in NARROW:
+            return value
+        return self.name(widened(narrow(value, tensor.dtype), tensor.dtype))
+
     def _operation(self, e: Expr, args: list[str]) -> str:
         op, dtype = e.op, e.args[0].dtype
         if op in BINARY:

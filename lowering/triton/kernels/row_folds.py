@@ -134,7 +134,7 @@ class LongRowWriter(KernelWriter):
                     stored.add(m.tensor)
                     self.value(w, m)
                 elif m.role == "row":
-                    w.locals[m.tensor] = w.expression(self.elements[m.tensor])
+                    w.locals[m.tensor] = self.computed(w, m.tensor)
             self.indent = "    "
             outer = self._chunk(block_o, "0", results)
             for m in members:
@@ -167,7 +167,9 @@ class _Again(TileWriter):
 
     def expression(self, e: Expr) -> str:
         if e.op == "local" and e.aux not in self.locals:
-            self.locals[e.aux] = super().expression(self._owner.elements[e.aux])
+            value = super().expression(self._owner.elements[e.aux])
+            self.locals[e.aux] = self.as_stored(value, e.aux) if self._owner.escapes(e.aux) \
+                else value
         return super().expression(e)
 
 
@@ -177,6 +179,7 @@ def fold_rows(owner: KernelWriter, w: TileWriter, t: Tensor, fold: Fold,
     names = owner.named_all(len(values), fold.folded(values, 1))
     w.locals[t] = w.name(fold.result(names))
     if owner.escapes(t):
+        w.locals[t] = w.as_stored(w.locals[t], t)
         owner.store_in_rows(w, t)
 
 

@@ -165,7 +165,7 @@ class KernelWriter:
         if m.role in MARKS:
             self._mark(w, m)
             return
-        w.locals[t] = w.expression(self.elements[t])
+        w.locals[t] = self.computed(w, t)
         if not self.escapes(t):
             return
         if m.role == "row":
@@ -175,6 +175,11 @@ class KernelWriter:
         where = f"{self.pointer(t)} + {w.index(self.kernel.places[m.role], is_wide(t))} + zero"
         self.emit(f"tl.store({where}, {w.stored(w.locals[t], t)}"
                   f"{f', mask={mask}' if mask else ''})")
+
+    def computed(self, w: TileWriter, t: Tensor) -> str:
+        """Compute a value, as its readers in other kernels see it."""
+        value = w.expression(self.elements[t])
+        return w.as_stored(value, t) if self.escapes(t) else value
 
     def _mark(self, w: TileWriter, m: Member) -> None:
         """Store that a condition holds, where it does and no program before has.

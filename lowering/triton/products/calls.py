@@ -260,11 +260,13 @@ class _Epilogue:
         kernel = self.call.kernel
         builder = kernel.shared(self.schedule.is_stored)
         halves = all(t.dtype in ("bf16", "f16") for t in self.call.results)
-        w = _AfterProduct(self.call.product, halves, kernel, self.lines.append, self.pointer,
-                          self.fresh, masks, self.numbers)
+        kept = set(self.call.results)
+        w = _AfterProduct(self.call.product, self.call.product in kept, halves, kernel,
+                          self.lines.append, self.pointer, self.fresh, masks, self.numbers)
         marks = [m.tensor for m in kernel.members if m.role == "mark"]
         for m in kernel.members:
-            w.locals[m.tensor] = w.expression(kernel.element(builder, m))
+            value = w.expression(kernel.element(builder, m))
+            w.locals[m.tensor] = w.as_stored(value, m.tensor) if m.tensor in kept else value
         values = {**w.locals, self.call.product: "acc"}
         texts = [t for t in (masks["o"], masks["i"]) if t]
         mask = f", mask={' & '.join(texts)}" if texts else ""
@@ -290,13 +292,16 @@ class _Epilogue:
 class _AfterProduct(TileWriter):
     """Reads a product where it is: in the tile of sums."""
 
-    def __init__(self, product: Tensor, stores_halves: bool, *rest: Any) -> None:
+    def __init__(self, product: Tensor, is_kept: bool, stores_halves: bool, *rest: Any) -> None:
         super().__init__(*rest)
         self._product = product
+        self._is_kept = is_kept
         self._stores_halves = stores_halves
 
     def _load(self, tensor: Tensor, index: Index, e: Expr) -> str:
-        return "acc" if tensor is self._product else super()._load(tensor, index, e)
+        if tensor is not self._product:
+            return super()._load(tensor, index, e)
+        return self.as_stored("acc", tensor) if self._is_kept else "acc"
 
     def _operation(self, e: Expr, args: list[str]) -> str:
         if e.op == "tanh" and self._stores_halves:  # a gelu: 615 TFLOP/s with that of float32
