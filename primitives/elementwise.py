@@ -55,7 +55,12 @@ class Elementwise(Differentiable, abstract=True):
         if isinstance(ufunc, np.ufunc):
             self.eager = EagerOp(
                 ufunc, self.bind, self.name, self.__doc__,
-                self.ufunc_kinds if self.ufunc is not None else self.kinds.replace("k", ""), False)
+                self.fast_kinds, False)
+
+    @property
+    def fast_kinds(self) -> str:
+        """The dtype kinds that the loops of a ufunc evaluate."""
+        return self.ufunc_kinds if self.ufunc is not None else self.kinds.replace("k", "")
 
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         if not params and isinstance(self.eager, EagerOp):

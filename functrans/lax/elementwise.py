@@ -32,8 +32,7 @@ def _named(primitive: Elementwise, name: str, fallback: Operation) -> Any:
     eager = primitive.eager
     if not isinstance(eager, EagerOp):
         return fallback
-    kinds = "fc" if primitive.ufunc is not None else primitive.kinds.replace("k", "")
-    return EagerOp(eager.ufunc, fallback, name, primitive.__doc__, kinds, False)
+    return EagerOp(eager.ufunc, fallback, name, primitive.__doc__, primitive.fast_kinds, False)
 
 
 def _unary(primitive: Elementwise, name: str = "") -> Any:
