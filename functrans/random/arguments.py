@@ -16,7 +16,7 @@ from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import shape_tuple
 from functrans.primitives.random import threefry2x32
-from functrans.random.keys import Pair, counters
+from functrans.random.keys import Pair, counters, is_key, swapped
 
 ArrayLike: TypeAlias = Any
 Shape: TypeAlias = int | Sequence[Any]
@@ -54,6 +54,8 @@ def sample_shape(name: str, shape: Shape | None, *params: Any) -> tuple[Any, ...
 
     Raises ShapeError where they do not.
     """
+    if is_key(shape):
+        raise swapped(name, "shape")
     given = [tuple(p.shape) for p in params if not isinstance(p, (int, float)) and p.shape]
     if shape is not None:
         shape = shape_tuple(shape, name, "ft.random")

@@ -146,9 +146,16 @@ def _data(name: str, keys: Any) -> Any:
         raise KeyTypeError(
             f"ft.random.{name} takes a key and got {described}.",
             where=user_source(),
-            fix="key = ft.random.key(0)",
+            fix=f"key = ft.random.key(0); ft.random.{name}(key, ...)",
         )
     return ftnp.asarray(keys)
+
+
+def swapped(name: str, what: str) -> KeyTypeError:
+    """The error for a key in the place of another argument."""
+    return KeyTypeError(f"ft.random.{name} got a random key as its {what}.", where=user_source(),
+                        why="the key is the first argument.",
+                        fix=f"ft.random.{name}(key, ...)")
 
 
 def pair(name: str, key: Any) -> Pair:
@@ -213,6 +220,8 @@ def split(key: Any, num: Size | tuple[Size, ...] = 2) -> Any:
     >>> split(key(0), (2, 3)).shape
     (2, 3)
     """
+    if is_key(num):
+        raise swapped("split", "number of keys")
     if not isinstance(num, (tuple, list, Dim)):
         num = operator.index(num)
     shape = tuple(num) if isinstance(num, (tuple, list)) else (num,)

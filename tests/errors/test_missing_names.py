@@ -15,6 +15,7 @@ from functrans.core.errors import (
     ArgumentError,
     ConcretizationError,
     IndexingError,
+    KeyTypeError,
     MissingNameError,
     NonArrayError,
 )
@@ -109,6 +110,17 @@ def test_an_unknown_keyword_names_the_one_that_was_meant(call, keyword, usage):
 def test_too_many_arguments_show_the_signature():
     caught(lambda: jnp.concatenate(x, x, x, x), ArgumentError, "positional arguments",
            "concatenate(arrays, axis=0")
+
+
+@pytest.mark.parametrize("call, fix", [
+    (lambda key: ft.random.normal((3,), key), "ft.random.normal(key, ...)"),
+    (lambda key: ft.random.uniform(3, key), "ft.random.uniform(key, ...)"),
+    (lambda key: ft.random.randint((3,), key, 0, 5), "ft.random.randint(key, ...)"),
+    (lambda key: ft.random.split(3, key), "ft.random.split(key, ...)"),
+    (lambda key: ft.random.normal((3,)), "key = ft.random.key(0); ft.random.normal(key, ...)"),
+])
+def test_the_key_comes_first(call, fix):
+    caught(lambda: call(ft.random.key(0)), KeyTypeError, fix)
 
 
 def test_at_is_indexed():
