@@ -31,6 +31,11 @@ def _cascades(op: str, dtype: str) -> bool:
     return op == "add" and dtype[0] == "f"
 
 
+def _of_some(n: str, total: str, start: str) -> str:
+    """The total of n chunks, of which there may be none: nobody wrote it then."""
+    return total if n.isdigit() and n != "0" else f"({n} ? {total} : {start})"
+
+
 class ChunkFolds(RowFolds):
     """The part of a kernel's writer that folds over rows."""
 
@@ -173,11 +178,12 @@ class ChunkFolds(RowFolds):
         if _cascades(t.op, dtype):
             at = f"{partial}[part * {n} + c]"
             both = self._combined(t.op, dtype, at, f"{partial}[part * {n} + c + w]")
+            total = _of_some(n, f"{partial}[part * {n}]", start)
             finish.append(
                 f"  for (i64 part = 0; part < {self.size(parts)}; part++) {{\n"
                 f"    for (i64 w = 1; w < {n}; w *= 2)\n"
                 f"      for (i64 c = 0; c + w < {n}; c += 2 * w) {at} = {both};\n"
-                f"    {self._stored(t, f'{out} + part', f'{partial}[part * {n}]', dtype)};\n"
+                f"    {self._stored(t, f'{out} + part', total, dtype)};\n"
                 f"  }}\n")
             return
         total = self._combined(t.op, dtype, "total", f"{partial}[part * {n} + c]")
@@ -249,13 +255,15 @@ class ChunkFolds(RowFolds):
             both = p.op("add", (dtype, dtype), (p.load(dtype, lanes, at, part),
                                                 p.load(dtype, lanes, there, part)), lanes)
             store = p.store(dtype, lanes, at, both, part)
+        start = p.literal(neutral("add", dtype), dtype)
+        start = p.broadcast(dtype, lanes, start) if lanes > 1 else start
         tail = f"const i64 m = ft_min({lanes}, {row} - i);" if part else ""
         return (f"    {{\n      for (i64 w = 1; w < {n}; w *= 2)\n"
                 f"        for (i64 c = 0; c + w < {n}; c += 2 * w)\n"
                 f"          for (i64 i = 0; i < {row}; i += {lanes}) {{\n"
                 f"            {tail}\n            {store};\n          }}\n"
                 f"      for (i64 i = 0; i < {row}; i += {lanes}) {{\n"
-                f"        {tail}\n        const {kind} total = {first};\n"
+                f"        {tail}\n        const {kind} total = {_of_some(n, first, start)};\n"
                 f"        {last};\n      }}\n    }}\n")
 
     def _best_of_columns(self, k: int, t: Reduce, one: bool, chunks: Size, rows: int,

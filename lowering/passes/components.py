@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from functrans.core.avals import get_aval
+from functrans.core.dims import Shape
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, jaxprs_in
 from functrans.core.sizes import renamed_sizes
 from functrans.lowering.passes.rewrite import Results, Rewriter, Table
@@ -24,6 +25,7 @@ from functrans.lowering.passes.unrolled import (
     CannotUnroll,
     has_short_axis,
     joined,
+    long_shape,
     parted,
     unrolled,
 )
@@ -36,13 +38,15 @@ __all__ = ["COMPONENTS"]
 COMPONENTS = Table("components")
 rule = COMPONENTS.rule
 
-MOST_EQUATIONS: Final = 800  # of a loop over components: a kernel of so many compiles in 0.3 s
+MOST_EQUATIONS: Final = 256  # of a loop over components
+MOST_OPERANDS: Final = 32  # of it, and as many results: more stacks cost too much to join
 
 
 @rule(scan_p, while_p, law="a loop over short vectors is one over their components")
 def loop_over_components(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
     before = _count(eqn.params, moving=True)
-    if before == 0 or not any(has_short_axis(v.aval.shape) for v in (*eqn.invars, *eqn.outvars)):
+    if before == 0 or not any(_is_vector_of_lanes(a.shape) for body in jaxprs_in(eqn.params)
+                              for a in body.out_avals):
         return None
 
     variables = tuple(dict.fromkeys([a for a in operands if isinstance(a, Var)]))
@@ -62,7 +66,13 @@ def loop_over_components(r: Rewriter, eqn: Equation, *operands: Atom) -> Results
         program = renamed_sizes(program, {record.name: eqn.params["record"]})
     if _count(params, moving=True) >= before or _count(params) > MOST_EQUATIONS:
         return None
+    if max(len(body.invars) + len(body.outvars) for body in jaxprs_in(params)) > 2 * MOST_OPERANDS:
+        return None
     return r.inline(program, variables, eqn.source)
+
+
+def _is_vector_of_lanes(shape: Shape) -> bool:
+    return has_short_axis(shape) and bool(long_shape(shape))
 
 
 def _count(params: Mapping[str, Any], moving: bool = False) -> int:

@@ -11,13 +11,13 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
-from functrans.core.dims import Size
+from functrans.core.dims import Shape, Size
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.core.sizes import known_sizes, learn_sizes, substitute
@@ -63,12 +63,11 @@ from functrans.primitives.shape import (
     slice_p,
 )
 
-__all__ = ["MOVING", "CannotUnroll", "has_short_axis", "joined", "parted", "unrolled"]
+__all__ = ["MOVING", "CannotUnroll", "has_short_axis", "joined", "long_shape", "parted",
+           "unrolled"]
 
 SHORT: Final = 8  # elements of an axis
 MOST_PARTS: Final = 32  # of a value
-
-Shape: TypeAlias = tuple[Size, ...]
 
 
 class CannotUnroll(Exception):
