@@ -292,7 +292,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any = None) -> Any:
 
 def _position_dtype(x: Any, axis: int, given: Any) -> np.dtype[Any]:
     if given is not None:
-        return np.dtype(given)
+        wanted: np.dtype[Any] = np.dtype(given)
+        return wanted
     shape = get_aval(x).shape
-    return dtypes.position_dtype(  # type: ignore[no-any-return]
-        shape[axis] if -len(shape) <= axis < len(shape) else 1)
+    return dtypes.position_dtype(shape[axis] if -len(shape) <= axis < len(shape) else 1)
