@@ -45,11 +45,24 @@ __all__ = ["EXTREMA", "scattered_product", "sorted_pairs"]
 def _extremum(before: Callable[..., Any]) -> Callable[[Pair, Pair], Pair]:
     """Of two numbers the one that is not `before` the other; a NaN, the first one, if there is."""
     def rule(x: Pair, y: Pair) -> Pair:
+        x, y = _of_one_shape(x, y)
         after = bitwise_or(before(x.re, y.re),
                            bitwise_and(eq(x.re, y.re), before(x.im, y.im)))
         other = bitwise_and(bitwise_or(after, _is_nan(y)), bitwise_not(_is_nan(x)))
         return Pair(where(other, y.re, x.re), where(other, y.im, x.im))
     return rule
+
+
+def _of_one_shape(x: Pair, y: Pair) -> tuple[Pair, Pair]:
+    """Both, of which one may be a scalar."""
+    shape = get_aval(x.re).shape or get_aval(y.re).shape
+
+    def spread(z: Pair) -> Pair:
+        if get_aval(z.re).shape == shape:
+            return z
+        return Pair(broadcast_in_dim(z.re, shape, ()), broadcast_in_dim(z.im, shape, ()))
+
+    return spread(x), spread(y)
 
 
 def _reduce_extremum(reduce: Callable[..., Any], limit: float) -> Callable[..., Pair]:
