@@ -62,9 +62,17 @@ class KernelWriter(ChunkFolds, Tiles):
         key = (frozenset(facts.items()), self.kernel.i.low, self.kernel.i.high)
         if key not in self._built:
             s = self.kernel.builder(self.schedule.is_stored, facts)
-            self._built[key] = s, {m.tensor: self.kernel.element(s, m)
+            self._built[key] = s, {m.tensor: self._as_stored(s, m, self.kernel.element(s, m))
                                    for m in self.kernel.members}
         return self._built[key]
+
+    def _as_stored(self, s: Builder, m: Member, e: Expr) -> Expr:
+        """A value as its readers in other kernels see it: a half that is stored is rounded."""
+        t = m.tensor
+        if m.role not in ("full", "row") or t not in self.schedule.stored \
+                or t.compute in (t.dtype, "bool"):
+            return e
+        return s.op("round_to", e, aux=t.dtype)
 
     def _stages(self) -> dict[Tensor, int]:
         """The number of the loop over a row in which each member is computed."""
@@ -198,7 +206,7 @@ class KernelWriter(ChunkFolds, Tiles):
 
     def _row_member(self, m: Member, e: Expr, out: Scope) -> None:
         t = m.tensor
-        name = self.as_stored(t, self.writer.scalar(e, out), out, 1)
+        name = self.writer.scalar(e, out)
         self.writer.locals[t] = name
         if t in self.schedule.stored:
             pointer = f"{self.operand(t)} + o"
@@ -358,7 +366,6 @@ class KernelWriter(ChunkFolds, Tiles):
             return
         name = self.writer.vector(e, loop)
         if m.role == "full":
-            name = self.as_stored(t, name, loop, self.lanes)
             self.writer.locals[t] = name
             self.writer.local_stage[t] = stage
             if t in self.schedule.stored:

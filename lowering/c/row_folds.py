@@ -202,15 +202,11 @@ class RowFolds(ABC):
         if t.compute != dtype:
             name = self.writer.fresh(out, ctype(t.compute),
                                      self.prelude.convert(dtype, t.compute, name, 1))
-        return self.as_stored(t, name, out, 1)
-
-    def as_stored(self, t: Tensor, name: str, out: Scope, lanes: int) -> str:
-        """A value of the kernel as other kernels read it: a half that is stored is rounded here,
-        too. Else what is computed from it would be different things in different kernels."""
-        if t.compute == t.dtype or t.compute == "bool" or t not in self.schedule.stored:
+        if t.compute == t.dtype or t not in self.schedule.stored:
             return name
-        return self.writer.fresh(out, self.prelude.vtype(t.compute, lanes),
-                                 self.prelude.convert(t.compute, t.dtype, name, lanes))
+        # a half that is stored is rounded for its readers here, too
+        return self.writer.fresh(out, ctype(t.compute),
+                                 self.prelude.convert(t.compute, t.dtype, name, 1))
 
     def _store_fold(self, t: Reduce, name: str, dtype: str, out: Scope) -> None:
         out.line(self._stored(t, f"{self.operand(t)} + o", name, dtype) + ";")
