@@ -12,7 +12,7 @@ from abc import abstractmethod
 from functrans.core.dims import Size
 from functrans.lowering.c.expressions import Scope, ctype
 from functrans.lowering.c.names import C_TYPES
-from functrans.lowering.c.row_folds import RowFolds, place_dtype
+from functrans.lowering.c.row_folds import RowFolds, cascades, place_dtype
 from functrans.lowering.c.text import KernelText, Places, Scratch, Totals, is_number
 from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.rules.reduce import neutral
@@ -23,12 +23,9 @@ __all__ = ["ChunkFolds"]
 # Elements (of a sum) and rows in one chunk, and how many chunks there are while the rows are not
 # exceeded: no more rows are added into one sum in sequence.
 CHUNK_ELEMENTS, CHUNK_ROWS, MOST_CHUNKS = 65536, 512, 32
-BLOCK_ROWS = 32  # that are added in sequence, where a chunk has more than twice as many
-
-
-def _cascades(op: str, dtype: str) -> bool:
-    """Whether the order of a reduction decides its error."""
-    return op == "add" and dtype[0] == "f"
+# Rows that are added in sequence, where a chunk has more than twice as many: into accumulators for
+# every column, and into one.
+BLOCK_ROWS, BLOCK_TOTALS = 32, 8
 
 
 def _of_some(n: str, total: str, start: str) -> str:
@@ -76,7 +73,8 @@ class ChunkFolds(RowFolds):
         finish: list[str] = []
         before, after = Scope("    "), Scope("    ")
         flush = Scope("        ")
-        self.flush = flush if rows > 2 * BLOCK_ROWS else None
+        block = BLOCK_ROWS if any(m.role == "fold_column" for m in self.columns) else BLOCK_TOTALS
+        self.flush = flush if rows > 2 * block else None
         count = "" if isinstance(chunks, int) else f"  const i64 chunks = {self.size(chunks)};\n"
         n = "chunks" if count else self.size(chunks)
         if count:
@@ -93,7 +91,7 @@ class ChunkFolds(RowFolds):
         self._row(inner)
         body.take(inner)
         if flush.text():
-            body.line(f"    if ((o - o0) % {BLOCK_ROWS} == {BLOCK_ROWS - 1}) {{")
+            body.line(f"    if ((o - o0) % {block} == {block - 1}) {{")
             body.take(flush)
             body.line("    }")
         body.line("  }")
@@ -132,7 +130,7 @@ class ChunkFolds(RowFolds):
             before.line(f"{C_TYPES[dtype]} *acc{k} = {place};")
             before.line(f"for (i64 i = 0; i < {row}; i++) acc{k}[i] = {start};")
             self.accumulators[t] = f"acc{k}"
-            if self.flush is not None and _cascades(t.op, dtype):
+            if self.flush is not None and cascades(t.op, dtype):
                 total = self.operand(Totals(dtype, parts * chunks * self.domain.row, k))
                 before.line(f"{C_TYPES[dtype]} *top{k} = {total} + c * {row};")
                 before.line(f"for (i64 i = 0; i < {row}; i++) top{k}[i] = {start};")
@@ -145,7 +143,7 @@ class ChunkFolds(RowFolds):
             return
         before.line(f"{ctype(dtype)} acc{k} = {start};")
         self.accumulators[t] = f"acc{k}"
-        if self.flush is not None and _cascades(t.op, dtype):
+        if self.flush is not None and cascades(t.op, dtype):
             both = self._combined(t.op, dtype, f"top{k}", f"acc{k}")
             before.line(f"{ctype(dtype)} top{k} = {start};")
             self.flush.line(f"top{k} = {both};")
@@ -175,7 +173,7 @@ class ChunkFolds(RowFolds):
                 f"        at = {places}[part * {n} + c];\n      }}\n"
                 f"    {self._stored(t, f'{out} + part', 'at', 'i64')};\n  }}\n")
             return
-        if _cascades(t.op, dtype):
+        if cascades(t.op, dtype):
             at = f"{partial}[part * {n} + c]"
             both = self._combined(t.op, dtype, at, f"{partial}[part * {n} + c + w]")
             total = _of_some(n, f"{partial}[part * {n}]", start)
@@ -232,7 +230,7 @@ class ChunkFolds(RowFolds):
             read = p.load(dtype, lanes, at, part)
             total = "total" if dtype == t.compute else p.convert(dtype, t.compute, "total", lanes)
             last = p.store(t.dtype, lanes, to, total, part)
-        if _cascades(t.op, dtype):
+        if cascades(t.op, dtype):
             return self._pairs_of_chunks(dtype, at, last, part, n)
         total = p.op(t.op, (dtype, dtype), ("total", read), lanes)
         tail = f"      const i64 m = ft_min({lanes}, {row} - i);\n" if part else ""

@@ -227,6 +227,7 @@ class KernelWriter(ChunkFolds, Tiles):
             weight = sum(_weight(e) for e in reached([elements[m.tensor] for m in members]))
             unroll = self._unroll(members, folds, weight)
         for f in folds:
+            f.cascaded = self.is_cascaded(f, unroll * self.lanes)
             self._begin_fold(f, out, unroll)
         i = self.kernel.i
         low, high = i.low, i.high
@@ -304,10 +305,29 @@ class KernelWriter(ChunkFolds, Tiles):
                     self._prefetch(elements, loop)
             if lanes == 1 and is_number(self.domain.row, 1):
                 out.line("{ const i64 i = 0; (void)i;")
+            elif any(f.cascaded for f in folds) and not part:
+                self._blocks(folds, begin, end, steps * lanes, steps, loop, out)
+                continue
             else:
                 out.line(f"for (i64 i = {begin}; i < {end}; i += {steps * lanes}) {{")
             out.take(loop)
             out.line("}")
+
+    def _blocks(self, folds: list[Fold], begin: str, end: str, step: int, unroll: int,
+                loop: Scope, out: Scope) -> None:
+        """The loop along a piece of the row in blocks, whose sums are added to their totals."""
+        block = step * self.steps_in_block(step)
+        out.line(f"for (i64 b = {begin}; b < {end}; b += {block}) {{")
+        inner = out.nested()
+        inner.line(f"const i64 b9 = ft_min(b + {block}, {end});")
+        inner.line(f"for (i64 i = b; i < b9; i += {step}) {{")
+        inner.take(loop)
+        inner.line("}")
+        for f in folds:
+            if f.cascaded:
+                self._end_block(f, inner, unroll)
+        out.take(inner)
+        out.line("}")
 
     def _pieces(self, a: Size, b: Size, unroll: int) -> list[tuple[str, str, int, bool]]:
         """The loops over a piece of the row: begin, end, vectors at a time, and whether in parts.
@@ -316,12 +336,13 @@ class KernelWriter(ChunkFolds, Tiles):
         """
         begin, end, lengths = self._ends(a, b)
         lanes = self.lanes
-        if lanes == 1 or all(isinstance(n, int) and n % lanes == 0 for n in lengths):
+        if lanes == 1 or all(isinstance(n, int) and n % (lanes * unroll) == 0 for n in lengths):
             return [(begin, end, unroll, False)]
-        if not self.peels(lengths):
+        vectors = all(isinstance(n, int) and n % lanes == 0 for n in lengths)
+        if not vectors and not self.peels(lengths):
             return [(begin, end, unroll, True)]
         stop = f"{begin} + ({end} - {begin}) / {lanes * unroll} * {lanes * unroll}"
-        return [(begin, stop, unroll, False), (stop, end, 1, True)]
+        return [(begin, stop, unroll, False), (stop, end, 1, not vectors)]
 
     def _ends(self, a: Size, b: Size) -> tuple[str, str, list[Size]]:
         """Where loops over a piece of the row begin and end, and how long they may be."""

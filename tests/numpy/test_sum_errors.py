@@ -15,7 +15,8 @@ SHAPES = {  # of arrays, and axes
     "rows": ((3, 700_000), 1), "short rows": ((30_000, 65), 1), "columns": ((300_000, 8), 0),
     "one column": ((1_000_000, 1), 0), "wide columns": ((20_000, 130), 0),
     "columns of parts": ((40, 20_000, 3), 1), "of both ends": ((300, 40, 500), (0, 2)),
-    "of leading axes": ((700, 800, 3), (0, 1)),
+    "of leading axes": ((700, 800, 3), (0, 1)), "long rows": ((40, 100_100), 1),
+    "a length of few vectors": ((40, 1000), 1), "a matrix of odd rows": ((1000, 3001), None),
 }
 FUNCTIONS = {"sum": (lambda x, axis: x.sum(axis), lambda x: x),
              "mean": (lambda x, axis: x.mean(axis), lambda x: x),
@@ -35,7 +36,13 @@ def limit(x, expected):
     return EPS * (8 + 2 * np.log2(x.size / np.size(expected)))
 
 
-@pytest.mark.parametrize("how", ["eager", "compiled"])
+NAMES = "ABC"  # of sizes
+RUNS = {"eager": lambda fun, ndim: fun, "compiled": lambda fun, ndim: ft.jit(fun),
+        "named sizes": lambda fun, ndim: ft.jit(fun, dynamic_shapes={
+            0: dict(enumerate(NAMES[:ndim]))})}
+
+
+@pytest.mark.parametrize("how", RUNS)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("case", SHAPES)
 def test_errors_of_sums(case, name, how):
@@ -43,7 +50,7 @@ def test_errors_of_sums(case, name, how):
     for x in arrays(shape):
         wide = of(x)  # products round once
         expected = wide.mean(axis, "d") if name == "mean" else wide.sum(axis, dtype="d")
-        run = ft.jit(lambda x: fun(x, axis)) if how == "compiled" else lambda x: fun(x, axis)
+        run = RUNS[how](lambda x: fun(x, axis), x.ndim)
         assert worst(run(jnp.asarray(x)), expected) <= limit(x, expected)
 
 
