@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -112,7 +113,9 @@ def imports_of(module, path):
     return list(visit(ast.parse(path.read_text()), False, False))
 
 
-IMPORTS = [i for module, path in MODULES.items() for i in imports_of(module, path)]
+@cache
+def imports():
+    return [i for module, path in MODULES.items() for i in imports_of(module, path)]
 
 
 def layer_of(module):
@@ -133,7 +136,7 @@ def test_every_module_has_a_layer():
 
 
 def test_no_back_edge_between_layers():
-    wrong = [str(i) for i in IMPORTS
+    wrong = [str(i) for i in imports()
              if i.imported in KNOWN and is_back_edge(i.importer, i.imported)]
     assert not wrong, "\n".join(wrong)
 
@@ -156,7 +159,7 @@ def test_back_edges_are_recognised(importer, imported):
 
 
 def test_no_import_cycle():
-    graph = {m: {i.imported for i in IMPORTS
+    graph = {m: {i.imported for i in imports()
                  if i.importer == m and i.imported in MODULES and not i.types_only}
              for m in MODULES}
     assert find_cycle(graph) is None
@@ -181,13 +184,13 @@ def find_cycle(graph):
 
 
 def test_imports_stand_at_the_top():
-    hidden = [str(i) for i in IMPORTS if i.in_function and i.imported not in LAZY
+    hidden = [str(i) for i in imports() if i.in_function and i.imported not in LAZY
               and (i.importer, i.imported) not in DEFERRED]
     assert not hidden, "\n".join(hidden)
-    deferred = {i.imported for i in IMPORTS if (i.importer, i.imported) in DEFERRED
+    deferred = {i.imported for i in imports() if (i.importer, i.imported) in DEFERRED
                 and not i.types_only}
     assert deferred == {imported for _, imported in DEFERRED}
-    eager = [str(i) for i in IMPORTS
+    eager = [str(i) for i in imports()
              if i.imported in LAZY and not (i.in_function or i.types_only)
              and not i.importer.startswith("functrans.lowering.triton.")]
     assert not eager, "\n".join(eager)
@@ -197,7 +200,7 @@ def test_imports_stand_at_the_top():
 
 
 def test_dependencies():
-    outside = [str(i) for i in IMPORTS
+    outside = [str(i) for i in imports()
                if (top := i.imported.partition(".")[0]) not in sys.stdlib_module_names
                and top not in ALLOWED_PACKAGES]
     assert not outside, "\n".join(outside)

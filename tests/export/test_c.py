@@ -403,7 +403,7 @@ def conversions(tmp_path_factory):
 
 
 @given(st.floats(width=32))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_conversions_of_halves(conversions, x):
     import ml_dtypes  # noqa: PLC0415
 

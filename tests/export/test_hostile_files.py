@@ -108,7 +108,7 @@ def test_section_bytes_with_right_checksums():
 
 
 @given(changes_of(PROGRAM, 2))
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 def test_other_values_in_a_well_formed_file(changes):
     loaded = outcome(with_program(changed(PROGRAM, changes)))
     if loaded is not None:

@@ -58,11 +58,11 @@ def all_cases() -> list[Case]:
             for p in all_primitives() for i, s in enumerate(p.samples())]
 
 
-def groups(cases: list[Case]) -> list[list[Case]]:
-    """Samples that one program computes: up to eight of a primitive."""
+def groups(cases: list[Case], size: int = 8) -> list[list[Case]]:
+    """Samples that one program computes: at most `size` of a primitive."""
     found: list[list[Case]] = []
     for case in cases:
-        if found and found[-1][0].primitive is case.primitive and len(found[-1]) < 8:
+        if found and found[-1][0].primitive is case.primitive and len(found[-1]) < size:
             found[-1].append(case)
         else:
             found.append([case])

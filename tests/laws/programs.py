@@ -45,3 +45,9 @@ def derivatives_of(case: Case, twice: bool) -> Program:
         return tuple(found)
 
     return derivatives, (list(args), [np.stack([a, a]) for a in args])
+
+
+def together(programs: list[Program]) -> Program:
+    """One program that computes all of them."""
+    funs, args = zip(*programs, strict=True)
+    return (lambda *every: tuple(f(*a) for f, a in zip(funs, every, strict=True))), args

@@ -36,7 +36,7 @@ from tests.per_sample.networks import (
 )
 
 WORDS = "off", "auto", "always"
-EXAMPLES = 150
+EXAMPLES = 60
 COMPILED = 15
 MANY = int(os.environ.get("FUNCTRANS_EXAMPLES", "0"))
 LEAST = 0.5  # outputs and targets are about 1: a gradient that is less is a difference of such
@@ -146,6 +146,7 @@ def network_of(layer="dense_layer", embedding="", packing="dict", time=2, width=
     return Network(embedding, (Layer(layer, 2),), "dense", 2, "squares", packing, width, time, 3, 0)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_every_layer(layer):
     check(network_of(layer), Program("vmap", "norm_power", "plain"), FLOAT64, ["always"])
@@ -159,6 +160,7 @@ def test_every_embedding(embedding):
               Program("vmap", "squared_product", "plain"), FLOAT64, ["always"])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("consumer", CONSUMERS)
 def test_every_consumer(consumer):
     for layer, dtype in ("dense_layer", FLOAT64), ("tied_twice", FLOAT32):

@@ -337,7 +337,7 @@ def test_jit_is_reentrant():
 
     def program(leaves):
         f.cache_clear()
-        gc.collect()
+        gc.collect(0)  # of what is young: a whole collection takes a second here
         return leaves
 
     f = rt.JitFunction(counting(program, {"a": ...}, [False])[0])
@@ -355,7 +355,8 @@ def test_jit_is_reentrant():
 
     g = rt.JitFunction(counting(list, ..., [False])[0], (1,))
     for _ in range(20):
-        assert g(x, Clearing()) in ("missed", x) or True
+        found = g(x, Clearing())
+        assert found == "missed" if isinstance(found, str) else np.array_equal(found, x)
 
     def recursive(self, args, kwargs, key):
         if args[0] > 0:
@@ -363,7 +364,9 @@ def test_jit_is_reentrant():
         self.insert(key, lambda leaves: [np.float32(leaves[0])], ..., [False])
         return "bottom"
 
-    assert rt.JitFunction(recursive)(50) in ("bottom",) or True
+    f = rt.JitFunction(recursive)
+    assert f(50) == "bottom"
+    assert f(50) == 50
 
 
 def test_jit_under_threads():

@@ -137,12 +137,10 @@ def check(outer, inner, in_jit):
                                    atol=1e-8 * scale, err_msg=f"jit of {message}")
 
 
-@pytest.mark.parametrize("first", NAMES)
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_compositions(name, first):
-    """Half of the pairs that begin with `first`, and some triples: the next function takes others.
+def compose(name, first, share, triples):
+    """The pairs that begin with `first`, one of `share` of them, and some triples of them.
 
-    Every pair meets 15 functions, every triple at least one; a quarter of them under jit too.
+    The next function takes others; under jit too is a quarter of what is compared.
     """
     base = Composition(name)
     if not base.allows(first):
@@ -153,12 +151,27 @@ def test_compositions(name, first):
     check(inner, base, in_jit=True)
     turn = list(FUNCTIONS).index(name) + NAMES.index(first)
     for i, second in enumerate(NAMES):
-        if (i + turn) % 2 or not inner.allows(second):
+        if (i + turn) % share or not inner.allows(second):
             continue
         pair = inner.then(second)
-        check(pair, inner, in_jit=(i + turn) % 8 == 0)
-        if (turn - i) % len(NAMES):
+        check(pair, inner, in_jit=(i + turn) % (4 * share) == 0)
+        if not triples or (turn - i) % len(NAMES):
             continue
         for j, third in enumerate(NAMES):
             if (j + turn // 2) % 2 == 0 and pair.allows(third):
                 check(pair.then(third), pair, in_jit=(j + turn) % 4 == 0)
+
+
+@pytest.mark.parametrize("first", NAMES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_compositions(name, first):
+    """Every pair meets 7 functions."""
+    compose(name, first, share=4, triples=False)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("first", NAMES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_compositions_of_three(name, first):
+    """Every pair meets 15 functions, every triple at least one."""
+    compose(name, first, share=2, triples=True)

@@ -203,6 +203,7 @@ def text(program: tuple[Any, ...]) -> str:
     return f"{kind}-{part}-{'.'.join(names)}-{level}{'-constant' * constant}-{way}"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("program", [
     *[(*p, WAYS[i % len(WAYS)]) for i, p in enumerate(programs(1))], *drawn(2, 60, 0),
     *drawn(3, 40, 1)], ids=text)

@@ -166,6 +166,7 @@ SPELLINGS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_spellings(name):
     fun, args = SPELLINGS[name]
@@ -181,6 +182,7 @@ def gradient(fun, count):
     return both
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_gradients(name):
     fun, args = SPELLINGS[name]
@@ -311,6 +313,7 @@ DIFFERENT = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_what_is_no_attention(name):
     fun, args = DIFFERENT[name]

@@ -146,5 +146,6 @@ def test_convolutions_compile():
 
 @pytest.mark.parametrize("dtype", ["f8", "i4"])
 def test_what_templates_do_not_multiply_is_a_sum_of_products(dtype):
-    program = check(lambda x, w: convolve(x, w), NCHW.astype(dtype), OIHW.astype(dtype))
+    program = check(lambda x, w: convolve(x, w), NCHW[:1, :3, :5, :4].astype(dtype),
+                    OIHW[:4, :3].astype(dtype))
     assert not any(isinstance(s, HostStep) for s in program.steps)

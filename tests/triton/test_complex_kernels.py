@@ -45,6 +45,7 @@ PROGRAMS = {  # a function of two arrays, and how many kernels it is
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name, dtype):
@@ -97,6 +98,7 @@ def complex_cases():
 HOSTED = {"bitcast_convert_type", "scatter_min", "scatter_max"}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("case", list(complex_cases()), ids=str)
 def test_primitives(case):
     program = check(case.outs, *case.args)

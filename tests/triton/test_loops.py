@@ -136,6 +136,7 @@ def launched(monkeypatch):
     monkeypatch.setattr(program_module, "resident_scan", lambda call, scope: None)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", [name for name in LOOPS if "while" not in name])
 def test_launched_loops(name, launched):
     test_loops(name)
@@ -208,6 +209,7 @@ def test_effects_in_a_loop_happen_once_an_iteration(capsys):
     assert capsys.readouterr().out.split() == ["at", "1.0", "at", "2.0"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", [
     "rnn", "gradient of rnn", "reverse", "saved, in reverse", "saved and collected",
     "exchanged and saved", "exchanged", "fixed", "updates, collected before", "collected twice"])

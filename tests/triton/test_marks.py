@@ -40,7 +40,7 @@ WAYS = {  # a function of arrays and a limit, arrays, launches without that whic
     "beside sums of columns": (lambda x, limit: (x.sum(0), (x > limit).any()), [x(900, 33)], 1),
     "beside sums of rows and columns": (
         lambda x, limit: (x - x.mean(1, keepdims=True), (x * 2).sum(0), (x > limit).any()),
-        [x(5000, 60)], 2),
+        [x(2000, 60)], 2),
     "turned": (lambda x, limit: ((x * 2).T, (x > limit).any()), [x(90, 130)], 1),
     "after a product": (lambda x, y, limit: (x @ y, (x @ y > limit).any()), [x(70, 33), x(33, 90)],
                         1),
@@ -68,6 +68,7 @@ def long_rows(monkeypatch):
     monkeypatch.setattr(conditions, "FEW", 50)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.usefixtures("long_rows")
 @pytest.mark.parametrize("limit", [-np.inf, 2.9, np.inf, np.nan])
 @pytest.mark.parametrize("name", WAYS)

@@ -60,4 +60,4 @@ def test_products_that_are_added_up_in_more_bits(dtype):
 def test_convolutions(dtype, options):
     groups = options.get("feature_group_count", 1)
     on_kernels(lambda x, w: lax.conv_general_dilated(x, w, **options),
-               draw((2, 4, 9, 8), dtype), draw((6, 4 // groups, 3, 2), dtype))
+               draw((2, 4, 5, 4), dtype), draw((4, 4 // groups, 3, 2), dtype))

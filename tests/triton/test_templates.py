@@ -337,6 +337,7 @@ SHAPES = {"": attention_template.Config(16, 16, 4, 2),
           "persistent": attention_template.Config(32, 16, 4, 2, True, 1)}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", CASES)
 def test_attention(interpret: Run, name: str, shape: str) -> None:
@@ -348,6 +349,7 @@ def test_attention(interpret: Run, name: str, shape: str) -> None:
     np.testing.assert_allclose(memory["sums"], case.sums, atol=2e-5)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", CASES)
 def test_gradient_of_attention(interpret: Run, name: str, shape: str) -> None:
@@ -423,6 +425,7 @@ def stored_in_order(x: NDArray, axes: tuple[int, ...]) -> NDArray:
 CHANNELS_LAST, BATCH_LAST, FIRST = (1, 3, 4, 0, 2), (2, 3, 4, 0, 1), (0, 1, 2, 3, 4)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("splits", [1, 3])
 @pytest.mark.parametrize("flat", [False, True])
 @pytest.mark.parametrize("order, groups, stride, low, dilation, window_dilation", [
@@ -456,6 +459,7 @@ def test_convolution(interpret: Run, order: tuple[int, ...], groups: int, stride
     np.testing.assert_allclose(found, expected, atol=2e-5)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("cut", [{}, {"splits": 3}, {"persistent": True, "parts": 2}])
 @pytest.mark.parametrize("order, stride, low, dilation, window_dilation, flipped, rows", [
     (CHANNELS_LAST, (1, 1), (1, 1), (1, 1), (1, 1), False, (4, 1, 4)),
@@ -487,6 +491,7 @@ def test_convolution_of_boxes(
     np.testing.assert_allclose(found, expected, atol=5e-5)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("cut", [{}, {"splits": 3}, {"persistent": True, "parts": 2}])
 @pytest.mark.parametrize("order", [CHANNELS_LAST, BATCH_LAST, FIRST])
 @pytest.mark.parametrize("features, stride, dilation, flipped", [

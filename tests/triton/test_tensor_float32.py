@@ -111,6 +111,7 @@ def exact(fun, args):
         return [np.asarray(e) for e in ft.tree.leaves(fun(*[a.astype("d") for a in args]))]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_operands_are_rounded_in_every_configuration(name):
     fun, *shapes = PROGRAMS[name]
@@ -134,6 +135,7 @@ def test_the_law_finds_operands_that_are_not_rounded():
     assert max(mean_errors(found, exact(fun, args))) > LARGEST["default"] / 2
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("precision", ["high", "highest"])
 @pytest.mark.parametrize("name", ["even", "odd", "small matrices", "convolution", "attention",
                                   "gradient of attention"])
