@@ -98,6 +98,19 @@ def update_rows(table: Any, rows: Any, step: Any) -> Any:
     return table.at[rows].add(fnp.tanh(step)), table.at[0].set(0.0)
 
 
+def update_temporary(x: Any, rows: Any, step: Any) -> Any:
+    changed = fnp.tanh(x).at[rows].add(step)
+    return changed.at[3].multiply(2.0) @ x.T
+
+
+def update_in_loop(table: Any, x: Any) -> Any:
+    return lax.fori_loop(0, 40, lambda i, t: t.at[i].set(fnp.sin(t[i] + x)), table)
+
+
+def two_layers(x: Any, w1: Any, w2: Any) -> Any:
+    return fnp.tanh(x @ w1) @ w2
+
+
 def sgd(w: Any, momentum: Any, x: Any) -> Any:
     gradient = ft.grad(lambda w: fnp.sum(fnp.tanh(x @ w) ** 2))(w)
     momentum = 0.9 * momentum + gradient
@@ -132,6 +145,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "per_sample_clipping": (clipped_gradient, (array(64, 32), array(128, 64), array(128, 32))),
     "donated_update": (ft.jit(update_rows, donate_argnums=0), (
         array(1000, 16), array(50, dtype="int32"), array(50, 16))),
+    "donated_loop_update": (ft.jit(update_in_loop, donate_argnums=0), (array(40, 16), array(16))),
+    "donated_dead_argument": (ft.jit(two_layers, donate_argnums=0), (
+        array(64, 32), array(32, 128), array(128, 32))),
+    "updated_temporary": (update_temporary, (array(50, 16), array(8, dtype="int32"), array(8, 16))),
     "donated_optimizer_step": (ft.jit(sgd, donate_argnums=(0, 1)), (
         array(64, 32), array(64, 32), array(128, 64))),
     "named_sizes": (classify, (array(64, 128), array(128, 10), array(ft.Dim("n"), 64))),
