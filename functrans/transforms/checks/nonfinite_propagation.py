@@ -87,9 +87,10 @@ from functrans.primitives.transcendental import (
     tanh_p,
 )
 
-__all__ = ["ALL", "INFINITE", "NAN", "NEGATIVE", "NOTHING", "POSITIVE", "Spread", "bits_of",
+__all__ = ["ALL", "INFINITE", "NAN", "NEGATIVE", "NOTHING", "POSITIVE", "NonfinitePropagation",
+           "bits_of",
            "constant_bits", "is_barrier", "is_floating", "keeps_nan",
-           "literal_bits", "moves", "spread_of"]
+           "literal_bits", "moves", "propagation_of"]
 
 NOTHING, NAN, POSITIVE, NEGATIVE = 0, 1, 2, 4
 INFINITE: Final = POSITIVE | NEGATIVE
@@ -97,7 +98,7 @@ ALL: Final = NAN | INFINITE
 _LETTERS: Final = {"n": NAN, "p": POSITIVE, "m": NEGATIVE}
 
 
-class Passing(NamedTuple):
+class TransferFunction(NamedTuple):
     """What becomes of each bit of an operand: the bits it may become, and which may vanish."""
 
     nan: int
@@ -120,17 +121,17 @@ class Passing(NamedTuple):
         return seen
 
 
-class Spread(NamedTuple):
+class NonfinitePropagation(NamedTuple):
     """What an operation makes of finite operands, and what it does with each operand's bits."""
 
     makes: int
-    operands: tuple[Passing, ...]
+    operands: tuple[TransferFunction, ...]
 
-    def operand(self, i: int) -> Passing:
+    def operand(self, i: int) -> TransferFunction:
         return self.operands[min(i, len(self.operands) - 1)]
 
 
-def _passing(text: str) -> Passing:
+def _transfer_function(text: str) -> TransferFunction:
     """Read `n>n p>pn m>?`: NaN stays, +inf stays or becomes NaN, -inf may vanish."""
     becomes = dict.fromkeys("npm", 0)
     vanishing = 0
@@ -140,11 +141,12 @@ def _passing(text: str) -> Passing:
             vanishing |= _LETTERS[bit]
         for letter in result.rstrip("?"):
             becomes[bit] |= _LETTERS[letter]
-    return Passing(becomes["n"], becomes["p"], becomes["m"], vanishing)
+    return TransferFunction(becomes["n"], becomes["p"], becomes["m"], vanishing)
 
 
-def _spread(makes: str, *operands: str) -> Spread:
-    return Spread(sum([_LETTERS[c] for c in makes]), tuple(map(_passing, operands)))
+def _propagation(makes: str, *operands: str) -> NonfinitePropagation:
+    return NonfinitePropagation(sum([_LETTERS[c] for c in makes]),
+                                tuple(map(_transfer_function, operands)))
 
 
 _SAME = "n>n p>p m>m"
@@ -163,46 +165,47 @@ _MOVEMENT: Final = frozenset((
     dynamic_slice_p, gather_p, pad_p, select_n_p, dynamic_update_slice_p, scatter_p, top_k_p,
     constant_p, full_p, iota_p, real_p, imag_p, complex_p, conj_p))
 
-_TABLE: Mapping[Primitive, Spread] = {
+_TABLE: Mapping[Primitive, NonfinitePropagation] = {
     **dict.fromkeys((reshape_p, transpose_p, broadcast_in_dim_p, rev_p,
                      concatenate_p, copy_p, checkpoint_name_p, stop_gradient_p, sort_p,
-                     floor_p, ceil_p, trunc_p, round_p, cbrt_p, asinh_p), _spread("", _SAME)),
-    **dict.fromkeys((slice_p, dynamic_slice_p, gather_p, top_k_p), _spread("", _PART)),
-    pad_p: _spread("", _PART, _PART),
-    select_n_p: _spread("", _HIDDEN, _PART),
-    dynamic_update_slice_p: _spread("", _PART, _SAME, _HIDDEN),
-    scatter_p: _spread("", _PART, _HIDDEN, _PART),
-    scatter_add_p: _spread("pm", _SUM, _HIDDEN, "n>n? p>pn? m>mn?"),
-    **dict.fromkeys((constant_p, full_p, iota_p), _spread("")),
-    neg_p: _spread("", "n>n p>m m>p"),
-    abs_p: _spread("", "n>n p>p m>p"),
-    **dict.fromkeys((add_p, add_any_p, reduce_sum_p, cumsum_p), _spread("pm", _SUM)),
-    sub_p: _spread("pm", _SUM, _DIFFERENCE),
-    **dict.fromkeys((mul_p, reduce_prod_p, cumprod_p), _spread("pm", _PRODUCT)),
-    dot_general_p: _spread("npm", _PRODUCT),
-    div_p: _spread("npm", _PRODUCT, _BOUNDED),
-    rem_p: _spread("n", _PERIODIC, _BOUNDED),
-    masked_mul_p: _spread("pm", _PRODUCT, "n>n? p>pmn? m>pmn?"),
-    masked_div_p: _spread("pm", _PRODUCT, "n>n? p>? m>?"),
-    **dict.fromkeys((max_p, reduce_max_p, cummax_p), _spread("", "n>n p>pn m>mn?")),
-    **dict.fromkeys((min_p, reduce_min_p, cummin_p), _spread("", "n>n p>pn? m>mn")),
-    clamp_p: _spread("", _PART, "n>n p>p? m>m?", _PART),
+                     floor_p, ceil_p, trunc_p, round_p, cbrt_p, asinh_p), _propagation("", _SAME)),
+    **dict.fromkeys((slice_p, dynamic_slice_p, gather_p, top_k_p), _propagation("", _PART)),
+    pad_p: _propagation("", _PART, _PART),
+    select_n_p: _propagation("", _HIDDEN, _PART),
+    dynamic_update_slice_p: _propagation("", _PART, _SAME, _HIDDEN),
+    scatter_p: _propagation("", _PART, _HIDDEN, _PART),
+    scatter_add_p: _propagation("pm", _SUM, _HIDDEN, "n>n? p>pn? m>mn?"),
+    **dict.fromkeys((constant_p, full_p, iota_p), _propagation("")),
+    neg_p: _propagation("", "n>n p>m m>p"),
+    abs_p: _propagation("", "n>n p>p m>p"),
+    **dict.fromkeys((add_p, add_any_p, reduce_sum_p, cumsum_p), _propagation("pm", _SUM)),
+    sub_p: _propagation("pm", _SUM, _DIFFERENCE),
+    **dict.fromkeys((mul_p, reduce_prod_p, cumprod_p), _propagation("pm", _PRODUCT)),
+    dot_general_p: _propagation("npm", _PRODUCT),
+    div_p: _propagation("npm", _PRODUCT, _BOUNDED),
+    rem_p: _propagation("n", _PERIODIC, _BOUNDED),
+    masked_mul_p: _propagation("pm", _PRODUCT, "n>n? p>pmn? m>pmn?"),
+    masked_div_p: _propagation("pm", _PRODUCT, "n>n? p>? m>?"),
+    **dict.fromkeys((max_p, reduce_max_p, cummax_p), _propagation("", "n>n p>pn m>mn?")),
+    **dict.fromkeys((min_p, reduce_min_p, cummin_p), _propagation("", "n>n p>pn? m>mn")),
+    clamp_p: _propagation("", _PART, "n>n p>p? m>m?", _PART),
     **dict.fromkeys((sign_p, atan_p, tanh_p, logistic_p, erf_p, erfc_p, atan2_p),
-                    _spread("", _BOUNDED)),
-    **dict.fromkeys((exp_p, exp2_p, expm1_p), _spread("p", "n>n p>p m>?")),
-    **dict.fromkeys((log_p, log1p_p), _spread("nm", "n>n p>p m>n")),
-    sqrt_p: _spread("n", "n>n p>p m>n"),
-    rsqrt_p: _spread("np", "n>n p>? m>n"),
-    **dict.fromkeys((sin_p, cos_p, tan_p), _spread("", _PERIODIC)),
-    **dict.fromkeys((asin_p, acos_p), _spread("n", _PERIODIC)),
-    **dict.fromkeys((atanh_p, erf_inv_p), _spread("npm", _PERIODIC)),
-    sinh_p: _spread("pm", _SAME),
-    cosh_p: _spread("p", "n>n p>p m>p"),
-    acosh_p: _spread("n", "n>n p>p m>n"),
+                    _propagation("", _BOUNDED)),
+    **dict.fromkeys((exp_p, exp2_p, expm1_p), _propagation("p", "n>n p>p m>?")),
+    **dict.fromkeys((log_p, log1p_p), _propagation("nm", "n>n p>p m>n")),
+    sqrt_p: _propagation("n", "n>n p>p m>n"),
+    rsqrt_p: _propagation("np", "n>n p>? m>n"),
+    **dict.fromkeys((sin_p, cos_p, tan_p), _propagation("", _PERIODIC)),
+    **dict.fromkeys((asin_p, acos_p), _propagation("n", _PERIODIC)),
+    **dict.fromkeys((atanh_p, erf_inv_p), _propagation("npm", _PERIODIC)),
+    sinh_p: _propagation("pm", _SAME),
+    cosh_p: _propagation("p", "n>n p>p m>p"),
+    acosh_p: _propagation("n", "n>n p>p m>n"),
 }
-_OTHER = _spread("npm", _UNKNOWN)
-_MOVING, _SPREADING, _HIDING = _spread("", _SAME), _spread("pm", _SAME), _spread("", _HIDDEN)
-_POWERS = {True: _spread("pm", "n>n p>p m>pm"), False: _spread("pm", _BOUNDED)}
+_OTHER = _propagation("npm", _UNKNOWN)
+_MOVING, _SPREADING, _HIDING = _propagation("", _SAME), _propagation("pm", _SAME), _propagation(
+    "", _HIDDEN)
+_POWERS = {True: _propagation("pm", "n>n p>p m>pm"), False: _propagation("pm", _BOUNDED)}
 
 
 def is_floating(atom: Atom) -> bool:
@@ -220,7 +223,7 @@ def keeps_nan(eqn: Equation) -> bool:
     return moves(eqn) or eqn.primitive is convert_element_type_p
 
 
-def spread_of(eqn: Equation) -> Spread:
+def propagation_of(eqn: Equation) -> NonfinitePropagation:
     """What an equation does with NaN and infinities; the worst where that is not known."""
     primitive = eqn.primitive
     if primitive is integer_pow_p:
@@ -234,7 +237,7 @@ def spread_of(eqn: Equation) -> Spread:
     return _TABLE.get(primitive, _OTHER)
 
 
-def _conversion(old: np.dtype[Any], new: np.dtype[Any]) -> Spread:
+def _conversion(old: np.dtype[Any], new: np.dtype[Any]) -> NonfinitePropagation:
     if dtypes.kind(new) in "biu":
         return _HIDING
     if new.itemsize == 1 or (old.itemsize == 1 and dtypes.kind(old) == "f"):
