@@ -48,7 +48,7 @@ LAZY = {"sympy", "triton", "importlib.metadata"}
 DEFERRED = {
     ("functrans.inspect.names", "functrans.export.exported"),
     ("functrans.lowering.backend", "functrans.lowering.c.backend"),
-    ("functrans.lowering.backend", "functrans.lowering.nothing"),
+    ("functrans.lowering.backend", "functrans.lowering.float0"),
     ("functrans.lowering.backend", "functrans.lowering.reference"),
     ("functrans.lowering.backend", "functrans.lowering.triton.backend"),
     ("functrans.lowering.backend", "functrans.lowering.triton.machine.target"),

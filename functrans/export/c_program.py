@@ -39,7 +39,7 @@ from functrans.export.c_names import (
 from functrans.export.exported import Exported
 from functrans.lowering.c.isa import AVX2, AVX512, GENERIC, NEON, Isa, host_isa
 from functrans.lowering.c.lower import Lowered, lower
-from functrans.lowering.loops.call import Library
+from functrans.lowering.loops.call import CLibraryCall
 from functrans.transforms.jit import jit
 
 __all__ = ["to_c"]
@@ -166,9 +166,9 @@ def _product_types(text: str) -> list[int]:
     return sorted({int(code) for code in re.findall(r"\.in_type = (\d+)", text)})
 
 
-def _library_calls(made: Lowered) -> Iterator[Library]:
+def _library_calls(made: Lowered) -> Iterator[CLibraryCall]:
     for schedule in made.text.schedules:
-        yield from (step for step in schedule.steps if isinstance(step, Library))
+        yield from (step for step in schedule.steps if isinstance(step, CLibraryCall))
 
 
 def _sizes(made: Lowered, taken: Sequence[str]) -> list[SizeParameter]:

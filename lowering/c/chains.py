@@ -15,7 +15,7 @@ from functrans.lowering.loops.call import Gemm
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.memory import Block, plan_arena
 from functrans.lowering.schedule.chains import Chain
-from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Step
 from functrans.lowering.schedule.kernel import Kernel
 
@@ -77,7 +77,7 @@ def _text(step: Step, out: FunctionWriter) -> KernelText | None:
     """The kernel of a step, or its epilogue."""
     if isinstance(step, Kernel):
         return write_kernel(step, out.schedule, out.prelude, out.sizes)
-    if isinstance(step, Fused):
+    if isinstance(step, FusedGemm):
         return write_epilogue(step, out.schedule, out.prelude, out.sizes)
     return None
 

@@ -15,7 +15,7 @@ from functrans.lowering.c.names import C_TYPES
 from functrans.lowering.c.row_folds import RowFolds, place_dtype
 from functrans.lowering.c.text import KernelText, Places, Scratch, Totals, is_number
 from functrans.lowering.loops.tensor import Reduce, Tensor
-from functrans.lowering.rules.reduce import neutral
+from functrans.lowering.rules.reduce import identity_element
 from functrans.lowering.schedule.kernel import Member
 
 __all__ = ["ChunkFolds"]
@@ -113,13 +113,13 @@ class ChunkFolds(RowFolds):
         t = m.tensor
         assert isinstance(t, Reduce)
         dtype = "i32" if t.value_dtype == "bool" else t.value_dtype
-        start = self.prelude.literal(neutral(t.op, t.value_dtype), dtype)
+        start = self.prelude.literal(identity_element(t.op, t.value_dtype), dtype)
         parts = self.domain.parts
         arg = t.op.startswith("arg")
-        if m.role == "fold_column" and arg:
+        if m.role == "reduce_column" and arg:
             self._best_of_columns(k, t, one, chunks, rows, before, finish, n)
             return
-        if m.role == "fold_column":
+        if m.role == "reduce_column":
             row = self.size(self.domain.row)
             direct = one and t.dtype == dtype and t in self.schedule.stored
             where = t if direct else Scratch(dtype, parts * chunks * self.domain.row, k)
@@ -221,7 +221,7 @@ class ChunkFolds(RowFolds):
         row = self.size(d.row)
         lanes = 1 if t.compute == "bool" else self.lanes
         part = None if isinstance(d.row, int) and d.row % lanes == 0 else "m"
-        start = p.literal(neutral(t.op, t.value_dtype), dtype)
+        start = p.literal(identity_element(t.op, t.value_dtype), dtype)
         at = f"{partial} + (part * {n} + c) * {row} + i"
         to = f"{out} + part * {row} + i"
         if lanes == 1:
@@ -255,7 +255,7 @@ class ChunkFolds(RowFolds):
             both = p.op("add", (dtype, dtype), (p.load(dtype, lanes, at, part),
                                                 p.load(dtype, lanes, there, part)), lanes)
             store = p.store(dtype, lanes, at, both, part)
-        start = p.literal(neutral("add", dtype), dtype)
+        start = p.literal(identity_element("add", dtype), dtype)
         start = p.broadcast(dtype, lanes, start) if lanes > 1 else start
         tail = f"const i64 m = ft_min({lanes}, {row} - i);" if part else ""
         return (f"    {{\n      for (i64 w = 1; w < {n}; w *= 2)\n"
@@ -276,7 +276,7 @@ class ChunkFolds(RowFolds):
         best = self.operand(Scratch(dtype, size, k))
         direct = one and t.dtype == places and t in self.schedule.stored
         at = self.operand(t if direct else Places(places, size, k))
-        start = self.prelude.literal(neutral(t.op, dtype), dtype)
+        start = self.prelude.literal(identity_element(t.op, dtype), dtype)
         self.accumulators[t] = f"acc{k}"
         before.line(f"{C_TYPES[dtype]} *acc{k} = {best} + c * {row};")
         before.line(f"{C_TYPES[places]} *at{k} = {at} + {'part' if direct else 'c'} * {row};")

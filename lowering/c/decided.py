@@ -12,7 +12,7 @@ from typing import Any
 
 from functrans.core.dims import Dim, Size
 from functrans.core.errors import BackendError
-from functrans.lowering.loops.call import Call, HostCall, While
+from functrans.lowering.loops.call import Call, HostCall, WhileLoop
 from functrans.lowering.memory import Block
 
 __all__ = ["OwnMemory", "Unsupported"]
@@ -34,7 +34,7 @@ class Unsupported(BackendError):
 
 def decided_by(step: Any) -> str | None:
     """The size that a step decides."""
-    if isinstance(step, While) and step.record is not None:
+    if isinstance(step, WhileLoop) and step.record is not None:
         return step.record.name
     return None
 

@@ -10,7 +10,7 @@ from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.schedule.group import is_straight
+from functrans.lowering.schedule.group import has_constant_stride
 from functrans.lowering.schedule.kernel import Kernel
 
 __all__ = ["Scope", "Writer", "ctype"]
@@ -221,7 +221,7 @@ class Writer:
     def _load(self, t: Tensor, place: Index, loop: Scope) -> str:
         p, i = self.prelude, self.kernel.i
         base = self.owner.operand(t)
-        if not is_straight(place, i):
+        if not has_constant_stride(place, i):
             dtype = "i32" if isinstance(t.size, int) and t.size < INT32_LIMIT else "i64"
             return p.gather(t.dtype, self.lanes, base, self._numbers(place, dtype, loop), dtype,
                             self.count)

@@ -18,10 +18,10 @@ from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.chains import tensors_of
-from functrans.lowering.schedule.group import Note, Schedule, Step
+from functrans.lowering.schedule.group import FusionNote, Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel
-from functrans.lowering.schedule.plain import Plain
 from functrans.lowering.schedule.plan import plan_of
+from functrans.lowering.schedule.unfused import UnfusedValues
 
 __all__ = ["Failed", "Forms"]
 
@@ -43,7 +43,7 @@ class _Form:
     """How a function is computed."""
 
     graph: Graph
-    plain: Plain = field(default_factory=Plain)
+    plain: UnfusedValues = field(default_factory=UnfusedValues)
     on_host: frozenset[Equation] = frozenset()
     notes: list[tuple[Source | None, str]] = field(default_factory=list)
 
@@ -75,7 +75,7 @@ class Forms:
         first = next(iter(form.graph.outputs), None)
         if first is None:
             return schedule
-        notes = [Note(first, source, text) for source, text in form.notes]
+        notes = [FusionNote(first, source, text) for source, text in form.notes]
         return replace(schedule, notes=[*notes, *schedule.notes])
 
     def written(self, function: object, step: Step | None, write: Callable[[], T]) -> T:
@@ -117,18 +117,18 @@ class Forms:
             raise failed.error
         form.on_host |= eqns
         form.graph = graph_of(form.graph.jaxpr, on_host=form.on_host)
-        form.plain = _whole(form.graph) if plain.whole else Plain()
+        form.plain = _whole(form.graph) if plain.whole else UnfusedValues()
         return "NumPy evaluates it"
 
     def _add(self, function: object, graph: Graph) -> None:
-        self._forms[function] = _Form(graph, _whole(graph) if self._plain else Plain())
+        self._forms[function] = _Form(graph, _whole(graph) if self._plain else UnfusedValues())
 
 
-def _whole(graph: Graph) -> Plain:
+def _whole(graph: Graph) -> UnfusedValues:
     """Every value apart, and all that it reads in memory."""
     values = [t for item in graph.items
               for t in (item.results if isinstance(item, Call) else [item])]
-    return Plain(frozenset(values), frozenset(values), whole=True)
+    return UnfusedValues(frozenset(values), frozenset(values), whole=True)
 
 
 def _origins(graph: Graph, step: Step, made: frozenset[Tensor]) -> frozenset[Equation]:

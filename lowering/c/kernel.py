@@ -15,12 +15,12 @@ from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.row_folds import Fold
 from functrans.lowering.c.text import KernelText, Scratch, is_number
 from functrans.lowering.c.tiles import TILE_ROWS, Tiles
-from functrans.lowering.loops.expr import Builder, Expr, Range
+from functrans.lowering.loops.expr import Expr, ExprBuilder, Range
 from functrans.lowering.loops.index import at_least_zero
-from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
+from functrans.lowering.loops.tensor import Reduce, ScatterTensor, Tensor
 from functrans.lowering.rules.elementwise import WEIGHTS
-from functrans.lowering.schedule.group import Schedule, is_straight
-from functrans.lowering.schedule.kernel import Kernel, Member, reached, stages_of
+from functrans.lowering.schedule.group import Schedule, has_constant_stride
+from functrans.lowering.schedule.kernel import Kernel, Member, reachable_expressions, stages_of
 
 __all__ = ["KernelWriter", "write_kernel"]
 
@@ -47,17 +47,17 @@ class KernelWriter(ChunkFolds, Tiles):
         self.table = sizes
         self.sizes = {name: f"s{k}" for k, name in enumerate(sizes)}
         self.operands: list[Tensor | Scratch] = []
-        self._built: dict[Any, tuple[Builder, dict[Tensor, Expr]]] = {}
+        self._built: dict[Any, tuple[ExprBuilder, dict[Tensor, Expr]]] = {}
         self.stages = self._stages()
         self.later = self._read_later()
         self.lanes = self._lanes()
-        self.columns = [m for m in kernel.members if m.role in ("fold_column", "fold_all")]
+        self.columns = [m for m in kernel.members if m.role in ("reduce_column", "reduce_all")]
         self.row_buffers: dict[Tensor, str] = {}
         self.streamed = False
 
     # --- what is computed when
 
-    def built(self, facts: dict[Range, bool]) -> tuple[Builder, dict[Tensor, Expr]]:
+    def built(self, facts: dict[Range, bool]) -> tuple[ExprBuilder, dict[Tensor, Expr]]:
         """The expressions of all members under some facts, made once."""
         key = (frozenset(facts.items()), self.kernel.i.low, self.kernel.i.high)
         if key not in self._built:
@@ -66,7 +66,7 @@ class KernelWriter(ChunkFolds, Tiles):
                                    for m in self.kernel.members}
         return self._built[key]
 
-    def _as_stored(self, s: Builder, m: Member, e: Expr) -> Expr:
+    def _as_stored(self, s: ExprBuilder, m: Member, e: Expr) -> Expr:
         """A value as its readers in other kernels see it: a half that is stored is rounded."""
         t = m.tensor
         if m.role not in ("full", "row") or t not in self.schedule.stored \
@@ -77,7 +77,7 @@ class KernelWriter(ChunkFolds, Tiles):
     def _stages(self) -> dict[Tensor, int]:
         """The number of the loop over a row in which each member is computed."""
         _, elements = self.built({})
-        everything = reached(elements.values())
+        everything = reachable_expressions(elements.values())
         self.weight = max(1, sum(_weight(e) for e in everything))
         self.loads: list[Tensor] = [e.aux[0] for e in everything if e.op == "load"]
         return stages_of(self.kernel, elements)
@@ -87,7 +87,7 @@ class KernelWriter(ChunkFolds, Tiles):
         _, elements = self.built({})
         found = set()
         for m in self.kernel.members:
-            for e in reached([elements[m.tensor]]):
+            for e in reachable_expressions([elements[m.tensor]]):
                 if e.op == "local" and self.kernel.role(e.aux) == "full" \
                         and self.stages[e.aux] < self.stages[m.tensor]:
                     found.add(e.aux)
@@ -109,7 +109,7 @@ class KernelWriter(ChunkFolds, Tiles):
         s = self.kernel.builder(self.schedule.is_stored)
         place, condition = self.kernel.target(s, member)
         i = self.kernel.i
-        return (is_straight(place, i) and place.coefficient(i) == 1
+        return (has_constant_stride(place, i) and place.coefficient(i) == 1
                 and (condition is None or not condition.depends_on(i)))
 
     # --- the function
@@ -217,14 +217,15 @@ class KernelWriter(ChunkFolds, Tiles):
     def _loop(self, members: list[Member], stage: int, out: Scope,
               facts: dict[Range, bool]) -> None:
         folds = [Fold(m, None, self._fold_dtype(m), f"f{stage}_{k}")  # type: ignore[arg-type]
-                 for k, m in enumerate(members) if m.role in ("fold_row", "fold_all")]
+                 for k, m in enumerate(members) if m.role in ("reduce_row", "reduce_all")]
         segments = self._segments(members, facts)
         unroll = 1
         if len(segments) == 1:
             for f in folds:
                 f.searched = self._is_searched(f, facts)
             elements = self.built(facts)[1]
-            weight = sum(_weight(e) for e in reached([elements[m.tensor] for m in members]))
+            weight = sum(_weight(e) for e in reachable_expressions([elements[m.tensor]
+                                                                    for m in members]))
             unroll = self._unroll(members, folds, weight)
         for f in folds:
             self._begin_fold(f, out, unroll)
@@ -249,7 +250,7 @@ class KernelWriter(ChunkFolds, Tiles):
             return False
         e = self.built(facts)[1][t]
         return not any(x.op == "local" and self.stages[x.aux] == self.stages[t]
-                       for x in reached([e]))
+                       for x in reachable_expressions([e]))
 
     def _search(self, f: Fold, elements: dict[Tensor, Expr], stage: int, out: Scope,
                 unroll: int) -> None:
@@ -339,7 +340,7 @@ class KernelWriter(ChunkFolds, Tiles):
         if self.lanes == 1:
             return
         first = [elements[m.tensor] for m in kernel.members if self.stages[m.tensor] == 0]
-        for e in reached(first):
+        for e in reachable_expressions(first):
             if e.op != "load":
                 continue
             t, place = e.aux
@@ -375,7 +376,7 @@ class KernelWriter(ChunkFolds, Tiles):
                 i = self.writer.i_text
                 loop.line(self.prelude.store(t.compute, self.lanes, f"{pointer} + {i}", name,
                                              self.writer.count) + ";")
-        elif m.role == "fold_column":
+        elif m.role == "reduce_column":
             self._add_to_column(t, name, loop)
         else:
             assert fold is not None
@@ -416,7 +417,7 @@ class KernelWriter(ChunkFolds, Tiles):
 
     def _scatter(self, m: Member, e: Expr, loop: Scope, s: Any) -> None:
         t = m.tensor
-        assert isinstance(t, Scatter)
+        assert isinstance(t, ScatterTensor)
         place, condition = self.kernel.target(s, m)
         out, p, lanes = self.operand(t), self.prelude, self.lanes
         inner = loop

@@ -28,10 +28,10 @@ from functrans.lowering.c.program import ProgramText, write_program
 from functrans.lowering.c.specs import spec
 from functrans.lowering.c.toolchain import CompilerError, CompilerMissing
 from functrans.lowering.graph import graph_of
+from functrans.lowering.inplace import copies_needed
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.updates import copies_needed
 from functrans.primitives.control_flow.bodies import leaves_unsized
 
 __all__ = ["CompilerError", "CompilerMissing", "Lowered", "compiled", "lower"]

@@ -20,7 +20,7 @@ from functrans.lowering.loops.call import Gemm
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index, unflatten
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.kernel import Member
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def gemm_lines(call: Gemm, module: Module, pointers: Callable[[Tensor], str], si
             place += f" + ({row}) * {module.size(f[f'{name}_row'])}"
         fields.append(f".{name} = {place}")
     fields.append(f".in_type = {GEMM_TYPES.index(a.dtype)}, .alpha = 1.0")
-    out = call.product if isinstance(call, Fused) else call.results[0]
+    out = call.product if isinstance(call, FusedGemm) else call.results[0]
     fields.append(f".out_type = {GEMM_TYPES.index(out.dtype)}")
     if epilogue is not None:
         first = f"({batch}) * {module.size(call.fields['m'])} + ({row})"
@@ -86,7 +86,7 @@ def gemm_lines(call: Gemm, module: Module, pointers: Callable[[Tensor], str], si
     return lines
 
 
-def write_epilogue(call: Fused, schedule: Schedule, prelude: Prelude,
+def write_epilogue(call: FusedGemm, schedule: Schedule, prelude: Prelude,
                    sizes: dict[str, str]) -> KernelText:
     """The C text of the epilogue of a product."""
     return _EpilogueWriter(call, schedule, prelude, sizes).write()
@@ -122,7 +122,7 @@ class _TileWriter(Writer):
 
 
 class _EpilogueWriter(KernelWriter):
-    def __init__(self, call: Fused, schedule: Schedule, prelude: Prelude,
+    def __init__(self, call: FusedGemm, schedule: Schedule, prelude: Prelude,
                  sizes: dict[str, str]) -> None:
         self.call = call
         super().__init__(call.kernel, schedule, prelude, sizes)

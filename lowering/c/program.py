@@ -24,8 +24,8 @@ from functrans.lowering.c.names import item_size, size_text
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.text import KernelText, Scratch
 from functrans.lowering.graph import Graph
-from functrans.lowering.loops.call import Call, HostCall, While
-from functrans.lowering.loops.tensor import Scatter, Tensor
+from functrans.lowering.loops.call import Call, HostCall, WhileLoop
+from functrans.lowering.loops.tensor import ScatterTensor, Tensor
 from functrans.lowering.memory import Block, plan_arena
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel
@@ -322,7 +322,7 @@ class FunctionWriter:
             if not isinstance(step, Kernel) or step.members[0].role != "scatter":
                 continue
             t = step.members[0].tensor
-            assert isinstance(t, Scatter)
+            assert isinstance(t, ScatterTensor)
             if last.get(t.base, k) > k or t.base in self._reads(step):
                 self.copied.append((t, "its old value is read afterwards"))
             elif t.base in inputs and t in self.graph.outputs:
@@ -353,7 +353,7 @@ class FunctionWriter:
             for t in self._reads(step):
                 last[t] = k
             for m in step.members:
-                if isinstance(m.tensor, Scatter):
+                if isinstance(m.tensor, ScatterTensor):
                     last[m.tensor.base] = k
         for t in self.graph.outputs:
             last[t] = len(self.schedule.steps)
@@ -389,13 +389,13 @@ class FunctionWriter:
                 else:
                     touch(t, k)
             for m in step.members:
-                if isinstance(m.tensor, Scatter):
+                if isinstance(m.tensor, ScatterTensor):
                     touch(m.tensor.base, k)
         blocks.extend(Block(t, self.nbytes(t), first[t], last[t]) for t in first)
         self.blocks = blocks
         arena = plan_arena([b for b in blocks if not self.own.has(b.nbytes)])
         self.offsets = {key: f"(arena + {at})" for key, at in arena.offsets.items()}
-        recorded = [self._root_of(r) for step in self.schedule.steps if isinstance(step, While)
+        recorded = [self._root_of(r) for step in self.schedule.steps if isinstance(step, WhileLoop)
                     for r in step.records]
         self.offsets.update(self.own.place(
             [b for b in blocks if self.own.has(b.nbytes)], recorded))
@@ -439,7 +439,7 @@ class FunctionWriter:
 
     def _prepare_scatter(self, step: Kernel) -> None:
         t = step.members[0].tensor
-        if isinstance(t, Scatter) and t not in self.in_place:
+        if isinstance(t, ScatterTensor) and t not in self.in_place:
             self._copy(self.where[t], self.where[t.base], t)
 
     def _copy(self, out: str, x: str, t: Tensor) -> None:

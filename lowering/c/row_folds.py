@@ -14,7 +14,7 @@ from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.text import Scratch, is_number
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.tensor import Reduce, Tensor
-from functrans.lowering.rules.reduce import neutral
+from functrans.lowering.rules.reduce import identity_element
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Domain, Member
 
@@ -83,7 +83,7 @@ class RowFolds(ABC):
     def _begin_fold(self, f: Fold, out: Scope, unroll: int) -> None:
         t, p, lanes = f.member.tensor, self.prelude, self.lanes
         assert isinstance(t, Reduce)
-        start = p.literal(neutral(t.op, t.value_dtype), f.dtype)
+        start = p.literal(identity_element(t.op, t.value_dtype), f.dtype)
         vtype = p.vtype(f.dtype, lanes)
         for u in range(unroll):
             out.line(f"{vtype} {f.name}_{u} = {p.broadcast(f.dtype, lanes, start)};")
@@ -101,7 +101,7 @@ class RowFolds(ABC):
             self._fold_place(f, t, name, loop)
             return
         if count is not None:
-            start = p.literal(neutral(t.op, t.value_dtype), f.dtype)
+            start = p.literal(identity_element(t.op, t.value_dtype), f.dtype)
             name = p.select_tail(f.dtype, lanes, name, count, start)
         acc = f"{f.name}_{u}"
         op = t.op.removeprefix("arg")
@@ -188,7 +188,7 @@ class RowFolds(ABC):
         together = self._together(f, t.op, unroll)
         total = p.reduce(t.op, f.dtype, lanes, together) if lanes > 1 else together
         name = self.writer.fresh(out, ctype(f.dtype), total)
-        if f.member.role == "fold_all":
+        if f.member.role == "reduce_all":
             acc = self.accumulators[t]
             out.line(f"{acc} = {self._combined(t.op, f.dtype, acc, name)};")
             return
@@ -232,7 +232,7 @@ class RowFolds(ABC):
             lane = p.op("select", ("bool", places, places), (equal, at, far), lanes)
             best, at = top, p.reduce("min", places, lanes, lane)
         at = self.writer.fresh(out, "i64", at)
-        if f.member.role == "fold_all":
+        if f.member.role == "reduce_all":
             acc = self.accumulators[t]
             number = acc.removeprefix("acc")
             d = self.domain

@@ -13,7 +13,7 @@ from functrans.lowering.c.expressions import Scope, ctype
 from functrans.lowering.c.limits import GRAIN_WORK
 from functrans.lowering.c.names import ITEM_SIZES
 from functrans.lowering.loops.call import Gemm
-from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.epilogues import FusedGemm
 
 if TYPE_CHECKING:
     from functrans.lowering.c.program import FunctionWriter
@@ -29,7 +29,7 @@ def suits_unrolling(call: Gemm, out: FunctionWriter) -> bool:
     """Whether a product is a batch of small ones that vectors can read row by row."""
     f, isa = call.fields, out.prelude.isa
     a, b, c = (*call.operands[:2], call.results[0])
-    if isinstance(call, Fused) or not isa.fma or a.dtype not in ("f32", "f64") or not (
+    if isinstance(call, FusedGemm) or not isa.fma or a.dtype not in ("f32", "f64") or not (
             a.dtype == b.dtype == c.dtype):
         return False
     if not all(isinstance(n, int) for n in f.values()):

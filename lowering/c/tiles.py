@@ -17,8 +17,8 @@ from functrans.lowering.c.text import is_number
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index, LoopVar, Quotient, Remainder
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.schedule.group import Schedule, is_straight
-from functrans.lowering.schedule.kernel import Domain, Kernel, reached
+from functrans.lowering.schedule.group import Schedule, has_constant_stride
+from functrans.lowering.schedule.kernel import Domain, Kernel, reachable_expressions
 
 __all__ = ["TILE_COLUMNS", "TILE_ROWS", "Tiles"]
 
@@ -47,7 +47,7 @@ class Tiles:
         if s.undecided:
             return {}
         found: dict[Any, str] = {}
-        for e in reached(exprs):
+        for e in reachable_expressions(exprs):
             if e.op == "load" and self._is_transposed(e):
                 found[e.aux] = f"tile{len(found)}"
         return found
@@ -55,7 +55,8 @@ class Tiles:
     def _is_transposed(self, e: Expr) -> bool:
         t, place = e.aux
         step = place.coefficient(self.kernel.i)
-        if is_number(step, 0) or is_number(step, 1) or not is_straight(place, self.kernel.i):
+        if is_number(step, 0) or is_number(step, 1) or not has_constant_stride(place,
+                                                                               self.kernel.i):
             return False
         if ITEM_SIZES[t.dtype] not in (4, 8) or ITEM_SIZES[t.dtype] * self.lanes > 64:
             return False

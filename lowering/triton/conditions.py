@@ -16,7 +16,7 @@ import numpy as np
 
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal
 from functrans.core.prune import has_effects
-from functrans.lowering.loops.tensor import Mark, Tensor
+from functrans.lowering.loops.tensor import AnyFlag, Tensor
 from functrans.lowering.passes.inline import inlined
 from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.rules.reduce import RULES as FOLDS
@@ -51,7 +51,7 @@ def _any(eqn: Equation, xs: list[Tensor], few: int) -> Any:
     if not _is_condition(eqn) or not isinstance(x.size, int) or x.size == 0:
         found = FOLDS["reduce_or"](eqn, xs)
         return found[0] if found else None
-    return Mark(x.shape, xs, x.at, is_few=x.size <= few, source=eqn.source)
+    return AnyFlag(x.shape, xs, x.at, is_few=x.size <= few, source=eqn.source)
 
 
 def _is_condition(eqn: Equation) -> bool:

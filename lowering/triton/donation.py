@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.expr import Expr
-from functrans.lowering.loops.tensor import Scatter, Tensor
-from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.loops.tensor import ScatterTensor, Tensor
+from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule
-from functrans.lowering.schedule.kernel import Kernel, accesses, reached
+from functrans.lowering.schedule.kernel import Kernel, accesses, reachable_expressions
 
 __all__ = ["Given", "given_to"]
 
@@ -61,13 +61,13 @@ def _same_size(x: Tensor, t: Tensor) -> bool:
 
 def _is_updated(schedule: Schedule, x: Tensor, t: Tensor, first: int, last: int) -> bool:
     """Whether some elements of x are replaced, and nothing reads x from then on."""
-    return isinstance(t, Scatter) and t.base is x and last < first
+    return isinstance(t, ScatterTensor) and t.base is x and last < first
 
 
 def _is_dead(schedule: Schedule, x: Tensor, t: Tensor, first: int, last: int) -> bool:
     """Whether x has been read when t is written."""
     bases = [m.tensor.base for step in schedule.steps[first:] if isinstance(step, Kernel)
-             for m in step.members if isinstance(m.tensor, Scatter)]
+             for m in step.members if isinstance(m.tensor, ScatterTensor)]
     return last < first and x not in bases
 
 
@@ -78,11 +78,11 @@ def _is_read_there(schedule: Schedule, x: Tensor, t: Tensor, first: int, last: i
     alone, other threads may be late.
     """
     step = schedule.steps[first]
-    if last != first or (isinstance(step, Fused) and x in step.operands[:2]):
+    if last != first or (isinstance(step, FusedGemm) and x in step.operands[:2]):
         return False
     if isinstance(step, Call) and step.updated is x:
         return t is step.results[0]
-    kernel = step.kernel if isinstance(step, Fused) else step
+    kernel = step.kernel if isinstance(step, FusedGemm) else step
     if not isinstance(kernel, Kernel) or any(m.role != "full" for m in kernel.members):
         return False
     s = kernel.builder(schedule.is_stored)
@@ -98,7 +98,7 @@ def _all(e: Expr, elements: Mapping[Tensor, Expr]) -> Iterator[Expr]:
     seen: set[Expr] = set()
     roots = [e]
     for root in roots:
-        for part in reached([root]):
+        for part in reachable_expressions([root]):
             if part not in seen:
                 seen.add(part)
                 yield part
@@ -118,7 +118,7 @@ def _copies(graph: Graph, schedule: Schedule, uses: Mapping[Tensor, Sequence[int
             if base is not None and in_place.get(base) is not step.results[0]:
                 yield step.results[0], "the updates of a row are added up beside its old value"
             continue
-        if not isinstance(step.members[0].tensor, Scatter):
+        if not isinstance(step.members[0].tensor, ScatterTensor):
             continue
         t = end = step.members[0].tensor
         while end in updated:

@@ -20,9 +20,9 @@ from functrans.lowering.loops.call import Call, Conv, Gemm
 from functrans.lowering.loops.tensor import Map, Stored, Tensor
 from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.rules.plain_products import RULES as PLAIN
-from functrans.lowering.schedule.domains import nature_of
-from functrans.lowering.schedule.epilogues import Fused
-from functrans.lowering.schedule.group import Note, Schedule, Step
+from functrans.lowering.schedule.domains import preferred_loop_nest
+from functrans.lowering.schedule.epilogues import FusedGemm
+from functrans.lowering.schedule.group import FusionNote, Schedule, Step
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member
 from functrans.lowering.triton.attention.calls import Attend, AttendGradient
 from functrans.lowering.triton.kernels.numbers import UnsupportedKernel
@@ -68,7 +68,7 @@ class Forms:
     def make_plainer(self, step: Step, why: str, schedule: Schedule, equations: Sequence[Equation],
                      in_graph: bool = False) -> bool:
         """Give a step that failed another form; False where none is left, `in_graph` as it is."""
-        if isinstance(step, Fused):
+        if isinstance(step, FusedGemm):
             self.apart[step.product] = why
         elif isinstance(step, Kernel) and any(m.tensor not in self.alone for m in step.members):
             self.alone.update(dict.fromkeys((m.tensor for m in step.members), why))
@@ -138,7 +138,7 @@ class Forms:
     def is_stored(self, t: Tensor, schedule: Schedule) -> bool:
         return schedule.is_stored(t) or t in self.stored
 
-    def slower(self, fused: Fused, is_stored: Callable[[Tensor], bool]) -> str | None:
+    def slower(self, fused: FusedGemm, is_stored: Callable[[Tensor], bool]) -> str | None:
         """Why a product has no epilogue here; None where it may have one."""
         if fused.product in self.apart:
             return self.apart[fused.product]
@@ -155,7 +155,7 @@ class Forms:
                  and any(m.tensor in self.alone for m in s.members)]
         for step in split:
             stored |= {m.tensor for m in step.members}
-            notes += [Note(m.tensor, m.tensor.source, f"its kernel cannot be had: {why}")
+            notes += [FusionNote(m.tensor, m.tensor.source, f"its kernel cannot be had: {why}")
                       for m in step.members if (why := self.alone.get(m.tensor))]
 
         def is_stored(t: Tensor) -> bool:
@@ -173,16 +173,16 @@ class Forms:
             readers = [k for k, s in enumerate(steps) if t in _reads(s, is_stored)]
             if readers:
                 why = f"a kernel that computes it cannot be had: {self.stored[t]}"
-                notes.append(Note(t, t.source, why))
+                notes.append(FusionNote(t, t.source, why))
                 steps.insert(readers[0], _alone(t, is_stored))
         return replace(schedule, steps=steps, stored=stored, notes=notes)
 
 
 def _alone(t: Tensor, is_stored: Callable[[Tensor], bool]) -> Kernel:
     """A kernel of one value, over the matrix that suits it; a long line is not in pieces."""
-    nature = nature_of(t, is_stored)
+    nature = preferred_loop_nest(t, is_stored)
     domain, role = nature.domain, nature.role
-    if domain.total is not None and role in ("full", "mark"):
+    if domain.total is not None and role in ("full", "any_flag"):
         domain = Domain(1, domain.total)
     return Kernel(domain, [Member(t, role)])
 

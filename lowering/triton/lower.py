@@ -16,6 +16,7 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.defects import warn_of_fallback
+from functrans.lowering.inplace import copies_needed
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.device import binaries, unit_of
@@ -30,7 +31,6 @@ from functrans.lowering.triton.records import KernelRecord, records
 from functrans.lowering.triton.refused import Refused
 from functrans.lowering.triton.sized import Compile, SizedExecutable
 from functrans.lowering.triton.spec import Program, launches_in
-from functrans.lowering.updates import copies_needed
 
 __all__ = ["Lowered", "lower", "sized"]
 

@@ -14,18 +14,21 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.defects import is_defect, warn_of_fallback
 from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call, HostCall
-from functrans.lowering.loops.tensor import Mark, Scatter, Stored, Tensor, memory_dtype
+from functrans.lowering.loops.tensor import AnyFlag, ScatterTensor, Stored, Tensor, memory_dtype
 from functrans.lowering.memory import Block, plan_arena
 from functrans.lowering.passes.complex_parts import in_parts
-from functrans.lowering.schedule.across import join_across, split_across
 from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
-from functrans.lowering.schedule.kernel import MARKS, Kernel
+from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel
 from functrans.lowering.schedule.origins import equations_of_steps
-from functrans.lowering.schedule.placed import place_products
+from functrans.lowering.schedule.product_layouts import absorb_product_transposes
 from functrans.lowering.schedule.reads import Reads
-from functrans.lowering.schedule.recomputed import recompute
-from functrans.lowering.schedule.small import split_small
+from functrans.lowering.schedule.recompute import recompute
+from functrans.lowering.schedule.small_reductions import split_small_reductions
+from functrans.lowering.schedule.transposed_reads import (
+    fuse_transposed_column_sums,
+    split_transposed_reads,
+)
 from functrans.lowering.schedule.work import flops_of
 from functrans.lowering.triton.attention.attention import with_attention
 from functrans.lowering.triton.attention.places import NoPlace, place_attention
@@ -152,10 +155,10 @@ def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
         reads = Reads()
         graph, schedule = _placed(traced, forms, shared, reads)
         schedule = fuse_epilogues(
-            place_products(schedule, graph.outputs, reads), graph.outputs, reads,
+            absorb_product_transposes(schedule, graph.outputs, reads), graph.outputs, reads,
             lambda *fused: forms.slower(*fused) or slower_fused(*fused))
         if not (shared.is_phase or shared.any_size or forms.alone):
-            schedule = join_across(schedule, reads)
+            schedule = fuse_transposed_column_sums(schedule, reads)
         loose = frozenset([*(graph.inputs[k] for k in loose_inputs),
                            *(graph.outputs[k] for k in loose_outputs)])
         writer, before = _ProgramWriter(graph, schedule, shared, loose, donated), shared.state()
@@ -187,9 +190,9 @@ def _placed(traced: Graph, forms: Forms, shared: _Shared,
 def _planned(graph: Graph, shared: _Shared, reads: Reads, forms: Forms) -> Schedule:
     schedule = recompute(schedule_of(graph, reads), graph.outputs, reads)
     if shared.is_phase or shared.any_size:
-        schedule = split_across(schedule, in_tiles=False)
+        schedule = split_transposed_reads(schedule, in_tiles=False)
     else:
-        schedule = split_small(split_across(schedule))
+        schedule = split_small_reductions(split_transposed_reads(schedule))
     return forms.applied(schedule, graph.items)
 
 
@@ -249,7 +252,7 @@ class _ProgramWriter:
                 continue
             assert isinstance(step, Kernel)
             first = step.members[0].tensor
-            if isinstance(first, Scatter) and self.where[first] not in (
+            if isinstance(first, ScatterTensor) and self.where[first] not in (
                     self.where[first.base], begun.get(self.where[first.base])):
                 steps.append(Copy(self.where[first], self.where[first.base], _nbytes(first)))
             steps += self._about(step, [self._launch(w) for w in launches])
@@ -467,7 +470,8 @@ class _ProgramWriter:
             else:
                 touched += [t for w in launches for t in w.operands]
                 assert isinstance(step, Kernel)
-                touched += [m.tensor.base for m in step.members if isinstance(m.tensor, Scatter)]
+                touched += [m.tensor.base for m in step.members if isinstance(m.tensor,
+                                                                              ScatterTensor)]
             for t in touched:
                 if t not in self.where and t not in self.marks:
                     first.setdefault(t, k)
@@ -513,7 +517,7 @@ class _ProgramWriter:
             if isinstance(launches, Call) or not isinstance(step, Kernel):
                 continue
             t = step.members[0].tensor
-            if isinstance(t, Scatter) and t.base in inputs and t in self.graph.outputs \
+            if isinstance(t, ScatterTensor) and t.base in inputs and t in self.graph.outputs \
                     and t.base not in self.graph.outputs and last.get(t.base, -1) < k:
                 found[self.graph.outputs.index(t)] = inputs[t.base]
         return found
@@ -521,8 +525,8 @@ class _ProgramWriter:
 
 def _marked_by(step: Kernel | Call) -> Iterable[Tensor]:
     if isinstance(step, Kernel):
-        return [m.tensor for m in step.members if m.role in MARKS]
-    return [t for t in step.results if isinstance(t, Mark)]
+        return [m.tensor for m in step.members if m.role in ANY_FLAG_ROLES]
+    return [t for t in step.results if isinstance(t, AnyFlag)]
 
 
 def _updated_by(step: Kernel | Call,
@@ -533,7 +537,7 @@ def _updated_by(step: Kernel | Call,
     if isinstance(launches, Call) or not isinstance(step, Kernel):
         return None, None
     t = step.members[0].tensor
-    if not isinstance(t, Scatter) or any(t.base in w.operands for w in launches):
+    if not isinstance(t, ScatterTensor) or any(t.base in w.operands for w in launches):
         return None, None
     return t.base, t
 

@@ -20,7 +20,7 @@ from functrans.core.dims import Size
 from functrans.core.errors import HostStepWarning
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import known_sizes, substitute_jaxpr
-from functrans.lowering.steered import SteeredProgram
+from functrans.lowering.host_driven import HostDrivenProgram
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.loops.bounded import bounded, record_bytes
 
@@ -42,7 +42,7 @@ KEPT = 64
 Compile = Callable[[Jaxpr], "Executable"]
 
 
-class RecordedProgram(SteeredProgram):
+class RecordedProgram(HostDrivenProgram):
     """Runs a program on arrays, with as much room as its loops need."""
 
     def __init__(self, jaxpr: Jaxpr, compile_: Compile) -> None:

@@ -14,7 +14,7 @@ from functrans.core.source import Source
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.memory import Block
-from functrans.lowering.schedule.group import Note
+from functrans.lowering.schedule.group import FusionNote
 from functrans.lowering.triton.donation import Given
 
 __all__ = ["Copy", "HostStep", "Launch", "LibraryStep", "Pointer", "Program", "Rounds",
@@ -169,7 +169,7 @@ class Program:
     specialized: str = ""
     """Why kernels for its sizes alone are faster than kernels of all sizes; nothing else."""
     tickets: int = 0
-    apart: list[Note] = field(default_factory=list)
+    apart: list[FusionNote] = field(default_factory=list)
     """Why some values are not computed in the kernels that read them."""
     kept: list[tuple[Tensor, list[Step]]] = field(default_factory=list)
     """What kernels leave in memory for others, and the steps that read it."""

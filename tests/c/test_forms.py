@@ -23,8 +23,8 @@ from functrans.lowering.passes import pipeline
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rewrite import Dispatch, Rule
 from functrans.lowering.schedule.chains import tensors_of
-from functrans.lowering.schedule.epilogues import Fused
-from functrans.lowering.schedule.kernel import reached
+from functrans.lowering.schedule.epilogues import FusedGemm
+from functrans.lowering.schedule.kernel import reachable_expressions
 from tests.laws.networks import draw_network
 
 RNG = np.random.default_rng(0)
@@ -81,7 +81,7 @@ WAYS = {
 def _has_operations(most):
     def holds(kernel, schedule, *rest):
         s = kernel.builder(schedule.is_stored)
-        return len([e for e in reached(kernel.everything(s)) if e.args]) > most
+        return len([e for e in reachable_expressions(kernel.all_expressions(s)) if e.args]) > most
 
     return holds
 
@@ -89,7 +89,7 @@ def _has_operations(most):
 def _computes(op):
     def holds(kernel, schedule, *rest):
         s = kernel.builder(schedule.is_stored)
-        return any(e.op == op for e in reached(kernel.everything(s)))
+        return any(e.op == op for e in reachable_expressions(kernel.all_expressions(s)))
 
     return holds
 
@@ -175,7 +175,7 @@ def test_only_the_step_that_failed_is_plain(monkeypatch):
     with pytest.warns(FallbackWarning):
         text = program.write_program(graph.graph_of(simplify(lowered.jaxpr)), host_isa(), {})
     assert len(failed) == 1
-    assert sum(isinstance(step, Fused) for step in text.main.schedule.steps) == 1
+    assert sum(isinstance(step, FusedGemm) for step in text.main.schedule.steps) == 1
 
 
 def test_rules_that_fail_leave_the_operation_to_numpy(monkeypatch):

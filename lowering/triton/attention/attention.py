@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 
 from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call, Gemm
-from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, strides_of
-from functrans.lowering.loops.tensor import Map, Mark, Stored, Tensor
-from functrans.lowering.schedule.kernel import reached
+from functrans.lowering.loops.tensor import AnyFlag, Map, Stored, Tensor
+from functrans.lowering.schedule.kernel import reachable_expressions
 from functrans.lowering.schedule.roots import live_items
 from functrans.lowering.triton.attention.calls import Attend, AttendGradient, Layout, View
 from functrans.lowering.triton.attention.softmax import (
@@ -102,7 +102,7 @@ class Use:
     names: dict[LoopVar, int]
     through: Through
     cotangent: Through | None
-    s: Builder
+    s: ExprBuilder
 
     @property
     def kind(self) -> str:
@@ -158,7 +158,7 @@ def _read_by_products(graph: Graph, gemms: Mapping[Tensor, Gemm]) -> set[Tensor]
     """
     products = set(gemms.values())
     others = live_items([x for x in graph.items if x not in products
-                         and not isinstance(x, Mark)], graph.outputs)
+                         and not isinstance(x, AnyFlag)], graph.outputs)
     return gemms.keys() - {*graph.outputs, *(t for x in others for t in x.operands)}
 
 
@@ -167,10 +167,10 @@ def _use(gemm: Gemm, role: str, gemms: Mapping[Tensor, Gemm],
     t = gemm.operands["ab".index(role)]
     if not isinstance(t, Map) or (gemm.a_offset if role == "a" else gemm.b_offset) != 0:
         return None
-    s = Builder(lambda x: not isinstance(x, Map))
+    s = ExprBuilder(lambda x: not isinstance(x, Map))
     try:
         e, variables = split_view(t, s)
-        inside = reached([e])
+        inside = reachable_expressions([e])
         if not any(x.op in ("exp", "exp2") for x in inside):
             return None
         wide = [v for v in variables if v.high != 1]
@@ -205,7 +205,7 @@ class _Made:
     """New items of a graph, and what they replace."""
 
     new: list[Tensor | Call] = field(default_factory=list)
-    gone: set[Gemm | Mark] = field(default_factory=set)
+    gone: set[Gemm | AnyFlag] = field(default_factory=set)
 
 
 def _replaced(graph: Graph, product: Gemm, uses: list[Use], placed: bool) -> Graph:
@@ -373,10 +373,11 @@ def _place(e: Expr) -> Index | None:
 
 
 def _may_hide(x: Term, other: Term) -> bool:
-    return x is not other and any(e.op in ("load", "select") for e in reached([x.value]))
+    return x is not other and any(e.op in ("load",
+                                           "select") for e in reachable_expressions([x.value]))
 
 
-def _as_mask(bias: Term, s: Builder) -> Term | None:
+def _as_mask(bias: Term, s: ExprBuilder) -> Term | None:
     """A bias that is 0, or so low that it hides, as a mask."""
     e = bias.value
     if e.op != "select" or bias.factor <= 0 or any(x.op != "const" for x in e.args[1:]):
@@ -388,7 +389,7 @@ def _as_mask(bias: Term, s: Builder) -> Term | None:
     return Term(condition, fill=fill) if yes == 0 and fill <= MASKS else None
 
 
-def _sum(terms: Iterable[Term], s: Builder) -> Expr:
+def _sum(terms: Iterable[Term], s: ExprBuilder) -> Expr:
     total: Expr | None = None
     for t in terms:
         value = t.value
@@ -413,9 +414,9 @@ def _beside(e: Expr, dtype: str, use: Use, made: _Made) -> View:
                         {use.names[v]: int(c) for v, c in at.terms.items()})
     variables = sorted(e.variables, key=lambda v: -use.names[v])
     shape = tuple([int(v.high) for v in variables])
-    reads = dict.fromkeys(x.aux[0] for x in reached([e]) if x.op == "load")
+    reads = dict.fromkeys(x.aux[0] for x in reachable_expressions([e]) if x.op == "load")
 
-    def define(s: Builder, index: tuple[Index, ...]) -> Expr:
+    def define(s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
         return moved(e, dict(zip(variables, index)), s)
 
     tensor = Map(shape, dtype, list(reads), define, weight=8)
@@ -438,7 +439,7 @@ def _root(view: View, sizes: Mapping[int, int], width: int, converted: bool = Tr
     place = Index.of(view.offset) + (Index.of(column) * view.col if width > 1 else ZERO)
     for v, n in view.steps.items():
         place = place + Index.of(variables[v]) * n
-    s = Builder(lambda x: not isinstance(x, Map))
+    s = ExprBuilder(lambda x: not isinstance(x, Map))
     rest, index = place, list[Index]()
     for step in strides_of(t.shape):
         whole, rest = divmod(rest, step)

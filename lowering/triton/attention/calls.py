@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from functrans.core.precision import Precision
 from functrans.lowering.loops.call import Call
-from functrans.lowering.loops.tensor import Mark, Stored, Tensor
+from functrans.lowering.loops.tensor import AnyFlag, Stored, Tensor
 from functrans.lowering.triton.attention.softmax import NotSoftmax
 from functrans.lowering.triton.kernels.names import MEMORY
 from functrans.lowering.triton.kernels.written import Partial
@@ -86,7 +86,7 @@ class Attend(Call):
     name = "attention"
 
     def __init__(self, problem: Attention, layout: Layout, views: Mapping[str, View], out: View,
-                 sums: Stored, zero: bool, marks: Sequence[Mark] = (),
+                 sums: Stored, zero: bool, marks: Sequence[AnyFlag] = (),
                  precision: Precision | None = None) -> None:
         super().__init__([v.tensor for v in views.values()],
                          [out.tensor, sums, *marks], out.tensor.source)  # type: ignore[list-item]
@@ -134,7 +134,7 @@ class AttendGradient(Call):
 
     def __init__(self, attend: Attend, gradient: Gradient, views: Mapping[str, View],
                  results: Mapping[str, View], factors: Mapping[str, float],
-                 marks: Sequence[Mark] = ()) -> None:
+                 marks: Sequence[AnyFlag] = ()) -> None:
         self.attend, self.gradient, self.views = attend, gradient, dict(views)
         self.precision, self.marks = attend.precision, marks
         self.made = dict(results)
@@ -204,7 +204,7 @@ def _loosened(p: Problem, places: Mapping[str, tuple[Tensor | Partial, int]],
     return replace(p, **changed)
 
 
-def _told(marks: Sequence[Mark]) -> dict[str, tuple[Tensor | Partial, int]]:
+def _told(marks: Sequence[AnyFlag]) -> dict[str, tuple[Tensor | Partial, int]]:
     return {f"mark{k}": (t, 0) for k, t in enumerate(marks)}
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection
 from dataclasses import replace
 
-from functrans.lowering.loops.expr import Builder
+from functrans.lowering.loops.expr import ExprBuilder
 from functrans.lowering.loops.index import LoopVar
 from functrans.lowering.loops.tensor import Map, Tensor
 from functrans.lowering.schedule.group import Schedule
@@ -58,7 +58,7 @@ def _followed(view: View, moved: Tensor, call: Attend | AttendGradient) -> View:
     t = view.tensor
     if not isinstance(moved, Map) or moved.size != t.size or moved.dtype not in FLOATS:
         raise NotSoftmax("more than a movement")
-    e, steps = split_view(moved, Builder(lambda x: not isinstance(x, Map)))
+    e, steps = split_view(moved, ExprBuilder(lambda x: not isinstance(x, Map)))
     factor = 1.0
     while e.op in ("convert", "round_to") or (e.op == "mul" and e.args[1].op == "const"):
         factor *= float(e.args[1].aux) if e.op == "mul" else 1.0

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import (
     ZERO,
     Computed,
@@ -26,7 +26,7 @@ from functrans.lowering.loops.index import (
     unflatten,
 )
 from functrans.lowering.loops.tensor import Map, Reduce, Tensor
-from functrans.lowering.schedule.kernel import reached
+from functrans.lowering.schedule.kernel import reachable_expressions
 
 __all__ = ["ABSORBS", "MASKS", "NotSoftmax", "Point", "Scores", "Softmax", "Term", "moved",
            "scores_of", "softmax_of", "split_view"]
@@ -68,7 +68,7 @@ class Point:
 
     def __call__(self, e: Expr) -> Any:
         if e not in self.orders:
-            self.orders[e] = reached([e])
+            self.orders[e] = reachable_expressions([e])
         for x in self.orders[e]:
             table = self.here if x.depends_on(self.along) else self.row
             if x not in table:
@@ -141,7 +141,7 @@ class Scores:
     masks: list[Term] = field(default_factory=list)
 
 
-def scores_of(e: Expr, product: Expr, along: LoopVar, s: Builder) -> Scores:
+def scores_of(e: Expr, product: Expr, along: LoopVar, s: ExprBuilder) -> Scores:
     """The scores whose exponential an expression is; what is added to whole rows is left out."""
     if e.op in ("convert", "round_to"):
         return scores_of(e.args[0], product, along, s)
@@ -160,7 +160,7 @@ def scores_of(e: Expr, product: Expr, along: LoopVar, s: Builder) -> Scores:
     return found
 
 
-def _linear(e: Expr, product: Expr, along: LoopVar, s: Builder) -> Scores:
+def _linear(e: Expr, product: Expr, along: LoopVar, s: ExprBuilder) -> Scores:
     if e is product:
         return Scores()
     if e.op in ("convert", "round_to"):
@@ -214,7 +214,7 @@ def _scaled(found: Scores, factor: float) -> Scores:
     return found
 
 
-def _seen(e: Expr, product: Expr, s: Builder) -> tuple[Expr, tuple[Expr, float]]:
+def _seen(e: Expr, product: Expr, s: ExprBuilder) -> tuple[Expr, tuple[Expr, float]]:
     """The condition of a mask, what is there where it holds, and the number where it does not."""
     condition, yes, no = e.args
     if yes.op == "const":
@@ -225,7 +225,7 @@ def _seen(e: Expr, product: Expr, s: Builder) -> tuple[Expr, tuple[Expr, float]]
 
 
 def _reads(e: Expr, product: Expr) -> bool:
-    return product in reached([e])
+    return product in reachable_expressions([e])
 
 
 # --------------------------------------------------------------------------- softmax
@@ -247,9 +247,10 @@ class Softmax:
 
 
 def softmax_of(e: Expr, product: Expr, others: list[Expr], variables: list[LoopVar],
-               s: Builder) -> Softmax:
+               s: ExprBuilder) -> Softmax:
     """The expression as weights of a softmax, or as the gradient of scores."""
-    loads = [x for x in reached([e]) if x.op == "load" and isinstance(x.aux[0], Reduce)]
+    loads = [x for x in reachable_expressions([e]) if x.op == "load" and isinstance(x.aux[0],
+                                                                                    Reduce)]
     problem = NotSoftmax("no sum of exponentials")
     for sums in loads:
         along = [v for v in variables if not sums.depends_on(v)]
@@ -257,7 +258,8 @@ def softmax_of(e: Expr, product: Expr, others: list[Expr], variables: list[LoopV
             continue
         try:
             weights = _element(sums, along[0], s)
-            if product not in reached([weights]) or any(o in reached([weights]) for o in others):
+            if product not in reachable_expressions([weights]) or any(
+                o in reachable_expressions([weights]) for o in others):
                 continue
             scores = scores_of(weights, product, along[0], s)
             return _checked(Softmax(product, sums, weights, along[0], scores, None, 1, False),
@@ -267,7 +269,7 @@ def softmax_of(e: Expr, product: Expr, others: list[Expr], variables: list[LoopV
     raise problem
 
 
-def _element(load: Expr, along: LoopVar, s: Builder) -> Expr:
+def _element(load: Expr, along: LoopVar, s: ExprBuilder) -> Expr:
     """What a reduction over rows adds up."""
     t, place = load.aux
     if t.sizes != (along.high,):
@@ -275,8 +277,8 @@ def _element(load: Expr, along: LoopVar, s: Builder) -> Expr:
     return t.element(s, (*unflatten(place, t.shape), Index.of(along)))  # type: ignore[no-any-return]
 
 
-def _checked(found: Softmax, e: Expr, others: list[Expr], s: Builder) -> Softmax:
-    inside = set(reached([e]))
+def _checked(found: Softmax, e: Expr, others: list[Expr], s: ExprBuilder) -> Softmax:
+    inside = set(reachable_expressions([e]))
     found.zero = _is_zero_without_sum(found, e)
     cotangents = [o for o in others if o in inside]
     if not cotangents:
@@ -300,12 +302,12 @@ def _checked(found: Softmax, e: Expr, others: list[Expr], s: Builder) -> Softmax
 def _is_zero_without_sum(found: Softmax, e: Expr) -> bool:
     with np.errstate(all="ignore"):
         point = Point(np.random.default_rng(0), found.along, {found.sums: 0.0})
-        point.here.update({x: 0.0 for x in reached([e]) if x.depends_on(found.along)
+        point.here.update({x: 0.0 for x in reachable_expressions([e]) if x.depends_on(found.along)
                            and (x is found.weights or x.op in ("exp", "exp2"))})
         return bool(point(e) == 0)
 
 
-def _ratio(found: Softmax, cotangent: Expr | None, e: Expr, seed: int, s: Builder) -> float:
+def _ratio(found: Softmax, cotangent: Expr | None, e: Expr, seed: int, s: ExprBuilder) -> float:
     """An expression over the weights, or over their gradient, at a point where they are not 0."""
     rng = np.random.default_rng(seed)
     total, mean = float(rng.uniform(0.5, 2)), float(rng.normal())
@@ -316,7 +318,7 @@ def _ratio(found: Softmax, cotangent: Expr | None, e: Expr, seed: int, s: Builde
             return total
         if t.op == "add" and cotangent is not None and not load.depends_on(found.along):
             element = _element(load, found.along, s)
-            if cotangent in reached([element]):
+            if cotangent in reachable_expressions([element]):
                 return _sum_of(point, element)
         return float(rng.uniform(0.5, 2))
 
@@ -370,10 +372,10 @@ def _visible(point: Point, found: Softmax) -> Point:
 # --------------------------------------------------------------------------- moved
 
 
-def moved(e: Expr, places: Mapping[LoopVar, Index], s: Builder) -> Expr:
+def moved(e: Expr, places: Mapping[LoopVar, Index], s: ExprBuilder) -> Expr:
     """An expression at other places."""
     made: dict[Expr, Expr] = {}
-    for x in reached([e]):
+    for x in reachable_expressions([e]):
         if x.op == "load":
             made[x] = s.read(x.aux[0], unflatten(_moved(x.aux[1], places), x.aux[0].shape))
         elif x.op == "index":
@@ -399,7 +401,7 @@ def _moved(index: Index, places: Mapping[LoopVar, Index]) -> Index:
     return total
 
 
-def split_view(t: Tensor, s: Builder) -> tuple[Expr, dict[LoopVar, int]]:
+def split_view(t: Tensor, s: ExprBuilder) -> tuple[Expr, dict[LoopVar, int]]:
     """An element of a tensor, and the steps of its variables in it: dimensions that are read in
     pieces are variables of their own."""
     pieces = [[n] for n in t.shape]
@@ -426,7 +428,7 @@ def split_view(t: Tensor, s: Builder) -> tuple[Expr, dict[LoopVar, int]]:
 
 
 def _cut(e: Expr, pieces: list[list[Any]]) -> list[list[Any]] | None:
-    for x in reached([e]):
+    for x in reachable_expressions([e]):
         if x.op != "load":
             continue
         for atom in x.aux[1].terms:

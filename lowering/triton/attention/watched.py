@@ -12,9 +12,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from functrans.lowering.graph import Graph
-from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar
-from functrans.lowering.loops.tensor import Map, Mark, Stored, Tensor
+from functrans.lowering.loops.tensor import AnyFlag, Map, Stored, Tensor
 from functrans.lowering.triton.attention.softmax import NotSoftmax
 
 __all__ = ["Watched", "watched"]
@@ -24,8 +24,8 @@ __all__ = ["Watched", "watched"]
 class Watched:
     """The marks on scores, and those on what the gradient computes of them."""
 
-    forward: tuple[Mark, ...] = ()
-    backward: tuple[Mark, ...] = ()
+    forward: tuple[AnyFlag, ...] = ()
+    backward: tuple[AnyFlag, ...] = ()
 
 
 def watched(graph: Graph, scores: Tensor, cotangents: Collection[Tensor]) -> Watched:
@@ -35,7 +35,7 @@ def watched(graph: Graph, scores: Tensor, cotangents: Collection[Tensor]) -> Wat
     """
     forward, backward = [], []
     for mark in graph.items:
-        if not isinstance(mark, Mark):
+        if not isinstance(mark, AnyFlag):
             continue
         read = _read(mark)
         if read.isdisjoint(cotangents) and scores not in read:
@@ -46,7 +46,7 @@ def watched(graph: Graph, scores: Tensor, cotangents: Collection[Tensor]) -> Wat
     return Watched(tuple(forward), tuple(backward))
 
 
-def _read(mark: Mark) -> set[Tensor]:
+def _read(mark: AnyFlag) -> set[Tensor]:
     """What is in memory of what a mark looks at."""
     found: set[Tensor] = set()
     waiting = list(mark.operands)
@@ -63,8 +63,8 @@ def _read(mark: Mark) -> set[Tensor]:
     return found
 
 
-def _condition(mark: Mark) -> Expr:
-    s = Builder(lambda t: not isinstance(t, Map))
+def _condition(mark: AnyFlag) -> Expr:
+    s = ExprBuilder(lambda t: not isinstance(t, Map))
     index = [Index.of(LoopVar(f"m{k}", n)) if n != 1 else ZERO for k, n in enumerate(mark.sizes)]
     return mark.element(s, tuple(index))
 

@@ -22,7 +22,7 @@ class AcrossWriter(KernelWriter):
         w, grid, tile = self.begin_tiles()
         count = -(-self.row // ACROSS)
         found: dict[Tensor, tuple[Fold, list[Partial]]] = {}
-        folds = self.folds([m for m in self.kernel.members if m.role == "fold_row"])
+        folds = self.folds([m for m in self.kernel.members if m.role == "reduce_row"])
         for m in self.kernel.members:
             if m.tensor in folds:
                 fold = folds[m.tensor]

@@ -59,7 +59,7 @@ class ColumnWriter(KernelWriter):
     """Writes reductions over the rows of each part, and of whole parts."""
 
     def write(self) -> list[Written]:
-        keeps = any(m.role == "fold_column" for m in self.kernel.members)
+        keeps = any(m.role == "reduce_column" for m in self.kernel.members)
         walk = self._columns() if keeps else self._parts()
         per_part = self.n(self.per_part, "per_part", near=False)
         if keeps:
@@ -156,14 +156,15 @@ class ColumnWriter(KernelWriter):
         self.value(w, m)
 
     def _column_folds(self) -> dict[Tensor, Fold]:
-        return self.folds([m for m in self.kernel.members if m.role in ("fold_column", "fold_all")])
+        return self.folds([m for m in self.kernel.members if m.role in ("reduce_column",
+                                                                        "reduce_all")])
 
     def _accumulate(self, w: TileWriter, m: Member, names: list[str]) -> None:
         place, fold = "", self._column_folds()[m.tensor]
         if fold.is_place:
             per_part = self.n(self.per_part, "per_part", near=False)
             place = f"(o - part * {per_part})" if self.parts > 1 else "o"
-            if m.role == "fold_all":
+            if m.role == "reduce_all":
                 place = f"({place} * {self.n(self.row, 'row')} + i)"
         values = self.folded_values(w, m.tensor, fold, place)
         self.emit(f"{', '.join(names)} = {fold.combined(names, values)}")
@@ -175,7 +176,7 @@ class ColumnWriter(KernelWriter):
         """Fold the accumulators of each program, and those of all programs."""
         self.emit(f"c = column * {walk.block_i} + tl.arange(0, {walk.block_i})[None, :]")
         left = {role: self._stored(walk, accumulators, role)
-                for role in ("fold_column", "fold_all")}
+                for role in ("reduce_column", "reduce_all")}
         launches: list[Written] = []
         ticket, tickets = 0, Tickets(0)
         for role, partials in left.items():
@@ -193,7 +194,7 @@ class ColumnWriter(KernelWriter):
 
     def _partial_sizes(self, walk: Walk, role: str) -> tuple[int, int, int]:
         """How many programs fold into one place, how many places they have, and how often."""
-        if role == "fold_all":
+        if role == "reduce_all":
             return walk.splits * walk.across, 1, self.parts
         return walk.splits, walk.block_i, self.parts * walk.across
 
@@ -205,15 +206,15 @@ class ColumnWriter(KernelWriter):
         count, _, _ = self._partial_sizes(walk, role)
         for t, fold in folds.items():
             names = self.named_all(len(accumulators[t]), fold.folded(accumulators[t], 0))
-            if role == "fold_all":
+            if role == "reduce_all":
                 names = self.named_all(len(names), fold.folded(names, 1))
             if count == 1:
                 self._store_result(t, fold, names, role)
                 continue
             partials = partials_of(fold, count,
-                                   self.parts if role == "fold_all" else self.parts * self.row)
+                                   self.parts if role == "reduce_all" else self.parts * self.row)
             sides = self.n(walk.across, "across", near=False)
-            split = f"split * {sides} + column" if role == "fold_all" and walk.across > 1 \
+            split = f"split * {sides} + column" if role == "reduce_all" and walk.across > 1 \
                 else "split"
             for p, name in zip(partials, names, strict=True):
                 self._store(p, f"({split}) * {self._step(p, role)} + {self._place(role)}", name,
@@ -222,10 +223,10 @@ class ColumnWriter(KernelWriter):
         return left
 
     def _step(self, partial: Partial, role: str) -> str:
-        return self.n(partial.size, "size of all" if role == "fold_all" else "size")
+        return self.n(partial.size, "size of all" if role == "reduce_all" else "size")
 
     def _place(self, role: str) -> str:
-        return "part" if role == "fold_all" else f"part * {self.n(self.row, 'row')} + c"
+        return "part" if role == "reduce_all" else f"part * {self.n(self.row, 'row')} + c"
 
     def _folded_by_last(self, walk: Walk, role: str,
                         left: dict[Tensor, tuple[Fold, list[Partial]]], tickets: Tickets,
@@ -234,15 +235,15 @@ class ColumnWriter(KernelWriter):
         count, width, _ = self._partial_sizes(walk, role)
         sides, share = (self.n(walk.across, "across", near=False),
                         self.n(walk.splits, "programs", near=False))
-        all_of = share if role == "fold_column" else f"{share} * {sides}"
-        which = "part" if role == "fold_all" else f"part * {sides} + column"
+        all_of = share if role == "reduce_column" else f"{share} * {sides}"
+        which = "part" if role == "reduce_all" else f"part * {sides} + column"
         done = self.begin_last(tickets, f"{f'{self.n(first)} + ' if first else ''}{which}", all_of)
         depth = min(self.extent(count), max(1, FOLDED_AT_ONCE // width))
         # along the second axis where there is one place: Triton 3.6 would give each thread all of a
         # tile of one column
-        axis = int(role == "fold_all")
+        axis = int(role == "reduce_all")
         tile = (1, depth) if axis else (depth, width)
-        mask = f"c < {self.n(self.row, 'row')}" if role == "fold_column" else None
+        mask = f"c < {self.n(self.row, 'row')}" if role == "reduce_column" else None
         for t, (fold, partials) in left.items():
             names = fold_partials(self.emit, self.fresh, fold, [self.pointer(p) for p in partials],
                                   tile, axis, f"({all_of})", self._step(partials[0], role),
@@ -255,7 +256,7 @@ class ColumnWriter(KernelWriter):
         self._store(t, self._place(role), value, role)
 
     def _store(self, t: Operand, place: str, value: str, role: str) -> None:
-        if role == "fold_all":
+        if role == "reduce_all":
             one = "tl.full((1, 1), 0, tl.int32)"
             self.emit(f"tl.store({self.pointer(t)} + {place} + {one}, {value})")
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from functrans.lowering.loops.tensor import Reduce
-from functrans.lowering.rules.reduce import neutral
+from functrans.lowering.rules.reduce import identity_element
 from functrans.lowering.triton.kernels.names import REGISTER
 
 __all__ = ["Fold", "fold_of"]
@@ -29,7 +29,8 @@ class Fold:
 
     @property
     def start(self) -> str:
-        value = neutral(self.op, "i32" if self.dtype == "bool" and self.op == "and" else self.dtype)
+        value = identity_element(self.op,
+                                 "i32" if self.dtype == "bool" and self.op == "and" else self.dtype)
         if isinstance(value, float):
             return f"float('{'-' if value < 0 else ''}inf')" if value in (
                 float("inf"), float("-inf")) else repr(value)

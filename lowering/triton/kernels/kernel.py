@@ -8,9 +8,9 @@ by a second launch.
 
 from __future__ import annotations
 
-from functrans.lowering.schedule.across import folds_in_tiles
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel
+from functrans.lowering.schedule.transposed_reads import reduces_transposed_tiles
 from functrans.lowering.triton.kernels.across_folds import AcrossWriter
 from functrans.lowering.triton.kernels.column_folds import ColumnWriter
 from functrans.lowering.triton.kernels.row_folds import row_writer
@@ -26,11 +26,12 @@ def write_kernel(kernel: Kernel, schedule: Schedule, options: Options) -> list[W
     roles = {m.role for m in kernel.members}
     if "scatter" in roles:
         return ScatterWriter(kernel, schedule, options).write()
-    if folds_in_tiles(kernel, schedule.is_stored) and options.has_tickets and not options.any_size:
+    if reduces_transposed_tiles(
+        kernel, schedule.is_stored) and options.has_tickets and not options.any_size:
         return AcrossWriter(kernel, schedule, options).write()
-    if "fold_row" in roles:
+    if "reduce_row" in roles:
         return row_writer(kernel, schedule, options).write()
-    if roles & {"fold_column", "fold_all"}:
+    if roles & {"reduce_column", "reduce_all"}:
         return ColumnWriter(kernel, schedule, options).write()
     return ElementWriter(kernel, schedule, options).write()
 

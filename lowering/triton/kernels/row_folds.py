@@ -49,7 +49,7 @@ class RowWriter(ColumnWriter):
 
     @property
     def folds_columns(self) -> bool:
-        return any(m.role in ("fold_column", "fold_all") for m in self.kernel.members)
+        return any(m.role in ("reduce_column", "reduce_all") for m in self.kernel.members)
 
     def write(self) -> list[Written]:
         block_i = power_of_two(self.row)  # of four, softmax of 8192 x 5000 takes 2.6 times as long
@@ -101,7 +101,7 @@ class RowWriter(ColumnWriter):
 
     def other(self, w: TileWriter, m: Member) -> None:
         """A member at rows that are in registers whole."""
-        if m.role != "fold_row":
+        if m.role != "reduce_row":
             self.value(w, m)
             return
         fold = fold_of(m.tensor)
@@ -119,7 +119,7 @@ class LongRowWriter(KernelWriter):
         stored: set[Tensor] = set()
         for stage in range(max(stages.values()) + 1):
             members = [m for m in self.kernel.members if stages[m.tensor] == stage]
-            folds = self.folds([m for m in members if m.role == "fold_row"])
+            folds = self.folds([m for m in members if m.role == "reduce_row"])
             accumulators = {t: self.accumulators(fold, (block_o, CHUNK))
                             for t, fold in folds.items()}
             self.emit(f"for t in range(0, {self.n(self.row, 'row')}, {CHUNK}):")
@@ -130,7 +130,7 @@ class LongRowWriter(KernelWriter):
                     names, fold = accumulators[m.tensor], folds[m.tensor]
                     values = self.folded_values(w, m.tensor, fold, "i")
                     self.emit(f"{', '.join(names)} = {fold.combined(names, values)}")
-                elif m.role in ("full", "mark") and m.tensor not in stored:
+                elif m.role in ("full", "any_flag") and m.tensor not in stored:
                     stored.add(m.tensor)
                     self.value(w, m)
                 elif m.role == "row":
@@ -142,7 +142,7 @@ class LongRowWriter(KernelWriter):
                     fold_rows(self, outer, m.tensor, folds[m.tensor], accumulators[m.tensor])
                 elif m.role == "row":
                     self.value(outer, m)
-                elif m.role == "mark_row":
+                elif m.role == "any_flag_row":
                     self.value(outer, m)
                     continue
                 else:

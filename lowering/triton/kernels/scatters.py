@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functrans.lowering.loops.tensor import Scatter
+from functrans.lowering.loops.tensor import ScatterTensor
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernels.names import REGISTER
 from functrans.lowering.triton.kernels.numbers import Numbers
@@ -17,7 +17,7 @@ class ScatterWriter(KernelWriter):
 
     def write(self) -> list[Written]:
         t = self.kernel.members[0].tensor
-        assert isinstance(t, Scatter)
+        assert isinstance(t, ScatterTensor)
         if t.op != "set" or t.unique:
             return [self._scattered(None, is_contest=False)]
         if not isinstance(t.size, int):
@@ -31,7 +31,7 @@ class ScatterWriter(KernelWriter):
     def _scattered(self, winners: Partial | None, is_contest: bool) -> Written:
         (m,) = self.kernel.members
         t = m.tensor
-        assert isinstance(t, Scatter)
+        assert isinstance(t, ScatterTensor)
         w, grid, tile = self.begin_tiles()
         index, condition = self.kernel.target(self.builder, m)
         place = w.name(f"{w.index(index, is_wide(t))} + zero")

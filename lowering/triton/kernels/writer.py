@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from functrans.lowering.loops.tensor import Reduce, Tensor
-from functrans.lowering.schedule.across import reads_across
 from functrans.lowering.schedule.group import Schedule
-from functrans.lowering.schedule.kernel import MARKS, Kernel, Member, computed_in, reached
+from functrans.lowering.schedule.kernel import (
+    ANY_FLAG_ROLES,
+    Kernel,
+    Member,
+    computed_in,
+    reachable_expressions,
+)
+from functrans.lowering.schedule.transposed_reads import has_transposed_reads
 from functrans.lowering.triton.kernels.expressions import TileWriter, UnsupportedKernel
 from functrans.lowering.triton.kernels.folds import Fold, fold_of
 from functrans.lowering.triton.kernels.numbers import Numbers
@@ -123,7 +129,7 @@ class KernelWriter:
         if self.row == 1:
             return min(self.extent(self.rows, TILE), TILE), 1
         block_i = min(self.extent(self.row, TILE if self.rows == 1 else 1), TILE)
-        if reads_across(self.kernel, self.builder) and self.rows >= 32 and self.row >= 32:
+        if has_transposed_reads(self.kernel, self.builder) and self.rows >= 32 and self.row >= 32:
             return ACROSS, ACROSS
         fits = max(1, TILE // block_i)
         return min(self.extent(self.rows, fits), fits), block_i
@@ -147,7 +153,7 @@ class KernelWriter:
         """
         if self.rows * self.row > MOST_EARLY:
             return
-        loads = [e for e in reached(self.elements.values()) if e.op == "load"
+        loads = [e for e in reachable_expressions(self.elements.values()) if e.op == "load"
                  and e.aux[0] in self.options.lasting and not computed_in(e)]
         for e in loads:
             w.expression(e)
@@ -162,7 +168,7 @@ class KernelWriter:
     def value(self, w: TileWriter, m: Member) -> None:
         """Compute a member that is no reduction, and store it where others read it."""
         t = m.tensor
-        if m.role in MARKS:
+        if m.role in ANY_FLAG_ROLES:
             self._mark(w, m)
             return
         w.locals[t] = self.computed(w, t)
@@ -188,7 +194,7 @@ class KernelWriter:
         """
         at = self.pointer(m.tensor)
         seen = self.named(f"tl.load({at})")
-        place, inside = ("zero", "inside") if m.role == "mark" else (
+        place, inside = ("zero", "inside") if m.role == "any_flag" else (
             "o * 0", w.masks["o"] or "(o >= 0)")
         holds = w.expression(self.elements[m.tensor])
         self.emit(f"tl.store({at} + {place}, 1, mask={holds} & {inside} & ({seen} == 0))")

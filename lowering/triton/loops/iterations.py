@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from functrans.core.jaxpr import Equation, Jaxpr, Literal
-from functrans.lowering.loops.call import HostCall, Scan, While
+from functrans.lowering.loops.call import HostCall, ScanLoop, WhileLoop
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.memory import Block
 from functrans.lowering.rules.calls import results_of
-from functrans.lowering.schedule.group import Note
+from functrans.lowering.schedule.group import FusionNote
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernels.written import Partial
 from functrans.lowering.triton.spec import (
@@ -41,7 +41,7 @@ LEAST_ROUNDS = 6  # iterations, of which the two after the first show how places
 ALIGNMENT = 256
 
 
-class Repeated(Scan):
+class Repeated(ScanLoop):
     """A scan that may go to the host after all: with its equation."""
 
     def __init__(self, eqn: Equation, operands: Sequence[Tensor]) -> None:
@@ -52,7 +52,7 @@ class Repeated(Scan):
         return HostCall(self.eqn, self.operands, self.results)
 
 
-class Until(While):
+class Until(WhileLoop):
     """A loop with a predicate that may go to the host after all: with its equation."""
 
     def __init__(self, eqn: Equation, operands: Sequence[Tensor]) -> None:
@@ -85,7 +85,7 @@ class Body:
     updated: dict[int, int]
     notes: list[str]
     blocks: list[Block[Any]] = field(default_factory=list)
-    apart: list[Note] = field(default_factory=list)
+    apart: list[FusionNote] = field(default_factory=list)
     kept: list[tuple[Tensor, list[Step]]] = field(default_factory=list)
 
 
@@ -202,7 +202,7 @@ def loop_of(call: Repeated, write_body: WriteBody,
     return Loop(call, body, ways, offsets, Partial(1, max(1, -(-total // 4)), "i32"))
 
 
-def ways_of(call: Scan, updated: Mapping[int, int]) -> list[str]:
+def ways_of(call: ScanLoop, updated: Mapping[int, int]) -> list[str]:
     """Where values of the carry are: fixed, stacked, saved, updated, or alternate between places.
 
     `updated` is that of the body.
@@ -241,7 +241,7 @@ def numbers_of(flags: Sequence[bool]) -> frozenset[int]:
     return frozenset(k for k, flag in enumerate(flags) if flag)
 
 
-def stack_of(call: Scan, k: int) -> int:
+def stack_of(call: ScanLoop, k: int) -> int:
     """Which of the stacked results collects a value of the carry; -1: none."""
     outs, n = call.body.outvars, call.num_carry
     if not isinstance(outs[k], Literal) and outs[k] not in call.body.invars:
@@ -251,7 +251,7 @@ def stack_of(call: Scan, k: int) -> int:
     return -1
 
 
-def save_of(call: Scan, k: int) -> int:
+def save_of(call: ScanLoop, k: int) -> int:
     """Which of the stacked results collects what a value of the carry was before; -1: none."""
     n = call.num_carry
     for j, v in enumerate(call.body.outvars[n:]):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.loops.call import Scan, While
+from functrans.lowering.loops.call import ScanLoop, WhileLoop
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernels.names import MEMORY
@@ -115,7 +115,7 @@ class LoopWriter:
 
     # --------------------------------------------------------------------------- loops
 
-    def operands(self, call: Scan) -> tuple[list[Base], ...]:
+    def operands(self, call: ScanLoop) -> tuple[list[Base], ...]:
         """Constants, the carry before and after, and elements of xs and ys `at` an iteration."""
         first, n = call.num_consts, call.num_carry
         rows = self.rows
@@ -133,7 +133,7 @@ class LoopWriter:
     def use(self, launch: Launch) -> None:
         self.phases.use(launch)
 
-    def scan(self, call: Scan, length: int, body: Body, source: Source) -> None:
+    def scan(self, call: ScanLoop, length: int, body: Body, source: Source) -> None:
         consts, starts, ends, reads, writes = self.operands(call)
         ys = call.results[call.num_carry:]
         arena = self.reserve(body.arena_bytes)
@@ -179,7 +179,7 @@ class LoopWriter:
         for end, last, t in zip(ends, now, call.results):
             self.copy(end, last, t)
 
-    def until(self, call: While, holds: Written, body: Written) -> None:
+    def until(self, call: WhileLoop, holds: Written, body: Written) -> None:
         first, second = call.predicate_consts, call.predicate_consts + call.body_consts
         inputs = self.outer(call.operands, [False] * len(call.operands))
         ends = self.outer(call.results, [False] * len(call.results))

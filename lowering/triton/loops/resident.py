@@ -10,7 +10,7 @@ import math
 
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.analysis import cost_of
-from functrans.lowering.loops.call import Scan, While
+from functrans.lowering.loops.call import ScanLoop, WhileLoop
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernels.writer import TILE
 from functrans.lowering.triton.loops.loop_kernel import LoopWriter, Scope
@@ -34,7 +34,7 @@ PRODUCT_ROWS = 8  # that tensor cores multiply at least
 LEAST_TILE = 128  # elements of a program that has them in registers
 
 
-def resident_scan(call: Scan, scope: Scope) -> Launches | None:
+def resident_scan(call: ScanLoop, scope: Scope) -> Launches | None:
     """The launch of a scan whose body is small, or falls into rows; None of another."""
     if not isinstance(call.length, int) or call.length == 0 or call.has_effect:
         return None
@@ -56,7 +56,7 @@ def resident_scan(call: Scan, scope: Scope) -> Launches | None:
         return None
 
 
-def resident_while(call: While, scope: Scope) -> Launches | None:
+def resident_while(call: WhileLoop, scope: Scope) -> Launches | None:
     """The launch of a loop whose body and predicate are small; None of another."""
     if call.has_effect or call.record is not None:
         return None

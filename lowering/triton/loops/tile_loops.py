@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from functrans.lowering.loops.call import Scan, While
+from functrans.lowering.loops.call import ScanLoop, WhileLoop
 from functrans.lowering.triton.loops.iterations import Body
 from functrans.lowering.triton.loops.loop_kernel import LoopWriter
 from functrans.lowering.triton.loops.phases import Base, Source
@@ -16,7 +16,7 @@ __all__ = ["scan_on_tiles", "until_on_tiles"]
 STAGES = 3  # iterations whose elements of xs are on their way
 
 
-def scan_on_tiles(w: LoopWriter, call: Scan, length: int, body: Body, source: Source) -> bool:
+def scan_on_tiles(w: LoopWriter, call: ScanLoop, length: int, body: Body, source: Source) -> bool:
     """Write the loop of a scan on tiles; False, and nothing written, where it has none."""
     first, n = call.num_consts, call.num_carry
     jaxpr = call.body
@@ -61,7 +61,7 @@ def scan_on_tiles(w: LoopWriter, call: Scan, length: int, body: Body, source: So
     return True
 
 
-def until_on_tiles(w: LoopWriter, call: While, holds: tuple[Body, Source],
+def until_on_tiles(w: LoopWriter, call: WhileLoop, holds: tuple[Body, Source],
                    body: tuple[Body, Source]) -> bool:
     """Write a loop with a predicate on tiles; False, and nothing written, where it has none."""
     first, second = call.predicate_consts, call.predicate_consts + call.body_consts
@@ -96,7 +96,7 @@ def until_on_tiles(w: LoopWriter, call: While, holds: tuple[Body, Source],
     return True
 
 
-def _stays(c: Copy, call: While, moving: Mapping[int, int]) -> bool:
+def _stays(c: Copy, call: WhileLoop, moving: Mapping[int, int]) -> bool:
     """Whether a copy of a body is that of a value which never changes."""
     k = c.target.index
     return c.source == Pointer("input", call.body_consts + k) and c.target.kind == "output" \
@@ -136,7 +136,8 @@ class _Tiles:
         name = self.w.phases.function(self.tile.end(self.places[k]), "end")
         self.w.emit(f"{name}(0, {_own(at)}, c{k})")
 
-    def end_all(self, call: Scan | While, starts: Sequence[Base], ends: Sequence[Base]) -> None:
+    def end_all(self, call: ScanLoop | WhileLoop, starts: Sequence[Base],
+                ends: Sequence[Base]) -> None:
         """The end of the loop: where its results go."""
         self.w.indent = "    "
         for k, (start, end) in enumerate(zip(starts, ends, strict=True)):

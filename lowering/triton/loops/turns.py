@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from functrans.core.jaxpr import Jaxpr, Literal, subjaxprs
-from functrans.lowering.loops.call import While
+from functrans.lowering.loops.call import WhileLoop
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernels.written import Partial
@@ -45,7 +45,7 @@ __all__ = ["Turning", "turning_of"]
 class Turning:
     """A loop with a predicate on the device, and the memory that it needs beside results."""
 
-    call: While
+    call: WhileLoop
     holds: Body
     body: Body
     fixed: list[bool]  # which values of the carry never change
@@ -85,7 +85,7 @@ class Turning:
                         s, LibraryStep) for s in (*self.holds.steps, *self.body.steps)))
 
 
-def turning_of(call: While, write_body: WriteBody,
+def turning_of(call: WhileLoop, write_body: WriteBody,
                is_loose: Callable[[Tensor], bool]) -> Turning | None:
     """The loop on the device; None for one that the host had better do."""
     if call.record is not None:
@@ -121,7 +121,7 @@ def _all(body: Body, ins: Sequence[Pointer], outs: Sequence[Pointer],
     return tuple([made for step in body.steps for made in relocated(step, ins, outs, arena)])
 
 
-def _ends_itself(call: While) -> bool:
+def _ends_itself(call: WhileLoop) -> bool:
     """Whether the predicate is a value of the carry that the first iteration sets to False."""
     asked = call.predicate.outvars[0]
     places = call.predicate.invars[call.predicate_consts:]

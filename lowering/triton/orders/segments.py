@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from functrans.core.jaxpr import Equation
-from functrans.lowering.loops.expr import Builder
+from functrans.lowering.loops.expr import ExprBuilder
 from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import NARROW, Map, Tensor, compute_dtype
 from functrans.lowering.rules.calls import results_of
@@ -171,5 +171,5 @@ class Segments(AlongRows):
 def _constant(t: Tensor) -> Any:
     """The number that every element of a tensor is, or None."""
     variables = tuple([Index.of(LoopVar(f"d{k}", n)) for k, n in enumerate(t.shape)])
-    e = t.at(Builder(lambda x: not isinstance(x, Map)), variables)
+    e = t.at(ExprBuilder(lambda x: not isinstance(x, Map)), variables)
     return e.aux if e.op == "const" else None

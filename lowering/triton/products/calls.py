@@ -13,11 +13,11 @@ from functrans.lowering.graph import CALLS
 from functrans.lowering.loops.call import Call, Conv, Gemm
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index
-from functrans.lowering.loops.tensor import FLOAT8, Map, Mark, Tensor, dtype_name
+from functrans.lowering.loops.tensor import FLOAT8, AnyFlag, Map, Tensor, dtype_name
 from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.rules.elementwise import convert
 from functrans.lowering.rules.plain_products import RULES as PLAIN
-from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.triton.attention.calls import Attend, AttendGradient
 from functrans.lowering.triton.kernels.expressions import TileWriter, UnsupportedKernel
@@ -133,7 +133,7 @@ def _matmul(call: Gemm, loose: Collection[Tensor]) -> Matmul:
         return Operand(MATRIX_TYPES[t.dtype], f[f"{name}_row"], f[f"{name}_col"],
                        (f[f"{name}_batch0"], f[f"{name}_batch1"]), aligned)
 
-    z = call.product if isinstance(call, Fused) else call.results[0]
+    z = call.product if isinstance(call, FusedGemm) else call.results[0]
     return Matmul(f["m"], f["n"], f["k"], operand(x, "a", call.a_offset),
                   operand(y, "b", call.b_offset), operand(z, "c", 0), (f["batch0"], f["batch1"]),
                   precision=precision_of(call), exact_after=_exact_after(call))
@@ -160,7 +160,7 @@ def _product(call: Gemm, schedule: Schedule, loose: Collection[Tensor], alone: b
         return matmul.kernels(p, c, sms=sms, any_size=any_size)
 
     def launches(c: Config) -> Launches:
-        if isinstance(call, Fused):
+        if isinstance(call, FusedGemm):
             return _fused(call, schedule, loose, p, c, kernels, any_size)
         return Launches(kernels(p, c), _operands(call) | {"c": (call.results[0], 0)})
 
@@ -170,7 +170,7 @@ def _product(call: Gemm, schedule: Schedule, loose: Collection[Tensor], alone: b
     if any_size:
         configs = _shared(p, configs, choose.target)
     batch = f"{p.batches} x " if p.batches > 1 else ""
-    more = f", and {len(call.kernel.members)} values from it" if isinstance(call, Fused) else ""
+    more = f", and {len(call.kernel.members)} values from it" if isinstance(call, FusedGemm) else ""
     return launches(choose.among(
         f"product {batch}{p.m} x {p.k} x {p.n} of {p.a.dtype}{more}",
         (p, *[t.dtype for t in (*call.operands, *call.results)]),
@@ -206,12 +206,12 @@ def _fitting(p: Matmul, configs: list[Config], target: Target) -> list[Config]:
     return list(dict.fromkeys(fit)) or configs[-1:]
 
 
-def _fused(call: Fused, schedule: Schedule, loose: Collection[Tensor], plain: Matmul,
+def _fused(call: FusedGemm, schedule: Schedule, loose: Collection[Tensor], plain: Matmul,
            chosen: Config, kernels: Callable[[Matmul, Config], list[Kernel]],
            any_size: bool) -> Launches:
     """A product whose results have their elements where the product has them."""
     main = next((t for t in call.results
-                 if t.dtype in STORED_TYPES and not isinstance(t, Mark)), None)
+                 if t.dtype in STORED_TYPES and not isinstance(t, AnyFlag)), None)
     if main is None:
         raise UnsupportedKernel("a product that is stored in none of the types of products")
     c = replace(plain.c, dtype=STORED_TYPES[main.dtype], row=plain.n, col=1,
@@ -225,7 +225,7 @@ def _fused(call: Fused, schedule: Schedule, loose: Collection[Tensor], plain: Ma
 class _Epilogue:
     """The lines that compute the results of a product from its sums."""
 
-    def __init__(self, call: Fused, schedule: Schedule, p: Matmul, chosen: Config,
+    def __init__(self, call: FusedGemm, schedule: Schedule, p: Matmul, chosen: Config,
                  main: Tensor, any_size: bool) -> None:
         self.numbers = Numbers(any_size)
         self.call, self.schedule, self.p, self.main = call, schedule, p, main
@@ -263,7 +263,7 @@ class _Epilogue:
         kept = set(self.call.results)
         w = _AfterProduct(self.call.product, self.call.product in kept, halves, kernel,
                           self.lines.append, self.pointer, self.fresh, masks, self.numbers)
-        marks = [m.tensor for m in kernel.members if m.role == "mark"]
+        marks = [m.tensor for m in kernel.members if m.role == "any_flag"]
         for m in kernel.members:
             value = w.expression(kernel.element(builder, m))
             w.locals[m.tensor] = w.as_stored(value, m.tensor) if m.tensor in kept else value

@@ -11,10 +11,16 @@ from dataclasses import replace
 
 from functrans.core.dims import Size
 from functrans.lowering.loops.call import Gemm
-from functrans.lowering.loops.expr import NotHere
-from functrans.lowering.loops.tensor import Map, Scatter, Stored, Tensor
-from functrans.lowering.schedule.group import MOST_EXPRESSIONS, Schedule, Step, is_straight
-from functrans.lowering.schedule.kernel import Domain, Kernel, Member, accesses, reached
+from functrans.lowering.loops.expr import IterationSpaceMismatch
+from functrans.lowering.loops.tensor import Map, ScatterTensor, Stored, Tensor
+from functrans.lowering.schedule.group import MOST_EXPRESSIONS, Schedule, Step, has_constant_stride
+from functrans.lowering.schedule.kernel import (
+    Domain,
+    Kernel,
+    Member,
+    accesses,
+    reachable_expressions,
+)
 from functrans.lowering.schedule.reads import Reads
 
 __all__ = ["recompute"]
@@ -36,7 +42,7 @@ class _Recomputing:
         self.schedule = schedule
         self.steps: list[Step] = list(schedule.steps)
         self.stored = set(schedule.stored)
-        self.kept = {*outputs, *_begun(schedule.steps)}
+        self.kept = {*outputs, *_update_bases(schedule.steps)}
         self.reads = reads
 
     def run(self) -> Schedule:
@@ -101,7 +107,7 @@ class _Recomputing:
         alone = Kernel(Domain(t.size // row if row else 0, row), [Member(t, "full")])
         try:
             return alone.loads(alone.builder(self.is_stored))
-        except NotHere:
+        except IterationSpaceMismatch:
             return None
 
     def _pays(self, t: Map, weight: int, needs: Collection[Tensor], k: int, readers: list[int],
@@ -122,11 +128,11 @@ class _Recomputing:
         assert isinstance(step, Kernel)
         s = step.builder(self.is_stored)
         try:
-            exprs = step.everything(s)
-        except NotHere:
+            exprs = step.all_expressions(s)
+        except IterationSpaceMismatch:
             return False
         return s.count <= MOST_EXPRESSIONS and all(
-            is_straight(index, step.i) for _, index in accesses(exprs))
+            has_constant_stride(index, step.i) for _, index in accesses(exprs))
 
     def _without_unread(self, kernel: Kernel) -> Kernel:
         """A kernel without members that nobody reads."""
@@ -136,15 +142,16 @@ class _Recomputing:
         for m in reversed(kernel.members):
             if m.tensor in needed or self.is_stored(m.tensor) or m.role == "scatter":
                 members.append(m)
-                needed |= {e.aux for e in reached([kernel.element(s, m)]) if e.op == "local"}
+                needed |= {e.aux for e in reachable_expressions([kernel.element(s, m)])
+                           if e.op == "local"}
         return Kernel(kernel.domain, members[::-1])
 
 
-def _begun(steps: Collection[Step]) -> Iterator[Tensor]:
+def _update_bases(steps: Collection[Step]) -> Iterator[Tensor]:
     """What updates start from, which no expression loads."""
     for step in steps:
         for m in step.members if isinstance(step, Kernel) else ():
-            if isinstance(m.tensor, Scatter):
+            if isinstance(m.tensor, ScatterTensor):
                 yield m.tensor.base
 
 

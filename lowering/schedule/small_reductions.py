@@ -8,7 +8,7 @@ from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel, Member
 
-__all__ = ["split_small"]
+__all__ = ["split_small_reductions"]
 
 SMALL = 1 << 18
 """Elements that are read again in 1 us, from the second-level cache of an H100."""
@@ -22,7 +22,7 @@ MOST_PARTIALS = 4096
 TILE = 1024
 
 
-def split_small(schedule: Schedule) -> Schedule:
+def split_small_reductions(schedule: Schedule) -> Schedule:
     """The schedule with reductions over columns in kernels of their own, where these are small.
 
     Beside reductions along rows each program has all columns to fold, and another launch folds what
@@ -39,7 +39,7 @@ def split_small(schedule: Schedule) -> Schedule:
             continue
         rows = Kernel(step.domain, [m for m in step.members if m not in columns])
         apart = Kernel(step.domain, columns)
-        along = {m.tensor for m in rows.members if m.role == "fold_row"}
+        along = {m.tensor for m in rows.members if m.role == "reduce_row"}
 
         def is_stored(t: Tensor, along: set[Tensor] = along) -> bool:
             return t in along or schedule.is_stored(t)
@@ -56,7 +56,7 @@ def _columns(kernel: Kernel) -> list[Member]:
     if not isinstance(d.rows, int) or not isinstance(d.row, int) or not isinstance(d.parts, int):
         return []
     size = d.rows * d.row
-    if "fold_row" not in roles or size > SMALL or d.rows // d.parts > MOST_ROWS \
+    if "reduce_row" not in roles or size > SMALL or d.rows // d.parts > MOST_ROWS \
             or size // TILE * d.row // d.parts <= MOST_PARTIALS:
         return []
-    return [m for m in kernel.members if m.role == "fold_column"]
+    return [m for m in kernel.members if m.role == "reduce_column"]

@@ -5,35 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from functrans.lowering.loops.expr import Builder
+from functrans.lowering.loops.expr import ExprBuilder
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.schedule.domains import nature_of, roles_in
+from functrans.lowering.schedule.domains import preferred_loop_nest, roles_in
 from functrans.lowering.schedule.group import Schedule, Step
-from functrans.lowering.schedule.kernel import Kernel, Member, accesses, reached
+from functrans.lowering.schedule.kernel import Kernel, Member, accesses, reachable_expressions
 from functrans.lowering.schedule.reads import Reads
 
-__all__ = ["folds_in_tiles", "join_across", "reads_across", "split_across", "split_sums"]
+__all__ = [
+    "fuse_transposed_column_sums",
+    "has_transposed_reads",
+    "reduces_transposed_tiles",
+    "split_row_sums",
+    "split_transposed_reads",
+]
 
-TILED = range(65, 4097)
+TRANSPOSABLE_ROLES = range(65, 4097)
 """Lengths of rows of which tiles are folded where they are turned; the last program of a row of
 tiles folds what up to 64 have found."""
 
 
-def reads_across(kernel: Kernel, s: Builder) -> bool:
+def has_transposed_reads(kernel: Kernel, s: ExprBuilder) -> bool:
     """Whether some operand lies along the columns."""
     return any(t is not None and index.coefficient(kernel.o) == 1
                and index.coefficient(kernel.i) not in (0, 1)
-               for t, index in accesses(kernel.everything(s)))
+               for t, index in accesses(kernel.all_expressions(s)))
 
 
-def folds_in_tiles(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> bool:
+def reduces_transposed_tiles(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> bool:
     """Whether a kernel turns tiles, and folds rows of a few of them, which none of it reads."""
     d = kernel.domain
-    return d.total is None and d.parts == 1 and d.row in TILED and (
+    return d.total is None and d.parts == 1 and d.row in TRANSPOSABLE_ROLES and (
         not isinstance(d.rows, int) or d.rows >= 32) and _is_mixed(kernel, is_stored)
 
 
-def split_across(schedule: Schedule, in_tiles: bool = True) -> Schedule:
+def split_transposed_reads(schedule: Schedule, in_tiles: bool = True) -> Schedule:
     """The schedule with reductions apart from elements that are computed across what they read.
 
     Each is computed over the matrix that suits it: the gradient of a bias beside a transposed copy
@@ -43,22 +49,22 @@ def split_across(schedule: Schedule, in_tiles: bool = True) -> Schedule:
     steps: list[Step] = []
     for step in schedule.steps:
         if not isinstance(step, Kernel) or not _is_mixed(step, schedule.is_stored) or (
-                in_tiles and folds_in_tiles(step, schedule.is_stored)):
+                in_tiles and reduces_transposed_tiles(step, schedule.is_stored)):
             steps.append(step)
             continue
-        folds = [m.tensor for m in step.members if m.role == "fold_row"]
-        steps.append(Kernel(step.domain, [m for m in step.members if m.role != "fold_row"]))
+        folds = [m.tensor for m in step.members if m.role == "reduce_row"]
+        steps.append(Kernel(step.domain, [m for m in step.members if m.role != "reduce_row"]))
         steps += [_alone(t, schedule.is_stored) for t in folds]
     return replace(schedule, steps=steps)
 
 
 def _alone(t: Tensor, is_stored: Callable[[Tensor], bool]) -> Kernel:
     """A kernel of one value, over the matrix that suits it."""
-    nature = nature_of(t, is_stored)
-    return Kernel(nature.domain, [Member(t, nature.role)])
+    preferred = preferred_loop_nest(t, is_stored)
+    return Kernel(preferred.domain, [Member(t, preferred.role)])
 
 
-def split_sums(schedule: Schedule) -> Schedule:
+def split_row_sums(schedule: Schedule) -> Schedule:
     """The schedule with sums over rows apart from what is computed across, and stored.
 
     A loop that adds up rows cannot turn tiles: of 1000 x 1000, x.T + x and whether all of it is
@@ -77,26 +83,26 @@ def split_sums(schedule: Schedule) -> Schedule:
 
 def _sums_of_stored(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> list[Tensor]:
     """The sums over rows of a kernel that reads across, if they read what it stores."""
-    if {m.role for m in kernel.members} not in ({"full", "fold_all"}, {"full", "fold_column"}):
+    if {m.role for m in kernel.members} not in ({"full", "reduce_all"}, {"full", "reduce_column"}):
         return []
     s = kernel.builder(is_stored)
     sums = [m for m in kernel.members if m.role != "full"]
     for m in sums:
-        inside = reached([kernel.element(s, m)])
+        inside = reachable_expressions([kernel.element(s, m)])
         if any(e.op == "load" for e in inside) or not all(
                 is_stored(e.aux) for e in inside if e.op == "local"):
             return []
-    return [m.tensor for m in sums] if reads_across(kernel, s) else []
+    return [m.tensor for m in sums] if has_transposed_reads(kernel, s) else []
 
 
-def join_across(schedule: Schedule, reads: Reads) -> Schedule:
+def fuse_transposed_column_sums(schedule: Schedule, reads: Reads) -> Schedule:
     """The schedule with sums over columns of a matrix in the kernel that turns it, where that is.
 
     Such a sum is a kernel by itself where the epilogue of a product has made the matrix.
     """
     steps = list(schedule.steps)
     folds = [s for s in steps if isinstance(s, Kernel) and [m.role for m in s.members]
-             == ["fold_column"]]
+             == ["reduce_column"]]
     for fold in folds:
         first, (sum_,) = steps.index(fold), fold.members
         operands = reads.of(fold, schedule.is_stored)
@@ -107,10 +113,10 @@ def join_across(schedule: Schedule, reads: Reads) -> Schedule:
             if not isinstance(step, Kernel) or not operands & near \
                     or (step.domain.rows, step.domain.row) != (fold.domain.row, fold.domain.rows):
                 continue
-            along = Member(sum_.tensor, "fold_row")
+            along = Member(sum_.tensor, "reduce_row")
             joined = Kernel(step.domain, [*step.members, along])
             if along in roles_in(sum_.tensor, step.domain) \
-                    and folds_in_tiles(joined, schedule.is_stored):
+                    and reduces_transposed_tiles(joined, schedule.is_stored):
                 steps[k] = joined
                 del steps[first]
                 break
@@ -119,11 +125,12 @@ def join_across(schedule: Schedule, reads: Reads) -> Schedule:
 
 def _is_mixed(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> bool:
     """Whether a kernel reads across, and folds rows beside elements that know nothing of them."""
-    if {m.role for m in kernel.members} - {"mark"} != {"full", "fold_row"}:
+    if {m.role for m in kernel.members} - {"any_flag"} != {"full", "reduce_row"}:
         return False
     s = kernel.builder(is_stored)
-    folded = {m.tensor for m in kernel.members if m.role == "fold_row"}
+    folded = {m.tensor for m in kernel.members if m.role == "reduce_row"}
     for m in kernel.members:
-        if folded & {e.aux for e in reached([kernel.element(s, m)]) if e.op == "local"}:
+        if folded & {e.aux for e in reachable_expressions([kernel.element(s,
+                                                                          m)]) if e.op == "local"}:
             return False
-    return reads_across(kernel, s)
+    return has_transposed_reads(kernel, s)

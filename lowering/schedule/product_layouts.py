@@ -8,21 +8,21 @@ from dataclasses import replace
 
 from functrans.core.dims import Size
 from functrans.lowering.loops.call import Gemm
-from functrans.lowering.loops.expr import Builder
+from functrans.lowering.loops.expr import ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, unflatten
 from functrans.lowering.loops.tensor import Map, Tensor
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel
-from functrans.lowering.schedule.plain import AS_PLANNED, Plain
 from functrans.lowering.schedule.reads import Reads
+from functrans.lowering.schedule.unfused import ALL_FUSED, UnfusedValues
 
-__all__ = ["place_products"]
+__all__ = ["absorb_product_transposes"]
 
 NAMES = ("batch0", "batch1", "row", "col")
 
 
-def place_products(schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
-                   plain: Plain = AS_PLANNED) -> Schedule:
+def absorb_product_transposes(schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
+                              plain: UnfusedValues = ALL_FUSED) -> Schedule:
     """The schedule without kernels that only give a product another order of dimensions."""
     steps = list(schedule.steps)
     for gemm in [s for s in schedule.steps if type(s) is Gemm]:
@@ -84,7 +84,7 @@ def _written(gemm: Gemm, f: Mapping[str, Size], moved: Tensor,
         place = ZERO
         for part, stride in zip(parts, strides):
             place = place + part * stride
-        s = Builder(schedule.is_stored)
+        s = ExprBuilder(schedule.is_stored)
         e = moved.define(s, unflatten(place, moved.shape))
         if e.op != "load" or e.aux[0] is not product:
             return None  # more than a movement, in whatever order

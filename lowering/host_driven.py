@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["SteeredProgram"]
+__all__ = ["HostDrivenProgram"]
 
 
-class SteeredProgram:
+class HostDrivenProgram:
     """What runs programs one after the other from Python, as their results say.
 
     On a GPU (`device`) it takes Arrays and gives them; without one NumPy arrays. `host_calls` is

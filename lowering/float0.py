@@ -20,11 +20,11 @@ from functrans.lowering.passes.pipeline import simplify
 if TYPE_CHECKING:
     from functrans.lowering.backend import Executable
 
-__all__ = ["compile_beside_nothing"]
+__all__ = ["compile_without_float0"]
 
 
 @dataclass
-class BesideNothing:
+class Float0Executable:
     """An executable of the arrays that hold something, called with all and giving all."""
 
     inner: Executable
@@ -40,10 +40,10 @@ class BesideNothing:
     def specialized(self) -> str:
         return "tangents of integers are arrays of known shapes"
 
-    def at(self, shapes: Sequence[tuple[int, ...]]) -> BesideNothing:
+    def at(self, shapes: Sequence[tuple[int, ...]]) -> Float0Executable:
         return self
 
-    def on(self, gpu: int) -> BesideNothing:
+    def on(self, gpu: int) -> Float0Executable:
         return replace(self, inner=self.inner.on(gpu))
 
     @property
@@ -60,7 +60,7 @@ class BesideNothing:
         return self.inner.memory_analysis()
 
 
-def compile_beside_nothing(compile_: Callable[[Jaxpr, frozenset[int], bool], Executable],
+def compile_without_float0(compile_: Callable[[Jaxpr, frozenset[int], bool], Executable],
                            jaxpr: Jaxpr, donated: frozenset[int],
                            require_inplace: bool) -> Executable:
     """The compiled form of a jaxpr by a backend that has no float0."""
@@ -70,6 +70,6 @@ def compile_beside_nothing(compile_: Callable[[Jaxpr, frozenset[int], bool], Exe
     rest = simplify(rest)  # what only they needed goes
     kept = [i for i, v in enumerate(rest.invars) if v.aval.dtype != dtypes.float0]
     rest = replace(rest, invars=tuple(rest.invars[i] for i in kept))
-    return BesideNothing(
+    return Float0Executable(
         compile_(rest, frozenset(k for k, i in enumerate(kept) if i in donated), require_inplace),
         kept, outs)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.tensor import Stored, Tensor
 
-__all__ = ["AS_PLANNED", "Plain"]
+__all__ = ["ALL_FUSED", "UnfusedValues"]
 
 
 @dataclass(frozen=True)
-class Plain:
+class UnfusedValues:
     """The values of a graph that have kernels, or calls, of their own: those that are `apart`.
 
     What the kernels of `bare` values read is in memory, too; the others compute some of it inside.
@@ -35,4 +35,4 @@ class Plain:
                 and (t.shape or t.operands)}  # numbers stay in the text
 
 
-AS_PLANNED = Plain()
+ALL_FUSED = UnfusedValues()

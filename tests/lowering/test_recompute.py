@@ -10,7 +10,7 @@ from functrans.lowering.loops.call import Gemm
 from functrans.lowering.loops.tensor import Map
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.schedule.group import schedule_of
-from functrans.lowering.schedule.recomputed import recompute
+from functrans.lowering.schedule.recompute import recompute
 from tests.lowering.test_passes import program_of
 
 W = np.ones((256, 256), np.float32)

@@ -7,12 +7,12 @@ import functrans.numpy as jnp
 from functrans.lowering.graph import graph_of
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.schedule.group import schedule_of
-from functrans.lowering.schedule.small import split_small
+from functrans.lowering.schedule.small_reductions import split_small_reductions
 
 
 def roles_of(shape, fun):
     jaxpr = simplify(ft.make_jaxpr(fun)(ft.ShapeDtypeStruct(shape, "float32")).jaxpr.hoist_consts())
-    schedule = split_small(schedule_of(graph_of(jaxpr)))
+    schedule = split_small_reductions(schedule_of(graph_of(jaxpr)))
     for step in schedule.steps:
         step.loads(step.builder(schedule.is_stored))  # everything that it reads is in memory
     return [{m.role for m in step.members} for step in schedule.steps]
@@ -29,5 +29,5 @@ def in_turn(x):
     ((3000, 80), False),  # many rows for one program
 ])
 def test_what_is_apart(shape, apart):
-    assert roles_of(shape, in_turn) == ([{"fold_row"}, {"fold_column"}] if apart else
-                                        [{"fold_row", "fold_column"}])
+    assert roles_of(shape, in_turn) == ([{"reduce_row"}, {"reduce_column"}] if apart else
+                                        [{"reduce_row", "reduce_column"}])
