@@ -135,7 +135,7 @@ def _program_plain(program: TargetProgram, array: Callable[[Any], int]) -> list[
     portable = program.portable
     binaries: Sequence[Binary | None] = [None] * len(program.kernels)
     constants: Sequence[Any] = ()
-    told = None if portable is None else portable.told()
+    told = None if portable is None else portable.to_plain()
     if isinstance(portable, for_gpus.PortableProgram):
         binaries, constants = portable.kernels, portable.program.constants
     elif portable is not None:
@@ -195,14 +195,15 @@ def _portable(told: Any, kernels: Sequence[tuple[ExportedKernel, Binary | None]]
     if gpu is None:
         if len(kernels) != 1:
             raise ValueError("a program for CPUs is one kernel")
-        return for_cpus.PortableProgram.read(told, constants, kernels[0][0].code, jaxpr)
+        return for_cpus.PortableCProgram.read(told, constants, kernels[0][0].code, jaxpr)
     binaries = [b for _, b in kernels if b is not None]
     if len(binaries) != len(kernels):
         raise ValueError("a kernel for GPUs is without its numbers")
     inputs, outputs = ([substitute(a, sizes) for a in avals]
                        for avals in (jaxpr.in_avals, jaxpr.out_avals))
-    return for_gpus.PortableProgram.read(told, [k.source for k, _ in kernels], binaries, constants,
-                                         inputs, outputs, gpu)
+    return for_gpus.PortableProgram.read(told, [k.source for k, _ in kernels], binaries,
+                                               constants,
+                                               inputs, outputs, gpu)
 
 
 def _sizes(plain: Any, jaxpr: Jaxpr) -> dict[str, int]:

@@ -18,7 +18,7 @@ from functrans.inspect.report import KernelReport, Law, Line, Report, line_of
 from functrans.inspect.text import text_of
 from functrans.lowering.analysis import memory_of
 from functrans.lowering.backend import BUILT_IN, GPU_TARGETS, Executable
-from functrans.lowering.c.lower import Lowered as LoweredToC
+from functrans.lowering.c.lower import LoweredToC as LoweredToC
 from functrans.lowering.c.lower import lower as lower_to_c
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify

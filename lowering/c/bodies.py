@@ -15,7 +15,7 @@ from functrans.lowering.loops.tensor import Tensor
 if TYPE_CHECKING:
     from functrans.lowering.c.program import FunctionWriter
 
-__all__ = ["Carry"]
+__all__ = ["CarryBuffers"]
 
 # Iterations for which a loop that records them makes room at first; the room then doubles.
 FIRST_ROOM = 16
@@ -51,7 +51,7 @@ def slice_bytes(t: Tensor) -> Size:
     return total
 
 
-class Carry:
+class CarryBuffers:
     """Where the carry of a loop is: in the results, and unless it is updated in place, one more."""
 
     def __init__(self, body: FunctionWriter, first_input: int, carry: Sequence[Tensor]) -> None:
@@ -66,17 +66,17 @@ def _donated(first: int, count: int) -> frozenset[int]:
 
 
 def _loop_body(call: Call, out: FunctionWriter, body: object, first: int,
-               carry: Sequence[Tensor]) -> Carry:
+               carry: Sequence[Tensor]) -> CarryBuffers:
     writer = out.module.body(body, _donated(first, len(carry)))  # type: ignore[arg-type]
     if any(a >= 0 and a != first + k for k, a in enumerate(writer.output_aliases)):
         # a value of the carry went into the memory of another one: that needs two buffers
         writer = out.module.body(body)  # type: ignore[arg-type]
     out.bodies[call] = [writer]
-    return Carry(writer, first, carry)
+    return CarryBuffers(writer, first, carry)
 
 
 def _begin_carry(out: FunctionWriter, step: int, call: Call, carry: Sequence[Tensor],
-                 state: Carry) -> tuple[list[str], list[str]]:
+                 state: CarryBuffers) -> tuple[list[str], list[str]]:
     """The names of the pointers to the carry before and after an iteration, now initialised."""
     now, then = [], []
     place = 0

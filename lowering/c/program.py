@@ -11,18 +11,18 @@ import numpy as np
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.c.bodies import Carry
+from functrans.lowering.c.bodies import CarryBuffers
 from functrans.lowering.c.calls import prepare_call, write_call
 from functrans.lowering.c.chains import ChainText
-from functrans.lowering.c.decided import GROW, OwnMemory
-from functrans.lowering.c.forms import Failed, Forms
+from functrans.lowering.c.dynamic_buffers import GROW, DynamicBuffers
+from functrans.lowering.c.fallback_forms import FunctionForms, StepFailed
 from functrans.lowering.c.interface import API
 from functrans.lowering.c.isa import Isa
 from functrans.lowering.c.kernel import write_kernel
+from functrans.lowering.c.kernel_text import KernelText, Scratch
 from functrans.lowering.c.limits import GRAIN_WORK, HEAVY_WORK, PARALLEL_WORK, STOP_WORK
 from functrans.lowering.c.names import item_size, size_text
 from functrans.lowering.c.prelude import Prelude
-from functrans.lowering.c.text import KernelText, Scratch
 from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call, HostCall, WhileLoop
 from functrans.lowering.loops.tensor import ScatterTensor, Tensor
@@ -98,20 +98,20 @@ def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
     `size_names` has the C expression of every size that the inputs tell, `decided` those that the
     program decides as it runs. A `timed` program notes when each of its steps was done.
     """
-    forms = Forms(graph, plain)
+    forms = FunctionForms(graph, plain)
     while True:
         try:
             return _written(forms, isa, size_names, donated, decided, timed)
-        except Failed as failed:
+        except StepFailed as failed:
             forms.take_next(failed)
 
 
-def _written(forms: Forms, isa: Isa, size_names: dict[str, str], donated: frozenset[int],
+def _written(forms: FunctionForms, isa: Isa, size_names: dict[str, str], donated: frozenset[int],
              decided: Sequence[str], timed: bool) -> ProgramText:
     graph = forms.graph(None)
     given = len(size_names)
     places = {name: f"z[{given + k}]" for k, name in enumerate(decided)}
-    module = Module(isa, {**size_names, **places}, forms)
+    module = CModule(isa, {**size_names, **places}, forms)
     table = ""
     if decided:
         module.declare(GROW)
@@ -136,7 +136,7 @@ def _written(forms: Forms, isa: Isa, size_names: dict[str, str], donated: frozen
                        module.kernels, module.schedules, module.copied, forms.changed)
 
 
-def _shapes_function(graph: Graph, arena: Size, module: Module) -> str:
+def _shapes_function(graph: Graph, arena: Size, module: CModule) -> str:
     """What tells the runtime the shapes of the results, where sizes are symbolic."""
     dims = [n for t in graph.outputs for n in t.shape]
     lines = [f"  out[{k}] = {size_text(n, module.sizes)};\n" for k, n in enumerate(dims)]
@@ -144,10 +144,10 @@ def _shapes_function(graph: Graph, arena: Size, module: Module) -> str:
             f"{''.join(lines)}  *arena = {size_text(arena, module.sizes)};\n}}\n")
 
 
-class Module:
+class CModule:
     """What the functions of one program share."""
 
-    def __init__(self, isa: Isa, sizes: dict[str, str], forms: Forms) -> None:
+    def __init__(self, isa: Isa, sizes: dict[str, str], forms: FunctionForms) -> None:
         self.isa = isa
         self.forms = forms
         self.prelude = Prelude(isa)
@@ -196,7 +196,7 @@ class Module:
 class FunctionWriter:
     """Writes `int name(ctx, b, w, g, arena, z)`: inputs, outputs, and constants of the program."""
 
-    def __init__(self, module: Module, key: object, name: str, donated: frozenset[int],
+    def __init__(self, module: CModule, key: object, name: str, donated: frozenset[int],
                  timed: bool = False) -> None:
         self.module = module
         self.key = key
@@ -213,7 +213,7 @@ class FunctionWriter:
         self.aliases: dict[Tensor, Tensor] = {}
         self.bodies: dict[Call, list[FunctionWriter]] = {}
         self.scratch: dict[Call, list[Size]] = {}
-        self.carries: dict[Call, Carry] = {}
+        self.carries: dict[Call, CarryBuffers] = {}
         self.epilogues: dict[Call, KernelText] = {}
         self.chains: dict[Call, ChainText] = {}
         self.texts: list[KernelText | None] = []
@@ -223,7 +223,7 @@ class FunctionWriter:
         self.output_aliases = [-1] * len(self.graph.outputs)
         self.work = 0
         self.has_hosts = False
-        self.own = OwnMemory(self.schedule.steps, self.sizes)
+        self.own = DynamicBuffers(self.schedule.steps, self.sizes)
         self.arena_bytes: Size = 0
 
     def write(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from functrans.lowering.c.expressions import Scope, ctype
+from functrans.lowering.c.expressions import CodeScope, ctype
 from functrans.lowering.c.limits import GRAIN_WORK
 from functrans.lowering.c.names import ITEM_SIZES
 from functrans.lowering.loops.call import Gemm
@@ -55,7 +55,7 @@ def write_unrolled(call: Gemm, out: FunctionWriter) -> None:
     count = None if lanes == n else str(n)
     vector, scalar = p.vtype(dtype, lanes), ctype(dtype)
     fma = p.function("fma", dtype, lanes)
-    body = Scope("    ")
+    body = CodeScope("    ")
     for name, kind in (("a", f"const {scalar}"), ("b", f"const {scalar}"), ("c", scalar)):
         at = f"t / {f['batch1']} * {f[f'{name}_batch0']} + t % {f['batch1']} * " \
              f"{f[f'{name}_batch1']}" if f["batch0"] != 1 else f"t * {f[f'{name}_batch1']}"

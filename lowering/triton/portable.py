@@ -28,7 +28,7 @@ from functrans.lowering.triton.spec import (
     launch_key,
     launches_in,
 )
-from functrans.lowering.triton.told import Plain, library_functions, steps_from, steps_told
+from functrans.lowering.triton.to_plain import Plain, library_functions, steps_from, steps_told
 
 __all__ = ["PortableProgram", "portable"]
 
@@ -45,7 +45,7 @@ class PortableProgram:
     kernels: tuple[Binary, ...]
     target: Target
 
-    def told(self) -> Plain:
+    def to_plain(self) -> Plain:
         """Its steps and memory as plain values, without arrays and kernels; None where a step is a
         Python function."""
         steps = steps_told(self.program.steps)
@@ -53,9 +53,9 @@ class PortableProgram:
 
     @classmethod
     def read(cls, plain: Plain, sources: Sequence[str], kernels: Sequence[Binary],
-             constants: Sequence[np.ndarray[Any, Any]], inputs: Sequence[ShapedArray],
-             outputs: Sequence[ShapedArray], target: Target) -> PortableProgram:
-        """What `told` told, with all that it left out. Raises ValueError where they do not fit."""
+                   constants: Sequence[np.ndarray[Any, Any]], inputs: Sequence[ShapedArray],
+                   outputs: Sequence[ShapedArray], target: Target) -> PortableProgram:
+        """The program that `to_plain` wrote. Raises ValueError where its parts do not fit."""
         if not isinstance(plain, list) or len(plain) != 3:
             raise ValueError("a program is no list of steps and the sizes of its memory")
         steps, arena, tickets = plain

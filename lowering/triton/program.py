@@ -16,7 +16,7 @@ from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call, HostCall
 from functrans.lowering.loops.tensor import AnyFlag, ScatterTensor, Stored, Tensor, memory_dtype
 from functrans.lowering.memory import Block, plan_arena
-from functrans.lowering.passes.complex_parts import in_parts
+from functrans.lowering.passes.complex_parts import split_complex
 from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
 from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel
@@ -99,7 +99,7 @@ def write_program(jaxpr: Jaxpr, any_size: bool = False,
     `donated` inputs may become that of outputs.
     """
     shared = _Shared(any_size, choose)
-    body = _written(in_parts(jaxpr), shared, donated=donated)
+    body = _written(split_complex(jaxpr), shared, donated=donated)
     return Program([shared.module.text(), *shared.templates], body.steps,
                    [v.aval for v in jaxpr.invars], [v.aval for v in jaxpr.outvars],
                    shared.constants, body.arena_bytes, [*body.notes, *choose.notes], shared.given,

@@ -56,26 +56,26 @@ class SavedProgram:
         if data is None or self._told is None:
             return None
         try:
-            told = literal(data)
-            if not matches(told, SCHEMA) or not self._told.constants.keys() >= set(
-                    told["constants"]):
+            prints = literal(data)
+            if not matches(prints, SCHEMA) or not self._told.constants.keys() >= set(
+                    prints["constants"]):
                 return None
-            steps = steps_from(told["steps"])
+            steps = steps_from(prints["steps"])
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return None
         if not all(map(has_function, library_functions(steps))):
             return None
-        return Program(told["sources"], steps, [v.aval for v in self.jaxpr.invars],
+        return Program(prints["sources"], steps, [v.aval for v in self.jaxpr.invars],
                        [v.aval for v in self.jaxpr.outvars],
-                       [self._told.constants[key] for key in told["constants"]], told["arena"],
-                       [], Given(told["given"]), specialized=told["specialized"],
-                       tickets=told["tickets"])
+                       [self._told.constants[key] for key in prints["constants"]], prints["arena"],
+                       [], Given(prints["given"]), specialized=prints["specialized"],
+                       tickets=prints["tickets"])
 
     def write(self, program: Program) -> None:
         """Keep a program, where all of it can be told."""
-        told = None if self._told is None else _told(program, self._told)
-        if self._name is not None and told is not None:
-            self.cache.keep(self._name, repr(told).encode())
+        prints = None if self._told is None else _told(program, self._told)
+        if self._name is not None and prints is not None:
+            self.cache.keep(self._name, repr(prints).encode())
 
 
 def _settings() -> str:
@@ -84,10 +84,10 @@ def _settings() -> str:
                  if f.name not in SHOWN])
 
 
-def _told(program: Program, told: Fingerprint) -> dict[str, Any] | None:
+def _told(program: Program, prints: Fingerprint) -> dict[str, Any] | None:
     constants = list(map(constant_key, program.constants))
     steps = steps_told(program.steps)
-    if steps is None or not told.constants.keys() >= set(constants):
+    if steps is None or not prints.constants.keys() >= set(constants):
         return None
     return {"sources": program.sources, "steps": steps, "constants": constants,
             "arena": program.arena_bytes, "given": dict(program.given.inputs),

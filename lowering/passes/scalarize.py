@@ -1,8 +1,8 @@
 """Operations on the components of values: arrays without their short axes.
 
-A value (512, 3) is three arrays (512,), a value (3, 3) nine scalars: `Parts`. Each rule gives the
-parts of a result from those of the operands; movements among short axes are movements of Python
-objects and leave no operation. What has no rule raises `CannotUnroll`.
+A value (512, 3) is three arrays (512,), a value (3, 3) nine scalars: `Components`. Each rule gives
+the parts of a result from those of the operands; movements among short axes are movements of Python
+objects and leave no operation. What has no rule raises `CannotScalarize`.
 """
 
 from __future__ import annotations
@@ -63,25 +63,33 @@ from functrans.primitives.shape import (
     slice_p,
 )
 
-__all__ = ["MOVING", "CannotUnroll", "has_short_axis", "joined", "long_shape", "parted",
-           "unrolled"]
+__all__ = [
+    "MOVING",
+    "CannotScalarize",
+    "has_short_axis",
+    "join_components",
+    "long_shape",
+    "scalarize_jaxpr",
+    "split_components",
+]
 
 SHORT: Final = 8  # elements of an axis
-MOST_PARTS: Final = 32  # of a value
+MOST_COMPONENTS: Final = 32  # of a value
 
 
-class CannotUnroll(Exception):
+class CannotScalarize(Exception):
     """An operation has no rule, or a value too many components."""
 
 
-class Parts:
+class Components:
     """The components of a value of `shape`: `atoms` has its short axes, each atom the others."""
 
     __slots__ = ("atoms", "shape")
 
     def __init__(self, atoms: np.ndarray[Any, Any], shape: Shape) -> None:
-        if atoms.size > MOST_PARTS or atoms.shape != tuple([shape[d] for d in short_axes(shape)]):
-            raise CannotUnroll
+        if atoms.size > MOST_COMPONENTS or atoms.shape != tuple([shape[d]
+                                                                 for d in short_axes(shape)]):
+            raise CannotScalarize
         self.atoms = atoms
         self.shape = shape
 
@@ -89,12 +97,12 @@ class Parts:
     def one(self) -> Any:
         """The only component."""
         if self.atoms.size != 1:
-            raise CannotUnroll
+            raise CannotScalarize
         return self.atoms.flat[0]
 
-    def map(self, fun: Callable[[Any], Any], shape: Shape | None = None) -> Parts:
-        return Parts(_objects(map(fun, self.atoms.flat), self.atoms.shape),
-                     self.shape if shape is None else shape)
+    def map(self, fun: Callable[[Any], Any], shape: Shape | None = None) -> Components:
+        return Components(_objects(map(fun, self.atoms.flat), self.atoms.shape),
+                          self.shape if shape is None else shape)
 
 
 def _is_short(size: Size) -> bool:
@@ -127,12 +135,12 @@ def _objects(items: Any, shape: Sequence[int]) -> np.ndarray[Any, Any]:
     return out.reshape(shape)
 
 
-def parted(x: Any, shape: Shape, leading: int = 0) -> Parts:
+def split_components(x: Any, shape: Shape, leading: int = 0) -> Components:
     """The components of x, which has `leading` axes before those of `shape`."""
     at = short_axes(shape)
     sizes = [shape[d] for d in at]
-    if math.prod(sizes) > MOST_PARTS:
-        raise CannotUnroll
+    if math.prod(sizes) > MOST_COMPONENTS:
+        raise CannotScalarize
     whole = get_aval(x).shape
     new = (*whole[:leading], *long_shape(shape))
     atoms = []
@@ -142,10 +150,10 @@ def parted(x: Any, shape: Shape, leading: int = 0) -> Parts:
             starts[leading + d], limits[leading + d] = i, i + 1
         piece = x if tuple(limits) == whole and not any(starts) else slice(x, starts, limits)
         atoms.append(piece if not at else reshape(piece, new))
-    return Parts(_objects(atoms, sizes), shape)
+    return Components(_objects(atoms, sizes), shape)
 
 
-def joined(parts: Parts, leading: Shape = ()) -> Any:
+def join_components(parts: Components, leading: Shape = ()) -> Any:
     """The value of components, which have `leading` axes of their own in front."""
     n, shape = len(leading), parts.shape
     ones = (*leading, *(1 if _is_short(s) else s for s in shape))
@@ -156,12 +164,12 @@ def joined(parts: Parts, leading: Shape = ()) -> Any:
     return atoms.item()
 
 
-def unrolled(jaxpr: Jaxpr, operands: Sequence[Parts]) -> list[Parts]:
+def scalarize_jaxpr(jaxpr: Jaxpr, operands: Sequence[Components]) -> list[Components]:
     """The results of a program on the components of its operands."""
-    env: dict[Any, Parts] = dict(zip(jaxpr.invars, operands, strict=True))
+    env: dict[Any, Components] = dict(zip(jaxpr.invars, operands, strict=True))
 
-    def read(a: Any) -> Parts:
-        return Parts(_objects([a.value], ()), ()) if type(a) is Literal else env[a]
+    def read(a: Any) -> Components:
+        return Components(_objects([a.value], ()), ()) if type(a) is Literal else env[a]
 
     sizes = known_sizes(jaxpr.in_avals, [p.shape for p in operands])
     outer = interpreted.source
@@ -186,7 +194,7 @@ def _sized(eqn: Equation, sizes: Mapping[str, Any]) -> Equation:
                     {k: substitute(v, sizes) for k, v in eqn.params.items()}, eqn.source)
 
 
-def operation(eqn: Equation, operands: Sequence[Parts]) -> list[Parts]:
+def operation(eqn: Equation, operands: Sequence[Components]) -> list[Components]:
     primitive, params = eqn.primitive, eqn.params
     loop = _OF_BODIES.get(primitive)
     if loop is not None:
@@ -196,7 +204,7 @@ def operation(eqn: Equation, operands: Sequence[Parts]) -> list[Parts]:
         return [_pointwise(primitive, operands, shape, params)]
     rule = _RULES.get(primitive)
     if rule is None or any(_is_half(v.aval) for v in eqn.outvars):
-        raise CannotUnroll
+        raise CannotScalarize
     return [rule(eqn, *operands)]
 
 
@@ -211,18 +219,19 @@ _POINTWISE: Final[frozenset[Primitive]] = frozenset((
     select_n_p, clamp_p, convert_element_type_p, add_any_p, copy_p))
 
 
-def _pointwise(primitive: Primitive, operands: Sequence[Parts], shape: Shape,
-               params: Mapping[str, Any]) -> Parts:
+def _pointwise(primitive: Primitive, operands: Sequence[Components], shape: Shape,
+               params: Mapping[str, Any]) -> Components:
     sizes = [shape[d] for d in short_axes(shape)]
     arrays = [np.broadcast_to(p.atoms, sizes) if not p.shape else p.atoms for p in operands]
-    return Parts(_objects([primitive.bind(*atoms, **params)
-                           for atoms in zip(*[a.flat for a in arrays], strict=True)], sizes), shape)
+    return Components(_objects([primitive.bind(*atoms, **params)
+                                for atoms in zip(*[a.flat for a in arrays], strict=True)], sizes),
+                      shape)
 
 
 # ------------------------------------------------------------------------------ movement
 
 
-def _broadcast(eqn: Equation, x: Parts) -> Parts:
+def _broadcast(eqn: Equation, x: Components) -> Components:
     shape, dims = eqn.params["shape"], eqn.params["broadcast_dimensions"]
     at = {d: i for i, d in enumerate(short_axes(shape))}
     places = {d: i for i, d in enumerate(long_axes(shape))}
@@ -234,14 +243,14 @@ def _broadcast(eqn: Equation, x: Parts) -> Parts:
     for index in np.ndindex(*atoms.shape):
         source = tuple([0 if x.shape[d] == 1 else index[at[dims[d]]] for d in short_axes(x.shape)])
         atoms[index] = wide[source]
-    return Parts(atoms, shape)
+    return Components(atoms, shape)
 
 
-def _reshape(eqn: Equation, x: Parts) -> Parts:
+def _reshape(eqn: Equation, x: Components) -> Components:
     shape = eqn.outvars[0].aval.shape
     if _groups(x.shape) != _groups(shape):
-        raise CannotUnroll
-    return Parts(x.atoms.reshape([shape[d] for d in short_axes(shape)]), shape)
+        raise CannotScalarize
+    return Components(x.atoms.reshape([shape[d] for d in short_axes(shape)]), shape)
 
 
 def _groups(shape: Shape) -> list[Size]:
@@ -255,51 +264,53 @@ def _groups(shape: Shape) -> list[Size]:
     return groups
 
 
-def _transpose(eqn: Equation, x: Parts) -> Parts:
+def _transpose(eqn: Equation, x: Components) -> Components:
     permutation, shape = eqn.params["permutation"], eqn.outvars[0].aval.shape
     short, long = short_axes(x.shape), long_axes(x.shape)
     atoms = x.atoms.transpose([short.index(d) for d in permutation if d in short])
     order = tuple([long.index(d) for d in permutation if d in long])
-    return Parts(atoms, shape).map(lambda a: transpose(a, order))
+    return Components(atoms, shape).map(lambda a: transpose(a, order))
 
 
-def _slice(eqn: Equation, x: Parts) -> Parts:
+def _slice(eqn: Equation, x: Components) -> Components:
     p, shape = eqn.params, eqn.outvars[0].aval.shape
     bounds = list(zip(p["start_indices"], p["limit_indices"], p["strides"], strict=True))
     long = long_axes(x.shape)
     if long != long_axes(shape):
-        raise CannotUnroll
+        raise CannotScalarize
     atoms = x.atoms[tuple([np.s_[a:b:s] for d, (a, b, s) in enumerate(bounds) if d not in long])]
     if all(shape[d] == x.shape[d] for d in long):
-        return Parts(atoms, shape)
-    return Parts(atoms, shape).map(lambda a: slice(a, *zip(*[bounds[d] for d in long])))
+        return Components(atoms, shape)
+    return Components(atoms, shape).map(lambda a: slice(a, *zip(*[bounds[d] for d in long])))
 
 
-def _concatenate(eqn: Equation, *operands: Parts) -> Parts:
+def _concatenate(eqn: Equation, *operands: Components) -> Components:
     axis, shape = eqn.params["dimension"], eqn.outvars[0].aval.shape
     if any(long_axes(p.shape) != long_axes(shape) for p in operands):
-        raise CannotUnroll
+        raise CannotScalarize
     if _is_short(shape[axis]):
-        return Parts(np.concatenate([p.atoms for p in operands], short_axes(shape).index(axis)),
-                     shape)
+        return Components(np.concatenate([p.atoms for p in operands],
+                                         short_axes(shape).index(axis)),
+                          shape)
     at = long_axes(shape).index(axis)
     rows = zip(*[p.atoms.flat for p in operands], strict=True)
-    return Parts(_objects([concatenate(row, at) for row in rows], operands[0].atoms.shape), shape)
+    return Components(_objects([concatenate(row, at) for row in rows], operands[0].atoms.shape),
+                      shape)
 
 
-def _rev(eqn: Equation, x: Parts) -> Parts:
+def _rev(eqn: Equation, x: Components) -> Components:
     short, long = short_axes(x.shape), long_axes(x.shape)
     dimensions = eqn.params["dimensions"]
     atoms = np.flip(x.atoms, [short.index(d) for d in dimensions if d in short])
     at = tuple([long.index(d) for d in dimensions if d in long])
-    return Parts(atoms, x.shape).map(lambda a: rev_p.bind(a, dimensions=at) if at else a)
+    return Components(atoms, x.shape).map(lambda a: rev_p.bind(a, dimensions=at) if at else a)
 
 
-def _pad(eqn: Equation, x: Parts, value: Parts) -> Parts:
+def _pad(eqn: Equation, x: Components, value: Components) -> Components:
     shape, config = eqn.outvars[0].aval.shape, eqn.params["padding_config"]
     long = long_axes(x.shape)
     if long != long_axes(shape) or any(config[d] != (0, 0, 0) for d in long):
-        raise CannotUnroll
+        raise CannotScalarize
     kept = long_shape(shape)
     fill = broadcast_in_dim(value.one, kept, ()) if kept else value.one
     short = short_axes(x.shape)
@@ -308,10 +319,10 @@ def _pad(eqn: Equation, x: Parts, value: Parts) -> Parts:
         new = [config[d][0] + i * (config[d][2] + 1) for d, i in zip(short, index, strict=True)]
         if all(0 <= i < shape[d] for d, i in zip(short, new, strict=True)):
             atoms[tuple(new)] = x.atoms[index]
-    return Parts(atoms, shape)
+    return Components(atoms, shape)
 
 
-def _iota(eqn: Equation) -> Parts:
+def _iota(eqn: Equation) -> Components:
     p, shape = eqn.params, eqn.outvars[0].aval.shape
     kept, at = long_shape(shape), p["dimension"]
     short = short_axes(shape)
@@ -319,30 +330,31 @@ def _iota(eqn: Equation) -> Parts:
     if at in short:
         counts = [full(kept, i, p["dtype"]) for i in range(shape[at])]
         axis = short.index(at)
-        return Parts(_objects([counts[index[axis]] for index in np.ndindex(*sizes)], sizes), shape)
+        return Components(_objects([counts[index[axis]] for index in np.ndindex(*sizes)], sizes),
+                          shape)
     row = iota_p.bind(dtype=p["dtype"], shape=kept, dimension=long_axes(shape).index(at))
-    return Parts(_objects([row] * math.prod(sizes), sizes), shape)
+    return Components(_objects([row] * math.prod(sizes), sizes), shape)
 
 
-def _full(eqn: Equation) -> Parts:
+def _full(eqn: Equation) -> Components:
     shape = eqn.outvars[0].aval.shape
     sizes = [shape[d] for d in short_axes(shape)]
     value = full(long_shape(shape), eqn.params["value"], eqn.params["dtype"])
-    return Parts(_objects([value] * math.prod(sizes), sizes), shape)
+    return Components(_objects([value] * math.prod(sizes), sizes), shape)
 
 
 # ------------------------------------------------------------------------------ sums, products
 
-_FOLDS: Final[Mapping[Primitive, Primitive]] = {
+_REDUCTIONS: Final[Mapping[Primitive, Primitive]] = {
     reduce_sum_p: add_p, reduce_prod_p: mul_p, reduce_max_p: max_p, reduce_min_p: min_p,
     reduce_and_p: and_p, reduce_or_p: or_p, reduce_xor_p: xor_p}
 _SCANS: Final[Mapping[Primitive, Primitive]] = {
     cumsum_p: add_p, cumprod_p: mul_p, cummax_p: max_p, cummin_p: min_p}
 
 
-def _reduce(eqn: Equation, x: Parts) -> Parts:
+def _reduce(eqn: Equation, x: Components) -> Components:
     axes, shape = eqn.params["axes"], eqn.outvars[0].aval.shape
-    combine = _FOLDS[eqn.primitive]
+    combine = _REDUCTIONS[eqn.primitive]
     if dtypes.kind(eqn.outvars[0].aval.dtype) == "b":
         combine = {add_p: or_p, mul_p: and_p}.get(combine, combine)
     short, long = short_axes(x.shape), long_axes(x.shape)
@@ -353,11 +365,11 @@ def _reduce(eqn: Equation, x: Parts) -> Parts:
     rows = rows.reshape(math.prod(sizes), -1)
     at = tuple([long.index(d) for d in axes if d in long])
     sums = [functools.reduce(combine.bind, row) for row in rows]
-    return Parts(_objects([eqn.primitive.bind(s, axes=at) if at else s for s in sums], sizes),
-                 shape)
+    return Components(_objects([eqn.primitive.bind(s, axes=at) if at else s for s in sums], sizes),
+                      shape)
 
 
-def _cumulative(eqn: Equation, x: Parts) -> Parts:
+def _cumulative(eqn: Equation, x: Components) -> Components:
     axis, reverse = eqn.params["axis"], eqn.params["reverse"]
     if not _is_short(x.shape[axis]):
         at = long_axes(x.shape).index(axis)
@@ -370,10 +382,10 @@ def _cumulative(eqn: Equation, x: Parts) -> Parts:
         row = list(atoms[index])[::-1 if reverse else 1]
         for i, total in enumerate(itertools.accumulate(row, combine)):
             out[index][len(row) - 1 - i if reverse else i] = total
-    return Parts(np.moveaxis(out, -1, at), x.shape)
+    return Components(np.moveaxis(out, -1, at), x.shape)
 
 
-def _dot(eqn: Equation, x: Parts, y: Parts) -> Parts:
+def _dot(eqn: Equation, x: Components, y: Components) -> Components:
     (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
     out = eqn.outvars[0].aval
     fx = [d for d in range(len(x.shape)) if d not in (*cx, *bx)]
@@ -381,13 +393,13 @@ def _dot(eqn: Equation, x: Parts, y: Parts) -> Parts:
     if not all(_is_short(x.shape[d]) for d in cx) \
             or (long_shape(tuple([x.shape[d] for d in fx]))
                 and long_shape(tuple([y.shape[d] for d in fy]))):
-        raise CannotUnroll
+        raise CannotScalarize
     kept = long_shape(out.shape)
     # axes of the result, by operand axis
     places = [{**{d: i for i, d in enumerate(b)}, **{d: start + i for i, d in enumerate(f)}}
               for b, f, start in ((bx, fx, len(bx)), (by, fy, len(bx) + len(fx)))]
 
-    def spread(p: Parts, place: Mapping[int, int]) -> np.ndarray[Any, Any]:
+    def spread(p: Components, place: Mapping[int, int]) -> np.ndarray[Any, Any]:
         """The components with the long axes of the result."""
         order = {d: i for i, d in enumerate(long_axes(out.shape))}
         at = tuple([order[place[d]] for d in long_axes(p.shape)])
@@ -409,7 +421,7 @@ def _dot(eqn: Equation, x: Parts, y: Parts) -> Parts:
                     for d in short_axes(p.shape)])])
             terms.append(mul_p.bind(*factors))
         atoms[index] = functools.reduce(add_p.bind, terms)
-    return Parts(atoms, out.shape)
+    return Components(atoms, out.shape)
 
 
 def _converted(x: Any, aval: ShapedArray) -> Any:
@@ -418,10 +430,11 @@ def _converted(x: Any, aval: ShapedArray) -> Any:
     return convert_element_type_p.bind(x, new_dtype=aval.dtype, weak_type=False)
 
 
-_RULES: Final[Mapping[Primitive, Callable[..., Parts]]] = {
+_RULES: Final[Mapping[Primitive, Callable[..., Components]]] = {
     broadcast_in_dim_p: _broadcast, reshape_p: _reshape, transpose_p: _transpose, slice_p: _slice,
     concatenate_p: _concatenate, rev_p: _rev, pad_p: _pad, iota_p: _iota, full_p: _full,
-    dot_general_p: _dot, **dict.fromkeys(_FOLDS, _reduce), **dict.fromkeys(_SCANS, _cumulative)}
+    dot_general_p: _dot, **dict.fromkeys(_REDUCTIONS, _reduce),
+    **dict.fromkeys(_SCANS, _cumulative)}
 
 
 MOVING: Final = frozenset(_RULES) - {broadcast_in_dim_p, reshape_p, full_p, iota_p}
@@ -431,17 +444,17 @@ MOVING: Final = frozenset(_RULES) - {broadcast_in_dim_p, reshape_p, full_p, iota
 # ------------------------------------------------------------------------------ loops, branches
 
 
-def _flat(parts: Sequence[Parts]) -> list[Any]:
+def _flat(parts: Sequence[Components]) -> list[Any]:
     return [a for p in parts for a in p.atoms.flat]
 
 
-def _again(atoms: Sequence[Any], shapes: Sequence[Shape]) -> list[Parts]:
+def _again(atoms: Sequence[Any], shapes: Sequence[Shape]) -> list[Components]:
     """Values of these shapes, from all of their components in order."""
     rest = iter(atoms)
     found = []
     for shape in shapes:
         sizes = [shape[d] for d in short_axes(shape)]
-        found.append(Parts(_objects(itertools.islice(rest, math.prod(sizes)), sizes), shape))
+        found.append(Components(_objects(itertools.islice(rest, math.prod(sizes)), sizes), shape))
     return found
 
 
@@ -452,7 +465,7 @@ def _body(jaxpr: Jaxpr) -> Jaxpr:
              for _ in range(math.prod([a.shape[d] for d in short_axes(a.shape)]))]
 
     def run(*atoms: Any) -> list[Any]:
-        return _flat(unrolled(jaxpr, _again(atoms, shapes)))
+        return _flat(scalarize_jaxpr(jaxpr, _again(atoms, shapes)))
 
     return stage_body(run, avals, jaxpr.name)
 
@@ -461,7 +474,7 @@ def _shapes(jaxpr: Jaxpr) -> list[Shape]:
     return [a.shape for a in jaxpr.out_avals]
 
 
-def _scan(eqn: Equation, operands: Sequence[Parts]) -> list[Parts]:
+def _scan(eqn: Equation, operands: Sequence[Components]) -> list[Components]:
     p = eqn.params
     consts, carry, xs = counted(operands, p["num_consts"], p["num_carry"])
     groups = [_flat(consts), _flat(carry), [a for x in xs for a in _stacks(x)]]
@@ -473,14 +486,14 @@ def _scan(eqn: Equation, operands: Sequence[Parts]) -> list[Parts]:
             *_of_stacks(outs[n:], shapes[p["num_carry"]:], p["length"])]
 
 
-def _while(eqn: Equation, operands: Sequence[Parts]) -> list[Parts]:
+def _while(eqn: Equation, operands: Sequence[Components]) -> list[Components]:
     p = eqn.params
     tests, consts, carry = counted(operands, p["cond_nconsts"], p["body_nconsts"])
     groups = [_flat(tests), _flat(consts), _flat(carry)]
     shapes = _shapes(p["body_jaxpr"])
     active = shapes[len(carry):][:p.get("num_active", 0)]
     if any(map(has_short_axis, active)):
-        raise CannotUnroll
+        raise CannotScalarize
     outs = while_p.bind(*itertools.chain(*groups), **{
         **p, "cond_jaxpr": _body(p["cond_jaxpr"]), "body_jaxpr": _body(p["body_jaxpr"]),
         "cond_nconsts": len(groups[0]), "body_nconsts": len(groups[1])})
@@ -489,7 +502,7 @@ def _while(eqn: Equation, operands: Sequence[Parts]) -> list[Parts]:
             *_of_stacks(outs[n:], shapes[len(carry):], p.get("record"))]
 
 
-def _stacks(x: Parts) -> list[Any]:
+def _stacks(x: Components) -> list[Any]:
     """The components of the elements of x, each stacked along the first axis of x."""
     if not _is_short(x.shape[0]):
         return list(x.atoms.flat)
@@ -498,7 +511,7 @@ def _stacks(x: Parts) -> list[Any]:
             for column in rows.T]
 
 
-def _of_stacks(stacks: Sequence[Any], shapes: Sequence[Shape], length: Any) -> list[Parts]:
+def _of_stacks(stacks: Sequence[Any], shapes: Sequence[Shape], length: Any) -> list[Components]:
     """Values of which the components of the elements are stacked."""
     rest = iter(stacks)
     found = []
@@ -507,25 +520,26 @@ def _of_stacks(stacks: Sequence[Any], shapes: Sequence[Shape], length: Any) -> l
         columns = list(itertools.islice(rest, math.prod(sizes)))
         if not _is_short(length):
             size = get_aval(columns[0]).shape[0]
-            found.append(Parts(_objects(columns, sizes), (size, *shape)))
+            found.append(Components(_objects(columns, sizes), (size, *shape)))
             continue
         rows = [reshape(slice(a, [i] + [0] * (a.ndim - 1), [i + 1, *a.shape[1:]]), a.shape[1:])
                 for i in range(length) for a in columns]
-        found.append(Parts(_objects(rows, [length, *sizes]), (length, *shape)))
+        found.append(Components(_objects(rows, [length, *sizes]), (length, *shape)))
     return found
 
 
-def _cond(eqn: Equation, operands: Sequence[Parts]) -> list[Parts]:
+def _cond(eqn: Equation, operands: Sequence[Components]) -> list[Components]:
     index, *rest = operands
     branches = tuple([_body(b) for b in eqn.params["branches"]])
     outs = cond_p.bind(index.one, *_flat(rest), branches=branches)
     return _again(outs, _shapes(eqn.params["branches"][0]))
 
 
-def _barrier(eqn: Equation, operands: Sequence[Parts]) -> list[Parts]:
+def _barrier(eqn: Equation, operands: Sequence[Components]) -> list[Components]:
     outs = optimization_barrier_p.bind(*_flat(operands), **eqn.params)
     return _again(outs, [p.shape for p in operands])
 
 
-_OF_BODIES: Final[Mapping[Primitive, Callable[[Equation, Sequence[Parts]], list[Parts]]]] = {
+_OF_BODIES: Final[Mapping[Primitive,
+                          Callable[[Equation, Sequence[Components]], list[Components]]]] = {
     scan_p: _scan, while_p: _while, cond_p: _cond, optimization_barrier_p: _barrier}

@@ -15,7 +15,7 @@ from functrans.core.errors import BackendError
 from functrans.lowering.loops.call import Call, HostCall, WhileLoop
 from functrans.lowering.memory import Block
 
-__all__ = ["OwnMemory", "Unsupported"]
+__all__ = ["DynamicBuffers", "UnsupportedProgram"]
 
 GROW = """\
 static int ft_grow(char **p, i64 used, i64 room) {
@@ -28,30 +28,31 @@ static int ft_grow(char **p, i64 used, i64 room) {
 """
 
 
-class Unsupported(BackendError):
+class UnsupportedProgram(BackendError):
     """A program that this backend cannot compile."""
 
 
-def decided_by(step: Any) -> str | None:
+def size_decided_by(step: Any) -> str | None:
     """The size that a step decides."""
     if isinstance(step, WhileLoop) and step.record is not None:
         return step.record.name
     return None
 
 
-class OwnMemory:
+class DynamicBuffers:
     """The blocks of one function that are not in the arena: `own[k]` in C."""
 
     def __init__(self, steps: Sequence[Any], sizes: Mapping[str, str]) -> None:
         self.steps = steps
-        self.at = {name: k for k, step in enumerate(steps) if (name := decided_by(step))}
+        self.at = {name: k for k, step in enumerate(steps) if (name := size_decided_by(step))}
         self._texts = {sizes[name]: k for name, k in self.at.items()}
         self.count = 0
         self._made: dict[int, list[tuple[str, Size]]] = {}
         self._done: dict[int, list[str]] = {}
         for step in steps:
             if isinstance(step, HostCall) and step.eqn.primitive.decided_sizes(step.eqn.params):
-                raise Unsupported("a loop that records values of a dtype that only Python knows")
+                raise UnsupportedProgram(
+                    "a loop that records values of a dtype that only Python knows")
 
     def has(self, size: Size) -> bool:
         """Whether a size depends on one that this function decides."""
@@ -81,4 +82,4 @@ class OwnMemory:
         """A step that needs a size must not come before the loop that decides it."""
         for size, decided in self._texts.items():
             if size in text and step < decided and not isinstance(self.steps[step], Call):
-                raise Unsupported("a size is needed before the loop that decides it")
+                raise UnsupportedProgram("a size is needed before the loop that decides it")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from functrans.core.dims import Size
 
-__all__ = ["UNKNOWN", "Figures", "in_lanes", "magnitude"]
+__all__ = ["UNKNOWN", "CostEstimate", "in_lanes", "magnitude"]
 
 UNKNOWN = 64  # what a symbolic size is taken to be
 ELEMENT = 4.0  # an operation on each element of arrays that stay in the cache
@@ -38,7 +38,7 @@ def in_lanes(shape: Sequence[Size]) -> float:
     return magnitude(shape[:-1]) * whole if last and last < 4 * LANES else magnitude(shape)
 
 
-class Figures(NamedTuple):
+class CostEstimate(NamedTuple):
     """Operations of products of matrices, on single elements, bytes moved, kernels, and bytes that
     live at the peak."""
 
@@ -48,13 +48,13 @@ class Figures(NamedTuple):
     steps: float = 0.0
     memory: float = 0.0
 
-    def then(self, other: Figures) -> Figures:
+    def then(self, other: CostEstimate) -> CostEstimate:
         """Both, one after the other; what lives does not live at once."""
-        return Figures(self.flops + other.flops, self.elements + other.elements,
-                       self.moved + other.moved, self.steps + other.steps,
-                       max(self.memory, other.memory))
+        return CostEstimate(self.flops + other.flops, self.elements + other.elements,
+                            self.moved + other.moved, self.steps + other.steps,
+                            max(self.memory, other.memory))
 
-    def beside(self, other: Figures) -> Figures:
+    def alongside(self, other: CostEstimate) -> CostEstimate:
         """Both, with what lives at once."""
         return self.then(other)._replace(memory=self.memory + other.memory)
 

@@ -14,14 +14,14 @@ from functrans import lax
 from functrans import numpy as n
 from functrans.core.errors import DefectError, FallbackWarning
 from functrans.lowering import defects, graph
-from functrans.lowering.c import backend, calls, chains, forms, lower, program
+from functrans.lowering.c import backend, calls, chains, fallback_forms, lower, program
 from functrans.lowering.c.cache import Cache
 from functrans.lowering.c.isa import host_isa
 from functrans.lowering.c.toolchain import CompilerError
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.passes import pipeline
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.passes.rewrite import Dispatch, Rule
+from functrans.lowering.passes.rewrite import Dispatch, RewriteRule
 from functrans.lowering.schedule.chains import tensors_of
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.kernel import reachable_expressions
@@ -74,7 +74,8 @@ WAYS = {
     "large expressions": lambda m: fail_where(m, program, "write_kernel", _has_operations(2)),
     "one operation": lambda m: fail_where(m, program, "write_kernel", _computes("tanh")),
     "every operation": lambda m: fail_where(m, program, "write_kernel", _has_operations(0)),
-    "plans": lambda m: fail_where(m, forms, "plan_of", lambda graph, plain: not plain.whole),
+    "plans": lambda m: fail_where(m, fallback_forms, "plan_of",
+                                  lambda graph, plain: not plain.whole),
 }
 
 
@@ -195,7 +196,7 @@ def test_laws_that_fail_are_left_out(monkeypatch):
         def rule(r, eqn, *operands):
             raise AttributeError("no such thing")
 
-        return [Rule("ours", "a law", (), (), rule), *from_rules(self, primitive, made_by)]
+        return [RewriteRule("ours", "a law", (), (), rule), *from_rules(self, primitive, made_by)]
 
     monkeypatch.setattr(Dispatch, "rules", failing)
     with pytest.warns(FallbackWarning, match="the law 'a law' is not applied"):

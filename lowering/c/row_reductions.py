@@ -8,24 +8,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from functrans.core.dims import Size
-from functrans.lowering.c.expressions import Scope, Writer, ctype
+from functrans.lowering.c.expressions import CodeScope, ExprWriter, ctype
+from functrans.lowering.c.kernel_text import Scratch, is_number
 from functrans.lowering.c.names import ITEM_SIZES
 from functrans.lowering.c.prelude import Prelude
-from functrans.lowering.c.text import Scratch, is_number
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.rules.reduce import identity_element
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Domain, Member
 
-__all__ = ["Fold", "RowFolds", "place_dtype"]
+__all__ = ["RowReduction", "RowReductions", "place_dtype"]
 
 LEAST_PEELED = 8  # whole vectors in a loop that has another one for what is left
 UNROLL_BELOW = 8  # weight of what is reduced, from which the loop has enough else to do
 
 
 @dataclass(eq=False, repr=False)
-class Fold:
+class RowReduction:
     """A reduction along the rows while its loop is written."""
 
     member: Member
@@ -36,14 +36,14 @@ class Fold:
     searched: bool = False  # of a place: by a loop of its own
 
 
-class RowFolds(ABC):
+class RowReductions(ABC):
     """The part of a kernel's writer that folds along rows."""
 
     domain: Domain
     prelude: Prelude
     schedule: Schedule
     lanes: int
-    writer: Writer
+    writer: ExprWriter
     accumulators: dict[Tensor, str]
 
     @abstractmethod
@@ -54,19 +54,19 @@ class RowFolds(ABC):
     def size(self, n: object) -> str:
         """A size in C."""
 
-    def _fold_dtype_of(self, t: Reduce) -> str:
+    def _reduction_dtype_of(self, t: Reduce) -> str:
         return "i32" if t.value_dtype == "bool" else t.value_dtype
 
-    def _fold_dtype(self, m: Member) -> str:
+    def _reduction_dtype(self, m: Member) -> str:
         assert isinstance(m.tensor, Reduce)
-        return self._fold_dtype_of(m.tensor)
+        return self._reduction_dtype_of(m.tensor)
 
     def peels(self, lengths: list[Size]) -> bool:
         """Whether a loop of these lengths has one for whole vectors, and one for what is left."""
         return any(not isinstance(n, int) for n in lengths) or (
             any(n % self.lanes for n in lengths) and min(lengths) >= LEAST_PEELED * self.lanes)
 
-    def _unroll(self, members: list[Member], folds: list[Fold], weight: int) -> int:
+    def _unroll(self, members: list[Member], folds: list[RowReduction], weight: int) -> int:
         """How many accumulators a loop has: its one reduction of `weight` waits for itself."""
         row, lanes = self.domain.row, self.lanes
         if lanes == 1 or not folds or weight > UNROLL_BELOW or len(members) > 1:
@@ -80,7 +80,7 @@ class RowFolds(ABC):
             return 4
         return next((u for u in (4, 2) if all(n % (u * lanes) == 0 for n in lengths)), 1)
 
-    def _begin_fold(self, f: Fold, out: Scope, unroll: int) -> None:
+    def _begin_reduction(self, f: RowReduction, out: CodeScope, unroll: int) -> None:
         t, p, lanes = f.member.tensor, self.prelude, self.lanes
         assert isinstance(t, Reduce)
         start = p.literal(identity_element(t.op, t.value_dtype), f.dtype)
@@ -92,13 +92,13 @@ class RowFolds(ABC):
             none = p.broadcast(places, lanes, "-1")
             out.line(f"{p.vtype(places, lanes)} {f.name}_at = {none};")
 
-    def _fold(self, f: Fold, name: str, loop: Scope, u: int) -> None:
+    def _reduce_vector(self, f: RowReduction, name: str, loop: CodeScope, u: int) -> None:
         t, p, lanes, count = f.member.tensor, self.prelude, self.lanes, self.writer.count
         assert isinstance(t, Reduce)
         if t.value_dtype == "bool":
             name = self.writer.as_int(name)
         if t.op.startswith("arg") and not f.searched:
-            self._fold_place(f, t, name, loop)
+            self._reduce_place(f, t, name, loop)
             return
         if count is not None:
             start = p.literal(identity_element(t.op, t.value_dtype), f.dtype)
@@ -107,12 +107,12 @@ class RowFolds(ABC):
         op = t.op.removeprefix("arg")
         loop.line(f"{acc} = {p.op(op, (f.dtype, f.dtype), (acc, name), lanes)};")
 
-    def _begin_search(self, f: Fold, out: Scope, unroll: int) -> None:
+    def _begin_search(self, f: RowReduction, out: CodeScope, unroll: int) -> None:
         """The extreme value of the row, in all lanes, and no place yet."""
         t, p, lanes = f.member.tensor, self.prelude, self.lanes
         assert isinstance(t, Reduce)
         op = t.op.removeprefix("arg")
-        top = p.reduce(op, f.dtype, lanes, self._together(f, op, unroll))
+        top = p.reduce(op, f.dtype, lanes, self._combine_accumulators(f, op, unroll))
         name = self.writer.fresh(out, ctype(f.dtype), top)
         out.line(f"const {p.vtype(f.dtype, lanes)} {f.name}_top = "
                  f"{p.broadcast(f.dtype, lanes, name)};")
@@ -120,7 +120,7 @@ class RowFolds(ABC):
         out.line(f"{p.vtype(places, lanes)} {f.name}_at = {self._far(places)};")
         f.top = name
 
-    def _together(self, f: Fold, op: str, unroll: int) -> str:
+    def _combine_accumulators(self, f: RowReduction, op: str, unroll: int) -> str:
         """All accumulators of a reduction as one, pairwise."""
         names = [f"{f.name}_{u}" for u in range(unroll)]
         while len(names) > 1:
@@ -134,7 +134,7 @@ class RowFolds(ABC):
         limit = np.iinfo(places.replace("i", "int")).max
         return p.broadcast(places, self.lanes, p.literal(limit, places))
 
-    def _search_step(self, f: Fold, value: str, loop: Scope) -> None:
+    def _search_step(self, f: RowReduction, value: str, loop: CodeScope) -> None:
         p, lanes, count = self.prelude, self.lanes, self.writer.count
         places, two, at = place_dtype(f.dtype), (f.dtype, f.dtype), f"{f.name}_at"
         found = p.op("eq", two, (value, f"{f.name}_top"), lanes)
@@ -148,7 +148,7 @@ class RowFolds(ABC):
                     (m, p.iota(places, lanes, self.writer.i_text), self._far(places)), lanes)
         loop.line(f"{at} = {p.op('min', (places, places), (at, here), lanes)};")
 
-    def _fold_place(self, f: Fold, t: Reduce, name: str, loop: Scope) -> None:
+    def _reduce_place(self, f: RowReduction, t: Reduce, name: str, loop: CodeScope) -> None:
         p, lanes, count = self.prelude, self.lanes, self.writer.count
         places, best = place_dtype(f.dtype), f"{f.name}_0"
         two = (f.dtype, f.dtype)
@@ -179,13 +179,13 @@ class RowFolds(ABC):
                                                    p.op("eq", two, (best, best), lanes)), lanes)
         return p.op("or", ("bool", "bool"), (better, nan_first), lanes)
 
-    def _end_fold(self, f: Fold, out: Scope, unroll: int) -> None:
+    def _end_reduction(self, f: RowReduction, out: CodeScope, unroll: int) -> None:
         t, p, lanes = f.member.tensor, self.prelude, self.lanes
         assert isinstance(t, Reduce)
         if t.op.startswith("arg"):
             self._end_place(f, t, out)
             return
-        together = self._together(f, t.op, unroll)
+        together = self._combine_accumulators(f, t.op, unroll)
         total = p.reduce(t.op, f.dtype, lanes, together) if lanes > 1 else together
         name = self.writer.fresh(out, ctype(f.dtype), total)
         if f.member.role == "reduce_all":
@@ -194,9 +194,9 @@ class RowFolds(ABC):
             return
         self.writer.locals[t] = self._rounded(t, name, f.dtype, out)
         if t in self.schedule.stored:
-            self._store_fold(t, name, f.dtype, out)
+            self._store_reduction(t, name, f.dtype, out)
 
-    def _rounded(self, t: Reduce, name: str, dtype: str, out: Scope) -> str:
+    def _rounded(self, t: Reduce, name: str, dtype: str, out: CodeScope) -> str:
         if t.compute == "bool":
             return self.writer.fresh(out, "int", f"{name} != 0")
         if t.compute != dtype:
@@ -208,10 +208,10 @@ class RowFolds(ABC):
         return self.writer.fresh(out, ctype(t.compute),
                                  self.prelude.convert(t.compute, t.dtype, name, 1))
 
-    def _store_fold(self, t: Reduce, name: str, dtype: str, out: Scope) -> None:
+    def _store_reduction(self, t: Reduce, name: str, dtype: str, out: CodeScope) -> None:
         out.line(self._stored(t, f"{self.operand(t)} + o", name, dtype) + ";")
 
-    def _end_place(self, f: Fold, t: Reduce, out: Scope) -> None:
+    def _end_place(self, f: RowReduction, t: Reduce, out: CodeScope) -> None:
         p, lanes = self.prelude, self.lanes
         places = place_dtype(f.dtype)
         best, at = f"{f.name}_0", f"{f.name}_at"
@@ -243,7 +243,7 @@ class RowFolds(ABC):
             return
         self.writer.locals[t] = self.writer.fresh(out, ctype(t.compute), at)
         if t in self.schedule.stored:
-            self._store_fold(t, at, "i64", out)
+            self._store_reduction(t, at, "i64", out)
 
     def _combined(self, op: str, dtype: str, a: str, b: str) -> str:
         return self.prelude.op(op, (dtype, dtype), (a, b), 1)

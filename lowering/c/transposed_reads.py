@@ -10,24 +10,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from functrans.lowering.c.expressions import Scope, Writer
+from functrans.lowering.c.expressions import CodeScope, ExprWriter
+from functrans.lowering.c.kernel_text import is_number
 from functrans.lowering.c.names import C_TYPES, ITEM_SIZES
 from functrans.lowering.c.prelude import Prelude
-from functrans.lowering.c.text import is_number
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index, LoopVar, Quotient, Remainder
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.group import Schedule, has_constant_stride
 from functrans.lowering.schedule.kernel import Domain, Kernel, reachable_expressions
 
-__all__ = ["TILE_COLUMNS", "TILE_ROWS", "Tiles"]
+__all__ = ["TILE_COLUMNS", "TILE_ROWS", "TransposedReads"]
 
 # Columns that are finished before the next block of rows begins: the lines that the blocks of a
 # piece share are then still in the first-level cache.
 TILE_COLUMNS, TILE_ROWS = 256, 64
 
 
-class Tiles:
+class TransposedReads:
     """The part of a kernel's writer that reads through transposed tiles."""
 
     kernel: Kernel
@@ -35,7 +35,7 @@ class Tiles:
     schedule: Schedule
     prelude: Prelude
     lanes: int
-    writer: Writer
+    writer: ExprWriter
 
     def transposed(self) -> dict[Any, str]:
         """The loads (tensor, place) of the kernel that go through tiles, and the tiles' names."""
@@ -81,7 +81,7 @@ class Tiles:
         return (atom.index == Index.of(self.kernel.o) and isinstance(atom.divisor, int)
                 and atom.divisor % self.lanes == 0)
 
-    def tiled_rows(self, tiles: dict[Any, str], head: Scope, body: Scope) -> None:
+    def tiled_rows(self, tiles: dict[Any, str], head: CodeScope, body: CodeScope) -> None:
         """The loops over pieces of columns, blocks of rows, and tiles."""
         lanes, row = self.lanes, self.writer.size(self.domain.row)
         for (t, _), name in tiles.items():
@@ -109,7 +109,7 @@ class Tiles:
         body.line("  }")
         body.line("}")
 
-    def _fill(self, t: Tensor, place: Index, name: str, out: Scope) -> None:
+    def _fill(self, t: Tensor, place: Index, name: str, out: CodeScope) -> None:
         p, lanes = self.prelude, self.lanes
         self.writer.begin_row(out)
         start = f"{self.writer.owner.operand(t)} + ({self.writer.index(place, out)})"
@@ -118,8 +118,8 @@ class Tiles:
         out.line(f"if (n == {lanes} && rows == {lanes}) {whole}({start}, {step}, {name}, {lanes});")
         out.line(f"else {part}({start}, {step}, {name}, {lanes}, n, rows);")
 
-    def _tile_row(self, tiles: dict[Any, str], count: str | None, inner: Scope,
-                  body: Scope) -> None:
+    def _tile_row(self, tiles: dict[Any, str], count: str | None, inner: CodeScope,
+                  body: CodeScope) -> None:
         kernel, writer = self.kernel, self.writer
         s = kernel.builder(self.schedule.is_stored)
         row, loop = inner.nested(), inner.nested()

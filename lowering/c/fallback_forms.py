@@ -23,12 +23,12 @@ from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.plan import plan_of
 from functrans.lowering.schedule.unfused import UnfusedValues
 
-__all__ = ["Failed", "Forms"]
+__all__ = ["FunctionForms", "StepFailed"]
 
 T = TypeVar("T")
 
 
-class Failed(Exception):
+class StepFailed(Exception):
     """A step of a function could not be written, or, without a step, the function as a whole."""
 
     def __init__(self, function: object, step: Step | None, error: Exception) -> None:
@@ -39,7 +39,7 @@ class Failed(Exception):
 
 
 @dataclass(eq=False)
-class _Form:
+class _FunctionForm:
     """How a function is computed."""
 
     graph: Graph
@@ -48,11 +48,11 @@ class _Form:
     notes: list[tuple[Source | None, str]] = field(default_factory=list)
 
 
-class Forms:
+class FunctionForms:
     """The forms of the functions of a program: of the main one, None, and of bodies."""
 
     def __init__(self, main: Graph, plain: bool = False) -> None:
-        self._forms: dict[object, _Form] = {}
+        self._forms: dict[object, _FunctionForm] = {}
         self._plain = plain
         self._add(None, main)
 
@@ -82,21 +82,21 @@ class Forms:
         """What `write` makes of a step. Raises Failed where it fails."""
         try:
             return write()
-        except Failed:
+        except StepFailed:
             raise
         except Exception as error:
             if not is_defect(error):
                 raise
-            raise Failed(function, step, error) from error
+            raise StepFailed(function, step, error) from error
 
-    def take_next(self, failed: Failed) -> None:
+    def take_next(self, failed: StepFailed) -> None:
         """Take a plainer form of what failed. Raises its error where there is none."""
         form = self._forms[failed.function]
-        what, source = _told(failed.step)
+        what, source = _describe_step(failed.step)
         if failed.step is None:
             if form.plain.whole:
                 raise failed.error
-            self._forms[failed.function] = form = replace(form, plain=_whole(form.graph))
+            self._forms[failed.function] = form = replace(form, plain=_all_materialized(form.graph))
             instead = "each of its values has a kernel of its own"
         else:
             instead = self._next(form, failed.step, failed)
@@ -104,7 +104,7 @@ class Forms:
                                    f"({type(failed.error).__name__}: {failed.error})"))
         warn_of_fallback(what, instead, failed.error, source)
 
-    def _next(self, form: _Form, step: Step, failed: Failed) -> str:
+    def _next(self, form: _FunctionForm, step: Step, failed: StepFailed) -> str:
         plain, made = form.plain, frozenset(tensors_of(step))
         if not made <= plain.apart:
             form.plain = replace(plain, apart=plain.apart | made)
@@ -117,14 +117,15 @@ class Forms:
             raise failed.error
         form.on_host |= eqns
         form.graph = graph_of(form.graph.jaxpr, on_host=form.on_host)
-        form.plain = _whole(form.graph) if plain.whole else UnfusedValues()
+        form.plain = _all_materialized(form.graph) if plain.whole else UnfusedValues()
         return "NumPy evaluates it"
 
     def _add(self, function: object, graph: Graph) -> None:
-        self._forms[function] = _Form(graph, _whole(graph) if self._plain else UnfusedValues())
+        self._forms[function] = _FunctionForm(graph, _all_materialized(graph) if self._plain
+                                              else UnfusedValues())
 
 
-def _whole(graph: Graph) -> UnfusedValues:
+def _all_materialized(graph: Graph) -> UnfusedValues:
     """Every value apart, and all that it reads in memory."""
     values = [t for item in graph.items
               for t in (item.results if isinstance(item, Call) else [item])]
@@ -144,7 +145,7 @@ def _origins(graph: Graph, step: Step, made: frozenset[Tensor]) -> frozenset[Equ
     return frozenset(found)
 
 
-def _told(step: Step | None) -> tuple[str, Source | None]:
+def _describe_step(step: Step | None) -> tuple[str, Source | None]:
     """What a step is in a message, and the user's line."""
     if step is None:
         return "a function", None

@@ -8,7 +8,7 @@ from typing import Any
 from functrans.core.dims import Size
 from functrans.lowering.loops.tensor import Tensor
 
-__all__ = ["KernelText", "Places", "Scratch", "Totals", "is_number"]
+__all__ = ["BlockTotals", "KernelText", "PlaceScratch", "Scratch", "is_number"]
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Scratch:
 
 
 @dataclass(frozen=True)
-class Places(Scratch):
+class PlaceScratch(Scratch):
     """Scratch for places, apart from that for values of the same size."""
 
 
 @dataclass(frozen=True)
-class Totals(Scratch):
+class BlockTotals(Scratch):
     """Scratch for the totals of blocks of rows, apart from that for the sums of a block."""
 
 

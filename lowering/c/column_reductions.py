@@ -10,15 +10,21 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from functrans.core.dims import Size
-from functrans.lowering.c.expressions import Scope, ctype
+from functrans.lowering.c.expressions import CodeScope, ctype
+from functrans.lowering.c.kernel_text import (
+    BlockTotals,
+    KernelText,
+    PlaceScratch,
+    Scratch,
+    is_number,
+)
 from functrans.lowering.c.names import C_TYPES
-from functrans.lowering.c.row_folds import RowFolds, place_dtype
-from functrans.lowering.c.text import KernelText, Places, Scratch, Totals, is_number
+from functrans.lowering.c.row_reductions import RowReductions, place_dtype
 from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.rules.reduce import identity_element
 from functrans.lowering.schedule.kernel import Member
 
-__all__ = ["ChunkFolds"]
+__all__ = ["ColumnReductions"]
 
 # Elements (of a sum) and rows in one chunk, and how many chunks there are while the rows are not
 # exceeded: no more rows are added into one sum in sequence.
@@ -26,26 +32,26 @@ CHUNK_ELEMENTS, CHUNK_ROWS, MOST_CHUNKS = 65536, 512, 32
 BLOCK_ROWS = 32  # that are added in sequence, where a chunk has more than twice as many
 
 
-def _cascades(op: str, dtype: str) -> bool:
+def _needs_pairwise_sums(op: str, dtype: str) -> bool:
     """Whether the order of a reduction decides its error."""
     return op == "add" and dtype[0] == "f"
 
 
-def _of_some(n: str, total: str, start: str) -> str:
+def _total_or_identity(n: str, total: str, start: str) -> str:
     """The total of n chunks, of which there may be none: nobody wrote it then."""
     return total if n.isdigit() and n != "0" else f"({n} ? {total} : {start})"
 
 
-class ChunkFolds(RowFolds):
+class ColumnReductions(RowReductions):
     """The part of a kernel's writer that folds over rows."""
 
-    flush: Scope | None
+    flush: CodeScope | None
     columns: list[Member]
     weight: int
     operands: list[Tensor | Scratch]
 
     @abstractmethod
-    def _row(self, out: Scope) -> None:
+    def _row(self, out: CodeScope) -> None:
         """Write the loop along one row."""
 
     @abstractmethod
@@ -53,11 +59,11 @@ class ChunkFolds(RowFolds):
         """The lines before a text that name the sizes in it."""
 
     @abstractmethod
-    def _finish(self, head: Scope, body: Scope, count: Size, finish: str = "",
+    def _finish(self, head: CodeScope, body: CodeScope, count: Size, finish: str = "",
                 serial: bool = False, grain: Size = 1) -> KernelText:
         """The text of the kernel around what was written."""
 
-    def _write_chunks(self, head: Scope, body: Scope) -> KernelText:
+    def _write_chunks(self, head: CodeScope, body: CodeScope) -> KernelText:
         d = self.domain
         per_part = d.rows // d.parts if not is_number(d.parts, 1) else d.rows
         rows = CHUNK_ROWS // 8
@@ -74,8 +80,8 @@ class ChunkFolds(RowFolds):
         one = is_number(chunks, 1)
         self.accumulators: dict[Tensor, str] = {}
         finish: list[str] = []
-        before, after = Scope("    "), Scope("    ")
-        flush = Scope("        ")
+        before, after = CodeScope("    "), CodeScope("    ")
+        flush = CodeScope("        ")
         self.flush = flush if rows > 2 * BLOCK_ROWS else None
         count = "" if isinstance(chunks, int) else f"  const i64 chunks = {self.size(chunks)};\n"
         n = "chunks" if count else self.size(chunks)
@@ -109,7 +115,7 @@ class ChunkFolds(RowFolds):
         return self._finish(head, body, d.parts * chunks, text)
 
     def _accumulator(self, k: int, m: Member, one: bool, chunks: Size, rows: int,
-                     before: Scope, after: Scope, finish: list[str], n: str) -> None:
+                     before: CodeScope, after: CodeScope, finish: list[str], n: str) -> None:
         t = m.tensor
         assert isinstance(t, Reduce)
         dtype = "i32" if t.value_dtype == "bool" else t.value_dtype
@@ -132,8 +138,8 @@ class ChunkFolds(RowFolds):
             before.line(f"{C_TYPES[dtype]} *acc{k} = {place};")
             before.line(f"for (i64 i = 0; i < {row}; i++) acc{k}[i] = {start};")
             self.accumulators[t] = f"acc{k}"
-            if self.flush is not None and _cascades(t.op, dtype):
-                total = self.operand(Totals(dtype, parts * chunks * self.domain.row, k))
+            if self.flush is not None and _needs_pairwise_sums(t.op, dtype):
+                total = self.operand(BlockTotals(dtype, parts * chunks * self.domain.row, k))
                 before.line(f"{C_TYPES[dtype]} *top{k} = {total} + c * {row};")
                 before.line(f"for (i64 i = 0; i < {row}; i++) top{k}[i] = {start};")
                 self._add_along(self.flush, dtype, f"top{k}", f"acc{k}", start)
@@ -145,7 +151,7 @@ class ChunkFolds(RowFolds):
             return
         before.line(f"{ctype(dtype)} acc{k} = {start};")
         self.accumulators[t] = f"acc{k}"
-        if self.flush is not None and _cascades(t.op, dtype):
+        if self.flush is not None and _needs_pairwise_sums(t.op, dtype):
             both = self._combined(t.op, dtype, f"top{k}", f"acc{k}")
             before.line(f"{ctype(dtype)} top{k} = {start};")
             self.flush.line(f"top{k} = {both};")
@@ -163,7 +169,7 @@ class ChunkFolds(RowFolds):
         after.line(f"{partial}[c] = acc{k};")
         out = self.operand(t)
         if arg:
-            places = self.operand(Places("i64", parts * chunks, k))
+            places = self.operand(PlaceScratch("i64", parts * chunks, k))
             after.line(f"{places}[c] = at{k};")
             better = self._is_better(t.op, dtype, f"{partial}[part * {n} + c]", "best")
             finish.append(
@@ -175,10 +181,10 @@ class ChunkFolds(RowFolds):
                 f"        at = {places}[part * {n} + c];\n      }}\n"
                 f"    {self._stored(t, f'{out} + part', 'at', 'i64')};\n  }}\n")
             return
-        if _cascades(t.op, dtype):
+        if _needs_pairwise_sums(t.op, dtype):
             at = f"{partial}[part * {n} + c]"
             both = self._combined(t.op, dtype, at, f"{partial}[part * {n} + c + w]")
-            total = _of_some(n, f"{partial}[part * {n}]", start)
+            total = _total_or_identity(n, f"{partial}[part * {n}]", start)
             finish.append(
                 f"  for (i64 part = 0; part < {self.size(parts)}; part++) {{\n"
                 f"    for (i64 w = 1; w < {n}; w *= 2)\n"
@@ -193,7 +199,7 @@ class ChunkFolds(RowFolds):
             f"    for (i64 c = 0; c < {n}; c++) total = {total};\n"
             f"    {self._stored(t, f'{out} + part', 'total', dtype)};\n  }}\n")
 
-    def _add_along(self, out: Scope, dtype: str, to: str, what: str, start: str = "") -> None:
+    def _add_along(self, out: CodeScope, dtype: str, to: str, what: str, start: str = "") -> None:
         """The loop along a row that adds what one has to another, and starts that again."""
         p, row, lanes = self.prelude, self.size(self.domain.row), self.lanes
         part = None
@@ -232,7 +238,7 @@ class ChunkFolds(RowFolds):
             read = p.load(dtype, lanes, at, part)
             total = "total" if dtype == t.compute else p.convert(dtype, t.compute, "total", lanes)
             last = p.store(t.dtype, lanes, to, total, part)
-        if _cascades(t.op, dtype):
+        if _needs_pairwise_sums(t.op, dtype):
             return self._pairs_of_chunks(dtype, at, last, part, n)
         total = p.op(t.op, (dtype, dtype), ("total", read), lanes)
         tail = f"      const i64 m = ft_min({lanes}, {row} - i);\n" if part else ""
@@ -263,11 +269,12 @@ class ChunkFolds(RowFolds):
                 f"          for (i64 i = 0; i < {row}; i += {lanes}) {{\n"
                 f"            {tail}\n            {store};\n          }}\n"
                 f"      for (i64 i = 0; i < {row}; i += {lanes}) {{\n"
-                f"        {tail}\n        const {kind} total = {_of_some(n, first, start)};\n"
+                f"        {tail}\n        const {kind} total = "
+                f"{_total_or_identity(n, first, start)};\n"
                 f"        {last};\n      }}\n    }}\n")
 
     def _best_of_columns(self, k: int, t: Reduce, one: bool, chunks: Size, rows: int,
-                         before: Scope, finish: list[str], n: str) -> None:
+                         before: CodeScope, finish: list[str], n: str) -> None:
         """Two accumulators for every column: the extreme value, and the row where it is."""
         dtype = t.value_dtype
         places, row = place_dtype(dtype), self.size(self.domain.row)
@@ -275,7 +282,7 @@ class ChunkFolds(RowFolds):
         size = parts * chunks * self.domain.row
         best = self.operand(Scratch(dtype, size, k))
         direct = one and t.dtype == places and t in self.schedule.stored
-        at = self.operand(t if direct else Places(places, size, k))
+        at = self.operand(t if direct else PlaceScratch(places, size, k))
         start = self.prelude.literal(identity_element(t.op, dtype), dtype)
         self.accumulators[t] = f"acc{k}"
         before.line(f"{C_TYPES[dtype]} *acc{k} = {best} + c * {row};")
@@ -298,7 +305,7 @@ class ChunkFolds(RowFolds):
             f"        if ({better}) {{ best = {best}{here}; at = {at}{here}; }}\n"
             f"      {self._stored(t, f'{out} + part * {row} + i', 'at', 'i64')};\n    }}\n")
 
-    def _best_in_column(self, t: Reduce, name: str, loop: Scope) -> None:
+    def _best_in_column(self, t: Reduce, name: str, loop: CodeScope) -> None:
         p, lanes, count, dtype = self.prelude, self.lanes, self.writer.count, t.value_dtype
         acc, i, places = self.accumulators[t], self.writer.i_text, place_dtype(dtype)
         best_at, at = f"{acc} + {i}", f"{acc.replace('acc', 'at')} + {i}"
@@ -315,13 +322,13 @@ class ChunkFolds(RowFolds):
         loop.line(p.store(dtype, lanes, best_at, value, count) + ";")
         loop.line(p.store(places, lanes, at, place, count) + ";")
 
-    def _add_to_column(self, t: Tensor, name: str, loop: Scope) -> None:
+    def _add_to_column(self, t: Tensor, name: str, loop: CodeScope) -> None:
         assert isinstance(t, Reduce)
         if t.op.startswith("arg"):
             self._best_in_column(t, name, loop)
             return
         p, lanes, count = self.prelude, self.lanes, self.writer.count
-        acc, dtype, value = self.accumulators[t], self._fold_dtype_of(t), name
+        acc, dtype, value = self.accumulators[t], self._reduction_dtype_of(t), name
         if t.value_dtype == "bool":
             value = self.writer.as_int(name)
         at = f"{acc} + {self.writer.i_text}"

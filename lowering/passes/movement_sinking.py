@@ -19,10 +19,10 @@ from functrans.primitives.differentiable import add_any_p
 from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.shape import reshape_p
 
-__all__ = ["OUTWARDS"]
+__all__ = ["MOVEMENT_SINKING"]
 
-OUTWARDS = Table("outwards")
-rule = OUTWARDS.rule
+MOVEMENT_SINKING = Table("outwards")
+rule = MOVEMENT_SINKING.rule
 
 POINTWISE: tuple[Primitive | type, ...] = (Elementwise, convert_element_type_p, select_n_p,
                                            add_any_p)

@@ -20,10 +20,10 @@ from functrans.primitives.base import constant_p, full_p
 from functrans.primitives.callback import pure_callback_p
 from functrans.primitives.shape import iota_p
 
-FOLD = Table("fold")
+CONSTANT_FOLDING = Table("fold")
 
 
-@FOLD.rule(full_p, law="full(c) = broadcast(c)")
+@CONSTANT_FOLDING.rule(full_p, law="full(c) = broadcast(c)")
 def repeated_literal(r: Rewriter, eqn: Equation) -> Results:
     dtype, value = eqn.params["dtype"], eqn.params["value"]
     if dtypes.kind(dtype) == "0":
@@ -33,7 +33,7 @@ def repeated_literal(r: Rewriter, eqn: Equation) -> Results:
     return r.shaped(literal, eqn.outvars[0].aval)
 
 
-@FOLD.rule(constant_p, law="a constant of one element is a literal")
+@CONSTANT_FOLDING.rule(constant_p, law="a constant of one element is a literal")
 def scalar_constant(r: Rewriter, eqn: Equation) -> Results:
     value = np.asarray(eqn.params["value"].value)
     if value.shape or dtypes.kind(value.dtype) == "0":
@@ -41,14 +41,14 @@ def scalar_constant(r: Rewriter, eqn: Equation) -> Results:
     return r.intern(Literal(value[()], eqn.outvars[0].aval))
 
 
-@FOLD.rule(iota_p, law="counting one element gives 0")
+@CONSTANT_FOLDING.rule(iota_p, law="counting one element gives 0")
 def count_of_one(r: Rewriter, eqn: Equation) -> Results:
     if eqn.params["shape"][eqn.params["dimension"]] != 1:
         return None
     return r.full(0, eqn.outvars[0].aval)
 
 
-@FOLD.rule(Primitive, of=Literal, law="f(literals) = literal")
+@CONSTANT_FOLDING.rule(Primitive, of=Literal, law="f(literals) = literal")
 def value_of_literals(r: Rewriter, eqn: Equation, *operands: Any) -> Results:
     if not operands:
         return None
