@@ -28,7 +28,7 @@ from functrans.lowering.triton.spec import (
     launch_key,
     launches_in,
 )
-from functrans.lowering.triton.to_plain import Plain, library_functions, steps_from, steps_told
+from functrans.lowering.triton.told import Plain, library_functions, steps_from, steps_told
 
 __all__ = ["PortableProgram", "portable"]
 
