@@ -27,7 +27,7 @@ __all__ = ["CPU", "ExportedKernel", "TargetProgram", "compile_targets", "kernels
            "settings_now"]
 
 CPU: Final = "cpu"
-Runs: TypeAlias = "for_cpus.PortableProgram | for_gpus.PortableProgram"
+Runs: TypeAlias = "for_cpus.PortableCProgram | for_gpus.PortableTritonProgram"
 RESOURCES: Final = {
     "kinds": str, **dict.fromkeys(("warps", "stages", "shared", "scratch", "scratch_alignment",
                                    "registers", "spills"), int)}
@@ -136,7 +136,7 @@ def _program_plain(program: TargetProgram, array: Callable[[Any], int]) -> list[
     binaries: Sequence[Binary | None] = [None] * len(program.kernels)
     constants: Sequence[Any] = ()
     told = None if portable is None else portable.to_plain()
-    if isinstance(portable, for_gpus.PortableProgram):
+    if isinstance(portable, for_gpus.PortableTritonProgram):
         binaries, constants = portable.kernels, portable.program.constants
     elif portable is not None:
         constants = portable.constants
@@ -201,7 +201,7 @@ def _portable(told: Any, kernels: Sequence[tuple[ExportedKernel, Binary | None]]
         raise ValueError("a kernel for GPUs is without its numbers")
     inputs, outputs = ([substitute(a, sizes) for a in avals]
                        for avals in (jaxpr.in_avals, jaxpr.out_avals))
-    return for_gpus.PortableProgram.read(told, [k.source for k, _ in kernels], binaries,
+    return for_gpus.PortableTritonProgram.read(told, [k.source for k, _ in kernels], binaries,
                                                constants,
                                                inputs, outputs, gpu)
 

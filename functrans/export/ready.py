@@ -15,7 +15,7 @@ from functrans.lowering.c.cache import program_cache
 from functrans.lowering.c.portable import PortableCProgram as CpuProgram
 from functrans.lowering.triton.lower import lower
 from functrans.lowering.triton.machine.target import device_target
-from functrans.lowering.triton.portable import PortableProgram as GpuProgram
+from functrans.lowering.triton.portable import PortableTritonProgram as GpuProgram
 from functrans.lowering.triton.sized import SizedExecutable
 
 __all__ = ["ReadyPrograms"]

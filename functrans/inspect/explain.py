@@ -24,7 +24,7 @@ from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rewrite import Change
 from functrans.lowering.triton.backend import TritonExecutable
-from functrans.lowering.triton.recorded import RecordedExecutable
+from functrans.lowering.triton.capacity_retry import CapacityRetryExecutable
 from functrans.transforms.flat import name_of
 from functrans.transforms.jit import lower
 from functrans.transforms.lowered import Compiled, Lowered
@@ -143,7 +143,7 @@ def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str,
                 return _nothing(name, lowered, inputs)
             return _of_c(name, lowered, program, inputs)
         executable = lowered.compiled_by(backend).executable()
-        if isinstance(executable, RecordedExecutable):
+        if isinstance(executable, CapacityRetryExecutable):
             executable = executable.latest
         if isinstance(executable, TritonExecutable):
             return _of_triton(name, lowered, executable, inputs)

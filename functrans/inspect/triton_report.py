@@ -13,14 +13,14 @@ from functrans.lowering.schedule.show import tensor_text
 from functrans.lowering.triton.backend import TritonExecutable
 from functrans.lowering.triton.records import KernelRecord, LaunchGroup, launch_groups
 from functrans.lowering.triton.spec import (
-    Copy,
+    CopyStep,
+    DoubleBufferedSteps,
+    GPUProgram,
     HostStep,
     Launch,
     LibraryStep,
-    Program,
-    Rounds,
+    RepeatedSteps,
     Step,
-    Turns,
     launches_in,
 )
 
@@ -61,7 +61,7 @@ def _kernel(name: str, r: KernelRecord, group: LaunchGroup,
                         r.ptx, tuple(parts), group.runs)
 
 
-def apart_of(program: Program, kernels: Sequence[KernelReport]) -> list[str]:
+def apart_of(program: GPUProgram, kernels: Sequence[KernelReport]) -> list[str]:
     """What was not computed in the kernel of something else, and why, or where it is read."""
     names = {id(step): kernel.name for kernel, group in zip(kernels, launch_groups(program))
              for step in group.launches}
@@ -81,13 +81,14 @@ def step_name(step: Step) -> str:
         return step.function
     if isinstance(step, HostStep):
         return f"{step.call.eqn.primitive.name} on the host"
-    return {Copy: "copy", Rounds: "loop", Turns: "loop in turns"}[type(step)]
+    return {CopyStep: "copy", RepeatedSteps: "loop",
+            DoubleBufferedSteps: "loop in turns"}[type(step)]
 
 
-def memory_notes(program: Program, donated: frozenset[int],
+def memory_notes(program: GPUProgram, donated: frozenset[int],
                  inputs: Sequence[str]) -> list[str]:
     """What was given away and copied."""
-    given = program.given
+    given = program.aliases
     found = [f"result {j} is in the memory of {inputs[k]}, which was donated"
              for j, k in sorted(given.inputs.items())]
     unused = donated - {*given.inputs.values()}
@@ -99,12 +100,13 @@ def memory_notes(program: Program, donated: frozenset[int],
         where = f"{line}: " if line else ""
         found.append(f"{where}the {tensor_text(t)} is copied before its update: {reason}")
     for step in program.steps:
-        if isinstance(step, Copy) and step.target.kind == "output" and step.source.kind == "input":
+        if isinstance(step,
+                      CopyStep) and step.target.kind == "output" and step.source.kind == "input":
             found.append(f"result {step.target.index} is a copy of {inputs[step.source.index]}, "
                          "which belongs to the caller")
     return found
 
 
-def peak(program: Program) -> Peak | None:
+def peak(program: GPUProgram) -> Peak | None:
     """When most temporaries of a program are alive."""
     return peak_of(program.blocks, [], [])

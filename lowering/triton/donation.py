@@ -17,19 +17,20 @@ from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel, accesses, reachable_expressions
 
-__all__ = ["Given", "given_to"]
+__all__ = ["InputOutputAliases", "input_output_aliases"]
 
 
 @dataclass(frozen=True)
-class Given:
+class InputOutputAliases:
     """The inputs in whose memory outputs are, by number, and updates that need a copy with why."""
 
     inputs: Mapping[int, int] = field(default_factory=dict)
     copied: Sequence[tuple[Tensor, str]] = ()
 
 
-def given_to(graph: Graph, schedule: Schedule, uses: Mapping[Tensor, Sequence[int]],
-             updated: Mapping[Tensor, Tensor], donated: Collection[int]) -> Given:
+def input_output_aliases(graph: Graph, schedule: Schedule, uses: Mapping[Tensor, Sequence[int]],
+                         updated: Mapping[Tensor, Tensor],
+                         donated: Collection[int]) -> InputOutputAliases:
     """What becomes of the memory of donated inputs.
 
     `uses` are the steps that read or write a tensor; a scatter does not read its base, but starts
@@ -52,7 +53,7 @@ def given_to(graph: Graph, schedule: Schedule, uses: Mapping[Tensor, Sequence[in
             if found is not None:
                 taken[j] = found
                 del free[found]
-    return Given(taken, list(_copies(graph, schedule, uses, updated, taken)))
+    return InputOutputAliases(taken, list(_copies(graph, schedule, uses, updated, taken)))
 
 
 def _same_size(x: Tensor, t: Tensor) -> bool:

@@ -17,7 +17,7 @@ from functrans.lowering.schedule.transposed_reads import (
     has_transposed_reads,
     split_transposed_reads,
 )
-from functrans.lowering.triton.products.along_sums import with_sums_along
+from functrans.lowering.triton.products.contiguous_operands import copy_operands_contiguous
 
 S = ft.ShapeDtypeStruct
 RNG = np.random.default_rng(0)
@@ -30,7 +30,7 @@ def graph(f, *args):
 def strides(f, *args, precision="default"):
     """How far apart neighbours along the sum are in the operands of the products of f."""
     with ft.config.matmul_precision(precision):
-        found = with_sums_along(graph(f, *args))
+        found = copy_operands_contiguous(graph(f, *args))
     return [(c.fields["a_col"], c.fields["b_row"]) for c in found.items if isinstance(c, Gemm)]
 
 
@@ -50,7 +50,7 @@ def test_small_products_and_others_stay():
 
 def test_a_copy_serves_all_products():
     x = S((2048, 1024), "float32")
-    found = with_sums_along(graph(lambda x, y, z: (x.T @ y, x.T @ z), x, x, x))
+    found = copy_operands_contiguous(graph(lambda x, y, z: (x.T @ y, x.T @ z), x, x, x))
     a, b = (c for c in found.items if isinstance(c, Gemm))
     assert a.operands[0] is b.operands[0] and a.operands[0].shape == (1024, 2048)
 

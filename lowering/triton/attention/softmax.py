@@ -28,8 +28,19 @@ from functrans.lowering.loops.index import (
 from functrans.lowering.loops.tensor import Map, Reduce, Tensor
 from functrans.lowering.schedule.kernel import reachable_expressions
 
-__all__ = ["ABSORBS", "MASKS", "NotSoftmax", "Point", "Scores", "Softmax", "Term", "moved",
-           "scores_of", "softmax_of", "split_view"]
+__all__ = [
+    "ABSORBS",
+    "MASKS",
+    "NotSoftmax",
+    "RandomPoint",
+    "ScoreTerm",
+    "Scores",
+    "Softmax",
+    "moved",
+    "scores_of",
+    "softmax_of",
+    "split_view",
+]
 
 # Masked scores: -inf, or numbers so far below all others that their weights are 0. In a row where
 # all are masked a finite number gives all keys one weight: added to scores, one of ABSORBS or less
@@ -54,12 +65,12 @@ BITWISE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor,
            "not": np.logical_not}
 
 
-class Point:
+class RandomPoint:
     """Random numbers for what expressions read; what does not vary along a row is kept."""
 
     def __init__(self, rng: np.random.Generator, along: LoopVar,
                  known: Mapping[Expr, float] | None = None,
-                 reduced: Callable[[Point, Expr], float] | None = None) -> None:
+                 reduced: Callable[[RandomPoint, Expr], float] | None = None) -> None:
         self.rng, self.along = rng, along
         self.orders: dict[Expr, list[Expr]] = {}
         self.row: dict[Any, Any] = dict(known or {})
@@ -124,7 +135,7 @@ class Point:
 
 
 @dataclass
-class Term:
+class ScoreTerm:
     """A part of the scores besides the product: `factor * value`, or a condition to be seen."""
 
     value: Expr
@@ -137,8 +148,8 @@ class Scores:
     """The argument of the exponential: `scale * product + biases`, where all masks hold."""
 
     scale: float = 1.0
-    biases: list[Term] = field(default_factory=list)
-    masks: list[Term] = field(default_factory=list)
+    biases: list[ScoreTerm] = field(default_factory=list)
+    masks: list[ScoreTerm] = field(default_factory=list)
 
 
 def scores_of(e: Expr, product: Expr, along: LoopVar, s: ExprBuilder) -> Scores:
@@ -150,7 +161,7 @@ def scores_of(e: Expr, product: Expr, along: LoopVar, s: ExprBuilder) -> Scores:
         if inner[1] != 0:
             raise NotSoftmax("what is not seen has a weight")
         found = scores_of(inner[0], product, along, s)
-        found.masks.append(Term(condition))
+        found.masks.append(ScoreTerm(condition))
         return found
     if e.op not in ("exp", "exp2"):
         raise NotSoftmax("the weights are no exponentials")
@@ -172,7 +183,7 @@ def _linear(e: Expr, product: Expr, along: LoopVar, s: ExprBuilder) -> Scores:
         if fill > MASKS:
             raise NotSoftmax("what is not seen has a weight")
         found = _linear(inner, product, along, s)
-        found.masks.append(Term(condition, fill=fill))
+        found.masks.append(ScoreTerm(condition, fill=fill))
         return found
     if e.op in ("add", "sub"):
         x, y = e.args
@@ -188,7 +199,7 @@ def _linear(e: Expr, product: Expr, along: LoopVar, s: ExprBuilder) -> Scores:
         if other.depends_on(along):
             if any(m.fill > ABSORBS for m in found.masks):
                 raise NotSoftmax("something is added to what is not seen")
-            found.biases.append(Term(other, sign))
+            found.biases.append(ScoreTerm(other, sign))
         return found
     if e.op in ("mul", "div"):
         x, y = e.args
@@ -301,7 +312,7 @@ def _checked(found: Softmax, e: Expr, others: list[Expr], s: ExprBuilder) -> Sof
 
 def _is_zero_without_sum(found: Softmax, e: Expr) -> bool:
     with np.errstate(all="ignore"):
-        point = Point(np.random.default_rng(0), found.along, {found.sums: 0.0})
+        point = RandomPoint(np.random.default_rng(0), found.along, {found.sums: 0.0})
         point.here.update({x: 0.0 for x in reachable_expressions([e]) if x.depends_on(found.along)
                            and (x is found.weights or x.op in ("exp", "exp2"))})
         return bool(point(e) == 0)
@@ -312,7 +323,7 @@ def _ratio(found: Softmax, cotangent: Expr | None, e: Expr, seed: int, s: ExprBu
     rng = np.random.default_rng(seed)
     total, mean = float(rng.uniform(0.5, 2)), float(rng.normal())
 
-    def reduced(point: Point, load: Expr) -> float:
+    def reduced(point: RandomPoint, load: Expr) -> float:
         t = load.aux[0]
         if load is found.sums:
             return total
@@ -322,11 +333,11 @@ def _ratio(found: Softmax, cotangent: Expr | None, e: Expr, seed: int, s: ExprBu
                 return _sum_of(point, element)
         return float(rng.uniform(0.5, 2))
 
-    def _sum_of(point: Point, element: Expr) -> float:
+    def _sum_of(point: RandomPoint, element: Expr) -> float:
         """The sum of multiples of weight * cotangent, or of the gradient: that is 0."""
         ratios, zeros = [], []
         for _ in range(4):
-            inner = _inside(Point(rng, found.along, None, reduced), point)
+            inner = _inside(RandomPoint(rng, found.along, None, reduced), point)
             weight = inner(found.weights) / total
             value, ct = inner(element), inner(cotangent)
             ratios.append(value / (weight * ct))
@@ -336,12 +347,12 @@ def _ratio(found: Softmax, cotangent: Expr | None, e: Expr, seed: int, s: ExprBu
                 return float(result)
         raise NotSoftmax("another sum of the gradient")
 
-    def _inside(inner: Point, point: Point) -> Point:
+    def _inside(inner: RandomPoint, point: RandomPoint) -> RandomPoint:
         inner.row, inner.orders = point.row, point.orders
         return _visible(inner, found)
 
     with np.errstate(all="ignore"):
-        point = Point(rng, found.along, None, reduced)
+        point = RandomPoint(rng, found.along, None, reduced)
         point.orders = found.orders
         point = _visible(point, found)
         weight = point(found.weights) / total
@@ -356,7 +367,7 @@ def _ratio(found: Softmax, cotangent: Expr | None, e: Expr, seed: int, s: ExprBu
     return ratio
 
 
-def _visible(point: Point, found: Softmax) -> Point:
+def _visible(point: RandomPoint, found: Softmax) -> RandomPoint:
     for k in range(200):
         if point(found.weights) != 0:
             return point
