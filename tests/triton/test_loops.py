@@ -236,7 +236,7 @@ def test_a_carry_that_is_collected_is_where_it_is_collected(launched):
     def step(c, x):
         c = fnp.sin(c) + x
         return c, c
-    assert steps_of(lambda c, xs: lax.scan(step, c, xs), C, XS) == {"Launch": 4, "Copy": 1}
+    assert steps_of(lambda c, xs: lax.scan(step, c, xs), C, XS) == {"Launch": 4, "CopyStep": 1}
 
 
 def test_a_carry_is_where_it_is_saved_before_an_iteration(launched):
@@ -244,9 +244,9 @@ def test_a_carry_is_where_it_is_saved_before_an_iteration(launched):
         return fnp.sin(c) + x, c
     for reverse in (False, True):
         assert steps_of(lambda c, xs, r=reverse: lax.scan(step, c, xs, reverse=r), C, XS) == {
-            "Launch": 4, "Copy": 1}
+            "Launch": 4, "CopyStep": 1}
     assert steps_of(ft.grad(lambda c, xs: lax.scan(lambda c, x: (fnp.sin(c) * x, None), c,
-                                                   xs)[0].sum()), C, XS)["Copy"] <= 2
+                                                   xs)[0].sum()), C, XS)["CopyStep"] <= 2
 
 
 def test_a_carry_that_is_updated_stays_where_it_is(launched):
