@@ -1,4 +1,4 @@
-"""Programs with arrays of float0, the tangents of integers: they hold nothing, nor are compiled.
+"""Programs with arrays of float0, the tangents of integers, which have no elements to compute.
 
 `jit` of a function that differentiates takes and gives such arrays beside others. The program
 without them is compiled, and they are put in their places afterwards.
@@ -25,7 +25,7 @@ __all__ = ["compile_without_float0"]
 
 @dataclass
 class Float0Executable:
-    """An executable of the arrays that hold something, called with all and giving all."""
+    """An executable that skips arrays of float0: it drops such arguments, and adds such results."""
 
     inner: Executable
     kept_ins: list[int]

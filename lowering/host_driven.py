@@ -1,4 +1,4 @@
-"""Programs that Python steers: what a run of one says decides on the next."""
+"""Host-driven programs: the results of one run decide which program Python runs next."""
 
 from __future__ import annotations
 

@@ -38,12 +38,12 @@ def _needs_pairwise_sums(op: str, dtype: str) -> bool:
 
 
 def _total_or_identity(n: str, total: str, start: str) -> str:
-    """The total of n chunks, of which there may be none: nobody wrote it then."""
+    """The total of n chunks, or the identity where there are none and no total was written."""
     return total if n.isdigit() and n != "0" else f"({n} ? {total} : {start})"
 
 
 class ColumnReductions(RowReductions):
-    """The part of a kernel's writer that folds over rows."""
+    """The part of a kernel's writer that reduces columns."""
 
     flush: CodeScope | None
     columns: list[Member]

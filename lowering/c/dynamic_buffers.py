@@ -75,7 +75,7 @@ class DynamicBuffers:
         return self._made.get(step, [])
 
     def done(self, step: int) -> list[str]:
-        """The pointers that nobody needs after a step."""
+        """The pointers whose live range ends with a step."""
         return self._done.get(step, [])
 
     def check(self, step: int, text: str) -> None:

@@ -80,7 +80,7 @@ def constant_key(value: np.ndarray[Any, Any]) -> str:
 
 
 class CanonicalPrinter:
-    """Writes programs, each body once: later it is told by the hash of its text."""
+    """Writes programs, each body once; later occurrences are the hash of its text."""
 
     def __init__(self) -> None:
         self.constants: dict[str, np.ndarray[Any, Any]] = {}

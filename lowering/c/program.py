@@ -315,7 +315,7 @@ class FunctionWriter:
                 self.where[t] = f"w[{k}]"
 
     def _find_aliases(self) -> None:
-        """Scatters into a temporary that nobody reads later work in its memory."""
+        """Scatters into a temporary whose live range ends there work in place."""
         last = self._last_uses()
         inputs = {t: k for k, t in enumerate(self.graph.inputs) if k in self.donated}
         for k, step in enumerate(self.schedule.steps):

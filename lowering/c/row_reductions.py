@@ -1,4 +1,4 @@
-"""Reductions along a row: accumulators in registers, folded when the row ends."""
+"""Reductions along a row: accumulators in registers, combined at the end of the row."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RowReduction:
 
 
 class RowReductions(ABC):
-    """The part of a kernel's writer that folds along rows."""
+    """The part of a kernel's writer that reduces along rows."""
 
     domain: Domain
     prelude: Prelude

@@ -79,7 +79,7 @@ def _of_reduction(kept: list[list[LoopVar]], folded: list[list[LoopVar]],
                   indices: Sequence[Index]) -> tuple[Domain, str]:
     keep = _product([_run_size(r) for r in kept])
     fold = _product([_run_size(r) for r in folded])
-    # what is the same along the fold is read once for all of it
+    # what is the same along the reduction is read once for all of it
     both = [i for i in indices if any(i.depends_on(v) for run in folded for v in run)]
     indices = both or indices
     along_fold = sum(_is_one(i.coefficient(folded[-1][-1])) for i in indices) if folded else 1

@@ -1,4 +1,4 @@
-"""Products that are only moved (heads back beside each other, say) are written where they go."""
+"""Products write their results in the layout of the transposes that follow."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ SMALL = 1 << 18
 """Elements that are read again in 1 us, from the second-level cache of an H100."""
 
 MOST_ROWS = 2048
-"""Rows that one program folds as quickly as many programs and a second launch."""
+"""Rows that one program reduces as quickly as many programs and a second launch."""
 
 MOST_PARTIALS = 4096
-"""Of programs that walk rows and fold columns: so many the last of them folds."""
+"""Partials of columns that the last program combines."""
 
 TILE = 1024
 
@@ -50,7 +50,7 @@ def split_small_reductions(schedule: Schedule) -> Schedule:
 
 
 def _columns(kernel: Kernel) -> list[Member]:
-    """The reductions over columns that a kernel should not have beside others along rows."""
+    """The column reductions that are faster in another kernel than the row reductions."""
     d = kernel.domain
     roles = {m.role for m in kernel.members}
     if not isinstance(d.rows, int) or not isinstance(d.row, int) or not isinstance(d.parts, int):

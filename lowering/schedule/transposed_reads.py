@@ -1,4 +1,4 @@
-"""Kernels that read along their columns: tiles turn what they read, whole rows cannot."""
+"""Kernels with transposed reads: tiles are transposed in shared memory, whole rows cannot be."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ __all__ = [
     "split_transposed_reads",
 ]
 
-TRANSPOSABLE_ROLES = range(65, 4097)
-"""Lengths of rows of which tiles are folded where they are turned; the last program of a row of
-tiles folds what up to 64 have found."""
+TRANSPOSABLE_ROWS = range(65, 4097)
+"""Lengths of rows whose transposed tiles are reduced as they are read; the last program of a row of
+tiles combines up to 64 partials."""
 
 
 def has_transposed_reads(kernel: Kernel, s: ExprBuilder) -> bool:
-    """Whether some operand lies along the columns."""
+    """Whether a kernel reads some operand along its columns."""
     return any(t is not None and index.coefficient(kernel.o) == 1
                and index.coefficient(kernel.i) not in (0, 1)
                for t, index in accesses(kernel.all_expressions(s)))
 
 
 def reduces_transposed_tiles(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> bool:
-    """Whether a kernel turns tiles, and folds rows of a few of them, which none of it reads."""
+    """Whether a kernel transposes tiles and reduces rows of few tiles, which no member reads."""
     d = kernel.domain
-    return d.total is None and d.parts == 1 and d.row in TRANSPOSABLE_ROLES and (
+    return d.total is None and d.parts == 1 and d.row in TRANSPOSABLE_ROWS and (
         not isinstance(d.rows, int) or d.rows >= 32) and _is_mixed(kernel, is_stored)
 
 
 def split_transposed_reads(schedule: Schedule, in_tiles: bool = True) -> Schedule:
-    """The schedule with reductions apart from elements that are computed across what they read.
+    """The schedule with reductions in other kernels than elements with transposed reads.
 
     Each is computed over the matrix that suits it: the gradient of a bias beside a transposed copy
     (4096 x 512 on an H100) takes 7 us so, and 30 in one kernel that has whole rows. Where rows are
@@ -65,9 +65,9 @@ def _alone(t: Tensor, is_stored: Callable[[Tensor], bool]) -> Kernel:
 
 
 def split_row_sums(schedule: Schedule) -> Schedule:
-    """The schedule with sums over rows apart from what is computed across, and stored.
+    """The schedule with sums over rows in other kernels than stored values with transposed reads.
 
-    A loop that adds up rows cannot turn tiles: of 1000 x 1000, x.T + x and whether all of it is
+    A loop that sums rows cannot transpose tiles: of 1000 x 1000, x.T + x and whether all of it is
     finite take 330 us in one kernel of a CPU, 120 us apart.
     """
     steps: list[Step] = []
@@ -82,7 +82,7 @@ def split_row_sums(schedule: Schedule) -> Schedule:
 
 
 def _sums_of_stored(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> list[Tensor]:
-    """The sums over rows of a kernel that reads across, if they read what it stores."""
+    """The sums over rows of a kernel with transposed reads, if they read what it stores."""
     if {m.role for m in kernel.members} not in ({"full", "reduce_all"}, {"full", "reduce_column"}):
         return []
     s = kernel.builder(is_stored)
@@ -96,7 +96,7 @@ def _sums_of_stored(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> list
 
 
 def fuse_transposed_column_sums(schedule: Schedule, reads: Reads) -> Schedule:
-    """The schedule with sums over columns of a matrix in the kernel that turns it, where that is.
+    """The schedule with column sums of a matrix in the kernel that transposes it.
 
     Such a sum is a kernel by itself where the epilogue of a product has made the matrix.
     """
@@ -124,13 +124,13 @@ def fuse_transposed_column_sums(schedule: Schedule, reads: Reads) -> Schedule:
 
 
 def _is_mixed(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> bool:
-    """Whether a kernel reads across, and folds rows beside elements that know nothing of them."""
+    """Whether a kernel has transposed reads, and row reductions that its elements do not read."""
     if {m.role for m in kernel.members} - {"any_flag"} != {"full", "reduce_row"}:
         return False
     s = kernel.builder(is_stored)
     folded = {m.tensor for m in kernel.members if m.role == "reduce_row"}
     for m in kernel.members:
-        if folded & {e.aux for e in reachable_expressions([kernel.element(s,
-                                                                          m)]) if e.op == "local"}:
+        inside = reachable_expressions([kernel.element(s, m)])
+        if folded & {e.aux for e in inside if e.op == "local"}:
             return False
     return has_transposed_reads(kernel, s)

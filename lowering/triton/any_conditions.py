@@ -1,9 +1,9 @@
-"""Conditions on all elements of arrays (`any`): marks where there are several of them.
+"""Conditions on any element of an array: any-flags, where a program has several conditions.
 
-A fold over all elements would have programs wait for each other, and keep products from having the
-condition in their epilogue. A mark costs its condition, and a launch that clears all marks. A
-checked program asks of every result whether it is finite, and most results are small: these are
-folded together, in one launch.
+A reduction over all elements makes programs wait for each other, and a product could not compute
+the condition in its epilogue. A flag costs its condition, and one launch clears all flags. A
+checked program tests whether every result is finite, and most results are small: one launch reduces
+the conditions on all small results.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from functrans.primitives.shape import concatenate, reshape
 __all__ = ["any_flag_rules", "merge_small_conditions"]
 
 LEAST = 2
-"""Conditions of a program that has marks; a single one is folded, and nothing cleared."""
+"""Conditions of a program that has flags; a single one is reduced, and no launch clears flags."""
 FEW = 1024
-"""Elements; fewer are folded by one program, which goes on with the result, if arrays need that."""
+"""Elements; one program reduces fewer, and goes on with the result, where arrays need that."""
 SMALL, MOST, BITS = 2048, 8192, 31
-"""Elements of a result and of those that one program folds, and how many those may be."""
+"""Elements of a small result, of all that one program reduces, and the number of conditions."""
 TESTS = ("is_finite", "not", "ne", "eq", "or")
 """What a condition on the elements of a result is made of."""
 
 
 def any_flag_rules(jaxpr: Jaxpr) -> dict[str, CallRule]:
-    """The rules by which a program has marks; none where clearing them is not worth a launch."""
+    """The rules that make any-flags; none where the launch that clears them would not pay."""
     count = sum(map(_is_condition, jaxpr.eqns))
     if count < LEAST:
         return {}
@@ -124,7 +124,7 @@ def _on_small_results(jaxpr: Jaxpr) -> list[Equation]:
 
 
 def _groups(small: Sequence[Equation]) -> list[list[Equation]]:
-    """Conditions in order, as many together as one program folds."""
+    """Conditions in order, in groups that one program reduces."""
     groups: list[list[Equation]] = []
     total: Any = 0
     for eqn in small:

@@ -1,7 +1,7 @@
-"""Which results take the memory of arguments that the caller gives away.
+"""Donation: which results alias arguments that the caller donates.
 
-A result may be where an argument is that nobody reads afterwards: an argument that is updated, that
-a kernel reads at the place where it writes, or that was read for the last time before.
+A result may alias an argument that is not read afterwards: one that is updated, one that a kernel
+reads at the index where it writes, or one whose live range has ended.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["InputOutputAliases", "input_output_aliases"]
 
 @dataclass(frozen=True)
 class InputOutputAliases:
-    """The inputs in whose memory outputs are, by number, and updates that need a copy with why."""
+    """The input that each output aliases, by number; updates that need a copy, and why."""
 
     inputs: Mapping[int, int] = field(default_factory=dict)
     copied: Sequence[tuple[Tensor, str]] = ()
@@ -31,7 +31,7 @@ class InputOutputAliases:
 def input_output_aliases(graph: Graph, schedule: Schedule, uses: Mapping[Tensor, Sequence[int]],
                          updated: Mapping[Tensor, Tensor],
                          donated: Collection[int]) -> InputOutputAliases:
-    """What becomes of the memory of donated inputs.
+    """The outputs that alias donated inputs.
 
     `uses` are the steps that read or write a tensor; a scatter does not read its base, but starts
     from what is there. `updated` are temporaries, by what they are when they have been updated.

@@ -1,10 +1,11 @@
-"""What of a program is in a plainer form than the best, because that cannot be had, and why.
+"""Fallback forms: how the steps of a program are computed that do not compile as planned, and why.
 
-An attempt to write a program finds the steps that cannot be written, or whose kernels Triton does
-not compile. These become plainer, and the program is written again: the epilogue of a product
-becomes a kernel of its own, the values of a kernel come apart, then what these read without storing
-it is stored; attention becomes its products, and a product a sum of products. The last form is the
-host, for the equations of the step, and always works. All else stays as it was.
+An attempt to write a program collects the steps that are not supported, or whose kernels Triton
+does not compile. Each takes its next form, and the program is written again: the epilogue of a
+product becomes a kernel of its own, the values of a kernel get kernels of their own, then their
+operands are materialised; attention becomes its products, and a product a sum of products. The last
+form is the host, which evaluates the equations of the step and always works. Other steps do not
+change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Branches that are cheap are computed all, and their results selected.
+"""If-conversion: all branches of a cheap cond are computed, and their results selected.
 
-The host would have to be asked which one to run, and be waited for. One that is not cheap becomes a
-loop that runs once, or never: what loops are on the device, it is.
+Otherwise the device would wait for the host to choose a branch. An expensive branch becomes a loop
+of at most one iteration, which runs on the device as other loops do.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class _RetryingWriter:
             return None
 
     def _compiled(self, write: Callable[[], GPUProgram]) -> GPUProgram:
-        """A program all of whose kernels compile; each that does not is refused, and told."""
+        """A program all of whose kernels compile; others are rejected, with a warning."""
         while True:
             program = write()
             if self.machine_code is None:

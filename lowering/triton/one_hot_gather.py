@@ -1,7 +1,7 @@
-"""An element picked from each row, by comparison: what was a gather and a scatter is elementwise.
+"""Gathers of one element of each row become one-hot selections, which are elementwise.
 
-A class of each sample is picked from its scores, and the gradient is put back where that was. As
-comparisons with the places along a row both join the kernel of the row.
+The loss of a classifier gathers one score of each sample, and its gradient scatters one. As
+comparisons with the column index both fuse with the kernel of the rows.
 """
 
 from __future__ import annotations

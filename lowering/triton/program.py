@@ -149,7 +149,7 @@ class _Shared:
                 list(self.constants), self.arrival_counters, list(self.specialized))
 
     def restore(self, state: tuple[Any, ...]) -> None:
-        """As it was before an attempt."""
+        """Restore the state before an attempt."""
         self.aliases, self.module.functions, self.templates[:], self.constants[
             :], self.arrival_counters, \
             self.specialized[:] = state
@@ -324,7 +324,7 @@ class _TritonProgramWriter:
         return None
 
     def _record_failure(self, step: Kernel | Call, error: Exception) -> None:
-        """Remember a step that cannot be written; one that could, but for a defect, is told."""
+        """Record a step that does not compile; a defect of the compiler is a warning, too."""
         if not is_defect(error):
             raise error
         if not isinstance(error, UnsupportedKernel):
@@ -334,7 +334,7 @@ class _TritonProgramWriter:
 
     def _is_compilable(self, step: Kernel | Call,
                        kernels: Sequence[KernelSource | Template]) -> bool:
-        """Whether no kernel of a step is known not to compile."""
+        """Whether no kernel of a step was rejected before."""
         why = self.shared.choose.rejected.of(kernels)
         if why is not None:
             self.failed.append((step, why))
@@ -353,14 +353,14 @@ class _TritonProgramWriter:
         return found
 
     def _never_written(self) -> frozenset[Tensor]:
-        """What no launch writes to: in loops that may be anything."""
+        """The tensors that no launch writes; none is known of the body of a loop."""
         if self.donated is None:
             return frozenset()
         kept = [t for k, t in enumerate(self.graph.inputs) if k not in self.donated]
         return frozenset([*kept, *[t for t, _ in self.graph.constants]])
 
     def _place_arrival_counters(self, written: list[list[KernelSource] | Call]) -> None:
-        """All launches have the same: each leaves them as it found them."""
+        """All launches share the counters: each launch leaves them at 0."""
         for launches in written:
             for w in launches if isinstance(launches, list) else ():
                 for t in w.operands:
@@ -395,7 +395,7 @@ class _TritonProgramWriter:
         return _write_body(jaxpr, self.shared, inputs, outputs)
 
     def _form(self, call: ScanCall | WhileCall) -> str:
-        """What became of a loop, for who reads the program."""
+        """The form of a loop, for the text of the program."""
         form = "computed by the host"
         if call in self.calls:
             form = f"one kernel of {self.calls[call].kernels[0].grid[0]} programs"

@@ -1,4 +1,4 @@
-"""Kernels that cannot be had for a target: Triton does not compile them, or they are too large."""
+"""Kernels that do not compile for a target, or take more shared memory than it has."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RejectedKernels:
     reasons: dict[Key, str] = field(default_factory=dict)
 
     def add(self, program: GPUProgram, launch: Launch, reason: str) -> bool:
-        """Refuse the kernel of a launch; False where it was refused before."""
+        """Reject the kernel of a launch; False where it was rejected before."""
         text = program.sources[launch.module] if launch.module else launch.kernel
         key = (text, launch.warps, launch.stages)
         if key in self.reasons:
@@ -32,7 +32,7 @@ class RejectedKernels:
         return True
 
     def of(self, kernels: Iterable[TemplateKernel | KernelSource]) -> str | None:
-        """Why one of some kernels cannot be had; None where all can."""
+        """Why one of some kernels was rejected; None where none was."""
         if not self.reasons:
             return None
         return next((self.reasons[key] for k in kernels if (key := _key(k)) in self.reasons), None)
@@ -45,4 +45,4 @@ def _key(kernel: TemplateKernel | KernelSource) -> Key:
 
 
 NONE_REJECTED: Final = RejectedKernels()
-"""Of programs that are not compiled; nobody adds to it."""
+"""The one of programs that are not compiled; it stays empty."""

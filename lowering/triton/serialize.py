@@ -1,7 +1,7 @@
 """Steps of programs as plain values: tuples of text and numbers, to be kept and read again.
 
-Equations that the host evaluates are not told: they are Python. What is read is checked: it
-may come from a file that was changed.
+Equations that the host evaluates have no plain form: they are Python. Whatever is read is checked,
+since the file may have been changed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def serialize_steps(steps: Sequence[Step]) -> tuple[Plain, ...] | None:
 
 
 def deserialize_steps(plain: Plain) -> list[Step]:
-    """The steps that `serialize_steps` told. Raises ValueError for anything else."""
+    """The steps that `serialize_steps` wrote. Raises ValueError for anything else."""
     return [_step(p) for p in _items(plain)]
 
 

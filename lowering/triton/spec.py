@@ -38,7 +38,7 @@ __all__ = [
 class Pointer:
     """A place: an input, an output or a constant by number, or `offset` bytes into the arena.
 
-    Tickets are counters that are 0 before and behind each launch, one memory for each program.
+    Arrival counters are 0 before and after each launch; a program has one buffer of them.
     Inside a loop it is `stride` bytes further in each round.
     """
 
@@ -110,7 +110,7 @@ class LibraryStep(HostStep):
 
 @dataclass(frozen=True)
 class RepeatedSteps:
-    """Launches and copies, again and again."""
+    """Launches and copies, `count` times."""
 
     steps: tuple[Step, ...]
     count: int
@@ -118,7 +118,7 @@ class RepeatedSteps:
 
 @dataclass(frozen=True)
 class BufferSide:
-    """One of two places of the carry of a loop, and steps on it.
+    """One of the two buffers of the carry of a loop, and the steps that read it.
 
     They ask whether the loop goes on, compute an iteration, which writes to the other side, and
     give the results.

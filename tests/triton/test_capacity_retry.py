@@ -64,7 +64,7 @@ PROGRAMS = {
 
 @pytest.fixture(autouse=True)
 def little_room(monkeypatch):
-    monkeypatch.setattr(capacity_retry, "FIRST_ROOM", 8)
+    monkeypatch.setattr(capacity_retry, "FIRST_CAPACITY", 8)
 
 
 def compiled(fun, *args):

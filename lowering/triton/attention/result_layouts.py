@@ -1,4 +1,4 @@
-"""Attention and gradients that are only moved (heads beside each other) are written where they go.
+"""Kernels of attention write their results in the layout of the transposes that follow.
 
 What is rounded on the way is, too: kernels write any type.
 """

@@ -1,4 +1,4 @@
-"""Marks that look at scores, or at their gradient: kernels of attention tell them.
+"""Any-flags on scores or their gradient, which the kernels of attention set.
 
 A checked program looks for NaN and infinities among scores and in what a softmax makes of them: all
 is finite where the logarithm of the sum of a row is, which the kernel has. The gradient of scores
@@ -22,14 +22,14 @@ __all__ = ["ScoreFlags", "score_flags"]
 
 @dataclass(frozen=True)
 class ScoreFlags:
-    """The marks on scores, and those on what the gradient computes of them."""
+    """The flags on scores, and those on what the gradient computes of scores."""
 
     forward: tuple[AnyFlag, ...] = ()
     backward: tuple[AnyFlag, ...] = ()
 
 
 def score_flags(graph: Graph, scores: Tensor, cotangents: Collection[Tensor]) -> ScoreFlags:
-    """The marks on a product and on its cotangents.
+    """The flags on a product and on its cotangents.
 
     Raises NotSoftmax where one looks for something else than NaN and infinities.
     """
@@ -47,7 +47,7 @@ def score_flags(graph: Graph, scores: Tensor, cotangents: Collection[Tensor]) ->
 
 
 def _read(any_flag: AnyFlag) -> set[Tensor]:
-    """What is in memory of what a mark looks at."""
+    """The tensors in memory that the condition of a flag depends on."""
     found: set[Tensor] = set()
     waiting = list(any_flag.operands)
     seen: set[Tensor] = set()

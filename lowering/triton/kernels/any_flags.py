@@ -1,4 +1,4 @@
-"""Marks: bytes of a program, cleared before all launches, that tell whether conditions hold."""
+"""Any-flags: bytes of a program, cleared before all launches, set where a condition holds."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from functrans.lowering.triton.kernels.kernel_source import (
 __all__ = ["ANY_FLAG_BYTES", "any_flag_memory", "clear_any_flags"]
 
 ANY_FLAG_BYTES = 16
-"""Memory for a mark: what accesses of every width are aligned to."""
+"""Bytes of a flag: the alignment of accesses of every width."""
 
 
 def any_flag_memory(count: int) -> PartialResults:
-    """Memory for some marks of a program, in a row."""
+    """Memory for some flags of a program, next to each other."""
     return PartialResults(1, power_of_two(count * ANY_FLAG_BYTES // 4), "i32")
 
 
 def clear_any_flags(room: PartialResults, more: Sequence[Tensor]) -> KernelSource:
-    """The launch before all others: nothing has been found."""
+    """The launch before all others, which sets all flags to 0."""
     operands: list[KernelOperand] = [room, *more]
     lines = [f"tl.store(p0 + tl.arange(0, {room.size}), 0)",
              *[f"tl.store(p{k}, 0)" for k in range(1, len(operands))]]

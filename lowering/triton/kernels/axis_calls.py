@@ -1,4 +1,4 @@
-"""Calls that kernels of this backend compute along one axis: running folds and sorting."""
+"""Calls that kernels of this backend compute along one axis: scans and sorting."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class AxisCall(Call):
 
 
 def module_text(*functions: str) -> str:
-    """The text of a module with these functions and the folds that they name."""
+    """The text of a module with these functions and the combine functions that they call."""
     text = "\n\n".join(functions)
     folds = [f"@triton.jit\n{f.strip()}\n" for f in FUNCTIONS.split("@triton.jit") if f.strip()
              and f.split("def ")[1].split("(")[0] in text]

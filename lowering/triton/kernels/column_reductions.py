@@ -1,6 +1,6 @@
-"""Reductions over columns as Triton functions: programs walk rows, and what they found is folded.
+"""Reductions over columns as Triton functions: programs reduce rows, then combine partials.
 
-Where that is little, the last of the programs does it; else a second launch.
+The last program to finish combines few partials; a second launch combines many.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from functrans.lowering.triton.kernels.writer import TILE, TritonKernelWriter
 
 __all__ = ["PROGRAMS", "ColumnReductionWriter", "RowSplit"]
 
-COLUMN_TILE = 128  # columns that a program folds
+COLUMN_TILE = 128  # columns that a program reduces
 LEAST_COLUMNS = 32  # a line of the cache in float32
 ROW_TILE = 2048
 PROGRAMS = 264  # two on each multiprocessor of an H100
-# Elements that a program folds at least: four tiles take as long as a second launch, 2 us
+# Elements that a program reduces at least: four tiles take as long as a second launch, 2 us
 SHARE = 1 << 13
-NARROWEST = 4  # columns that a program folds where there are few: half of what is read at once
-# Elements that the last program folds at most. A second launch takes 1.4 us on an H100, and
+NARROWEST = 4  # columns that a program reduces where there are few: half of what is read at once
+# Elements that the last program combines at most. A second launch takes 1.4 us on an H100, and
 # one multiprocessor reads 16 KB in 0.3.
 LAST = 4096
 MOST_ARRIVAL_COUNTERS = 1024
@@ -85,7 +85,7 @@ class ColumnReductionWriter(TritonKernelWriter):
         return self.finished(walk, accumulators, spread(walk.tile) if whole else 0)
 
     def _columns(self) -> RowSplit:
-        """A narrower tile where the last program has too much to fold otherwise."""
+        """A narrower tile where the last program has too many partials otherwise."""
         block_i = self._columns_of_a_program()
         while (walk := self._walk_of(block_i)).splits * block_i > LAST and block_i > LEAST_COLUMNS:
             block_i //= 2
@@ -152,7 +152,7 @@ class ColumnReductionWriter(TritonKernelWriter):
         self.indent = "    "
 
     def other(self, w: TileWriter, m: Member) -> None:
-        """A member that is no fold over rows."""
+        """A member that is no reduction over rows."""
         self.value(w, m)
 
     def _column_reductions(self) -> dict[Tensor, TileReduction]:
@@ -173,7 +173,7 @@ class ColumnReductionWriter(TritonKernelWriter):
 
     def finished(self, walk: RowSplit, accumulators: dict[Tensor, list[str]],
                  warps: int = 0) -> list[KernelSource]:
-        """Fold the accumulators of each program, and those of all programs."""
+        """Reduce the accumulators of each program, then those of all programs."""
         self.emit(f"c = column * {walk.block_i} + tl.arange(0, {walk.block_i})[None, :]")
         left = {role: self._stored(walk, accumulators, role)
                 for role in ("reduce_column", "reduce_all")}
@@ -193,7 +193,7 @@ class ColumnReductionWriter(TritonKernelWriter):
         return [self.written(grid, walk.tile, warps), *launches]
 
     def _partial_sizes(self, walk: RowSplit, role: str) -> tuple[int, int, int]:
-        """How many programs fold into one place, how many places they have, and how often."""
+        """How many programs reduce into one place, how many places they have, and how often."""
         if role == "reduce_all":
             return walk.splits * walk.across, 1, self.parts
         return walk.splits, walk.block_i, self.parts * walk.across
@@ -232,7 +232,7 @@ class ColumnReductionWriter(TritonKernelWriter):
                                  left: dict[Tensor, tuple[TileReduction, list[PartialResults]]],
                                  arrival_counters: ArrivalCounters,
                                  first: int) -> None:
-        """Who is the last folds what all have stored."""
+        """The last program to finish combines the partials of all."""
         count, width, _ = self._partial_sizes(walk, role)
         sides, share = (self.n(walk.across, "across", near=False),
                         self.n(walk.splits, "programs", near=False))

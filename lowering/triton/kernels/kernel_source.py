@@ -1,4 +1,4 @@
-"""Launches as they are written, and the memory of theirs that no tensor of the program has."""
+"""The source of a launch, and the buffers that it needs besides the tensors of the program."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Options:
 
 @dataclass(eq=False)
 class PartialResults:
-    """Memory for what the programs of a fold found: [count, size]."""
+    """The buffer of the partials that programs store: [count, size]."""
 
     count: int
     size: int
@@ -47,7 +47,7 @@ class PartialResults:
 
 @dataclass(eq=False)
 class ArrivalCounters:
-    """Counters of programs that are done: 0 before a launch, and 0 behind it."""
+    """Each program adds 1 to a counter when it is done; the last one sets it to 0 again."""
 
     count: int
     dtype = "i32"
@@ -62,7 +62,7 @@ KernelOperand = Tensor | PartialResults | ArrivalCounters
 
 @dataclass
 class KernelSource:
-    """A function; `NAME` stands for its name.
+    """The source of a kernel, in which `NAME` stands for its name.
 
     Its arguments are pointers to `operands` in order, and `numbers`.
     """

@@ -1,4 +1,4 @@
-"""What several programs found, folded: by the last of them that is done, or by a second launch.
+"""Partial results of several programs, combined by the last one or by a second launch.
 
 Either way in the order of the programs, so that results are always the same.
 """
@@ -30,7 +30,7 @@ def reduce_partials(emit: Callable[[str], None], fresh: Callable[[], str], fold:
                     pointers: Sequence[str], tile: tuple[int, int], axis: int, count: str,
                     step: str,
                     place: str, mask: str | None) -> list[str]:
-    """Write the fold of partials at a place, `step` from one to the next; the names of results.
+    """Write the reduction of partials somewhere, `step` from one to the next; the names of results.
 
     They are along an axis of the tile, places along the other. A program of the same launch may
     have written them: they are read from the second-level cache.
@@ -54,7 +54,7 @@ def reduce_partials(emit: Callable[[str], None], fresh: Callable[[], str], fold:
 
 def second_launch(t: Tensor, fold: TileReduction, partials: list[PartialResults], narrowest: int,
                   any_size: bool) -> KernelSource:
-    """The launch that folds what the programs of the first found."""
+    """The launch that reduces the partials of the first one."""
     numbers = SizeArguments(any_size)
     columns = partials[0].size
     # all at once where there are few: each round waits for memory (132 x 1024: 7 us in 9 rounds)

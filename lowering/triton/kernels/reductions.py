@@ -1,4 +1,4 @@
-"""Reductions in Triton: what they start from, how tiles are combined, and how one is folded."""
+"""Reductions in Triton: initial values, how two tiles are combined, how one is reduced."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TileReduction:
         return f"combine_{self.op}({', '.join([*old, *new])})"
 
     def reduced(self, names: list[str], axis: int) -> str:
-        """Accumulators folded along an axis, which stays with size 1."""
+        """Accumulators reduced along an axis, which stays with size 1."""
         values = names[0] if len(names) == 1 else f"({', '.join(names)})"
         return f"tl.reduce({values}, {axis}, combine_{self.op}, keep_dims=True)"
 
@@ -135,4 +135,4 @@ def combine_logsumexp(a, b):
     more = fm.log1p(fm.exp(-tl.abs(a - b)))
     return top + tl.where(a == b, 0.6931471805599453, more)
 '''
-"""What folds call, by name; a module has those that it needs."""
+"""The combine functions by name; a module has those that it calls."""

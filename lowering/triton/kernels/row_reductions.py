@@ -156,7 +156,7 @@ class LongRowReductionWriter(TritonKernelWriter):
 
 
 class _Recompute(TileWriter):
-    """Computes what an earlier stage computed again, where it is read."""
+    """Recomputes the values of earlier stages where they are read."""
 
     def __init__(self, owner: TritonKernelWriter, masks: tuple[str | None, str | None],
                  results: dict[Tensor, str]) -> None:
@@ -176,7 +176,7 @@ class _Recompute(TileWriter):
 
 def reduce_rows(owner: TritonKernelWriter, w: TileWriter, t: Tensor, fold: TileReduction,
                 values: list[str]) -> None:
-    """Fold a tile along its rows, and store the results where others read them."""
+    """Reduce a tile along its rows, and store the results that other kernels read."""
     names = owner.named_all(len(values), fold.reduced(values, 1))
     w.locals[t] = w.name(fold.result(names))
     if owner.is_materialized(t):
@@ -190,5 +190,5 @@ def row_warps(tile: int) -> int:
 
 
 def walking_warps(tile: int) -> int:
-    """Warps beside column folds, whose accumulators take registers too."""
+    """Warps of kernels that reduce columns, too, whose accumulators take registers."""
     return power_of_two(min(16, max(4, tile // 1024)))

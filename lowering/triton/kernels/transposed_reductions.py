@@ -1,6 +1,7 @@
-"""Kernels that turn what they read and fold it along rows, as Triton functions.
+"""Kernels with transposed loads and reductions along rows, as Triton functions.
 
-A program turns a tile, and folds it; the last of those of the same rows folds what all have found.
+A program transposes a tile in shared memory and reduces it; the last program of the same rows
+combines the partials of all.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["TransposedReductionWriter"]
 
 
 class TransposedReductionWriter(TritonKernelWriter):
-    """Writes kernels over tiles that read across, with reductions along rows that none reads."""
+    """Writes kernels with transposed loads whose reductions along rows no member reads."""
 
     def write(self) -> list[KernelSource]:
         w, grid, tile = self.begin_tiles()

@@ -26,7 +26,7 @@ from functrans.lowering.triton.kernels.size_arguments import SizeArguments
 __all__ = ["TILE", "TRANSPOSED_TILE", "TritonKernelWriter", "program_number"]
 
 TILE = 1024  # elements of a program without reductions: 8 for each of 128 threads
-TRANSPOSED_TILE = 64  # rows and places of a tile that is turned
+TRANSPOSED_TILE = 64  # rows and columns of a transposed tile
 MOST_EARLY = 1 << 18
 """Elements of a kernel that takes as long as memory takes to answer."""
 
@@ -206,15 +206,15 @@ class TritonKernelWriter:
                   f"{f', mask={mask}' if mask else ''})")
 
     def reductions_of(self, members: list[Member]) -> dict[Tensor, TileReduction]:
-        """How the reductions among some members are folded."""
+        """The reductions among some members."""
         return {m.tensor: tile_reduction(m.tensor) for m in members if isinstance(m.tensor, Reduce)}
 
     def accumulators(self, fold: TileReduction, shape: tuple[int, int]) -> list[str]:
-        """Write what a fold starts from, over a tile."""
+        """Write the initial accumulators of a reduction, over a tile."""
         return [self.named(text) for text in fold.initial(str(shape))]
 
     def begin_last_arrival(self, arrival_counters: ArrivalCounters, which: str, count: str) -> str:
-        """Count who is done, and write the branch of the last of `count` programs; its ticket.
+        """Write the arrival of a program, and begin the branch of the last of `count` programs.
 
         An atomic operation that acquires and releases comes between the stores of the others and
         its loads, and a barrier between those of its own threads and that.
@@ -227,13 +227,13 @@ class TritonKernelWriter:
         return at
 
     def end_last_arrival(self, at: str) -> None:
-        """Leave the ticket as it was, and the branch."""
+        """Set the arrival counter to 0 again, and end the branch."""
         self.emit(f"tl.store({at}, 0)")
         self.indent = "    "
 
     def reduction_operands(self, w: TileWriter, t: Tensor, fold: TileReduction,
                            place: str) -> list[str]:
-        """What a tile brings to a fold: values, and their places where the fold looks for one."""
+        """The operands of a reduction in a tile: values, and indices for argmax and argmin."""
         values = [w.name(fold.masked(w.expression(self.elements[t]), "inside"))]
         if fold.is_place:
             values.append(w.name(f"tl.where(inside, {place}, {PLACES_END}).to(tl.int32)"))

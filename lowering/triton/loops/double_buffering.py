@@ -1,9 +1,9 @@
-"""Loops with a predicate whose values are large: two sides take turns to hold the carry.
+"""While loops with a large carry: two buffers hold the carry of even and of odd iterations.
 
-The host enqueues an iteration before it knows the predicate, which comes back on another stream
-meanwhile: the device does not wait for the host. An iteration that should not have run has written
-to the other side, and to nothing else. Where it could do more than that, or has loops and steps of
-the host in it, the answer comes first.
+The host enqueues an iteration before it knows the predicate, which is copied back on another stream
+meanwhile, so that the device does not wait for the host. An iteration too many has written to the
+other buffer alone. Where it could have another effect, or has loops or steps of the host in it, the
+host waits for the predicate first.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class DoubleBufferedWhile:
                 DoubleBufferedSteps((sides[0], sides[1]), self._may_run_ahead())]
 
     def _may_run_ahead(self) -> bool:
-        """Whether an iteration may begin that should not run: nobody sees it, and it ends."""
+        """Whether an iteration may begin before the predicate is known: it has no effect."""
         return not (_ends_itself(self.call) or self.call.has_effect
                     or any(_whiles(self.call.body))
                     or any(isinstance(s, (HostStep, RepeatedSteps,
@@ -88,7 +88,7 @@ class DoubleBufferedWhile:
 
 def double_buffered_while(call: WhileLoop, write_body: WriteBody,
                           is_unaligned: Callable[[Tensor], bool]) -> DoubleBufferedWhile | None:
-    """The loop on the device; None for one that the host had better do."""
+    """The loop on the device; None where the host is faster."""
     if call.record is not None:
         return None
     first, second = call.predicate_consts, call.predicate_consts + call.body_consts

@@ -179,7 +179,7 @@ class LaunchedScan:
 
 def launched_scan(call: ScanCall, write_body: WriteBody,
                   is_unaligned: Callable[[Tensor], bool]) -> LaunchedScan | None:
-    """The loop of a scan on the device; None for one that the host had better do."""
+    """The loop of a scan on the device; None where the host is faster."""
     length, first, n = call.length, call.num_consts, call.num_carry
     if length == 0:
         return LaunchedScan(call, None, [], [], PartialResults(1, 1, "i32"))

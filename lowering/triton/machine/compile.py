@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 ALIGNED: Final = [["tt.divisibility", 16]]
-"""What Triton is told of a number, or an address, that is a multiple of 16."""
+"""The divisibility hint of an argument that is a multiple of 16."""
 
 HOPPER: Final = 90
 """The first capability whose kernels may start before the one before them has ended."""

@@ -1,4 +1,4 @@
-"""Operands of products in the order in which tensor cores read them: along the sum.
+"""Copies of operands of products that are contiguous along the sum, as tensor cores read them.
 
 TensorFloat-32 and float8 have no transposed operands. Those that are stored across the sum are
 turned in registers, step by step, which takes several times as long as the product; a copy is
@@ -84,7 +84,7 @@ def _with_copies(call: Gemm) -> Gemm:
 
 
 class _OperandCopy:
-    """An operand whose elements along the sum are beside each other."""
+    """A copy of an operand that is contiguous along the sum."""
 
     def __init__(self, call: Gemm, number: int, name: str, free: str,
                  steps: tuple[str, str]) -> None:

@@ -1,1 +1,1 @@
-"""Sorting, selection, running folds, and scatters in a fixed order."""
+"""Sorting, top-k, scans, and scatters in a fixed order."""

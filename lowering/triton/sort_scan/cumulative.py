@@ -34,7 +34,7 @@ PIECES = 1056
 
 
 class CumulativeCall(AxisCall):
-    """x folded along an axis, with every intermediate result."""
+    """The scan of x along an axis."""
 
     name = "cumulative"
 

@@ -1,4 +1,4 @@
-"""Rows of updates folded into rows of a base, where they are sorted by these.
+"""Segment reduction: sorted rows of updates are reduced into rows of a base.
 
 Where the updates of each row begin and end is written down first, and a program folds those of one
 row, in order. Pieces of the updates that are all of one row are folded before, each in a program of
@@ -125,7 +125,7 @@ class SegmentReduceCall(AxisCall):
                             -(-n // BLOCK))
 
     def _pieces(self) -> TemplateKernel:
-        """Pieces that are all of one row; nobody reads what others leave."""
+        """Partials of pieces that belong to one row; those of other pieces are not read."""
         lines = [*self._columns("piece"), f"first = piece * {self.piece}",
                  "one = tl.load(keys + first)",
                  f"same = one == tl.load(keys + first + {self.piece - 1})",

@@ -1,4 +1,4 @@
-"""Scatters that combine: updates sorted by their places, and those of one place folded in order.
+"""Combining scatters: updates are sorted by row, and those of a row reduced in order.
 
 Atomic operations add in the order in which programs happen to run, and there are none that
 multiply, or that compare with NaN. Sorting gives the same bits in every run.
@@ -36,7 +36,7 @@ ATOMIC = {"add": EXACT | {"f32", "f64", "f16", "bf16"}, "max": EXACT, "min": EXA
 
 
 class SortedSegmentReduce(Primitive, abstract=True):
-    """Rows of updates folded into rows of a base: those of update order[p] into row keys[p].
+    """Rows of updates reduced into rows of a base: those of update order[p] into row keys[p].
 
     Keys are ascending; one that is no row of the base is of none. A part of programs for GPUs.
     """

@@ -187,7 +187,7 @@ else:
 '''
 
 # scores to base 2 (`s`) of rows and start + cols, which have the shapes of a column and a row or,
-# where the tile is turned, of a row and a column
+# where the tile is transposed, of a row and a column
 SCORES = '''
 if not FOLDED:
     s = s * (SCALE * LOG2_E)

@@ -150,7 +150,7 @@ if CAUSAL:
         BOUND_STEP
 '''
 
-# The tile is turned: keys by queries; rows of queries that are not there have weight 0. What is
+# The tile is transposed: keys by queries; rows of queries that are not there have weight 0. What is
 # taken away from the columns is where sums of products start, which takes fewer registers: 165 of a
 # thread, not 216, so that three programs share a multiprocessor and not two. Exponentials are taken
 # while the second product runs (bfloat16, size 64: 384 TFLOP/s, not 325).

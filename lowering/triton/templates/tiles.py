@@ -87,7 +87,7 @@ else:
     last = steps
 '''
 
-# where there are two parts, those of a tile's columns, or of its rows if it is turned
+# where there are two parts, those of a tile's columns, or of its rows if it is transposed
 STORE_PARTS = '''
 if SPLITS > 1:
     STORE_SPLIT
