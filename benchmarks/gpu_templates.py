@@ -93,7 +93,7 @@ def shown(config: Any) -> str:
         return " | ".join(map(shown, config))
     fields = {k: v for k, v in vars(config).items() if k.startswith("block")}
     rest = {"warps": "w", "stages": "s", "group": "g", "splits": "split", "parts": "parts",
-            "persistent": "persistent", "together": "together", "turned": "turned"}
+            "persistent": "persistent", "together": "together", "is_packed": "packed"}
     text = "x".join(str(v) for v in fields.values())
     for key, short in rest.items():
         plain = {"group": 8, "splits": 1, "parts": 1}.get(key, 0)

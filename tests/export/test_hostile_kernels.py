@@ -63,10 +63,11 @@ def outcome(data):
     return found[1]
 
 
-def of_gpu(steps, arena=1024, tickets=4, kernels=None):
+def of_gpu(steps, arena=1024, arrival_counters=4, kernels=None):
     """The file with other steps of its program for GPUs."""
     target, ((sizes, chosen, own, _, arrays),) = KERNELS[GPU]
-    program = [sizes, chosen, own if kernels is None else kernels, [steps, arena, tickets], arrays]
+    program = [sizes, chosen, own if kernels is None else kernels, [steps, arena, arrival_counters],
+               arrays]
     return with_kernels([KERNELS[CPU], [target, [program]]])
 
 

@@ -89,11 +89,11 @@ def test_room_follows_what_was_needed():
         return lax.while_loop(lambda v: v > limit, lambda v: v * 0.5, x)
 
     executable = compiled(ft.grad(halved), np.float32(1), np.float32(1))
-    (name,) = executable.run.rooms
+    (name,) = executable.run.capacities
     for steps, room in ((20, 24), (3, 24), *[(3, 24)] * 6, (3, 4), (5, 6)):
         (out,) = executable.run([np.float32(1), np.float32(2.0 ** (0.5 - steps))])
         assert out == 0.5 ** steps
-        assert executable.run.rooms[name] == room
+        assert executable.run.capacities[name] == room
     assert list(map(capacity_for, (0, 4, 5, 7, 9, 13, 17, 100))) == [
         4, 4, 6, 8, 12, 16, 24, 128]
 

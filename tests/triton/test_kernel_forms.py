@@ -143,7 +143,7 @@ def compile_units(program):
 
 
 @pytest.mark.parametrize("shape", [(4096, 96, 768), pytest.param(
-    (8192, 128, 512), any_flags=pytest.mark.thorough)])
+    (8192, 128, 512), marks=pytest.mark.thorough)])
 def test_kernels_fit_the_shared_memory_of_the_target(shape):
     """Triton 3.6 takes twice the memory that 3.9 does to store the results of these products."""
     m, k, n = shape
