@@ -43,19 +43,19 @@ for _name, _folder in (("functrans", "functrans"), ("functrans.lowering", "lower
 from functrans.lowering.triton.templates import attention as attention_template
 from functrans.lowering.triton.templates import convolution as convolution_template
 from functrans.lowering.triton.templates import matmul as matmul_template
-from functrans.lowering.triton.templates.attention import Attention, Heads
+from functrans.lowering.triton.templates.attention import AttentionProblem, Heads
 from functrans.lowering.triton.templates.attention_gradient import (
-    Gradient,
+    AttentionGradientProblem,
     backward,
     backward_in_one,
     dk_dv_configs,
     dq_configs,
     in_one_configs,
 )
-from functrans.lowering.triton.templates.convolution import Convolution, Filter, Image
-from functrans.lowering.triton.templates.kernel import Epilogue, Kernel, pointer
+from functrans.lowering.triton.templates.convolution import ConvolutionProblem, Filter, Image
+from functrans.lowering.triton.templates.kernel import EpilogueSource, TemplateKernel, pointer
 from functrans.lowering.triton.templates.load import compiled
-from functrans.lowering.triton.templates.matmul import Config, Matmul, Operand
+from functrans.lowering.triton.templates.matmul import MatmulConfig, MatmulOperand, MatmulProblem
 
 FOLDER = Path(tempfile.gettempdir()) / "functrans_gpu_templates"
 TORCH = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32,
@@ -71,7 +71,7 @@ class Case:
     """`work` in FLOP or bytes; `tensors` makes inputs and outputs, `expected` what outputs are."""
 
     title: str
-    candidates: dict[str, list[Kernel]]
+    candidates: dict[str, list[TemplateKernel]]
     tensors: Callable[[], Tensors]
     outputs: tuple[str, ...]
     expected: Callable[[Tensors], Tensors]
@@ -93,33 +93,33 @@ def shown(config: Any) -> str:
         return " | ".join(map(shown, config))
     fields = {k: v for k, v in vars(config).items() if k.startswith("block")}
     rest = {"warps": "w", "stages": "s", "group": "g", "splits": "split", "parts": "parts",
-            "persistent": "persistent", "together": "together", "turned": "turned"}
+            "persistent": "persistent", "together": "together", "is_packed": "packed"}
     text = "x".join(str(v) for v in fields.values())
     for key, short in rest.items():
         plain = {"group": 8, "splits": 1, "parts": 1}.get(key, 0)
         value = int(getattr(config, key, plain))
         if value != plain:
             text += f" {short}{value}" if len(short) == 1 else f" {short} {value}"
-    if isinstance(config, Config) and config.persistent and not config.flat:
+    if isinstance(config, MatmulConfig) and config.persistent and not config.flat:
         text += " nested"
     return text + (" copied" if getattr(config, "descriptors", False) else "")
 
 
-GELU = Epilogue((
+GELU = EpilogueSource((
     "acc = acc + tl.load(bias + cols, mask=inside).to(tl.float32)",
     "cubic = 0.7978845608028654 * (acc + 0.044715 * acc * acc * acc)",
     "acc = acc / (1 + tl.exp(-2 * cubic))"), (pointer("bias", "bf16"),))
 
 
 def matmul_case(title: str, dtype: str, m: int, n: int, k: int, batch: int = 1, order: str = "",
-                precision: str = "ieee", out: str = "", extra: tuple[Config, ...] = (),
+                precision: str = "ieee", out: str = "", extra: tuple[MatmulConfig, ...] = (),
                 gelu: bool = False, goal: float = 0, bytes_moved: bool = False,
                 peer: bool = True, exact_after: int = 0) -> Case:
     out = out or dtype
-    a = Operand(dtype, *((1, m) if "a" in order else (k, 1)), (0, m * k if batch > 1 else 0))
-    b = Operand(dtype, *((1, k) if "b" in order else (n, 1)), (0, k * n if batch > 1 else 0))
-    c = Operand(out, n, 1, (0, m * n if batch > 1 else 0))
-    p = Matmul(m, n, k, a, b, c, (1, batch), precision=precision, exact_after=exact_after)
+    a = MatmulOperand(dtype, *((1, m) if "a" in order else (k, 1)), (0, m * k if batch > 1 else 0))
+    b = MatmulOperand(dtype, *((1, k) if "b" in order else (n, 1)), (0, k * n if batch > 1 else 0))
+    c = MatmulOperand(out, n, 1, (0, m * n if batch > 1 else 0))
+    p = MatmulProblem(m, n, k, a, b, c, (1, batch), precision=precision, exact_after=exact_after)
     if gelu:
         p = replace(p, epilogue=GELU)
     found = list(dict.fromkeys([*matmul_template.configs(p), *extra]))
@@ -172,10 +172,11 @@ def scores(t: Tensors, causal: bool, scale: float) -> torch.Tensor:
 
 
 def attention_parts(dtype: str, batch: int, heads: int, length: int, size: int, causal: bool,
-                    precision: str) -> tuple[Attention, float]:
+                    precision: str) -> tuple[AttentionProblem, float]:
     h = Heads(dtype, heads * length * size, length * size, size)
-    p = Attention(batch, heads, heads, length, length, size, size, h, h, h, h, size ** -0.5, causal,
-                  precision=precision)
+    p = AttentionProblem(batch, heads, heads, length, length, size, size, h, h, h, h, size ** -0.5,
+                         causal,
+                         precision=precision)
     return p, 4.0 * batch * heads * length * length * size * (0.5 if causal else 1)
 
 
@@ -217,7 +218,7 @@ def gradient_cases(title: str, dtype: str, batch: int, heads: int, length: int, 
     both together is that of the rate of the gradient.
     """
     p, work = attention_parts(dtype, batch, heads, length, size, causal, "ieee")
-    g = Gradient(p, p.q, p.q, p.q, p.q)
+    g = AttentionGradientProblem(p, p.q, p.q, p.q, p.q)
     shape = (batch, heads, length, size)
 
     def tensors() -> Tensors:
@@ -276,12 +277,13 @@ def convolution_cases(title: str, n: int, size: int, features: int, outs: int, w
 
     row = features * outs
     x, y = pixels(size, features), pixels(low, outs)
-    forward = Convolution(n, features, outs, (size,) * 2, (window,) * 2, (low,) * 2, (stride,) * 2,
-                          (pad,) * 2, x, Filter("bf16", 0, 1, outs, (window * row, row)), y)
+    forward = ConvolutionProblem(n, features, outs, (size,) * 2, (window,) * 2, (low,) * 2,
+                                 (stride,) * 2,
+                                 (pad,) * 2, x, Filter("bf16", 0, 1, outs, (window * row, row)), y)
     flipped = Filter("bf16", 0, outs, 1, (-window * row, -row), (window * window - 1) * row)
-    dx = Convolution(n, outs, features, (low,) * 2, (window,) * 2, (size,) * 2, (1, 1),
-                     (window - 1 - pad,) * 2, y, flipped, x, in_dilation=(stride,) * 2)
-    dw = Convolution(
+    dx = ConvolutionProblem(n, outs, features, (low,) * 2, (window,) * 2, (size,) * 2, (1, 1),
+                            (window - 1 - pad,) * 2, y, flipped, x, in_dilation=(stride,) * 2)
+    dw = ConvolutionProblem(
         features, n, outs, (size,) * 2, (low,) * 2, (window,) * 2, (1, 1), (pad,) * 2,
         replace(x, batch=1, feature=x.batch), Filter("bf16", 0, 1, y.batch, y.space),
         Image("bf16", 0, outs, 1, (window * row, row)), window_dilation=(stride,) * 2)
@@ -308,7 +310,7 @@ def convolution_cases(title: str, n: int, size: int, features: int, outs: int, w
             [kind == "dx", kind == "dw", False])
         return both[0] if kind == "dx" else both[1]
 
-    def case(kind: str, p: Convolution) -> Case:
+    def case(kind: str, p: ConvolutionProblem) -> Case:
         def tensors() -> Tensors:
             one, two, three = names[kind]
             made = {"x": random(*shapes[one], dtype=torch.bfloat16),
@@ -333,14 +335,15 @@ def convolution_cases(title: str, n: int, size: int, features: int, outs: int, w
     return [case("forward", forward), case("dx", dx), case("dw", dw)]
 
 
-BIG = (Config(128, 256, 64, 8, 4, persistent=True, parts=2, group=16),
-       Config(128, 256, 64, 8, 3, persistent=True),
-       Config(128, 256, 64, 8, 4, persistent=True, parts=2, flat=False),
-       Config(128, 256, 64, 8, 4, group=16), Config(128, 256, 64, 8, 3),
-       Config(128, 256, 64, 8, 3, descriptors=False),
-       Config(128, 256, 64, 8, 4, descriptors=False),
-       Config(128, 128, 64, 4, 4), Config(128, 128, 64, 8, 5), Config(128, 256, 32, 8, 4),
-       Config(256, 128, 64, 8, 4, group=4))
+BIG = (MatmulConfig(128, 256, 64, 8, 4, persistent=True, parts=2, group=16),
+       MatmulConfig(128, 256, 64, 8, 3, persistent=True),
+       MatmulConfig(128, 256, 64, 8, 4, persistent=True, parts=2, flat=False),
+       MatmulConfig(128, 256, 64, 8, 4, group=16), MatmulConfig(128, 256, 64, 8, 3),
+       MatmulConfig(128, 256, 64, 8, 3, descriptors=False),
+       MatmulConfig(128, 256, 64, 8, 4, descriptors=False),
+       MatmulConfig(128, 128, 64, 4, 4), MatmulConfig(128, 128, 64, 8, 5),
+       MatmulConfig(128, 256, 32, 8, 4),
+       MatmulConfig(256, 128, 64, 8, 4, group=4))
 
 
 def cases() -> list[Case]:
@@ -382,11 +385,11 @@ def cases() -> list[Case]:
         *convolution_cases("1x1, 28 x 28 x 256 to 512", 128, 28, 256, 512, 1, 1)]
 
 
-def identity(kernel: Kernel) -> str:
+def identity(kernel: TemplateKernel) -> str:
     return f"{kernel.text} {kernel.signature} {kernel.attributes} {kernel.options}"
 
 
-def compile_one(kernel: Kernel) -> str:
+def compile_one(kernel: TemplateKernel) -> str:
     """What the machine code of a kernel uses; empty text where it does not compile."""
     try:
         binary = compiled(kernel, FOLDER)
@@ -435,7 +438,7 @@ def time_of(call: Callable[[], Any]) -> float:
     return statistics.median(times) * 1e-3
 
 
-def launcher(kernels: list[Kernel], tensors: Tensors) -> Callable[[], None]:
+def launcher(kernels: list[TemplateKernel], tensors: Tensors) -> Callable[[], None]:
     made = []
     scratch = max(k.workspace for k in kernels)
     memory = tensors | ({"workspace": torch.empty(scratch, dtype=torch.uint8, device="cuda")}

@@ -37,21 +37,21 @@ _CODES = {np.dtype(t): code for t, code, _ in _TYPES if np.dtype(t).type.__modul
 _NARROW = {(code, dtype.itemsize * 8): dtype for dtype, code in _CODES.items()}
 
 
-class _DType(ctypes.Structure):
+class _DLDataType(ctypes.Structure):
     _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
 
 
-class _Tensor(ctypes.Structure):
+class _DLTensor(ctypes.Structure):
     _fields_ = (("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
-                ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32), ("dtype", _DType),
+                ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32), ("dtype", _DLDataType),
                 ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
                 ("byte_offset", ctypes.c_uint64))
 
 
-class _Versioned(ctypes.Structure):
+class _DLManagedTensorVersioned(ctypes.Structure):
     _fields_ = (("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
                 ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
-                ("flags", ctypes.c_uint64), ("tensor", _Tensor))
+                ("flags", ctypes.c_uint64), ("tensor", _DLTensor))
 
 
 _get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
@@ -60,15 +60,15 @@ _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi))
 
 
-def dtype_field(capsule: Any) -> _DType:
+def dtype_field(capsule: Any) -> _DLDataType:
     """The dtype in the struct of a capsule that nobody has consumed: code, bits and lanes.
 
     Each export makes a struct of its own, so that its dtype may be set to one of the same width.
     """
     if _is_valid(capsule, b"dltensor_versioned"):
         pointer = _get_pointer(capsule, b"dltensor_versioned")
-        return _Versioned.from_address(pointer).tensor.dtype  # type: ignore[no-any-return]
-    return _Tensor.from_address(_get_pointer(capsule, b"dltensor")).dtype  # type: ignore[no-any-return]
+        return _DLManagedTensorVersioned.from_address(pointer).tensor.dtype  # type: ignore[no-any-return]
+    return _DLTensor.from_address(_get_pointer(capsule, b"dltensor")).dtype  # type: ignore[no-any-return]
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:

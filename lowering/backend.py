@@ -12,14 +12,14 @@ from functrans.core.dtypes import float0
 from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.defects import reporting
+from functrans.lowering.host_driven import HostDrivenProgram
 from functrans.lowering.keys import has_keys, without_keys
-from functrans.lowering.steered import SteeredProgram
 
 __all__ = [
     "Backend",
     "Executable",
+    "HostDrivenProgram",
     "SizedBackend",
-    "SteeredProgram",
     "backend_for",
     "compile_for",
     "compile_for_any_size",
@@ -135,9 +135,9 @@ def compile_for(backend: Backend, jaxpr: Jaxpr, donated: frozenset[int],
             jaxpr = without_keys(jaxpr)
         if all(a.dtype != float0 for a in (*jaxpr.in_avals, *jaxpr.out_avals)):
             return backend.compile(jaxpr, donated, require_inplace)
-        from functrans.lowering.nothing import compile_beside_nothing  # noqa: PLC0415
+        from functrans.lowering.float0 import compile_without_float0  # noqa: PLC0415
 
-        return compile_beside_nothing(backend.compile, jaxpr, donated, require_inplace)
+        return compile_without_float0(backend.compile, jaxpr, donated, require_inplace)
 
 
 def compile_for_any_size(backend: SizedBackend, jaxpr: Jaxpr) -> Executable:

@@ -104,7 +104,7 @@ def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
             graph.constants.append((outs[0], value))  # type: ignore[arg-type]
         else:
             operands = [read(a) for a in eqn.invars]
-            outs = _called(graph, eqn, _host_call(eqn, operands, memory)) if eqn in on_host \
+            outs = _add_call(graph, eqn, _host_call(eqn, operands, memory)) if eqn in on_host \
                 else _lowered(graph, eqn, operands, rules, hosted, memory)
         env.update(zip(eqn.outvars, outs, strict=True))
     graph.outputs = [read(a) for a in jaxpr.outvars]
@@ -131,7 +131,7 @@ def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
         graph.add(call)
         graph.origins.setdefault(call, eqn)
         return [call]
-    return _called(graph, eqn, call or _host_call(eqn, operands, memory))
+    return _add_call(graph, eqn, call or _host_call(eqn, operands, memory))
 
 
 def _by_rule(rule: Callable[..., Any], eqn: Equation, operands: list[Tensor]) -> Any:
@@ -150,8 +150,8 @@ def _host_call(eqn: Equation, operands: list[Tensor], memory: Memory) -> HostCal
     return HostCall(eqn, operands, [memory(v.aval, eqn.source) for v in eqn.outvars])
 
 
-def _called(graph: Graph, eqn: Equation,
-            call: Call | tuple[Call, Sequence[Tensor]]) -> Sequence[Tensor]:
+def _add_call(graph: Graph, eqn: Equation,
+              call: Call | tuple[Call, Sequence[Tensor]]) -> Sequence[Tensor]:
     """The results of a call, once it is in the graph; some rules compute them from its results."""
     outs: Sequence[Tensor] = ()
     if isinstance(call, tuple):

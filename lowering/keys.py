@@ -34,7 +34,7 @@ def has_keys(jaxpr: Jaxpr) -> bool:
 
 def without_keys(jaxpr: Jaxpr) -> Jaxpr:
     """The same program whose inner values are bits in place of keys."""
-    inner = _Body(jaxpr)
+    inner = _KeylessBody(jaxpr)
     before = [_cast(outer, var) for outer, var in zip(jaxpr.invars, inner.invars, strict=True)
               if outer is not var]
     after: list[Equation] = []
@@ -53,7 +53,7 @@ def _cast(source: Atom, target: Var) -> Equation:
                     {"new_dtype": target.aval.dtype})
 
 
-class _Body:
+class _KeylessBody:
     """The parts of a jaxpr, all of whose keys are bits."""
 
     def __init__(self, jaxpr: Jaxpr) -> None:
@@ -116,7 +116,7 @@ def _body(jaxpr: Jaxpr) -> Jaxpr:
     """
     found = _bodies.get(jaxpr)
     if found is None:
-        inner = _Body(jaxpr)
+        inner = _KeylessBody(jaxpr)
         found = replace(jaxpr, invars=inner.invars, eqns=inner.eqns, outvars=inner.outvars) \
             if has_keys(jaxpr) else jaxpr
         if found is not jaxpr:

@@ -10,7 +10,7 @@ import numpy as np
 from functrans.core import config
 from functrans.core.dims import Size
 from functrans.core.errors import BackendError
-from functrans.core.evaluate import Program
+from functrans.core.evaluate import NumPyProgram
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.prune import prune_jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
@@ -26,7 +26,7 @@ class ReferenceExecutable:
 
     def __init__(self, jaxpr: Jaxpr) -> None:
         self._jaxpr = prune_jaxpr(jaxpr)
-        program = Program(self._jaxpr)
+        program = NumPyProgram(self._jaxpr)
         self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]] = (
             program if self._jaxpr.eqns else program.run)
 

@@ -21,7 +21,12 @@ from functrans.core.dims import Shape, Size, cached_by_sizes
 from functrans.core.errors import ArgumentError, DTypeError, ShapeError
 from functrans.core.source import user_source
 
-__all__ = ["GatherDimensionNumbers", "GatherScatterMode", "Layout", "ScatterDimensionNumbers"]
+__all__ = [
+    "GatherDimensionNumbers",
+    "GatherScatterMode",
+    "ScatterDimensionNumbers",
+    "ScatterGatherLayout",
+]
 
 Dims = tuple[int, ...]
 
@@ -214,7 +219,7 @@ def window_sizes(d: ScatterDimensionNumbers, updates: ShapedArray, ndim: int) ->
     return tuple(1 if i in unwindowed else next(given, 1) for i in range(ndim))
 
 
-class Layout:
+class ScatterGatherLayout:
     """How one gather or scatter of fixed shapes sees its operand as rows and columns."""
 
     def __init__(self, d: GatherDimensionNumbers, shape: Dims, indices_shape: Dims,
@@ -290,10 +295,10 @@ class Layout:
 
 @cached_by_sizes(maxsize=1024)
 def layout_of(d: GatherDimensionNumbers, shape: Dims, indices_shape: Dims,
-              windows: Dims) -> Layout:
+              windows: Dims) -> ScatterGatherLayout:
     """The layout for these shapes, made (and the numbers checked) once."""
     _checked_shape("gather or scatter", d, shape, indices_shape, windows)
-    return Layout(d, shape, indices_shape, windows)
+    return ScatterGatherLayout(d, shape, indices_shape, windows)
 
 
 def _strides(shape: Sequence[int]) -> list[int]:

@@ -181,7 +181,7 @@ class WindowPlace(WindowReduction, abstract=True):
         return self.bind(*primals, **params), None
 
 
-class _Largest(WindowReduction, abstract=True):
+class _WindowMax(WindowReduction, abstract=True):
     ufunc = np.maximum
 
     def neutral(self, x: NDArray) -> Any:
@@ -195,7 +195,7 @@ class _Smallest(WindowReduction, abstract=True):
         return reduce_min_p.start(x)["initial"]
 
 
-class WindowArgmax(_Largest, WindowPlace):
+class WindowArgmax(_WindowMax, WindowPlace):
     """The number of the place of the first largest element of each window."""
 
 
@@ -206,7 +206,7 @@ class WindowArgmin(_Smallest, WindowPlace):
 window_argmax_p, window_argmin_p = WindowArgmax(), WindowArgmin()
 
 
-class ReduceWindowMax(_Largest, WindowExtremum):
+class ReduceWindowMax(_WindowMax, WindowExtremum):
     """The largest element of each window, NaN if there is one."""
 
     place = window_argmax_p

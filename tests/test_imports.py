@@ -49,7 +49,7 @@ LAZY = {"sympy", "triton", "importlib.metadata"}
 DEFERRED = {
     ("functrans.inspect.names", "functrans.export.exported"),
     ("functrans.lowering.backend", "functrans.lowering.c.backend"),
-    ("functrans.lowering.backend", "functrans.lowering.nothing"),
+    ("functrans.lowering.backend", "functrans.lowering.float0"),
     ("functrans.lowering.backend", "functrans.lowering.reference"),
     ("functrans.lowering.backend", "functrans.lowering.triton.backend"),
     ("functrans.lowering.backend", "functrans.lowering.triton.machine.target"),
@@ -58,8 +58,8 @@ DEFERRED = {
     ("functrans.lowering.reference", "functrans.lowering.passes.pipeline"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.emulator.interpret"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.lower"),
-    ("functrans.lowering.triton.backend", "functrans.lowering.triton.recorded"),
-    ("functrans.lowering.triton.machine.stored", "functrans.lowering.triton.machine.pool"),
+    ("functrans.lowering.triton.backend", "functrans.lowering.triton.capacity_retry"),
+    ("functrans.lowering.triton.machine.kernel_cache", "functrans.lowering.triton.machine.pool"),
 }
 # tests that hand arrays to SciPy, as to other third parties
 SCIPY_USERS = {"test_arguments.py", "test_numpy_calls.py", "test_third_parties.py"}

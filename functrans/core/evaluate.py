@@ -1,7 +1,7 @@
-"""Running jaxprs: through the current trace (`eval_jaxpr`) or on NumPy arrays (`Program`).
+"""Running jaxprs: through the current trace (`eval_jaxpr`) or on NumPy arrays (`NumPyProgram`).
 
-`Program` is the reference: each equation becomes one call of its primitive's NumPy evaluation, and
-a value is dropped after its last use.
+`NumPyProgram` is the reference: each equation becomes one call of its primitive's NumPy evaluation,
+and a value is dropped after its last use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from functrans.core.prune import prune_jaxpr
 from functrans.core.sizes import learn_sizes, learned_names, substitute
 from functrans.core.source import GENERATED, Source, interpreted
 
-__all__ = ["Program", "eval_jaxpr", "interpret", "program_of", "resolve"]
+__all__ = ["NumPyProgram", "eval_jaxpr", "interpret", "program_of", "resolve"]
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
@@ -67,7 +67,7 @@ def _eval_symbolic(jaxpr: Jaxpr, env: dict[Var, Any], source: Source | None) -> 
     return [a.operand if type(a) is Literal else env[a] for a in jaxpr.outvars]  # type: ignore[index]
 
 
-class Program:
+class NumPyProgram:
     """A jaxpr made ready to run on NumPy arrays, again and again.
 
     With known sizes it is one straight-line Python function (a step costs 0.1 us more than the call
@@ -119,7 +119,7 @@ def _straight_line(jaxpr: Jaxpr) -> Callable[[Sequence[Any]], list[Any]]:
         scope[f"f{i}"] = _runner(eqn.primitive, eqn.invars)
         params = ""
         if eqn.params:
-            scope[f"p{i}"] = _told(eqn, dict(eqn.params))
+            scope[f"p{i}"] = _with_source(eqn, dict(eqn.params))
             params = f", **p{i}" if ins else f"**p{i}"
         lines.append(f"{results} = f{i}({ins}{params})")
         dead = [v for v in (*eqn.invars, *eqn.outvars)
@@ -141,7 +141,7 @@ def _run_symbolic(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
         learn_sizes(sizes, var.aval.shape, np.shape(x))
     for i, eqn in enumerate(jaxpr.eqns):
         ins = [np.asarray(a.value) if isinstance(a, Literal) else env[a] for a in eqn.invars]
-        params = _told(eqn, {k: resolve(v, sizes) for k, v in eqn.params.items()})
+        params = _with_source(eqn, {k: resolve(v, sizes) for k, v in eqn.params.items()})
         result = _runner(eqn.primitive, eqn.invars)(*ins, **params)
         for var, x in zip(eqn.outvars, result if eqn.primitive.multiple_results else (result,),
                           strict=True):
@@ -153,7 +153,7 @@ def _run_symbolic(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
     return [np.asarray(a.value if isinstance(a, Literal) else env[a]) for a in jaxpr.outvars]
 
 
-def _told(eqn: Equation, params: dict[str, Any]) -> dict[str, Any]:
+def _with_source(eqn: Equation, params: dict[str, Any]) -> dict[str, Any]:
     return {**params, "source": eqn.source} if eqn.primitive.tells_source else params
 
 
@@ -173,14 +173,14 @@ def _runner(primitive: Any, invars: Sequence[Atom]) -> Any:
     return primitive.evaluate
 
 
-_programs: WeakKeyDictionary[Jaxpr, Program] = WeakKeyDictionary()
+_programs: WeakKeyDictionary[Jaxpr, NumPyProgram] = WeakKeyDictionary()
 
 
-def program_of(jaxpr: Jaxpr) -> Program:
+def program_of(jaxpr: Jaxpr) -> NumPyProgram:
     """The program of `jaxpr`, made once."""
     program = _programs.get(jaxpr)
     if program is None:
-        program = _programs[jaxpr] = Program(jaxpr)
+        program = _programs[jaxpr] = NumPyProgram(jaxpr)
     return program
 
 

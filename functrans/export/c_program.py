@@ -38,8 +38,8 @@ from functrans.export.c_names import (
 )
 from functrans.export.exported import Exported
 from functrans.lowering.c.isa import AVX2, AVX512, GENERIC, NEON, Isa, host_isa
-from functrans.lowering.c.lower import Lowered, lower
-from functrans.lowering.loops.call import Library
+from functrans.lowering.c.lower import LoweredToC, lower
+from functrans.lowering.loops.call import CLibraryCall
 from functrans.transforms.jit import jit
 
 __all__ = ["to_c"]
@@ -126,7 +126,7 @@ KEPT_IN_PYTHON: Final = ("ft.export.export(jit(f))(*specs), which runs in Python
                          "comes before it and after it, and call that in between")
 
 
-def _program(jaxpr: Jaxpr, isa: str, name: str) -> Lowered:
+def _program(jaxpr: Jaxpr, isa: str, name: str) -> LoweredToC:
     """The program as C; raises ExportError where it calls what cannot be exported."""
     made = lower(jaxpr, frozenset(), isa=ISAS[isa]())
     if made is None:
@@ -166,12 +166,12 @@ def _product_types(text: str) -> list[int]:
     return sorted({int(code) for code in re.findall(r"\.in_type = (\d+)", text)})
 
 
-def _library_calls(made: Lowered) -> Iterator[Library]:
+def _library_calls(made: LoweredToC) -> Iterator[CLibraryCall]:
     for schedule in made.text.schedules:
-        yield from (step for step in schedule.steps if isinstance(step, Library))
+        yield from (step for step in schedule.steps if isinstance(step, CLibraryCall))
 
 
-def _sizes(made: Lowered, taken: Sequence[str]) -> list[SizeParameter]:
+def _sizes(made: LoweredToC, taken: Sequence[str]) -> list[SizeParameter]:
     """The symbolic sizes in the order in which the program has them."""
     found: list[SizeParameter] = []
     for number, axis in made.sizes:

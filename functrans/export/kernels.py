@@ -22,11 +22,12 @@ from functrans.lowering.triton.backend import TritonExecutable
 from functrans.lowering.triton.machine.target import Target, target_named
 from functrans.lowering.triton.machine.unit import Binary
 
-__all__ = ["CPU", "Kernel", "TargetProgram", "compile_targets", "kernels_plain", "read_kernels",
+__all__ = ["CPU", "ExportedKernel", "TargetProgram", "compile_targets", "kernels_plain",
+           "read_kernels",
            "settings_now"]
 
 CPU: Final = "cpu"
-Runs: TypeAlias = "for_cpus.PortableProgram | for_gpus.PortableProgram"
+Runs: TypeAlias = "for_cpus.PortableCProgram | for_gpus.PortableTritonProgram"
 RESOURCES: Final = {
     "kinds": str, **dict.fromkeys(("warps", "stages", "shared", "scratch", "scratch_alignment",
                                    "registers", "spills"), int)}
@@ -34,7 +35,7 @@ RESOURCES: Final = {
 
 
 @dataclass(frozen=True)
-class Kernel:
+class ExportedKernel:
     """One kernel: its name, its source and machine code, and for a GPU its PTX.
 
     For the CPU a program is one kernel, whose machine code is a shared object.
@@ -55,7 +56,7 @@ class TargetProgram:
 
     sizes: Mapping[str, int]
     settings: Sequence[Any]
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[ExportedKernel, ...]
     portable: Runs | None
 
 
@@ -89,7 +90,8 @@ def _for_cpus(jaxpr: Jaxpr, name: str) -> TargetProgram:
         raise _nothing(name, CPU, "it computes nothing, decides the sizes of its results, or "
                                   "needs Python for a part of it.")
     portable, text = made
-    return TargetProgram({}, settings_now(), (Kernel(name, text, "", portable.shared_object),),
+    return TargetProgram({}, settings_now(),
+                         (ExportedKernel(name, text, "", portable.shared_object),),
                          portable)
 
 
@@ -107,7 +109,7 @@ def _for_gpus(jaxpr: Jaxpr, name: str, target: str, sizes: Mapping[str, int]) ->
         raise _nothing(name, target, "the host computes all of it, or it decides sizes as it "
                                      "runs.")
     portable = for_gpus.portable(executable.program, target_named(target))
-    kernels = tuple([Kernel(k.name, source, k.ptx, k.cubin)
+    kernels = tuple([ExportedKernel(k.name, source, k.ptx, k.cubin)
                      for k, source in zip(portable.kernels, portable.program.sources, strict=True)])
     return TargetProgram(dict(sizes), settings_now(), kernels, portable)
 
@@ -133,8 +135,8 @@ def _program_plain(program: TargetProgram, array: Callable[[Any], int]) -> list[
     portable = program.portable
     binaries: Sequence[Binary | None] = [None] * len(program.kernels)
     constants: Sequence[Any] = ()
-    told = None if portable is None else portable.told()
-    if isinstance(portable, for_gpus.PortableProgram):
+    told = None if portable is None else portable.to_plain()
+    if isinstance(portable, for_gpus.PortableTritonProgram):
         binaries, constants = portable.kernels, portable.program.constants
     elif portable is not None:
         constants = portable.constants
@@ -187,19 +189,21 @@ def _program(plain: Any, jaxpr: Jaxpr, arrays: Callable[[Any], Any],
     return TargetProgram(known, settings, shown, portable)
 
 
-def _portable(told: Any, kernels: Sequence[tuple[Kernel, Binary | None]], constants: list[Any],
+def _portable(told: Any, kernels: Sequence[tuple[ExportedKernel, Binary | None]],
+              constants: list[Any],
               jaxpr: Jaxpr, sizes: Mapping[str, int], gpu: Target | None) -> Runs:
     if gpu is None:
         if len(kernels) != 1:
             raise ValueError("a program for CPUs is one kernel")
-        return for_cpus.PortableProgram.read(told, constants, kernels[0][0].code, jaxpr)
+        return for_cpus.PortableCProgram.read(told, constants, kernels[0][0].code, jaxpr)
     binaries = [b for _, b in kernels if b is not None]
     if len(binaries) != len(kernels):
         raise ValueError("a kernel for GPUs is without its numbers")
     inputs, outputs = ([substitute(a, sizes) for a in avals]
                        for avals in (jaxpr.in_avals, jaxpr.out_avals))
-    return for_gpus.PortableProgram.read(told, [k.source for k, _ in kernels], binaries, constants,
-                                         inputs, outputs, gpu)
+    return for_gpus.PortableTritonProgram.read(told, [k.source for k, _ in kernels], binaries,
+                                               constants,
+                                               inputs, outputs, gpu)
 
 
 def _sizes(plain: Any, jaxpr: Jaxpr) -> dict[str, int]:
@@ -213,11 +217,11 @@ def _sizes(plain: Any, jaxpr: Jaxpr) -> dict[str, int]:
     return found
 
 
-def _kernel(plain: Any) -> tuple[Kernel, Binary | None]:
+def _kernel(plain: Any) -> tuple[ExportedKernel, Binary | None]:
     *parts, resources = _list(plain, "a kernel is not whole", 5)
     if [type(p) for p in parts] != [str, str, str, bytes]:
         raise damaged("a kernel is no list of three texts, its machine code and its numbers")
-    kernel = Kernel(*parts)
+    kernel = ExportedKernel(*parts)
     if resources is None:
         return kernel, None
     if not isinstance(resources, list) or [*map(type, resources)] != [*RESOURCES.values()]:

@@ -62,11 +62,12 @@ from functrans.primitives.index_layout import (
 from functrans.transforms import checkpoint, custom_jvp, custom_vjp, jit_primitive
 from functrans.transforms.custom_call import LazyJaxpr, known_jaxpr
 
-__all__ = ["OPTIONAL", "PARAMETERS", "PRIMITIVES", "Kind", "Reader", "Writer", "dtype_named",
+__all__ = ["OPTIONAL", "PARAMETERS", "PRIMITIVES", "Kind", "ParameterReader", "ParameterWriter",
+           "dtype_named",
            "name_of_dtype", "number_from", "number_of", "text_from"]
 
 
-class Writer(Protocol):
+class ParameterWriter(Protocol):
     """Who collects what the parameters of a program refer to."""
 
     def size(self, size: Size) -> Any: ...
@@ -74,7 +75,7 @@ class Writer(Protocol):
     def jaxpr(self, jaxpr: Jaxpr, order: int) -> int: ...
 
 
-class Reader(Protocol):
+class ParameterReader(Protocol):
     """Who has what a file's parameters refer to."""
 
     def size(self, plain: Any) -> Size: ...
@@ -85,21 +86,21 @@ class Reader(Protocol):
 class Kind(Protocol):
     """How values of one kind are written; `order` counts the derivatives still to be told."""
 
-    def write(self, value: Any, to: Writer, order: int) -> Any: ...
-    def read(self, plain: Any, of: Reader) -> Any: ...
+    def write(self, value: Any, to: ParameterWriter, order: int) -> Any: ...
+    def read(self, plain: Any, of: ParameterReader) -> Any: ...
 
 
-class _Exact:
+class _ExactKind:
     """Values that are plain already, of one type; integers from `least` on."""
 
     def __init__(self, kind: type, least: int = 0) -> None:
         self.kind = kind
         self.least = least
 
-    def write(self, value: Any, to: Writer, order: int) -> Any:
+    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
         return self.kind(value)
 
-    def read(self, plain: Any, of: Reader) -> Any:
+    def read(self, plain: Any, of: ParameterReader) -> Any:
         if type(plain) is not self.kind:
             raise damaged(f"{plain!r:.50} stands where a {self.kind.__name__} must be")
         if isinstance(plain, int) and not self.least <= plain < 2**63:
@@ -107,17 +108,17 @@ class _Exact:
         return text_from(plain) if self.kind is str else plain
 
 
-class _Sizes:
+class _SizesKind:
     """Sizes, None, and tuples of such: shapes, axes, pads, dimension numbers."""
 
-    def write(self, value: Any, to: Writer, order: int) -> Any:
+    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
         if value is None:
             return None
         if isinstance(value, (tuple, list)):
             return ["t", *[self.write(v, to, order) for v in value]]
         return to.size(value)
 
-    def read(self, plain: Any, of: Reader) -> Any:
+    def read(self, plain: Any, of: ParameterReader) -> Any:
         if plain is None:
             return None
         if isinstance(plain, list) and plain and plain[0] == "t":
@@ -125,28 +126,28 @@ class _Sizes:
         return of.size(plain)
 
 
-class _ConvNumbers:
-    def write(self, value: Any, to: Writer, order: int) -> Any:
+class _ConvNumbersKind:
+    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
         return SIZES.write(tuple(value), to, order)
 
-    def read(self, plain: Any, of: Reader) -> Any:
+    def read(self, plain: Any, of: ParameterReader) -> Any:
         return conv.ConvDimensionNumbers(*_fields(SIZES.read(plain, of), 3))
 
 
-class _Texts:
+class _TextsKind:
     """A tuple of texts."""
 
-    def write(self, value: Any, to: Writer, order: int) -> Any:
+    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
         return list(map(text_from, value))
 
-    def read(self, plain: Any, of: Reader) -> Any:
+    def read(self, plain: Any, of: ParameterReader) -> Any:
         return tuple(map(text_from, _fields(plain)))
 
 
-class _Message:
+class _MessageKind:
     """A message with `{name}` for values: names alone, which format no more than numbers."""
 
-    def write(self, value: Any, to: Writer, order: int) -> Any:
+    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
         try:
             return self.read(value, to)
         except ExportError:
@@ -172,25 +173,25 @@ def _fields_of(message: str) -> Iterator[tuple[str | None, str | None]]:
 _SPEC: Final = re.compile(r"[-+]?[0-9]?[0-9]?(\.[0-9][0-9]?)?[a-zA-Z%]?")
 
 
-class _DType:
-    def write(self, value: Any, to: Writer, order: int) -> Any:
+class _DTypeKind:
+    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
         return None if value is None else name_of_dtype(np.dtype(value))
 
-    def read(self, plain: Any, of: Reader) -> Any:
+    def read(self, plain: Any, of: ParameterReader) -> Any:
         return None if plain is None else dtype_named(plain)
 
 
-class _Number:
+class _NumberKind:
     """Numbers, Python's and NumPy's, which differ in how they promote."""
 
-    def write(self, value: Any, to: Writer, order: int) -> Any:
+    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
         return value if value is None else number_of(value)
 
-    def read(self, plain: Any, of: Reader) -> Any:
+    def read(self, plain: Any, of: ParameterReader) -> Any:
         return plain if plain is None else number_from(plain)
 
 
-class _Member:
+class _EnumKind:
     """A member of an enumeration, by name; `trusted` says what becomes of a member."""
 
     def __init__(self, members: type[enum.Enum],
@@ -198,10 +199,10 @@ class _Member:
         self.members = members
         self.trusted = trusted
 
-    def write(self, value: Any, to: Writer, order: int) -> Any:
+    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
         return None if value is None else value.name
 
-    def read(self, plain: Any, of: Reader) -> Any:
+    def read(self, plain: Any, of: ParameterReader) -> Any:
         if plain is None:
             return None
         if not isinstance(plain, str) or plain not in self.members.__members__:
@@ -214,52 +215,52 @@ def _checked_mode(mode: GatherScatterMode) -> GatherScatterMode:
     return GatherScatterMode.CLIP if mode is GatherScatterMode.PROMISE_IN_BOUNDS else mode
 
 
-class _IndexNumbers:
+class _IndexNumbersKind:
     """Dimension numbers of gather or scatter: five tuples of axes."""
 
     def __init__(self, numbers: type[GatherDimensionNumbers | ScatterDimensionNumbers]) -> None:
         self.numbers = numbers
 
-    def write(self, value: Any, to: Writer, order: int) -> Any:
+    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
         return [list(getattr(value, f.name)) for f in fields(self.numbers)]
 
-    def read(self, plain: Any, of: Reader) -> Any:
+    def read(self, plain: Any, of: ParameterReader) -> Any:
         return self.numbers(*[tuple(map(_axis, _fields(p))) for p in _fields(plain, 5)])
 
 
-class _Array:
-    def write(self, value: Any, to: Writer, order: int) -> Any:
+class _ArrayKind:
+    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
         return to.array(value.value)
 
-    def read(self, plain: Any, of: Reader) -> Any:
+    def read(self, plain: Any, of: ParameterReader) -> Any:
         return base.Constant(of.array(plain))
 
 
-class _Program:
-    def write(self, value: Any, to: Writer, order: int) -> Any:
+class _ProgramKind:
+    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
         return to.jaxpr(value, order)
 
-    def read(self, plain: Any, of: Reader) -> Any:
+    def read(self, plain: Any, of: ParameterReader) -> Any:
         return of.jaxpr(plain)
 
 
-class _Programs:
-    def write(self, value: Any, to: Writer, order: int) -> Any:
+class _ProgramsKind:
+    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
         return [to.jaxpr(v, order) for v in value]
 
-    def read(self, plain: Any, of: Reader) -> Any:
+    def read(self, plain: Any, of: ParameterReader) -> Any:
         if not _fields(plain):
             raise damaged("a cond has no branches")
         return tuple([of.jaxpr(p) for p in plain])
 
 
-class _Rule:
+class _RuleKind:
     """A rule of custom_jvp or custom_vjp: there while derivatives are to be told."""
 
-    def write(self, value: Any, to: Writer, order: int) -> Any:
+    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
         return to.jaxpr(known_jaxpr(value), order - 1) if order > 0 else None
 
-    def read(self, plain: Any, of: Reader) -> Any:
+    def read(self, plain: Any, of: ParameterReader) -> Any:
         return LazyJaxpr(_no_rule) if plain is None else of.jaxpr(plain)
 
 
@@ -269,10 +270,10 @@ def _no_rule() -> Jaxpr:
                       fix="functrans.export.export(f, vjp_order=1)(...), or a higher order")
 
 
-class _Policy:
+class _PolicyKind:
     """A policy of checkpoint: one of ours, by name."""
 
-    def write(self, value: Any, to: Writer, order: int) -> Any:
+    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
         if value is None:
             return None
         if value in _POLICIES.values():
@@ -283,7 +284,7 @@ class _Policy:
         raise ExportError(f"the checkpoint policy {value!r} cannot be exported.",
                           why="a file has the policies of functrans.checkpoint_policies alone.")
 
-    def read(self, plain: Any, of: Reader) -> Any:
+    def read(self, plain: Any, of: ParameterReader) -> Any:
         if plain is None:
             return None
         name, *names = map(text_from, _fields(plain) or [None])
@@ -367,9 +368,9 @@ def number_from(plain: Any) -> Any:
         raise damaged(f"{plain} is no number of dtype {name}") from None
 
 
-FLAG, INT, TEXT, SIZES = _Exact(bool), _Exact(int), _Exact(str), _Sizes()
-DTYPE, NUMBER, JAXPR, RULE = _DType(), _Number(), _Program(), _Rule()
-PRECISION = _Member(Precision)
+FLAG, INT, TEXT, SIZES = _ExactKind(bool), _ExactKind(int), _ExactKind(str), _SizesKind()
+DTYPE, NUMBER, JAXPR, RULE = _DTypeKind(), _NumberKind(), _ProgramKind(), _RuleKind()
+PRECISION = _EnumKind(Precision)
 
 _AXES: Final[dict[str, Kind]] = {"axes": SIZES}
 _CUMULATIVE: Final[dict[str, Kind]] = {"axis": INT, "reverse": FLAG}
@@ -377,24 +378,24 @@ _WINDOW: Final[dict[str, Kind]] = {
     "window_dimensions": SIZES, "window_strides": SIZES, "padding": SIZES, "base_dilation": SIZES,
     "window_dilation": SIZES}
 _INDEX: Final[dict[str, Kind]] = {
-    "mode": _Member(GatherScatterMode, _checked_mode), "unique_indices": FLAG,
+    "mode": _EnumKind(GatherScatterMode, _checked_mode), "unique_indices": FLAG,
     "indices_are_sorted": FLAG}
 _SCATTER: Final[dict[str, Kind]] = {
-    "dimension_numbers": _IndexNumbers(ScatterDimensionNumbers), **_INDEX}
+    "dimension_numbers": _IndexNumbersKind(ScatterDimensionNumbers), **_INDEX}
 
 PARAMETERS: Final[dict[str, dict[str, Kind]]] = {
     "argmax": {"axes": SIZES, "index_dtype": DTYPE},
     "argmin": {"axes": SIZES, "index_dtype": DTYPE},
     "bitcast_convert_type": {"new_dtype": DTYPE},
     "broadcast_in_dim": {"shape": SIZES, "broadcast_dimensions": SIZES},
-    "check": {"message": _Message(), "names": _Texts(), "kind": TEXT, "lanes": INT},
-    "checkpoint": {"jaxpr": JAXPR, "prevent_cse": FLAG, "policy": _Policy()},
+    "check": {"message": _MessageKind(), "names": _TextsKind(), "kind": TEXT, "lanes": INT},
+    "checkpoint": {"jaxpr": JAXPR, "prevent_cse": FLAG, "policy": _PolicyKind()},
     "concatenate": {"dimension": INT},
-    "cond": {"branches": _Programs()},
-    "constant": {"value": _Array()},
+    "cond": {"branches": _ProgramsKind()},
+    "constant": {"value": _ArrayKind()},
     "conv_general_dilated": {
         "window_strides": SIZES, "padding": SIZES, "lhs_dilation": SIZES, "rhs_dilation": SIZES,
-        "dimension_numbers": _ConvNumbers(), "group_axes": SIZES,
+        "dimension_numbers": _ConvNumbersKind(), "group_axes": SIZES,
         "preferred_element_type": DTYPE, "precision": PRECISION},
     "convert_element_type": {"new_dtype": DTYPE, "weak_type": FLAG},
     "custom_jvp_call": {"call_jaxpr": JAXPR, "rule_jaxpr": RULE, "num_consts": SIZES},
@@ -406,11 +407,11 @@ PARAMETERS: Final[dict[str, dict[str, Kind]]] = {
     "dynamic_slice": {"slice_sizes": SIZES},
     "eig": {"vectors": FLAG},
     "eigh": {"vectors": FLAG},
-    "fft": {"fft_type": _Member(fft.FftType), "fft_lengths": SIZES},
+    "fft": {"fft_type": _EnumKind(fft.FftType), "fft_lengths": SIZES},
     "full": {"shape": SIZES, "dtype": DTYPE, "value": NUMBER},
-    "gather": {"dimension_numbers": _IndexNumbers(GatherDimensionNumbers), "slice_sizes": SIZES,
+    "gather": {"dimension_numbers": _IndexNumbersKind(GatherDimensionNumbers), "slice_sizes": SIZES,
                **_INDEX, "fill_value": NUMBER},
-    "integer_pow": {"y": _Exact(int, -2**63)},
+    "integer_pow": {"y": _ExactKind(int, -2**63)},
     "iota": {"dtype": DTYPE, "shape": SIZES, "dimension": INT},
     "jit": {"jaxpr": JAXPR, "name": TEXT},
     "lu_pivots_to_permutation": {"permutation_size": SIZES},

@@ -81,14 +81,14 @@ def _write_count(out: bytearray, n: int) -> None:
 
 def from_bytes(data: bytes) -> Any:
     """The plain value that the bytes are, all of them; raises ExportError for others."""
-    reader = _Reader(data)
+    reader = _PlainReader(data)
     value = reader.value(0)
     if reader.at != len(data):
         raise damaged(f"{len(data) - reader.at} bytes follow the last value")
     return value
 
 
-class _Reader:
+class _PlainReader:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0

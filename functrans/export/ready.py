@@ -12,10 +12,10 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.export.kernels import CPU, TargetProgram, settings_now
 from functrans.lowering.backend import Executable, get_backend
 from functrans.lowering.c.cache import program_cache
-from functrans.lowering.c.portable import PortableProgram as CpuProgram
+from functrans.lowering.c.portable import PortableCProgram as CpuProgram
 from functrans.lowering.triton.lower import lower
 from functrans.lowering.triton.machine.target import device_target
-from functrans.lowering.triton.portable import PortableProgram as GpuProgram
+from functrans.lowering.triton.portable import PortableTritonProgram as GpuProgram
 from functrans.lowering.triton.sized import SizedExecutable
 
 __all__ = ["ReadyPrograms"]

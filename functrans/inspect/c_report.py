@@ -12,7 +12,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import Source
 from functrans.inspect.links import numbers_of_steps, sources_of
 from functrans.inspect.liveness import kept_text, note_text, peak_of
-from functrans.inspect.report import Kernel, Line, Peak, line_of
+from functrans.inspect.report import KernelReport, Line, Peak, line_of
 from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
 from functrans.lowering.c.program import FunctionWriter, ProgramText
 from functrans.lowering.c.toolchain import compiler
@@ -28,7 +28,7 @@ from functrans.lowering.schedule.work import flops_of, nbytes_of
 __all__ = ["assembly_of", "kernels_of", "memory_notes", "notes_of", "peak", "step_names"]
 
 
-def kernels_of(jaxpr: Jaxpr, program: ProgramText) -> list[Kernel]:
+def kernels_of(jaxpr: Jaxpr, program: ProgramText) -> list[KernelReport]:
     """The steps of a program in order, then those of the bodies of its loops and branches."""
     main = program.main
     numbers = numbers_of_steps(jaxpr, equations_of_steps(main.graph, main.schedule))
@@ -76,7 +76,7 @@ def _function(w: FunctionWriter, number: int, step: Step) -> str:
 
 
 def _kernel(w: FunctionWriter, number: int, name: str, text: str, equations: tuple[int, ...],
-            jaxpr: Jaxpr) -> Kernel:
+            jaxpr: Jaxpr) -> KernelReport:
     step, is_stored = w.schedule.steps[number], w.schedule.is_stored
     function = _function(w, number, step)
     sources: Sequence[Source | None] = sources_of(jaxpr, equations) or [
@@ -84,9 +84,9 @@ def _kernel(w: FunctionWriter, number: int, name: str, text: str, equations: tup
     lines = dict.fromkeys([line for s in sources if (line := line_of(s)) is not None])
     moved: Size = sum((nbytes_of(t) for t in _touched(w, number, step)), start=0)
     kind = step.name if isinstance(step, Call) else "kernel"
-    return Kernel(name, kind, equations, tuple(lines),
-                  _about(w, number, step), flops_of(step, is_stored), moved,
-                  "C" if function else "", function, _definition(text, function))
+    return KernelReport(name, kind, equations, tuple(lines),
+                        _about(w, number, step), flops_of(step, is_stored), moved,
+                        "C" if function else "", function, _definition(text, function))
 
 
 def _source(step: Step) -> list[Source]:

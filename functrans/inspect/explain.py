@@ -14,17 +14,17 @@ from functrans.core.tree import tree_flatten
 from functrans.inspect import c_report, triton_report
 from functrans.inspect.names import input_names, title_of
 from functrans.inspect.page import page_of
-from functrans.inspect.report import Kernel, Law, Line, Report, line_of
+from functrans.inspect.report import KernelReport, Law, Line, Report, line_of
 from functrans.inspect.text import text_of
 from functrans.lowering.analysis import memory_of
 from functrans.lowering.backend import BUILT_IN, GPU_TARGETS, Executable
-from functrans.lowering.c.lower import Lowered as LoweredToC
+from functrans.lowering.c.lower import LoweredToC as LoweredToC
 from functrans.lowering.c.lower import lower as lower_to_c
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rewrite import Change
 from functrans.lowering.triton.backend import TritonExecutable
-from functrans.lowering.triton.recorded import RecordedExecutable
+from functrans.lowering.triton.capacity_retry import CapacityRetryExecutable
 from functrans.transforms.flat import name_of
 from functrans.transforms.jit import lower
 from functrans.transforms.lowered import Compiled, Lowered
@@ -43,7 +43,7 @@ class Explanation:
         self.report = report
 
     @property
-    def kernels(self) -> tuple[Kernel, ...]:
+    def kernels(self) -> tuple[KernelReport, ...]:
         return tuple(self.report.kernels)
 
     @public
@@ -59,7 +59,7 @@ class Explanation:
             return c_report.assembly_of(self.report.text, kernel.function)
         return kernel.ptx
 
-    def _named(self, name: str) -> Kernel:
+    def _named(self, name: str) -> KernelReport:
         for kernel in self.kernels:
             if name in (kernel.name, kernel.function) and kernel.source:
                 return kernel
@@ -143,7 +143,7 @@ def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str,
                 return _nothing(name, lowered, inputs)
             return _of_c(name, lowered, program, inputs)
         executable = lowered.compiled_by(backend).executable()
-        if isinstance(executable, RecordedExecutable):
+        if isinstance(executable, CapacityRetryExecutable):
             executable = executable.latest
         if isinstance(executable, TritonExecutable):
             return _of_triton(name, lowered, executable, inputs)
@@ -163,8 +163,9 @@ def _of_other(name: str, lowered: Lowered, executable: Executable, inputs: list[
     traced = lowered.jaxpr
     lines = tuple(dict.fromkeys(x for e in traced.eqns if (x := line_of(e.source)) is not None))
     cost, text = executable.cost_analysis(), executable.as_text()
-    step = Kernel(traced.name, "program", tuple(range(len(traced.eqns))), lines, "",
-                  cost.get("flops", 0), cost.get("bytes accessed", 0), backend, traced.name, text)
+    step = KernelReport(traced.name, "program", tuple(range(len(traced.eqns))), lines, "",
+                        cost.get("flops", 0), cost.get("bytes accessed", 0), backend, traced.name,
+                        text)
     return Report(name, backend, traced, traced, inputs, [], [step], [], [], [],
                   executable.memory_analysis(), None, text)
 

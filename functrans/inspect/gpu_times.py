@@ -12,17 +12,17 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import BackendError
 from functrans.lowering.triton.backend import TritonExecutable
+from functrans.lowering.triton.capacity_retry import CapacityRetryExecutable
 from functrans.lowering.triton.device import binaries, device_program
-from functrans.lowering.triton.donation import Given
+from functrans.lowering.triton.donation import InputOutputAliases
 from functrans.lowering.triton.loops.iterations import relocated
 from functrans.lowering.triton.machine.measure import Timer
-from functrans.lowering.triton.recorded import RecordedExecutable
 from functrans.lowering.triton.records import launch_groups
 from functrans.lowering.triton.spec import (
+    GPUProgram,
     HostStep,
     LibraryStep,
     Pointer,
-    Program,
     Step,
     launch_key,
     launches_in,
@@ -46,7 +46,7 @@ def step_times(executable: Any, inputs: Sequence[Any], gpu: int) -> tuple[list[f
     BackendError for a program that is not compiled for GPUs.
     """
     arrays = [device_put(x, f"gpu:{gpu}") for x in inputs]
-    if isinstance(executable, RecordedExecutable):
+    if isinstance(executable, CapacityRetryExecutable):
         executable.run(arrays)  # finds how much room its loops need
         executable = executable.latest
     if not isinstance(executable, TritonExecutable):
@@ -58,7 +58,7 @@ def step_times(executable: Any, inputs: Sequence[Any], gpu: int) -> tuple[list[f
     program = executable.lowered.program
     code = binaries(program, executable.target)
 
-    def run_of(part: Program) -> Any:
+    def run_of(part: GPUProgram) -> Any:
         keys = dict.fromkeys(map(launch_key, launches_in(part.steps)))
         return device_program(part, gpu, executable.target,
                               machine_code={key: code[key] for key in keys})
@@ -84,7 +84,7 @@ def seconds_of_one(seconds: Callable[[int], float], least: int = LEAST) -> float
     return rough if count <= least else seconds(count) / count
 
 
-def up_to(program: Program, step: Step) -> list[Step]:
+def up_to(program: GPUProgram, step: Step) -> list[Step]:
     """The steps of a program before one of them; for a launch of a loop, with that loop.
 
     What a round reads of the rounds and launches before is there then.
@@ -97,7 +97,7 @@ def up_to(program: Program, step: Step) -> list[Step]:
     raise ValueError("the step is of another program")
 
 
-def leaving_memory(program: Program, steps: Sequence[Step]) -> Program:
+def leaving_memory(program: GPUProgram, steps: Sequence[Step]) -> GPUProgram:
     """Some steps of a program, whose last result is the arena."""
     ins, outs = _places("input", program.inputs), _places("output", program.outputs)
     arena = Pointer("output", len(outs))
@@ -105,16 +105,16 @@ def leaving_memory(program: Program, steps: Sequence[Step]) -> Program:
                    outputs=[*program.outputs, _arena(program)])
 
 
-def on_memory(program: Program, steps: Sequence[Step]) -> Program:
+def on_memory(program: GPUProgram, steps: Sequence[Step]) -> GPUProgram:
     """Some steps of a program, for its inputs and what `leaving_memory` gives; without results."""
     avals = [*program.inputs, *program.outputs, _arena(program)]
     *places, arena = _places("input", avals)
     n = len(program.inputs)
     return replace(program, steps=_at(steps, places[:n], places[n:], arena), arena_bytes=0,
-                   inputs=avals, outputs=[], given=Given())
+                   inputs=avals, outputs=[], aliases=InputOutputAliases())
 
 
-def in_a_row(program: Program, step: Step, count: int) -> Program:
+def in_a_row(program: GPUProgram, step: Step, count: int) -> GPUProgram:
     """A step so many times, on the memory of the program.
 
     They follow each other, instead of being a loop, because only so a graph has them: launches
@@ -134,5 +134,5 @@ def _places(kind: Any, avals: Sequence[ShapedArray]) -> list[Pointer]:
     return [Pointer(kind, k) for k in range(len(avals))]
 
 
-def _arena(program: Program) -> ShapedArray:
+def _arena(program: GPUProgram) -> ShapedArray:
     return ShapedArray((program.arena_bytes,), np.dtype(np.uint8))

@@ -8,7 +8,7 @@ from typing import Any
 from functrans.inspect.report import Line, Peak, Value, line_of
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.memory import Block
-from functrans.lowering.schedule.group import Note
+from functrans.lowering.schedule.group import FusionNote
 from functrans.lowering.schedule.show import tensor_text
 
 __all__ = ["kept_text", "note_text", "peak_of"]
@@ -36,7 +36,7 @@ def peak_of(blocks: Sequence[Block[Any]], names: Sequence[str],
     return Peak(name, live[k], line, tuple(values))
 
 
-def note_text(note: Note) -> str:
+def note_text(note: FusionNote) -> str:
     """Why a value is not computed in the kernel of another."""
     line = line_of(note.source)
     place = f"{line}: " if line else ""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from functrans.core.jaxpr import Jaxpr, jaxpr_parts
-from functrans.inspect.report import Kernel, Law, Line, Report, line_of
+from functrans.inspect.report import KernelReport, Law, Line, Report, line_of
 from functrans.inspect.text import kernel_facts, memory_lines, summary
 
 __all__ = ["page_of"]
@@ -127,7 +127,7 @@ class _Page:
                 f'{escape(law.name)} <span class="dim">{places}</span></div>')
 
 
-def _sources(kernel: Kernel) -> list[str]:
+def _sources(kernel: KernelReport) -> list[str]:
     texts = [(kernel.language, kernel.source), ("PTX", kernel.ptx)]
     return [_fold(f"{name} ({text.count(chr(10)) + 1} lines)", f"<pre>{escape(text)}</pre>")
             for name, text in texts if text]

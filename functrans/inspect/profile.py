@@ -21,7 +21,7 @@ from functrans.core.trace import Tracer
 from functrans.inspect.explain import is_registered, lowered_of, report_of
 from functrans.inspect.gpu_times import step_times
 from functrans.inspect.machine import Machine, machine
-from functrans.inspect.report import Kernel, Report, bytes_text, count_text
+from functrans.inspect.report import KernelReport, Report, bytes_text, count_text
 from functrans.inspect.roofline import roofline
 from functrans.lowering.c.timed import TimedProgram
 from functrans.lowering.passes.pipeline import simplify
@@ -38,7 +38,7 @@ LEAST, MOST = 5, 1000
 class Timed:
     """A kernel or a call, and the median of the seconds that it takes."""
 
-    kernel: Kernel
+    kernel: KernelReport
     seconds: float
 
     @property
@@ -141,7 +141,7 @@ class Profile:
 TITLES = ["step", "time", "share", "moved", "arithmetic", "reaches", "first line"]
 
 
-def _step_text(kernel: Kernel) -> str:
+def _step_text(kernel: KernelReport) -> str:
     return kernel.name if kernel.runs == 1 else f"{kernel.name} x {kernel.runs}"
 
 

@@ -10,7 +10,7 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr, jaxpr_parts
 from functrans.core.source import Source, shown_file
 
-__all__ = ["Kernel", "Law", "Line", "Peak", "Report", "Value", "bytes_text", "count_text",
+__all__ = ["KernelReport", "Law", "Line", "Peak", "Report", "Value", "bytes_text", "count_text",
            "line_of"]
 
 
@@ -53,7 +53,7 @@ class Law:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelReport:
     """A step of a compiled program: a kernel, or a call.
 
     `equations` are those of the simplified program that it computes, by number. `about` says how it
@@ -106,7 +106,7 @@ class Report:
     simplified: Jaxpr
     inputs: Sequence[str]
     laws: Sequence[Law]
-    kernels: Sequence[Kernel]
+    kernels: Sequence[KernelReport]
     decisions: Sequence[str]
     apart: Sequence[str]
     memory: Sequence[str]

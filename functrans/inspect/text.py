@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from functrans.core.jaxpr import Jaxpr, jaxpr_parts, subjaxprs
-from functrans.inspect.report import Kernel, Law, Line, Report, bytes_text, count_text, line_of
+from functrans.inspect.report import (
+    KernelReport,
+    Law,
+    Line,
+    Report,
+    bytes_text,
+    count_text,
+    line_of,
+)
 
 __all__ = ["SHOWN_LINES", "count_equations", "kernel_facts", "memory_lines", "summary", "text_of"]
 
@@ -77,7 +85,7 @@ def _places(lines: Sequence[Line]) -> str:
     return f"  # {', '.join(shown)}{f' and {more} more' if more else ''}"
 
 
-def _kernel(kernel: Kernel) -> Iterable[str]:
+def _kernel(kernel: KernelReport) -> Iterable[str]:
     yield f"{kernel.name}: {kernel.about}" if kernel.about else kernel.name
     facts = kernel_facts(kernel)
     if facts:
@@ -90,7 +98,7 @@ def _kernel(kernel: Kernel) -> Iterable[str]:
         yield f"    and {len(kernel.lines) - SHOWN_LINES} more"
 
 
-def kernel_facts(kernel: Kernel) -> str:
+def kernel_facts(kernel: KernelReport) -> str:
     """What one run of a kernel does, and how long its text is."""
     facts = []
     if kernel.moved != 0:
@@ -106,7 +114,7 @@ def kernel_facts(kernel: Kernel) -> str:
     return ", ".join(facts)
 
 
-def _key(kernel: Kernel) -> str:
+def _key(kernel: KernelReport) -> str:
     """What `source` finds a kernel by: of kernels of one name, the whole name."""
     return kernel.name if "#" in kernel.name and kernel.language == "Triton" else kernel.function
 

@@ -8,26 +8,26 @@ from collections.abc import Sequence
 from functrans.core.jaxpr import Jaxpr
 from functrans.inspect.links import numbers_of_steps
 from functrans.inspect.liveness import kept_text, note_text, peak_of
-from functrans.inspect.report import Kernel, Peak, line_of
+from functrans.inspect.report import KernelReport, Peak, line_of
 from functrans.lowering.schedule.show import tensor_text
 from functrans.lowering.triton.backend import TritonExecutable
 from functrans.lowering.triton.records import KernelRecord, LaunchGroup, launch_groups
 from functrans.lowering.triton.spec import (
-    Copy,
+    CopyStep,
+    DoubleBufferedSteps,
+    GPUProgram,
     HostStep,
     Launch,
     LibraryStep,
-    Program,
-    Rounds,
+    RepeatedSteps,
     Step,
-    Turns,
     launches_in,
 )
 
 __all__ = ["apart_of", "kernels_of", "memory_notes", "peak", "step_name"]
 
 
-def kernels_of(jaxpr: Jaxpr, executable: TritonExecutable) -> list[Kernel]:
+def kernels_of(jaxpr: Jaxpr, executable: TritonExecutable) -> list[KernelReport]:
     """The kernels of a program in the order of their first launches, then what is none."""
     program = executable.lowered.program
     launched = list(zip(executable.kernels, launch_groups(program), strict=True))
@@ -40,12 +40,12 @@ def kernels_of(jaxpr: Jaxpr, executable: TritonExecutable) -> list[Kernel]:
         number = seen[record.name]
         name = record.name if number == 1 else f"{record.name} #{number}"
         found.append(_kernel(name, record, group, [next(numbers) for _ in group.launches]))
-    return found + [Kernel(step_name(s), "call", (), (), "", 0, 0) for s in program.steps
+    return found + [KernelReport(step_name(s), "call", (), (), "", 0, 0) for s in program.steps
                     if isinstance(s, HostStep)]
 
 
 def _kernel(name: str, r: KernelRecord, group: LaunchGroup,
-            parts: list[tuple[int, ...]]) -> Kernel:
+            parts: list[tuple[int, ...]]) -> KernelReport:
     first = group.launches[0]
     sources = dict.fromkeys(s for step in group.launches for s in step.sources)
     lines = dict.fromkeys([line for s in sources if (line := line_of(s)) is not None])
@@ -55,12 +55,13 @@ def _kernel(name: str, r: KernelRecord, group: LaunchGroup,
              *([f"launched {r.launches} times"] if r.launches > 1 else [])]
     equations = tuple(sorted({e for part in parts for e in part}))
     about += [] if equations else ["lays out memory for other kernels"]
-    return Kernel(name, "kernel", equations, tuple(lines), "; ".join(about),
-                  group.runs * first.flops, group.runs * first.moved, "Triton", r.name, r.text,
-                  r.ptx, tuple(parts), group.runs)
+    return KernelReport(name, "kernel", equations, tuple(lines), "; ".join(about),
+                        group.runs * first.flops, group.runs * first.moved, "Triton", r.name,
+                        r.text,
+                        r.ptx, tuple(parts), group.runs)
 
 
-def apart_of(program: Program, kernels: Sequence[Kernel]) -> list[str]:
+def apart_of(program: GPUProgram, kernels: Sequence[KernelReport]) -> list[str]:
     """What was not computed in the kernel of something else, and why, or where it is read."""
     names = {id(step): kernel.name for kernel, group in zip(kernels, launch_groups(program))
              for step in group.launches}
@@ -80,13 +81,14 @@ def step_name(step: Step) -> str:
         return step.function
     if isinstance(step, HostStep):
         return f"{step.call.eqn.primitive.name} on the host"
-    return {Copy: "copy", Rounds: "loop", Turns: "loop in turns"}[type(step)]
+    return {CopyStep: "copy", RepeatedSteps: "loop",
+            DoubleBufferedSteps: "loop in turns"}[type(step)]
 
 
-def memory_notes(program: Program, donated: frozenset[int],
+def memory_notes(program: GPUProgram, donated: frozenset[int],
                  inputs: Sequence[str]) -> list[str]:
     """What was given away and copied."""
-    given = program.given
+    given = program.aliases
     found = [f"result {j} is in the memory of {inputs[k]}, which was donated"
              for j, k in sorted(given.inputs.items())]
     unused = donated - {*given.inputs.values()}
@@ -98,12 +100,13 @@ def memory_notes(program: Program, donated: frozenset[int],
         where = f"{line}: " if line else ""
         found.append(f"{where}the {tensor_text(t)} is copied before its update: {reason}")
     for step in program.steps:
-        if isinstance(step, Copy) and step.target.kind == "output" and step.source.kind == "input":
+        if isinstance(step,
+                      CopyStep) and step.target.kind == "output" and step.source.kind == "input":
             found.append(f"result {step.target.index} is a copy of {inputs[step.source.index]}, "
                          "which belongs to the caller")
     return found
 
 
-def peak(program: Program) -> Peak | None:
+def peak(program: GPUProgram) -> Peak | None:
     """When most temporaries of a program are alive."""
     return peak_of(program.blocks, [], [])

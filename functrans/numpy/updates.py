@@ -280,7 +280,7 @@ def _steps(start: Any, count: Any, step: int) -> Any:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _UpdatePlan:
     """A scatter for an index: index vectors, dimension numbers, and what is known of them."""
 
     vectors: Any
@@ -299,7 +299,7 @@ def _is_one_window(at: Indices) -> bool:
     return all(_is_window(p) for p in at.parts if p.kind == "slice")
 
 
-def _scatter_plan(at: Indices, named: str, wrap_negative: bool) -> _Plan:
+def _scatter_plan(at: Indices, named: str, wrap_negative: bool) -> _UpdatePlan:
     """Slices without gaps are windows, with a constant start; all other axes are indexed."""
     order = [p for p in at.order if p is None or p.kind != "new"]
     windows, reverse = [], []
@@ -355,9 +355,10 @@ def _scatter_plan(at: Indices, named: str, wrap_negative: bool) -> _Plan:
     vectors = index_vectors(components, tuple(batch_shape), dims)
     numbers = ScatterDimensionNumbers(tuple(windows), tuple(inserted), tuple(addressed))
     unique = at.distinct or (inside and _is_distinct(given, at.block))
-    return _Plan(vectors, numbers, GatherScatterMode.PROMISE_IN_BOUNDS if inside else
-                 GatherScatterMode.from_any(named), unique, at.distinct and len(components) == 1,
-                 tuple(reverse))
+    return _UpdatePlan(vectors, numbers, GatherScatterMode.PROMISE_IN_BOUNDS if inside else
+                       GatherScatterMode.from_any(named), unique,
+                       at.distinct and len(components) == 1,
+                       tuple(reverse))
 
 
 def _is_distinct(arrays: list[Any], block: Any) -> bool:
@@ -371,7 +372,7 @@ def _is_distinct(arrays: list[Any], block: Any) -> bool:
     return len(set(map(tuple, vectors.tolist()))) == count
 
 
-def _windows_forward(values: Any, at: Indices, plan: _Plan) -> Any:
+def _windows_forward(values: Any, at: Indices, plan: _UpdatePlan) -> Any:
     shape = at.core_shape
     values = values if tuple(values.shape) == shape else reshape(values, shape)
     return rev(values, plan.reverse)

@@ -50,7 +50,7 @@ from functrans.transforms.tangents import SymbolicZero, instantiate, symbolic_ze
 __all__ = ["custom_jvp"]
 
 
-class CustomJVPCall(CustomCall):
+class JVPRuleCall(CustomCall):
     """A flat function, and its rule from primals and tangents (of differentiable inputs) to both.
 
     `rule(*primals, *tangents)` returns the outputs and the tangents of differentiable outputs.
@@ -91,9 +91,9 @@ class CustomJVPCall(CustomCall):
     def batch(self, trace: BatchTrace, values: list[Any], axes: list[int | None]) -> list[Any]:
         flags = differentiable_flags([get_aval(v) for v in values])
         tangent_axes = [a for a, f in zip(axes, flags, strict=True) if f]
-        call = CustomJVPCall(batched_function(trace, self.fun, axes),
-                             batched_function(trace, self.rule, [*axes, *tangent_axes]), self.name,
-                             self.owner, self.user_values)
+        call = JVPRuleCall(batched_function(trace, self.fun, axes),
+                           batched_function(trace, self.rule, [*axes, *tangent_axes]), self.name,
+                           self.owner, self.user_values)
         return [trace.join(o, 0) for o in call.apply(trace.parent, values)]
 
     def stage(self, trace: StageTrace, args: Sequence[Any]) -> list[Any]:  # type: ignore[override]
@@ -131,7 +131,7 @@ def _count_outputs(avals: Sequence[ShapedArray]) -> int:
                           where=user_source())
 
 
-class CustomJvpCall(HigherOrder):
+class CustomJVPPrimitive(HigherOrder):
     """A staged call of a function with a custom_jvp rule."""
 
     has_rules = True
@@ -217,7 +217,7 @@ def closure_tangents(jaxpr: Jaxpr, operands: Sequence[Any], closure: Sequence[An
     return [next(linear) if nz else None for nz in split.nonzero]
 
 
-custom_jvp_call_p = CustomJvpCall()
+custom_jvp_call_p = CustomJVPPrimitive()
 
 
 class custom_jvp(WithRules):  # a decorator, named as in JAX
@@ -289,9 +289,9 @@ class custom_jvp(WithRules):  # a decorator, named as in JAX
         rule_args = [fixed[i] for i in sorted(fixed)]
         flat = FlatFunction(_filled_in(self.fun, fixed, len(args)), tree, {}, "custom_jvp")
         rule = _FlatRule(self.jvp, rule_args, tree, flat, name_of(self.jvp), len(leaves))
-        outs = CustomJVPCall(flat, rule, name_of(self.fun), self,
-                             (*self.user_functions, *rule_args),
-                             self.symbolic_zeros).apply(get_trace(), leaves)
+        outs = JVPRuleCall(flat, rule, name_of(self.fun), self,
+                           (*self.user_functions, *rule_args),
+                           self.symbolic_zeros).apply(get_trace(), leaves)
         return tree_unflatten(flat.out_tree, outs)
 
 

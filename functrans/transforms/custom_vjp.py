@@ -69,7 +69,7 @@ class CustomVJPPrimal:
     perturbed: bool
 
 
-class CustomVjpLinear(Primitive):
+class CustomVJPLinearPrimitive(Primitive):
     """The derivative of a custom_vjp function: known only by its transpose, the backward rule.
 
     Operands are residuals and the tangents of the `perturbed` inputs; `backward(residuals, cts)`
@@ -131,10 +131,10 @@ def _no_forward_mode(name: str) -> CustomRuleError:
                            fix="use grad, vjp or jacrev, or define it by custom_jvp")
 
 
-custom_vjp_linear_p = CustomVjpLinear()
+custom_vjp_linear_p = CustomVJPLinearPrimitive()
 
 
-class CustomVJPCall(CustomCall):
+class VJPRuleCall(CustomCall):
     """A flat function with its rules.
 
     `forward(*args, perturbed=flags)` returns outputs and then residuals;
@@ -181,8 +181,8 @@ class CustomVJPCall(CustomCall):
         def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
             return _batched_backward(trace, self.backward, axes, residuals, cts)
 
-        call = CustomVJPCall(batched_function(trace, self.fun, axes), forward, backward, self.name,
-                             self.owner, self.user_values)
+        call = VJPRuleCall(batched_function(trace, self.fun, axes), forward, backward, self.name,
+                           self.owner, self.user_values)
         return [trace.join(o, 0) for o in call.apply(trace.parent, values)]
 
     def stage(self, trace: StageTrace, args: Sequence[Any]) -> list[Any]:  # type: ignore[override]
@@ -211,7 +211,7 @@ class StagedRules:
     those of differentiable arguments.
     """
 
-    def __init__(self, call: CustomVJPCall, avals: list[ShapedArray]) -> None:
+    def __init__(self, call: VJPRuleCall, avals: list[ShapedArray]) -> None:
         self.call = call
         self.avals = avals
         self.pair: tuple[Jaxpr, Jaxpr] | None = None
@@ -318,7 +318,7 @@ def _match_axis(ct: Any, at: int | None, wanted: int | None, axis: MappedAxis) -
     return move_axis(ct, at, wanted)
 
 
-class CustomVjpCall(HigherOrder):
+class CustomVJPPrimitive(HigherOrder):
     """A staged call of a function with a custom_vjp rule."""
 
     has_rules = True
@@ -412,7 +412,7 @@ def _apply_rules(primals: Sequence[Any], tangents: Sequence[Any], call_jaxpr: Ja
                                  call_jaxpr.name)
 
 
-custom_vjp_call_p = CustomVjpCall()
+custom_vjp_call_p = CustomVJPPrimitive()
 
 
 class custom_vjp(WithRules):  # a decorator, named as in JAX
@@ -467,8 +467,8 @@ class custom_vjp(WithRules):  # a decorator, named as in JAX
         leaves, tree = flatten_args([a for i, a in enumerate(args) if i not in fixed],
                                     name_of(self.fun))
         rules = _FlatRules(self, fixed, len(args), tree, [get_aval(x) for x in leaves])
-        call = CustomVJPCall(rules.flat, rules.forward, rules.backward, name_of(self.fun), self,
-                             (*self.user_functions, *fixed.values()))
+        call = VJPRuleCall(rules.flat, rules.forward, rules.backward, name_of(self.fun), self,
+                           (*self.user_functions, *fixed.values()))
         outs = call.apply(get_trace(), leaves)
         return tree_unflatten(rules.flat.out_tree, outs)
 

@@ -16,8 +16,8 @@ from functrans.core.guards import sizes_decided
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.backend import (
     Executable,
+    HostDrivenProgram,
     SizedBackend,
-    SteeredProgram,
     compile_for,
     compile_for_any_size,
     get_backend,
@@ -101,7 +101,7 @@ def operation_on_gpu(jaxpr: Jaxpr, gpu: int) -> Executable:
 def is_on_gpu(execute: Any) -> bool:
     """Whether what runs a program takes Arrays that are on a GPU, and gives them."""
     return isinstance(execute, _runtime.CudaProgram) or (
-        isinstance(execute, (SteeredProgram, CheckedRun)) and execute.device is not None)
+        isinstance(execute, (HostDrivenProgram, CheckedRun)) and execute.device is not None)
 
 
 def is_compiled_within(execute: Any) -> bool:

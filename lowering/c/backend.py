@@ -28,7 +28,7 @@ from functrans.lowering.reference import ReferenceBackend
 
 if TYPE_CHECKING:
     from functrans.lowering.backend import Executable
-    from functrans.lowering.c.lower import Lowered
+    from functrans.lowering.c.lower import LoweredToC
 
 __all__ = ["CBackend", "CExecutable", "runtime_program"]
 
@@ -46,7 +46,7 @@ class CExecutable:
         self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]] = program
 
     @cached_property
-    def lowered(self) -> Lowered:
+    def lowered(self) -> LoweredToC:
         """What the program was made from, made again for a program from the disk cache."""
         from functrans.lowering.c.lower import lower  # noqa: PLC0415  see the head of this file
 
@@ -93,11 +93,11 @@ class CBackend:
 
     def compile(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
                 require_inplace: bool = False) -> Executable:
-        told, cache = fingerprint(jaxpr), program_cache()
-        key = None if told is None else told.key(donated, require_inplace)
-        if told is not None and key is not None:
+        prints, cache = fingerprint(jaxpr), program_cache()
+        key = None if prints is None else prints.key(donated, require_inplace)
+        if prints is not None and key is not None:
             known = lookup(cache, key, MANIFEST)
-            program = known and _loaded(jaxpr, told, *known, cache)
+            program = known and _loaded(jaxpr, prints, *known, cache)
             if program is not None:
                 return CExecutable(jaxpr, donated, program)
         made = self._made(jaxpr, donated, require_inplace, cache) if self._has_compiler else None
@@ -105,8 +105,8 @@ class CBackend:
             return self._fallback.compile(jaxpr, donated, require_inplace)
         executable, path = made
         # another process would not be told of what could not be written as planned
-        if told is not None and key is not None and not executable.lowered.text.is_fallback:
-            manifest = _manifest(executable.lowered, told)
+        if prints is not None and key is not None and not executable.lowered.text.is_fallback:
+            manifest = _manifest(executable.lowered, prints)
             if manifest is not None:
                 store(cache, key, manifest, path)
         return executable
@@ -170,28 +170,28 @@ def runtime_program(jaxpr: Jaxpr, path: Path, constants: list[np.ndarray[Any, An
         tuple(sorted(a for a in aliases if a >= 0)))
 
 
-def _program_of(jaxpr: Jaxpr, lowered: Lowered, path: Path) -> Program:
+def _program_of(jaxpr: Jaxpr, lowered: LoweredToC, path: Path) -> Program:
     text = lowered.text
     arena = text.arena_bytes if isinstance(text.arena_bytes, int) else 0
     return runtime_program(jaxpr, path, text.constants, text.aliases, arena, lowered.sizes,
                            text.libs, lowered.hosts, text.heavy)
 
 
-def _manifest(lowered: Lowered, told: Fingerprint) -> dict[str, Any] | None:
+def _manifest(lowered: LoweredToC, prints: Fingerprint) -> dict[str, Any] | None:
     """What another process must know to run the program; None where it cannot know it.
 
     Calls of Python are made from equations of the simplified jaxpr, and some constants by passes.
     """
     text = lowered.text
     constants = list(map(constant_key, text.constants))
-    if text.hosts or not told.constants.keys() >= set(constants):
+    if text.hosts or not prints.constants.keys() >= set(constants):
         return None
     return {"constants": constants, "aliases": text.aliases,
             "arena": text.arena_bytes if isinstance(text.arena_bytes, int) else 0,
             "sizes": list(map(list, lowered.sizes)), "libs": text.libs, "heavy": text.heavy}
 
 
-def _loaded(jaxpr: Jaxpr, told: Fingerprint, manifest: dict[str, Any],
+def _loaded(jaxpr: Jaxpr, prints: Fingerprint, manifest: dict[str, Any],
             path: Path, cache: Cache) -> Program | None:
     """The program that a manifest describes; None where the two do not fit together, or the object
     does not load."""
@@ -199,10 +199,10 @@ def _loaded(jaxpr: Jaxpr, told: Fingerprint, manifest: dict[str, Any],
     aliases, sizes, keys = manifest["aliases"], manifest["sizes"], manifest["constants"]
     if len(aliases) != len(jaxpr.outvars) or not all(-1 <= a < inputs for a in aliases) \
             or not all(len(at) == 2 and 0 <= at[0] < inputs for at in sizes) \
-            or not told.constants.keys() >= set(keys):
+            or not prints.constants.keys() >= set(keys):
         return None
     try:
-        return runtime_program(jaxpr, path, [told.constants[key] for key in keys], aliases,
+        return runtime_program(jaxpr, path, [prints.constants[key] for key in keys], aliases,
                                manifest["arena"], sizes, manifest["libs"], [], manifest["heavy"])
     except OSError as error:
         cache.disown(path.stem, error)

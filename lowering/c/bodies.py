@@ -9,13 +9,13 @@ from functrans.core.dims import Size
 from functrans.lowering.c.calls import prepare_call, write_call
 from functrans.lowering.c.limits import GRAIN_WORK, PARALLEL_WORK, STOP_WORK
 from functrans.lowering.c.names import item_size
-from functrans.lowering.loops.call import Branch, Call, Scan, While
+from functrans.lowering.loops.call import Branch, Call, ScanLoop, WhileLoop
 from functrans.lowering.loops.tensor import Tensor
 
 if TYPE_CHECKING:
     from functrans.lowering.c.program import FunctionWriter
 
-__all__ = ["Carry"]
+__all__ = ["CarryBuffers"]
 
 # Iterations for which a loop that records them makes room at first; the room then doubles.
 FIRST_ROOM = 16
@@ -51,7 +51,7 @@ def slice_bytes(t: Tensor) -> Size:
     return total
 
 
-class Carry:
+class CarryBuffers:
     """Where the carry of a loop is: in the results, and unless it is updated in place, one more."""
 
     def __init__(self, body: FunctionWriter, first_input: int, carry: Sequence[Tensor]) -> None:
@@ -66,17 +66,17 @@ def _donated(first: int, count: int) -> frozenset[int]:
 
 
 def _loop_body(call: Call, out: FunctionWriter, body: object, first: int,
-               carry: Sequence[Tensor]) -> Carry:
+               carry: Sequence[Tensor]) -> CarryBuffers:
     writer = out.module.body(body, _donated(first, len(carry)))  # type: ignore[arg-type]
     if any(a >= 0 and a != first + k for k, a in enumerate(writer.output_aliases)):
         # a value of the carry went into the memory of another one: that needs two buffers
         writer = out.module.body(body)  # type: ignore[arg-type]
     out.bodies[call] = [writer]
-    return Carry(writer, first, carry)
+    return CarryBuffers(writer, first, carry)
 
 
 def _begin_carry(out: FunctionWriter, step: int, call: Call, carry: Sequence[Tensor],
-                 state: Carry) -> tuple[list[str], list[str]]:
+                 state: CarryBuffers) -> tuple[list[str], list[str]]:
     """The names of the pointers to the carry before and after an iteration, now initialised."""
     now, then = [], []
     place = 0
@@ -128,8 +128,8 @@ def _array(items: Sequence[str]) -> str:
     return f"(char *const[]){{{', '.join(items) or '0'}}}"
 
 
-@prepare_call.register(Scan)
-def _(call: Scan, out: FunctionWriter) -> None:
+@prepare_call.register(ScanLoop)
+def _(call: ScanLoop, out: FunctionWriter) -> None:
     first = call.num_consts
     carry = call.operands[first:first + call.num_carry]
     state = _loop_body(call, out, call.body, first, carry)
@@ -142,7 +142,7 @@ def _(call: Scan, out: FunctionWriter) -> None:
                                                   else [body.arena_bytes])]
 
 
-def _is_parallel(call: Scan, body: FunctionWriter) -> bool:
+def _is_parallel(call: ScanLoop, body: FunctionWriter) -> bool:
     """Whether the iterations of a loop are to run on several threads, if there are enough."""
     return call.num_carry == 0 and not body.has_hosts and not (
         isinstance(call.length, int) and (
@@ -150,7 +150,7 @@ def _is_parallel(call: Scan, body: FunctionWriter) -> bool:
             or call.length * (body.work + CALL_WORK) <= PARALLEL_WORK))
 
 
-def _parallel_scan(call: Scan, out: FunctionWriter, body: FunctionWriter) -> None:
+def _parallel_scan(call: ScanLoop, out: FunctionWriter, body: FunctionWriter) -> None:
     """A loop whose iterations know nothing of each other, on the threads.
 
     Each piece of it has an arena, which the caching allocator gives in 0.1 us.
@@ -179,8 +179,8 @@ def _parallel_scan(call: Scan, out: FunctionWriter, body: FunctionWriter) -> Non
     out.line("  if (m.error) return m.error; }")
 
 
-@write_call.register(Scan)
-def _(call: Scan, out: FunctionWriter, step: int) -> None:
+@write_call.register(ScanLoop)
+def _(call: ScanLoop, out: FunctionWriter, step: int) -> None:
     (body,), state = out.bodies[call], out.carries[call]
     if _is_parallel(call, body):
         _parallel_scan(call, out, body)
@@ -208,8 +208,8 @@ def _(call: Scan, out: FunctionWriter, step: int) -> None:
     out.line("}")
 
 
-@prepare_call.register(While)
-def _(call: While, out: FunctionWriter) -> None:
+@prepare_call.register(WhileLoop)
+def _(call: WhileLoop, out: FunctionWriter) -> None:
     consts = call.predicate_consts + call.body_consts
     carry = call.operands[consts:]
     state = _loop_body(call, out, call.body, call.body_consts, carry)
@@ -223,8 +223,8 @@ def _(call: While, out: FunctionWriter) -> None:
     out.scratch[call] = [*state.scratch(carry), arena]
 
 
-@write_call.register(While)
-def _(call: While, out: FunctionWriter, step: int) -> None:
+@write_call.register(WhileLoop)
+def _(call: WhileLoop, out: FunctionWriter, step: int) -> None:
     (body, predicate), state = out.bodies[call], out.carries[call]
     p, b = call.predicate_consts, call.body_consts
     carry = call.operands[p + b:]

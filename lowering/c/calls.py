@@ -15,10 +15,10 @@ from functrans.lowering.c.interface import CONV
 from functrans.lowering.c.names import C_TYPES
 from functrans.lowering.c.products import GEMM_TYPES, gemm_lines, gemm_work, write_epilogue
 from functrans.lowering.c.small_products import suits_unrolling, write_unrolled
-from functrans.lowering.loops.call import Call, Conv, Gemm, HostCall, Library
+from functrans.lowering.loops.call import Call, CLibraryCall, Conv, Gemm, HostCall
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.chains import Chain
-from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.epilogues import FusedGemm
 
 if TYPE_CHECKING:
     from functrans.lowering.c.program import FunctionWriter
@@ -58,8 +58,8 @@ def _(call: Chain, out: FunctionWriter, step: int) -> None:
     out.work += chain.work
 
 
-@prepare_call.register(Fused)
-def _(call: Fused, out: FunctionWriter) -> None:
+@prepare_call.register(FusedGemm)
+def _(call: FusedGemm, out: FunctionWriter) -> None:
     out.epilogues[call] = write_epilogue(call, out.schedule, out.prelude, out.sizes)
 
 
@@ -98,8 +98,8 @@ def _work(flops: Size) -> int:
     return flops // 8 if isinstance(flops, int) else 10**6
 
 
-@write_call.register(Library)
-def _(call: Library, out: FunctionWriter, step: int) -> None:
+@write_call.register(CLibraryCall)
+def _(call: CLibraryCall, out: FunctionWriter, step: int) -> None:
     arguments = ", ".join(_argument(a, out) for a in call.arguments)
     run = f"((int (*)({call.signature})){out.library(call.function)})"
     out.line(f"if ({run}({arguments})) return 2;")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from functrans.lowering.c.expressions import Scope
+from functrans.lowering.c.expressions import CodeScope
 from functrans.lowering.c.kernel import write_kernel
+from functrans.lowering.c.kernel_text import KernelText
 from functrans.lowering.c.limits import GRAIN_WORK
 from functrans.lowering.c.names import item_size
 from functrans.lowering.c.products import gemm_lines, gemm_work, write_epilogue
-from functrans.lowering.c.text import KernelText
 from functrans.lowering.loops.call import Gemm
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.memory import Block, plan_arena
 from functrans.lowering.schedule.chains import Chain
-from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Step
 from functrans.lowering.schedule.kernel import Kernel
 
@@ -46,7 +46,7 @@ def write_chain(chain: Chain, out: FunctionWriter) -> ChainText:
         # as if all blocks were there: steps count rows from the first one
         where[t] = f"(s + {at} - t * {_block_bytes(t, chain.count)})"
     failure = f"*(volatile i64 *)a[{len(operands) + 1}] = 1;"
-    body, work = Scope("    "), 0
+    body, work = CodeScope("    "), 0
     for step, text in zip(chain.steps, texts):
         body.line("{")
         inner = body.nested()
@@ -77,7 +77,7 @@ def _text(step: Step, out: FunctionWriter) -> KernelText | None:
     """The kernel of a step, or its epilogue."""
     if isinstance(step, Kernel):
         return write_kernel(step, out.schedule, out.prelude, out.sizes)
-    if isinstance(step, Fused):
+    if isinstance(step, FusedGemm):
         return write_epilogue(step, out.schedule, out.prelude, out.sizes)
     return None
 

@@ -10,15 +10,15 @@ from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.schedule.group import is_straight
+from functrans.lowering.schedule.group import has_constant_stride
 from functrans.lowering.schedule.kernel import Kernel
 
-__all__ = ["Scope", "Writer", "ctype"]
+__all__ = ["CodeScope", "ExprWriter", "ctype"]
 
 INT32_LIMIT = 2**31
 
 
-class Scope:
+class CodeScope:
     """Lines of C at one depth."""
 
     def __init__(self, indent: str) -> None:
@@ -28,24 +28,24 @@ class Scope:
     def line(self, text: str) -> None:
         self._lines.append(self._indent + text + "\n")
 
-    def nested(self) -> Scope:
-        return Scope(self._indent + "  ")
+    def nested(self) -> CodeScope:
+        return CodeScope(self._indent + "  ")
 
-    def take(self, inner: Scope) -> None:
+    def take(self, inner: CodeScope) -> None:
         self._lines.extend(inner._lines)
 
     def text(self) -> str:
         return "".join(self._lines)
 
 
-class Owner(Protocol):
+class ExprOwner(Protocol):
     """What a writer needs to know of the kernel that it writes for."""
 
     kernel: Kernel
     prelude: Prelude
     sizes: dict[str, str]
     lanes: int
-    head: Scope
+    head: CodeScope
     row_buffers: dict[Tensor, str]
 
     def operand(self, t: Any) -> str: ...
@@ -56,10 +56,10 @@ def ctype(dtype: str) -> str:
     return {"f32": "float", "f64": "double", "bool": "int"}.get(dtype, dtype)
 
 
-class Writer:
+class ExprWriter:
     """Writes expressions at three depths: the function, the row, the loop over vectors."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: ExprOwner) -> None:
         self.owner = owner
         self.kernel = owner.kernel
         self.prelude = owner.prelude
@@ -75,24 +75,24 @@ class Writer:
         self.stage = 0
         self.i_text = "i"
         self.count: str | None = None
-        self.row_scope = Scope("")
+        self.row_scope = CodeScope("")
 
     # --- scopes
 
-    def begin_row(self, out: Scope) -> None:
+    def begin_row(self, out: CodeScope) -> None:
         self.row_scope = out
         self._row = {}
         self.locals = {}
         self.local_stage = {}
 
-    def begin_loop(self, row: Scope, stage: int, count: str | None, offset: int = 0) -> None:
+    def begin_loop(self, row: CodeScope, stage: int, count: str | None, offset: int = 0) -> None:
         self.row_scope = row
         self._loop = {}
         self.stage = stage
         self.count = count
         self.i_text = f"(i + {offset})" if offset else "i"
 
-    def fresh(self, scope: Scope, type_name: str, text: str) -> str:
+    def fresh(self, scope: CodeScope, type_name: str, text: str) -> str:
         """A new variable with the value of a C expression."""
         self._count += 1
         name = f"v{self._count}"
@@ -104,7 +104,7 @@ class Writer:
 
     # --- numbers that are the same along the row
 
-    def index(self, index: Index, scope: Scope) -> str:
+    def index(self, index: Index, scope: CodeScope) -> str:
         """An index as a C expression of i64."""
 
         def computed(atom: Computed) -> str:
@@ -139,7 +139,7 @@ class Writer:
             self._is_fixed[e] = known
         return known
 
-    def scalar(self, e: Expr, scope: Scope) -> str:
+    def scalar(self, e: Expr, scope: CodeScope) -> str:
         """The value of an expression that is the same along the row (or of one element)."""
         p = self.prelude
         if e.op == "const":
@@ -166,7 +166,7 @@ class Writer:
 
     # --- vectors
 
-    def vector(self, e: Expr, loop: Scope) -> str:
+    def vector(self, e: Expr, loop: CodeScope) -> str:
         """The value of an expression for the lanes at i, i + 1, ..."""
         if self.lanes == 1:
             return self._local(e, loop) if e.op == "local" else self.scalar(e, loop)
@@ -196,7 +196,7 @@ class Writer:
             memo[key] = self.fresh(where, self.prelude.vtype(e.dtype, self.lanes), text)
         return memo[key]
 
-    def _local(self, e: Expr, loop: Scope) -> str:
+    def _local(self, e: Expr, loop: CodeScope) -> str:
         """A value of the kernel at this place: from this loop, or left by an earlier one."""
         t = e.aux
         if t not in self.local_stage or self.local_stage[t] == self.stage:
@@ -218,10 +218,10 @@ class Writer:
             return self.prelude.load_scalar(dtype, pointer)
         return self.prelude.load(dtype, self.lanes, pointer, self.count)
 
-    def _load(self, t: Tensor, place: Index, loop: Scope) -> str:
+    def _load(self, t: Tensor, place: Index, loop: CodeScope) -> str:
         p, i = self.prelude, self.kernel.i
         base = self.owner.operand(t)
-        if not is_straight(place, i):
+        if not has_constant_stride(place, i):
             dtype = "i32" if isinstance(t.size, int) and t.size < INT32_LIMIT else "i64"
             return p.gather(t.dtype, self.lanes, base, self._numbers(place, dtype, loop), dtype,
                             self.count)
@@ -235,7 +235,7 @@ class Writer:
         return p.strided(t.dtype, self.lanes, f"{start} + {self.i_text} * ({stride})", stride,
                          self.count)
 
-    def _number(self, e: Expr, loop: Scope) -> str:
+    def _number(self, e: Expr, loop: CodeScope) -> str:
         low, high = e.aux.bounds()
         small = (isinstance(low, int) and isinstance(high, int)
                  and low >= -INT32_LIMIT and high < INT32_LIMIT)
@@ -244,7 +244,7 @@ class Writer:
         return value if e.dtype == dtype else self.prelude.convert(dtype, e.dtype, value,
                                                                    self.lanes)
 
-    def _numbers(self, index: Index, dtype: str, loop: Scope) -> str:
+    def _numbers(self, index: Index, dtype: str, loop: CodeScope) -> str:
         """The values of an index in all lanes."""
         p, lanes, i = self.prelude, self.lanes, self.kernel.i
         same = Index({a: c for a, c in index.terms.items()

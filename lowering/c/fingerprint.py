@@ -60,16 +60,16 @@ class Fingerprint:
                       settings.float_dtype.str, settings.int_dtype.str, settings.algebra, self.text)
 
 
-class Untold(Exception):
+class Unserializable(Exception):
     """A part of the program has no text."""
 
 
 def fingerprint(jaxpr: Jaxpr) -> Fingerprint | None:
     """The fingerprint of a program, or None where a part of it has none; 3 ms for 700 equations."""
-    teller = _Teller()
+    teller = CanonicalPrinter()
     try:
         text = teller.jaxpr(jaxpr)
-    except Untold:
+    except Unserializable:
         return None
     return Fingerprint(text, teller.constants)
 
@@ -79,8 +79,8 @@ def constant_key(value: np.ndarray[Any, Any]) -> str:
     return digest(value.dtype.name, value.dtype.str, repr(value.shape), value.tobytes())
 
 
-class _Teller:
-    """Writes programs, each body once: later it is told by the hash of its text."""
+class CanonicalPrinter:
+    """Writes programs, each body once; later occurrences are the hash of its text."""
 
     def __init__(self) -> None:
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
@@ -102,8 +102,8 @@ class _Teller:
                 body, operands = primitive.called(operands, **params)
                 head = f"call {self.body(body)}"
             elif params:
-                told = [f"{k}={self.value(v)}" for k, v in params.items()]
-                head = f"{_name(primitive)}[{' '.join(told)}]"
+                texts = [f"{k}={self.value(v)}" for k, v in params.items()]
+                head = f"{_name(primitive)}[{' '.join(texts)}]"
             else:
                 head = _name(primitive)
             given = " ".join([names[a] if type(a) is Var else self._literal(a) for a in operands])
@@ -123,11 +123,11 @@ class _Teller:
     def _new(self, var: Var, names: dict[Atom, str]) -> str:
         names[var] = name = str(len(names))
         aval = var.aval
-        told = self.types.get(id(aval))
-        if told is None:
-            told = self.types[id(aval)] = self.aval(aval)
+        texts = self.types.get(id(aval))
+        if texts is None:
+            texts = self.types[id(aval)] = self.aval(aval)
             self.kept.append(aval)
-        return name + told
+        return name + texts
 
     def aval(self, aval: ShapedArray) -> str:
         return f":{_dtype(aval.dtype)}{self.value(aval.shape)}"
@@ -137,12 +137,12 @@ class _Teller:
         value = atom.value
         kind = type(value)
         if kind in PLAIN:
-            told = f"{kind.__name__} {value!r}"
+            texts = f"{kind.__name__} {value!r}"
         elif isinstance(value, (np.generic, np.ndarray)) and not value.dtype.hasobject:
-            told = f"{_dtype(value.dtype)}{value.shape} {value.tobytes().hex()}"
+            texts = f"{_dtype(value.dtype)}{value.shape} {value.tobytes().hex()}"
         else:
-            raise Untold
-        return f"({told}{self.aval(atom.aval)})"
+            raise Unserializable
+        return f"({texts}{self.aval(atom.aval)})"
 
     def value(self, value: Any) -> str:
         """The text of a parameter."""
@@ -177,17 +177,17 @@ class _Teller:
             return f"frozenset({','.join(sorted(map(self.value, value)))})"
         fields = getattr(kind, "__dataclass_fields__", None)
         if fields is not None and kind.__module__.startswith("functrans."):
-            told = [self.value(getattr(value, name)) for name in fields]
-            return f"{kind.__module__}.{kind.__qualname__}({','.join(told)})"
-        raise Untold
+            texts = [self.value(getattr(value, name)) for name in fields]
+            return f"{kind.__module__}.{kind.__qualname__}({','.join(texts)})"
+        raise Unserializable
 
     def _constant(self, value: Any) -> str:
         if not isinstance(value, (np.ndarray, np.generic, ArrayBase)):
-            raise Untold
+            raise Unserializable
         array = np.asarray(value)
         self.constant_bytes += array.nbytes
         if array.dtype.hasobject or self.constant_bytes > MAX_CONSTANT_BYTES:
-            raise Untold
+            raise Unserializable
         key = constant_key(array)
         self.constants[key] = array
         return key
@@ -197,14 +197,14 @@ class _Teller:
 def _name(primitive: Primitive) -> str:
     """The name of a primitive of ours; another distribution's code may change under its name."""
     if not type(primitive).__module__.startswith("functrans."):
-        raise Untold
+        raise Unserializable
     return primitive.name
 
 
 @cache
 def _dtype(dtype: np.dtype[Any]) -> str:
     if dtype.fields is not None or dtype.hasobject:
-        raise Untold
+        raise Unserializable
     return f"{dtype.name}{dtype.str}"  # bfloat16 has the `str` of any two bytes
 
 
@@ -215,24 +215,24 @@ def compiler_version() -> str | None:
     None where a file was changed since the process began, which may run what it was before.
     0.6 ms, where reading and hashing the files would take 15.
     """
-    told = [("runtime", os.stat(str(_runtime.__file__)))]
+    texts = [("runtime", os.stat(str(_runtime.__file__)))]
     for file in (config.__file__, primitives.__file__, lowering.__file__):
-        told.extend(_files(os.path.dirname(str(file)), ""))
-    if max([status.st_mtime for _, status in told]) > _process_began():
+        texts.extend(_files(os.path.dirname(str(file)), ""))
+    if max([status.st_mtime for _, status in texts]) > _process_began():
         return None
-    return digest(*sorted([f"{name} {s.st_size} {s.st_mtime_ns}" for name, s in told]))
+    return digest(*sorted([f"{name} {s.st_size} {s.st_mtime_ns}" for name, s in texts]))
 
 
 def _files(folder: str, inside: str) -> list[tuple[str, os.stat_result]]:
     """The files in a folder and those below it, by their paths from it."""
-    told = []
+    texts = []
     with os.scandir(folder) as entries:
         for entry in entries:
             if not entry.is_dir():
-                told.append((inside + entry.name, entry.stat()))
+                texts.append((inside + entry.name, entry.stat()))
             elif entry.name != "__pycache__":
-                told.extend(_files(entry.path, f"{inside}{entry.name}/"))
-    return told
+                texts.extend(_files(entry.path, f"{inside}{entry.name}/"))
+    return texts
 
 
 def _process_began() -> float:

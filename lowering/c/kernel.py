@@ -7,22 +7,22 @@ import re
 from typing import Any
 
 from functrans.core.dims import Size
-from functrans.lowering.c.chunk_folds import ChunkFolds
-from functrans.lowering.c.expressions import Scope, Writer
+from functrans.lowering.c.column_reductions import ColumnReductions
+from functrans.lowering.c.expressions import CodeScope, ExprWriter
+from functrans.lowering.c.kernel_text import KernelText, Scratch, is_number
 from functrans.lowering.c.limits import LONGEST_PREFETCH, PREFETCHED_BYTES, STREAMED_BYTES
 from functrans.lowering.c.names import C_TYPES, ITEM_SIZES
 from functrans.lowering.c.prelude import Prelude
-from functrans.lowering.c.row_folds import Fold
-from functrans.lowering.c.text import KernelText, Scratch, is_number
-from functrans.lowering.c.tiles import TILE_ROWS, Tiles
-from functrans.lowering.loops.expr import Builder, Expr, Range
+from functrans.lowering.c.row_reductions import RowReduction
+from functrans.lowering.c.transposed_reads import TILE_ROWS, TransposedReads
+from functrans.lowering.loops.expr import Expr, ExprBuilder, Range
 from functrans.lowering.loops.index import at_least_zero
-from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
+from functrans.lowering.loops.tensor import Reduce, ScatterTensor, Tensor
 from functrans.lowering.rules.elementwise import WEIGHTS
-from functrans.lowering.schedule.group import Schedule, is_straight
-from functrans.lowering.schedule.kernel import Kernel, Member, reached, stages_of
+from functrans.lowering.schedule.group import Schedule, has_constant_stride
+from functrans.lowering.schedule.kernel import Kernel, Member, reachable_expressions, stages_of
 
-__all__ = ["KernelWriter", "write_kernel"]
+__all__ = ["CKernelWriter", "write_kernel"]
 
 # Tests that the loop does not decide are turned into branches up to this depth, each of which
 # repeats the code of the loop; below it they are selections.
@@ -34,10 +34,10 @@ _SIZES = re.compile(r"\bs\d+\b")
 def write_kernel(kernel: Kernel, schedule: Schedule, prelude: Prelude,
                  sizes: dict[str, str]) -> KernelText:
     """The C text of a kernel; `sizes` has the C expression of every named size."""
-    return KernelWriter(kernel, schedule, prelude, sizes).write()
+    return CKernelWriter(kernel, schedule, prelude, sizes).write()
 
 
-class KernelWriter(ChunkFolds, Tiles):
+class CKernelWriter(ColumnReductions, TransposedReads):
     def __init__(self, kernel: Kernel, schedule: Schedule, prelude: Prelude,
                  sizes: dict[str, str]) -> None:
         self.kernel = kernel
@@ -47,17 +47,17 @@ class KernelWriter(ChunkFolds, Tiles):
         self.table = sizes
         self.sizes = {name: f"s{k}" for k, name in enumerate(sizes)}
         self.operands: list[Tensor | Scratch] = []
-        self._built: dict[Any, tuple[Builder, dict[Tensor, Expr]]] = {}
+        self._built: dict[Any, tuple[ExprBuilder, dict[Tensor, Expr]]] = {}
         self.stages = self._stages()
         self.later = self._read_later()
         self.lanes = self._lanes()
-        self.columns = [m for m in kernel.members if m.role in ("fold_column", "fold_all")]
+        self.columns = [m for m in kernel.members if m.role in ("reduce_column", "reduce_all")]
         self.row_buffers: dict[Tensor, str] = {}
         self.streamed = False
 
     # --- what is computed when
 
-    def built(self, facts: dict[Range, bool]) -> tuple[Builder, dict[Tensor, Expr]]:
+    def built(self, facts: dict[Range, bool]) -> tuple[ExprBuilder, dict[Tensor, Expr]]:
         """The expressions of all members under some facts, made once."""
         key = (frozenset(facts.items()), self.kernel.i.low, self.kernel.i.high)
         if key not in self._built:
@@ -66,7 +66,7 @@ class KernelWriter(ChunkFolds, Tiles):
                                    for m in self.kernel.members}
         return self._built[key]
 
-    def _as_stored(self, s: Builder, m: Member, e: Expr) -> Expr:
+    def _as_stored(self, s: ExprBuilder, m: Member, e: Expr) -> Expr:
         """A value as its readers in other kernels see it: a half that is stored is rounded."""
         t = m.tensor
         if m.role not in ("full", "row") or t not in self.schedule.stored \
@@ -77,7 +77,7 @@ class KernelWriter(ChunkFolds, Tiles):
     def _stages(self) -> dict[Tensor, int]:
         """The number of the loop over a row in which each member is computed."""
         _, elements = self.built({})
-        everything = reached(elements.values())
+        everything = reachable_expressions(elements.values())
         self.weight = max(1, sum(_weight(e) for e in everything))
         self.loads: list[Tensor] = [e.aux[0] for e in everything if e.op == "load"]
         return stages_of(self.kernel, elements)
@@ -87,7 +87,7 @@ class KernelWriter(ChunkFolds, Tiles):
         _, elements = self.built({})
         found = set()
         for m in self.kernel.members:
-            for e in reached([elements[m.tensor]]):
+            for e in reachable_expressions([elements[m.tensor]]):
                 if e.op == "local" and self.kernel.role(e.aux) == "full" \
                         and self.stages[e.aux] < self.stages[m.tensor]:
                     found.add(e.aux)
@@ -109,16 +109,16 @@ class KernelWriter(ChunkFolds, Tiles):
         s = self.kernel.builder(self.schedule.is_stored)
         place, condition = self.kernel.target(s, member)
         i = self.kernel.i
-        return (is_straight(place, i) and place.coefficient(i) == 1
+        return (has_constant_stride(place, i) and place.coefficient(i) == 1
                 and (condition is None or not condition.depends_on(i)))
 
     # --- the function
 
     def write(self) -> KernelText:
-        self.writer = Writer(self)
-        head = Scope("  ")
+        self.writer = ExprWriter(self)
+        head = CodeScope("  ")
         self.head = head
-        body = Scope("    ")
+        body = CodeScope("    ")
         if self.columns:
             return self._write_chunks(head, body)
         tiles = self.transposed()
@@ -134,7 +134,7 @@ class KernelWriter(ChunkFolds, Tiles):
                      for m in self.kernel.members)
         return self._finish(head, body, self.domain.rows, serial=serial)
 
-    def _finish(self, head: Scope, body: Scope, count: Size, finish: str = "",
+    def _finish(self, head: CodeScope, body: CodeScope, count: Size, finish: str = "",
                 serial: bool = False, grain: Size = 1) -> KernelText:
         pointers = "".join(
             f"  {C_TYPES[t.dtype]} *p{k} = a[{k}];\n" for k, t in enumerate(self.operands))
@@ -167,14 +167,14 @@ class KernelWriter(ChunkFolds, Tiles):
 
     # --- one row
 
-    def _row(self, out: Scope, facts: dict[Range, bool] | None = None, depth: int = 0) -> None:
+    def _row(self, out: CodeScope, facts: dict[Range, bool] | None = None, depth: int = 0) -> None:
         """Everything that is computed for one row, under tests whose outcome is known."""
         facts = facts or {}
         if depth < BRANCH_DEPTH:
             test = self._open_test(facts)
             if test is not None:
                 index, low, high = test
-                at = self.writer.index(index, Scope(""))
+                at = self.writer.index(index, CodeScope(""))
                 out.line(f"if (({at}) >= {self.size(low)} && ({at}) < {self.size(high)}) {{")
                 for outcome in (True, False):
                     inner = out.nested()
@@ -204,7 +204,7 @@ class KernelWriter(ChunkFolds, Tiles):
                 return index, low, high
         return None
 
-    def _row_member(self, m: Member, e: Expr, out: Scope) -> None:
+    def _row_member(self, m: Member, e: Expr, out: CodeScope) -> None:
         t = m.tensor
         name = self.writer.scalar(e, out)
         self.writer.locals[t] = name
@@ -214,21 +214,22 @@ class KernelWriter(ChunkFolds, Tiles):
 
     # --- one loop over a row
 
-    def _loop(self, members: list[Member], stage: int, out: Scope,
+    def _loop(self, members: list[Member], stage: int, out: CodeScope,
               facts: dict[Range, bool]) -> None:
-        folds = [Fold(m, None, self._fold_dtype(m), f"f{stage}_{k}")  # type: ignore[arg-type]
-                 for k, m in enumerate(members) if m.role in ("fold_row", "fold_all")]
+        folds = [RowReduction(m, None, self._reduction_dtype(m), f"f{stage}_{k}")  # type: ignore[arg-type]
+                 for k, m in enumerate(members) if m.role in ("reduce_row", "reduce_all")]
         segments = self._segments(members, facts)
         unroll = 1
         if len(segments) == 1:
             for f in folds:
                 f.searched = self._is_searched(f, facts)
             elements = self.built(facts)[1]
-            weight = sum(_weight(e) for e in reached([elements[m.tensor] for m in members]))
+            weight = sum(_weight(e) for e in reachable_expressions([elements[m.tensor]
+                                                                    for m in members]))
             unroll = self._unroll(members, folds, weight)
         for f in folds:
             f.cascaded = self.is_cascaded(f, unroll * self.lanes)
-            self._begin_fold(f, out, unroll)
+            self._begin_reduction(f, out, unroll)
         i = self.kernel.i
         low, high = i.low, i.high
         for a, b in segments:
@@ -240,9 +241,9 @@ class KernelWriter(ChunkFolds, Tiles):
         for f in folds:
             if f.searched:
                 self._search(f, self.built(facts)[1], stage, out, unroll)
-            self._end_fold(f, out, unroll)
+            self._end_reduction(f, out, unroll)
 
-    def _is_searched(self, f: Fold, facts: dict[Range, bool]) -> bool:
+    def _is_searched(self, f: RowReduction, facts: dict[Range, bool]) -> bool:
         """Whether the place of an extreme value is found by a second loop, which is faster."""
         t = f.member.tensor
         assert isinstance(t, Reduce)
@@ -250,9 +251,9 @@ class KernelWriter(ChunkFolds, Tiles):
             return False
         e = self.built(facts)[1][t]
         return not any(x.op == "local" and self.stages[x.aux] == self.stages[t]
-                       for x in reached([e]))
+                       for x in reachable_expressions([e]))
 
-    def _search(self, f: Fold, elements: dict[Tensor, Expr], stage: int, out: Scope,
+    def _search(self, f: RowReduction, elements: dict[Tensor, Expr], stage: int, out: CodeScope,
                 unroll: int) -> None:
         """The loop that finds the first place at which a value is the extreme one."""
         self._begin_search(f, out, unroll)
@@ -285,7 +286,7 @@ class KernelWriter(ChunkFolds, Tiles):
             return [(0, row)]
         return list(itertools.pairwise(inside))
 
-    def _segment(self, members: list[Member], folds: list[Fold], stage: int, out: Scope,
+    def _segment(self, members: list[Member], folds: list[RowReduction], stage: int, out: CodeScope,
                  facts: dict[Range, bool], a: Size, b: Size, unroll: int) -> None:
         lanes = self.lanes
         s, elements = self.built(facts)
@@ -313,8 +314,8 @@ class KernelWriter(ChunkFolds, Tiles):
             out.take(loop)
             out.line("}")
 
-    def _blocks(self, folds: list[Fold], begin: str, end: str, step: int, unroll: int,
-                loop: Scope, out: Scope) -> None:
+    def _blocks(self, folds: list[RowReduction], begin: str, end: str, step: int, unroll: int,
+                loop: CodeScope, out: CodeScope) -> None:
         """The loop along a piece of the row in blocks, whose sums are added to their totals."""
         block = step * self.steps_in_block(step)
         out.line(f"for (i64 b = {begin}; b < {end}; b += {block}) {{")
@@ -351,7 +352,7 @@ class KernelWriter(ChunkFolds, Tiles):
             return self.size(a), self.size(b), [b - a]
         return self.size(a), "R", [b - a, total]
 
-    def _prefetch(self, elements: dict[Tensor, Expr], loop: Scope) -> None:
+    def _prefetch(self, elements: dict[Tensor, Expr], loop: CodeScope) -> None:
         """Ask for the next row while the second loop computes: the first one only waits for it.
 
         Measured on logsumexp of 8192 rows of 8192 float32: 15 GB/s without, 26 with.
@@ -360,7 +361,7 @@ class KernelWriter(ChunkFolds, Tiles):
         if self.lanes == 1:
             return
         first = [elements[m.tensor] for m in kernel.members if self.stages[m.tensor] == 0]
-        for e in reached(first):
+        for e in reachable_expressions(first):
             if e.op != "load":
                 continue
             t, place = e.aux
@@ -379,7 +380,8 @@ class KernelWriter(ChunkFolds, Tiles):
         """Whether a value that is loaded has an address that the kernel is given."""
         return True
 
-    def _member(self, m: Member, e: Expr, stage: int, loop: Scope, fold: Fold | None, u: int,
+    def _member(self, m: Member, e: Expr, stage: int, loop: CodeScope, fold: RowReduction | None,
+                u: int,
                 s: Any) -> None:
         t = m.tensor
         if m.role == "scatter":
@@ -396,13 +398,13 @@ class KernelWriter(ChunkFolds, Tiles):
                 i = self.writer.i_text
                 loop.line(self.prelude.store(t.compute, self.lanes, f"{pointer} + {i}", name,
                                              self.writer.count) + ";")
-        elif m.role == "fold_column":
+        elif m.role == "reduce_column":
             self._add_to_column(t, name, loop)
         else:
             assert fold is not None
-            self._fold(fold, name, loop, u)
+            self._reduce_vector(fold, name, loop, u)
 
-    def _store(self, t: Tensor, pointer: str, name: str, loop: Scope) -> None:
+    def _store(self, t: Tensor, pointer: str, name: str, loop: CodeScope) -> None:
         base = self.writer.pointer(pointer, self.kernel.places["full"], t)
         if self._streams(t):
             text = self.prelude.stream(t.dtype, self.lanes, f"{base} + {self.writer.i_text}", name)
@@ -435,9 +437,9 @@ class KernelWriter(ChunkFolds, Tiles):
 
     # --- scatter
 
-    def _scatter(self, m: Member, e: Expr, loop: Scope, s: Any) -> None:
+    def _scatter(self, m: Member, e: Expr, loop: CodeScope, s: Any) -> None:
         t = m.tensor
-        assert isinstance(t, Scatter)
+        assert isinstance(t, ScatterTensor)
         place, condition = self.kernel.target(s, m)
         out, p, lanes = self.operand(t), self.prelude, self.lanes
         inner = loop

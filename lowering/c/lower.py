@@ -21,24 +21,24 @@ from functrans.core.jaxpr import Equation, Jaxpr, decided_names, size_names, sub
 from functrans.core.sizes import known_sizes, learned_names, shape_names, substitute
 from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.c.cache import Cache
-from functrans.lowering.c.decided import Unsupported
+from functrans.lowering.c.dynamic_buffers import UnsupportedProgram
 from functrans.lowering.c.isa import COMMON_FLAGS, Isa, host_isa
 from functrans.lowering.c.objects import load_or_compile
 from functrans.lowering.c.program import ProgramText, write_program
 from functrans.lowering.c.specs import spec
 from functrans.lowering.c.toolchain import CompilerError, CompilerMissing
 from functrans.lowering.graph import graph_of
+from functrans.lowering.inplace import copies_needed
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.updates import copies_needed
 from functrans.primitives.control_flow.bodies import leaves_unsized
 
-__all__ = ["CompilerError", "CompilerMissing", "Lowered", "compiled", "lower"]
+__all__ = ["CompilerError", "CompilerMissing", "LoweredToC", "compiled", "lower"]
 
 
 @dataclass(eq=False, repr=False)
-class Lowered:
+class LoweredToC:
     """A program as text, and the inputs and axes that tell its symbolic sizes."""
 
     simplified: Jaxpr
@@ -71,7 +71,7 @@ class Lowered:
 
 
 def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
-          isa: Isa | None = None, plain: bool = False) -> Lowered | None:
+          isa: Isa | None = None, plain: bool = False) -> LoweredToC | None:
     """The program of a jaxpr; None where the runtime could not run it.
 
     A `timed` one notes when its steps are done; `isa` is that of this machine unless given. In a
@@ -87,14 +87,14 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
     try:
         text = write_program(graph_of(simplified), isa or host_isa(), names, donated,
                              sorted(simplified.decided_names), timed, plain)
-    except Unsupported:
+    except UnsupportedProgram:
         return None
     if not all(_tells_sizes(call.eqn) for call in text.hosts):
         return None
-    return Lowered(simplified, text, list(sizes.values()), decisions)
+    return LoweredToC(simplified, text, list(sizes.values()), decisions)
 
 
-def compiled(lowered: Lowered, require_inplace: bool, cache: Cache) -> Path:
+def compiled(lowered: LoweredToC, require_inplace: bool, cache: Cache) -> Path:
     """The shared object of a program. Raises CompilerMissing, and BackendError where
     `require_inplace` is asked for and an update needs a copy."""
     if require_inplace and lowered.text.copied:

@@ -16,14 +16,14 @@ from functrans.lowering.c.isa import host_isa
 from functrans.lowering.c.lower import compiled, lower
 from functrans.lowering.c.manifests import Schema, matches
 
-__all__ = ["PortableProgram", "portable"]
+__all__ = ["PortableCProgram", "portable"]
 
 SCHEMA: Final[Sequence[Schema]] = (str, str, [str], int, [[int]], [str], bool)
 MOST_ARENA: Final = 1 << 46
 
 
 @dataclass(frozen=True, eq=False)
-class PortableProgram:
+class PortableCProgram:
     """A shared object, the machines that it runs on, and what the runtime must know to run it.
 
     `interface` is the version of that between programs and the runtime, `machine` and `flags` are
@@ -40,15 +40,15 @@ class PortableProgram:
     constants: Sequence[np.ndarray[Any, Any]]
     shared_object: bytes
 
-    def told(self) -> list[Any]:
+    def to_plain(self) -> list[Any]:
         """What it is as plain values, without arrays and the shared object."""
         return [self.interface, self.machine, self.flags, self.arena_bytes, self.sizes, self.libs,
                 self.heavy]
 
     @classmethod
     def read(cls, plain: Any, constants: Sequence[np.ndarray[Any, Any]], shared_object: bytes,
-             jaxpr: Jaxpr) -> PortableProgram:
-        """What `told` told of the program of a jaxpr. Raises ValueError where they do not fit."""
+                   jaxpr: Jaxpr) -> PortableCProgram:
+        """The program that `to_plain` wrote. Raises ValueError where they do not fit."""
         if not isinstance(plain, list) or len(plain) != len(SCHEMA) \
                 or not all(map(matches, plain, SCHEMA)):
             raise ValueError("a program for CPUs is not whole")
@@ -76,7 +76,7 @@ class PortableProgram:
         return CExecutable(jaxpr, frozenset(), program)
 
 
-def portable(jaxpr: Jaxpr, cache: Cache) -> tuple[PortableProgram, str] | None:
+def portable(jaxpr: Jaxpr, cache: Cache) -> tuple[PortableCProgram, str] | None:
     """The program of a jaxpr for this machine, and its C; None where NumPy computes a part of it.
 
     Raises CompilerMissing without a C compiler.
@@ -87,7 +87,7 @@ def portable(jaxpr: Jaxpr, cache: Cache) -> tuple[PortableProgram, str] | None:
     shared_object = compiled(lowered, False, cache).read_bytes()[:-HASH_BYTES]
     text = lowered.text
     arena = text.arena_bytes if isinstance(text.arena_bytes, int) else 0
-    made = PortableProgram(FORMAT, os.uname().machine, list(host_isa().flags), arena,
-                           [list(at) for at in lowered.sizes], text.libs, text.heavy,
-                           text.constants, shared_object)
+    made = PortableCProgram(FORMAT, os.uname().machine, list(host_isa().flags), arena,
+                            [list(at) for at in lowered.sizes], text.libs, text.heavy,
+                            text.constants, shared_object)
     return made, text.text

@@ -39,8 +39,8 @@ from functrans.lowering.c.vectors import (
 from functrans.lowering.c.vectors.builder import (
     DTYPES,
     STORED,
-    Builder,
     Emitter,
+    VectorBuilder,
     register_dtype,
 )
 
@@ -51,7 +51,7 @@ MATH = Path(__file__).parent / "math"
 
 def _by_kind(stem: str) -> Emitter:
     """The emitter for floats or that for integers."""
-    def emit(b: Builder, dtype: str, lanes: int) -> str:
+    def emit(b: VectorBuilder, dtype: str, lanes: int) -> str:
         float_ = dtype in DTYPES and DTYPES[dtype].kind == "f"
         return (floats if float_ else integers).EMITTERS[stem](b, dtype, lanes)
     return emit
@@ -303,7 +303,7 @@ class Prelude:
 
 # math templates -----------------------------------------------------------------------------------
 
-class _TemplateBuilder(Builder):
+class _TemplateBuilder(VectorBuilder):
     """A builder that knows the math templates too; a template hides a function of its name."""
 
     def fn(self, stem: str, dtype: str, lanes: int) -> str:

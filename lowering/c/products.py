@@ -10,22 +10,22 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from functrans.core.dims import Size
-from functrans.lowering.c.expressions import Scope, Writer
+from functrans.lowering.c.expressions import CodeScope, ExprWriter
 from functrans.lowering.c.interface import GEMM
-from functrans.lowering.c.kernel import KernelWriter
+from functrans.lowering.c.kernel import CKernelWriter
+from functrans.lowering.c.kernel_text import KernelText
 from functrans.lowering.c.names import C_TYPES
-from functrans.lowering.c.row_folds import Fold
-from functrans.lowering.c.text import KernelText
+from functrans.lowering.c.row_reductions import RowReduction
 from functrans.lowering.loops.call import Gemm
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index, unflatten
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.kernel import Member
 
 if TYPE_CHECKING:
     from functrans.lowering.c.prelude import Prelude
-    from functrans.lowering.c.program import Module
+    from functrans.lowering.c.program import CModule
     from functrans.lowering.schedule.group import Schedule
 
 __all__ = ["GEMM_TYPES", "declare_gemm", "gemm_lines", "gemm_work", "write_epilogue"]
@@ -33,7 +33,7 @@ __all__ = ["GEMM_TYPES", "declare_gemm", "gemm_lines", "gemm_work", "write_epilo
 GEMM_TYPES = ("f32", "f64", "bf16", "f16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 
 
-def declare_gemm(module: Module) -> str:
+def declare_gemm(module: CModule) -> str:
     """Make the library's function known; its name in C."""
     module.declare(GEMM)
     return f"((int (*)(const ft_gemm *)){module.library('gemm')})"
@@ -45,7 +45,7 @@ def gemm_work(call: Gemm) -> Size:
     return f["batch0"] * f["batch1"] * f["m"] * f["n"] * f["k"]
 
 
-def gemm_lines(call: Gemm, module: Module, pointers: Callable[[Tensor], str], sizes: Mapping[
+def gemm_lines(call: Gemm, module: CModule, pointers: Callable[[Tensor], str], sizes: Mapping[
         str, Size], epilogue: KernelText | None = None, batch: str = "0", row: str = "0",
         failure: str = "return 2;") -> list[str]:
     """The statements of a product, or of a part of one.
@@ -72,7 +72,7 @@ def gemm_lines(call: Gemm, module: Module, pointers: Callable[[Tensor], str], si
             place += f" + ({row}) * {module.size(f[f'{name}_row'])}"
         fields.append(f".{name} = {place}")
     fields.append(f".in_type = {GEMM_TYPES.index(a.dtype)}, .alpha = 1.0")
-    out = call.product if isinstance(call, Fused) else call.results[0]
+    out = call.product if isinstance(call, FusedGemm) else call.results[0]
     fields.append(f".out_type = {GEMM_TYPES.index(out.dtype)}")
     if epilogue is not None:
         first = f"({batch}) * {module.size(call.fields['m'])} + ({row})"
@@ -86,7 +86,7 @@ def gemm_lines(call: Gemm, module: Module, pointers: Callable[[Tensor], str], si
     return lines
 
 
-def write_epilogue(call: Fused, schedule: Schedule, prelude: Prelude,
+def write_epilogue(call: FusedGemm, schedule: Schedule, prelude: Prelude,
                    sizes: dict[str, str]) -> KernelText:
     """The C text of the epilogue of a product."""
     return _EpilogueWriter(call, schedule, prelude, sizes).write()
@@ -101,7 +101,7 @@ def sum_type(dtype: str) -> str:
     return "i64" if dtype in ("i64", "u64") else "i32"
 
 
-class _TileWriter(Writer):
+class _ProductTileWriter(ExprWriter):
     """Reads the product from the tile; rows and columns have the numbers of the whole matrix."""
 
     def __init__(self, owner: _EpilogueWriter) -> None:
@@ -110,7 +110,7 @@ class _TileWriter(Writer):
         self.sums = sum_type(self.product.dtype)
         self.is_kept = self.product in owner.call.results
 
-    def _load(self, t: Tensor, place: Index, loop: Scope) -> str:
+    def _load(self, t: Tensor, place: Index, loop: CodeScope) -> str:
         if t is not self.product:
             return super()._load(t, place, loop)
         text = self.prelude.load(self.sums, self.lanes, f"sums + {self.i_text}", self.count)
@@ -121,16 +121,16 @@ class _TileWriter(Writer):
         return text
 
 
-class _EpilogueWriter(KernelWriter):
-    def __init__(self, call: Fused, schedule: Schedule, prelude: Prelude,
+class _EpilogueWriter(CKernelWriter):
+    def __init__(self, call: FusedGemm, schedule: Schedule, prelude: Prelude,
                  sizes: dict[str, str]) -> None:
         self.call = call
         super().__init__(call.kernel, schedule, prelude, sizes)
 
     def write(self) -> KernelText:
-        self.writer = _TileWriter(self)
-        self.head = head = Scope("  ")
-        body = Scope("    ")
+        self.writer = _ProductTileWriter(self)
+        self.head = head = CodeScope("  ")
+        body = CodeScope("    ")
         rows = self.writer.size(self.call.fields["m"])
         ctype = C_TYPES[self.writer.sums]
         body.line("for (i64 r = i0; r < i1; r++) {")
@@ -157,7 +157,8 @@ class _EpilogueWriter(KernelWriter):
     def _is_in_memory(self, t: Tensor) -> bool:
         return t is not self.call.product  # its sums are in the tile
 
-    def _member(self, m: Member, e: Expr, stage: int, loop: Scope, fold: Fold | None, u: int,
+    def _member(self, m: Member, e: Expr, stage: int, loop: CodeScope, fold: RowReduction | None,
+                u: int,
                 s: Any) -> None:
         product = self.call.product
         if m is self.kernel.members[0] and product in self.call.results:

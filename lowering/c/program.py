@@ -11,21 +11,21 @@ import numpy as np
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.c.bodies import Carry
+from functrans.lowering.c.bodies import CarryBuffers
 from functrans.lowering.c.calls import prepare_call, write_call
 from functrans.lowering.c.chains import ChainText
-from functrans.lowering.c.decided import GROW, OwnMemory
-from functrans.lowering.c.forms import Failed, Forms
+from functrans.lowering.c.dynamic_buffers import GROW, DynamicBuffers
+from functrans.lowering.c.fallback_forms import FunctionForms, StepFailed
 from functrans.lowering.c.interface import API
 from functrans.lowering.c.isa import Isa
 from functrans.lowering.c.kernel import write_kernel
+from functrans.lowering.c.kernel_text import KernelText, Scratch
 from functrans.lowering.c.limits import GRAIN_WORK, HEAVY_WORK, PARALLEL_WORK, STOP_WORK
 from functrans.lowering.c.names import item_size, size_text
 from functrans.lowering.c.prelude import Prelude
-from functrans.lowering.c.text import KernelText, Scratch
 from functrans.lowering.graph import Graph
-from functrans.lowering.loops.call import Call, HostCall, While
-from functrans.lowering.loops.tensor import Scatter, Tensor
+from functrans.lowering.loops.call import Call, HostCall, WhileLoop
+from functrans.lowering.loops.tensor import ScatterTensor, Tensor
 from functrans.lowering.memory import Block, plan_arena
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel
@@ -98,20 +98,20 @@ def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
     `size_names` has the C expression of every size that the inputs tell, `decided` those that the
     program decides as it runs. A `timed` program notes when each of its steps was done.
     """
-    forms = Forms(graph, plain)
+    forms = FunctionForms(graph, plain)
     while True:
         try:
             return _written(forms, isa, size_names, donated, decided, timed)
-        except Failed as failed:
+        except StepFailed as failed:
             forms.take_next(failed)
 
 
-def _written(forms: Forms, isa: Isa, size_names: dict[str, str], donated: frozenset[int],
+def _written(forms: FunctionForms, isa: Isa, size_names: dict[str, str], donated: frozenset[int],
              decided: Sequence[str], timed: bool) -> ProgramText:
     graph = forms.graph(None)
     given = len(size_names)
     places = {name: f"z[{given + k}]" for k, name in enumerate(decided)}
-    module = Module(isa, {**size_names, **places}, forms)
+    module = CModule(isa, {**size_names, **places}, forms)
     table = ""
     if decided:
         module.declare(GROW)
@@ -136,7 +136,7 @@ def _written(forms: Forms, isa: Isa, size_names: dict[str, str], donated: frozen
                        module.kernels, module.schedules, module.copied, forms.changed)
 
 
-def _shapes_function(graph: Graph, arena: Size, module: Module) -> str:
+def _shapes_function(graph: Graph, arena: Size, module: CModule) -> str:
     """What tells the runtime the shapes of the results, where sizes are symbolic."""
     dims = [n for t in graph.outputs for n in t.shape]
     lines = [f"  out[{k}] = {size_text(n, module.sizes)};\n" for k, n in enumerate(dims)]
@@ -144,10 +144,10 @@ def _shapes_function(graph: Graph, arena: Size, module: Module) -> str:
             f"{''.join(lines)}  *arena = {size_text(arena, module.sizes)};\n}}\n")
 
 
-class Module:
+class CModule:
     """What the functions of one program share."""
 
-    def __init__(self, isa: Isa, sizes: dict[str, str], forms: Forms) -> None:
+    def __init__(self, isa: Isa, sizes: dict[str, str], forms: FunctionForms) -> None:
         self.isa = isa
         self.forms = forms
         self.prelude = Prelude(isa)
@@ -196,7 +196,7 @@ class Module:
 class FunctionWriter:
     """Writes `int name(ctx, b, w, g, arena, z)`: inputs, outputs, and constants of the program."""
 
-    def __init__(self, module: Module, key: object, name: str, donated: frozenset[int],
+    def __init__(self, module: CModule, key: object, name: str, donated: frozenset[int],
                  timed: bool = False) -> None:
         self.module = module
         self.key = key
@@ -213,7 +213,7 @@ class FunctionWriter:
         self.aliases: dict[Tensor, Tensor] = {}
         self.bodies: dict[Call, list[FunctionWriter]] = {}
         self.scratch: dict[Call, list[Size]] = {}
-        self.carries: dict[Call, Carry] = {}
+        self.carries: dict[Call, CarryBuffers] = {}
         self.epilogues: dict[Call, KernelText] = {}
         self.chains: dict[Call, ChainText] = {}
         self.texts: list[KernelText | None] = []
@@ -223,7 +223,7 @@ class FunctionWriter:
         self.output_aliases = [-1] * len(self.graph.outputs)
         self.work = 0
         self.has_hosts = False
-        self.own = OwnMemory(self.schedule.steps, self.sizes)
+        self.own = DynamicBuffers(self.schedule.steps, self.sizes)
         self.arena_bytes: Size = 0
 
     def write(self) -> None:
@@ -315,14 +315,14 @@ class FunctionWriter:
                 self.where[t] = f"w[{k}]"
 
     def _find_aliases(self) -> None:
-        """Scatters into a temporary that nobody reads later work in its memory."""
+        """Scatters into a temporary whose live range ends there work in place."""
         last = self._last_uses()
         inputs = {t: k for k, t in enumerate(self.graph.inputs) if k in self.donated}
         for k, step in enumerate(self.schedule.steps):
             if not isinstance(step, Kernel) or step.members[0].role != "scatter":
                 continue
             t = step.members[0].tensor
-            assert isinstance(t, Scatter)
+            assert isinstance(t, ScatterTensor)
             if last.get(t.base, k) > k or t.base in self._reads(step):
                 self.copied.append((t, "its old value is read afterwards"))
             elif t.base in inputs and t in self.graph.outputs:
@@ -353,7 +353,7 @@ class FunctionWriter:
             for t in self._reads(step):
                 last[t] = k
             for m in step.members:
-                if isinstance(m.tensor, Scatter):
+                if isinstance(m.tensor, ScatterTensor):
                     last[m.tensor.base] = k
         for t in self.graph.outputs:
             last[t] = len(self.schedule.steps)
@@ -389,13 +389,13 @@ class FunctionWriter:
                 else:
                     touch(t, k)
             for m in step.members:
-                if isinstance(m.tensor, Scatter):
+                if isinstance(m.tensor, ScatterTensor):
                     touch(m.tensor.base, k)
         blocks.extend(Block(t, self.nbytes(t), first[t], last[t]) for t in first)
         self.blocks = blocks
         arena = plan_arena([b for b in blocks if not self.own.has(b.nbytes)])
         self.offsets = {key: f"(arena + {at})" for key, at in arena.offsets.items()}
-        recorded = [self._root_of(r) for step in self.schedule.steps if isinstance(step, While)
+        recorded = [self._root_of(r) for step in self.schedule.steps if isinstance(step, WhileLoop)
                     for r in step.records]
         self.offsets.update(self.own.place(
             [b for b in blocks if self.own.has(b.nbytes)], recorded))
@@ -439,7 +439,7 @@ class FunctionWriter:
 
     def _prepare_scatter(self, step: Kernel) -> None:
         t = step.members[0].tensor
-        if isinstance(t, Scatter) and t not in self.in_place:
+        if isinstance(t, ScatterTensor) and t not in self.in_place:
             self._copy(self.where[t], self.where[t.base], t)
 
     def _copy(self, out: str, x: str, t: Tensor) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from functrans.lowering.c.expressions import Scope, ctype
+from functrans.lowering.c.expressions import CodeScope, ctype
 from functrans.lowering.c.limits import GRAIN_WORK
 from functrans.lowering.c.names import ITEM_SIZES
 from functrans.lowering.loops.call import Gemm
-from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.epilogues import FusedGemm
 
 if TYPE_CHECKING:
     from functrans.lowering.c.program import FunctionWriter
@@ -29,7 +29,7 @@ def suits_unrolling(call: Gemm, out: FunctionWriter) -> bool:
     """Whether a product is a batch of small ones that vectors can read row by row."""
     f, isa = call.fields, out.prelude.isa
     a, b, c = (*call.operands[:2], call.results[0])
-    if isinstance(call, Fused) or not isa.fma or a.dtype not in ("f32", "f64") or not (
+    if isinstance(call, FusedGemm) or not isa.fma or a.dtype not in ("f32", "f64") or not (
             a.dtype == b.dtype == c.dtype):
         return False
     if not all(isinstance(n, int) for n in f.values()):
@@ -55,7 +55,7 @@ def write_unrolled(call: Gemm, out: FunctionWriter) -> None:
     count = None if lanes == n else str(n)
     vector, scalar = p.vtype(dtype, lanes), ctype(dtype)
     fma = p.function("fma", dtype, lanes)
-    body = Scope("    ")
+    body = CodeScope("    ")
     for name, kind in (("a", f"const {scalar}"), ("b", f"const {scalar}"), ("c", scalar)):
         at = f"t / {f['batch1']} * {f[f'{name}_batch0']} + t % {f['batch1']} * " \
              f"{f[f'{name}_batch1']}" if f["batch0"] != 1 else f"t * {f[f'{name}_batch1']}"

@@ -1,4 +1,4 @@
-"""Programs that tell how long each of their steps takes."""
+"""Programs that measure how long each of their steps takes."""
 
 from __future__ import annotations
 

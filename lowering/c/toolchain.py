@@ -140,7 +140,7 @@ def compile_shared(sources: Sequence[str], flags: Sequence[str], destination: Pa
             job = _Job(folder, len(sources), (*flags, *COMPILE_FLAGS), children)
             try:
                 _build(job, command, flags)
-            except _Failed as failed:
+            except _CommandFailed as failed:
                 raise _explained(failed, sources, destination.parent) from None
         os.replace(job.program, destination)
 
@@ -175,7 +175,7 @@ class _Job:
         return self.folder / f"{name}.err"
 
 
-class _Failed(Exception):
+class _CommandFailed(Exception):
     """A command failed, with what it wrote; `unit` is the text that it was about."""
 
     def __init__(self, command: Sequence[str], status: int, words: str,
@@ -194,7 +194,7 @@ def _build(job: _Job, command: tuple[str, ...], flags: Sequence[str]) -> None:
             _compile(job, [_pass_commands(job, tools, k) for k in range(job.units)])
             _run(job, [*tools.linker, *job.objects, "-o", str(job.program)], "ld")
             return _check_loads(job)
-        except (_Failed, OSError) as failed:
+        except (_CommandFailed, OSError) as failed:
             if isinstance(failed, OSError) and (failed.errno in FOLDER_ERRORS.values()
                                                 or failed.errno in OF_THIS_PROCESS):
                 raise
@@ -227,7 +227,7 @@ def _compile(job: _Job, units: Sequence[tuple[list[str], ...]]) -> None:
             for command, pid in zip(units[first], pids, strict=True):
                 status = job.children.wait(pid)
                 if status != 0:
-                    raise _Failed(command, status, _words(job.errors(f"unit{first}")), first)
+                    raise _CommandFailed(command, status, _words(job.errors(f"unit{first}")), first)
 
 
 def _start_unit(job: _Job, commands: tuple[list[str], ...], errors: Path) -> list[int]:
@@ -249,13 +249,13 @@ def _start(job: _Job, command: list[str], errors: Path, stdin: int | None = None
     except OSError as error:
         if error.errno in OF_THIS_PROCESS or error.errno in FOLDER_ERRORS.values():
             raise OSError(error.errno, error.strerror) from error
-        raise _Failed(command, 127, f"cannot be run: {error}") from error
+        raise _CommandFailed(command, 127, f"cannot be run: {error}") from error
 
 
 def _run(job: _Job, command: list[str], name: str) -> None:
     status = job.children.wait(_start(job, command, job.errors(name)))
     if status != 0:
-        raise _Failed(command, status, _words(job.errors(name)))
+        raise _CommandFailed(command, status, _words(job.errors(name)))
 
 
 def _check_loads(job: _Job) -> None:
@@ -269,7 +269,7 @@ def _check_loads(job: _Job) -> None:
     except OSError as error:
         if NOT_MAPPABLE in str(error):  # a folder whose programs may not run (noexec)
             raise OSError(errno.EROFS, str(error)) from None
-        raise _Failed([str(job.program)], 1, f"the program does not load: {error}") from None
+        raise _CommandFailed([str(job.program)], 1, f"the program does not load: {error}") from None
     ctypes.CDLL(None).dlclose(ctypes.c_void_p(library._handle))
 
 
@@ -292,7 +292,7 @@ def _tools(command: tuple[str, ...], job: _Job) -> _Tools | None:
                 new = job.folder / "memory"
                 new.write_text(f"{identity}\n\n{said}", encoding="utf-8")
                 os.replace(new, memory)
-        known[identity] = _tools_said(said)
+        known[identity] = _tools_printed(said)
     return known[identity]
 
 
@@ -307,7 +307,7 @@ def _remembered(memory: Path, identity: str) -> str | None:
     return said if asked == identity and "-quiet" in said else None
 
 
-def _tools_said(said: str) -> _Tools | None:
+def _tools_printed(said: str) -> _Tools | None:
     """The passes in what `gcc -###` prints: one command a line, after a space."""
     compiler = assembler = None
     for line in said.splitlines():
@@ -358,7 +358,7 @@ def _words(file: Path) -> str:
     return ""
 
 
-def _lack_of_room(folder: Path) -> OSError | None:
+def _no_space_reason(folder: Path) -> OSError | None:
     """Why a folder does not take the files of a compilation, where it does not."""
     file = folder / unique_name("new")
     try:
@@ -373,12 +373,12 @@ def _lack_of_room(folder: Path) -> OSError | None:
     return None
 
 
-def _explained(failed: _Failed, sources: Sequence[str], folder: Path) -> Exception:
+def _explained(failed: _CommandFailed, sources: Sequence[str], folder: Path) -> Exception:
     """What a failure means: the folder's, the compiler's absence, or a refused program."""
     for text, code in FOLDER_ERRORS.items():
         if text in failed.words:
             return OSError(code, text)
-    lack = _lack_of_room(folder)
+    lack = _no_space_reason(folder)
     if lack is not None:  # a full disk has no room for the compiler's words, either
         return lack
     program = os.path.basename(failed.command[0])

@@ -10,7 +10,7 @@ from functrans.core.precision import Precision
 from functrans.core.source import Source
 from functrans.lowering.loops.tensor import Stored, Tensor
 
-__all__ = ["Branch", "Call", "Conv", "Gemm", "HostCall", "Library", "Scan", "While"]
+__all__ = ["Branch", "CLibraryCall", "Call", "Conv", "Gemm", "HostCall", "ScanLoop", "WhileLoop"]
 
 
 class Call:
@@ -45,7 +45,7 @@ class HostCall(Call):
         self.has_effect = eqn.primitive.has_effect or any(map(has_effect, subjaxprs(eqn)))
 
 
-class Scan(Call):
+class ScanLoop(Call):
     """A loop over the first axis of some operands, with a carry (see `primitives.control_flow`)."""
 
     name = "scan"
@@ -61,7 +61,7 @@ class Scan(Call):
         self.has_effect = has_effect(self.body)
 
 
-class While(Call):
+class WhileLoop(Call):
     """A loop while a predicate of the carry holds.
 
     Its body may have `records` besides the carry, of every iteration: `record` is their number.
@@ -128,7 +128,7 @@ class Conv(Call):
 Argument = Size | Tensor | Sequence[int] | Sequence[Tensor]
 
 
-class Library(Call):
+class CLibraryCall(Call):
     """A call of a library function; `signature` are the C types of its arguments.
 
     An argument is a size, a tensor (its address), or an array of either.

@@ -13,7 +13,7 @@ from functrans.lowering.loops.index import Computed, Index, LoopVar, flatten
 if TYPE_CHECKING:
     from functrans.lowering.loops.tensor import Tensor
 
-__all__ = ["Builder", "Expr", "NotHere", "Range"]
+__all__ = ["Expr", "ExprBuilder", "IterationSpaceMismatch", "Range"]
 
 NONE: frozenset[LoopVar] = frozenset()
 
@@ -45,10 +45,10 @@ class Expr:
 
 
 Range = tuple[Index, Size, Size]
-"""`low <= index < high`, one of the tests of `Builder.when`."""
+"""`low <= index < high`, one of the tests of `ExprBuilder.when`."""
 
 
-class NotHere(Exception):
+class IterationSpaceMismatch(Exception):
     """A kernel asked for one of its own values at another place than the one it computes."""
 
     def __init__(self, tensor: Tensor) -> None:
@@ -56,7 +56,7 @@ class NotHere(Exception):
         self.tensor = tensor
 
 
-class Builder:
+class ExprBuilder:
     """The handler under which the definitions of tensors run: makes expressions, each once.
 
     `is_stored` says which tensors are read from memory; `local` gives, for a tensor of the kernel
@@ -136,7 +136,7 @@ class Builder:
         place = self._local(tensor)
         if place is not None:
             if flatten(index, tensor.shape) != place:
-                raise NotHere(tensor)
+                raise IterationSpaceMismatch(tensor)
             found = self._make("local", (), tensor.compute, tensor, _variables(place))
         elif self._is_stored(tensor):
             at = flatten(index, tensor.shape)

@@ -10,11 +10,24 @@ import numpy as np
 
 from functrans.core.dims import Shape, Size
 from functrans.core.source import Source
-from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index
 
-__all__ = ["DTYPES", "FLOAT8", "NARROW", "Define", "Map", "Mark", "Reduce", "Scatter",
-           "Stored", "Tensor", "compute_dtype", "dtype_name", "memory_dtype"]
+__all__ = [
+    "DTYPES",
+    "FLOAT8",
+    "NARROW",
+    "AnyFlag",
+    "Define",
+    "Map",
+    "Reduce",
+    "ScatterTensor",
+    "Stored",
+    "Tensor",
+    "compute_dtype",
+    "dtype_name",
+    "memory_dtype",
+]
 
 DTYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16",
           "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
@@ -29,7 +42,7 @@ FLOAT8 = frozenset(("f8e4", "f8e5"))
 NARROW = FLOAT8 | {"f16", "bf16"}
 """Floats that are narrow in memory and float32 in registers."""
 
-Define = Callable[[Builder, tuple[Index, ...]], Expr]
+Define = Callable[[ExprBuilder, tuple[Index, ...]], Expr]
 
 
 @lru_cache(maxsize=64)  # NumPy takes 2 us to name a dtype
@@ -72,15 +85,16 @@ class Tensor:
             total = total * s
         return total
 
-    def at(self, s: Builder, index: tuple[Index, ...]) -> Expr:
+    def at(self, s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
         """The element at an index."""
         return s.read(self, index)
 
-    def define(self, s: Builder, index: tuple[Index, ...]) -> Expr:
+    def define(self, s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
         raise AssertionError(f"{self!r} is stored before it is read")
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.dtype}{list(self.shape)})"
+        kind = type(self).__name__.removesuffix("Tensor") or "Tensor"
+        return f"{kind}({self.dtype}{list(self.shape)})"
 
 
 class Stored(Tensor):
@@ -105,7 +119,7 @@ class Map(Tensor):
         self.weight = weight
         self.repeats = repeats
 
-    def define(self, s: Builder, index: tuple[Index, ...]) -> Expr:
+    def define(self, s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
         return self._define(s, index)
 
 
@@ -128,7 +142,7 @@ class Reduce(Tensor):
         self.value_dtype = compute_dtype(value_dtype or dtype)  # of what is compared or added
 
 
-class Mark(Reduce):
+class AnyFlag(Reduce):
     """Whether any element of a space is true, which is written wherever one is.
 
     Nothing is folded: the space may be a part of any kernel, or of the epilogue of a product. One
@@ -143,10 +157,10 @@ class Mark(Reduce):
         self.is_few = is_few
 
 
-Place = Callable[[Builder, tuple[Index, ...]], "tuple[tuple[Index, ...], Expr | None]"]
+Place = Callable[[ExprBuilder, tuple[Index, ...]], "tuple[tuple[Index, ...], Expr | None]"]
 
 
-class Scatter(Tensor):
+class ScatterTensor(Tensor):
     """`base` with the elements of a space `sizes` combined into it by `op` (set, add, ...).
 
     `place` gives where an element goes, and a condition under which it does.

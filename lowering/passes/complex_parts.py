@@ -20,7 +20,7 @@ from functrans.core.primitive import Primitive
 from functrans.core.prune import prune_jaxpr
 from functrans.lowering.passes import complex_math as m
 from functrans.lowering.passes.complex_math import Pair
-from functrans.lowering.passes.complex_orders import EXTREMA, scattered_product, sorted_pairs
+from functrans.lowering.passes.complex_ordering import EXTREMA, scattered_product, sorted_pairs
 from functrans.lowering.passes.inline import inlined
 from functrans.primitives import arithmetic as a
 from functrans.primitives import compare as c
@@ -53,10 +53,10 @@ from functrans.primitives.shape import (
 )
 from functrans.primitives.window import reduce_window_sum_p, window_put_p, window_take_p
 
-__all__ = ["in_parts"]
+__all__ = ["split_complex"]
 
 
-def in_parts(jaxpr: Jaxpr) -> Jaxpr:
+def split_complex(jaxpr: Jaxpr) -> Jaxpr:
     """The program in real numbers; itself where nothing in it is complex."""
     return _Splitter(jaxpr).split() if _has_complex(jaxpr) else jaxpr
 

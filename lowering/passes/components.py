@@ -7,7 +7,7 @@ which keeps its state in registers. Measured on 512 Lorenz systems of 100 steps 
 and 0.04, their gradient 3.1 and 0.15.
 
 Axes of at most `SHORT` elements are unrolled wherever they stand, so that the components of a value
-follow from its shape. `unrolled` says what the operations do to components.
+follow from its shape. `scalarize_jaxpr` says what the operations do to components.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from functrans.core.dims import Shape
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, jaxprs_in
 from functrans.core.sizes import renamed_sizes
 from functrans.lowering.passes.rewrite import Results, Rewriter, Table
-from functrans.lowering.passes.unrolled import (
+from functrans.lowering.passes.scalarize import (
     MOVING,
-    CannotUnroll,
+    CannotScalarize,
     has_short_axis,
-    joined,
+    join_components,
     long_shape,
-    parted,
-    unrolled,
+    scalarize_jaxpr,
+    split_components,
 )
 from functrans.primitives.control_flow.bodies import stage_body
 from functrans.primitives.control_flow.scan import scan_p
@@ -53,12 +53,12 @@ def loop_over_components(r: Rewriter, eqn: Equation, *operands: Atom) -> Results
     alone = Jaxpr((), variables, (eqn,), eqn.outvars, name=eqn.primitive.name)
 
     def loop(*values: Any) -> list[Any]:
-        parts = unrolled(alone, [parted(x, get_aval(x).shape) for x in values])
-        return [joined(p) for p in parts]
+        parts = scalarize_jaxpr(alone, [split_components(x, get_aval(x).shape) for x in values])
+        return [join_components(p) for p in parts]
 
     try:
         program = stage_body(loop, [a.aval.strong() for a in variables], alone.name)
-    except CannotUnroll:
+    except CannotScalarize:
         return None
     params = next(e.params for e in program.eqns if e.primitive is eqn.primitive)
     record = params.get("record")

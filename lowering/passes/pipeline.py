@@ -8,20 +8,21 @@ from functrans.core.prune import prune_jaxpr
 from functrans.lowering.defects import is_defect, warn_of_fallback
 from functrans.lowering.passes.algebra import ALGEBRA
 from functrans.lowering.passes.components import COMPONENTS
+from functrans.lowering.passes.constant_folding import CONSTANT_FOLDING
 from functrans.lowering.passes.contractions import CONTRACTIONS
 from functrans.lowering.passes.decompose import DECOMPOSE
-from functrans.lowering.passes.fold import FOLD
 from functrans.lowering.passes.loops import LOOPS
 from functrans.lowering.passes.movement import MOVEMENT
+from functrans.lowering.passes.movement_sinking import MOVEMENT_SINKING
 from functrans.lowering.passes.networks.algebra import Decision, contract_networks
-from functrans.lowering.passes.outwards import OUTWARDS
 from functrans.lowering.passes.recurrences import RECURRENCES
 from functrans.lowering.passes.reductions import REDUCTIONS
 from functrans.lowering.passes.rewrite import Change, Dispatch, Rewriter, Table, equation_text
 
 __all__ = ["ALL_RULES", "TABLES", "simplify", "simplify_with"]
 
-TABLES: tuple[Table, ...] = (DECOMPOSE, FOLD, ALGEBRA, MOVEMENT, OUTWARDS, REDUCTIONS,
+TABLES: tuple[Table, ...] = (DECOMPOSE, CONSTANT_FOLDING, ALGEBRA, MOVEMENT, MOVEMENT_SINKING,
+                             REDUCTIONS,
                             CONTRACTIONS, LOOPS, RECURRENCES)
 MAX_SWEEPS = 12  # a chain of rewrites that each wait for the last one's dead code; 4 is usual
 

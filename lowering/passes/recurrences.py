@@ -3,7 +3,7 @@
 A step of a recurrent network multiplies matrices with vectors, and its gradient adds up outer
 products: each reads or writes a whole matrix per step. Over all steps at once the same work is one
 product of matrices. Only sums are regrouped (a zero that they start from is left out). What has to
-be stacked for it is limited (`Loop.has_room`).
+be stacked for it is limited (`ScanParts.has_room`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Var
 from functrans.lowering.passes.movement import transpose
 from functrans.lowering.passes.rewrite import Results, Rewriter, Table
-from functrans.lowering.passes.scans import Loop, nbytes, rebuilt, stack_of
+from functrans.lowering.passes.scans import ScanParts, nbytes, rebuilt, stack_of
 from functrans.lowering.passes.stacks import After, Cuts, widened
 from functrans.lowering.passes.sums import planned
 from functrans.primitives.arithmetic import add_p
@@ -40,7 +40,7 @@ def _shifted(axes: Sequence[int]) -> list[int]:
 
 @rule(scan_p, law="x[i] . w in each iteration i is x . w before the loop")
 def products_of_elements(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
-    loop = Loop.of(eqn)
+    loop = ScanParts.of(eqn)
     elements = dict(zip(loop.v_xs, loop.xs, strict=True))
     consts = dict(zip(loop.v_consts, loop.consts, strict=True))
     for e in eqn.params["jaxpr"].eqns:
@@ -79,7 +79,7 @@ def _is_moderate(vector: ShapedArray, product: ShapedArray) -> bool:
 
 @rule(scan_p, law="a stack of products x[i] . w is x . w after the loop")
 def stacked_products(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
-    loop = Loop.of(eqn)
+    loop = ScanParts.of(eqn)
     consts = dict(zip(loop.v_consts, loop.consts, strict=True))
     for i, y in enumerate(loop.out_ys):
         e = loop.makers.get(y)
@@ -113,7 +113,7 @@ def stacked_products(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
 
 @rule(scan_p, law="a stack of products is a product of stacks")
 def products_of_stacks(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
-    loop = Loop.of(eqn)
+    loop = ScanParts.of(eqn)
     length = eqn.params["length"]
     cuts = Cuts(loop)
     leaves: dict[Atom, int] = {}
@@ -137,7 +137,7 @@ def products_of_stacks(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
 
 @rule(scan_p, law="a carried sum of products x[i] . y[i] is x . y after the loop")
 def carried_sums(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
-    loop = Loop.of(eqn)
+    loop = ScanParts.of(eqn)
     length = eqn.params["length"]
     cuts = Cuts(loop)
     totals = {}
@@ -181,6 +181,6 @@ def carried_sums(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
             *news[first:len(news) - len(stacked)])
 
 
-def _stacks(loop: Loop, ys: Sequence[Atom], results: Sequence[Atom]) -> dict[Atom, Atom]:
+def _stacks(loop: ScanParts, ys: Sequence[Atom], results: Sequence[Atom]) -> dict[Atom, Atom]:
     """Where the values of all iterations are."""
     return {**dict(zip(loop.v_xs, loop.xs, strict=True)), **dict(zip(ys, results, strict=True))}

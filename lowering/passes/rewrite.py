@@ -24,8 +24,15 @@ from functrans.lowering.defects import is_defect, warn_of_fallback
 from functrans.lowering.passes.cse import key_of, literal_key
 from functrans.primitives.broadcast import broadcast_in_dim_p
 
-__all__ = ["Change", "Results", "Rewriter", "Rule", "Table", "count_uses",
-           "equation_text"]
+__all__ = [
+    "Change",
+    "Results",
+    "RewriteRule",
+    "Rewriter",
+    "Table",
+    "count_uses",
+    "equation_text",
+]
 
 Results = Atom | tuple[Atom, ...] | None
 """What a rule returns: the atoms in place of the results, or None where it does not apply."""
@@ -48,7 +55,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rule:
+class RewriteRule:
     """A law and the function that applies it: (rewriter, equation, *operands) -> Results."""
 
     table: str
@@ -67,7 +74,7 @@ class Table:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.rules: list[Rule] = []
+        self.rules: list[RewriteRule] = []
 
     def rule(self, *on: Primitive | type, law: str,
              of: Primitive | type | tuple[Primitive | type, ...] = ()) -> Callable[..., Any]:
@@ -77,8 +84,9 @@ class Table:
         where `of` is not given, always.
         """
         def enter(function: Callable[..., Results]) -> Callable[..., Results]:
-            self.rules.append(Rule(self.name, law, on, of if isinstance(of, tuple) else (of,),
-                                   function))
+            self.rules.append(RewriteRule(self.name, law, on,
+                                          of if isinstance(of, tuple) else (of,),
+                                          function))
             return function
         return enter
 
@@ -88,9 +96,9 @@ class Dispatch:
 
     def __init__(self, tables: Sequence[Table]) -> None:
         self._rules = [rule for table in tables for rule in table.rules]
-        self._known: dict[Any, tuple[Rule, ...]] = {}
+        self._known: dict[Any, tuple[RewriteRule, ...]] = {}
 
-    def rules(self, primitive: Primitive, makers: frozenset[Any]) -> tuple[Rule, ...]:
+    def rules(self, primitive: Primitive, makers: frozenset[Any]) -> tuple[RewriteRule, ...]:
         """The rules to try; `makers` are the primitives of the operands, and `Literal`."""
         found = self._known.get((primitive, makers))
         if found is None:

@@ -11,7 +11,7 @@ from functrans.lowering.passes.rewrite import Rewriter, count_uses
 from functrans.primitives.control_flow.bodies import counted
 from functrans.primitives.control_flow.scan import scan_p
 
-__all__ = ["FEW", "SHORTEST", "Loop", "nbytes", "rebuilt", "stack_of"]
+__all__ = ["FEW", "SHORTEST", "ScanParts", "nbytes", "rebuilt", "stack_of"]
 
 FEW = 1 << 20  # bytes
 SHORTEST = 8  # iterations
@@ -26,7 +26,7 @@ def nbytes(x: Atom) -> int:
     return size
 
 
-class Loop(NamedTuple):
+class ScanParts(NamedTuple):
     """A scan taken apart."""
 
     consts: list[Atom]
@@ -41,15 +41,15 @@ class Loop(NamedTuple):
     uses: dict[Atom, int]
 
     @staticmethod
-    def of(eqn: Equation) -> Loop:
+    def of(eqn: Equation) -> ScanParts:
         p = eqn.params
         nc, nk, body = p["num_consts"], p["num_carry"], p["jaxpr"]
         consts, carry, xs = counted(eqn.invars, nc, nk)
         v_consts, v_carry, v_xs = counted(body.invars, nc, nk)
         out_carry, out_ys = counted(body.outvars, nk)
         makers: dict[Atom, Equation] = {v: e for e in body.eqns for v in e.outvars}
-        return Loop(consts, carry, xs, v_consts, v_carry, v_xs, out_carry, out_ys, makers,
-                    count_uses(body))
+        return ScanParts(consts, carry, xs, v_consts, v_carry, v_xs, out_carry, out_ys, makers,
+                         count_uses(body))
 
     def has_room(self, eqn: Equation, stacked: Sequence[Atom], carried: int = 0) -> bool:
         """Whether to stack such values, one for each iteration.
@@ -66,7 +66,7 @@ class Loop(NamedTuple):
         return new * length <= max(FEW, there, 2 * carried)
 
 
-def rebuilt(r: Rewriter, eqn: Equation, loop: Loop, eqns: Sequence[Equation],
+def rebuilt(r: Rewriter, eqn: Equation, loop: ScanParts, eqns: Sequence[Equation],
             outvars: Sequence[Var]) -> tuple[Atom, ...]:
     """The scan with the parts of `loop`."""
     body = eqn.params["jaxpr"]

@@ -19,7 +19,7 @@ from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.lowering.passes.movement import broadcast
 from functrans.lowering.passes.rewrite import Rewriter
-from functrans.lowering.passes.scans import Loop, nbytes
+from functrans.lowering.passes.scans import ScanParts, nbytes
 from functrans.primitives.arithmetic import add_p, mul_p, neg_p, sub_p
 from functrans.primitives.broadcast import broadcast_in_dim_p, move_axis, transpose_p
 from functrans.primitives.control_flow.bodies import stage_body
@@ -58,7 +58,7 @@ class Cut(NamedTuple):
 class Cuts:
     """From which values of a loop, that are less to stack, others follow after the loop."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: ScanParts) -> None:
         self.loop = loop
         self._known: dict[Atom, Cut] = dict.fromkeys(loop.v_consts, Cut({}, False, False))
         self._known.update(dict.fromkeys((*loop.v_xs, *loop.out_ys), Cut({}, True, False)))
@@ -91,7 +91,7 @@ class Cuts:
         return all(repeated(self.loop, a) is not None for a in e.invars)
 
 
-def repeated(loop: Loop, v: Atom) -> Equation | None:
+def repeated(loop: ScanParts, v: Atom) -> Equation | None:
     """The equation that repeats an array to make v."""
     e = loop.makers.get(v)
     return e if e is not None and e.primitive is broadcast_in_dim_p and e.invars[0].aval.shape \
@@ -101,7 +101,7 @@ def repeated(loop: Loop, v: Atom) -> Equation | None:
 class After:
     """Values of all iterations at once: `stacks` and `sums` of some, from which others follow."""
 
-    def __init__(self, r: Rewriter, loop: Loop, stacks: dict[Atom, Atom],
+    def __init__(self, r: Rewriter, loop: ScanParts, stacks: dict[Atom, Atom],
                  sums: dict[Atom, Atom]) -> None:
         self.r = r
         self.sums = sums

@@ -17,7 +17,7 @@ from functrans.core.primitive import Primitive
 from functrans.lowering.passes.contractions import is_narrow
 from functrans.lowering.passes.movement import reshape, transpose
 from functrans.lowering.passes.reductions import reduce_sum
-from functrans.lowering.passes.scans import Loop, nbytes
+from functrans.lowering.passes.scans import ScanParts, nbytes
 from functrans.lowering.passes.stacks import MOVES, WIDE, After, Cuts, repeated, widened
 from functrans.primitives.arithmetic import add_p, mul_p, neg_p, sub_p
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
@@ -30,7 +30,7 @@ from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensio
 from functrans.primitives.scatter import scatter_p
 from functrans.primitives.shape import concatenate_p, pad_p, reshape_p, rev_p
 
-__all__ = ["Plan", "Total", "planned"]
+__all__ = ["SumPlan", "Total", "planned"]
 
 # linear in any one operand
 LINEAR: frozenset[Primitive] = frozenset((
@@ -40,7 +40,7 @@ LINEAR: frozenset[Primitive] = frozenset((
 Total = Callable[[After], Atom]
 
 
-class Plan(NamedTuple):
+class SumPlan(NamedTuple):
     """How a carried value follows after the loop, and what must be there for it."""
 
     total: Total
@@ -49,7 +49,7 @@ class Plan(NamedTuple):
     product: bool  # whether there is a product, or something smaller to be added up
 
 
-def planned(loop: Loop, cuts: Cuts, k: int, length: Any) -> Plan | None:
+def planned(loop: ScanParts, cuts: Cuts, k: int, length: Any) -> SumPlan | None:
     """The plan for carried value k, to which iterations do nothing but add."""
     carry, out = loop.v_carry[k], loop.out_carry[k]
     if loop.uses.get(carry) != 1:
@@ -74,10 +74,10 @@ def planned(loop: Loop, cuts: Cuts, k: int, length: Any) -> Plan | None:
         assert acc is not None
         return acc
 
-    return Plan(total, sums.stacked, sums.added, sums.product)
+    return SumPlan(total, sums.stacked, sums.added, sums.product)
 
 
-def _terms(loop: Loop, carry: Atom, out: Atom, minus: bool) -> list[tuple[Atom, bool]] | None:
+def _terms(loop: ScanParts, carry: Atom, out: Atom, minus: bool) -> list[tuple[Atom, bool]] | None:
     """What is added to a carried value, and whether it is subtracted; None if it is not."""
     e = loop.makers.get(out)
     if e is None or e.primitive not in (add_p, sub_p) or loop.uses[out] != 1:
@@ -102,7 +102,7 @@ class _Sums:
     which rounds less often than the loop does.
     """
 
-    def __init__(self, loop: Loop, cuts: Cuts, length: Any) -> None:
+    def __init__(self, loop: ScanParts, cuts: Cuts, length: Any) -> None:
         self.loop = loop
         self.cuts = cuts
         self.length = length
@@ -187,7 +187,7 @@ def _is_linear(e: Equation, i: int) -> bool:
 Product = Callable[[After, Sequence[Atom]], Atom]
 
 
-def _factors(loop: Loop, e: Equation) -> tuple[Sequence[Atom], Product] | None:
+def _factors(loop: ScanParts, e: Equation) -> tuple[Sequence[Atom], Product] | None:
     """The values of which e is a product, and the sum of the products from stacks of these."""
     if e.primitive is dot_general_p:
         return e.invars, partial(_sum_of_dots, e)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from functrans.core.jaxpr import Equation
-from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import Map, Tensor, dtype_name
 from functrans.lowering.rules.elementwise import Rule
@@ -17,7 +17,7 @@ WIDTHS = {"bf16": 2, "f32": 4, "f64": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8,
 """Bytes; f16 is not here: in registers it is a float32 with other bits."""
 
 
-def _bits(s: Builder, x: Expr, dtype: str) -> Expr:
+def _bits(s: ExprBuilder, x: Expr, dtype: str) -> Expr:
     """An element of a dtype in memory as an unsigned integer of its width."""
     if dtype == "bf16":  # the upper half of a float32
         wide = s.op("bitcast", x, dtype="u32")
@@ -27,7 +27,7 @@ def _bits(s: Builder, x: Expr, dtype: str) -> Expr:
     return x if dtype == unsigned else s.op("bitcast", x, dtype=unsigned)
 
 
-def _from_bits(s: Builder, x: Expr, dtype: str) -> Expr:
+def _from_bits(s: ExprBuilder, x: Expr, dtype: str) -> Expr:
     if dtype == "bf16":
         wide = s.op("shift_left", s.op("convert", x, dtype="u32"), s.const(np.uint32(16), "u32"))
         return s.op("bitcast", wide, dtype="f32")
@@ -41,18 +41,18 @@ def _bitcast(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
         return None
     old, new = WIDTHS[x.dtype], WIDTHS[dtype]
 
-    def same(s: Builder, i: tuple[Index, ...]) -> Expr:
+    def same(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
         e = x.at(s, i)
         return e if x.dtype == dtype else _from_bits(s, _bits(s, e, x.dtype), dtype)
 
-    def narrower(s: Builder, i: tuple[Index, ...]) -> Expr:
+    def narrower(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
         """Bytes of an element, the least first."""
         whole = _bits(s, x.at(s, i[:-1]), x.dtype)
         place = s.index(i[-1] * (8 * new), whole.dtype)
         part = s.op("shift_right_logical", whole, place)
         return _from_bits(s, s.op("convert", part, dtype=f"u{8 * new}"), dtype)
 
-    def wider(s: Builder, i: tuple[Index, ...]) -> Expr:
+    def wider(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
         whole: Expr | None = None
         unsigned = f"u{8 * new}"
         for k in range(new // old):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from functrans.core.jaxpr import Equation
-from functrans.lowering.loops.call import Branch, Call, Scan, While
+from functrans.lowering.loops.call import Branch, Call, ScanLoop, WhileLoop
 from functrans.lowering.loops.tensor import Stored, Tensor, dtype_name
 from functrans.lowering.rules import contraction, library
 
@@ -23,11 +23,11 @@ def results_of(eqn: Equation) -> list[Stored]:
 
 
 def _scan(eqn: Equation, xs: list[Tensor]) -> Call | None:
-    return Scan(eqn, xs, results_of(eqn))
+    return ScanLoop(eqn, xs, results_of(eqn))
 
 
 def _while(eqn: Equation, xs: list[Tensor]) -> Call | None:
-    return While(eqn, xs, results_of(eqn))
+    return WhileLoop(eqn, xs, results_of(eqn))
 
 
 def _cond(eqn: Equation, xs: list[Tensor]) -> Call | None:

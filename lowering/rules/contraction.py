@@ -5,10 +5,10 @@ from __future__ import annotations
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
 from functrans.lowering.loops.call import Call, Conv, Gemm
-from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar
 from functrans.lowering.loops.tensor import FLOAT8, Map, Reduce, Stored, Tensor, dtype_name
-from functrans.lowering.rules.reduce import fold_of_nothing
+from functrans.lowering.rules.reduce import empty_reduction
 
 __all__ = ["RULES", "strided_view"]
 
@@ -18,7 +18,7 @@ Dims = list[tuple[Size, ...]]
 
 def strided_view(x: Tensor) -> tuple[Tensor, tuple[Size, ...], Size] | None:
     """x as a view of what it only moves: that tensor, the stride of each dimension, the offset."""
-    s = Builder(lambda t: not (isinstance(t, Map) and t.weight == 0 and len(t.operands) == 1))
+    s = ExprBuilder(lambda t: not (isinstance(t, Map) and t.weight == 0 and len(t.operands) == 1))
     variables = [LoopVar(f"d{k}", n) for k, n in enumerate(x.shape)]
     e = x.at(s, tuple([Index.of(v) if not _is_one(v.high) else ZERO for v in variables]))
     if e.op != "load":
@@ -37,7 +37,7 @@ def _dot_general(eqn: Equation, xs: list[Tensor]) -> Call | Tensor | None:
     (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
     if x.dtype == "bool" or out_dtype == "bool":
         return None
-    nothing = fold_of_nothing(eqn, "add", aval.shape, [x.shape[d] for d in cx], out_dtype)
+    nothing = empty_reduction(eqn, "add", aval.shape, [x.shape[d] for d in cx], out_dtype)
     if nothing is not None:
         return nothing
     fx = [d for d in range(len(x.shape)) if d not in cx and d not in bx]
@@ -71,7 +71,7 @@ def _as_reduction(eqn: Equation, x: Tensor, y: Tensor, dtype: str) -> Tensor:
     sizes = tuple([x.shape[d] for d in cx])
     nb = len(bx)
 
-    def element(s: Builder, i: tuple[Index, ...]) -> Expr:
+    def element(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
         inner = i[len(eqn.outvars[0].aval.shape):]
         left, right = [ZERO] * len(x.shape), [ZERO] * len(y.shape)
         for d, e, k in zip(cx, cy, inner):
@@ -84,7 +84,7 @@ def _as_reduction(eqn: Equation, x: Tensor, y: Tensor, dtype: str) -> Tensor:
                   source=eqn.source)
 
 
-class _Operand:
+class _StridedOperand:
     """An operand with its dimensions in the order batch, free, contracted."""
 
     def __init__(self, base: Tensor, shape: tuple[Size, ...], strides: tuple[Size, ...],
@@ -93,7 +93,7 @@ class _Operand:
 
 
 def _laid_out(x: Tensor, order: tuple[int, ...], kinds: tuple[int, ...],
-              copied: bool) -> _Operand:
+              copied: bool) -> _StridedOperand:
     """x with its dimensions in an order, as it is or `copied`.
 
     `kinds` numbers the dimensions in that order: batch, free, contracted.
@@ -103,11 +103,11 @@ def _laid_out(x: Tensor, order: tuple[int, ...], kinds: tuple[int, ...],
     base, strides, offset = view if view is not None else (x, _contiguous(x.shape), 0)
     strides = tuple([strides[d] for d in order])
     return _copied(x, base, order, kinds, strides, offset) if copied else \
-        _Operand(base, shape, strides, offset)
+        _StridedOperand(base, shape, strides, offset)
 
 
 def _copied(x: Tensor, base: Tensor, order: tuple[int, ...], kinds: tuple[int, ...],
-            strides: tuple[Size, ...], offset: Size) -> _Operand:
+            strides: tuple[Size, ...], offset: Size) -> _StridedOperand:
     """x copied: what lies side by side stays so, and products that want the same share it."""
     inner = next((kind for kind, n, step in zip(kinds, (x.shape[d] for d in order), strides)
                   if not _is_one(n) and _is_one(step)), 2)
@@ -122,10 +122,11 @@ def _copied(x: Tensor, base: Tensor, order: tuple[int, ...], kinds: tuple[int, .
     steps: list[Size] = [0] * len(order)
     for k, step in zip(places, _contiguous(shape)):
         steps[k] = step
-    return _Operand(copy, tuple([x.shape[d] for d in order]), tuple(steps), 0)
+    return _StridedOperand(copy, tuple([x.shape[d] for d in order]), tuple(steps), 0)
 
 
-def _gemm(eqn: Equation, x: _Operand, y: _Operand, nb: int, nx: int, ny: int) -> Call | None:
+def _gemm(eqn: Equation, x: _StridedOperand, y: _StridedOperand, nb: int, nx: int,
+          ny: int) -> Call | None:
     aval = eqn.outvars[0].aval
     out = _contiguous(aval.shape)
     batch = _merged([(n, sx, sy, so) for n, sx, sy, so in zip(
@@ -187,7 +188,7 @@ def _conv(eqn: Equation, xs: list[Tensor]) -> Call | Tensor | None:
     rank = len(xd) - 2
     if out_dtype is None or (x.dtype, out_dtype) not in GEMM_TYPES or not 1 <= rank <= 3:
         return None
-    nothing = fold_of_nothing(eqn, "add", aval.shape, [w.shape[d] for d in wd[1:]], out_dtype)
+    nothing = empty_reduction(eqn, "add", aval.shape, [w.shape[d] for d in wd[1:]], out_dtype)
     if nothing is not None:
         return nothing
     views = []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.jaxpr import Equation
-from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import Map, Tensor, compute_dtype, dtype_name
 
@@ -37,7 +37,7 @@ BOOLEAN = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_finite"})
 NAMES = {"add_any": "add"}
 
 
-def element(s: Builder, x: Tensor, index: tuple[Index, ...]) -> Expr:
+def element(s: ExprBuilder, x: Tensor, index: tuple[Index, ...]) -> Expr:
     """The element of an operand that stands for any shape when it is a scalar."""
     return x.at(s, index if x.shape else ())
 
@@ -66,7 +66,7 @@ def _named(name: str) -> Rule:
     return rule
 
 
-def rounded(s: Builder, x: Expr, dtype: str, depth: int = 3) -> Expr:
+def rounded(s: ExprBuilder, x: Expr, dtype: str, depth: int = 3) -> Expr:
     """A value as memory has it: of a half it is not that of registers, which has more digits.
 
     What is compared is rounded first. Whether x is the maximum that another kernel has stored, or
@@ -91,7 +91,7 @@ def _integer_pow(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     if (xs[0].dtype[0] != "f" and xs[0].dtype != "bf16" and exponent < 0) or abs(exponent) > 64:
         return None
 
-    def define(s: Builder, x: Expr) -> Expr:
+    def define(s: ExprBuilder, x: Expr) -> Expr:
         one = s.const(np.ones((), np.int64), x.dtype)
         power, square, n = one, x, abs(exponent)
         while n:
@@ -109,7 +109,7 @@ def _round(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     return pointwise(eqn, xs, CHEAP, lambda s, x: s.op("round_even", x))
 
 
-def convert(s: Builder, x: Expr, dtype: str) -> Expr:
+def convert(s: ExprBuilder, x: Expr, dtype: str) -> Expr:
     """An element converted to `dtype` (of memory: halves are rounded)."""
     target = compute_dtype(dtype)
     if x.dtype != target:
@@ -130,7 +130,7 @@ def _select_n(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     if len(cases) == 2 and which.dtype == "bool":
         return pointwise(eqn, xs, 1, lambda s, w, a, b: s.op("select", w, b, a, dtype=a.dtype))
 
-    def define(s: Builder, w: Expr, *values: Expr) -> Expr:
+    def define(s: ExprBuilder, w: Expr, *values: Expr) -> Expr:
         out = values[-1]
         for k in range(len(values) - 2, -1, -1):  # numbers out of range choose the nearest case
             here = s.op("le", w, s.const(np.int32(k), w.dtype), dtype="bool")
@@ -153,7 +153,7 @@ PARITY = 0x1BD11BDA
 
 
 def _threefry2x32(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
-    def pair(s: Builder, index: tuple[Index, ...]) -> tuple[Expr, Expr]:
+    def pair(s: ExprBuilder, index: tuple[Index, ...]) -> tuple[Expr, Expr]:
         k0, k1, x0, x1 = [element(s, x, index) for x in xs]
         number = lambda n: s.const(np.uint32(n), "u32")
         keys = (k0, k1, s.op("xor", s.op("xor", k0, k1), number(PARITY)))

@@ -8,9 +8,9 @@ import numpy as np
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
-from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index
-from functrans.lowering.loops.tensor import Map, Scatter, Tensor, compute_dtype, dtype_name
+from functrans.lowering.loops.tensor import Map, ScatterTensor, Tensor, compute_dtype, dtype_name
 from functrans.lowering.rules.elementwise import Rule
 from functrans.primitives.index_layout import (
     GatherDimensionNumbers,
@@ -24,7 +24,7 @@ __all__ = ["RULES"]
 INDEX_DTYPES = ("i32", "i64", "u32", "i16", "i8", "u8", "u16")
 
 
-def _start(s: Builder, value: Expr, limit: Size) -> Index:
+def _start(s: ExprBuilder, value: Expr, limit: Size) -> Index:
     """A start moved into `0 <= start <= limit`."""
     if isinstance(limit, int) and limit == 0:
         return ZERO
@@ -33,25 +33,25 @@ def _start(s: Builder, value: Expr, limit: Size) -> Index:
     return s.computed(inside, limit + 1)
 
 
-def _given(s: Builder, x: Tensor, index: tuple[Index, ...]) -> Expr:
+def _start_as_int64(s: ExprBuilder, x: Tensor, index: tuple[Index, ...]) -> Expr:
     """A start as the program gives it, in 64 bits."""
     value = x.at(s, index)
     return value if value.dtype == "i64" else s.op("convert", value, dtype="i64")
 
 
-def _moved(s: Builder, i: tuple[Index, ...], starts: list[Tensor], shape: Any,
-           sizes: Any) -> tuple[Index, ...]:
+def _window_index(s: ExprBuilder, i: tuple[Index, ...], starts: list[Tensor], shape: Any,
+                  sizes: Any) -> tuple[Index, ...]:
     """The place of element `i` of a window whose starts are scalars.
 
     What nothing depends on is not read.
     """
     place = []
     for k, start, n, size in zip(i, starts, shape, sizes):
-        place.append(k if n == size else k + _start(s, _given(s, start, ()), n - size))
+        place.append(k if n == size else k + _start(s, _start_as_int64(s, start, ()), n - size))
     return tuple(place)
 
 
-def _window(s: Builder, indices: Tensor, d: GatherDimensionNumbers, shape: Any, sizes: Any,
+def _window(s: ExprBuilder, indices: Tensor, d: GatherDimensionNumbers, shape: Any, sizes: Any,
             i: tuple[Index, ...], checked: bool) -> tuple[tuple[Index, ...], Expr | None]:
     """The place in the operand that element `i` of a gather reads, and whether it is inside."""
     batch = [k for at, k in enumerate(i) if at not in d.offset_dims]
@@ -63,7 +63,7 @@ def _window(s: Builder, indices: Tensor, d: GatherDimensionNumbers, shape: Any, 
         limit = shape[axis] - sizes[axis]
         if isinstance(limit, int) and limit == 0 and not checked:
             continue  # what nothing depends on is not read
-        value = _given(s, indices, (*batch, Index.of(k)))
+        value = _start_as_int64(s, indices, (*batch, Index.of(k)))
         start = _start(s, value, limit)
         place[axis] = place[axis] + start
         if checked:
@@ -90,7 +90,7 @@ def _gather(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     assert dtype is not None
     compute = compute_dtype(dtype)
 
-    def define(s: Builder, i: tuple[Index, ...]) -> Expr:
+    def define(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
         place, inside = _window(s, indices, p["dimension_numbers"], x.shape, p["slice_sizes"], i,
                                 checked)
         value = x.at(s, place)
@@ -108,8 +108,8 @@ def _dynamic_slice(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     if any(s.dtype not in INDEX_DTYPES for s in starts):
         return None
 
-    def define(s: Builder, i: tuple[Index, ...]) -> Expr:
-        return x.at(s, _moved(s, i, starts, x.shape, sizes))
+    def define(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
+        return x.at(s, _window_index(s, i, starts, x.shape, sizes))
 
     return [Map(eqn.outvars[0].aval.shape, x.dtype, xs, define, weight=0, source=eqn.source)]
 
@@ -121,11 +121,12 @@ def _dynamic_update_slice(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | Non
     if _is_empty(update.shape):
         return [x]
 
-    def place(s: Builder, i: tuple[Index, ...]) -> tuple[tuple[Index, ...], Expr | None]:
-        return _moved(s, i, starts, x.shape, update.shape), None
+    def place(s: ExprBuilder, i: tuple[Index, ...]) -> tuple[tuple[Index, ...], Expr | None]:
+        return _window_index(s, i, starts, x.shape, update.shape), None
 
-    return [Scatter("set", x, update.shape, xs, place, lambda s, i: update.at(s, i), unique=True,
-                    source=eqn.source)]
+    return [ScatterTensor("set", x, update.shape, xs, place, lambda s, i: update.at(s, i),
+                          unique=True,
+                          source=eqn.source)]
 
 
 def _scatter(op: str) -> Rule:
@@ -140,11 +141,11 @@ def _scatter(op: str) -> Rule:
         sizes = window_sizes(numbers, eqn.invars[2].aval, len(x.shape))
         checked = p["mode"] is GatherScatterMode.FILL_OR_DROP
 
-        def place(s: Builder, i: tuple[Index, ...]) -> tuple[tuple[Index, ...], Expr | None]:
+        def place(s: ExprBuilder, i: tuple[Index, ...]) -> tuple[tuple[Index, ...], Expr | None]:
             return _window(s, indices, numbers.gather, x.shape, sizes, i, checked)
 
-        return [Scatter(op, x, updates.shape, xs, place, lambda s, i: updates.at(s, i),
-                        unique=bool(p.get("unique_indices")), source=eqn.source)]
+        return [ScatterTensor(op, x, updates.shape, xs, place, lambda s, i: updates.at(s, i),
+                              unique=bool(p.get("unique_indices")), source=eqn.source)]
 
     return rule
 

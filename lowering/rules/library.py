@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
-from functrans.lowering.loops.call import Call, Library
-from functrans.lowering.loops.expr import Builder
+from functrans.lowering.loops.call import Call, CLibraryCall
+from functrans.lowering.loops.expr import ExprBuilder
 from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import Map, Stored, Tensor, dtype_name
 
@@ -52,7 +52,7 @@ def is_iota(x: Tensor, axis: int) -> bool:
     if not isinstance(x, Map) or x.operands or x.dtype != "i32":
         return False
     variables = [LoopVar(f"d{k}", n) for k, n in enumerate(x.shape)]
-    e = x.define(Builder(lambda t: True), tuple(map(Index.of, variables)))
+    e = x.define(ExprBuilder(lambda t: True), tuple(map(Index.of, variables)))
     return e.op == "index" and e.aux == Index.of(variables[axis])
 
 
@@ -62,11 +62,12 @@ def _sort(eqn: Equation, xs: list[Tensor]) -> Outcome:
     count, n = row_count(rows[0]), rows[0].shape[-1]
     outs = [Stored(r.shape, r.dtype, (), eqn.source) for r in rows]
     if len(xs) == 2 and keys == 1 and is_iota(xs[1], axis):
-        call = Library("argsort_rows", "i64, i64, i64, const void *, void *, i32 *", rows[:1], outs,
-                       [count, n, TYPE_CODES[xs[0].dtype], rows[0], *outs], eqn.source)
+        call = CLibraryCall("argsort_rows", "i64, i64, i64, const void *, void *, i32 *", rows[:1],
+                            outs,
+                            [count, n, TYPE_CODES[xs[0].dtype], rows[0], *outs], eqn.source)
     else:
         codes = [TYPE_CODES[x.dtype] for x in xs]
-        call = Library(
+        call = CLibraryCall(
             "sort_rows", "i64, i64, i64, i64, i64, const i64 *, void *const *, void *const *",
             rows, outs, [count, n, len(xs), keys, int(eqn.params["is_stable"]), codes, rows, outs],
             eqn.source)
@@ -80,8 +81,8 @@ def _top_k(eqn: Equation, xs: list[Tensor]) -> Outcome:
     outs = [Stored(shape, dtype_name(v.aval.dtype) or "", (), eqn.source) for v in eqn.outvars]
     if outs[1].dtype != "i32":
         return None
-    call = Library("top_k_rows", "i64, i64, i64, i64, const void *, void *, i32 *", [x], outs,
-                   [row_count(x), x.shape[-1], k, TYPE_CODES[x.dtype], x, *outs], eqn.source)
+    call = CLibraryCall("top_k_rows", "i64, i64, i64, i64, const void *, void *, i32 *", [x], outs,
+                        [row_count(x), x.shape[-1], k, TYPE_CODES[x.dtype], x, *outs], eqn.source)
     return call, [back_from_rows(o, axis) for o in outs]
 
 
@@ -97,9 +98,10 @@ def _cumulative(eqn: Equation, xs: list[Tensor]) -> Outcome:
     wide = _converted(x, x.compute)
     out = Stored(x.shape, x.compute, (), eqn.source)
     outer, inner = _product(x.shape[:axis]), _product(x.shape[axis + 1:])
-    call = Library("cumulate_rows", "i64, i64, i64, i64, i64, i64, const void *, void *", [wide],
-                   [out], [CUMULATIVE[name], TYPE_CODES[x.compute], int(eqn.params["reverse"]),
-                           outer, x.shape[axis], inner, wide, out], eqn.source)
+    call = CLibraryCall("cumulate_rows", "i64, i64, i64, i64, i64, i64, const void *, void *",
+                        [wide],
+                        [out], [CUMULATIVE[name], TYPE_CODES[x.compute], int(eqn.params["reverse"]),
+                                outer, x.shape[axis], inner, wide, out], eqn.source)
     return call, [_converted(out, x.dtype)]
 
 

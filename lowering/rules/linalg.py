@@ -10,7 +10,7 @@ from typing import Any
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
-from functrans.lowering.loops.call import Call, Library
+from functrans.lowering.loops.call import Call, CLibraryCall
 from functrans.lowering.loops.tensor import Stored, Tensor, memory_dtype
 from functrans.primitives.fft import FftType
 
@@ -29,8 +29,8 @@ def _call(name: str, eqn: Equation, xs: Sequence[Tensor], sizes: Sequence[Size],
     code = CODES[eqn.invars[0].aval.dtype.name]
     signature = ", ".join(["i64"] * (1 + len(sizes))
                           + ["void *"] * (len(xs) + len(outs) + missing))
-    return Library(name, signature, list(xs), outs, [code, *sizes, *xs, *outs, *[0] * missing],
-                   eqn.source)
+    return CLibraryCall(name, signature, list(xs), outs, [code, *sizes, *xs, *outs, *[0] * missing],
+                        eqn.source)
 
 
 def _stack(x: Tensor) -> Size:
@@ -106,9 +106,10 @@ def _fft(eqn: Equation, xs: list[Tensor]) -> Call | None:
     out = Stored(eqn.outvars[0].aval.shape, memory_dtype(eqn.outvars[0].aval.dtype), (),
                  eqn.source)
     code = CODES[eqn.invars[0].aval.dtype.name]
-    return Library("fft", "i64, i64, i64, const i64 *, i64, const void *, void *", xs, [out],
-                   [FFT_KINDS[eqn.params["fft_type"]], code, len(lengths), lengths, batch, x, out],
-                   eqn.source)
+    return CLibraryCall("fft", "i64, i64, i64, const i64 *, i64, const void *, void *", xs, [out],
+                        [FFT_KINDS[eqn.params["fft_type"]], code, len(lengths), lengths, batch, x,
+                         out],
+                        eqn.source)
 
 
 RULES = {

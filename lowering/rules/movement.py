@@ -9,7 +9,7 @@ import numpy as np
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
-from functrans.lowering.loops.expr import Builder, Expr, Range
+from functrans.lowering.loops.expr import Expr, ExprBuilder, Range
 from functrans.lowering.loops.index import ZERO, Index, flatten, unflatten
 from functrans.lowering.loops.tensor import Map, Tensor, compute_dtype, dtype_name
 from functrans.lowering.rules.elementwise import Rule
@@ -29,7 +29,7 @@ def _broadcast_in_dim(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     shape = eqn.params["shape"]
     repeats = len(dims) < len(shape) or any(s != shape[d] for s, d in zip(x.shape, dims))
 
-    def define(s: Builder, i: tuple[Index, ...]) -> Expr:
+    def define(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
         return x.at(s, tuple([ZERO if _is_one(n) else i[d] for n, d in zip(x.shape, dims)]))
 
     return _moved(eqn, xs, define, repeats)
@@ -41,7 +41,7 @@ def _reshape(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
         return [x]
     groups = _matching_groups(x.shape, tuple(shape))
 
-    def define(s: Builder, i: tuple[Index, ...]) -> Expr:
+    def define(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
         out: list[Index] = []
         for (a, b), (c, d) in groups:
             if b - a == d - c == 1:
@@ -105,7 +105,7 @@ def _rev(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
         [k * -1 + (n - 1) if d in dims else k for d, (k, n) in enumerate(zip(i, x.shape))])))
 
 
-def padded(s: Builder, x: Tensor, value: Callable[[], Expr], at: tuple[Index, ...],
+def padded(s: ExprBuilder, x: Tensor, value: Callable[[], Expr], at: tuple[Index, ...],
            config: Sequence[tuple[Size, Size, int]]) -> Expr:
     """The element at an index of x with padding around it and between its elements."""
     if any(_is_zero(n) for n in x.shape):
@@ -150,7 +150,7 @@ def _concatenate(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     if not parts:
         return [xs[0]]
 
-    def define(s: Builder, i: tuple[Index, ...]) -> Expr:
+    def define(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
         def part(k: int, start: Size) -> Expr:
             x = parts[k]
             here = i[d] - start

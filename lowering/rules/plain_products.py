@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functrans.core.dims import Shape
 from functrans.core.jaxpr import Equation
-from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index
 from functrans.lowering.loops.tensor import Define, Reduce, Tensor, dtype_name
 from functrans.lowering.rules.elementwise import convert
 from functrans.lowering.rules.movement import padded
-from functrans.lowering.rules.reduce import fold_of_nothing, neutral
+from functrans.lowering.rules.reduce import empty_reduction, identity_element
 
 __all__ = ["RULES"]
 
@@ -28,7 +28,7 @@ def _dot_general(eqn: Equation, xs: list[Tensor]) -> Tensor:
     of_x |= {d: rank + k for k, d in enumerate(cx)}
     of_y |= {d: rank + k for k, d in enumerate(cy)}
 
-    def element(s: Builder, i: Place) -> Expr:
+    def element(s: ExprBuilder, i: Place) -> Expr:
         return _product(s, x.at(s, tuple([i[of_x[d]] for d in range(len(x.shape))])),
                         y.at(s, tuple([i[of_y[d]] for d in range(len(y.shape))])), eqn)
 
@@ -45,7 +45,7 @@ def _conv(eqn: Equation, xs: list[Tensor]) -> Tensor:
     for d, (low, high), holes in zip(xd[2:], p["padding"], p["lhs_dilation"]):
         config[d] = (low, high, holes - 1)
 
-    def element(s: Builder, i: Place) -> Expr:
+    def element(s: ExprBuilder, i: Place) -> Expr:
         at_x, at_w = [ZERO] * len(x.shape), [ZERO] * len(w.shape)
         feature, *window = i[rank:]
         at_x[xd[0]], at_x[xd[1]] = i[od[0]], feature
@@ -55,14 +55,14 @@ def _conv(eqn: Equation, xs: list[Tensor]) -> Tensor:
             at_w[wd[2 + k]] = window[k]
         if groups is not None:
             at_x[groups[0]] = at_w[groups[1]] = i[groups[2]]
-        zero = neutral("add", x.compute)
+        zero = identity_element("add", x.compute)
         return _product(s, padded(s, x, lambda: s.const(zero, x.compute), tuple(at_x), config),
                         w.at(s, tuple(at_w)), eqn)
 
     return _sum(eqn, (w.shape[wd[1]], *[w.shape[d] for d in wd[2:]]), xs, element)
 
 
-def _product(s: Builder, a: Expr, b: Expr, eqn: Equation) -> Expr:
+def _product(s: ExprBuilder, a: Expr, b: Expr, eqn: Equation) -> Expr:
     dtype = dtype_name(eqn.outvars[0].aval.dtype) or ""
     a, b = convert(s, a, dtype), convert(s, b, dtype)
     return s.op("and" if dtype == "bool" else "mul", a, b)
@@ -72,7 +72,7 @@ def _sum(eqn: Equation, sizes: Shape, xs: list[Tensor], element: Define) -> Tens
     aval = eqn.outvars[0].aval
     dtype = dtype_name(aval.dtype) or ""
     op = "or" if dtype == "bool" else "add"
-    nothing = fold_of_nothing(eqn, op, aval.shape, sizes, dtype)
+    nothing = empty_reduction(eqn, op, aval.shape, sizes, dtype)
     return nothing or Reduce(op, aval.shape, sizes, dtype, xs, element, source=eqn.source)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from functrans.core.dims import is_static
 from functrans.core.jaxpr import Equation
-from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import (
     Map,
@@ -22,7 +22,7 @@ from functrans.lowering.loops.tensor import (
 )
 from functrans.lowering.rules.elementwise import Rule, rounded
 
-__all__ = ["RULES", "UNROLL", "fold_of_nothing", "neutral"]
+__all__ = ["RULES", "UNROLL", "empty_reduction", "identity_element"]
 
 UNROLL = 32
 """Reductions over at most so many elements are written out where they are not along rows."""
@@ -31,7 +31,7 @@ _SPACE = tuple([Index.of(LoopVar(f"i{k}", 2)) for k in range(32)])
 LIMITS = {"max": ("-inf", "min"), "min": ("inf", "max")}
 
 
-def neutral(op: str, dtype: str) -> Any:
+def identity_element(op: str, dtype: str) -> Any:
     """What `op` leaves any value of `dtype` unchanged with."""
     if op in ("add", "or", "xor"):
         return 0
@@ -62,43 +62,45 @@ def _reduction(op: str) -> Rule:
         if not axes:
             return [x]
 
-        def element(s: Builder, i: tuple[Index, ...]) -> Expr:
+        def element(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
             return x.at(s, tuple([i[k] for k in inverse]))
 
-        return [folded(eqn, name, aval.shape, sizes, dtype, xs, element)]
+        return [reduce_elements(eqn, name, aval.shape, sizes, dtype, xs, element)]
 
     return rule
 
 
-def fold_of_nothing(eqn: Equation, op: str, shape: Any, sizes: Any, dtype: str) -> Tensor | None:
+def empty_reduction(eqn: Equation, op: str, shape: Any, sizes: Any, dtype: str) -> Tensor | None:
     """What a reduction without elements gives everywhere; None of one that has some."""
     if not any(isinstance(n, int) and n == 0 for n in sizes):
         return None
     compute = compute_dtype(dtype)
-    start = np.asarray(neutral(op, compute))
+    start = np.asarray(identity_element(op, compute))
     return Map(shape, dtype, (), lambda s, i: s.const(start, compute), weight=0, source=eqn.source)
 
 
-def folded(eqn: Equation, op: str, shape: Any, sizes: Any, dtype: str, xs: list[Tensor],
-           element: Any) -> Tensor:
+def reduce_elements(eqn: Equation, op: str, shape: Any, sizes: Any, dtype: str, xs: list[Tensor],
+                    element: Any) -> Tensor:
     """A reduction, written out when it is over very few elements of a large space."""
-    nothing = fold_of_nothing(eqn, op, shape, sizes, dtype)
+    nothing = empty_reduction(eqn, op, shape, sizes, dtype)
     if nothing is not None:
         return nothing
     if op == "add" and dtype in ("i32", "i64") and not is_static(sizes):
-        one = element(Builder(lambda t: isinstance(t, Stored)), _SPACE[:len(shape) + len(sizes)])
+        one = element(ExprBuilder(lambda t: isinstance(t, Stored)),
+                      _SPACE[:len(shape) + len(sizes)])
         if one.op == "const" and one.aux == 1:  # how a size becomes a value
             return Map(shape, dtype, (), lambda s, i: s.index(Index.of(math.prod(sizes)), dtype),
                        weight=0, source=eqn.source)
     if all(isinstance(n, int) for n in sizes) and math.prod(sizes) <= 4:
-        def define(s: Builder, i: tuple[Index, ...]) -> Expr:
+        def define(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
             terms = [element(s, (*i, *map(Index.of, r)))
                      for r in itertools.product(*map(range, sizes))]
             while len(terms) > 1:  # pairwise
                 terms = [s.op(op, *terms[k:k + 2]) if k + 1 < len(terms) else terms[k]
                          for k in range(0, len(terms), 2)]
             compute = out.compute
-            return terms[0] if terms else s.const(np.asarray(neutral(op, compute)), compute)
+            return terms[0] if terms else s.const(np.asarray(identity_element(op, compute)),
+                                                  compute)
 
         out = Map(shape, dtype, xs, define, weight=math.prod(sizes), repeats=True,
                   source=eqn.source)
@@ -115,7 +117,7 @@ def _arg_extremum(op: str) -> Rule:
                                                                      "i32", "i64"):
             return None
 
-        def element(s: Builder, i: tuple[Index, ...]) -> Expr:
+        def element(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
             return rounded(s, x.at(s, (*i[:axis], i[-1], *i[axis:-1])), x.dtype)
 
         return [Reduce(op, aval.shape, (x.shape[axis],), dtype, xs, element, value_dtype=x.dtype,

@@ -16,12 +16,12 @@ import numpy as np
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
-from functrans.lowering.loops.expr import Builder, Expr, Range
+from functrans.lowering.loops.expr import Expr, ExprBuilder, Range
 from functrans.lowering.loops.index import Index, flatten, unflatten
 from functrans.lowering.loops.tensor import Map, Reduce, Tensor, dtype_name
 from functrans.lowering.rules.elementwise import Rule
 from functrans.lowering.rules.movement import padded
-from functrans.lowering.rules.reduce import neutral
+from functrans.lowering.rules.reduce import identity_element
 
 __all__ = ["RULES"]
 
@@ -45,7 +45,7 @@ class _Windows:
         self._config = [(low, high, holes - 1)
                         for (low, high), holes in zip(p["padding"], p["base_dilation"])]
 
-    def at(self, s: Builder, window: Place, place: Place) -> Expr:
+    def at(self, s: ExprBuilder, window: Place, place: Place) -> Expr:
         """The element at a place of a window."""
         x = self.x
         at = tuple([w * stride + k * spread for w, k, stride, spread
@@ -61,13 +61,13 @@ def _reduction(op: str) -> Rule:
     def rule(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
         x, aval = xs[0], eqn.outvars[0].aval
         name = {"max": "or", "min": "and"}.get(op, op) if x.dtype == "bool" else op
-        windows = _Windows(eqn, x, neutral(name, x.compute))
+        windows = _Windows(eqn, x, identity_element(name, x.compute))
         n = len(aval.shape)
         if windows.count > WRITTEN_OUT:
             return [Reduce(name, aval.shape, windows.sizes, x.dtype, xs,
                            lambda s, i: windows.at(s, i[:n], i[n:]), source=eqn.source)]
 
-        def define(s: Builder, i: Place) -> Expr:
+        def define(s: ExprBuilder, i: Place) -> Expr:
             total, *rest = [windows.at(s, i, place) for place in windows.places()]
             for term in rest:
                 total = s.op(name, total, term)
@@ -83,14 +83,14 @@ def _place(op: str) -> Rule:
         x, aval = xs[0], eqn.outvars[0].aval
         if x.dtype not in ("f32", "f64", "f16", "bf16", "i32", "i64"):
             return None
-        windows = _Windows(eqn, x, neutral(op, x.compute))
+        windows = _Windows(eqn, x, identity_element(op, x.compute))
         if windows.count > WRITTEN_OUT:
             return [Reduce(f"arg{op}", aval.shape, (windows.count,), "i32", xs,
                            lambda s, i: windows.at(s, i[:-1], unflatten(i[-1], windows.sizes)),
                            value_dtype=x.dtype, source=eqn.source)]
         is_better = "gt" if op == "max" else "lt"
 
-        def define(s: Builder, i: Place) -> Expr:
+        def define(s: ExprBuilder, i: Place) -> Expr:
             best, *rest = [windows.at(s, i, place) for place in windows.places()]
             at = s.const(np.int32(0), "i32")
             for k, value in enumerate(rest, 1):
@@ -111,11 +111,11 @@ def _place(op: str) -> Rule:
 def _take(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     x, numbers = xs
     aval = eqn.outvars[0].aval
-    zero = neutral("add", x.compute)
+    zero = identity_element("add", x.compute)
     windows = _Windows(eqn, x, zero)
     n = len(aval.shape)
 
-    def chosen(s: Builder, i: Place, place: Place, other: Expr) -> Expr:
+    def chosen(s: ExprBuilder, i: Place, place: Place, other: Expr) -> Expr:
         number = s.index(flatten(place, windows.sizes), "i32")
         here = s.op("eq", numbers.at(s, i), number, dtype="bool")
         return s.op("select", here, windows.at(s, i, place), other, dtype=other.dtype)
@@ -124,7 +124,7 @@ def _take(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
         return [Reduce("add", aval.shape, windows.sizes, x.dtype, xs, lambda s, i: chosen(
             s, i[:n], i[n:], s.const(np.asarray(zero), x.compute)), source=eqn.source)]
 
-    def define(s: Builder, i: Place) -> Expr:
+    def define(s: ExprBuilder, i: Place) -> Expr:
         out = s.const(np.asarray(zero), x.compute)
         for place in windows.places():
             out = chosen(s, i, place, out)
@@ -142,8 +142,8 @@ def _put(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
         x.shape, sizes, p["window_strides"], p["padding"], p["base_dilation"],
         p["window_dilation"])]
 
-    def define(s: Builder, i: Place) -> Expr:
-        zero = s.const(np.asarray(neutral("add", x.compute)), x.compute)
+    def define(s: ExprBuilder, i: Place) -> Expr:
+        zero = s.const(np.asarray(identity_element("add", x.compute)), x.compute)
         total: Expr | None = None
         for parts in itertools.product(*[c(s, k) for c, k in zip(covering, i)]):
             term = s.when([test for _, _, tests, _ in parts for test in tests],
@@ -151,7 +151,7 @@ def _put(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
             total = term if total is None else s.op("add", total, term)
         return zero if total is None else total
 
-    def inside(s: Builder, parts: Any, zero: Expr) -> Expr:
+    def inside(s: ExprBuilder, parts: Any, zero: Expr) -> Expr:
         window = tuple([w for w, _, _, _ in parts])
         number = s.index(flatten([place for _, place, _, _ in parts], sizes), "i32")
         here = s.op("eq", numbers.at(s, window), number, dtype="bool")
@@ -172,12 +172,12 @@ Part = tuple[Index, Index, list[Range], "Expr | None"]
 
 
 def _covering(windows: Size, size: int, stride: int, pad: tuple[int, int], holes: int,
-              spread: int) -> Callable[[Builder, Index], list[Part]]:
+              spread: int) -> Callable[[ExprBuilder, Index], list[Part]]:
     """The windows along one axis that cover an element, by its index."""
     low = pad[0]
     end = (windows - 1) * stride + (size - 1) * spread + 1
 
-    def parts(s: Builder, k: Index) -> list[Part]:
+    def parts(s: ExprBuilder, k: Index) -> list[Part]:
         at = k * holes + low
         outer: list[Range] = [(at, 0, end)]
         at = s.clamped(at, end)
@@ -201,7 +201,7 @@ def _covering(windows: Size, size: int, stride: int, pad: tuple[int, int], holes
 
 
 def _written_out(eqn: Equation, xs: list[Tensor], dtype: str,
-                 define: Callable[[Builder, Place], Expr], weight: int) -> Map:
+                 define: Callable[[ExprBuilder, Place], Expr], weight: int) -> Map:
     return Map(eqn.outvars[0].aval.shape, dtype, xs, define, weight=weight, repeats=True,
                source=eqn.source)
 

@@ -15,14 +15,14 @@ from dataclasses import replace
 
 from functrans.core.dims import Size
 from functrans.lowering.loops.call import Call, Gemm
-from functrans.lowering.loops.expr import NotHere
+from functrans.lowering.loops.expr import IterationSpaceMismatch
 from functrans.lowering.loops.index import ZERO, Index, LoopVar
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.schedule.epilogues import Fused
-from functrans.lowering.schedule.group import Note, Schedule, Step, is_straight
+from functrans.lowering.schedule.epilogues import FusedGemm
+from functrans.lowering.schedule.group import FusionNote, Schedule, Step, has_constant_stride
 from functrans.lowering.schedule.kernel import Domain, Kernel, accesses
-from functrans.lowering.schedule.plain import AS_PLANNED, Plain
 from functrans.lowering.schedule.reads import Reads
+from functrans.lowering.schedule.unfused import ALL_FUSED, UnfusedValues
 
 __all__ = ["Chain", "form_chains", "tensors_of"]
 
@@ -59,24 +59,24 @@ class Chain(Call):
         self.inner = tuple(inner)
 
 
-class _Refused(Exception):
+class _ChainRefused(Exception):
     pass
 
 
 def form_chains(schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
-                plain: Plain = AS_PLANNED) -> Schedule:
+                plain: UnfusedValues = ALL_FUSED) -> Schedule:
     """The schedule with chains where values between products stay in the cache.
 
     Steps that make what is to be `plain` are in none.
     """
     if sum(isinstance(s, Gemm) for s in schedule.steps) < 2:
         return schedule
-    return _Former(schedule, outputs, reads, plain).run()
+    return _ChainFormer(schedule, outputs, reads, plain).run()
 
 
-class _Former:
+class _ChainFormer:
     def __init__(self, schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
-                 plain: Plain) -> None:
+                 plain: UnfusedValues) -> None:
         self.schedule = schedule
         self.plain = plain
         self.steps = list(schedule.steps)
@@ -114,7 +114,7 @@ class _Former:
         chain, before, after = [start], list[Step](), list[Step]()
         made, later = set(self.made[id(start)]), set[Tensor]()
         end = first + 1
-        refusals: list[Note] = []
+        refusals: list[FusionNote] = []
         for step in self.steps[end:]:
             if self._is_barrier(step):
                 break
@@ -147,7 +147,7 @@ class _Former:
             count = self._finer(chain, count, one)
         reads = dict.fromkeys(t for s in chain for t in self.reads[id(s)])
         all_made = [t for s in chain for t in self.made[id(s)]]
-        joined = Chain([suited(s, count) for s in chain], count, inner,
+        joined = Chain([suit_blocks(s, count) for s in chain], count, inner,
                        [t for t in reads if t not in all_made],
                        [t for t in all_made if t not in inner])
         self.reads[id(joined)] = dict.fromkeys(joined.operands).keys()
@@ -198,50 +198,50 @@ class _Former:
     # --- whether a step can run block by block
 
     def _fits(self, step: Step, count: int, made: Collection[Tensor],
-              refusals: list[Note] | None = None) -> bool:
+              refusals: list[FusionNote] | None = None) -> bool:
         try:
             for t in self.reads[id(step)]:
                 if t in self.spread:
-                    raise _Refused(f"{t} is read from other blocks too")
+                    raise _ChainRefused(f"{t} is read from other blocks too")
             if isinstance(step, Gemm):
                 _check_gemm(step, count, made)
-            kernel = step.kernel if isinstance(step, Fused) else suited(step, count)
+            kernel = step.kernel if isinstance(step, FusedGemm) else suit_blocks(step, count)
             if isinstance(kernel, Kernel):
                 self._check_kernel(kernel, count, made)
-        except _Refused as reason:
+        except _ChainRefused as reason:
             if refusals is not None:
                 t = step.results[0] if isinstance(step, Call) else step.members[0].tensor
-                refusals.append(Note(t, t.source, f"not in a chain of products: {reason}"))
+                refusals.append(FusionNote(t, t.source, f"not in a chain of products: {reason}"))
             return False
         return True
 
     def _check_kernel(self, kernel: Kernel, count: int, made: Collection[Tensor]) -> None:
         d = kernel.domain
-        if any(m.role not in ("full", "row", "fold_row") for m in kernel.members):
-            raise _Refused("it reduces over rows")
+        if any(m.role not in ("full", "row", "reduce_row") for m in kernel.members):
+            raise _ChainRefused("it reduces over rows")
         if d.total is not None or not isinstance(d.row, int) or not isinstance(d.rows, int) \
                 or d.rows % count:
-            raise _Refused("its rows are not split in the same blocks")
+            raise _ChainRefused("its rows are not split in the same blocks")
         rows = d.rows // count
         block, r = LoopVar("b", count), LoopVar("r", rows)
         o = Index.of(block) * rows + (Index.of(r) if rows > 1 else ZERO)
         i = Index.of(kernel.i) if not (isinstance(d.row, int) and d.row == 1) else ZERO
         split = copy(kernel)
-        split.places = {**kernel.places, "full": o * d.row + i, "row": o, "fold_row": o}
+        split.places = {**kernel.places, "full": o * d.row + i, "row": o, "reduce_row": o}
         s = split.builder(self.schedule.is_stored)
         try:
-            found = accesses(split.everything(s))
-        except NotHere:
-            raise _Refused("a value is read at another place than it is computed") from None
+            found = accesses(split.all_expressions(s))
+        except IterationSpaceMismatch:
+            raise _ChainRefused("a value is read at another place than it is computed") from None
         for t, index in found:
-            if not is_straight(index, kernel.i) or (
+            if not has_constant_stride(index, kernel.i) or (
                     rows % TILE_ROWS and not _is_near(index, kernel.i)):
-                raise _Refused("memory is not read in order along its rows")
+                raise _ChainRefused("memory is not read in order along its rows")
             if t in made:
                 _check_place(t, index, block)
 
 
-def suited(step: Step, count: int) -> Step:
+def suit_blocks(step: Step, count: int) -> Step:
     """A kernel that only maps elements, over rows that can be split."""
     if not isinstance(step, Kernel) or any(m.role != "full" for m in step.members):
         return step
@@ -257,29 +257,29 @@ def _check_place(t: Tensor, index: Index, block: LoopVar) -> None:
     nbytes = _per_block(t, block.high)
     rest = index - Index.of(block) * nbytes
     if rest.depends_on(block) or not rest.within(0, nbytes):
-        raise _Refused(f"{t} is read from other blocks too")
+        raise _ChainRefused(f"{t} is read from other blocks too")
 
 
 def _check_gemm(gemm: Gemm, count: int, made: Collection[Tensor]) -> None:
     f = gemm.fields
     if not all(isinstance(n, int) for n in f.values()):
-        raise _Refused("its sizes are known only when it runs")
+        raise _ChainRefused("its sizes are known only when it runs")
     batch = f["batch0"] * f["batch1"]
     if count % batch or f["m"] % (count // batch):
-        raise _Refused("its rows are not split in the same blocks")
+        raise _ChainRefused("its rows are not split in the same blocks")
     pieces = count // batch
     a, b = gemm.operands[:2]
     if pieces > 1 and f["m"] // pieces < LEAST_BLOCK_ROWS:
-        raise _Refused("a block would have few rows")
+        raise _ChainRefused("a block would have few rows")
     if f["m"] // pieces * f["n"] * f["k"] < LEAST_BLOCK_WORK:
-        raise _Refused("the product of a block is small")
+        raise _ChainRefused("the product of a block is small")
     if b in made and pieces > 1:
-        raise _Refused(f"{b} is needed as a whole")
+        raise _ChainRefused(f"{b} is needed as a whole")
     for name, t, offset, rows, columns in (
             ("a", a, gemm.a_offset, f["m"] // pieces, f["k"]),
             ("b", b, gemm.b_offset, f["k"], f["n"])):
         if t in made and (offset != 0 or not _in_block(gemm, name, t, count, rows, columns)):
-            raise _Refused(f"{t} is read from other blocks too")
+            raise _ChainRefused(f"{t} is read from other blocks too")
 
 
 def _in_block(gemm: Gemm, name: str, t: Tensor, count: int, rows: Size, columns: Size) -> bool:
@@ -295,7 +295,7 @@ def _in_block(gemm: Gemm, name: str, t: Tensor, count: int, rows: Size, columns:
 
 def _is_spread(step: Step, count: int) -> bool:
     """Whether a step writes to other places than the block of what it makes."""
-    if not isinstance(step, Gemm) or isinstance(step, Fused):
+    if not isinstance(step, Gemm) or isinstance(step, FusedGemm):
         return False
     f = step.fields
     pieces = count // (f["batch0"] * f["batch1"])
@@ -304,7 +304,7 @@ def _is_spread(step: Step, count: int) -> bool:
 
 def _per_block(t: Tensor, count: Size) -> Size:
     if not isinstance(t.size, int) or t.size % count:
-        raise _Refused(f"{t} is not split in the same blocks")
+        raise _ChainRefused(f"{t} is not split in the same blocks")
     return t.size // count
 
 
@@ -312,7 +312,7 @@ def tensors_of(step: Step) -> list[Tensor]:
     """The values that a step computes, those inside of it included."""
     if isinstance(step, Kernel):
         return [m.tensor for m in step.members]
-    if isinstance(step, Fused):
+    if isinstance(step, FusedGemm):
         return [step.product, *tensors_of(step.kernel)]
     if isinstance(step, Chain):
         return [t for s in step.steps for t in tensors_of(s)]
@@ -337,7 +337,7 @@ def _nbytes(t: Tensor) -> int:
     return t.size * int(bits or 8) // 8
 
 
-def _live_bytes(chain: Sequence[Step], inner: Collection[Tensor], former: _Former) -> int:
+def _live_bytes(chain: Sequence[Step], inner: Collection[Tensor], former: _ChainFormer) -> int:
     """The most bytes of inner values that are needed at one time."""
     most = 0
     for k, _ in enumerate(chain):

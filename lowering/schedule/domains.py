@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from functrans.core.dims import Size
-from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar
-from functrans.lowering.loops.tensor import Mark, Reduce, Scatter, Tensor
+from functrans.lowering.loops.tensor import AnyFlag, Reduce, ScatterTensor, Tensor
 from functrans.lowering.schedule.kernel import Domain, Member, accesses
 
-__all__ = ["CHUNK", "Nature", "nature_of", "roles_in"]
+__all__ = ["CHUNK", "PreferredLoopNest", "preferred_loop_nest", "roles_in"]
 
 CHUNK = 4096
 """Elements in one piece of a long line: 16 KB of float32: three of them are in L1."""
@@ -22,7 +22,7 @@ FEW_ROWS = 16
 
 
 @dataclass
-class Nature:
+class PreferredLoopNest:
     """What a root is by itself: the domain that suits it, its role there, and what it reads."""
 
     domain: Domain
@@ -30,9 +30,9 @@ class Nature:
     reads: frozenset[Tensor]
 
 
-def nature_of(root: Tensor, is_stored: Callable[[Tensor], bool]) -> Nature:
+def preferred_loop_nest(root: Tensor, is_stored: Callable[[Tensor], bool]) -> PreferredLoopNest:
     """The domain in which a root reads memory in order."""
-    s = Builder(is_stored)
+    s = ExprBuilder(is_stored)
     kept = [LoopVar(f"k{d}", n) for d, n in enumerate(_shape(root))]
     folded = [LoopVar(f"r{d}", n) for d, n in enumerate(root.sizes)] \
         if isinstance(root, Reduce) else []
@@ -40,7 +40,7 @@ def nature_of(root: Tensor, is_stored: Callable[[Tensor], bool]) -> Nature:
     exprs: list[Expr] = []
     if isinstance(root, Reduce):
         exprs.append(root.element(s, index))
-    elif isinstance(root, Scatter):
+    elif isinstance(root, ScatterTensor):
         exprs.append(root.element(s, index))
         places, condition = root.place(s, index)
         exprs.extend(s.index(k, "i64") for k in places)
@@ -49,7 +49,7 @@ def nature_of(root: Tensor, is_stored: Callable[[Tensor], bool]) -> Nature:
         exprs.append(root.define(s, index))
     found = accesses(exprs)
     reads = frozenset(t for t, _ in found if t is not None)
-    if isinstance(root, Scatter):
+    if isinstance(root, ScatterTensor):
         reads |= {root.base}
     indices = [i for _, i in found]
     kept_runs = _merged([v for v in kept if not _is_one(v.high)], indices)
@@ -57,17 +57,18 @@ def nature_of(root: Tensor, is_stored: Callable[[Tensor], bool]) -> Nature:
     if isinstance(root, Reduce) and not _is_mark(root):
         domain, role = _of_reduction(kept_runs, folded_runs, indices)
     else:
-        role = "mark" if _is_mark(root) else "scatter" if isinstance(root, Scatter) else "full"
-        runs = folded_runs if role == "mark" else kept_runs
+        role = "any_flag" if _is_mark(root) else "scatter" if isinstance(root,
+                                                                         ScatterTensor) else "full"
+        runs = folded_runs if role == "any_flag" else kept_runs
         rows = _product([_run_size(r) for r in runs[:-1]])
         row = _run_size(runs[-1]) if runs else 1
         domain = Domain(rows, row)
         if role != "scatter":
-            domain = in_pieces(domain)
-    return Nature(domain, role, reads)
+            domain = split_long_row(domain)
+    return PreferredLoopNest(domain, role, reads)
 
 
-def in_pieces(domain: Domain) -> Domain:
+def split_long_row(domain: Domain) -> Domain:
     """One long line as rows of CHUNK elements."""
     if not _is_one(domain.rows) or (isinstance(domain.row, int) and domain.row <= CHUNK):
         return domain
@@ -78,7 +79,7 @@ def _of_reduction(kept: list[list[LoopVar]], folded: list[list[LoopVar]],
                   indices: Sequence[Index]) -> tuple[Domain, str]:
     keep = _product([_run_size(r) for r in kept])
     fold = _product([_run_size(r) for r in folded])
-    # what is the same along the fold is read once for all of it
+    # what is the same along the reduction is read once for all of it
     both = [i for i in indices if any(i.depends_on(v) for run in folded for v in run)]
     indices = both or indices
     along_fold = sum(_is_one(i.coefficient(folded[-1][-1])) for i in indices) if folded else 1
@@ -87,18 +88,18 @@ def _of_reduction(kept: list[list[LoopVar]], folded: list[list[LoopVar]],
                                   and _smaller(_run_size(folded[-1]), _run_size(kept[-1]))):
         row = _run_size(kept[-1])
         parts = _product([_run_size(r) for r in kept[:-1]])
-        return Domain(parts * fold, row, parts), "fold_column"
+        return Domain(parts * fold, row, parts), "reduce_column"
     row = _run_size(folded[-1]) if folded else 1
     lead = _product([_run_size(r) for r in folded[:-1]])
     if not _is_one(lead):
-        return Domain(keep * lead, row, keep), "fold_all"
+        return Domain(keep * lead, row, keep), "reduce_all"
     if isinstance(keep, int) and keep < FEW_ROWS and (not isinstance(row, int) or row >= LONG_ROW):
         if keep == 1:
-            return Domain((row + (CHUNK - 1)) // CHUNK, CHUNK, 1, row), "fold_all"
+            return Domain((row + (CHUNK - 1)) // CHUNK, CHUNK, 1, row), "reduce_all"
         piece = _divisor(row)
         if piece is not None:
-            return Domain(keep * (row // piece), piece, keep), "fold_all"  # type: ignore[operator]
-    return Domain(keep, row), "fold_row"
+            return Domain(keep * (row // piece), piece, keep), "reduce_all"  # type: ignore[operator]
+    return Domain(keep, row), "reduce_row"
 
 
 def _divisor(n: Size) -> int | None:
@@ -114,28 +115,28 @@ def _divisor(n: Size) -> int | None:
 def roles_in(root: Tensor, domain: Domain) -> list[Member]:
     """The roles that a root can have in a domain, by its sizes."""
     found = []
-    if isinstance(root, Scatter):
+    if isinstance(root, ScatterTensor):
         return []
     if isinstance(root, Reduce):
         if _is_mark(root):
-            return _of_elements(_product(root.sizes), root, domain, "mark", "mark_row")
+            return _of_elements(_product(root.sizes), root, domain, "any_flag", "any_flag_row")
         keep, fold = root.size, _product(root.sizes)
         if domain.total is None:
             if keep == domain.rows and fold == domain.row:
-                found.append(Member(root, "fold_row"))
+                found.append(Member(root, "reduce_row"))
             per_part = domain.rows // domain.parts
             if keep == domain.parts * domain.row and fold == per_part:
-                found.append(Member(root, "fold_column"))
+                found.append(Member(root, "reduce_column"))
             if keep == domain.parts and fold == per_part * domain.row:
-                found.append(Member(root, "fold_all"))
+                found.append(Member(root, "reduce_all"))
         elif _is_one(keep) and fold == domain.total:
-            found.append(Member(root, "fold_all"))
+            found.append(Member(root, "reduce_all"))
         return found
     return _of_elements(root.size, root, domain, "full", "row")
 
 
 def _is_mark(root: Tensor) -> bool:
-    return isinstance(root, Mark) and not root.is_few
+    return isinstance(root, AnyFlag) and not root.is_few
 
 
 def _of_elements(size: Size, root: Tensor, domain: Domain, each: str, of_rows: str
@@ -150,7 +151,7 @@ def _of_elements(size: Size, root: Tensor, domain: Domain, each: str, of_rows: s
 
 
 def _shape(root: Tensor) -> tuple[Size, ...]:
-    return root.sizes if isinstance(root, Scatter) else root.shape
+    return root.sizes if isinstance(root, ScatterTensor) else root.shape
 
 
 def _merged(variables: list[LoopVar], indices: Sequence[Index]) -> list[list[LoopVar]]:

@@ -13,15 +13,21 @@ from dataclasses import replace
 
 from functrans.core.dims import Size
 from functrans.lowering.loops.call import Gemm
-from functrans.lowering.loops.expr import Builder, Expr, NotHere
+from functrans.lowering.loops.expr import Expr, ExprBuilder, IterationSpaceMismatch
 from functrans.lowering.loops.index import Index
-from functrans.lowering.loops.tensor import Mark, Stored, Tensor
-from functrans.lowering.schedule.group import Note, Schedule, is_straight
-from functrans.lowering.schedule.kernel import Domain, Kernel, Member, accesses, reached
-from functrans.lowering.schedule.plain import AS_PLANNED, Plain
+from functrans.lowering.loops.tensor import AnyFlag, Stored, Tensor
+from functrans.lowering.schedule.group import FusionNote, Schedule, has_constant_stride
+from functrans.lowering.schedule.kernel import (
+    Domain,
+    Kernel,
+    Member,
+    accesses,
+    reachable_expressions,
+)
 from functrans.lowering.schedule.reads import Reads
+from functrans.lowering.schedule.unfused import ALL_FUSED, UnfusedValues
 
-__all__ = ["Fused", "fuse_epilogues", "slower_on_cpus"]
+__all__ = ["FusedGemm", "fuse_epilogues", "slower_on_cpus"]
 
 # An epilogue is called for every tile, its loops have tails, and sums that would go straight to c
 # go to a buffer first: for fewer elements, or rows, or shorter ones, a kernel over all elements at
@@ -33,7 +39,7 @@ LEAST_TILE, LEAST_ROW, LEAST_ROWS = 1024, 16, 16
 SERIAL_WORK, SERIAL_ELEMENTS = 1 << 18, 1 << 15
 
 
-class Fused(Gemm):
+class FusedGemm(Gemm):
     """A product whose elements are not stored but go through `kernel`, or are stored besides."""
 
     name = "gemm with epilogue"
@@ -48,11 +54,11 @@ class Fused(Gemm):
         self.kernel = kernel
 
 
-class _Refused(Exception):
+class _EpilogueRefused(Exception):
     pass
 
 
-def slower_on_cpus(fused: Fused, is_stored: Callable[[Tensor], bool]) -> str | None:
+def slower_on_cpus(fused: FusedGemm, is_stored: Callable[[Tensor], bool]) -> str | None:
     """Why the library of CPUs is faster without an epilogue; None where it is not."""
     f = fused.fields
     batch, m, n, k = f["batch0"] * f["batch1"], f["m"], f["n"], f["k"]
@@ -67,8 +73,9 @@ def slower_on_cpus(fused: Fused, is_stored: Callable[[Tensor], bool]) -> str | N
 
 
 def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
-                   slower: Callable[[Fused, Callable[[Tensor], bool]], str | None] = slower_on_cpus,
-                   plain: Plain = AS_PLANNED) -> Schedule:
+                   slower: Callable[[FusedGemm, Callable[[Tensor], bool]],
+                                    str | None] = slower_on_cpus,
+                   plain: UnfusedValues = ALL_FUSED) -> Schedule:
     """The schedule with kernels moved into the products that they read.
 
     `slower` says why a product is faster without its epilogue, if it is. What is to be `plain`
@@ -93,10 +100,10 @@ def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
             fused, rest = _fused(gemm, kernel, stored,
                                  len(readers) > 1 or product in outputs)
             if why := slower(fused, is_stored):
-                raise _Refused(why)
-        except _Refused as reason:
+                raise _EpilogueRefused(why)
+        except _EpilogueRefused as reason:
             tensor = kernel.members[0].tensor
-            notes.append(Note(tensor, tensor.source, f"no epilogue of a product: {reason}"))
+            notes.append(FusionNote(tensor, tensor.source, f"no epilogue of a product: {reason}"))
             continue
         # other kernels read nothing that is stored only now: what they know of stays true
         stored.update(r for r in fused.results if not isinstance(r, Stored))
@@ -106,34 +113,35 @@ def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
 
 
 def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],
-           kept: bool) -> tuple[Fused, list[Kernel]]:
+           kept: bool) -> tuple[FusedGemm, list[Kernel]]:
     """The product with what it can compute of a kernel, and the kernel that is left."""
     product = gemm.results[0]
     f = gemm.fields
     batch, m, n = f["batch0"] * f["batch1"], f["m"], f["n"]
     if any(m.role == "scatter" for m in kernel.members):
-        raise _Refused("its elements go to computed places")
+        raise _EpilogueRefused("its elements go to computed places")
     s = kernel.shared(lambda t: isinstance(t, Stored) or t in stored)
     elements = {m: kernel.element(s, m) for m in kernel.members}
     taken = _elementwise(product, elements)
     if not taken:
-        raise _Refused("it reduces the product before anything else")
+        raise _EpilogueRefused("it reduces the product before anything else")
     if any(m.role == "full" and m.tensor.size != product.size for m in taken):
-        raise _Refused("it repeats the rows of the product")
+        raise _EpilogueRefused("it repeats the rows of the product")
     rest = [m for m in kernel.members if m not in taken]
     made = {m.tensor for m in taken}
-    wanted = {e.aux for m in rest for e in reached([elements[m]]) if e.op == "local"} & made
+    wanted = {e.aux for m in rest for e in reachable_expressions([elements[m]])
+              if e.op == "local"} & made
     if any(product in _loads(elements[m]) for m in rest):
-        raise _Refused("another part of the kernel reads the product")
+        raise _EpilogueRefused("another part of the kernel reads the product")
     if len(wanted - stored) > (0 if kept else 1):
-        raise _Refused("more would be stored than the product")
+        raise _EpilogueRefused("more would be stored than the product")
     results: list[Tensor] = [m.tensor for m in taken if m.tensor in stored | wanted]
-    if not kept and all(isinstance(t, Mark) for t in results):
-        raise _Refused("it stores nothing but whether something holds")
+    if not kept and all(isinstance(t, AnyFlag) for t in results):
+        raise _EpilogueRefused("it stores nothing but whether something holds")
     inner = Kernel(Domain(batch * m, n), taken)
     reads = _checked(inner, product, inner.shared(lambda t: isinstance(t, Stored) or t in stored))
     outer = [Kernel(kernel.domain, rest)] if rest else []
-    return Fused(gemm, inner, [*results, *[product] * kept], reads), outer
+    return FusedGemm(gemm, inner, [*results, *[product] * kept], reads), outer
 
 
 def _elementwise(product: Tensor, elements: dict[Member, Expr]) -> list[Member]:
@@ -142,8 +150,8 @@ def _elementwise(product: Tensor, elements: dict[Member, Expr]) -> list[Member]:
     needs: dict[Tensor, set[Tensor]] = {}
     wanted: set[Tensor] = set()
     for member, e in elements.items():
-        inside = {x.aux for x in reached([e]) if x.op == "local"}
-        if member.role not in ("full", "mark") or not inside <= alone:
+        inside = {x.aux for x in reachable_expressions([e]) if x.op == "local"}
+        if member.role not in ("full", "any_flag") or not inside <= alone:
             continue
         alone.add(member.tensor)
         needs[member.tensor] = inside.union(*[needs[t] for t in inside])
@@ -155,22 +163,22 @@ def _elementwise(product: Tensor, elements: dict[Member, Expr]) -> list[Member]:
 
 
 def _loads(e: Expr) -> set[Tensor]:
-    return {x.aux[0] for x in reached([e]) if x.op == "load"}
+    return {x.aux[0] for x in reachable_expressions([e]) if x.op == "load"}
 
 
-def _checked(kernel: Kernel, product: Tensor, s: Builder) -> list[Tensor]:
+def _checked(kernel: Kernel, product: Tensor, s: ExprBuilder) -> list[Tensor]:
     """What a kernel reads besides the product, if it can run on tiles."""
     try:
         found = accesses([kernel.element(s, m) for m in kernel.members])
-    except NotHere as e:
-        raise _Refused(f"{e.tensor} is read at another place than it is computed") from None
+    except IterationSpaceMismatch as e:
+        raise _EpilogueRefused(f"{e.tensor} is read at another place than it is computed") from None
     for tensor, index in found:
-        if not is_straight(index, kernel.i):
-            raise _Refused("memory is not read in order along the rows of the product")
+        if not has_constant_stride(index, kernel.i):
+            raise _EpilogueRefused("memory is not read in order along the rows of the product")
         if tensor is product and index != kernel.places["full"]:
-            raise _Refused("elements are read at other places than the product has them")
+            raise _EpilogueRefused("elements are read at other places than the product has them")
         if tensor is not None and tensor is not product and _is_far(index, kernel):
-            raise _Refused(f"{tensor} is read down its columns")
+            raise _EpilogueRefused(f"{tensor} is read down its columns")
     return list(dict.fromkeys(t for t, _ in found if t is not None and t is not product))
 
 

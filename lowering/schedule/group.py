@@ -8,16 +8,16 @@ from functrans.core.dims import Size
 from functrans.core.source import Source
 from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call
-from functrans.lowering.loops.expr import NotHere
+from functrans.lowering.loops.expr import IterationSpaceMismatch
 from functrans.lowering.loops.index import Index, LoopVar
-from functrans.lowering.loops.tensor import Scatter, Stored, Tensor
-from functrans.lowering.schedule.domains import Nature, nature_of, roles_in
+from functrans.lowering.loops.tensor import ScatterTensor, Stored, Tensor
+from functrans.lowering.schedule.domains import PreferredLoopNest, preferred_loop_nest, roles_in
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, accesses
-from functrans.lowering.schedule.plain import AS_PLANNED, Plain
 from functrans.lowering.schedule.reads import Reads
 from functrans.lowering.schedule.roots import choose_roots, live_items
+from functrans.lowering.schedule.unfused import ALL_FUSED, UnfusedValues
 
-__all__ = ["Note", "Schedule", "Step", "schedule_of"]
+__all__ = ["FusionNote", "Schedule", "Step", "schedule_of"]
 
 # A kernel with more members or expressions runs out of registers and takes long to compile.
 MOST_MEMBERS, MOST_EXPRESSIONS = 24, 400
@@ -31,7 +31,7 @@ Step = Kernel | Call
 
 
 @dataclass(frozen=True)
-class Note:
+class FusionNote:
     """Why a value was not computed in the kernel of another."""
 
     tensor: Tensor
@@ -48,18 +48,18 @@ class Schedule:
 
     steps: list[Step]
     stored: set[Tensor]
-    notes: list[Note] = field(default_factory=list)
+    notes: list[FusionNote] = field(default_factory=list)
 
     def is_stored(self, tensor: Tensor) -> bool:
         return isinstance(tensor, Stored) or tensor in self.stored
 
 
-class Refused(Exception):
+class FusionRefused(Exception):
     """A root does not fit in a kernel; the message says why."""
 
 
 class _Scheduler:
-    def __init__(self, graph: Graph, reads: Reads, plain: Plain) -> None:
+    def __init__(self, graph: Graph, reads: Reads, plain: UnfusedValues) -> None:
         self.reads = reads
         self.plain = plain
         self.items = live_items(graph.items, graph.outputs)
@@ -68,8 +68,8 @@ class _Scheduler:
         self.steps: list[Step] = []
         self.made_in: dict[Tensor, int] = {}
         self.loads: list[set[Tensor]] = []
-        self.notes: list[Note] = []
-        self.natures: dict[Tensor, Nature] = {}
+        self.notes: list[FusionNote] = []
+        self.natures: dict[Tensor, PreferredLoopNest] = {}
         self.tried: set[tuple[Tensor, int]] = set()
         self.gone: set[int] = set()
 
@@ -91,8 +91,8 @@ class _Scheduler:
                 self.ensure(item, done)
         for t in self.outputs:
             self.ensure(t, done)
-        self._reunite()
-        return Schedule(self.steps, self._escaping(), self.notes)
+        self._fuse_late()
+        return Schedule(self.steps, self._materialized(), self.notes)
 
     def ensure(self, root: Tensor, done: set[Tensor]) -> None:
         if isinstance(root, Stored) or root in done:
@@ -100,30 +100,30 @@ class _Scheduler:
         done.add(root)
         if isinstance(root.size, int) and root.size == 0:
             return  # nothing to compute
-        self.natures[root] = nature = nature_of(root, self.is_stored)
-        if self._placed(root, nature, len(self.steps)):
+        self.natures[root] = preferred = preferred_loop_nest(root, self.is_stored)
+        if self._placed(root, preferred, len(self.steps)):
             return
         self.made_in[root] = len(self.steps)
-        self.steps.append(Kernel(nature.domain, [Member(root, nature.role)]))
-        self.loads.append(set(nature.reads))
+        self.steps.append(Kernel(preferred.domain, [Member(root, preferred.role)]))
+        self.loads.append(set(preferred.reads))
 
-    def _placed(self, root: Tensor, nature: Nature, before: int) -> bool:
+    def _placed(self, root: Tensor, preferred: PreferredLoopNest, before: int) -> bool:
         """Whether root is computed in one of the kernels before a step from now on."""
-        for k in self._candidates(root, nature, before):
+        for k in self._candidates(root, preferred, before):
             kernel = self.steps[k]
             assert isinstance(kernel, Kernel)
             self.tried.add((root, k))
             try:
-                self.steps[k] = self._joined(kernel, root, nature)
-            except Refused as refusal:
-                self.notes.append(Note(root, root.source, str(refusal)))
+                self.steps[k] = self._joined(kernel, root, preferred)
+            except FusionRefused as refusal:
+                self.notes.append(FusionNote(root, root.source, str(refusal)))
                 continue
             self.made_in[root] = k
-            self.loads[k] |= nature.reads
+            self.loads[k] |= preferred.reads
             return True
         return False
 
-    def _reunite(self) -> None:
+    def _fuse_late(self) -> None:
         """Single roots join kernels that have come to read the same after them.
 
         The sum of a cotangent over rows comes before the rows are read for a gradient.
@@ -135,11 +135,11 @@ class _Scheduler:
                     self.gone.add(k)
         self.steps = [step for k, step in enumerate(self.steps) if k not in self.gone]
 
-    def _candidates(self, root: Tensor, nature: Nature, before: int) -> list[int]:
+    def _candidates(self, root: Tensor, preferred: PreferredLoopNest, before: int) -> list[int]:
         """Kernels that root may join, those that share most with it first."""
-        if isinstance(root, Scatter) or self.plain.has([root]):
+        if isinstance(root, ScatterTensor) or self.plain.has([root]):
             return []
-        first = max((self.made_in.get(t, -1) for t in nature.reads), default=-1)
+        first = max((self.made_in.get(t, -1) for t in preferred.reads), default=-1)
         found = []
         for k in range(max(first, 0), before):
             if (root, k) in self.tried or k in self.gone:
@@ -148,18 +148,18 @@ class _Scheduler:
             if not isinstance(kernel, Kernel) or kernel.members[0].role == "scatter" \
                     or self.plain.has([m.tensor for m in kernel.members]):
                 continue
-            local = any(m.tensor in nature.reads for m in kernel.members)
-            shared = bool({t for t in nature.reads & self.loads[k] if t.shape})
-            tiny = _at_most(kernel.domain.size, TINY) and _at_most(nature.domain.size, TINY)
+            local = any(m.tensor in preferred.reads for m in kernel.members)
+            shared = bool({t for t in preferred.reads & self.loads[k] if t.shape})
+            tiny = _at_most(kernel.domain.size, TINY) and _at_most(preferred.domain.size, TINY)
             if local or shared or tiny:
                 found.append((not local, not shared, -k))
         return [-k for _, _, k in sorted(found)]
 
-    def _joined(self, kernel: Kernel, root: Tensor, nature: Nature) -> Kernel:
+    def _joined(self, kernel: Kernel, root: Tensor, preferred: PreferredLoopNest) -> Kernel:
         if len(kernel.members) >= MOST_MEMBERS:
-            raise Refused("the kernel is full")
+            raise FusionRefused("the kernel is full")
         reason = "the elements are not those of the kernel"
-        for domain in _domains(kernel, nature):
+        for domain in _domains(kernel, preferred):
             choices = [roles_in(m.tensor, domain) for m in kernel.members]
             mine = roles_in(root, domain)
             if not mine or not all(choices):
@@ -168,42 +168,42 @@ class _Scheduler:
             members = [m if m in c else c[0] for m, c in zip(kernel.members, choices)]
             same = domain == kernel.domain and members == kernel.members
             for role in mine:
-                joined = kernel.grown(role) if same else Kernel(domain, [*members, role])
+                joined = kernel.with_member(role) if same else Kernel(domain, [*members, role])
                 try:
                     self._check(joined, [role] if same else joined.members, kernel)
                     return joined
-                except NotHere as e:
-                    reason = _elsewhere(joined, e.tensor)
-                except Refused as e:
+                except IterationSpaceMismatch as e:
+                    reason = _mismatch_reason(joined, e.tensor)
+                except FusionRefused as e:
                     reason = str(e)
                 if same:
-                    kernel.shrunk(role)
-        raise Refused(reason)
+                    kernel.discard_member(role)
+        raise FusionRefused(reason)
 
     def _check(self, kernel: Kernel, new: list[Member], before: Kernel) -> None:
         s = kernel.shared(self.is_stored)
         exprs = [kernel.element(s, m) for m in new]
         if s.count > MOST_EXPRESSIONS:
-            raise Refused("the kernel would be too large")
+            raise FusionRefused("the kernel would be too large")
         for tensor, index in accesses(exprs):
-            if not is_straight(index, kernel.i):
+            if not has_constant_stride(index, kernel.i):
                 what = "an index" if tensor is None else f"{tensor}"
-                raise Refused(f"{what} is not read in order along the rows of the kernel")
-        folds = {m.tensor for m in kernel.members if m.role == "fold_row"}
+                raise FusionRefused(f"{what} is not read in order along the rows of the kernel")
+        folds = {m.tensor for m in kernel.members if m.role == "reduce_row"}
         row = kernel.domain.row
         if folds and isinstance(row, int) and row > LONGEST_KEPT_ROW:
-            raise Refused("the rows are too long to stay in the cache between two loops")
-        column_like = {m.role for m in kernel.members} & {"fold_column", "fold_all"}
+            raise FusionRefused("the rows are too long to stay in the cache between two loops")
+        column_like = {m.role for m in kernel.members} & {"reduce_column", "reduce_all"}
         if column_like and kernel.domain.parts != before.domain.parts and any(
-                m.role in ("fold_column", "fold_all") for m in before.members):
-            raise Refused("the kernel reduces over other rows")
+                m.role in ("reduce_column", "reduce_all") for m in before.members):
+            raise FusionRefused("the kernel reduces over other rows")
 
-    def _escaping(self) -> set[Tensor]:
+    def _materialized(self) -> set[Tensor]:
         """The roots that another step than their own reads, or the caller gets."""
         stored = {t for t in self.outputs if not isinstance(t, Stored)}
         for step in self.steps:
             for m in step.members if isinstance(step, Kernel) else ():
-                if isinstance(m.tensor, Scatter):
+                if isinstance(m.tensor, ScatterTensor):
                     stored.update(t for t in (m.tensor, m.tensor.base) if not isinstance(t, Stored))
             # kept for later: kernels load the same where no other roots are in memory than these
             stored.update(t for t in self.reads.of(step, self.is_stored)
@@ -211,9 +211,9 @@ class _Scheduler:
         return stored
 
 
-def _domains(kernel: Kernel, nature: Nature) -> list[Domain]:
+def _domains(kernel: Kernel, preferred: PreferredLoopNest) -> list[Domain]:
     """The matrices over which a kernel and a root might be computed together."""
-    d, n = kernel.domain, nature.domain
+    d, n = kernel.domain, preferred.domain
     found = [d]
     if n != d and n.size == d.size:
         found.append(n)
@@ -224,14 +224,14 @@ def _domains(kernel: Kernel, nature: Nature) -> list[Domain]:
     return list(dict.fromkeys(found))
 
 
-def is_straight(index: Index, i: LoopVar) -> bool:
+def has_constant_stride(index: Index, i: LoopVar) -> bool:
     """Whether an index moves along a row by a constant step."""
     return not any(not isinstance(a, LoopVar) and Index({a: 1}).depends_on(i)
                    for a in index.terms)
 
 
-def _elsewhere(kernel: Kernel, tensor: Tensor) -> str:
-    if kernel.role(tensor) in ("fold_column", "fold_all"):
+def _mismatch_reason(kernel: Kernel, tensor: Tensor) -> str:
+    if kernel.role(tensor) in ("reduce_column", "reduce_all"):
         return f"{tensor} folds over the rows of the kernel, and is known after its loops"
     return f"{tensor} is read at another place than it is computed"
 
@@ -244,7 +244,8 @@ def _at_most(size: Size, limit: int) -> bool:
     return isinstance(size, int) and size <= limit
 
 
-def schedule_of(graph: Graph, reads: Reads | None = None, plain: Plain = AS_PLANNED) -> Schedule:
+def schedule_of(graph: Graph, reads: Reads | None = None,
+                plain: UnfusedValues = ALL_FUSED) -> Schedule:
     """Decide which values of a graph are stored, and compute the others where they are read.
 
     What the steps read is known to `reads` then. Values that are to be `plain` join no others.

@@ -5,11 +5,11 @@ kernel is a tensor in one of these roles:
 
 - `full`: an element at every (o, i);
 - `row`: an element for every o;
-- `fold_row`: a reduction along i, a number for every o that members after it may read;
-- `fold_column`, `fold_all`: reductions over the last rows of `o = p * Q + q`: over q for every
+- `reduce_row`: a reduction along i, a number for every o that members after it may read;
+- `reduce_column`, `reduce_all`: reductions over the last rows of `o = p * Q + q`: over q for every
   (p, i), and over q and i for every p. They are known after the loops only;
 - `scatter`: an element at every (o, i) that goes to a computed place;
-- `mark`, `mark_row`: a condition at every (o, i), or for every o, that is told where it holds.
+- `mark`, `any_flag_row`: a condition at every (o, i), or for every o, that is told where it holds.
 
 With `total`, the rows are pieces of one long line of so many elements, and the last is shorter.
 """
@@ -22,16 +22,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.dims import Size
-from functrans.lowering.loops.expr import Builder, Expr, NotHere, Range
+from functrans.lowering.loops.expr import Expr, ExprBuilder, IterationSpaceMismatch, Range
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, Quotient, Remainder, unflatten
-from functrans.lowering.loops.tensor import Mark, Reduce, Scatter, Tensor
+from functrans.lowering.loops.tensor import AnyFlag, Reduce, ScatterTensor, Tensor
 from functrans.lowering.rules.elementwise import WEIGHTS
 
-__all__ = ["MARKS", "Domain", "Kernel", "Member", "accesses", "computed_in", "reached", "stages_of"]
+__all__ = ["ANY_FLAG_ROLES", "Domain", "Kernel", "Member", "accesses", "computed_in",
+           "reachable_expressions", "stages_of"]
 
 
-MARKS = frozenset({"mark", "mark_row"})
-AFTERWARDS = MARKS | {"fold_column", "fold_all", "scatter"}
+ANY_FLAG_ROLES = frozenset({"any_flag", "any_flag_row"})
+AFTERWARDS = ANY_FLAG_ROLES | {"reduce_column", "reduce_all", "scatter"}
 """Roles of what is known after the loops of a kernel only."""
 
 
@@ -76,26 +77,27 @@ class Kernel:
         per_part = d.rows // d.parts if not _is_one(d.parts) else d.rows
         p = ZERO if _is_one(d.parts) else o // per_part
         q = o if _is_one(d.parts) else o % per_part
-        self.places = {"full": o * d.row + i, "row": o, "fold_row": o, "fold_column": p * d.row + i,
-                       "fold_all": p, "scatter": o * d.row + i, "mark": o * d.row + i,
-                       "mark_row": o}
+        self.places = {"full": o * d.row + i, "row": o, "reduce_row": o,
+                       "reduce_column": p * d.row + i,
+                       "reduce_all": p, "scatter": o * d.row + i, "any_flag": o * d.row + i,
+                       "any_flag_row": o}
         self._column, self._in_part = q, q * d.row + i
         self._by_tensor = {m.tensor: m for m in self.members}
         # its expressions, from the attempts to grow until it is written
-        self._shared: Builder | None = None
+        self._shared: ExprBuilder | None = None
 
-    def grown(self, member: Member) -> Kernel:
+    def with_member(self, member: Member) -> Kernel:
         """This kernel with one more member, which shares its expressions."""
         other = copy(self)
         other.members = [*self.members, member]
         other._by_tensor[member.tensor] = member
         return other
 
-    def shrunk(self, member: Member) -> None:
-        """Forget a member that `grown` added and that did not fit."""
+    def discard_member(self, member: Member) -> None:
+        """Forget a member that `with_member` added and that did not fit."""
         del self._by_tensor[member.tensor]
 
-    def shared(self, is_stored: Callable[[Tensor], bool]) -> Builder:
+    def shared(self, is_stored: Callable[[Tensor], bool]) -> ExprBuilder:
         """The builder that all share for whom the same tensors are in memory."""
         if self._shared is None:
             self._shared = self.builder(is_stored)
@@ -110,36 +112,36 @@ class Kernel:
         return computed_in(e)
 
     def builder(self, is_stored: Callable[[Tensor], bool],
-                facts: dict[Range, bool] | None = None) -> Builder:
-        return Builder(is_stored, self._local, facts)
+                facts: dict[Range, bool] | None = None) -> ExprBuilder:
+        return ExprBuilder(is_stored, self._local, facts)
 
     def _local(self, tensor: Tensor) -> Index | None:
         member = self._by_tensor.get(tensor)
         if member is None:
             return None
         if member.role in AFTERWARDS:
-            raise NotHere(tensor)
+            raise IterationSpaceMismatch(tensor)
         return self.places[member.role]
 
-    def element(self, s: Builder, member: Member) -> Expr:
+    def element(self, s: ExprBuilder, member: Member) -> Expr:
         """What a member computes at (o, i), or at o: the element of a reduction, not its result."""
         t, place = member.tensor, self.places[member.role]
-        if member.role in MARKS:
-            assert isinstance(t, Mark)
+        if member.role in ANY_FLAG_ROLES:
+            assert isinstance(t, AnyFlag)
             return t.element(s, unflatten(place, t.sizes))
         if isinstance(t, Reduce):
-            if member.role == "fold_row":
+            if member.role == "reduce_row":
                 inner = unflatten(Index.of(self.i) if not _is_one(self.domain.row) else ZERO,
                                   t.sizes)
             else:
-                inner = unflatten(self._column if member.role == "fold_column" else self._in_part,
+                inner = unflatten(self._column if member.role == "reduce_column" else self._in_part,
                                   t.sizes)
             return t.element(s, unflatten(place, t.shape) + inner)
-        if isinstance(t, Scatter):
+        if isinstance(t, ScatterTensor):
             return t.element(s, unflatten(place, t.sizes))
         return t.define(s, unflatten(place, t.shape))
 
-    def everything(self, s: Builder) -> list[Expr]:
+    def all_expressions(self, s: ExprBuilder) -> list[Expr]:
         """All expressions of the kernel: elements, and where those of scatters go."""
         exprs: list[Expr] = []
         for m in self.members:
@@ -150,17 +152,18 @@ class Kernel:
                 exprs.extend([condition] if condition is not None else [])
         return exprs
 
-    def loads(self, s: Builder) -> KeysView[Tensor]:
+    def loads(self, s: ExprBuilder) -> KeysView[Tensor]:
         """The tensors that the kernel reads from memory: a set in the order of its expressions.
 
         Sets of tensors have another order in each process, and programs must not.
         """
-        return dict.fromkeys([t for t, _ in accesses(self.everything(s)) if t is not None]).keys()
+        return dict.fromkeys([t for t,
+                              _ in accesses(self.all_expressions(s)) if t is not None]).keys()
 
-    def target(self, s: Builder, member: Member) -> tuple[Index, Expr | None]:
+    def target(self, s: ExprBuilder, member: Member) -> tuple[Index, Expr | None]:
         """Where an element of a scatter goes, and under which condition."""
         t = member.tensor
-        assert isinstance(t, Scatter)
+        assert isinstance(t, ScatterTensor)
         index, condition = t.place(s, unflatten(self.places["scatter"], t.sizes))
         from_index = ZERO
         for k, stride in zip(index, _strides(t.shape)):
@@ -181,7 +184,7 @@ def _is_one(n: Size) -> bool:
     return isinstance(n, int) and n == 1
 
 
-def reached(roots: Iterable[Expr]) -> list[Expr]:
+def reachable_expressions(roots: Iterable[Expr]) -> list[Expr]:
     """All expressions under some roots, operands first; computed parts of indices included."""
     order: list[Expr] = []
     seen: set[Expr] = set()
@@ -228,10 +231,10 @@ def _stage_of(kernel: Kernel, element: Expr, stages: Mapping[Tensor, int],
               delays: Mapping[Tensor, int], varies: bool) -> tuple[int, int, list[Tensor]]:
     """The stage of an expression, how long its chain is there, and which members that waits for."""
     level: dict[Expr, int] = {}
-    order = reached([element])
+    order = reachable_expressions([element])
     for e in order:
         if e.op == "local":
-            level[e] = stages[e.aux] + (kernel.role(e.aux) == "fold_row")
+            level[e] = stages[e.aux] + (kernel.role(e.aux) == "reduce_row")
         else:
             parts = computed_in(e) if e.op in ("load", "index") else e.args
             level[e] = max((level[a] for a in parts), default=0)
@@ -268,7 +271,7 @@ def _computed(index: Index) -> Iterable[Expr]:
 def accesses(exprs: Iterable[Expr]) -> list[tuple[Tensor | None, Index]]:
     """The loads (tensor, place) and the numbers made from indices (None, index) of expressions."""
     found: list[tuple[Any, Index]] = []
-    for e in reached(exprs):
+    for e in reachable_expressions(exprs):
         if e.op == "load":
             found.append(e.aux)
         elif e.op == "index":

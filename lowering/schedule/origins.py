@@ -9,7 +9,7 @@ from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.chains import Chain
-from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel
 
@@ -36,7 +36,7 @@ def members_of(step: Step) -> list[Tensor]:
         return [m.tensor for m in step.members]
     if isinstance(step, Chain):
         return [t for s in step.steps for t in members_of(s)]
-    return members_of(step.kernel) if isinstance(step, Fused) else []
+    return members_of(step.kernel) if isinstance(step, FusedGemm) else []
 
 
 def _calls(step: Step) -> list[Call]:
@@ -49,7 +49,7 @@ def _roots(step: Step) -> list[Tensor]:
     if isinstance(step, Chain):
         return [t for s in step.steps for t in _roots(s)]
     results = list(step.results) if isinstance(step, Call) else []
-    product = [step.product] if isinstance(step, Fused) else []
+    product = [step.product] if isinstance(step, FusedGemm) else []
     return [*product, *results, *members_of(step)]
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from functrans.lowering.graph import Graph
-from functrans.lowering.schedule.across import split_sums
 from functrans.lowering.schedule.chains import form_chains
 from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
-from functrans.lowering.schedule.placed import place_products
-from functrans.lowering.schedule.plain import AS_PLANNED, Plain
+from functrans.lowering.schedule.product_layouts import absorb_product_transposes
 from functrans.lowering.schedule.reads import Reads
+from functrans.lowering.schedule.transposed_reads import split_row_sums
+from functrans.lowering.schedule.unfused import ALL_FUSED, UnfusedValues
 
 __all__ = ["plan_of"]
 
 
-def plan_of(graph: Graph, plain: Plain = AS_PLANNED) -> Schedule:
+def plan_of(graph: Graph, plain: UnfusedValues = ALL_FUSED) -> Schedule:
     """Decide which values are stored, which are computed together, and in what order.
 
     Some are to be `plain`: each apart from others.
@@ -23,6 +23,6 @@ def plan_of(graph: Graph, plain: Plain = AS_PLANNED) -> Schedule:
     schedule = schedule_of(graph, reads, plain)
     if plain.whole:
         return schedule
-    schedule = place_products(split_sums(schedule), graph.outputs, reads, plain)
+    schedule = absorb_product_transposes(split_row_sums(schedule), graph.outputs, reads, plain)
     schedule = fuse_epilogues(schedule, graph.outputs, reads, plain=plain)
     return form_chains(schedule, graph.outputs, reads, plain)

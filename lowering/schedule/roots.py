@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from functrans.lowering.loops.call import Call
-from functrans.lowering.loops.tensor import Map, Reduce, Scatter, Stored, Tensor
+from functrans.lowering.loops.tensor import Map, Reduce, ScatterTensor, Stored, Tensor
 from functrans.lowering.schedule.kernel import HEAVY
 
 __all__ = ["choose_roots", "live_items"]
@@ -45,7 +45,7 @@ def choose_roots(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> s
         if isinstance(item, Call):
             roots.update(t for t in (*item.operands, *item.results) if not isinstance(t, Stored))
             continue
-        if isinstance(item, Scatter) and not isinstance(item.base, Stored):
+        if isinstance(item, ScatterTensor) and not isinstance(item.base, Stored):
             roots.add(item.base)
         for x in dict.fromkeys(item.operands):
             readers.setdefault(x, []).append(item)
@@ -59,7 +59,7 @@ def choose_roots(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> s
     for t in items:
         if isinstance(t, Call):
             continue
-        if isinstance(t, (Reduce, Scatter)):
+        if isinstance(t, (Reduce, ScatterTensor)):
             roots.add(t)
             continue
         assert isinstance(t, Map)

@@ -1,7 +1,7 @@
 """A schedule as text: what is computed together, from whose lines, what is stored, why not more.
 
     kernel 1: 512 rows of 64, 2 loops
-      fold_row: max f32[512]  model.py:7  y = x - x.max(1, keepdims=True)
+      reduce_row: max f32[512]  model.py:7  y = x - x.max(1, keepdims=True)
       full: f32[512, 64] stored  model.py:7  y = x - x.max(1, keepdims=True)
       reads f32[512, 64]
 """
@@ -13,10 +13,10 @@ from pathlib import Path
 
 from functrans.core.dims import Size
 from functrans.core.source import Source
-from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
+from functrans.lowering.loops.tensor import Reduce, ScatterTensor, Tensor
 from functrans.lowering.schedule.chains import Chain
-from functrans.lowering.schedule.epilogues import Fused
-from functrans.lowering.schedule.group import Note, Schedule, Step
+from functrans.lowering.schedule.epilogues import FusedGemm
+from functrans.lowering.schedule.group import FusionNote, Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel, Member, stages_of
 
 __all__ = ["domain_text", "show", "show_notes", "tensor_text"]
@@ -31,7 +31,7 @@ def show(schedule: Schedule, lines: bool = True) -> str:
     return "\n".join([*shown.steps(schedule.steps, ""), *show_notes(schedule.notes, lines)])
 
 
-def show_notes(notes: Iterable[Note], lines: bool = True) -> list[str]:
+def show_notes(notes: Iterable[FusionNote], lines: bool = True) -> list[str]:
     """One line a reason; equal ones once."""
     return list(dict.fromkeys(f"apart: {tensor_text(n.tensor)}: {n.reason}"
                               f"{_place(n.source) if lines else ''}" for n in notes))
@@ -51,7 +51,7 @@ class _Shown:
             return self.kernel(number, step)
         results = ", ".join(map(tensor_text, step.results)) or "no results"
         head = f"{step.name} {number}: {results}{self.place(step.source)}"
-        if isinstance(step, Fused):
+        if isinstance(step, FusedGemm):
             return [head, *(f"  {self.member(m)}" for m in step.kernel.members)]
         return [head, *(self.steps(step.steps, "  ") if isinstance(step, Chain) else [])]
 
@@ -91,7 +91,7 @@ def domain_text(kernel: Kernel) -> str:
 def tensor_text(t: Tensor) -> str:
     """`sum f32[3, 4]`: what folds or scatters, the dtype and the shape."""
     op = f"{t.op} " if isinstance(t, Reduce) else ""
-    op = f"scatter_{t.op} " if isinstance(t, Scatter) else op
+    op = f"scatter_{t.op} " if isinstance(t, ScatterTensor) else op
     return f"{op}{t.dtype}[{', '.join(map(str, t.shape))}]"
 
 

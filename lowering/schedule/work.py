@@ -9,9 +9,9 @@ from functrans.core.dims import Size
 from functrans.lowering.loops.call import Call, Conv, Gemm
 from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.schedule.chains import Chain
-from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Step
-from functrans.lowering.schedule.kernel import Kernel, reached
+from functrans.lowering.schedule.kernel import Kernel, reachable_expressions
 
 __all__ = ["flops_of", "nbytes_of"]
 
@@ -35,7 +35,7 @@ def flops_of(step: Step, is_stored: Callable[[Tensor], bool]) -> Size:
     if isinstance(step, Gemm):
         f = step.fields
         product = 2 * f["batch0"] * f["batch1"] * f["m"] * f["n"] * f["k"]
-        return product + (_of_kernel(step.kernel, is_stored) if isinstance(step, Fused) else 0)
+        return product + (_of_kernel(step.kernel, is_stored) if isinstance(step, FusedGemm) else 0)
     return _of_call(step)
 
 
@@ -53,7 +53,7 @@ def _of_kernel(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> Size:
     d = kernel.domain
     rows = d.rows if d.total is None else -(-d.total // d.row)
     counts = {True: 0, False: 0}
-    for e in reached([kernel.element(s, m) for m in kernel.members]):
+    for e in reachable_expressions([kernel.element(s, m) for m in kernel.members]):
         counts[e.depends_on(kernel.i)] += e.op not in NO_WORK
     counts[True] += sum(isinstance(m.tensor, Reduce) for m in kernel.members)
     return counts[True] * d.size + counts[False] * rows

@@ -21,20 +21,25 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.backend import CBackend
 from functrans.lowering.c.cache import program_cache
 from functrans.lowering.triton.device import binaries, device_program
-from functrans.lowering.triton.machine.stored import Recent
-from functrans.lowering.triton.machine.target import HOPPER, Elsewhere, Target, device_target
+from functrans.lowering.triton.machine.kernel_cache import RecentKernels
+from functrans.lowering.triton.machine.target import (
+    HOPPER,
+    MissingDeviceProgram,
+    Target,
+    device_target,
+)
 from functrans.lowering.triton.machine.unit import Binary
 from functrans.lowering.triton.saved import SavedProgram
-from functrans.lowering.triton.spec import Program
+from functrans.lowering.triton.spec import GPUProgram
 
 if TYPE_CHECKING:
     from functrans.lowering.backend import Executable
-    from functrans.lowering.triton.lower import Lowered
+    from functrans.lowering.triton.lower import LoweredToTriton
 
 __all__ = ["TritonBackend", "TritonExecutable"]
 
 
-MachineCode = Callable[[Program, Target], Mapping[tuple[Any, ...], Binary]]
+MachineCode = Callable[[GPUProgram, Target], Mapping[tuple[Any, ...], Binary]]
 
 
 class TritonExecutable:
@@ -43,7 +48,7 @@ class TritonExecutable:
     `lower` makes anew what the program came from, for who asks.
     """
 
-    def __init__(self, program: Program, lower: Callable[[], Lowered | None], name: str,
+    def __init__(self, program: GPUProgram, lower: Callable[[], LoweredToTriton | None], name: str,
                  donated: frozenset[int], gpu: int = 0, target: Target | None = None,
                  machine_code: MachineCode = binaries) -> None:
         self.program = program
@@ -60,7 +65,7 @@ class TritonExecutable:
                                       machine_code(program, here))
         elif target is not None:
             machine_code(program, target)  # they are kept on disk
-            self.run = Elsewhere(target, here)
+            self.run = MissingDeviceProgram(target, here)
         else:
             # later: it imports Triton
             from functrans.lowering.triton.emulator.interpret import InterpretedProgram  # noqa: PLC0415
@@ -77,7 +82,7 @@ class TritonExecutable:
         return self.program.specialized
 
     @cached_property
-    def lowered(self) -> Lowered:
+    def lowered(self) -> LoweredToTriton:
         """What the program was made from, made again for a program from the disk."""
         settings = {f.name: getattr(self._settings, f.name) for f in fields(self._settings)}
         with config.scope(**settings):
@@ -114,7 +119,7 @@ class TritonBackend:
     def __init__(self, target: Target | None = None) -> None:
         self._cpu = CBackend()
         self._target = target
-        self._machine_code = partial(binaries, compiled=Recent().compiled)
+        self._machine_code = partial(binaries, compiled=RecentKernels().compiled)
         if target is not None:
             self.name = target.name
 
@@ -122,9 +127,9 @@ class TritonBackend:
                 require_inplace: bool = False) -> Executable:
         if jaxpr.decided_names:
             # later: see the head of this file
-            from functrans.lowering.triton.recorded import recorded  # noqa: PLC0415
+            from functrans.lowering.triton.capacity_retry import capacity_retry_program  # noqa: PLC0415
 
-            found = None if require_inplace else recorded(jaxpr, self.compile)
+            found = None if require_inplace else capacity_retry_program(jaxpr, self.compile)
             return found or self._cpu.compile(jaxpr, donated, require_inplace)
         if jaxpr.size_names:
             # later: see the head of this file
@@ -167,7 +172,7 @@ class TritonBackend:
         return executable
 
 
-def _lowered(*args: Any) -> Lowered | None:
+def _lowered(*args: Any) -> LoweredToTriton | None:
     # later: see the head of this file
     from functrans.lowering.triton.lower import lower  # noqa: PLC0415
 

@@ -13,19 +13,19 @@ from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
 from functrans.lowering.c.cache import Cache, program_cache
 from functrans.lowering.triton.kernels.source import alone
-from functrans.lowering.triton.machine.stored import compiled_units
+from functrans.lowering.triton.machine.kernel_cache import compiled_units
 from functrans.lowering.triton.machine.target import HOPPER, Target
 from functrans.lowering.triton.machine.unit import Binary, Unit
 from functrans.lowering.triton.spec import (
-    Copy,
+    CopyStep,
+    DoubleBufferedSteps,
+    GPUProgram,
     HostStep,
     Launch,
     LibraryStep,
     Pointer,
-    Program,
-    Rounds,
+    RepeatedSteps,
     Step,
-    Turns,
     launch_key,
     launches_in,
 )
@@ -36,7 +36,7 @@ __all__ = ["binaries", "device_program", "unit_of"]
 Compile = Callable[[Sequence[Unit], Cache], list[Binary]]
 
 
-def binaries(program: Program, target: Target = HOPPER,
+def binaries(program: GPUProgram, target: Target = HOPPER,
              compiled: Compile = compiled_units) -> dict[tuple[Any, ...], Binary]:
     """The machine code of the kernels of a program, each once."""
     launches = {launch_key(step): step for step in launches_in(program.steps)}
@@ -44,14 +44,14 @@ def binaries(program: Program, target: Target = HOPPER,
     return dict(zip(launches, compiled(units, program_cache()), strict=True))
 
 
-def unit_of(program: Program, step: Launch, target: Target) -> Unit:
+def unit_of(program: GPUProgram, step: Launch, target: Target) -> Unit:
     """The kernel of a launch as it is compiled."""
     return Unit(alone(program.sources[step.module], step.kernel), step.kernel, step.types,
                 step.divisible, step.warps, step.stages, step.fuses, target.capability,
                 target.shared)
 
 
-def device_program(program: Program, device: int, target: Target,
+def device_program(program: GPUProgram, device: int, target: Target,
                    donated: frozenset[int] = frozenset(), name: str = "a program",
                    machine_code: Mapping[tuple[Any, ...], Binary] | None = None) -> Any:
     """What runs a program on a device: a call with a list of arrays, which gives one.
@@ -66,34 +66,36 @@ def device_program(program: Program, device: int, target: Target,
                for b in compiled.values()]
     steps = _described(program.steps, numbers, len(program.constants))
     # the runtime copies constants to the device once, and runs all programs of it on one stream
-    tickets = [np.zeros(program.tickets, np.int32)] if program.tickets else []
+    arrival_counters = [np.zeros(program.arrival_counters,
+                                 np.int32)] if program.arrival_counters else []
     return _runtime.CudaProgram(kernels, steps, [_spec(a) for a in program.inputs],
-                                [(*_spec(a), program.given.inputs.get(j, -1))
+                                [(*_spec(a), program.aliases.inputs.get(j, -1))
                                  for j, a in enumerate(program.outputs)],
-                                [*program.constants, *tickets], program.arena_bytes, device,
+                                [*program.constants, *arrival_counters], program.arena_bytes,
+                                device,
                                 tuple(sorted(donated)), name)
 
 
 def _described(program: Iterable[Step], kernels: dict[tuple[Any, ...], int],
-               tickets: int) -> list[tuple[Any, ...]]:
+               arrival_counters: int) -> list[tuple[Any, ...]]:
     """Steps as the runtime reads them; `kernels` are their numbers by their keys.
 
-    `tickets` is the number of the constant that they are.
+    `arrival_counters` is the number of the constant that they are.
     """
     steps: list[tuple[Any, ...]] = []
     for step in program:
         if isinstance(step, Launch):
             if 0 not in step.grid:
                 steps.append(("launch", kernels[launch_key(step)], step.grid,
-                              tuple([_place(x, tickets) if isinstance(x, Pointer) else x
+                              tuple([_place(x, arrival_counters) if isinstance(x, Pointer) else x
                                      for x in step.arguments])))
-        elif isinstance(step, Copy):
+        elif isinstance(step, CopyStep):
             steps.append(("copy", _place(step.target), _place(step.source), step.nbytes))
-        elif isinstance(step, Rounds):
-            steps.append(("rounds", step.count, _described(step.steps, kernels, tickets)))
-        elif isinstance(step, Turns):
+        elif isinstance(step, RepeatedSteps):
+            steps.append(("rounds", step.count, _described(step.steps, kernels, arrival_counters)))
+        elif isinstance(step, DoubleBufferedSteps):
             steps.append(("until", step.ahead, [
-                (_place(s.flag), *[_described(part, kernels, tickets)
+                (_place(s.flag), *[_described(part, kernels, arrival_counters)
                                    for part in (s.holds, s.body, s.ends)])
                 for s in step.sides]))
         elif isinstance(step, LibraryStep):
@@ -104,9 +106,9 @@ def _described(program: Iterable[Step], kernels: dict[tuple[Any, ...], int],
     return steps
 
 
-def _place(at: Pointer, tickets: int = 0) -> tuple[str, int, int, int]:
+def _place(at: Pointer, arrival_counters: int = 0) -> tuple[str, int, int, int]:
     if at.kind == "tickets":
-        return ("constant", tickets, at.offset, at.stride)
+        return ("constant", arrival_counters, at.offset, at.stride)
     return (at.kind, at.index, at.offset, at.stride)
 
 

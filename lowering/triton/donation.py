@@ -1,7 +1,7 @@
-"""Which results take the memory of arguments that the caller gives away.
+"""Donation: which results alias arguments that the caller donates.
 
-A result may be where an argument is that nobody reads afterwards: an argument that is updated, that
-a kernel reads at the place where it writes, or that was read for the last time before.
+A result may alias an argument that is not read afterwards: one that is updated, one that a kernel
+reads at the index where it writes, or one whose live range has ended.
 """
 
 from __future__ import annotations
@@ -12,25 +12,26 @@ from dataclasses import dataclass, field
 from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.expr import Expr
-from functrans.lowering.loops.tensor import Scatter, Tensor
-from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.loops.tensor import ScatterTensor, Tensor
+from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule
-from functrans.lowering.schedule.kernel import Kernel, accesses, reached
+from functrans.lowering.schedule.kernel import Kernel, accesses, reachable_expressions
 
-__all__ = ["Given", "given_to"]
+__all__ = ["InputOutputAliases", "input_output_aliases"]
 
 
 @dataclass(frozen=True)
-class Given:
-    """The inputs in whose memory outputs are, by number, and updates that need a copy with why."""
+class InputOutputAliases:
+    """The input that each output aliases, by number; updates that need a copy, and why."""
 
     inputs: Mapping[int, int] = field(default_factory=dict)
     copied: Sequence[tuple[Tensor, str]] = ()
 
 
-def given_to(graph: Graph, schedule: Schedule, uses: Mapping[Tensor, Sequence[int]],
-             updated: Mapping[Tensor, Tensor], donated: Collection[int]) -> Given:
-    """What becomes of the memory of donated inputs.
+def input_output_aliases(graph: Graph, schedule: Schedule, uses: Mapping[Tensor, Sequence[int]],
+                         updated: Mapping[Tensor, Tensor],
+                         donated: Collection[int]) -> InputOutputAliases:
+    """The outputs that alias donated inputs.
 
     `uses` are the steps that read or write a tensor; a scatter does not read its base, but starts
     from what is there. `updated` are temporaries, by what they are when they have been updated.
@@ -52,7 +53,7 @@ def given_to(graph: Graph, schedule: Schedule, uses: Mapping[Tensor, Sequence[in
             if found is not None:
                 taken[j] = found
                 del free[found]
-    return Given(taken, list(_copies(graph, schedule, uses, updated, taken)))
+    return InputOutputAliases(taken, list(_copies(graph, schedule, uses, updated, taken)))
 
 
 def _same_size(x: Tensor, t: Tensor) -> bool:
@@ -61,13 +62,13 @@ def _same_size(x: Tensor, t: Tensor) -> bool:
 
 def _is_updated(schedule: Schedule, x: Tensor, t: Tensor, first: int, last: int) -> bool:
     """Whether some elements of x are replaced, and nothing reads x from then on."""
-    return isinstance(t, Scatter) and t.base is x and last < first
+    return isinstance(t, ScatterTensor) and t.base is x and last < first
 
 
 def _is_dead(schedule: Schedule, x: Tensor, t: Tensor, first: int, last: int) -> bool:
     """Whether x has been read when t is written."""
     bases = [m.tensor.base for step in schedule.steps[first:] if isinstance(step, Kernel)
-             for m in step.members if isinstance(m.tensor, Scatter)]
+             for m in step.members if isinstance(m.tensor, ScatterTensor)]
     return last < first and x not in bases
 
 
@@ -78,11 +79,11 @@ def _is_read_there(schedule: Schedule, x: Tensor, t: Tensor, first: int, last: i
     alone, other threads may be late.
     """
     step = schedule.steps[first]
-    if last != first or (isinstance(step, Fused) and x in step.operands[:2]):
+    if last != first or (isinstance(step, FusedGemm) and x in step.operands[:2]):
         return False
     if isinstance(step, Call) and step.updated is x:
         return t is step.results[0]
-    kernel = step.kernel if isinstance(step, Fused) else step
+    kernel = step.kernel if isinstance(step, FusedGemm) else step
     if not isinstance(kernel, Kernel) or any(m.role != "full" for m in kernel.members):
         return False
     s = kernel.builder(schedule.is_stored)
@@ -98,7 +99,7 @@ def _all(e: Expr, elements: Mapping[Tensor, Expr]) -> Iterator[Expr]:
     seen: set[Expr] = set()
     roots = [e]
     for root in roots:
-        for part in reached([root]):
+        for part in reachable_expressions([root]):
             if part not in seen:
                 seen.add(part)
                 yield part
@@ -118,7 +119,7 @@ def _copies(graph: Graph, schedule: Schedule, uses: Mapping[Tensor, Sequence[int
             if base is not None and in_place.get(base) is not step.results[0]:
                 yield step.results[0], "the updates of a row are added up beside its old value"
             continue
-        if not isinstance(step.members[0].tensor, Scatter):
+        if not isinstance(step.members[0].tensor, ScatterTensor):
             continue
         t = end = step.members[0].tensor
         while end in updated:

@@ -16,31 +16,31 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.defects import warn_of_fallback
+from functrans.lowering.inplace import copies_needed
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.device import binaries, unit_of
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.libraries.files import is_there
-from functrans.lowering.triton.libraries.replace import with_libraries
+from functrans.lowering.triton.libraries.replace import replace_by_library_calls
 from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.machine.tuning import chooser_for
 from functrans.lowering.triton.machine.unit import KernelError
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.records import KernelRecord, records
-from functrans.lowering.triton.refused import Refused
+from functrans.lowering.triton.rejected_kernels import RejectedKernels
 from functrans.lowering.triton.sized import Compile, SizedExecutable
-from functrans.lowering.triton.spec import Program, launches_in
-from functrans.lowering.updates import copies_needed
+from functrans.lowering.triton.spec import GPUProgram, launches_in
 
-__all__ = ["Lowered", "lower", "sized"]
+__all__ = ["LoweredToTriton", "lower", "sized"]
 
 
 @dataclass(eq=False, repr=False)
-class Lowered:
+class LoweredToTriton:
     """A simplified jaxpr, its program, and what the passes decided."""
 
     simplified: Jaxpr
-    program: Program
+    program: GPUProgram
     decisions: list[Decision]
 
     def as_text(self) -> str:
@@ -60,7 +60,7 @@ class Lowered:
         known = memory_of(self.simplified)
         args, outs = known["arguments"], known["outputs"]
         temporaries = self.program.arena_bytes
-        shared = sum([self.program.outputs[j].nbytes for j in self.program.given.inputs], start=0)
+        shared = sum([self.program.outputs[j].nbytes for j in self.program.aliases.inputs], start=0)
         return {"arguments": args, "outputs": outs, "temporaries": temporaries, "donated": shared,
                 "peak": args + outs + temporaries - shared}
 
@@ -68,12 +68,12 @@ class Lowered:
 MOST_SAID: Final = 200
 """Characters of why a kernel does not compile."""
 
-MachineCode = Callable[[Program, Target], Any]
+MachineCode = Callable[[GPUProgram, Target], Any]
 
 
 def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size: bool,
           target: Target, gpu: int | None, machine_code: MachineCode | None = None
-          ) -> Lowered | None:
+          ) -> LoweredToTriton | None:
     """The program of a jaxpr for a target; None, with a warning, where the CPU has to compute it.
 
     With `any_size` its kernels are those of other sizes too, unless kernels for its sizes alone are
@@ -83,8 +83,8 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
     """
     decisions: list[Decision] = []
     simplified = simplify(jaxpr, decisions=decisions)
-    written = with_libraries(simplified, is_there) if _runtime.cuda_open() else simplified
-    writer = _Writer(written, donated, target, gpu, machine_code)
+    written = replace_by_library_calls(simplified, is_there) if _runtime.cuda_open() else simplified
+    writer = _RetryingWriter(written, donated, target, gpu, machine_code)
     program = writer.of_all_sizes() if any_size else None
     if program is None or program.specialized:
         reason = "" if program is None else program.specialized
@@ -92,13 +92,13 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
         if program is None:
             return None
         program.specialized = reason
-    if require_inplace and program.given.copied:
-        raise copies_needed(*program.given.copied[0])
-    return Lowered(simplified, program, decisions)
+    if require_inplace and program.aliases.copied:
+        raise copies_needed(*program.aliases.copied[0])
+    return LoweredToTriton(simplified, program, decisions)
 
 
 @dataclass(eq=False)
-class _Writer:
+class _RetryingWriter:
     """Writes the program of a jaxpr, without the kernels that are found not to compile."""
 
     jaxpr: Jaxpr
@@ -106,21 +106,21 @@ class _Writer:
     target: Target
     gpu: int | None
     machine_code: MachineCode | None
-    refused: Refused = field(default_factory=Refused)
+    rejected: RejectedKernels = field(default_factory=RejectedKernels)
 
-    def of_all_sizes(self) -> Program | None:
+    def of_all_sizes(self) -> GPUProgram | None:
         """A program of kernels of all sizes: nobody waits for measurements of each."""
-        choose = chooser_for(self.target, self.gpu, may_time=False, refused=self.refused)
+        choose = chooser_for(self.target, self.gpu, may_time=False, rejected=self.rejected)
         try:
             return self._compiled(partial(write_program, self.jaxpr, True, self.donated, choose))
         except UnsupportedKernel:
             return None
 
-    def of_its_sizes(self) -> Program | None:
+    def of_its_sizes(self) -> GPUProgram | None:
         """A program for its sizes alone."""
-        choose = chooser_for(self.target, self.gpu, refused=self.refused)
+        choose = chooser_for(self.target, self.gpu, rejected=self.rejected)
 
-        def write() -> Program:
+        def write() -> GPUProgram:
             program = write_program(self.jaxpr, False, self.donated, choose)
             return write() if choose.tune(program) else program
 
@@ -132,8 +132,8 @@ class _Writer:
                              source)
             return None
 
-    def _compiled(self, write: Callable[[], Program]) -> Program:
-        """A program all of whose kernels compile; each that does not is refused, and told."""
+    def _compiled(self, write: Callable[[], GPUProgram]) -> GPUProgram:
+        """A program all of whose kernels compile; others are rejected, with a warning."""
         while True:
             program = write()
             if self.machine_code is None:
@@ -144,7 +144,7 @@ class _Writer:
                 launch = next((step for step in launches_in(program.steps)
                                if unit_of(program, step, self.target) == error.unit), None)
                 why = " ".join(error.reason.split())[-MOST_SAID:]  # Triton's head is the source
-                if launch is None or not self.refused.add(program, launch, why):
+                if launch is None or not self.rejected.add(program, launch, why):
                     raise
                 if not error.too_large:
                     warn_of_fallback(f"the kernel {error.unit.name}", "it is written in another "

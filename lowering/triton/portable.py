@@ -16,21 +16,26 @@ from functrans.lowering.triton.kernels.source import alone
 from functrans.lowering.triton.libraries.files import has_function
 from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.machine.unit import Binary
+from functrans.lowering.triton.serialize import (
+    Plain,
+    deserialize_steps,
+    library_functions,
+    serialize_steps,
+)
 from functrans.lowering.triton.spec import (
-    Copy,
+    CopyStep,
+    DoubleBufferedSteps,
+    GPUProgram,
     Launch,
     LibraryStep,
     Pointer,
-    Program,
-    Rounds,
+    RepeatedSteps,
     Step,
-    Turns,
     launch_key,
     launches_in,
 )
-from functrans.lowering.triton.told import Plain, library_functions, steps_from, steps_told
 
-__all__ = ["PortableProgram", "portable"]
+__all__ = ["PortableTritonProgram", "portable"]
 
 MOST_GRID: Final = (2**31 - 1, 65535, 65535)
 MOST_WARPS: Final = 32
@@ -38,33 +43,34 @@ MOST_ARENA: Final = 1 << 46
 
 
 @dataclass(frozen=True, eq=False)
-class PortableProgram:
+class PortableTritonProgram:
     """A program whose module k is kernel k, and the machine code of each for a target."""
 
-    program: Program
+    program: GPUProgram
     kernels: tuple[Binary, ...]
     target: Target
 
-    def told(self) -> Plain:
+    def to_plain(self) -> Plain:
         """Its steps and memory as plain values, without arrays and kernels; None where a step is a
         Python function."""
-        steps = steps_told(self.program.steps)
-        return None if steps is None else [steps, self.program.arena_bytes, self.program.tickets]
+        steps = serialize_steps(self.program.steps)
+        return None if steps is None else [steps, self.program.arena_bytes,
+                                           self.program.arrival_counters]
 
     @classmethod
     def read(cls, plain: Plain, sources: Sequence[str], kernels: Sequence[Binary],
-             constants: Sequence[np.ndarray[Any, Any]], inputs: Sequence[ShapedArray],
-             outputs: Sequence[ShapedArray], target: Target) -> PortableProgram:
-        """What `told` told, with all that it left out. Raises ValueError where they do not fit."""
+                   constants: Sequence[np.ndarray[Any, Any]], inputs: Sequence[ShapedArray],
+                   outputs: Sequence[ShapedArray], target: Target) -> PortableTritonProgram:
+        """The program that `to_plain` wrote. Raises ValueError where its parts do not fit."""
         if not isinstance(plain, list) or len(plain) != 3:
             raise ValueError("a program is no list of steps and the sizes of its memory")
-        steps, arena, tickets = plain
-        if any(type(n) is not int or not 0 <= n < MOST_ARENA for n in (arena, tickets)):
+        steps, arena, arrival_counters = plain
+        if any(type(n) is not int or not 0 <= n < MOST_ARENA for n in (arena, arrival_counters)):
             raise ValueError("the memory of a program is no size")
         if not all(is_static(a.shape) for a in (*inputs, *outputs)):
             raise ValueError("a program for GPUs has symbolic sizes")
-        program = Program(list(sources), steps_from(steps), list(inputs), list(outputs),
-                          list(constants), arena, tickets=tickets)
+        program = GPUProgram(list(sources), deserialize_steps(steps), list(inputs), list(outputs),
+                             list(constants), arena, arrival_counters=arrival_counters)
         _Checker(program, kernels, target).steps(program.steps)
         return cls(program, tuple(kernels), target)
 
@@ -81,15 +87,15 @@ class PortableProgram:
                                 machine_code=lambda program, target: known)
 
 
-def portable(program: Program, target: Target) -> PortableProgram:
+def portable(program: GPUProgram, target: Target) -> PortableTritonProgram:
     """A program with its machine code for a target."""
     compiled = binaries(program, target)
     numbers = {key: k for k, key in enumerate(compiled)}
     steps = [_renumbered(step, numbers) for step in program.steps]
     sources = [alone(program.sources[key[0]], key[1]) for key in compiled]
-    own = Program(sources, steps, program.inputs, program.outputs, program.constants,
-                  program.arena_bytes, tickets=program.tickets)
-    return PortableProgram(own, tuple(compiled.values()), target)
+    own = GPUProgram(sources, steps, program.inputs, program.outputs, program.constants,
+                     program.arena_bytes, arrival_counters=program.arrival_counters)
+    return PortableTritonProgram(own, tuple(compiled.values()), target)
 
 
 def _renumbered(step: Step, numbers: dict[Any, int]) -> Step:
@@ -99,12 +105,12 @@ def _renumbered(step: Step, numbers: dict[Any, int]) -> Step:
 
     if isinstance(step, Launch):
         return replace(step, module=numbers[launch_key(step)], sources=(), equations=())
-    if isinstance(step, Rounds):
-        return Rounds(all_of(step.steps), step.count)
-    if isinstance(step, Turns):
+    if isinstance(step, RepeatedSteps):
+        return RepeatedSteps(all_of(step.steps), step.count)
+    if isinstance(step, DoubleBufferedSteps):
         first, second = [replace(s, holds=all_of(s.holds), body=all_of(s.body),
                                  ends=all_of(s.ends)) for s in step.sides]
-        return Turns((first, second), step.ahead)
+        return DoubleBufferedSteps((first, second), step.ahead)
     return step
 
 
@@ -114,12 +120,12 @@ class _Checker:
     What kernels do with a place is theirs: their machine code is trusted or not run.
     """
 
-    def __init__(self, program: Program, kernels: Sequence[Binary], target: Target) -> None:
+    def __init__(self, program: GPUProgram, kernels: Sequence[Binary], target: Target) -> None:
         self.kernels = kernels
         self.sizes = {"input": [a.nbytes for a in program.inputs],
                       "output": [a.nbytes for a in program.outputs],
                       "constant": [c.nbytes for c in program.constants],
-                      "arena": [program.arena_bytes], "tickets": [4 * program.tickets]}
+                      "arena": [program.arena_bytes], "tickets": [4 * program.arrival_counters]}
         for kernel in kernels:
             self._need(1 <= kernel.warps <= MOST_WARPS and 0 <= kernel.shared <= target.shared
                        and 0 <= kernel.scratch < MOST_ARENA and kernel.scratch_alignment >= 0
@@ -130,16 +136,16 @@ class _Checker:
         for step in steps:
             if isinstance(step, Launch):
                 self._launch(step, rounds)
-            elif isinstance(step, Copy):
+            elif isinstance(step, CopyStep):
                 self._place(step.target, rounds, step.nbytes)
                 self._place(step.source, rounds, step.nbytes)
             elif isinstance(step, LibraryStep):
                 for at in (*step.inputs, *step.outputs):
                     self._place(at, rounds)
-            elif isinstance(step, Rounds):
+            elif isinstance(step, RepeatedSteps):
                 self._need(rounds == 1, "a loop stands in a loop")
                 self.steps(step.steps, step.count)
-            elif isinstance(step, Turns):
+            elif isinstance(step, DoubleBufferedSteps):
                 self._need(rounds == 1, "a loop stands in a loop")
                 for side in step.sides:
                     self._place(side.flag, 1, 1)

@@ -14,69 +14,92 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.defects import is_defect, warn_of_fallback
 from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call, HostCall
-from functrans.lowering.loops.tensor import Mark, Scatter, Stored, Tensor, memory_dtype
+from functrans.lowering.loops.tensor import AnyFlag, ScatterTensor, Stored, Tensor, memory_dtype
 from functrans.lowering.memory import Block, plan_arena
-from functrans.lowering.passes.complex_parts import in_parts
-from functrans.lowering.schedule.across import join_across, split_across
+from functrans.lowering.passes.complex_parts import split_complex
 from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
-from functrans.lowering.schedule.kernel import MARKS, Kernel
+from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel
 from functrans.lowering.schedule.origins import equations_of_steps
-from functrans.lowering.schedule.placed import place_products
+from functrans.lowering.schedule.product_layouts import absorb_product_transposes
 from functrans.lowering.schedule.reads import Reads
-from functrans.lowering.schedule.recomputed import recompute
-from functrans.lowering.schedule.small import split_small
+from functrans.lowering.schedule.recompute import recompute
+from functrans.lowering.schedule.small_reductions import split_small_reductions
+from functrans.lowering.schedule.transposed_reads import (
+    fuse_transposed_column_sums,
+    split_transposed_reads,
+)
 from functrans.lowering.schedule.work import flops_of
-from functrans.lowering.triton.attention.attention import with_attention
-from functrans.lowering.triton.attention.places import NoPlace, place_attention
-from functrans.lowering.triton.choices import without_choices
-from functrans.lowering.triton.conditions import rules_for, with_conditions_folded
-from functrans.lowering.triton.donation import Given, given_to
-from functrans.lowering.triton.forms import Forms, Unwritten
+from functrans.lowering.triton.any_conditions import any_flag_rules, merge_small_conditions
+from functrans.lowering.triton.attention.attention import recognize_attention
+from functrans.lowering.triton.attention.result_layouts import (
+    UnsupportedResultLayout,
+    absorb_attention_transposes,
+)
+from functrans.lowering.triton.donation import InputOutputAliases, input_output_aliases
+from functrans.lowering.triton.fallback_forms import FallbackForms, UnsupportedSteps
+from functrans.lowering.triton.if_conversion import convert_conds_to_selects
+from functrans.lowering.triton.kernels.any_flags import (
+    ANY_FLAG_BYTES,
+    any_flag_memory,
+    clear_any_flags,
+)
+from functrans.lowering.triton.kernels.axis_calls import AxisCall
 from functrans.lowering.triton.kernels.complex_memory import RULES as COMPLEX_RULES
 from functrans.lowering.triton.kernels.complex_memory import memory
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernels.kernel import write_kernel
-from functrans.lowering.triton.kernels.marks import MARK_BYTES, cleared, room_for
-from functrans.lowering.triton.kernels.numbers import arguments_of
-from functrans.lowering.triton.kernels.rows import AlongRows
-from functrans.lowering.triton.kernels.source import Module
-from functrans.lowering.triton.kernels.written import Operand, Options, Partial, Tickets, Written
+from functrans.lowering.triton.kernels.kernel_source import (
+    ArrivalCounters,
+    KernelOperand,
+    KernelSource,
+    Options,
+    PartialResults,
+)
+from functrans.lowering.triton.kernels.size_arguments import arguments_of
+from functrans.lowering.triton.kernels.source import TritonModule
 from functrans.lowering.triton.libraries.functions import RULES as LIBRARY_RULES
-from functrans.lowering.triton.libraries.functions import LibraryCall
+from functrans.lowering.triton.libraries.functions import CudaLibraryCall
+from functrans.lowering.triton.loops.double_buffering import (
+    DoubleBufferedWhile,
+    double_buffered_while,
+)
 from functrans.lowering.triton.loops.iterations import (
-    Body,
-    Loop,
-    Repeated,
-    Until,
+    LaunchedScan,
+    ProgramBody,
+    ScanCall,
+    WhileCall,
     after,
-    loop_of,
+    launched_scan,
     scan_rule,
     while_rule,
 )
 from functrans.lowering.triton.loops.phases import Source
 from functrans.lowering.triton.loops.resident import resident_scan, resident_while
-from functrans.lowering.triton.loops.turns import Turning, turning_of
-from functrans.lowering.triton.orders.cumulative import OPS, cumulative_rule
-from functrans.lowering.triton.orders.ordered import COMBINING, FOLDS, ordered_scatters
-from functrans.lowering.triton.orders.sorting import SORTING
-from functrans.lowering.triton.products.along_sums import with_sums_along
+from functrans.lowering.triton.one_hot_gather import rewrite_row_gather_as_one_hot
 from functrans.lowering.triton.products.calls import RULES as CALL_RULES
 from functrans.lowering.triton.products.calls import Launches, launches_of
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
+from functrans.lowering.triton.products.contiguous_operands import copy_operands_contiguous
 from functrans.lowering.triton.products.epilogues import slower_fused
 from functrans.lowering.triton.records import sources_of
-from functrans.lowering.triton.rows_picked import with_rows_picked
+from functrans.lowering.triton.sort_scan.cumulative import OPS, cumulative_rule
+from functrans.lowering.triton.sort_scan.sorted_scatter import (
+    COMBINING_SCATTERS,
+    SEGMENT_REDUCES,
+    sort_combining_scatters,
+)
+from functrans.lowering.triton.sort_scan.sorting import SORTING
 from functrans.lowering.triton.spec import (
-    Copy,
+    CopyStep,
+    GPUProgram,
     HostStep,
     Launch,
     LibraryStep,
     Pointer,
-    Program,
     Step,
 )
-from functrans.lowering.triton.templates.kernel import Kernel as Template
+from functrans.lowering.triton.templates.kernel import TemplateKernel as Template
 
 __all__ = ["write_program"]
 
@@ -84,11 +107,11 @@ SIZES = {"f64": 8, "i64": 8, "u64": 8, "f32": 4, "i32": 4, "u32": 4, "f16": 2, "
          "u16": 2, "i8": 1, "u8": 1, "bool": 1, "f8e4": 1, "f8e5": 1}
 ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
 RULES = {**CALL_RULES, **COMPLEX_RULES, **LIBRARY_RULES, "scan": scan_rule, "while": while_rule,
-         **SORTING, **FOLDS, **dict.fromkeys(OPS, cumulative_rule)}
+         **SORTING, **SEGMENT_REDUCES, **dict.fromkeys(OPS, cumulative_rule)}
 
 
 def write_program(jaxpr: Jaxpr, any_size: bool = False,
-                  donated: Collection[int] = (), choose: Chooser = BY_MODEL) -> Program:
+                  donated: Collection[int] = (), choose: Chooser = BY_MODEL) -> GPUProgram:
     """The program of a simplified jaxpr. Raises UnsupportedKernel for what it cannot do.
 
     With `any_size` the sizes are arguments of its kernels, which programs of the same operations
@@ -96,12 +119,14 @@ def write_program(jaxpr: Jaxpr, any_size: bool = False,
     `donated` inputs may become that of outputs.
     """
     shared = _Shared(any_size, choose)
-    body = _written(in_parts(jaxpr), shared, donated=donated)
-    return Program([shared.module.text(), *shared.templates], body.steps,
-                   [v.aval for v in jaxpr.invars], [v.aval for v in jaxpr.outvars],
-                   shared.constants, body.arena_bytes, [*body.notes, *choose.notes], shared.given,
-                   body.blocks, "; ".join(shared.specialized), shared.tickets, body.apart,
-                   body.kept)
+    body = _write_body(split_complex(jaxpr), shared, donated=donated)
+    return GPUProgram([shared.module.text(), *shared.templates], body.steps,
+                      [v.aval for v in jaxpr.invars], [v.aval for v in jaxpr.outvars],
+                      shared.constants, body.arena_bytes, [*body.notes, *choose.notes],
+                      shared.aliases,
+                      body.blocks, "; ".join(shared.specialized), shared.arrival_counters,
+                      body.apart,
+                      body.kept)
 
 
 @dataclass(eq=False)
@@ -111,21 +136,22 @@ class _Shared:
     any_size: bool = False
     choose: Chooser = BY_MODEL  # among the kernels of a call
     is_phase: bool = False  # what is written runs in one program of a loop
-    given: Given = field(default_factory=Given)  # of the program itself
-    module: Module = field(default_factory=Module)
+    aliases: InputOutputAliases = field(default_factory=InputOutputAliases)  # of the program itself
+    module: TritonModule = field(default_factory=TritonModule)
     templates: list[str] = field(default_factory=list)
     constants: list[np.ndarray[Any, Any]] = field(default_factory=list)
-    tickets: int = 0
+    arrival_counters: int = 0
     specialized: list[str] = field(default_factory=list)  # what is faster for given sizes
 
     def state(self) -> tuple[Any, ...]:
         """What an attempt to write a body changes."""
-        return (self.given, dict(self.module.functions), list(self.templates),
-                list(self.constants), self.tickets, list(self.specialized))
+        return (self.aliases, dict(self.module.functions), list(self.templates),
+                list(self.constants), self.arrival_counters, list(self.specialized))
 
-    def go_back(self, state: tuple[Any, ...]) -> None:
-        """As it was before an attempt."""
-        self.given, self.module.functions, self.templates[:], self.constants[:], self.tickets, \
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Restore the state before an attempt."""
+        self.aliases, self.module.functions, self.templates[:], self.constants[
+            :], self.arrival_counters, \
             self.specialized[:] = state
 
     def source(self, step: Launch) -> str:
@@ -136,79 +162,83 @@ class _Shared:
                     if name == step.kernel)
 
 
-def _written(jaxpr: Jaxpr, shared: _Shared, loose_inputs: Iterable[int] = (),
-             loose_outputs: Iterable[int] = (), donated: Collection[int] | None = None) -> Body:
+def _write_body(jaxpr: Jaxpr, shared: _Shared, unaligned_inputs: Iterable[int] = (),
+                unaligned_outputs: Iterable[int] = (),
+                donated: Collection[int] | None = None) -> ProgramBody:
     """The steps of a jaxpr. Some inputs and outputs are at places of no alignment."""
-    jaxpr = with_conditions_folded(ordered_scatters(with_rows_picked(without_choices(jaxpr))))
-    marks = {} if shared.is_phase else rules_for(jaxpr)
-    forms = Forms()
+    jaxpr = merge_small_conditions(
+        sort_combining_scatters(rewrite_row_gather_as_one_hot(convert_conds_to_selects(jaxpr))))
+    marks = {} if shared.is_phase else any_flag_rules(jaxpr)
+    forms = FallbackForms()
     traced: Graph | None = None
     while True:
         if traced is None or forms.is_new:
             traced = graph_of(jaxpr, rules=forms.rules({**RULES, **marks}), hosted=frozenset(
-                [*COMBINING, *marks]), memory=memory, on_host=forms.hosted,
+                [*COMBINING_SCATTERS, *marks]), memory=memory, on_host=forms.hosted,
                 stores_literals=forms.stores_literals)
             forms.is_new = False
         reads = Reads()
-        graph, schedule = _placed(traced, forms, shared, reads)
+        graph, schedule = _plan_with_attention(traced, forms, shared, reads)
         schedule = fuse_epilogues(
-            place_products(schedule, graph.outputs, reads), graph.outputs, reads,
+            absorb_product_transposes(schedule, graph.outputs, reads), graph.outputs, reads,
             lambda *fused: forms.slower(*fused) or slower_fused(*fused))
         if not (shared.is_phase or shared.any_size or forms.alone):
-            schedule = join_across(schedule, reads)
-        loose = frozenset([*(graph.inputs[k] for k in loose_inputs),
-                           *(graph.outputs[k] for k in loose_outputs)])
-        writer, before = _ProgramWriter(graph, schedule, shared, loose, donated), shared.state()
+            schedule = fuse_transposed_column_sums(schedule, reads)
+        unaligned = frozenset([*(graph.inputs[k] for k in unaligned_inputs),
+                               *(graph.outputs[k] for k in unaligned_outputs)])
+        writer, before = _TritonProgramWriter(graph, schedule, shared, unaligned,
+                                              donated), shared.state()
         try:
             body = writer.write()
-        except Unwritten as failed:
+        except UnsupportedSteps as failed:
             # kernels of all sizes, and of one program, have other forms besides: who asks knows
             final = shared.is_phase or shared.any_size
-            changed = [forms.make_plainer(step, why, schedule, writer.equations[id(step)], final)
+            changed = [forms.fall_back(step, why, schedule, writer.equations[id(step)], final)
                        for step, why in failed.steps]
             if not all(changed):
                 raise
-            shared.go_back(before)
+            shared.restore(before)
         else:
             return replace(body, notes=[*body.notes, *forms.notes])
 
 
-def _placed(traced: Graph, forms: Forms, shared: _Shared,
-            reads: Reads) -> tuple[Graph, Schedule]:
+def _plan_with_attention(traced: Graph, forms: FallbackForms, shared: _Shared,
+                         reads: Reads) -> tuple[Graph, Schedule]:
     """The graph with calls of attention where there are some, and what is stored of it."""
     for placed in (False, True) if forms.attention else ():
-        graph = with_sums_along(with_attention(traced, placed))
-        with suppress(NoPlace):
-            return graph, place_attention(_planned(graph, shared, reads, forms), graph.outputs)
-    graph = with_sums_along(traced)
-    return graph, _planned(graph, shared, reads, forms)
+        graph = copy_operands_contiguous(recognize_attention(traced, placed))
+        with suppress(UnsupportedResultLayout):
+            return graph, absorb_attention_transposes(_plan(graph, shared, reads, forms),
+                                                      graph.outputs)
+    graph = copy_operands_contiguous(traced)
+    return graph, _plan(graph, shared, reads, forms)
 
 
-def _planned(graph: Graph, shared: _Shared, reads: Reads, forms: Forms) -> Schedule:
+def _plan(graph: Graph, shared: _Shared, reads: Reads, forms: FallbackForms) -> Schedule:
     schedule = recompute(schedule_of(graph, reads), graph.outputs, reads)
     if shared.is_phase or shared.any_size:
-        schedule = split_across(schedule, in_tiles=False)
+        schedule = split_transposed_reads(schedule, in_tiles=False)
     else:
-        schedule = split_small(split_across(schedule))
+        schedule = split_small_reductions(split_transposed_reads(schedule))
     return forms.applied(schedule, graph.items)
 
 
-class _ProgramWriter:
+class _TritonProgramWriter:
     def __init__(self, graph: Graph, schedule: Schedule, shared: _Shared,
-                 loose: frozenset[Tensor], donated: Collection[int] | None) -> None:
+                 unaligned: frozenset[Tensor], donated: Collection[int] | None) -> None:
         self.graph, self.schedule, self.shared = graph, schedule, shared
-        self.loose = loose
+        self.unaligned = unaligned
         self.donated = donated  # None of the body of a loop
         self.failed: list[tuple[Kernel | Call, str]] = []
         self.calls: dict[Call, Launches] = {}
-        self.loops: dict[Call, Loop | Turning] = {}
-        self.where: dict[Operand, Pointer] = {}
-        self.marks = dict.fromkeys(t for step in schedule.steps for t in _marked_by(step))
-        self.room = room_for(len(self.marks))
+        self.loops: dict[Call, LaunchedScan | DoubleBufferedWhile] = {}
+        self.where: dict[KernelOperand, Pointer] = {}
+        self.any_flags = dict.fromkeys(t for step in schedule.steps for t in _any_flags_of(step))
+        self.any_flag_memory = any_flag_memory(len(self.any_flags))
         self.equations = {id(step): equations for step, equations in zip(
             schedule.steps, equations_of_steps(graph, schedule), strict=True)}
 
-    def write(self) -> Body:
+    def write(self) -> ProgramBody:
         graph = self.graph
         for k, t in enumerate(graph.inputs):
             self.where.setdefault(t, Pointer("input", k))
@@ -218,29 +248,29 @@ class _ProgramWriter:
         for k, t in enumerate(graph.outputs):
             self.where.setdefault(t, Pointer("output", k))
         any_size = self.shared.any_size
-        options = Options(any_size, not self.shared.is_phase, self._lasting())
+        options = Options(any_size, not self.shared.is_phase, self._never_written())
         written = [self._kernel(s, options) if isinstance(s, Kernel) else s
                    for s in self.schedule.steps]
-        self._place_tickets(written)
+        self._place_arrival_counters(written)
         for step in self.schedule.steps:
-            if isinstance(step, (Repeated, Until)) and (resident := self._resident(step)):
+            if isinstance(step, (ScanCall, WhileCall)) and (resident := self._resident(step)):
                 self.calls[step] = resident
-            elif isinstance(step, Repeated):
-                if loop := loop_of(step, self._body, self.loose.__contains__):
+            elif isinstance(step, ScanCall):
+                if loop := launched_scan(step, self._body, self.unaligned.__contains__):
                     self.loops[step] = loop
-            elif isinstance(step, Until):
-                if turning := turning_of(step, self._body, self.loose.__contains__):
-                    self.loops[step] = turning
+            elif isinstance(step, WhileCall):
+                if buffered := double_buffered_while(step, self._body, self.unaligned.__contains__):
+                    self.loops[step] = buffered
             elif isinstance(step, Call) and (found := self._launches(step)):
                 self.calls[step] = found
         if self.failed:
-            raise Unwritten(self.failed)
+            raise UnsupportedSteps(self.failed)
         arena = self._place(written)
-        begun = self._begun(written)
+        aliased_inputs = self._aliased_inputs(written)
         steps: list[Step] = []
-        if self.marks:
-            results = [t for t in self.marks if t in graph.outputs]
-            steps.append(self._launch(cleared(self.room, results)))
+        if self.any_flags:
+            results = [t for t in self.any_flags if t in graph.outputs]
+            steps.append(self._launch(clear_any_flags(self.any_flag_memory, results)))
         begins = []
         for step, launches in zip(self.schedule.steps, written, strict=True):
             begins.append(len(steps))
@@ -249,52 +279,52 @@ class _ProgramWriter:
                 continue
             assert isinstance(step, Kernel)
             first = step.members[0].tensor
-            if isinstance(first, Scatter) and self.where[first] not in (
-                    self.where[first.base], begun.get(self.where[first.base])):
-                steps.append(Copy(self.where[first], self.where[first.base], _nbytes(first)))
-            steps += self._about(step, [self._launch(w) for w in launches])
-        kept = self._kept(written, [steps[a:b] for a, b in pairwise([*begins, len(steps)])])
+            if isinstance(first, ScatterTensor) and self.where[first] not in (
+                    self.where[first.base], aliased_inputs.get(self.where[first.base])):
+                steps.append(CopyStep(self.where[first], self.where[first.base], _nbytes(first)))
+            steps += self._annotated(step, [self._launch(w) for w in launches])
+        kept = self._materialized(written, [steps[a:b] for a, b in pairwise([*begins, len(steps)])])
         for k, t in enumerate(graph.outputs):
             out = Pointer("output", k)
             if self.where[t] != out:
-                steps.append(Copy(out, self.where[t], _nbytes(t)))
+                steps.append(CopyStep(out, self.where[t], _nbytes(t)))
         notes = [self._form(step) for step in self.schedule.steps
-                 if isinstance(step, (Repeated, Until))]
+                 if isinstance(step, (ScanCall, WhileCall))]
         apart = list(self.schedule.notes)
         for loop in self.loops.values():
             notes += loop.body.notes if loop.body is not None else []
             apart += loop.body.apart if loop.body is not None else []
-        return Body(steps, arena, self._updated(written), notes, self.blocks, apart, kept)
+        return ProgramBody(steps, arena, self._updated(written), notes, self.blocks, apart, kept)
 
-    def _kernel(self, kernel: Kernel, options: Options) -> list[Written]:
+    def _kernel(self, kernel: Kernel, options: Options) -> list[KernelSource]:
         """The launches of a kernel; none of one that cannot be written."""
         try:
             written = write_kernel(kernel, self.schedule, options)
         except Exception as error:
-            self._failed(kernel, error)
+            self._record_failure(kernel, error)
             return []
-        return written if self._can_be_had(kernel, written) else []
+        return written if self._is_compilable(kernel, written) else []
 
     def _launches(self, call: Call) -> Launches | None:
         """The launches of a call, if it has some and they can be written."""
         try:
-            if isinstance(call, AlongRows):
+            if isinstance(call, AxisCall):
                 call.any_size = self.shared.any_size
                 found: Launches | None = call.launches()
             else:
-                found = launches_of(call, self.schedule, self.loose, self.shared.is_phase,
+                found = launches_of(call, self.schedule, self.unaligned, self.shared.is_phase,
                                     self.shared.choose, self.shared.any_size)
         except Exception as error:
-            self._failed(call, error)
+            self._record_failure(call, error)
             return None
         if found is not None:
-            return found if self._can_be_had(call, found.kernels) else None
+            return found if self._is_compilable(call, found.kernels) else None
         if not isinstance(call, HostCall):
             self.failed.append((call, f"there is no kernel of a {call.name}"))
         return None
 
-    def _failed(self, step: Kernel | Call, error: Exception) -> None:
-        """Remember a step that cannot be written; one that could, but for a defect, is told."""
+    def _record_failure(self, step: Kernel | Call, error: Exception) -> None:
+        """Record a step that does not compile; a defect of the compiler is a warning, too."""
         if not is_defect(error):
             raise error
         if not isinstance(error, UnsupportedKernel):
@@ -302,15 +332,16 @@ class _ProgramWriter:
             warn_of_fallback("a kernel", "it is written in another form", error, first)
         self.failed.append((step, str(error) or type(error).__name__))
 
-    def _can_be_had(self, step: Kernel | Call, kernels: Sequence[Written | Template]) -> bool:
-        """Whether no kernel of a step is known not to compile."""
-        why = self.shared.choose.refused.of(kernels)
+    def _is_compilable(self, step: Kernel | Call,
+                       kernels: Sequence[KernelSource | Template]) -> bool:
+        """Whether no kernel of a step was rejected before."""
+        why = self.shared.choose.rejected.of(kernels)
         if why is not None:
             self.failed.append((step, why))
         return why is None
 
-    def _kept(self, written: list[list[Written] | Call],
-              steps: list[list[Step]]) -> list[tuple[Tensor, list[Step]]]:
+    def _materialized(self, written: list[list[KernelSource] | Call],
+                      steps: list[list[Step]]) -> list[tuple[Tensor, list[Step]]]:
         """What one step leaves in memory for others, of which no note says why."""
         noted = {n.tensor for n in self.schedule.notes}
         in_memory = {block.key for block in self.blocks} - noted
@@ -321,66 +352,67 @@ class _ProgramWriter:
                 found.append((t, readers))
         return found
 
-    def _lasting(self) -> frozenset[Tensor]:
-        """What no launch writes to: in loops that may be anything."""
+    def _never_written(self) -> frozenset[Tensor]:
+        """The tensors that no launch writes; none is known of the body of a loop."""
         if self.donated is None:
             return frozenset()
         kept = [t for k, t in enumerate(self.graph.inputs) if k not in self.donated]
         return frozenset([*kept, *[t for t, _ in self.graph.constants]])
 
-    def _place_tickets(self, written: list[list[Written] | Call]) -> None:
-        """All launches have the same: each leaves them as it found them."""
+    def _place_arrival_counters(self, written: list[list[KernelSource] | Call]) -> None:
+        """All launches share the counters: each launch leaves them at 0."""
         for launches in written:
             for w in launches if isinstance(launches, list) else ():
                 for t in w.operands:
-                    if isinstance(t, Tickets):
+                    if isinstance(t, ArrivalCounters):
                         self.where[t] = Pointer("tickets")
-                        self.shared.tickets = max(self.shared.tickets, t.count)
+                        self.shared.arrival_counters = max(self.shared.arrival_counters, t.count)
 
-    def _begun(self, written: list[list[Written] | Call]) -> dict[Pointer, Pointer]:
+    def _aliased_inputs(self, written: list[list[KernelSource] | Call]) -> dict[Pointer, Pointer]:
         """The inputs in whose memory outputs are, and which outputs those are."""
         if self.donated is None:
             return {}
-        given = given_to(self.graph, self.schedule, self._uses(written), self.aliased, self.donated)
-        self.shared.given = given
-        return {Pointer("input", k): Pointer("output", j) for j, k in given.inputs.items()}
+        input_aliases = input_output_aliases(self.graph, self.schedule, self._uses(written),
+                                             self.aliased, self.donated)
+        self.shared.aliases = input_aliases
+        return {Pointer("input", k): Pointer("output", j) for j, k in input_aliases.inputs.items()}
 
-    def _uses(self, written: list[list[Written] | Call]) -> dict[Operand, list[int]]:
+    def _uses(self, written: list[list[KernelSource] | Call]) -> dict[KernelOperand, list[int]]:
         """The steps that read or write values."""
-        found: dict[Operand, list[int]] = {}
+        found: dict[KernelOperand, list[int]] = {}
         for k, launches in enumerate(written):
-            touched: Iterable[Operand]
+            touched: Iterable[KernelOperand]
             if isinstance(launches, Call):
                 more = self.calls[launches].touched if launches in self.calls else ()
                 touched = (*launches.operands, *launches.results, *more)
             else:
                 touched = (t for w in launches for t in w.operands)
             for t in touched:
-                found.setdefault(t, [0] if t in self.marks else []).append(k)
+                found.setdefault(t, [0] if t in self.any_flags else []).append(k)
         return found
 
-    def _body(self, jaxpr: Jaxpr, inputs: frozenset[int], outputs: frozenset[int]) -> Body:
-        return _written(jaxpr, self.shared, inputs, outputs)
+    def _body(self, jaxpr: Jaxpr, inputs: frozenset[int], outputs: frozenset[int]) -> ProgramBody:
+        return _write_body(jaxpr, self.shared, inputs, outputs)
 
-    def _form(self, call: Repeated | Until) -> str:
-        """What became of a loop, for who reads the program."""
+    def _form(self, call: ScanCall | WhileCall) -> str:
+        """The form of a loop, for the text of the program."""
         form = "computed by the host"
         if call in self.calls:
             form = f"one kernel of {self.calls[call].kernels[0].grid[0]} programs"
         elif call in self.loops:
-            form = "in turns" if isinstance(call, Until) else "launched step by step"
+            form = "in turns" if isinstance(call, WhileCall) else "launched step by step"
         return f"{call.source or 'somewhere'}: {call.name} is {form}"
 
-    def _resident(self, call: Repeated | Until) -> Launches | None:
+    def _resident(self, call: ScanCall | WhileCall) -> Launches | None:
         """The launch of a loop that is one kernel; None where it would be one for each size."""
         constants = self.shared.constants
         before = len(constants)
-        found = resident_scan(call, self) if isinstance(call, Repeated) else resident_while(
+        found = resident_scan(call, self) if isinstance(call, ScanCall) else resident_while(
             call, self)
-        if found is not None and self.shared.choose.refused.of(found.kernels):
+        if found is not None and self.shared.choose.rejected.of(found.kernels):
             found = None
         if found is not None and self.shared.any_size and (
-                isinstance(call, Repeated) or any(t.shape for t in call.operands)):
+                isinstance(call, ScanCall) or any(t.shape for t in call.operands)):
             self.shared.specialized.append(f"{call.source or 'somewhere'}: a {call.name} is one "
                                            "kernel, which is made for given sizes")
             found = None
@@ -388,11 +420,11 @@ class _ProgramWriter:
             del constants[before:]
         return found
 
-    def apart(self, jaxpr: Jaxpr) -> tuple[Body, Source]:
+    def apart(self, jaxpr: Jaxpr) -> tuple[ProgramBody, Source]:
         """The steps of a body that one program runs, and the modules of its launches."""
         shared = _Shared(choose=Chooser(self.shared.choose.target), is_phase=True,
                          constants=self.shared.constants)
-        return _written(jaxpr, shared), shared.source
+        return _write_body(jaxpr, shared), shared.source
 
     def constant(self, index: int) -> Tensor:
         """A constant of the program, by number, as a value."""
@@ -401,8 +433,8 @@ class _ProgramWriter:
         self.where[t] = Pointer("constant", index)
         return t
 
-    def _about(self, step: Kernel | Call, launches: list[Launch],
-               told: Sequence[int | None] = ()) -> list[Launch]:
+    def _annotated(self, step: Kernel | Call, launches: list[Launch],
+                   told: Sequence[int | None] = ()) -> list[Launch]:
         """The launches of a step with what is known of it.
 
         Its arithmetic is that of the first launch of which it is not `told`.
@@ -415,32 +447,32 @@ class _ProgramWriter:
         return [replace(w, sources=sources, equations=self.equations[id(step)], flops=n or 0)
                 for w, n in zip(launches, flops, strict=True)]
 
-    def _launch(self, w: Written) -> Launch:
+    def _launch(self, w: KernelSource) -> Launch:
         values, types, divisible = zip(*arguments_of(w.numbers)) if w.numbers else ((), (), ())
         return Launch(0, self.shared.module.name(w.text), (w.grid, 1, 1),
                       (*[self.where[t] for t in w.operands], *values), (*w.types, *types),
-                      (*[t not in self.loose for t in w.operands], *divisible), w.warps,
+                      (*[t not in self.unaligned for t in w.operands], *divisible), w.warps,
                       moved=sum(map(_nbytes, w.operands)))
 
     def _call(self, call: Call) -> list[Step]:
         if call in self.calls:
             known = self.calls[call]
-            return [*self._about(call, [self._template(known, k) for k in known.kernels],
-                                 [k.flops for k in known.kernels])]
+            return [*self._annotated(call, [self._template(known, k) for k in known.kernels],
+                                     [k.flops for k in known.kernels])]
         if call in self.loops:
             return self.loops[call].steps(self.where.__getitem__)
-        if isinstance(call, (Repeated, Until)):
+        if isinstance(call, (ScanCall, WhileCall)):
             call = call.on_host()
         assert isinstance(call, HostCall)
         ins = tuple([self.where[t] for t in call.operands])
         outs = tuple([self.where[t] for t in call.results])
-        if isinstance(call, LibraryCall):
+        if isinstance(call, CudaLibraryCall):
             return [LibraryStep(call, ins, outs, call.function, call.numbers)]
         return [HostStep(call, ins, outs)]
 
     def _template(self, call: Launches, kernel: Template) -> Launch:
         places = {name: after(self.where[t], n) for name, (t, n) in call.places.items()}
-        loose = {name for name, (t, _) in call.places.items() if t in self.loose}
+        unaligned = {name for name, (t, _) in call.places.items() if t in self.unaligned}
         templates = self.shared.templates
         if kernel.text not in templates:
             templates.append(kernel.text)
@@ -449,15 +481,16 @@ class _ProgramWriter:
                            for x in kernel.arguments])
         return Launch(1 + templates.index(kernel.text), kernel.name, kernel.grid, arguments,
                       tuple([x.type for x in kernel.arguments]),
-                      tuple([x.divisible and x.name not in loose for x in kernel.arguments]),
+                      tuple([x.divisible and x.name not in unaligned for x in kernel.arguments]),
                       kernel.warps, kernel.stages, kernel.fuses, moved=moved)
 
-    def _place(self, written: list[list[Written] | Call]) -> int:
+    def _place(self, written: list[list[KernelSource] | Call]) -> int:
         """Plan the arena: what lives from which step to which."""
-        first: dict[Operand, int] = {self.room: 0} if self.marks else {}
-        last: dict[Operand, int] = {self.room: len(written)} if self.marks else {}
+        first: dict[KernelOperand, int] = {self.any_flag_memory: 0} if self.any_flags else {}
+        last: dict[KernelOperand,
+                   int] = {self.any_flag_memory: len(written)} if self.any_flags else {}
         for k, (step, launches) in enumerate(zip(self.schedule.steps, written, strict=True)):
-            touched: list[Operand] = []
+            touched: list[KernelOperand] = []
             if isinstance(launches, Call):
                 touched += [*launches.operands, *launches.results]
                 if launches in self.calls:
@@ -467,9 +500,10 @@ class _ProgramWriter:
             else:
                 touched += [t for w in launches for t in w.operands]
                 assert isinstance(step, Kernel)
-                touched += [m.tensor.base for m in step.members if isinstance(m.tensor, Scatter)]
+                touched += [m.tensor.base for m in step.members if isinstance(m.tensor,
+                                                                              ScatterTensor)]
             for t in touched:
-                if t not in self.where and t not in self.marks:
+                if t not in self.where and t not in self.any_flags:
                     first.setdefault(t, k)
                     last[t] = k
         for t in self.graph.outputs:
@@ -481,18 +515,19 @@ class _ProgramWriter:
         arena = plan_arena(self.blocks)
         for t, offset in arena.offsets.items():
             self.where[t] = Pointer("arena", 0, offset)
-        for k, t in enumerate(self.marks):
-            self.where.setdefault(t, Pointer("arena", 0, arena.offsets[self.room] + k * MARK_BYTES))
+        for k, t in enumerate(self.any_flags):
+            self.where.setdefault(t, Pointer("arena", 0, arena.offsets[self.any_flag_memory] + k
+                                             * ANY_FLAG_BYTES))
         for base, t in reversed(aliases.items()):
             self.where[base] = self.where[t]
         return arena.nbytes
 
-    def _aliases(self, written: list[list[Written] | Call], first: dict[Operand, int],
-                 last: dict[Operand, int]) -> dict[Tensor, Tensor]:
+    def _aliases(self, written: list[list[KernelSource] | Call], first: dict[KernelOperand, int],
+                 last: dict[KernelOperand, int]) -> dict[Tensor, Tensor]:
         """Values that are updated and not read otherwise: they are in the memory of the result."""
         found: dict[Tensor, Tensor] = {}
         for k, (step, launches) in enumerate(zip(self.schedule.steps, written, strict=True)):
-            base, t = _updated_by(step, launches)
+            base, t = _update_of(step, launches)
             if base is None or t is None or base not in first or last[base] > k:
                 continue
             found[base] = t
@@ -501,7 +536,7 @@ class _ProgramWriter:
                 first[t] = min(first[t], begin)
         return found
 
-    def _updated(self, written: list[list[Written] | Call]) -> dict[int, int]:
+    def _updated(self, written: list[list[KernelSource] | Call]) -> dict[int, int]:
         """The outputs that are inputs with some elements replaced, and which inputs those are.
 
         Nothing else reads the input from then on: the output may be in its memory.
@@ -513,33 +548,33 @@ class _ProgramWriter:
             if isinstance(launches, Call) or not isinstance(step, Kernel):
                 continue
             t = step.members[0].tensor
-            if isinstance(t, Scatter) and t.base in inputs and t in self.graph.outputs \
+            if isinstance(t, ScatterTensor) and t.base in inputs and t in self.graph.outputs \
                     and t.base not in self.graph.outputs and last.get(t.base, -1) < k:
                 found[self.graph.outputs.index(t)] = inputs[t.base]
         return found
 
 
-def _marked_by(step: Kernel | Call) -> Iterable[Tensor]:
+def _any_flags_of(step: Kernel | Call) -> Iterable[Tensor]:
     if isinstance(step, Kernel):
-        return [m.tensor for m in step.members if m.role in MARKS]
-    return [t for t in step.results if isinstance(t, Mark)]
+        return [m.tensor for m in step.members if m.role in ANY_FLAG_ROLES]
+    return [t for t in step.results if isinstance(t, AnyFlag)]
 
 
-def _updated_by(step: Kernel | Call,
-                launches: list[Written] | Call) -> tuple[Tensor | None, Tensor | None]:
+def _update_of(step: Kernel | Call,
+               launches: list[KernelSource] | Call) -> tuple[Tensor | None, Tensor | None]:
     """What a step starts from, and what that becomes; None where it writes to memory of its own."""
-    if isinstance(launches, LibraryCall):
+    if isinstance(launches, CudaLibraryCall):
         return launches.updated or (None, None)
     if isinstance(launches, Call) or not isinstance(step, Kernel):
         return None, None
     t = step.members[0].tensor
-    if not isinstance(t, Scatter) or any(t.base in w.operands for w in launches):
+    if not isinstance(t, ScatterTensor) or any(t.base in w.operands for w in launches):
         return None, None
     return t.base, t
 
 
-def _nbytes(t: Operand) -> int:
-    if isinstance(t, (Partial, Tickets)):
+def _nbytes(t: KernelOperand) -> int:
+    if isinstance(t, (PartialResults, ArrivalCounters)):
         return t.nbytes
     if not isinstance(t.size, int):
         raise UnsupportedKernel("a size that is not known")

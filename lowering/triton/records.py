@@ -15,7 +15,7 @@ from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.triton.kernels.source import alone
 from functrans.lowering.triton.machine.unit import Binary
-from functrans.lowering.triton.spec import Launch, Program, launch_key, runs_in
+from functrans.lowering.triton.spec import GPUProgram, Launch, launch_key, runs_in
 
 __all__ = ["KernelRecord", "LaunchGroup", "launch_groups", "records", "sources_of"]
 
@@ -70,7 +70,7 @@ class LaunchGroup:
     runs: int
 
 
-def launch_groups(program: Program) -> list[LaunchGroup]:
+def launch_groups(program: GPUProgram) -> list[LaunchGroup]:
     """The launches of a program by kernel, grid and work, in the order of the first ones.
 
     A kernel that takes sizes as arguments may be launched for several.
@@ -83,13 +83,13 @@ def launch_groups(program: Program) -> list[LaunchGroup]:
             for group in found.values()]
 
 
-def records(program: Program, binaries: Mapping[Any, Binary]) -> tuple[KernelRecord, ...]:
+def records(program: GPUProgram, binaries: Mapping[Any, Binary]) -> tuple[KernelRecord, ...]:
     """The kernels of a program, one for each group of launches."""
     return tuple([_record(program, group, binaries[launch_key(group.launches[0])])
                   for group in launch_groups(program)])
 
 
-def _record(program: Program, group: LaunchGroup, binary: Binary) -> KernelRecord:
+def _record(program: GPUProgram, group: LaunchGroup, binary: Binary) -> KernelRecord:
     first = group.launches[0]
     lines = tuple(dict.fromkeys(str(source) for step in group.launches for source in step.sources))
     return KernelRecord(first.kernel, lines, first.grid, group.runs, binary.warps, binary.stages,

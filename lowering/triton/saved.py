@@ -19,12 +19,16 @@ from functrans.lowering.c.fingerprint import (
     fingerprint,
 )
 from functrans.lowering.c.manifests import literal, matches
-from functrans.lowering.triton.donation import Given
+from functrans.lowering.triton.donation import InputOutputAliases
 from functrans.lowering.triton.libraries.files import has_function
 from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.machine.unit import triton_version
-from functrans.lowering.triton.spec import Program
-from functrans.lowering.triton.told import library_functions, steps_from, steps_told
+from functrans.lowering.triton.serialize import (
+    deserialize_steps,
+    library_functions,
+    serialize_steps,
+)
+from functrans.lowering.triton.spec import GPUProgram
 
 __all__ = ["SavedProgram"]
 
@@ -44,38 +48,40 @@ class SavedProgram:
     def __init__(self, jaxpr: Jaxpr, cache: Cache, donated: frozenset[int], any_size: bool,
                  target: Target, device: str) -> None:
         self.jaxpr, self.cache = jaxpr, cache
-        self._told = fingerprint(jaxpr)
+        self._prints = fingerprint(jaxpr)
         version = compiler_version()
-        self._name = None if self._told is None or version is None else digest(
+        self._name = None if self._prints is None or version is None else digest(
             FORMAT, version, triton_version(), _settings(), repr(target), device,
-            repr(sorted(donated)), repr(any_size), self._told.text) + ".manifest"
+            repr(sorted(donated)), repr(any_size), self._prints.text) + ".manifest"
 
-    def read(self) -> Program | None:
+    def read(self) -> GPUProgram | None:
         """The program, if it is there and whole."""
         data = None if self._name is None else self.cache.read(self._name)
-        if data is None or self._told is None:
+        if data is None or self._prints is None:
             return None
         try:
-            told = literal(data)
-            if not matches(told, SCHEMA) or not self._told.constants.keys() >= set(
-                    told["constants"]):
+            prints = literal(data)
+            if not matches(prints, SCHEMA) or not self._prints.constants.keys() >= set(
+                    prints["constants"]):
                 return None
-            steps = steps_from(told["steps"])
+            steps = deserialize_steps(prints["steps"])
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return None
         if not all(map(has_function, library_functions(steps))):
             return None
-        return Program(told["sources"], steps, [v.aval for v in self.jaxpr.invars],
-                       [v.aval for v in self.jaxpr.outvars],
-                       [self._told.constants[key] for key in told["constants"]], told["arena"],
-                       [], Given(told["given"]), specialized=told["specialized"],
-                       tickets=told["tickets"])
+        return GPUProgram(prints["sources"], steps, [v.aval for v in self.jaxpr.invars],
+                          [v.aval for v in self.jaxpr.outvars],
+                          [self._prints.constants[key] for key in prints["constants"]],
+                          prints["arena"],
+                          [], InputOutputAliases(prints["given"]),
+                          specialized=prints["specialized"],
+                          arrival_counters=prints["tickets"])
 
-    def write(self, program: Program) -> None:
+    def write(self, program: GPUProgram) -> None:
         """Keep a program, where all of it can be told."""
-        told = None if self._told is None else _told(program, self._told)
-        if self._name is not None and told is not None:
-            self.cache.keep(self._name, repr(told).encode())
+        prints = None if self._prints is None else _to_plain(program, self._prints)
+        if self._name is not None and prints is not None:
+            self.cache.keep(self._name, repr(prints).encode())
 
 
 def _settings() -> str:
@@ -84,11 +90,11 @@ def _settings() -> str:
                  if f.name not in SHOWN])
 
 
-def _told(program: Program, told: Fingerprint) -> dict[str, Any] | None:
+def _to_plain(program: GPUProgram, prints: Fingerprint) -> dict[str, Any] | None:
     constants = list(map(constant_key, program.constants))
-    steps = steps_told(program.steps)
-    if steps is None or not told.constants.keys() >= set(constants):
+    steps = serialize_steps(program.steps)
+    if steps is None or not prints.constants.keys() >= set(constants):
         return None
     return {"sources": program.sources, "steps": steps, "constants": constants,
-            "arena": program.arena_bytes, "given": dict(program.given.inputs),
-            "specialized": program.specialized, "tickets": program.tickets}
+            "arena": program.arena_bytes, "given": dict(program.aliases.inputs),
+            "specialized": program.specialized, "tickets": program.arrival_counters}

@@ -2,8 +2,8 @@
 
 Passes and steps know the sizes: networks are contracted in the order that is best for them, grids,
 places in memory and copies are numbers, and a CUDA graph replays one set of sizes. The machine code
-of kernels is made once for sizes of a class (`numbers.py`); where a loop would be one kernel, for
-each set of sizes.
+of kernels is made once for sizes of a class (`size_arguments.py`); where a loop would be one
+kernel, for each set of sizes.
 """
 
 from __future__ import annotations

@@ -14,18 +14,31 @@ from functrans.core.source import Source
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.memory import Block
-from functrans.lowering.schedule.group import Note
-from functrans.lowering.triton.donation import Given
+from functrans.lowering.schedule.group import FusionNote
+from functrans.lowering.triton.donation import InputOutputAliases
 
-__all__ = ["Copy", "HostStep", "Launch", "LibraryStep", "Pointer", "Program", "Rounds",
-           "Side", "Step", "Turns", "launch_key", "launches_in", "runs_in"]
+__all__ = [
+    "BufferSide",
+    "CopyStep",
+    "DoubleBufferedSteps",
+    "GPUProgram",
+    "HostStep",
+    "Launch",
+    "LibraryStep",
+    "Pointer",
+    "RepeatedSteps",
+    "Step",
+    "launch_key",
+    "launches_in",
+    "runs_in",
+]
 
 
 @dataclass(frozen=True)
 class Pointer:
     """A place: an input, an output or a constant by number, or `offset` bytes into the arena.
 
-    Tickets are counters that are 0 before and behind each launch, one memory for each program.
+    Arrival counters are 0 before and after each launch; a program has one buffer of them.
     Inside a loop it is `stride` bytes further in each round.
     """
 
@@ -66,7 +79,7 @@ def launch_key(step: Launch) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True)
-class Copy:
+class CopyStep:
     """Bytes moved from one place to another."""
 
     target: Pointer
@@ -96,16 +109,16 @@ class LibraryStep(HostStep):
 
 
 @dataclass(frozen=True)
-class Rounds:
-    """Launches and copies, again and again."""
+class RepeatedSteps:
+    """Launches and copies, `count` times."""
 
     steps: tuple[Step, ...]
     count: int
 
 
 @dataclass(frozen=True)
-class Side:
-    """One of two places of the carry of a loop, and steps on it.
+class BufferSide:
+    """One of the two buffers of the carry of a loop, and the steps that read it.
 
     They ask whether the loop goes on, compute an iteration, which writes to the other side, and
     give the results.
@@ -118,14 +131,14 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Turns:
+class DoubleBufferedSteps:
     """A loop with a predicate; with `ahead` an iteration may begin before its flag is known."""
 
-    sides: tuple[Side, Side]
+    sides: tuple[BufferSide, BufferSide]
     ahead: bool
 
 
-Step = Launch | Copy | HostStep | Rounds | Turns
+Step = Launch | CopyStep | HostStep | RepeatedSteps | DoubleBufferedSteps
 
 
 def runs_in(steps: Iterable[Step], times: int = 1) -> Iterator[tuple[Launch, int]]:
@@ -136,9 +149,9 @@ def runs_in(steps: Iterable[Step], times: int = 1) -> Iterator[tuple[Launch, int
     for step in steps:
         if isinstance(step, Launch):
             yield step, times
-        elif isinstance(step, Rounds):
+        elif isinstance(step, RepeatedSteps):
             yield from runs_in(step.steps, times * step.count)
-        elif isinstance(step, Turns):
+        elif isinstance(step, DoubleBufferedSteps):
             for side in step.sides:
                 yield from runs_in((*side.holds, *side.body, *side.ends), times)
 
@@ -149,11 +162,11 @@ def launches_in(steps: Iterable[Step]) -> Iterator[Launch]:
 
 
 @dataclass(eq=False)
-class Program:
+class GPUProgram:
     """Steps in order, the source of the modules of their kernels, and the memory that they need.
 
-    `given` says which outputs begin as which inputs, and are in their memory where the caller gave
-    that away, and which updates need copies.
+    `aliases` says which outputs begin as which inputs, and are in their memory where the caller
+    gave that away, and which updates need copies.
     """
 
     sources: list[str]
@@ -163,13 +176,13 @@ class Program:
     constants: list[np.ndarray[Any, Any]]
     arena_bytes: int
     notes: list[str] = field(default_factory=list)
-    given: Given = field(default_factory=Given)
+    aliases: InputOutputAliases = field(default_factory=InputOutputAliases)
     blocks: list[Block[Any]] = field(default_factory=list)
     """The temporaries of the arena, and when they are needed."""
     specialized: str = ""
     """Why kernels for its sizes alone are faster than kernels of all sizes; nothing else."""
-    tickets: int = 0
-    apart: list[Note] = field(default_factory=list)
+    arrival_counters: int = 0
+    apart: list[FusionNote] = field(default_factory=list)
     """Why some values are not computed in the kernels that read them."""
     kept: list[tuple[Tensor, list[Step]]] = field(default_factory=list)
     """What kernels leave in memory for others, and the steps that read it."""

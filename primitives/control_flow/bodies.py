@@ -115,7 +115,7 @@ def depends(jaxpr: Jaxpr, linear: Sequence[bool]) -> list[bool]:
     return [isinstance(a, Var) and a in marked for a in jaxpr.outvars]
 
 
-class Parts(NamedTuple):
+class LinearizedBody(NamedTuple):
     """A jaxpr split into a primal and a linear part, as `linearize_jaxpr` gives it."""
 
     primal: Jaxpr
@@ -124,7 +124,7 @@ class Parts(NamedTuple):
     forwarded: tuple[int | None, ...]
 
 
-def rematerialized(jaxpr: Jaxpr, parts: Any, active: Sequence[bool]) -> Parts:
+def rematerialized(jaxpr: Jaxpr, parts: Any, active: Sequence[bool]) -> LinearizedBody:
     """The split that saves nothing but inputs, and computes the primal part again.
 
     For bodies whose residuals cannot leave them: the number of iterations of an inner while loop
@@ -143,7 +143,7 @@ def rematerialized(jaxpr: Jaxpr, parts: Any, active: Sequence[bool]) -> Parts:
                                    f"rematerialized_{jaxpr.name}"))
     used = used_inputs(again)[:n_in]
     again = rearranged(again, pick(again.invars, [*used, *(True for _ in tangents)]), again.outvars)
-    return Parts(jaxpr, again, parts.nonzero, tuple(pick(range(n_in), used)))
+    return LinearizedBody(jaxpr, again, parts.nonzero, tuple(pick(range(n_in), used)))
 
 
 def leaves_unsized(jaxpr: Jaxpr, outs: Sequence[Atom]) -> bool:

@@ -120,7 +120,7 @@ class Cond(HigherOrder):
             outs = cond_p.bind(index, *moved, branches=batched)
             return outs, [0 if w else None for w in wanted]
         index = move_axis(index, axes[0], 0)
-        block = block_of_lanes(branches, axis, _is_dear(branches))
+        block = block_of_lanes(branches, axis, is_expensive(branches))
         if block is not None:
             outs = _by_block(index, moved, flags, axis, block, batch_jaxpr, branches)
             return outs, [0] * len(outs)
@@ -152,13 +152,13 @@ class Cond(HigherOrder):
 
 
 # Additions for one lane: what costs less is computed for all lanes, with vectors across them.
-DEAR = 64
+EXPENSIVE_FLOPS = 64
 
 
-def _is_dear(branches: Branches) -> bool:
+def is_expensive(branches: Branches) -> bool:
     """Whether it pays to compute only the branches that are taken."""
     flops = [jaxpr_cost(b).flops for b in branches]
-    return not all(isinstance(n, (int, float)) and n < DEAR for n in flops)
+    return not all(isinstance(n, (int, float)) and n < EXPENSIVE_FLOPS for n in flops)
 
 
 def _by_block(index: Any, operands: Sequence[Any], flags: Sequence[bool], axis: MappedAxis,

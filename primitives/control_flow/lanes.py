@@ -56,13 +56,14 @@ PRODUCTS: Final = frozenset({dot_general_p, conv_general_dilated_p})
 WIDE = 128  # elements of a value that fill the vectors by themselves
 
 
-def block_of_lanes(bodies: Sequence[Jaxpr], axis: MappedAxis, are_dear: bool = True) -> int | None:
+def block_of_lanes(bodies: Sequence[Jaxpr], axis: MappedAxis,
+                   are_expensive: bool = True) -> int | None:
     """How many lanes to take at a time, 1 for one by one; None to take all at once."""
     if any(axis.name in b.axis_names for b in bodies):
         return None
     if config.current().checks or any(map(_has_check, bodies)):
         return 1  # a lane that is done, or takes another branch, must not fail
-    if not compiling() or not are_dear \
+    if not compiling() or not are_expensive \
             or any(has_effects(eqn) for b in bodies for eqn in b.eqns):
         return None
     width = widest(bodies)

@@ -18,7 +18,7 @@ from functrans.core.errors import BackendError
 from functrans.lowering.c import cache as module
 from functrans.lowering.c.cache import Cache
 from functrans.lowering.c.toolchain import compile_shared
-from functrans.lowering.triton.machine import stored
+from functrans.lowering.triton.machine import kernel_cache
 from functrans.lowering.triton.machine.unit import Binary, Unit
 
 CODES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE)
@@ -166,7 +166,7 @@ def test_kernels_that_cannot_be_kept(tmp_path, monkeypatch):
                         lambda units, done: [done(k, binary) for k in range(len(units))])
     with pytest.warns(RuntimeWarning, match="No space left"), \
             Faults(errno.ENOSPC, 0, forever=True, below=cache.folder):
-        assert stored.compiled_units([unit], cache) == [binary]
+        assert kernel_cache.compiled_units([unit], cache) == [binary]
 
 
 def test_a_compiler_whose_disk_is_full_has_no_words(tmp_path, monkeypatch):

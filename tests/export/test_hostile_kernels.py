@@ -17,8 +17,14 @@ from functrans.core.errors import ExportError
 from functrans.export import deserialize, export
 from functrans.export.container import pack, unpack
 from functrans.export.plain import from_bytes, to_bytes
-from functrans.lowering.triton.portable import PortableProgram
-from functrans.lowering.triton.spec import Copy, Launch, Pointer, Rounds, Turns
+from functrans.lowering.triton.portable import PortableTritonProgram
+from functrans.lowering.triton.spec import (
+    CopyStep,
+    DoubleBufferedSteps,
+    Launch,
+    Pointer,
+    RepeatedSteps,
+)
 from tests.export.plain_values import changed, changes_of
 
 X = np.linspace(-1, 1, 128, dtype=np.float32).reshape(8, 16)
@@ -57,10 +63,11 @@ def outcome(data):
     return found[1]
 
 
-def of_gpu(steps, arena=1024, tickets=4, kernels=None):
+def of_gpu(steps, arena=1024, arrival_counters=4, kernels=None):
     """The file with other steps of its program for GPUs."""
     target, ((sizes, chosen, own, _, arrays),) = KERNELS[GPU]
-    program = [sizes, chosen, own if kernels is None else kernels, [steps, arena, tickets], arrays]
+    program = [sizes, chosen, own if kernels is None else kernels, [steps, arena, arrival_counters],
+               arrays]
     return with_kernels([KERNELS[CPU], [target, [program]]])
 
 
@@ -100,7 +107,7 @@ def check_places(steps, program):
     sizes = {"input": [a.nbytes for a in program.inputs],
              "output": [a.nbytes for a in program.outputs],
              "constant": [c.nbytes for c in program.constants], "arena": [program.arena_bytes],
-             "tickets": [4 * program.tickets]}
+             "tickets": [4 * program.arrival_counters]}
 
     def inside(at, nbytes, rounds):
         for k in (0, rounds - 1):
@@ -109,16 +116,16 @@ def check_places(steps, program):
 
     def visit(steps, rounds):
         for step in steps:
-            if isinstance(step, Copy):
+            if isinstance(step, CopyStep):
                 inside(step.target, step.nbytes, rounds)
                 inside(step.source, step.nbytes, rounds)
             elif isinstance(step, Launch):
                 for at in step.arguments:
                     if isinstance(at, Pointer):
                         inside(at, 0, rounds)
-            elif isinstance(step, Rounds):
+            elif isinstance(step, RepeatedSteps):
                 visit(step.steps, max(step.count, 1))
-            elif isinstance(step, Turns):
+            elif isinstance(step, DoubleBufferedSteps):
                 for side in step.sides:
                     inside(side.flag, 1, 1)
                     visit((*side.holds, *side.body, *side.ends), 1)
@@ -132,7 +139,7 @@ def test_other_values_in_a_well_formed_section(changes):
     loaded = outcome(with_kernels(changed(KERNELS, changes)))
     for programs in [] if loaded is None else loaded.programs.values():
         for program in programs:
-            if isinstance(program.portable, PortableProgram):
+            if isinstance(program.portable, PortableTritonProgram):
                 check_places(program.portable.program.steps, program.portable.program)
 
 
@@ -205,7 +212,7 @@ def test_large_numbers_allocate_nothing_and_take_no_time():
     before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     for steps in ([["rounds", 2**40, [COPY]]], [COPY] * 20_000,
                   [["launch", *LAUNCH[1:3], [2**31 - 1, 65535, 65535], *LAUNCH[4:]]]):
-        outcome(of_gpu(steps, arena=2**45, tickets=2**40))
+        outcome(of_gpu(steps, arena=2**45, arrival_counters=2**40))
     assert outcome(of_gpu([], arena=2**60)) is None
     program = KERNELS[CPU][1][0]
     many = [["cpu", [[program[0], program[1], [["f", "", "", b"", None]], *program[3:]]] * 3000]]

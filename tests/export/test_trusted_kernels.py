@@ -17,7 +17,7 @@ from functrans.export.container import pack, unpack
 from functrans.export.plain import from_bytes, to_bytes
 from functrans.lowering.c.backend import CBackend
 from functrans.lowering.c.cache import Cache
-from functrans.lowering.c.portable import PortableProgram
+from functrans.lowering.c.portable import PortableCProgram
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.transforms.executables import executable_of
 
@@ -153,7 +153,7 @@ def test_what_has_no_kernels():
 def test_a_program_of_the_cache_is_not_one_of_a_file(tmp_path, file):
     cache = Cache(tmp_path / "cache")
     portable = deserialize(file).programs["cpu"][0].portable
-    assert isinstance(portable, PortableProgram)
+    assert isinstance(portable, PortableCProgram)
     jaxpr = deserialize(file).jaxpr
     for _ in range(2):
         assert isinstance(portable.executable(jaxpr, cache).run, _runtime.Program)

@@ -20,7 +20,14 @@ from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.records import launch_groups
-from functrans.lowering.triton.spec import HostStep, Launch, Rounds, Turns, launch_key, launches_in
+from functrans.lowering.triton.spec import (
+    DoubleBufferedSteps,
+    HostStep,
+    Launch,
+    RepeatedSteps,
+    launch_key,
+    launches_in,
+)
 
 X = np.linspace(-2, 2, 600, dtype=np.float32).reshape(20, 30)
 
@@ -81,7 +88,7 @@ def test_steps_in_a_row_are_what_a_graph_has(f):
 
 def test_launches_of_loops_find_a_round_done():
     program = program_of(doubled, ft.ShapeDtypeStruct((1024, 1024), "float32"))
-    (at,) = [k for k, step in enumerate(program.steps) if isinstance(step, Turns)]
+    (at,) = [k for k, step in enumerate(program.steps) if isinstance(step, DoubleBufferedSteps)]
     inside = list(launches_in([program.steps[at]]))
     assert inside
     for launch in inside:
@@ -93,7 +100,7 @@ def test_launches_of_loops_find_a_round_done():
 def test_launches_of_rounds_are_counted():
     program = program_of(lambda x: ft.lax.fori_loop(0, 30_001, lambda i, c: c @ c, x),
                          np.eye(200, dtype=np.float32))
-    (loop,) = [step for step in program.steps if isinstance(step, Rounds)]
+    (loop,) = [step for step in program.steps if isinstance(step, RepeatedSteps)]
     runs = sum(group.runs for group in launch_groups(program))
     inside = len(list(launches_in([loop])))
     assert loop.count > 1000 and runs == len(list(launches_in(program.steps))) + inside * (

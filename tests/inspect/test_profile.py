@@ -10,7 +10,7 @@ import pytest
 import functrans as ft
 from functrans.core.errors import ArgumentError, BackendError, ConcretizationError
 from functrans.inspect.profile import Profile, Timed
-from functrans.inspect.report import Kernel
+from functrans.inspect.report import KernelReport
 from functrans.lowering.c.timed import TimedProgram
 from tests.inspect.programs import loss
 
@@ -139,7 +139,7 @@ def test_launches_and_notes_are_told(profiled):
 
 
 def test_unknown_work_has_no_rate():
-    kernel = Kernel("call", "call", (), (), "", 0, 0)
+    kernel = KernelReport("call", "call", (), (), "", 0, 0)
     assert Timed(kernel, 1.0).flops == 0.0 and Timed(kernel, 0.0).bandwidth == 0.0
 
 

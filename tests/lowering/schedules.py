@@ -3,7 +3,7 @@
 from functrans.lowering.graph import graph_of
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.schedule.chains import Chain
-from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.plan import plan_of
 from tests.lowering.test_passes import program_of
@@ -23,7 +23,7 @@ def steps(f, *args):
 def spelled(step):
     if isinstance(step, Kernel):
         return " ".join(m.role for m in step.members)
-    if isinstance(step, Fused):
+    if isinstance(step, FusedGemm):
         kept = " kept" if step.product in step.results else ""
         return f"gemm({spelled(step.kernel)}){kept}"
     if isinstance(step, Chain):

@@ -36,7 +36,7 @@ def heads(*shape):
 
 
 SMALL, LONG = (2, 3, 128, 16), (2, 2, 1024, 16)
-ROWS = "fold_row full fold_row full"
+ROWS = "reduce_row full reduce_row full"
 
 
 def test_attention_is_one_chain():

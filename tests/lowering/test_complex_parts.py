@@ -9,7 +9,7 @@ from functrans import lax
 from functrans.core import dtypes
 from functrans.core.evaluate import interpret
 from functrans.core.jaxpr import subjaxprs
-from functrans.lowering.passes.complex_parts import in_parts
+from functrans.lowering.passes.complex_parts import split_complex
 from tests.laws.primitives import all_cases
 
 RNG = np.random.default_rng(3)
@@ -34,7 +34,7 @@ def check(fun, *args, rtol=1e-13, left=frozenset()):
     """Compare a function with its program in parts; the operations on complex arrays are `left`."""
     closed = ft.make_jaxpr(fun)(*args)
     jaxpr = closed.jaxpr.hoist_consts()
-    split = in_parts(jaxpr)
+    split = split_complex(jaxpr)
     assert complex_operations(split) - BORDER == left
     arrays = [*map(np.asarray, closed.consts), *map(np.asarray, ft.tree.leaves(args))]
     for actual, expected in zip(interpret(split, arrays), interpret(jaxpr, arrays), strict=True):
@@ -142,7 +142,7 @@ def test_operations_without_a_rule_take_whole_arrays():
 
 def test_real_programs_stay_as_they_are():
     jaxpr = ft.make_jaxpr(lambda x: fnp.sin(x) + 1)(1.0).jaxpr
-    assert in_parts(jaxpr) is jaxpr
+    assert split_complex(jaxpr) is jaxpr
 
 
 CASES = [case for case in all_cases() if any(np.iscomplexobj(a) for a in case.args)]
@@ -151,5 +151,5 @@ CASES = [case for case in all_cases() if any(np.iscomplexobj(a) for a in case.ar
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_primitives(case):
     jaxpr = ft.make_jaxpr(lambda *args: case.outs(*args))(*case.args).jaxpr
-    for a, e in zip(interpret(in_parts(jaxpr), case.args), interpret(jaxpr, case.args)):
+    for a, e in zip(interpret(split_complex(jaxpr), case.args), interpret(jaxpr, case.args)):
         np.testing.assert_allclose(a, e, 1e-5, 1e-6)

@@ -37,15 +37,15 @@ def layer_norm(x, gain, bias):
 PROGRAMS = {
     "softmax": (lambda x: ft.nn.softmax(x, axis=1), (X,), """\
         kernel 1: 64 rows of 128, 3 loops
-          fold_row: max f32[64]
+          reduce_row: max f32[64]
           full: f32[64, 128]
-          fold_row: add f32[64]
+          reduce_row: add f32[64]
           full: f32[64, 128] stored
           reads f32[64, 128]"""),
     "layer_norm": (layer_norm, (X, GAIN, GAIN), """\
         kernel 1: 64 rows of 128, 3 loops
-          fold_row: add f32[64]
-          fold_row: add f32[64]
+          reduce_row: add f32[64]
+          reduce_row: add f32[64]
           row: f32[64]
           full: f32[64, 128] stored
           reads f32[128], f32[64, 128]"""),
@@ -57,9 +57,9 @@ PROGRAMS = {
           reads f32[64, 128]"""),
     "sums_over_everything": (lambda x: (fnp.sum(x, 1), fnp.sum(x, 0), fnp.sum(x)), (X,), """\
         kernel 1: 64 rows of 128, 1 loop
-          fold_row: add f32[64] stored
-          fold_column: add f32[128] stored
-          fold_all: add f32[] stored
+          reduce_row: add f32[64] stored
+          reduce_column: add f32[128] stored
+          reduce_all: add f32[] stored
           reads f32[64, 128]"""),
     "sum_of_what_is_turned_and_stored": (
         lambda x: (fnp.sin(x[:, :64].T) + x[:, :64], (fnp.sin(x[:, :64].T) + x[:, :64]).sum()),
@@ -68,11 +68,11 @@ PROGRAMS = {
           full: f32[64, 64] stored
           reads f32[64, 128]
         kernel 2: 1 row of 4096, 1 loop
-          fold_row: add f32[] stored
+          reduce_row: add f32[] stored
           reads f32[64, 64]"""),
     "sum_with_prologue_and_epilogue": (lambda x: fnp.sqrt(fnp.sum(fnp.sin(x), 1)) + 1, (X,), """\
         kernel 1: 64 rows of 128, 1 loop
-          fold_row: add f32[64]
+          reduce_row: add f32[64]
           row: f32[64] stored
           reads f32[64, 128]"""),
     "gather_and_consumer": (lambda x, i: fnp.sin(x[i]) + 2, (X, IDS), """\
@@ -104,11 +104,11 @@ PROGRAMS = {
           full: f32[64, 64] stored"""),
     "rows_too_long": (lambda x: ft.nn.softmax(x, axis=1), (np.zeros((4, 100000), np.float32),), """\
         kernel 1: 100 rows of 4000 in 4 parts, 1 loop
-          fold_all: max f32[4] stored
+          reduce_all: max f32[4] stored
           reads f32[4, 100000]
         kernel 2: 4 rows of 100000 in 4 parts, 1 loop
           full: f32[4, 100000] stored
-          fold_all: add f32[4] stored
+          reduce_all: add f32[4] stored
           reads f32[4, 100000], max f32[4]
         kernel 3: 4 rows of 100000, 1 loop
           full: f32[4, 100000] stored
@@ -116,7 +116,7 @@ PROGRAMS = {
         apart: f32[4, 100000]: the rows are too long to stay in the cache between two loops"""),
     "known_after_the_loops": (lambda x: x / fnp.max(x, 0), (X,), """\
         kernel 1: 64 rows of 128, 1 loop
-          fold_column: max f32[128] stored
+          reduce_column: max f32[128] stored
           reads f32[64, 128]
         kernel 2: 64 rows of 128, 1 loop
           full: f32[64, 128] stored
@@ -140,13 +140,13 @@ def test_layer_norm_and_its_gradient_are_one_kernel():
     schedule = plan(gradient, X, GAIN, GAIN, X)
     (kernel,) = schedule.steps
     roles = [m.role for m in kernel.members]
-    assert roles.count("fold_column") == 2  # the cotangents of gain and bias
-    assert roles.count("fold_row") == 4
+    assert roles.count("reduce_column") == 2  # the cotangents of gain and bias
+    assert roles.count("reduce_row") == 4
     assert sum(m.tensor in schedule.stored for m in kernel.members) == 3
     assert not schedule.notes
 
 
 def test_the_lines_of_the_user_are_named():
     text = show(plan(lambda x: fnp.sum(fnp.sin(x), 1), X))
-    assert "fold_row: add f32[64] stored  test_fusion.py:" in text
+    assert "reduce_row: add f32[64] stored  test_fusion.py:" in text
     assert "fnp.sum(fnp.sin(x), 1)" in text

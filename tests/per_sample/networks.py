@@ -32,19 +32,19 @@ Array = Any
 
 
 class Parameters:
-    """The parameters that layers ask for by name, made on demand where `given` is None."""
+    """The parameters that layers ask for by name, made on demand where `aliases` is None."""
 
     def __init__(self, given: dict[str, Any] | None, other: Any, seed: int = 0) -> None:
         self.made: dict[str, Any] = {}
-        self.given, self.other, self.seed, self.layer = given, other, seed, ""
+        self.aliases, self.other, self.seed, self.layer = given, other, seed, ""
 
     def __call__(self, name: str, *shape: int) -> Any:
         return self.named(f"{self.layer}.{name}", *shape)
 
     def named(self, name: str, *shape: int) -> Any:
         """A parameter that other layers may ask for, too."""
-        if self.given is not None:
-            return self.given[name]
+        if self.aliases is not None:
+            return self.aliases[name]
         if name not in self.made:
             rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
             values = rng.uniform(0.2, 1.3, shape) * rng.choice([-1.0, 1.0], shape)

@@ -23,7 +23,7 @@ from functrans.core.errors import (
 )
 from functrans.core.jaxpr import Equation, Literal, Var
 from functrans.core.prune import prune_jaxpr
-from functrans.transforms.checks.spread import (
+from functrans.transforms.checks.nonfinite_propagation import (
     ALL,
     NAN,
     NEGATIVE,
@@ -31,7 +31,7 @@ from functrans.transforms.checks.spread import (
     bits_of,
     constant_bits,
     is_barrier,
-    spread_of,
+    propagation_of,
 )
 from tests.laws.primitives import all_cases
 
@@ -518,14 +518,14 @@ def equation_of(case):
 
 # of others nothing is claimed
 CASES = [c for c in all_cases() if (any(a.dtype == np.float32 and a.size for a in c.args)
-         and spread_of(equation_of(c)).makes != ALL) or c.primitive.name == "dot_general"]
+         and propagation_of(equation_of(c)).makes != ALL) or c.primitive.name == "dot_general"]
 
 
 @pytest.mark.parametrize("case", CASES, ids=map(str, CASES))
 def test_primitives_do_with_nan_and_infinities_what_is_known_of_them(case):
     primitive, args, params = case.primitive, case.args, case.params
     eqn = equation_of(case)
-    spread = spread_of(eqn)
+    spread = propagation_of(eqn)
     for k, bit in itertools.product(range(len(args)), (NAN, POSITIVE, NEGATIVE)):
         if args[k].dtype != np.float32 or not args[k].size:
             continue

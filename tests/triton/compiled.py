@@ -6,7 +6,7 @@ That takes 50 ms where machine code takes seconds. Types, shapes and shared memo
 from functools import lru_cache
 
 from functrans.lowering.triton.device import unit_of
-from functrans.lowering.triton.machine.compile import Compilation, stages_of
+from functrans.lowering.triton.machine.compile import TritonStages, stages_of
 from functrans.lowering.triton.machine.target import HOPPER
 from functrans.lowering.triton.spec import launch_key, launches_in
 
@@ -16,7 +16,7 @@ def shared_of(unit):
     """Bytes of shared memory of a kernel, with as few stages as it takes to fit."""
     found = [0]
     for stages in stages_of(unit):
-        found.append(Compilation(unit, stages).shared())
+        found.append(TritonStages(unit, stages).shared())
         if found[-1] <= unit.shared:
             break
     assert found[-1] <= unit.shared, f"{unit.name} takes {found[1:]} bytes of shared memory"

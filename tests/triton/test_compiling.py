@@ -14,11 +14,11 @@ from triton import knobs
 
 from functrans.core.errors import BackendError
 from functrans.lowering.c.cache import Cache
-from functrans.lowering.triton.kernels.source import Module, alone, module_of
+from functrans.lowering.triton.kernels.source import TritonModule, alone, module_of
 from functrans.lowering.triton.machine.compile import compile_unit
 from functrans.lowering.triton.machine.elf import resources
-from functrans.lowering.triton.machine.pool import Pool, compile_all, shares
-from functrans.lowering.triton.machine.stored import Recent, compiled_units, kept
+from functrans.lowering.triton.machine.kernel_cache import RecentKernels, compiled_units, kept
+from functrans.lowering.triton.machine.pool import Pool, compile_all, split_work
 from functrans.lowering.triton.machine.target import cuda_target, target_named
 from functrans.lowering.triton.machine.unit import Binary, Unit
 
@@ -96,12 +96,12 @@ def test_a_kernel_is_kept_on_disk(tmp_path):
 
 
 def test_kernels_that_were_used_last_are_read_once(tmp_path, monkeypatch):
-    cache, recent = Cache(tmp_path / "kernels"), Recent()
+    cache, recent = Cache(tmp_path / "kernels"), RecentKernels()
     (first,) = recent.compiled([unit()], cache)
     (entry,) = (tmp_path / "kernels").glob("*.kernel")
     entry.unlink()
     assert recent.compiled([unit(), unit()], cache) == [first, first] and not entry.exists()
-    monkeypatch.setattr("functrans.lowering.triton.machine.stored.MOST_RECENT", 1)
+    monkeypatch.setattr("functrans.lowering.triton.machine.kernel_cache.MOST_RECENT", 1)
     (other,) = recent.compiled(units(1), cache)
     assert recent.compiled([*units(1), unit()], cache) == [other, first] and entry.exists()
 
@@ -273,25 +273,25 @@ def test_workers_end_with_their_process():
 
 
 def test_how_many_threads_and_workers():
-    assert shares(1, 2, 0) == (1, 0) and shares(26, 16, 0) == (8, 0)
-    assert shares(104, 16, 0) == (4, 12) and shares(26, 16, 12) == (4, 8)
-    assert shares(100, 2, 0) == (2, 0) and shares(100, 1, 0) == (1, 0)
+    assert split_work(1, 2, 0) == (1, 0) and split_work(26, 16, 0) == (8, 0)
+    assert split_work(104, 16, 0) == (4, 12) and split_work(26, 16, 12) == (4, 8)
+    assert split_work(100, 2, 0) == (2, 0) and split_work(100, 1, 0) == (1, 0)
     for count in range(1, 60):
         for cores in range(1, 65):
             for idle in (0, 1, 12):
-                here, beside = shares(count, cores, idle)
+                here, beside = split_work(count, cores, idle)
                 assert 1 <= here <= cores and here + beside <= cores and beside <= count
 
 
 def test_a_kernel_alone_has_what_it_calls():
-    module = Module()
-    one = module.name("@triton.jit\ndef NAME(x):\n    return tl.reduce(x, 0, fold_max)\n")
+    module = TritonModule()
+    one = module.name("@triton.jit\ndef NAME(x):\n    return tl.reduce(x, 0, combine_max)\n")
     two = module.name("@triton.jit\ndef NAME(x):\n    return fm.exp(x)\n")
     text = module.text()
-    assert "fold_max" in alone(text, one) and two not in alone(text, one)
-    assert "fold_max" not in alone(text, two) and two in alone(text, two)
+    assert "combine_max" in alone(text, one) and two not in alone(text, one)
+    assert "combine_max" not in alone(text, two) and two in alone(text, two)
     assert hasattr(module_of(alone(text, two)), two)
-    other = Module()
+    other = TritonModule()
     other.name("@triton.jit\ndef NAME(x, y):\n    return x + y\n")
     assert other.name("@triton.jit\ndef NAME(x):\n    return fm.exp(x)\n") == two
     assert alone(other.text(), two) == alone(text, two)

@@ -11,7 +11,7 @@ from functrans.core.evaluate import interpret
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
-from functrans.lowering.triton.spec import Copy
+from functrans.lowering.triton.spec import CopyStep
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(40, 70)).astype("f"), RNG.normal(size=(40, 70)).astype("f")
@@ -58,8 +58,8 @@ def test_what_is_given(name):
     jaxpr = closed.jaxpr.hoist_consts()
     assert not closed.consts
     program = write_program(simplify(jaxpr), donated=donated)
-    assert program.given.inputs == given
-    moved = [s for s in program.steps if isinstance(s, Copy) and s.target.kind == "output"
+    assert program.aliases.inputs == given
+    moved = [s for s in program.steps if isinstance(s, CopyStep) and s.target.kind == "output"
              and s.target.index in given]
     assert not moved
     arrays = [np.asarray(x) for x in args]

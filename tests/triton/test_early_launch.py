@@ -53,10 +53,10 @@ def test_small_kernels_read_what_lasts_before_they_wait():
 
 def test_what_may_be_written_to_is_read_behind_the_wait():
     x = ft.ShapeDtypeStruct((256, 256), "float32")
-    assert "earlier_launches_end" in written(chain, x).sources[0]
-    assert "earlier_launches_end" not in written(chain, x, donated={0}).sources[0]
+    assert "grid_dependency_wait" in written(chain, x).sources[0]
+    assert "grid_dependency_wait" not in written(chain, x, donated={0}).sources[0]
     loop = written(lambda x: ft.lax.fori_loop(0, 3, lambda k, x: x / chain(x), x), x)
-    assert all("earlier_launches_end" not in text for text in loop.sources)
+    assert all("grid_dependency_wait" not in text for text in loop.sources)
 
 
 def test_the_wait_is_where_a_kernel_says_that_it_reads_results():

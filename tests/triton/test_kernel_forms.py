@@ -19,7 +19,7 @@ from functrans.lowering.triton.machine.target import HOPPER
 from functrans.lowering.triton.machine.unit import KernelError
 from functrans.lowering.triton.products.choosing import Chooser
 from functrans.lowering.triton.program import write_program
-from functrans.lowering.triton.refused import Refused
+from functrans.lowering.triton.rejected_kernels import RejectedKernels
 from functrans.lowering.triton.spec import HostStep, launches_in
 from tests.triton.compiled import compile_kernels
 
@@ -89,16 +89,16 @@ def refuse_all(fun, args, rounds):
     jaxpr = closed.jaxpr.hoist_consts()
     arrays = [*map(np.asarray, closed.consts), *map(np.asarray, ft.tree.leaves(args))]
     expected = interpret(jaxpr, arrays)
-    simplified, refused = simplify(jaxpr), Refused()
+    simplified, rejected = simplify(jaxpr), RejectedKernels()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FallbackWarning)
         for _ in range(rounds):
-            program = write_program(simplified, choose=Chooser(HOPPER, refused))
+            program = write_program(simplified, choose=Chooser(HOPPER, rejected))
             agree(program, arrays, expected)
             launches = {(step.module, step.kernel, step.warps, step.stages): step
                         for step in launches_in(program.steps)}
             for launch in launches.values():
-                assert refused.add(program, launch, "nobody wants it")
+                assert rejected.add(program, launch, "nobody wants it")
             if not launches:
                 break
     return program
@@ -107,12 +107,12 @@ def refuse_all(fun, args, rounds):
 def test_an_epilogue_is_a_kernel_of_its_own_before_all_else():
     args = (normal(64, 32), normal(32, 48))
     jaxpr = simplify(ft.make_jaxpr(lambda x, w: xp.tanh(x @ w))(*args).jaxpr.hoist_consts())
-    choose = Chooser(HOPPER, Refused())
+    choose = Chooser(HOPPER, RejectedKernels())
     first = write_program(jaxpr, choose=choose)
     (launch,) = launches_in(first.steps)
     while len(list(launches_in(first.steps))) == 1:  # other tiles come first
         (launch,) = launches_in(first.steps)
-        choose.refused.add(first, launch, "too large")
+        choose.rejected.add(first, launch, "too large")
         first = write_program(jaxpr, choose=choose)
     assert not any(isinstance(s, HostStep) for s in first.steps)
     assert any("no epilogue of a product" in str(note) for note in first.apart)

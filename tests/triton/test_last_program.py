@@ -21,13 +21,13 @@ class Repeated(InterpretedProgram):
 
     def __call__(self, arrays):
         p = self.program
-        self.tickets = np.zeros(p.tickets, np.int32)
+        self.arrival_counters = np.zeros(p.arrival_counters, np.int32)
         found = []
         for _ in range(3):
             outputs = [np.empty(a.shape, a.dtype) for a in p.outputs]
             self._run(p.steps, {"input": arrays, "output": outputs, "constant": p.constants,
                                 "arena": [np.empty(p.arena_bytes + 64, np.uint8)],
-                                "tickets": [self.tickets]})
+                                "tickets": [self.arrival_counters]})
             found.append(outputs)
         return found
 
@@ -53,10 +53,10 @@ def test_runs_of_one_launch_are_alike(name):
     fun, expected, x = FOLDS[name]
     _, program, _ = program_of(fun, x)
     assert len(kernels_of(program)) == 1
-    assert program.tickets > 0
+    assert program.arrival_counters > 0
     run = Repeated(program)
     found = run([x])
-    assert not run.tickets.any()
+    assert not run.arrival_counters.any()
     for outs in found:
         for y, first, e in zip(outs, found[0], ft.tree.leaves(expected(x)), strict=True):
             np.testing.assert_array_equal(y, first)
@@ -78,7 +78,7 @@ def test_what_is_much_is_folded_by_a_second_launch():
 
     _, program, _ = program_of(ft.grad(gradients, (0, 1)), jnp.ones((4096, 2048)), jnp.ones(2048))
     assert len(kernels_of(program)) == 2
-    assert program.tickets == 0
+    assert program.arrival_counters == 0
 
 
 @pytest.mark.parametrize("fun", [lambda x: x.sum(0), lambda x: x.sum(), lambda x: x.argmin()])
@@ -101,7 +101,7 @@ def test_loops_of_launches_share_tickets():
 
     x = np.abs(TALL) + 1
     _, program, _ = program_of(fun, x)
-    assert program.tickets > 0
+    assert program.arrival_counters > 0
     (outs, *_) = Repeated(program)([x])
     e = x
     for _ in range(2):

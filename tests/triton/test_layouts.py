@@ -9,11 +9,15 @@ import functrans.numpy as jnp
 from functrans.lowering.graph import graph_of
 from functrans.lowering.loops.call import Gemm
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.schedule.across import join_across, reads_across, split_across
 from functrans.lowering.schedule.group import schedule_of
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.reads import Reads
-from functrans.lowering.triton.products.along_sums import with_sums_along
+from functrans.lowering.schedule.transposed_reads import (
+    fuse_transposed_column_sums,
+    has_transposed_reads,
+    split_transposed_reads,
+)
+from functrans.lowering.triton.products.contiguous_operands import copy_operands_contiguous
 
 S = ft.ShapeDtypeStruct
 RNG = np.random.default_rng(0)
@@ -26,7 +30,7 @@ def graph(f, *args):
 def strides(f, *args, precision="default"):
     """How far apart neighbours along the sum are in the operands of the products of f."""
     with ft.config.matmul_precision(precision):
-        found = with_sums_along(graph(f, *args))
+        found = copy_operands_contiguous(graph(f, *args))
     return [(c.fields["a_col"], c.fields["b_row"]) for c in found.items if isinstance(c, Gemm)]
 
 
@@ -46,7 +50,7 @@ def test_small_products_and_others_stay():
 
 def test_a_copy_serves_all_products():
     x = S((2048, 1024), "float32")
-    found = with_sums_along(graph(lambda x, y, z: (x.T @ y, x.T @ z), x, x, x))
+    found = copy_operands_contiguous(graph(lambda x, y, z: (x.T @ y, x.T @ z), x, x, x))
     a, b = (c for c in found.items if isinstance(c, Gemm))
     assert a.operands[0] is b.operands[0] and a.operands[0].shape == (1024, 2048)
 
@@ -73,24 +77,25 @@ def bias_gradient(z, g):
 def test_sums_of_many_columns_beside_a_transposed_copy_are_kernels_apart():
     args = S((8192, 512), "float32"), S((8192, 512), "float32")
     whole = schedule_of(graph(bias_gradient, *args))
-    apart = split_across(whole)
+    apart = split_transposed_reads(whole)
     roles = [[m.role for m in s.members] for s in apart.steps if isinstance(s, Kernel)]
-    assert roles == [["full"], ["fold_column"]]
+    assert roles == [["full"], ["reduce_column"]]
     fold = apart.steps[1]
-    assert not reads_across(fold, fold.builder(apart.is_stored))
+    assert not has_transposed_reads(fold, fold.builder(apart.is_stored))
     args = S((4096, 512), "float32"), S((4096, 512), "float32")
-    (together,) = split_across(schedule_of(graph(bias_gradient, *args))).steps
-    assert {m.role for m in together.members} == {"full", "fold_row"}
+    (together,) = split_transposed_reads(schedule_of(graph(bias_gradient, *args))).steps
+    assert {m.role for m in together.members} == {"full", "reduce_row"}
 
 
 def test_sums_of_columns_join_what_turns_the_same_later():
     def joined(rows):
-        apart = split_across(schedule_of(graph(bias_gradient, *[S((rows, 512), "float32")] * 2)),
-                             in_tiles=False)
-        return join_across(replace(apart, steps=apart.steps[::-1]), Reads()).steps
+        apart = split_transposed_reads(schedule_of(graph(bias_gradient,
+                                                         *[S((rows, 512), "float32")] * 2)),
+                                       in_tiles=False)
+        return fuse_transposed_column_sums(replace(apart, steps=apart.steps[::-1]), Reads()).steps
 
     (together,) = joined(4096)
-    assert [m.role for m in together.members] == ["full", "fold_row"]
+    assert [m.role for m in together.members] == ["full", "reduce_row"]
     assert len(joined(8192)) == 2
 
 

@@ -19,7 +19,7 @@ from functrans.lowering.triton.libraries.functions import emulated
 from functrans.lowering.triton.machine.target import HOPPER
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.saved import SavedProgram
-from functrans.lowering.triton.spec import HostStep, LibraryStep, Rounds, Turns
+from functrans.lowering.triton.spec import DoubleBufferedSteps, HostStep, LibraryStep, RepeatedSteps
 from tests.laws.primitives import all_cases
 
 RNG = np.random.default_rng(0)
@@ -29,7 +29,7 @@ CASES = [case for case in all_cases() if case.primitive.name in replace.FUNCTION
 
 def program_with_libraries(fun, *args, is_there=lambda name: True):
     jaxpr = simplify(ft.make_jaxpr(fun)(*args).jaxpr)
-    return write_program(replace.with_libraries(jaxpr, is_there))
+    return write_program(replace.replace_by_library_calls(jaxpr, is_there))
 
 
 def check(fun, *args, tolerance=1e-4):
@@ -132,9 +132,9 @@ def steps_in(steps):
     """All steps, those of loops too."""
     for step in steps:
         yield step
-        if isinstance(step, Rounds):
+        if isinstance(step, RepeatedSteps):
             yield from steps_in(step.steps)
-        elif isinstance(step, Turns):
+        elif isinstance(step, DoubleBufferedSteps):
             yield from steps_in([s for side in step.sides for s in (*side.holds, *side.body)])
 
 
@@ -150,7 +150,7 @@ def test_loops_with_a_predicate():
 
     a = np.diag([4, 9, 2, 1]).astype("f")
     program = program_with_libraries(root, a)
-    assert any(isinstance(step, Turns) for step in program.steps)
+    assert any(isinstance(step, DoubleBufferedSteps) for step in program.steps)
     kinds = {type(step) for step in steps_in(program.steps)}
     assert LibraryStep in kinds and HostStep not in kinds
     np.testing.assert_allclose(InterpretedProgram(program)([a])[0], np.sqrt(a), 1e-5)
@@ -168,7 +168,7 @@ def test_long_loops(monkeypatch):
 
     xs = numbers(17, 8, dtype="complex64")
     program = program_with_libraries(spectra, xs)
-    assert any(isinstance(step, Rounds) for step in program.steps)
+    assert any(isinstance(step, RepeatedSteps) for step in program.steps)
     assert HostStep not in {type(step) for step in steps_in(program.steps)}
     (out,) = InterpretedProgram(program)([xs])
     np.testing.assert_allclose(out, 2 * np.fft.fft(xs + np.arange(17)[:, None]), 1e-4, 1e-4)
@@ -178,7 +178,7 @@ def test_programs_on_disk(tmp_path, monkeypatch):
     monkeypatch.setattr("functrans.lowering.triton.saved.compiler_version", lambda: "1")
     jaxpr = ft.make_jaxpr(lambda x: fnp.fft.irfft(fnp.fft.rfft(x) * 2))(x := numbers(3, 16)).jaxpr
     place = SavedProgram(jaxpr, Cache(tmp_path), frozenset(), False, HOPPER, "")
-    program = write_program(replace.with_libraries(simplify(jaxpr), lambda name: True))
+    program = write_program(replace.replace_by_library_calls(simplify(jaxpr), lambda name: True))
     place.write(program)
     monkeypatch.setattr(files, "is_there", lambda name: name == "cufft")
     again = place.read()

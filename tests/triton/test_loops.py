@@ -13,7 +13,7 @@ from functrans.lowering.triton import program as program_module
 from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.loops import iterations
-from functrans.lowering.triton.spec import HostStep, Launch, Rounds, Turns
+from functrans.lowering.triton.spec import DoubleBufferedSteps, HostStep, Launch, RepeatedSteps
 from tests.triton.test_programs import program_of
 
 RNG = np.random.default_rng(0)
@@ -149,7 +149,8 @@ def test_loops_with_large_values_take_turns(name, launched, monkeypatch):
     fun, args, _ = LOOPS[name]
     nested = {"while inside": 0, "inside while": 1, "while and nothing else": 0}
     jaxpr, program, consts = program_of(fun, *args)
-    assert sum(isinstance(s, Turns) for s in program.steps) == nested.get(name, 1) or name in nested
+    assert sum(isinstance(s, DoubleBufferedSteps)
+               for s in program.steps) == nested.get(name, 1) or name in nested
     assert not any(isinstance(s, HostStep) for s in program.steps)
     arrays = [*consts, *map(np.asarray, ft.tree.leaves(args))]
     for a, e in zip(InterpretedProgram(program)(arrays), interpret(jaxpr, arrays), strict=True):
@@ -169,7 +170,7 @@ def test_the_host_takes_part_in_a_loop_and_sees_only_what_happens(launched):
 
     x = np.arange(4, dtype="f")
     _, program, _ = program_of(fun, x)
-    (turns,) = [s for s in program.steps if isinstance(s, Turns)]
+    (turns,) = [s for s in program.steps if isinstance(s, DoubleBufferedSteps)]
     assert not turns.ahead
     assert sum(isinstance(s, HostStep) for s in turns.sides[0].body) == 1
     assert any(isinstance(s, Launch) for s in turns.sides[0].body)
@@ -203,7 +204,7 @@ def test_effects_in_a_loop_happen_once_an_iteration(capsys):
 
     x = np.arange(1, 4, dtype="f")
     _, program, _ = program_of(fun, x)
-    assert any(isinstance(s, Turns) for s in program.steps)
+    assert any(isinstance(s, DoubleBufferedSteps) for s in program.steps)
     (out,) = InterpretedProgram(program)([x])
     np.testing.assert_array_equal(out, x * 4)
     assert capsys.readouterr().out.split() == ["at", "1.0", "at", "2.0"]
@@ -218,7 +219,7 @@ def test_long_loops_go_in_rounds(name, length, launched, monkeypatch):
     monkeypatch.setattr(iterations, "MOST_STEPS", 3)
     fun, args, _ = LOOPS[name]
     args = [*args[:-1], normal(length, *args[-1].shape[1:])]
-    assert any(isinstance(s, Rounds) for s in program_of(fun, *args)[1].steps)
+    assert any(isinstance(s, RepeatedSteps) for s in program_of(fun, *args)[1].steps)
     monkeypatch.setitem(LOOPS, name, (fun, args, 0))
     test_loops(name)
 
@@ -237,7 +238,7 @@ def test_a_carry_that_is_collected_is_where_it_is_collected(launched):
     def step(c, x):
         c = fnp.sin(c) + x
         return c, c
-    assert steps_of(lambda c, xs: lax.scan(step, c, xs), C, XS) == {"Launch": 4, "Copy": 1}
+    assert steps_of(lambda c, xs: lax.scan(step, c, xs), C, XS) == {"Launch": 4, "CopyStep": 1}
 
 
 def test_a_carry_is_where_it_is_saved_before_an_iteration(launched):
@@ -245,9 +246,9 @@ def test_a_carry_is_where_it_is_saved_before_an_iteration(launched):
         return fnp.sin(c) + x, c
     for reverse in (False, True):
         assert steps_of(lambda c, xs, r=reverse: lax.scan(step, c, xs, reverse=r), C, XS) == {
-            "Launch": 4, "Copy": 1}
+            "Launch": 4, "CopyStep": 1}
     assert steps_of(ft.grad(lambda c, xs: lax.scan(lambda c, x: (fnp.sin(c) * x, None), c,
-                                                   xs)[0].sum()), C, XS)["Copy"] <= 2
+                                                   xs)[0].sum()), C, XS)["CopyStep"] <= 2
 
 
 def test_a_carry_that_is_updated_stays_where_it_is(launched):

@@ -8,7 +8,7 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.loops import separable
-from functrans.lowering.triton.spec import Launch, Turns
+from functrans.lowering.triton.spec import DoubleBufferedSteps, Launch
 from tests.triton.programs import check, program_of
 
 RNG = np.random.default_rng(0)
@@ -59,7 +59,7 @@ def walk(x):
 def loops_of(fun, *args):
     """The programs of the loops that are kernels; `turns` for one that the host drives."""
     return [s.grid[0] if isinstance(s, Launch) else "turns" for s in program_of(fun, *args)[1].steps
-            if isinstance(s, Turns) or (isinstance(s, Launch) and s.kernel == "loop")]
+            if isinstance(s, DoubleBufferedSteps) or (isinstance(s, Launch) and s.kernel == "loop")]
 
 
 GOLDEN = [

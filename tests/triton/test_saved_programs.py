@@ -47,7 +47,8 @@ def place(cache, jaxpr, donated=frozenset(), any_size=False, target=HOPPER, devi
 
 def same(program, other):
     assert program.sources == other.sources and program.arena_bytes == other.arena_bytes
-    assert program.steps == other.steps and dict(program.given.inputs) == dict(other.given.inputs)
+    assert program.steps == other.steps and dict(program.aliases.inputs) == dict(
+        other.aliases.inputs)
     for a, b in zip(program.constants, other.constants, strict=True):
         np.testing.assert_array_equal(a, b)
     for ours, theirs in ((program.inputs, other.inputs), (program.outputs, other.outputs)):

@@ -8,7 +8,7 @@ from functrans import lax
 from functrans.core.evaluate import interpret
 from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
-from functrans.lowering.triton.orders import radix, selection, sorting
+from functrans.lowering.triton.sort_scan import radix, sorting, top_k
 from functrans.lowering.triton.spec import HostStep
 from tests.triton.programs import kernels_of, program_of
 
@@ -91,7 +91,7 @@ def test_several_keys(rows):
 
 
 def test_the_largest_of_what_tiles_found(monkeypatch):
-    monkeypatch.setattr(selection, "TILE", 32)
+    monkeypatch.setattr(top_k, "TILE", 32)
     x = RNG.integers(0, 40, (3, 300)).astype("f")
     program = run(lambda x: lax.top_k(x, 5), x)
     assert kernels_of(program) == ["selected", "selected", "largest"]

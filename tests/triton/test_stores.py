@@ -6,18 +6,23 @@ import pytest
 import functrans as ft
 from functrans import lax, nn
 from functrans import numpy as xp
-from functrans.lowering.triton.templates.kernel import Epilogue, pointer, stored_as
-from functrans.lowering.triton.templates.matmul import Config, Matmul, Operand, kernels
+from functrans.lowering.triton.templates.kernel import EpilogueSource, pointer, stored_as
+from functrans.lowering.triton.templates.matmul import (
+    MatmulConfig,
+    MatmulOperand,
+    MatmulProblem,
+    kernels,
+)
 from tests.triton.programs import check
 
 RNG = np.random.default_rng(0)
 RESULTS = {"a constant": "tl.full((), 2.0, tl.float32)", "rows": "rows.to(tl.float32)",
            "columns": "cols.to(tl.float32)", "whether": "cols > 3", "sums": "acc"}
-CONFIGS = {"descriptors": Config(32, 64, 32, 4, 2), "reads": Config(32, 64, 32, 4, 2,
+CONFIGS = {"descriptors": MatmulConfig(32, 64, 32, 4, 2), "reads": MatmulConfig(32, 64, 32, 4, 2,
                                                                   descriptors=False),
-           "parts": Config(64, 64, 32, 4, 2, persistent=True, parts=2),
-           "splits": Config(32, 64, 32, 4, 2, splits=2),
-           "together": Config(16, 64, 32, 4, 1, descriptors=False, together=1)}
+           "parts": MatmulConfig(64, 64, 32, 4, 2, persistent=True, parts=2),
+           "splits": MatmulConfig(32, 64, 32, 4, 2, splits=2),
+           "together": MatmulConfig(16, 64, 32, 4, 1, descriptors=False, together=1)}
 
 
 def stored(shape, dtype="float32"):
@@ -30,16 +35,17 @@ def stored(shape, dtype="float32"):
 def test_templates_store_whole_tiles(config, result, dtype, shared_bytes):
     c = CONFIGS[config]
     m = 16 if c.together else 128
-    p = Matmul(m, 64, 64, Operand("fp32", 64, 1), Operand("fp32", 64, 1), Operand(dtype, 64, 1),
-               batch=(1, 4) if c.together else (1, 1), precision="tf32",
-               epilogue=Epilogue((f"e = {RESULTS[result]}",), (), "e"))
+    p = MatmulProblem(m, 64, 64, MatmulOperand("fp32", 64, 1), MatmulOperand("fp32", 64, 1),
+                      MatmulOperand(dtype, 64, 1),
+                      batch=(1, 4) if c.together else (1, 1), precision="tf32",
+                      epilogue=EpilogueSource((f"e = {RESULTS[result]}",), (), "e"))
     for kernel in kernels(p, c):
         shared_bytes(kernel)
 
 
 def test_what_is_stored_has_the_type_of_memory():
-    assert stored_as(Epilogue(()), "bf16") == "(acc).to(tl.bfloat16)"
-    result = stored_as(Epilogue((), (pointer("p", "fp32"),), "e1"), "u8")
+    assert stored_as(EpilogueSource(()), "bf16") == "(acc).to(tl.bfloat16)"
+    result = stored_as(EpilogueSource((), (pointer("p", "fp32"),), "e1"), "u8")
     assert result == "tl.broadcast_to((e1).to(tl.uint8), acc.shape)"
 
 

@@ -26,21 +26,21 @@ import pytest
 
 from functrans.lowering.triton.templates import attention as attention_template
 from functrans.lowering.triton.templates import convolution as convolution_template
-from functrans.lowering.triton.templates.attention import Attention, Heads
+from functrans.lowering.triton.templates.attention import AttentionProblem, Heads
 from functrans.lowering.triton.templates.attention_gradient import (
-    Gradient,
+    AttentionGradientProblem,
     backward,
     backward_in_one,
     dk_dv_configs,
     dq_configs,
 )
-from functrans.lowering.triton.templates.convolution import Convolution, Filter, Image
+from functrans.lowering.triton.templates.convolution import ConvolutionProblem, Filter, Image
 from functrans.lowering.triton.templates.convolution_boxes import boxes
-from functrans.lowering.triton.templates.kernel import Epilogue, Kernel, pointer
+from functrans.lowering.triton.templates.kernel import EpilogueSource, TemplateKernel, pointer
 from functrans.lowering.triton.templates.matmul import (
-    Config,
-    Matmul,
-    Operand,
+    MatmulConfig,
+    MatmulOperand,
+    MatmulProblem,
     configs,
     kernels,
 )
@@ -98,7 +98,7 @@ def aligned(array: NDArray) -> NDArray:
     return copy
 
 
-def _interpret(launches: list[Kernel], tensors: dict[str, NDArray]) -> dict[str, NDArray]:
+def _interpret(launches: list[TemplateKernel], tensors: dict[str, NDArray]) -> dict[str, NDArray]:
     from functrans.lowering.triton.templates.load import function  # noqa: PLC0415
 
     memory = {name: aligned(x) for name, x in tensors.items()}
@@ -114,7 +114,7 @@ def _interpret(launches: list[Kernel], tensors: dict[str, NDArray]) -> dict[str,
     return memory
 
 
-def _compile(kernel: Kernel) -> dict[str, int]:
+def _compile(kernel: TemplateKernel) -> dict[str, int]:
     import triton  # noqa: PLC0415
 
     from functrans.lowering.triton.templates.load import compiled  # noqa: PLC0415
@@ -157,9 +157,9 @@ def normal(seed: int, *shape: int) -> NDArray:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-def operand(x: NDArray) -> Operand:
+def operand(x: NDArray) -> MatmulOperand:
     strides = [s // x.itemsize for s in x.strides]
-    return Operand(NAMES[x.dtype], *strides[-2:], tuple([0, 0, *strides[:-2]][-2:]))
+    return MatmulOperand(NAMES[x.dtype], *strides[-2:], tuple([0, 0, *strides[:-2]][-2:]))
 
 
 def turned(x: NDArray) -> NDArray:
@@ -172,22 +172,22 @@ def packed(x: NDArray) -> NDArray:
     return x if x.flags.c_contiguous else x.swapaxes(-1, -2)
 
 
-def multiply(run: Run, a: NDArray, b: NDArray, config: Config, **fields: Any) -> NDArray:
+def multiply(run: Run, a: NDArray, b: NDArray, config: MatmulConfig, **fields: Any) -> NDArray:
     tensors = fields.pop("tensors", {})
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     out = np.full((*batch, a.shape[-2], b.shape[-1]), np.nan, fields.pop("dtype", a.dtype))
-    p = Matmul(a.shape[-2], b.shape[-1], a.shape[-1], operand(a), operand(b), operand(out),
-               tuple([1, 1, *batch][-2:]), **fields)
+    p = MatmulProblem(a.shape[-2], b.shape[-1], a.shape[-1], operand(a), operand(b), operand(out),
+                      tuple([1, 1, *batch][-2:]), **fields)
     memory = run(kernels(p, config, sms=3), {"a": packed(a), "b": packed(b), "c": out, **tensors})
     return np.asarray(memory["c"])
 
 
-CONFIGS = {"pointers": Config(16, 32, 16, 4, 3, descriptors=False),
-           "descriptors": Config(16, 32, 16, 4, 3),
-           "persistent": Config(16, 32, 32, 4, 3, persistent=True, group=2),
-           "parts": Config(16, 32, 16, 4, 3, persistent=True, parts=2),
-           "split": Config(16, 32, 16, 4, 3, splits=3),
-           "turned": Config(16, 32, 16, 4, 3, turned=True)}
+CONFIGS = {"pointers": MatmulConfig(16, 32, 16, 4, 3, descriptors=False),
+           "descriptors": MatmulConfig(16, 32, 16, 4, 3),
+           "persistent": MatmulConfig(16, 32, 32, 4, 3, persistent=True, group=2),
+           "parts": MatmulConfig(16, 32, 16, 4, 3, persistent=True, parts=2),
+           "split": MatmulConfig(16, 32, 16, 4, 3, splits=3),
+           "turned": MatmulConfig(16, 32, 16, 4, 3, is_packed=True)}
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -201,9 +201,9 @@ def test_matmul(interpret: Run, name: str, order: str) -> None:
 @pytest.mark.parametrize("name", CONFIGS)
 def test_matmul_of_odd_sizes_in_a_batch_has_an_epilogue(interpret: Run, name: str) -> None:
     a, b, bias = normal(0, 2, 3, 21, 37), normal(1, 3, 37, 45), normal(2, 45)
-    epilogue = Epilogue(("acc = acc + tl.load(bias + cols, mask=inside)",
-                         "acc = tl.maximum(acc, 0) + b0 * 10 + b1"),
-                        (pointer("bias", "fp32"),), "acc * 2")
+    epilogue = EpilogueSource(("acc = acc + tl.load(bias + cols, mask=inside)",
+                               "acc = tl.maximum(acc, 0) + b0 * 10 + b1"),
+                              (pointer("bias", "fp32"),), "acc * 2")
     out = multiply(interpret, a, b, CONFIGS[name], alpha=0.5, epilogue=epilogue,
                    tensors={"bias": bias})
     expected = np.maximum(0.5 * (a @ b) + bias, 0)
@@ -214,13 +214,13 @@ def test_matmul_of_odd_sizes_in_a_batch_has_an_epilogue(interpret: Run, name: st
 @pytest.mark.parametrize("size, batch, together", [(16, 8, 4), (9, 5, 2), (16, 3, 1)])
 def test_small_matmuls(interpret: Run, size: int, batch: int, together: int) -> None:
     a, b = normal(0, batch, size, size), normal(1, batch, size, size)
-    out = multiply(interpret, a, b, Config(16, 16, 16, 1, 1, together=together))
+    out = multiply(interpret, a, b, MatmulConfig(16, 16, 16, 1, 1, together=together))
     np.testing.assert_allclose(out, a @ b, atol=1e-5)
 
 
-def in_memory(dtype: str, m: int, n: int, k: int, **fields: Any) -> Matmul:
-    return Matmul(m, n, k, Operand(dtype, k, 1), Operand(dtype, n, 1),
-                  Operand(fields.pop("out", dtype), n, 1), **fields)
+def in_memory(dtype: str, m: int, n: int, k: int, **fields: Any) -> MatmulProblem:
+    return MatmulProblem(m, n, k, MatmulOperand(dtype, k, 1), MatmulOperand(dtype, n, 1),
+                         MatmulOperand(fields.pop("out", dtype), n, 1), **fields)
 
 
 @pytest.mark.parametrize("p, uses", [
@@ -231,7 +231,7 @@ def in_memory(dtype: str, m: int, n: int, k: int, **fields: Any) -> Matmul:
     (in_memory("fp16", 1000, 1000, 1001), set()),
     (in_memory("bf16", 64, 64, 8192), {"wgmma"}),
 ], ids=["bf16", "fp8", "tf32", "fp32", "odd", "tall"])
-def test_matmul_compiles(compile_kernel: Run, p: Matmul, uses: set[str]) -> None:
+def test_matmul_compiles(compile_kernel: Run, p: MatmulProblem, uses: set[str]) -> None:
     for kernel in kernels(p, configs(p)[0]):
         used = compile_kernel(kernel)
         assert used["STACK"] == used["LOCAL"] == 0
@@ -243,14 +243,14 @@ def test_matmul_compiles(compile_kernel: Run, p: Matmul, uses: set[str]) -> None
 
 def test_large_products_in_tf32_and_float8_read_along_the_sum() -> None:
     large = in_memory("fp32", 4096, 4096, 4096, precision="tf32")
-    assert configs(large)[0].turned
-    assert configs(in_memory("fp8e4nv", 4096, 4096, 4096, out="bf16"))[0].turned
-    assert not any(c.turned for c in configs(replace(large, precision="ieee")))
-    assert not configs(in_memory("fp32", 64, 64, 64, precision="tf32"))[0].turned
+    assert configs(large)[0].is_packed
+    assert configs(in_memory("fp8e4nv", 4096, 4096, 4096, out="bf16"))[0].is_packed
+    assert not any(c.is_packed for c in configs(replace(large, precision="ieee")))
+    assert not configs(in_memory("fp32", 64, 64, 64, precision="tf32"))[0].is_packed
     # rows that start anywhere are copied, too: 1,233 us from registers, whose operands were cut off
     odd = in_memory("fp32", 4095, 4095, 4095, precision="tf32")
-    assert configs(odd)[0].turned
-    assert configs(replace(odd, b=Operand("fp32", 1, 4095)))[0].turned
+    assert configs(odd)[0].is_packed
+    assert configs(replace(odd, b=MatmulOperand("fp32", 1, 4095)))[0].is_packed
 
 
 def test_products_that_use_few_programs_are_split() -> None:
@@ -289,7 +289,7 @@ class Case:
         if causal:
             self.seen = np.arange(keys) <= np.arange(queries)[:, None] + offset
         self.out = np.full_like(self.dout, np.nan)
-        self.problem = Attention(
+        self.problem = AttentionProblem(
             batch, count * shared, count, queries, keys, size, value_size, heads(self.q),
             heads(self.k), heads(self.v), heads(self.out), scale, causal, offset,
             None if self.bias is None else heads(self.bias),
@@ -333,8 +333,8 @@ CASES = {
     "bias and mask": Case(20, 36, bias=(2, 2, 20, 36), mask=(1, 1, 20, 36)),
     "negative scale": Case(17, 20, scale=-0.5), "steps": Case(18, 34, steps=2),
 }
-SHAPES = {"": attention_template.Config(16, 16, 4, 2),
-          "persistent": attention_template.Config(32, 16, 4, 2, True, 1)}
+SHAPES = {"": attention_template.AttentionConfig(16, 16, 4, 2),
+          "persistent": attention_template.AttentionConfig(32, 16, 4, 2, True, 1)}
 
 
 @pytest.mark.one_in(3)
@@ -358,9 +358,10 @@ def test_gradient_of_attention(interpret: Run, name: str, shape: str) -> None:
         "sums": case.sums.astype(np.float32), "out": case.expected.astype(np.float32),
         "products": np.full(case.sums.shape, np.nan, np.float32),
         **{n: np.full(x.shape, np.nan, np.float32) for n, x in case.gradients.items()}}
-    gradient = Gradient(replace(case.problem, out=heads(tensors["out"])), heads(case.dout),
-                        *[heads(tensors[n]) for n in ("dq", "dk", "dv")],
-                        heads(tensors["dbias"]) if case.bias is not None else None)
+    gradient = AttentionGradientProblem(replace(case.problem, out=heads(tensors["out"])),
+                                        heads(case.dout),
+                                        *[heads(tensors[n]) for n in ("dq", "dk", "dv")],
+                                        heads(tensors["dbias"]) if case.bias is not None else None)
     memory = interpret(backward(gradient, config, config, sms=3), tensors)
     for n, expected in case.gradients.items():
         if n != "dbias":
@@ -375,17 +376,17 @@ def test_gradient_of_attention(interpret: Run, name: str, shape: str) -> None:
         np.testing.assert_allclose(inside, case.gradients["dbias"], atol=5e-5)
 
 
-def attend(dtype: str, length: int, size: int, **fields: Any) -> Attention:
+def attend(dtype: str, length: int, size: int, **fields: Any) -> AttentionProblem:
     h = Heads(dtype, 4 * length * size, length * size, size)
-    return Attention(2, 4, 4, length, length, size, size, h, h, h, h, size ** -0.5, **fields)
+    return AttentionProblem(2, 4, 4, length, length, size, size, h, h, h, h, size ** -0.5, **fields)
 
 
 @pytest.mark.parametrize("p, wgmma", [
     (attend("bf16", 1024, 64), True), (attend("bf16", 1024, 64, causal=True), True),
     (attend("fp16", 1000, 128), True), (attend("fp32", 512, 64, precision="tf32"), True)],
     ids=["even", "causal", "odd", "tf32"])
-def test_attention_compiles(compile_kernel: Run, p: Attention, wgmma: bool) -> None:
-    g = Gradient(p, p.q, p.q, p.q, p.q)
+def test_attention_compiles(compile_kernel: Run, p: AttentionProblem, wgmma: bool) -> None:
+    g = AttentionGradientProblem(p, p.q, p.q, p.q, p.q)
     kernels = attention_template.forward(p, attention_template.configs(p)[0])
     kernels += backward(g, dq_configs(g)[0], dk_dv_configs(g)[0])
     for kernel in kernels:
@@ -402,7 +403,7 @@ def image(x: NDArray) -> Image:
     return Image(NAMES[x.dtype], group, batch, feature, tuple(space))
 
 
-def convolve(x: NDArray, w: NDArray, p: Convolution) -> NDArray:
+def convolve(x: NDArray, w: NDArray, p: ConvolutionProblem) -> NDArray:
     """The sum over taps, of places that are there, in float64: (group, batch, feature, *space)."""
     out = np.zeros((p.groups, p.batch, p.out_features, *p.out_size))
     for tap in np.ndindex(*p.window):
@@ -444,12 +445,12 @@ def test_convolution(interpret: Run, order: tuple[int, ...], groups: int, stride
     out = stored_in_order(np.full((groups, batch, outs, *out_size), np.nan, np.float32), order)
     like_x, like_w, like_out = image(x), image(w), image(out)
     bias = normal(2, outs)
-    p = Convolution(batch, features, outs, size, window, out_size, stride, low, like_x,
-                    Filter("fp32", like_w.group, like_w.batch, like_w.feature, like_w.space),
-                    like_out, dilation, window_dilation, groups, epilogue=Epilogue(
-                        ("acc = acc + tl.load(bias + cols, mask=inside)",),
-                        (pointer("bias", "fp32"),)))
-    config = convolution_template.Config(16, 16, 16, 4, 2, splits=splits, flat=flat)
+    p = ConvolutionProblem(batch, features, outs, size, window, out_size, stride, low, like_x,
+                           Filter("fp32", like_w.group, like_w.batch, like_w.feature, like_w.space),
+                           like_out, dilation, window_dilation, groups, epilogue=EpilogueSource(
+                               ("acc = acc + tl.load(bias + cols, mask=inside)",),
+                               (pointer("bias", "fp32"),)))
+    config = convolution_template.ConvolutionConfig(16, 16, 16, 4, 2, splits=splits, flat=flat)
     tensors = {"x": x.base, "w": w.base, "out": out.base, "bias": bias}
     if order == FIRST:
         tensors |= {"x": x, "out": out}
@@ -478,10 +479,11 @@ def test_convolution_of_boxes(
     out = stored_in_order(np.full((1, batch, outs, *out_size), np.nan, np.float32), CHANNELS_LAST)
     like_x, like_w, like_out = image(x), image(w[..., ::-1, ::-1] if flipped else w), image(out)
     at = sum(s * (n - 1) for s, n in zip(image(w).space, window)) if flipped else 0
-    p = Convolution(batch, features, outs, size, window, out_size, stride, low, like_x,
-                    Filter("fp32", like_w.group, like_w.batch, like_w.feature, like_w.space, at),
-                    like_out, dilation, window_dilation)
-    config = convolution_template.Config(16, 16, 16, 4, 2, descriptors=True, **cut)
+    p = ConvolutionProblem(batch, features, outs, size, window, out_size, stride, low, like_x,
+                           Filter("fp32", like_w.group, like_w.batch, like_w.feature, like_w.space,
+                                  at),
+                           like_out, dilation, window_dilation)
+    config = convolution_template.ConvolutionConfig(16, 16, 16, 4, 2, descriptors=True, **cut)
     cuts = boxes(replace(p, in_dilation=(1, 1)), config)
     assert cuts is not None and cuts.rows == rows
     memory = interpret(convolution_template.kernels(p, config, sms=3),
@@ -507,10 +509,12 @@ def test_convolution_of_packed_operands(
     out = stored_in_order(np.full((1, batch, outs, *out_size), np.nan, np.float32), order)
     like_x, like_w, like_out = image(x), image(w[..., ::-1, ::-1] if flipped else w), image(out)
     at = sum(s * (n - 1) for s, n in zip(image(w).space, window)) if flipped else 0
-    p = Convolution(batch, features, outs, size, window, out_size, stride, low, like_x,
-                    Filter("fp32", like_w.group, like_w.batch, like_w.feature, like_w.space, at),
-                    like_out, dilation, (1, 1), precision="tf32")
-    config = convolution_template.Config(16, 16, 16, 4, 2, descriptors=True, packed=True, **cut)
+    p = ConvolutionProblem(batch, features, outs, size, window, out_size, stride, low, like_x,
+                           Filter("fp32", like_w.group, like_w.batch, like_w.feature, like_w.space,
+                                  at),
+                           like_out, dilation, (1, 1), precision="tf32")
+    config = convolution_template.ConvolutionConfig(16, 16, 16, 4, 2, descriptors=True, packed=True,
+                                                    **cut)
     launches = convolution_template.kernels(p, config, sms=3)
     assert any("_packed_" in kernel.name for kernel in launches)
     assert all("make_tensor_descriptor" in k.text for k in launches if k.name == "convolution")
@@ -525,8 +529,9 @@ def test_large_convolutions_of_float32_are_packed() -> None:
     for step, far in ((1, 28 * 28 * 128), (28 * 28, 128 * 28 * 28)):  # features last, and first
         space = (28 * 128, 128) if step == 1 else (28, 1)
         x = Image("fp32", 0, far, step, space)
-        p = Convolution(64, 128, 128, (28, 28), (3, 3), (28, 28), (1, 1), (1, 1), x,
-                        Filter("fp32", 0, 1, 128, (3 * 128 * 128, 128 * 128)), x, precision="tf32")
+        p = ConvolutionProblem(64, 128, 128, (28, 28), (3, 3), (28, 28), (1, 1), (1, 1), x,
+                               Filter("fp32", 0, 1, 128, (3 * 128 * 128, 128 * 128)), x,
+                               precision="tf32")
         assert convolution_template.configs(p)[0].packed
         assert not any(c.packed for c in convolution_template.configs(replace(
             p, precision="ieee")))
@@ -537,10 +542,11 @@ def test_convolution_compiles(compile_kernel: Run, of_filter: bool) -> None:
     batch, size, features = 64, 28, 128
     x = Image("bf16", 0, size * size * features, 1, (size * features, features))
     w = Filter("bf16", 0, 1, features, (3 * features * features, features * features))
-    p = Convolution(batch, features, features, (size, size), (3, 3), (size, size), (1, 1), (1, 1),
-                    x, w, x)
+    p = ConvolutionProblem(batch, features, features, (size, size), (3, 3), (size, size), (1, 1),
+                           (1, 1),
+                           x, w, x)
     if of_filter:
-        p = Convolution(
+        p = ConvolutionProblem(
             features, batch, features, (size, size), (size, size), (3, 3), (1, 1), (1, 1),
             replace(x, batch=1, feature=x.batch), Filter("bf16", 0, 1, x.batch, x.space),
             Image("bf16", 0, features, 1, w.space))

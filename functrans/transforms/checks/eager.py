@@ -18,9 +18,9 @@ from functrans.core.scope import current_scope
 from functrans.core.source import operation_source
 from functrans.core.trace import Params, Trace, run_in
 from functrans.primitives.check import check_p
-from functrans.transforms.checks.exact import Exact, is_wrong, not_finite
+from functrans.transforms.checks.exact import EagerReplay, is_wrong, not_finite
+from functrans.transforms.checks.nonfinite_propagation import bits_of, moves
 from functrans.transforms.checks.plan import searched
-from functrans.transforms.checks.spread import bits_of, moves
 
 __all__ = ["CheckTrace"]
 
@@ -65,7 +65,7 @@ class CheckTrace(Trace):
         jaxpr = Jaxpr((), invars, (eqn,), eqn.outvars)
         gpu = gpu_of(args)
         values = [np.asarray(x) for x in args]
-        outs, _ = run_in(None, Exact(None).run, jaxpr, values,
+        outs, _ = run_in(None, EagerReplay(None).run, jaxpr, values,
                          [False] * len(values), searched(config.current().checks))
         arrays = [wrap(o, v.aval.weak_type) for o, v in zip(outs, eqn.outvars, strict=True)]
         return arrays if gpu is None else [place_array(a, gpu + 1) for a in arrays]

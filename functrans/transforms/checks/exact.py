@@ -23,8 +23,7 @@ from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.transforms.checks.messages import advice
-from functrans.transforms.checks.plan import is_region, searched
-from functrans.transforms.checks.spread import (
+from functrans.transforms.checks.nonfinite_propagation import (
     INFINITE,
     NAN,
     bits_of,
@@ -34,15 +33,16 @@ from functrans.transforms.checks.spread import (
     literal_bits,
     moves,
 )
+from functrans.transforms.checks.plan import is_region, searched
 
-__all__ = ["Exact", "Replayed", "located", "not_finite"]
+__all__ = ["EagerReplay", "Replayed", "located", "not_finite"]
 
 Reported = TypeVar("Reported", bound=CheckError)
 Replayed = Mapping[int, deque[Any]]
 """What the callbacks of a program with side effects returned, by their identity."""
 
 
-class Exact:
+class EagerReplay:
     """One run of a program; raises the CheckError of the first equation that goes wrong.
 
     Callbacks with side effects are `replayed`, or called where that is None.

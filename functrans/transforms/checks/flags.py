@@ -35,8 +35,8 @@ from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.reduce import reduce_min, reduce_or
-from functrans.transforms.checks.plan import Plan, Site, called_by
-from functrans.transforms.checks.spread import NAN, NEGATIVE, POSITIVE
+from functrans.transforms.checks.nonfinite_propagation import NAN, NEGATIVE, POSITIVE
+from functrans.transforms.checks.plan import CheckPlan, Site, called_by
 from functrans.transforms.closed import stage_closed
 
 __all__ = ["NONE", "with_flags"]
@@ -48,7 +48,7 @@ Recorder = Callable[[Equation], Any]
 """The callback that stands for that of an equation."""
 
 
-def with_flags(plan: Plan, sites: Sequence[Site], recorder: Recorder) -> Jaxpr:
+def with_flags(plan: CheckPlan, sites: Sequence[Site], recorder: Recorder) -> Jaxpr:
     """The planned program with the number of the first error as its last result."""
     emitter = _Emitter(sites, recorder)
 
@@ -64,7 +64,7 @@ class _Emitter:
         self.sites = sites
         self.recorder = recorder
 
-    def run(self, plan: Plan, jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[list[Any], Any]:
+    def run(self, plan: CheckPlan, jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[list[Any], Any]:
         """The results of a program in the current trace, and its first error."""
         errors: list[Any] = []
         outer = interpreted.source
@@ -74,7 +74,8 @@ class _Emitter:
             interpreted.source = outer
         return outs, first_of(errors)
 
-    def apply(self, plan: Plan, jaxpr: Jaxpr, args: Sequence[Any], errors: list[Any]) -> list[Any]:
+    def apply(self, plan: CheckPlan, jaxpr: Jaxpr, args: Sequence[Any],
+              errors: list[Any]) -> list[Any]:
         """The results; what may be wrong is appended to `errors`, in the order of the program."""
         env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
         sizes: dict[str, Any] | None = None
@@ -84,7 +85,7 @@ class _Emitter:
         def read(atom: Any) -> Any:
             return atom.value if type(atom) is Literal else env[atom]
 
-        turned = _turned(jaxpr)
+        turned = _transposed_values(jaxpr)
         later: dict[Any, list[int]] = {}
         for i, eqn in enumerate(jaxpr.eqns):
             interpreted.source = eqn.source
@@ -106,12 +107,13 @@ class _Emitter:
                 errors += [numbered(found(env[var], self.sites[n]), n) for n in later.pop(var, ())]
         return [read(a) for a in jaxpr.outvars]
 
-    def equation(self, eqn: Equation, values: Sequence[Any], inner: Sequence[Plan], read: Any,
+    def equation(self, eqn: Equation, values: Sequence[Any], inner: Sequence[CheckPlan], read: Any,
                  errors: list[Any]) -> list[Any]:
         params = eqn.params
         if inner and (call := called_by(eqn)) is not None:
             jaxpr, operands = call
-            return self.apply(inner[0], _at_hand(inner[0], jaxpr), [read(a) for a in operands],
+            return self.apply(inner[0], _for_known_sizes(inner[0], jaxpr),
+                              [read(a) for a in operands],
                               errors)
         if any(plan.looks for plan in inner):
             if eqn.primitive is cond_p:
@@ -125,7 +127,7 @@ class _Emitter:
         outs = eqn.primitive.bind(*values, **params)
         return outs if eqn.primitive.multiple_results else [outs]
 
-    def body(self, plan: Plan, jaxpr: Jaxpr) -> Jaxpr:
+    def body(self, plan: CheckPlan, jaxpr: Jaxpr) -> Jaxpr:
         """A body with its first error as its last result."""
         def fun(*args: Any) -> list[Any]:
             outs, error = self.run(plan, jaxpr, args)
@@ -133,26 +135,26 @@ class _Emitter:
 
         return stage_body(fun, jaxpr.in_avals, jaxpr.name)
 
-    def branches(self, values: Sequence[Any], params: Any, inner: Sequence[Plan],
+    def branches(self, values: Sequence[Any], params: Any, inner: Sequence[CheckPlan],
                  errors: list[Any]) -> list[Any]:
-        bodies = tuple([self.body(p, _at_hand(p, b))
+        bodies = tuple([self.body(p, _for_known_sizes(p, b))
                         for p, b in zip(inner, params["branches"], strict=True)])
         outs: list[Any] = cond_p.bind(*values, branches=bodies)
         errors.append(outs.pop())
         return outs
 
-    def scan(self, values: Sequence[Any], params: Any, plan: Plan,
+    def scan(self, values: Sequence[Any], params: Any, plan: CheckPlan,
              errors: list[Any]) -> list[Any]:
-        body = self.body(plan, _at_hand(plan, params["jaxpr"]))
+        body = self.body(plan, _for_known_sizes(plan, params["jaxpr"]))
         outs: list[Any] = scan_p.bind(*values, **{**params, "jaxpr": body})
         errors.append(reduce_min(outs.pop(), (0,)))
         return outs
 
-    def loop(self, values: Sequence[Any], params: Any, inner: Sequence[Plan],
+    def loop(self, values: Sequence[Any], params: Any, inner: Sequence[CheckPlan],
              errors: list[Any]) -> list[Any]:
         """A loop that ends with the first error: without it a NaN might keep it going."""
-        test = _at_hand(inner[0], params["cond_jaxpr"])
-        once = _at_hand(inner[1], params["body_jaxpr"])
+        test = _for_known_sizes(inner[0], params["cond_jaxpr"])
+        once = _for_known_sizes(inner[1], params["body_jaxpr"])
         n_tests, n_consts = params["cond_nconsts"], params["body_nconsts"]
         tests, _, init = counted(values, n_tests, n_consts)
 
@@ -180,7 +182,7 @@ class _Emitter:
         return [*outs[:len(init)], *outs[len(init) + 2:]]
 
 
-def _turned(jaxpr: Jaxpr) -> dict[Any, Any]:
+def _transposed_values(jaxpr: Jaxpr) -> dict[Any, Any]:
     """Values that are transposed and nothing else, and what they are then.
 
     That is looked at: a product writes itself as its transpose where nothing else reads it.
@@ -191,7 +193,7 @@ def _turned(jaxpr: Jaxpr) -> dict[Any, Any]:
             if eqn.primitive is transpose_p and uses[eqn.invars[0]] == 1}
 
 
-def _at_hand(plan: Plan, jaxpr: Jaxpr) -> Jaxpr:
+def _for_known_sizes(plan: CheckPlan, jaxpr: Jaxpr) -> Jaxpr:
     """The planned jaxpr for the sizes that a substitution gave to the one it was planned for."""
     if jaxpr is plan.origin:
         return plan.jaxpr

@@ -11,7 +11,7 @@ from functrans.primitives.arithmetic import div_p, log_p, pow_p
 from functrans.primitives.linalg import cholesky_p, lu_p
 from functrans.primitives.solve import solve_p, triangular_solve_p
 from functrans.primitives.transcendental import acos_p, asin_p, exp_p, log1p_p, rsqrt_p, sqrt_p
-from functrans.transforms.checks.spread import NAN
+from functrans.transforms.checks.nonfinite_propagation import NAN
 
 __all__ = ["advice"]
 

@@ -20,7 +20,7 @@ from functrans.primitives.check import check_p
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
-from functrans.transforms.checks.spread import (
+from functrans.transforms.checks.nonfinite_propagation import (
     ALL,
     INFINITE,
     NAN,
@@ -30,10 +30,10 @@ from functrans.transforms.checks.spread import (
     is_floating,
     keeps_nan,
     literal_bits,
-    spread_of,
+    propagation_of,
 )
 
-__all__ = ["Plan", "Site", "bodies_of", "called_by", "has_checks", "is_region", "plan_of",
+__all__ = ["CheckPlan", "Site", "bodies_of", "called_by", "has_checks", "is_region", "plan_of",
            "searched"]
 
 
@@ -48,7 +48,7 @@ class Site(NamedTuple):
 
 
 @dataclass
-class Plan:
+class CheckPlan:
     """The sites of a jaxpr by equation, as numbers, and the plans of its bodies.
 
     `jaxpr` is without dead code, `origin` as it was written.
@@ -57,7 +57,7 @@ class Plan:
     jaxpr: Jaxpr
     origin: Jaxpr
     sites: dict[int, list[int]] = field(default_factory=dict)
-    inner: dict[int, list[Plan]] = field(default_factory=dict)
+    inner: dict[int, list[CheckPlan]] = field(default_factory=dict)
 
     @property
     def looks(self) -> bool:
@@ -107,7 +107,7 @@ def bodies_of(eqn: Equation) -> list[Jaxpr]:
 
 
 def plan_of(jaxpr: Jaxpr, checks: frozenset[str], expected: Sequence[int],
-            sites: list[Site]) -> Plan:
+            sites: list[Site]) -> CheckPlan:
     """The plan of a program; `expected` are the bits that its inputs may have.
 
     Sites are appended to `sites`: their numbers follow the order of the program.
@@ -122,13 +122,13 @@ class _Planner:
         self.sites = sites
 
     def plan(self, origin: Jaxpr, bits: int, expected: Sequence[int],
-             cover: Sequence[int]) -> tuple[Plan, list[int]]:
+             cover: Sequence[int]) -> tuple[CheckPlan, list[int]]:
         """The plan of a jaxpr, and which bits of its inputs its sites see.
 
         `cover` are the bits of the outputs that are seen elsewhere.
         """
         jaxpr = prune_jaxpr(origin)
-        plan = Plan(jaxpr, origin)
+        plan = CheckPlan(jaxpr, origin)
         may = expected_bits(jaxpr, expected)
         seen: dict[Atom, int] = {}
         for atom, c in zip(jaxpr.outvars, cover, strict=True):
@@ -153,7 +153,7 @@ class _Planner:
 
     def _look(self, eqn: Equation, origin: Jaxpr, bits: int, may: dict[Atom, int],
               seen: dict[Atom, int]) -> list[Site]:
-        spread = spread_of(eqn)
+        spread = propagation_of(eqn)
         makes = spread.makes
         if not keeps_nan(eqn) and any(map(is_floating, eqn.invars)):
             makes |= NAN  # of a NaN that the arguments bring
@@ -174,7 +174,7 @@ class _Planner:
                     seen[x] = seen.get(x, NOTHING) | covered
         return sites
 
-    def _higher_order(self, plan: Plan, i: int, eqn: Equation, bits: int, may: dict[Atom, int],
+    def _higher_order(self, plan: CheckPlan, i: int, eqn: Equation, bits: int, may: dict[Atom, int],
                       seen: dict[Atom, int]) -> None:
         call = called_by(eqn)
         if call is not None:
@@ -215,7 +215,7 @@ def _expected_results(eqn: Equation, given: Sequence[int], may: dict[Atom, int])
     made = constant_bits(eqn)
     if not made and not any(given):
         return [NOTHING] * count
-    spread = spread_of(eqn)
+    spread = propagation_of(eqn)
     if is_barrier(eqn):
         return list(given)
     bits = made

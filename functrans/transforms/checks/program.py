@@ -18,10 +18,10 @@ from functrans.core.prune import has_effects
 from functrans.lowering.backend import Executable
 from functrans.primitives.callback import HostFunction
 from functrans.primitives.check import check_p
-from functrans.transforms.checks.exact import Exact, located
+from functrans.transforms.checks.exact import EagerReplay, located
 from functrans.transforms.checks.flags import NONE, with_flags
+from functrans.transforms.checks.nonfinite_propagation import NOTHING, bits_of
 from functrans.transforms.checks.plan import Site, plan_of, searched
-from functrans.transforms.checks.spread import NOTHING, bits_of
 
 __all__ = ["CheckedExecutable", "CheckedRun", "checked_executable"]
 
@@ -85,7 +85,8 @@ class CheckedProgram:
     def _report(self, number: int, args: Sequence[Any]) -> None:
         """Raise the error that a run met, unless it was what the arguments brought."""
         try:
-            Exact(self._log).run(self._jaxpr, args, [False] * len(args), searched(self._checks))
+            EagerReplay(self._log).run(self._jaxpr, args, [False] * len(args),
+                                       searched(self._checks))
         except CheckError:
             raise
         except IndexError:  # a callback was called less often than in the exact run

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from functrans.lowering.c.isa import Isa
 
-__all__ = ["DTYPES", "STORED", "Builder", "Dtype", "Emitter", "register_dtype"]
+__all__ = ["DTYPES", "STORED", "CType", "Emitter", "VectorBuilder", "register_dtype"]
 
 
 @dataclass(frozen=True)
-class Dtype:
+class CType:
     """An element type: kind f, i, u or b; `c` is its type in C, `size` its bytes."""
 
     kind: str
@@ -19,11 +19,11 @@ class Dtype:
     c: str
 
 
-DTYPES: Mapping[str, Dtype] = {
-    "f32": Dtype("f", 4, "float"), "f64": Dtype("f", 8, "double"),
-    **{f"{kind}{8 * size}": Dtype(kind, size, f"{kind}{8 * size}")
+DTYPES: Mapping[str, CType] = {
+    "f32": CType("f", 4, "float"), "f64": CType("f", 8, "double"),
+    **{f"{kind}{8 * size}": CType(kind, size, f"{kind}{8 * size}")
        for kind in "iu" for size in (1, 2, 4, 8)},
-    "c8": Dtype("i", 1, "char"),  # what the byte builtins of gcc take
+    "c8": CType("i", 1, "char"),  # what the byte builtins of gcc take
 }
 STORED: Mapping[str, str] = {"f16": "u16", "bf16": "u16", "bool": "u8"}
 """The element in memory of the dtypes that live otherwise in registers."""
@@ -41,7 +41,7 @@ def register_dtype(dtype: str) -> str:
     return "f32" if dtype in ("f16", "bf16") else dtype
 
 
-class Builder:
+class VectorBuilder:
     """Collects typedefs and functions, dependencies first.
 
     A function is known by its stem, its dtype and its lanes: `add` of f32 in 16 lanes is
@@ -180,4 +180,4 @@ class Builder:
         return f"{self.fn(side, dtype if kind == 'v' else self.int_of(dtype), lanes)}({name})"
 
 
-Emitter = Callable[[Builder, str, int], str]
+Emitter = Callable[[VectorBuilder, str, int], str]

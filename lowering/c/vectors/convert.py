@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from functrans.lowering.c.vectors.builder import DTYPES, Builder, Emitter
+from functrans.lowering.c.vectors.builder import DTYPES, Emitter, VectorBuilder
 from functrans.lowering.c.vectors.floats import literal
 from functrans.lowering.c.vectors.integers import limits
 
@@ -13,14 +13,14 @@ __all__ = ["EMITTERS"]
 _TARGETS = ("f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 
 
-def cast(b: Builder, dtype: str, lanes: int, value: str) -> str:
+def cast(b: VectorBuilder, dtype: str, lanes: int, value: str) -> str:
     """C's own conversion of every lane."""
     t = b.type(dtype, lanes)
     return f"({t})({value})" if lanes == 1 else f"__builtin_convertvector({value}, {t})"
 
 
 def _convert(target: str) -> Emitter:
-    def emit(b: Builder, source: str, lanes: int) -> str:
+    def emit(b: VectorBuilder, source: str, lanes: int) -> str:
         v = b.type(source, lanes)
         if source == "bool":
             body = _from_mask(b, target, lanes)
@@ -32,7 +32,7 @@ def _convert(target: str) -> Emitter:
     return emit
 
 
-def _from_mask(b: Builder, target: str, lanes: int) -> str:
+def _from_mask(b: VectorBuilder, target: str, lanes: int) -> str:
     v = b.type(target, lanes)
     if lanes == 1:
         return f"return ({v})a;"
@@ -44,7 +44,7 @@ def _from_mask(b: Builder, target: str, lanes: int) -> str:
     return f"return __builtin_convertvector(a & 1, {v});"
 
 
-def _saturated(b: Builder, source: str, target: str, lanes: int) -> str:
+def _saturated(b: VectorBuilder, source: str, target: str, lanes: int) -> str:
     """Truncated; NaN gives 0, what is out of range the nearest integer."""
     f, v = (lambda name: b.fn(name, source, lanes)), b.type(source, lanes)
     low, high = limits(target)
@@ -66,7 +66,7 @@ def _saturated(b: Builder, source: str, target: str, lanes: int) -> str:
             f"return {g('select')}({over('l')}, {g('splat')}({minimum}), r);")
 
 
-def _to_bool(b: Builder, source: str, lanes: int) -> str:
+def _to_bool(b: VectorBuilder, source: str, lanes: int) -> str:
     f = lambda name: b.fn(name, source, lanes)
     return b.inline("to_bool", source, lanes, b.type("bool", lanes), f"{b.type(source, lanes)} a",
                     f"return {f('narrow')}({f('ne')}(a, {f('splat')}(0)));")
@@ -77,7 +77,7 @@ def _to_bool(b: Builder, source: str, lanes: int) -> str:
 _MAGIC = {"f64": ("6755399441055744.0", "0x4338000000000000ll")}  # 1.5 * 2**52 and its bits
 
 
-def _toint(b: Builder, dtype: str, lanes: int) -> str:
+def _toint(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """64 bits without AVX-512 have no instruction: adding 1.5 * 2**52 leaves the integer in the
     low bits (for less than 2**51)."""
     i, v = b.int_of(dtype), b.type(dtype, lanes)
@@ -89,7 +89,7 @@ def _toint(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("toint", dtype, lanes, b.type(i, lanes), f"{v} a", body)
 
 
-def _fromint(b: Builder, dtype: str, lanes: int) -> str:
+def _fromint(b: VectorBuilder, dtype: str, lanes: int) -> str:
     i, v = b.type(b.int_of(dtype), lanes), b.type(dtype, lanes)
     if dtype == "f64" and lanes > 1 and not b.isa.masks and b.isa.name != "neon":
         value, bits = _MAGIC[dtype]
@@ -101,14 +101,14 @@ def _fromint(b: Builder, dtype: str, lanes: int) -> str:
 
 # half types ---------------------------------------------------------------------------------------
 
-def _expand_bf16(b: Builder, dtype: str, lanes: int) -> str:
+def _expand_bf16(b: VectorBuilder, dtype: str, lanes: int) -> str:
     h, v = b.type("u16", lanes), b.type("f32", lanes)
     bits = f"(({b.type('i32', lanes)})({cast(b, 'u32', lanes, 'a')} << 16))"
     return b.inline("expand_bf16", dtype, lanes, v, f"{h} a",
                     f"return {b.fn('float', 'f32', lanes)}({bits});")
 
 
-def _round_bf16(b: Builder, dtype: str, lanes: int) -> str:
+def _round_bf16(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """To the nearest even of 8 bits; NaN stays one. (vcvtneps2bf16 would lose denormals.)"""
     f, v, u = (lambda n: b.fn(n, "f32", lanes)), b.type("f32", lanes), b.type("u32", lanes)
     i = b.type("i32", lanes)
@@ -118,14 +118,14 @@ def _round_bf16(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("round_bf16", dtype, lanes, v, f"{v} a", body)
 
 
-def _compress_bf16(b: Builder, dtype: str, lanes: int) -> str:
+def _compress_bf16(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, u = b.type("f32", lanes), b.type("u32", lanes)
     rounded = f"{b.fn('bits', 'f32', lanes)}({b.fn('round_bf16', 'f32', lanes)}(a))"
     return b.inline("compress_bf16", dtype, lanes, b.type("u16", lanes), f"{v} a",
                     f"return {cast(b, 'u16', lanes, f'(({u}){rounded} >> 16)')};")
 
 
-def _expand_f16(b: Builder, dtype: str, lanes: int) -> str:
+def _expand_f16(b: VectorBuilder, dtype: str, lanes: int) -> str:
     h, v = b.type("u16", lanes), b.type("f32", lanes)
     i, u = b.type("i32", lanes), b.type("u32", lanes)
     bits = b.bits("f32", lanes)
@@ -155,7 +155,7 @@ def _expand_f16(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("expand_f16", dtype, lanes, v, f"{h} a", body)
 
 
-def _compress_f16(b: Builder, dtype: str, lanes: int) -> str:
+def _compress_f16(b: VectorBuilder, dtype: str, lanes: int) -> str:
     h, v = b.type("u16", lanes), b.type("f32", lanes)
     i, u = b.type("i32", lanes), b.type("u32", lanes)
     bits = b.bits("f32", lanes)
@@ -186,14 +186,14 @@ def _compress_f16(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("compress_f16", dtype, lanes, h, f"{v} a", body)
 
 
-def _round_f16(b: Builder, dtype: str, lanes: int) -> str:
+def _round_f16(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v = b.type("f32", lanes)
     return b.inline("round_f16", dtype, lanes, v, f"{v} a",
                     f"return {b.fn('expand_f16', 'u16', lanes)}"
                     f"({b.fn('compress_f16', 'f32', lanes)}(a));")
 
 
-def _odd_f32(b: Builder, dtype: str, lanes: int) -> str:
+def _odd_f32(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """float64 -> float32 rounded to odd, so that rounding once more is as if done once."""
     d, v, i = b.type("f64", lanes), b.type("f32", lanes), b.type("i32", lanes)
     f, g = (lambda n: b.fn(n, "f64", lanes)), (lambda n: b.fn(n, "f32", lanes))

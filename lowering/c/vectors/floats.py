@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from functrans.lowering.c.vectors.builder import Builder, Emitter
+from functrans.lowering.c.vectors.builder import Emitter, VectorBuilder
 from functrans.lowering.c.vectors.masks import letter
 
 __all__ = ["EMITTERS", "literal"]
@@ -28,13 +28,13 @@ def _neon(dtype: str, lanes: int) -> str:
     return f"v{lanes}{'sf' if dtype == 'f32' else 'df'}"
 
 
-def _lanes_of(b: Builder, dtype: str, lanes: int, call: str) -> str:
+def _lanes_of(b: VectorBuilder, dtype: str, lanes: int, call: str) -> str:
     """A body that calls a scalar function for every lane; `call` uses the index i."""
     v = b.type(dtype, lanes)
     return f"{v} r; for (int i = 0; i < {lanes}; i++) r[i] = {call}; return r;"
 
 
-def _fma(b: Builder, dtype: str, lanes: int) -> str:
+def _fma(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, bits, c = b.type(dtype, lanes), b.bits(dtype, lanes), _c(dtype)
     if lanes == 1:
         body = f"return __builtin_fma{c}(a, b, c);"
@@ -52,7 +52,7 @@ def _fma(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("fma", dtype, lanes, v, f"{v} a, {v} b, {v} c", body)
 
 
-def _sqrt(b: Builder, dtype: str, lanes: int) -> str:
+def _sqrt(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, bits = b.type(dtype, lanes), b.bits(dtype, lanes)
     if lanes == 1:
         body = f"return __builtin_sqrt{_c(dtype)}(a);"
@@ -72,7 +72,7 @@ def _sqrt(b: Builder, dtype: str, lanes: int) -> str:
 def _rounding(stem: str) -> Emitter:
     neon, mode = _ROUNDINGS[stem]
 
-    def emit(b: Builder, dtype: str, lanes: int) -> str:
+    def emit(b: VectorBuilder, dtype: str, lanes: int) -> str:
         v, bits = b.type(dtype, lanes), b.bits(dtype, lanes)
         if lanes == 1:
             body = f"return __builtin_{_C_NAMES.get(stem, stem)}{_c(dtype)}(a);"
@@ -91,7 +91,7 @@ def _rounding(stem: str) -> Emitter:
     return emit
 
 
-def _rounded_by_adding(b: Builder, stem: str, dtype: str, lanes: int) -> str:
+def _rounded_by_adding(b: VectorBuilder, stem: str, dtype: str, lanes: int) -> str:
     """Adding and taking away 2**mantissa bits rounds to even what is smaller; no SSE4.1 needed."""
     f = lambda name: b.fn(name, dtype, lanes)
     big = f"{f('splat')}({literal(dtype, float(2 ** (23 if dtype == 'f32' else 52)))})"
@@ -106,7 +106,7 @@ def _rounded_by_adding(b: Builder, stem: str, dtype: str, lanes: int) -> str:
             f"return {f('select')}({f('lt')}(x, big), {f('copysign')}(r, a), a);")
 
 
-def _round_away(b: Builder, dtype: str, lanes: int) -> str:
+def _round_away(b: VectorBuilder, dtype: str, lanes: int) -> str:
     f, v = (lambda name: b.fn(name, dtype, lanes)), b.type(dtype, lanes)
     half, one = (f"{f('splat')}({literal(dtype, x)})" for x in (0.5, 1.0))
     return b.inline("round_away", dtype, lanes, v, f"{v} a",
@@ -114,14 +114,14 @@ def _round_away(b: Builder, dtype: str, lanes: int) -> str:
                     f"{half}), t + {f('copysign')}({one}, a), t);")
 
 
-def _bits(b: Builder, dtype: str, lanes: int) -> str:
+def _bits(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, i = b.type(dtype, lanes), b.type(b.int_of(dtype), lanes)
     body = f"return ({i})a;" if lanes > 1 else \
         f"union {{ {v} f; {i} i; }} u; u.f = a; return u.i;"
     return b.inline("bits", dtype, lanes, i, f"{v} a", body)
 
 
-def _float(b: Builder, dtype: str, lanes: int) -> str:
+def _float(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, i = b.type(dtype, lanes), b.type(b.int_of(dtype), lanes)
     body = f"return ({v})a;" if lanes > 1 else \
         f"union {{ {v} f; {i} i; }} u; u.i = a; return u.f;"
@@ -134,7 +134,7 @@ def _masks(dtype: str) -> tuple[str, str]:
         "0x7fffffffffffffffll", "(-0x7fffffffffffffffll - 1)")
 
 
-def _abs(b: Builder, dtype: str, lanes: int) -> str:
+def _abs(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v = b.type(dtype, lanes)
     if lanes == 1:
         body = f"return __builtin_fabs{_c(dtype)}(a);"
@@ -143,7 +143,7 @@ def _abs(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("abs", dtype, lanes, v, f"{v} a", body)
 
 
-def _copysign(b: Builder, dtype: str, lanes: int) -> str:
+def _copysign(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v = b.type(dtype, lanes)
     if lanes == 1:
         body = f"return __builtin_copysign{_c(dtype)}(a, b);"
@@ -156,7 +156,7 @@ def _copysign(b: Builder, dtype: str, lanes: int) -> str:
 
 def _extremum(stem: str) -> Emitter:
     """NaN where either operand is: x86 takes the second operand for NaN, so only a needs a look."""
-    def emit(b: Builder, dtype: str, lanes: int) -> str:
+    def emit(b: VectorBuilder, dtype: str, lanes: int) -> str:
         v, bits = b.type(dtype, lanes), b.bits(dtype, lanes)
         f = lambda name: b.fn(name, dtype, lanes)
         if lanes == 1:
@@ -182,7 +182,7 @@ def _extremum(stem: str) -> Emitter:
     return emit
 
 
-def _sign(b: Builder, dtype: str, lanes: int) -> str:
+def _sign(b: VectorBuilder, dtype: str, lanes: int) -> str:
     f, v = (lambda name: b.fn(name, dtype, lanes)), b.type(dtype, lanes)
     one, zero = (f"{f('splat')}({literal(dtype, x)})" for x in (1.0, 0.0))
     body = (f"{v} r = {f('select')}({f('eq')}(a, {zero}), {zero}, {f('copysign')}({one}, a)); "
@@ -190,14 +190,14 @@ def _sign(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("sign", dtype, lanes, v, f"{v} a", body)
 
 
-def _is_finite(b: Builder, dtype: str, lanes: int) -> str:
+def _is_finite(b: VectorBuilder, dtype: str, lanes: int) -> str:
     f, v = (lambda name: b.fn(name, dtype, lanes)), b.type(dtype, lanes)
     infinity = f"{f('splat')}(__builtin_inf{_c(dtype)}())"
     return b.inline("is_finite", dtype, lanes, b.mask(dtype, lanes), f"{v} a",
                     f"return {f('lt')}({f('abs')}(a), {infinity});")
 
 
-def _nextafter(b: Builder, dtype: str, lanes: int) -> str:
+def _nextafter(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """The integer of the bits, one further from zero or nearer to it."""
     v, i = b.type(dtype, lanes), b.type(b.int_of(dtype), lanes)
     f, g = (lambda n: b.fn(n, dtype, lanes)), (lambda n: b.fn(n, b.int_of(dtype), lanes))
@@ -213,14 +213,14 @@ def _nextafter(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("nextafter", dtype, lanes, v, f"{v} a, {v} b", body)
 
 
-def _away(b: Builder, dtype: str, lanes: int) -> str:
+def _away(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """Whether b is further from zero than a, on its side: a < b for positive a, b < a else."""
     f = lambda name: b.fn(name, dtype, lanes)
     zero = f"{f('splat')}({literal(dtype, 0.0)})"
     return (f"{f('mnot')}({f('mxor')}({f('lt')}(a, b), {f('gt')}(a, {zero})))")
 
 
-def _rem(b: Builder, dtype: str, lanes: int) -> str:
+def _rem(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """fmod, exactly: a - trunc(a / b) * b is a number of the type, and one rounding of a / b makes
     the quotient at most 1 too large. Lanes with infinities, NaN or quotients beyond the mantissa go
     to the C library (4.8 ns an element against 0.24 here)."""
@@ -242,7 +242,7 @@ def _rem(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("rem", dtype, lanes, v, f"{v} a, {v} b", body)
 
 
-def _ldexpfast(b: Builder, dtype: str, lanes: int) -> str:
+def _ldexpfast(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, i = b.type(dtype, lanes), b.type(b.int_of(dtype), lanes)
     bias, shift = (127, 23) if dtype == "f32" else (1023, 52)
     return b.inline("ldexpfast", dtype, lanes, v, f"{v} a, {i} e",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from functrans.lowering.c.vectors.builder import DTYPES, Builder, Emitter
+from functrans.lowering.c.vectors.builder import DTYPES, Emitter, VectorBuilder
 
 __all__ = ["EMITTERS", "limits"]
 
@@ -16,7 +16,7 @@ def limits(dtype: str) -> tuple[int, int]:
     return (0, 2**bits - 1) if d.kind == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def _divide(b: Builder, dtype: str, lanes: int) -> str:
+def _divide(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """Towards zero; x / 0 is -1, the smallest number / -1 itself.
 
     The quotient in floats with twice the bits is exact once truncated: a quotient that is no
@@ -54,31 +54,31 @@ def _divide(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("div", dtype, lanes, v, f"{v} a, {v} b", body)
 
 
-def _to_float(b: Builder, dtype: str, lanes: int, value: str, target: str) -> str:
+def _to_float(b: VectorBuilder, dtype: str, lanes: int, value: str, target: str) -> str:
     if DTYPES[dtype].size < 4:  # through 32 bits: gcc has no direct conversion
         value = f"__builtin_convertvector({value}, {b.type('i32', lanes)})"
     return f"__builtin_convertvector({value}, {target})"
 
 
-def _from_f64(b: Builder, dtype: str, lanes: int) -> str:
+def _from_f64(b: VectorBuilder, dtype: str, lanes: int) -> str:
     return b.fn("truncated", dtype, lanes)
 
 
-def _truncated(b: Builder, dtype: str, lanes: int) -> str:
+def _truncated(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """A double that is in range of a 32-bit integer, without its fraction."""
     v, t = b.type(dtype, lanes), b.type("f64", lanes)
     return b.inline("truncated", dtype, lanes, v, f"{t} a",
                     f"return __builtin_convertvector(a, {v});")
 
 
-def _rem(b: Builder, dtype: str, lanes: int) -> str:
+def _rem(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, c = b.type(dtype, lanes), DTYPES[dtype].c
     cast = f"({c})" if lanes == 1 else ""
     return b.inline("rem", dtype, lanes, v, f"{v} a, {v} b",
                     f"return {cast}(a - {b.fn('div', dtype, lanes)}(a, b) * b);")
 
 
-def _abs(b: Builder, dtype: str, lanes: int) -> str:
+def _abs(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, d = b.type(dtype, lanes), DTYPES[dtype]
     if d.kind == "u":
         body = "return a;"
@@ -88,7 +88,7 @@ def _abs(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("abs", dtype, lanes, v, f"{v} a", body)
 
 
-def _sign(b: Builder, dtype: str, lanes: int) -> str:
+def _sign(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, d = b.type(dtype, lanes), DTYPES[dtype]
     u, last = b.type(b.uint_of(dtype), lanes), 8 * d.size - 1
     if d.kind == "u":
@@ -99,7 +99,7 @@ def _sign(b: Builder, dtype: str, lanes: int) -> str:
 
 
 def _extremum(stem: str) -> Emitter:
-    def emit(b: Builder, dtype: str, lanes: int) -> str:
+    def emit(b: VectorBuilder, dtype: str, lanes: int) -> str:
         v, bits, d = b.type(dtype, lanes), b.bits(dtype, lanes), DTYPES[dtype]
         compare = "gt" if stem == "max" else "lt"
         if lanes > 1 and d.size == 4 and b.isa.x86:
@@ -119,7 +119,7 @@ def _extremum(stem: str) -> Emitter:
 
 def _shift(stem: str) -> Emitter:
     """x86 shifts by a vector give what we want of counts beyond the width; C does not."""
-    def emit(b: Builder, dtype: str, lanes: int) -> str:
+    def emit(b: VectorBuilder, dtype: str, lanes: int) -> str:
         v, d, bits = b.type(dtype, lanes), DTYPES[dtype], b.bits(dtype, lanes)
         width, u = 8 * d.size, b.type(b.uint_of(dtype), lanes)
         i = b.type(b.int_of(dtype), lanes)
@@ -155,7 +155,7 @@ def _shift(stem: str) -> Emitter:
     return emit
 
 
-def _population_count(b: Builder, dtype: str, lanes: int) -> str:
+def _population_count(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """Sums of neighbouring 1, 2 and 4 bits, then of the bytes by a multiplication."""
     v, d = b.type(dtype, lanes), DTYPES[dtype]
     u, size = b.type(b.uint_of(dtype), lanes), d.size
@@ -170,7 +170,7 @@ def _population_count(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("population_count", dtype, lanes, v, f"{v} a", body)
 
 
-def _clz(b: Builder, dtype: str, lanes: int) -> str:
+def _clz(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """The highest bit is copied to all below; what is left are the zeros above."""
     v, size = b.type(dtype, lanes), DTYPES[dtype].size
     u, cast = b.type(b.uint_of(dtype), lanes), f"({DTYPES[dtype].c})" if lanes == 1 else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from functrans.lowering.c.vectors.builder import DTYPES, Builder, Emitter
+from functrans.lowering.c.vectors.builder import DTYPES, Emitter, VectorBuilder
 
 __all__ = ["EMITTERS", "letter"]
 
@@ -20,12 +20,12 @@ def letter(dtype: str) -> str:
     return {4: "ps", 8: "pd"}[d.size] if d.kind == "f" else {1: "b", 2: "w", 4: "d", 8: "q"}[d.size]
 
 
-def builtin_int(b: Builder, dtype: str, lanes: int) -> str:
+def builtin_int(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """The vector type that integer builtins take: signed, and char for bytes."""
     return b.type("c8" if DTYPES[dtype].size == 1 else b.int_of(dtype), lanes)
 
 
-def narrow_to_int(b: Builder, stem: str, dtype: str, lanes: int, args: int) -> str | None:
+def narrow_to_int(b: VectorBuilder, stem: str, dtype: str, lanes: int, args: int) -> str | None:
     """For integers of less than a register: the same function on 32-bit lanes."""
     if not b.isa.masks or b.bits(dtype, lanes) is not None or DTYPES[dtype].size >= 4:
         return None
@@ -37,7 +37,7 @@ def narrow_to_int(b: Builder, stem: str, dtype: str, lanes: int, args: int) -> s
 
 
 def _comparison(stem: str) -> Emitter:
-    def emit(b: Builder, dtype: str, lanes: int) -> str:
+    def emit(b: VectorBuilder, dtype: str, lanes: int) -> str:
         v, m = b.type(dtype, lanes), b.mask(dtype, lanes)
         if lanes == 1:
             body = f"return a {_OPERATORS[stem]} b;"
@@ -62,13 +62,13 @@ def _comparison(stem: str) -> Emitter:
     return emit
 
 
-def _isnan(b: Builder, dtype: str, lanes: int) -> str:
+def _isnan(b: VectorBuilder, dtype: str, lanes: int) -> str:
     return b.inline("isnan", dtype, lanes, b.mask(dtype, lanes), f"{b.type(dtype, lanes)} a",
                     f"return {b.fn('ne', dtype, lanes)}(a, a);")
 
 
 def _logic(stem: str, expression: str) -> Emitter:
-    def emit(b: Builder, dtype: str, lanes: int) -> str:
+    def emit(b: VectorBuilder, dtype: str, lanes: int) -> str:
         m = b.mask(dtype, lanes)
         params = f"{m} a" if stem == "mnot" else f"{m} a, {m} b"
         text = expression
@@ -81,7 +81,7 @@ def _logic(stem: str, expression: str) -> Emitter:
 
 
 def _quantifier(stem: str) -> Emitter:
-    def emit(b: Builder, dtype: str, lanes: int) -> str:
+    def emit(b: VectorBuilder, dtype: str, lanes: int) -> str:
         m = b.mask(dtype, lanes)
         if lanes == 1:
             body = "return m;"
@@ -100,7 +100,7 @@ def _quantifier(stem: str) -> Emitter:
     return emit
 
 
-def _select(b: Builder, dtype: str, lanes: int) -> str:
+def _select(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, m = b.type(dtype, lanes), b.mask(dtype, lanes)
     bits, float_ = b.bits(dtype, lanes), DTYPES[dtype].kind == "f"
     if lanes == 1:
@@ -129,21 +129,21 @@ def _select(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("select", dtype, lanes, v, f"{m} m, {v} a, {v} b", body)
 
 
-def _narrow(b: Builder, dtype: str, lanes: int) -> str:
+def _narrow(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """The mask of a comparison of `dtype` as the mask of a kernel."""
     m, k = b.mask(dtype, lanes), b.type("bool", lanes)
     body = "return m;" if m == k or m == "int" else f"return __builtin_convertvector(m, {k});"
     return b.inline("narrow", dtype, lanes, k, f"{m} m", body)
 
 
-def _widen(b: Builder, dtype: str, lanes: int) -> str:
+def _widen(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """The mask of a kernel as that of comparisons of `dtype`."""
     m, k = b.mask(dtype, lanes), b.type("bool", lanes)
     body = "return m;" if m == k or m == "int" else f"return __builtin_convertvector(m, {m});"
     return b.inline("widen", dtype, lanes, m, f"{k} m", body)
 
 
-def _tail(b: Builder, dtype: str, lanes: int) -> str:
+def _tail(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """The mask of the lanes below a count in [0, lanes]."""
     m = b.mask(dtype, lanes)
     if b.isa.masks:

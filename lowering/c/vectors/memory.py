@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from functrans.lowering.c.vectors.builder import DTYPES, Builder, Emitter
+from functrans.lowering.c.vectors.builder import DTYPES, Emitter, VectorBuilder
 from functrans.lowering.c.vectors.masks import builtin_int, letter
 
 __all__ = ["EMITTERS"]
 
 
-def _splat(b: Builder, dtype: str, lanes: int) -> str:
+def _splat(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, s = b.type(dtype, lanes), DTYPES[dtype].c
     body = "return s;" if lanes == 1 else f"return ({v}){{{', '.join(['s'] * lanes)}}};"
     return b.inline("splat", dtype, lanes, v, f"{s} s", body)
 
 
-def _splat_mask(b: Builder, dtype: str, lanes: int) -> str:
+def _splat_mask(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """The mask of a kernel from an int that is 0 or 1."""
     m = b.type("bool", lanes)
     if lanes == 1:
@@ -28,7 +28,7 @@ def _splat_mask(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("splat", "bool", lanes, m, "int s", body)
 
 
-def _iota(b: Builder, dtype: str, lanes: int) -> str:
+def _iota(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """start, start + 1, ...; in integers, so that large float32 values are rounded once."""
     v, d = b.type(dtype, lanes), DTYPES[dtype]
     if lanes == 1:
@@ -43,7 +43,7 @@ def _iota(b: Builder, dtype: str, lanes: int) -> str:
 
 def _half(stem: str) -> Emitter:
     # the union is free: gcc 12 at -O1 keeps both halves in registers
-    def emit(b: Builder, dtype: str, lanes: int) -> str:
+    def emit(b: VectorBuilder, dtype: str, lanes: int) -> str:
         v, h = b.type(dtype, lanes), b.type(dtype, lanes // 2)
         index = 0 if stem == "lo" else 1
         return b.inline(stem, dtype, lanes, h, f"{v} v",
@@ -51,13 +51,13 @@ def _half(stem: str) -> Emitter:
     return emit
 
 
-def _join(b: Builder, dtype: str, lanes: int) -> str:
+def _join(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, h = b.type(dtype, lanes), b.type(dtype, lanes // 2)
     return b.inline("join", dtype, lanes, v, f"{h} l, {h} h",
                     f"union {{ {v} v; {h} h[2]; }} u; u.h[0] = l; u.h[1] = h; return u.v;")
 
 
-def _load(b: Builder, dtype: str, lanes: int) -> str:
+def _load(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, s = b.type(dtype, lanes), DTYPES[dtype].c
     if lanes == 1:
         body = "return *p;"
@@ -69,7 +69,7 @@ def _load(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("load", dtype, lanes, v, f"const {s} *p", body)
 
 
-def _store(b: Builder, dtype: str, lanes: int) -> str:
+def _store(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, s = b.type(dtype, lanes), DTYPES[dtype].c
     if lanes == 1:
         body = "*p = v;"
@@ -82,7 +82,7 @@ def _store(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("store", dtype, lanes, "void", f"{s} *p, {v} v", body)
 
 
-def _masked(b: Builder, dtype: str, verb: str, bits: int) -> str:
+def _masked(b: VectorBuilder, dtype: str, verb: str, bits: int) -> str:
     """The masked moves of AVX-512."""
     if DTYPES[dtype].kind == "f":
         return f"__builtin_ia32_{verb}u{letter(dtype)}{bits}_mask"
@@ -90,14 +90,14 @@ def _masked(b: Builder, dtype: str, verb: str, bits: int) -> str:
     return f"__builtin_ia32_{verb}dqu{name}{bits}_mask"
 
 
-def _avx2_masked(b: Builder, dtype: str, lanes: int) -> tuple[str, str, str]:
+def _avx2_masked(b: VectorBuilder, dtype: str, lanes: int) -> tuple[str, str, str]:
     """The builtins' suffix, their pointer type and that of their mask, for AVX2."""
     d, width = DTYPES[dtype], "256" if b.bits(dtype, lanes) == 256 else ""
     v = b.type(dtype if d.kind == "f" else b.int_of(dtype), lanes)
     return letter(dtype) + width, v, b.type(b.int_of(dtype), lanes)
 
 
-def _padded(b: Builder, dtype: str, lanes: int) -> int:
+def _padded(b: VectorBuilder, dtype: str, lanes: int) -> int:
     """The lanes of a whole register for what fills less than one."""
     return 16 // DTYPES[dtype].size
 
@@ -107,7 +107,7 @@ def _split_counts(lanes: int) -> str:
     return f"i64 m = n < {half} ? n : {half}, k = n - m;"
 
 
-def _load_part(b: Builder, dtype: str, lanes: int) -> str:
+def _load_part(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, s, size = b.type(dtype, lanes), DTYPES[dtype].c, DTYPES[dtype].size
     bits = b.bits(dtype, lanes)
     if lanes == 1:
@@ -137,7 +137,7 @@ def _load_part(b: Builder, dtype: str, lanes: int) -> str:
     return b.inline("load_part", dtype, lanes, v, f"const {s} *p, i64 n", body)
 
 
-def _store_part(b: Builder, dtype: str, lanes: int) -> str:
+def _store_part(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, s, size = b.type(dtype, lanes), DTYPES[dtype].c, DTYPES[dtype].size
     bits = b.bits(dtype, lanes)
     if lanes == 1:
@@ -168,7 +168,7 @@ def _store_part(b: Builder, dtype: str, lanes: int) -> str:
 def _gather(index: str) -> Emitter:
     """p[index[l]] by scalar loads: measured 0.30 ns an element from L1 in 16 lanes of f32 on Zen 5,
     0.38 by the gather instruction (strided: 0.20 and 0.38)."""
-    def emit(b: Builder, dtype: str, lanes: int) -> str:
+    def emit(b: VectorBuilder, dtype: str, lanes: int) -> str:
         v, s, i = b.type(dtype, lanes), DTYPES[dtype].c, b.type(index, lanes)
         body = "return p[i];" if lanes == 1 else \
             f"return ({v}){{{', '.join(f'p[i[{l}]]' for l in range(lanes))}}};"
@@ -177,7 +177,7 @@ def _gather(index: str) -> Emitter:
 
 
 def _gather_part(index: str) -> Emitter:
-    def emit(b: Builder, dtype: str, lanes: int) -> str:
+    def emit(b: VectorBuilder, dtype: str, lanes: int) -> str:
         v, s, i = b.type(dtype, lanes), DTYPES[dtype].c, b.type(index, lanes)
         body = "return n > 0 ? p[i] : 0;" if lanes == 1 else \
             f"{v} v = {{0}}; for (i64 l = 0; l < n; l++) v[l] = p[i[l]]; return v;"
@@ -186,14 +186,14 @@ def _gather_part(index: str) -> Emitter:
     return emit
 
 
-def _strided(b: Builder, dtype: str, lanes: int) -> str:
+def _strided(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, s = b.type(dtype, lanes), DTYPES[dtype].c
     body = "return *p;" if lanes == 1 else \
         f"return ({v}){{{', '.join(f'p[{l} * stride]' for l in range(lanes))}}};"
     return b.inline("strided", dtype, lanes, v, f"const {s} *p, i64 stride", body)
 
 
-def _strided_part(b: Builder, dtype: str, lanes: int) -> str:
+def _strided_part(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, s = b.type(dtype, lanes), DTYPES[dtype].c
     body = "return n > 0 ? *p : 0;" if lanes == 1 else \
         f"{v} v = {{0}}; for (i64 l = 0; l < n; l++) v[l] = p[l * stride]; return v;"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from functrans.lowering.c.vectors.builder import DTYPES, Builder
+from functrans.lowering.c.vectors.builder import DTYPES, VectorBuilder
 
 __all__ = ["MASK_OPERATIONS", "arithmetic"]
 
@@ -37,7 +37,7 @@ def _constant(text: str) -> int | None:
     return int(match[1]) if match and int(match[1]) < 2**31 else None
 
 
-def arithmetic(b: Builder, name: str, dtype: str, args: Sequence[str], lanes: int) -> str:
+def arithmetic(b: VectorBuilder, name: str, dtype: str, args: Sequence[str], lanes: int) -> str:
     """The expression `name` of values of `dtype` (no booleans)."""
     name, d = _ALIASES.get(name, name), DTYPES[dtype]
     # narrow scalars are computed as int in C

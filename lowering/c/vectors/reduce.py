@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from functrans.lowering.c.vectors.builder import DTYPES, Builder, Emitter
+from functrans.lowering.c.vectors.builder import DTYPES, Emitter, VectorBuilder
 from functrans.lowering.c.vectors.operators import arithmetic
 
 __all__ = ["EMITTERS"]
@@ -15,7 +15,7 @@ _OPERATIONS = ("add", "mul", "max", "min", "and", "or", "xor")
 def _reduce(op: str) -> Emitter:
     stem = f"reduce_{op}"
 
-    def emit(b: Builder, dtype: str, lanes: int) -> str:
+    def emit(b: VectorBuilder, dtype: str, lanes: int) -> str:
         v, s = b.type(dtype, lanes), DTYPES[dtype].c
         if lanes == 1:
             body = "return v;"
@@ -34,7 +34,7 @@ def _reduce(op: str) -> Emitter:
     return emit
 
 
-def _square(b: Builder, dtype: str, lanes: int) -> str:
+def _square(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v = b.type(dtype, lanes)
     return b.inline("square", dtype, lanes, v, f"{v} a",
                     f"return {arithmetic(b, 'mul', dtype, ('a', 'a'), lanes)};")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from functrans.lowering.c.vectors.builder import DTYPES, Builder, Emitter
+from functrans.lowering.c.vectors.builder import DTYPES, Emitter, VectorBuilder
 
 __all__ = ["EMITTERS"]
 
 
-def _shuffles(b: Builder, dtype: str, lanes: int) -> str:
+def _shuffles(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """log2(lanes) rounds; a round swaps the off-diagonal blocks of 1, 2, 4, ... elements."""
     v, i = b.type(dtype, lanes), b.type(b.int_of(dtype), lanes)
     lines = []
@@ -30,7 +30,7 @@ def _shuffles(b: Builder, dtype: str, lanes: int) -> str:
     return "".join(lines)
 
 
-def _transpose(b: Builder, dtype: str, lanes: int) -> str:
+def _transpose(b: VectorBuilder, dtype: str, lanes: int) -> str:
     v, s = b.type(dtype, lanes), DTYPES[dtype].c
     load, store = b.fn("load", dtype, lanes), b.fn("store", dtype, lanes)
     reads = ", ".join(f"r{r} = {load}(src + {r} * src_stride)" for r in range(lanes))
@@ -39,7 +39,7 @@ def _transpose(b: Builder, dtype: str, lanes: int) -> str:
             f"{s} *dst, i64 dst_stride) {{ {v} {reads};\n{_shuffles(b, dtype, lanes)}{writes} }}\n")
 
 
-def _transpose_part(b: Builder, dtype: str, lanes: int) -> str:
+def _transpose_part(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """A tile of rows x cols of the source at the border."""
     s = DTYPES[dtype].c
     return (f"static void transpose_part_{b.suffix(dtype, lanes)}(const {s} *src, i64 src_stride, "

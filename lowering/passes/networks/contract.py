@@ -12,12 +12,12 @@ from functrans.core.dtypes import is_half
 from functrans.core.jaxpr import Atom
 from functrans.lowering.passes.movement import broadcast, reshape, transpose
 from functrans.lowering.passes.networks.network import (
-    Array,
     Choice,
-    Form,
     Group,
-    Index,
+    NetworkArray,
+    NetworkIndex,
     Part,
+    SumOfNetworks,
     flat,
 )
 from functrans.lowering.passes.networks.paths import Path
@@ -34,12 +34,12 @@ from functrans.primitives.shape import pad_p
 
 __all__ = ["Plan", "contracted", "kept_indices"]
 
-Named = tuple[Atom, list[Index]]
+Named = tuple[Atom, list[NetworkIndex]]
 Plan = tuple[Dense, Path | None]
 """A term to contract, and how; a term without arrays is a number."""
 
 
-def contracted(r: Rewriter, form: Form, plans: Sequence[Plan]) -> Atom:
+def contracted(r: Rewriter, form: SumOfNetworks, plans: Sequence[Plan]) -> Atom:
     """The value of a form, whose terms are contracted by `plans`."""
     inner = np.dtype(np.float32) if is_half(form.dtype) else form.dtype
     total: Atom | None = None
@@ -58,7 +58,8 @@ def _at_dtype(r: Rewriter, x: Atom, dtype: np.dtype[Any]) -> Atom:
     return x if x.aval.dtype == dtype else r(convert_element_type_p, x, new_dtype=dtype)
 
 
-def _term(r: Rewriter, dense: Dense, path: Path | None, form: Form, inner: np.dtype[Any]) -> Atom:
+def _term(r: Rewriter, dense: Dense, path: Path | None, form: SumOfNetworks,
+          inner: np.dtype[Any]) -> Atom:
     outputs = flat(form.axes)
     named: Named = (r.scalar(dense.coefficient, inner), [])
     if path is not None:
@@ -86,8 +87,8 @@ def _term(r: Rewriter, dense: Dense, path: Path | None, form: Form, inner: np.dt
 # ------------------------------------------------------------------------------- products
 
 
-def _result(r: Rewriter, arrays: Sequence[Array], path: Path, inner: np.dtype[Any],
-            order: Mapping[Index, int], precision: Precision | None) -> Named:
+def _result(r: Rewriter, arrays: Sequence[NetworkArray], path: Path, inner: np.dtype[Any],
+            order: Mapping[NetworkIndex, int], precision: Precision | None) -> Named:
     if path.pair is None:
         array = arrays[path.leaf]
         x, names = flattened(r, array), list(array.indices)
@@ -101,14 +102,14 @@ def _result(r: Rewriter, arrays: Sequence[Array], path: Path, inner: np.dtype[An
     return _multiplied(r, first, second, path.kept, inner, order, precision)
 
 
-def _place(named: Named, other: Named, order: Mapping[Index, int]) -> int:
+def _place(named: Named, other: Named, order: Mapping[NetworkIndex, int]) -> int:
     """Where the first axis that an array has alone stands in the result."""
     return min((order.get(i, len(order)) for i in named[1] if i not in other[1]),
                default=len(order))
 
 
-def _multiplied(r: Rewriter, first: Named, second: Named, kept: frozenset[Index],
-                inner: np.dtype[Any], order: Mapping[Index, int],
+def _multiplied(r: Rewriter, first: Named, second: Named, kept: frozenset[NetworkIndex],
+                inner: np.dtype[Any], order: Mapping[NetworkIndex, int],
                 precision: Precision | None) -> Named:
     (x, xs), (y, ys) = first, second
     shared = [i for i in xs if i in ys and i in kept]
@@ -131,7 +132,7 @@ def _multiplied(r: Rewriter, first: Named, second: Named, kept: frozenset[Index]
 
 
 def _elementwise(r: Rewriter, first: Named, second: Named, inner: np.dtype[Any],
-                 order: Mapping[Index, int]) -> Named:
+                 order: Mapping[NetworkIndex, int]) -> Named:
     names = [*first[1], *[i for i in second[1] if i not in first[1]]]
     if all(i in order for i in names):
         names.sort(key=order.__getitem__)

@@ -16,12 +16,12 @@ from functrans.core.avals import ShapedArray
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Atom, Equation, Literal
 from functrans.lowering.passes.movement import broadcast, reshape, transpose
-from functrans.lowering.passes.networks.figures import magnitude
+from functrans.lowering.passes.networks.cost_estimate import magnitude
 from functrans.lowering.passes.networks.network import (
-    Array,
     Derived,
     Group,
-    Term,
+    NetworkArray,
+    NetworkTerm,
     flat,
     groups_of,
 )
@@ -31,12 +31,12 @@ from functrans.primitives.conv import ConvDimensionNumbers, conv_general_dilated
 from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.shape import concatenate_p, pad_p, slice_p
 
-__all__ = ["Convolution", "convolution"]
+__all__ = ["GroupedConvolution", "convolution"]
 
 MOST_TAPS = 49  # slices that make an array of patches
 
 
-class Convolution(NamedTuple):
+class GroupedConvolution(NamedTuple):
     """A convolution in groups: its equation, and names for the axes of its result."""
 
     eqn: Equation
@@ -56,7 +56,7 @@ class Convolution(NamedTuple):
 
     # --------------------------------------------------------------------------- as a network
 
-    def as_product(self) -> Term | None:
+    def as_product(self) -> NetworkTerm | None:
         """The network of patches and kernels; None where there are too many patches to cut out."""
         p = self.eqn.params
         x, w = self.eqn.invars
@@ -82,7 +82,7 @@ class Convolution(NamedTuple):
         kernel: list[Group] = [()] * len(w.aval.shape)
         for d, g in zip((gw, *ws), (self.axes[go], self.axes[os[1]], *inside), strict=True):
             kernel[d] = g
-        return Term(1.0, (Array(patches, names), Array(w, tuple(kernel))))
+        return NetworkTerm(1.0, (NetworkArray(patches, names), NetworkArray(w, tuple(kernel))))
 
     def _patches(self, r: Rewriter, by_place: bool, shape: tuple[Size, ...]) -> Atom:
         """Slices of the padded images, one for each place (or tap), stacked in front."""
@@ -116,7 +116,8 @@ class Convolution(NamedTuple):
 
     # --------------------------------------------------------------------------- summed
 
-    def summed(self, scales: Sequence[Array], axes: tuple[Group, ...]) -> Array | None:
+    def summed(self, scales: Sequence[NetworkArray],
+               axes: tuple[Group, ...]) -> NetworkArray | None:
         """The sum over the groups of this convolution times `scales`, which vary over the groups.
 
         `axes` names the axes of the result of this convolution where it is summed.
@@ -132,10 +133,10 @@ class Convolution(NamedTuple):
         inputs = sum(magnitude(a.aval.shape) for a in self.eqn.invars)
         smaller = min(magnitude(a.aval.shape) for a in self.eqn.invars)
         moved = out.dtype.itemsize * (inputs + smaller * len(scales) + magnitude(aval.shape))
-        return Array(Derived(aval, smaller * len(scales), self.flops, moved,
-                             lambda r: self._summed(r, scales, group)), kept)
+        return NetworkArray(Derived(aval, smaller * len(scales), self.flops, moved,
+                                    lambda r: self._summed(r, scales, group)), kept)
 
-    def _summed(self, r: Rewriter, scales: Sequence[Array], group: Group) -> Atom:
+    def _summed(self, r: Rewriter, scales: Sequence[NetworkArray], group: Group) -> Atom:
         p = self.eqn.params
         gx, gw, go = p["group_axes"]
         xs, ws, os = p["dimension_numbers"]
@@ -156,12 +157,12 @@ class Convolution(NamedTuple):
         return r(conv_general_dilated_p, x, w, **params)
 
 
-def convolution(eqn: Equation, axes: tuple[Group, ...]) -> Convolution:
+def convolution(eqn: Equation, axes: tuple[Group, ...]) -> GroupedConvolution:
     """The grouped convolution that an equation is."""
-    return Convolution(eqn, axes)
+    return GroupedConvolution(eqn, axes)
 
 
-def _along(r: Rewriter, s: Array, group: Group, size: Size) -> Atom:
+def _along(r: Rewriter, s: NetworkArray, group: Group, size: Size) -> Atom:
     """A scale as a vector over the groups."""
     atom = s.source.make(r) if isinstance(s.source, Derived) else s.source
     if not s.indices:

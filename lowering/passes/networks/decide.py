@@ -17,15 +17,15 @@ from functrans.core.dtypes import is_half
 from functrans.core.jaxpr import Equation, Var
 from functrans.core.source import Source
 from functrans.lowering.passes.networks.contract import Plan, kept_indices
-from functrans.lowering.passes.networks.figures import Figures, in_lanes, magnitude
+from functrans.lowering.passes.networks.cost_estimate import CostEstimate, in_lanes, magnitude
 from functrans.lowering.passes.networks.forms import Analysis, Sink
 from functrans.lowering.passes.networks.network import (
-    Array,
     Choice,
     Group,
-    Index,
     Names,
-    Term,
+    NetworkArray,
+    NetworkIndex,
+    NetworkTerm,
     flat,
     instance,
     renamed,
@@ -47,8 +47,8 @@ class Decision(NamedTuple):
     source: Source | None
     reductions: tuple[str, ...]
     is_contracted: bool
-    contracted: Figures | None
-    materialised: Figures
+    contracted: CostEstimate | None
+    materialised: CostEstimate
 
     def __str__(self) -> str:
         where = f"{self.source.place}: " if self.source else ""
@@ -71,7 +71,7 @@ class Way(NamedTuple):
     """How to compute a sink: plans, or none where it stays as it is."""
 
     plans: tuple[Plan, ...] | None
-    figures: Figures
+    cost_estimate: CostEstimate
 
 
 def decide(a: Analysis, eager: bool) -> tuple[list[Replacement], list[Decision]]:
@@ -110,7 +110,7 @@ class _Component:
 
     def best(self, eager: bool) -> tuple[list[Replacement], Decision]:
         everything = frozenset(self.seeds)
-        plain, figures = self._cost(everything, direct=True)
+        plain, cost_estimate = self._cost(everything, direct=True)
         assert plain is not None
         found = []
         for made in self._candidates():
@@ -119,7 +119,7 @@ class _Component:
                 found.append((made, ways, cost))
         # eagerly, as few values are materialised as can be
         chosen = min(found, key=lambda x: (len(x[0]) if eager else 0, x[2].time), default=None)
-        taken = chosen is not None and (eager or chosen[2].time < GAIN * figures.time)
+        taken = chosen is not None and (eager or chosen[2].time < GAIN * cost_estimate.time)
         replacements = []
         if chosen is not None and taken:
             replacements = [Replacement(sink, way.plans)
@@ -128,7 +128,7 @@ class _Component:
         decision = Decision(
             tuple([str(s.aval) for s in self.seeds]), self.sinks[0].eqn.source,
             tuple([f"{s.eqn.primitive.name} {s.eqn.outvars[0].aval}" for s in self.sinks]),
-            bool(replacements), None if chosen is None else chosen[2], figures)
+            bool(replacements), None if chosen is None else chosen[2], cost_estimate)
         return replacements, decision
 
     def _candidates(self) -> Iterable[frozenset[Var]]:
@@ -151,18 +151,18 @@ class _Component:
                 chosen, best = tried, time
 
     def _cost(self, materialised: frozenset[Var], direct: bool = False
-              ) -> tuple[list[Way] | None, Figures]:
+              ) -> tuple[list[Way] | None, CostEstimate]:
         ways: list[Way] = []
-        total = Figures()
+        total = CostEstimate()
         made: set[Var] = set()
         steps: set[object] = set()
         for k, sink in enumerate(self.sinks):
             way = self._direct(sink) if direct else self._way(k, sink, materialised)
             if way is None:
-                return None, Figures(flops=float("inf"))
+                return None, CostEstimate(flops=float("inf"))
             ways.append(way)
             if way.plans is None:
-                total = total.then(way.figures)
+                total = total.then(way.cost_estimate)
             else:
                 total = total.then(_cost_of_plans(sink, way.plans, steps))
                 made |= sink.form.seeds & materialised
@@ -170,7 +170,7 @@ class _Component:
             seed = self.a.seeds[s]
             # products of two numbers are made where they are read
             if s not in self.forced and (not seed.is_product or s in made):
-                total = total.beside(seed_figures(seed))
+                total = total.alongside(seed_cost(seed))
             elif s in self.forced:
                 total = total._replace(memory=total.memory + s.aval.nbytes)  # type: ignore[arg-type]
         return ways, total
@@ -181,7 +181,7 @@ class _Component:
             contracted = self._contracted(sink, own)
             if own == sink.form.seeds:
                 direct = self._direct(sink)
-                if contracted is None or direct.figures.time <= contracted.figures.time:
+                if contracted is None or direct.cost_estimate.time <= contracted.cost_estimate.time:
                     contracted = direct
             self._ways[k, own] = contracted
         return self._ways[k, own]
@@ -192,21 +192,22 @@ class _Component:
         """The operations between the seeds and the sink, in one kernel."""
         seen: set[Equation] = set()
         todo = [sink.eqn]
-        figures = Figures(steps=1)
+        cost_estimate = CostEstimate(steps=1)
         for eqn in todo:
             out = eqn.outvars[0].aval
             if eqn is sink.eqn:
                 size = max(in_lanes(x.aval.shape) for x in eqn.invars)
                 if eqn.primitive.name == "dot_general":
                     cost = eqn.primitive.cost(*(x.aval for x in eqn.invars), **eqn.params)
-                    figures = figures.then(Figures(flops=_number(cost.flops)))
+                    cost_estimate = cost_estimate.then(CostEstimate(flops=_number(cost.flops)))
                     for x in set(sink.operands) - self.a.seeds.keys():
-                        figures = figures.then(_stored(x))
+                        cost_estimate = cost_estimate.then(_stored(x))
                 else:
-                    figures = figures.then(Figures(elements=size))
-                figures = figures.then(Figures(moved=magnitude(out.shape) * out.dtype.itemsize))
+                    cost_estimate = cost_estimate.then(CostEstimate(elements=size))
+                cost_estimate = cost_estimate.then(CostEstimate(moved=magnitude(out.shape)
+                                                                * out.dtype.itemsize))
             elif eqn.primitive.name not in FREE:
-                figures = figures.then(Figures(elements=in_lanes(out.shape)))
+                cost_estimate = cost_estimate.then(CostEstimate(elements=in_lanes(out.shape)))
             for x in dict.fromkeys(eqn.invars):
                 maker = self.a.makers.get(x)
                 seed = self.a.seeds.get(x)
@@ -214,17 +215,17 @@ class _Component:
                     fused = seed.is_product and x not in self.forced
                     assert isinstance(x, Var)
                     bytes_ = sum(_bytes(o) for o in seed.operands) if fused else _bytes(x)
-                    figures = figures.then(Figures(
+                    cost_estimate = cost_estimate.then(CostEstimate(
                         elements=in_lanes(x.aval.shape) if fused else 0.0, moved=bytes_))
                     if fused and eqn.primitive.name == "dot_general":
-                        figures = figures.then(_stored(x))
+                        cost_estimate = cost_estimate.then(_stored(x))
                 elif x in self.a.forms and maker is not None:
                     if maker not in seen:
                         seen.add(maker)
                         todo.append(maker)
                 elif maker is None or maker.primitive.name != "broadcast_in_dim":
-                    figures = figures.then(Figures(moved=_bytes(x)))
-        return Way(None, figures)
+                    cost_estimate = cost_estimate.then(CostEstimate(moved=_bytes(x)))
+        return Way(None, cost_estimate)
 
     # --------------------------------------------------------------------------- contracted
 
@@ -249,10 +250,10 @@ class _Component:
             plans.append((dense, path))
         return Way(tuple(plans), _cost_of_plans(sink, plans, set()))
 
-    def _expanded(self, term: Term, axes: Sequence[Group], materialised: frozenset[Var]
-                  ) -> Term | None:
+    def _expanded(self, term: NetworkTerm, axes: Sequence[Group], materialised: frozenset[Var]
+                  ) -> NetworkTerm | None:
         """The term with the networks of its seeds, but for those that are materialised."""
-        seeds = [f for f in term.factors if isinstance(f, Array) and f.source in self.a.seeds
+        seeds = [f for f in term.factors if isinstance(f, NetworkArray) and f.source in self.a.seeds
                  and f.source not in materialised]
         factors = [f for f in term.factors if f not in seeds]
         coefficient = term.coefficient
@@ -265,7 +266,7 @@ class _Component:
                 group = f.axes[seed.conv.eqn.params["group_axes"][2]]
                 if group and not outputs & set(group):
                     along = [o for o in others if set(o.indices) & set(group)]
-                    arrays = [o for o in along if isinstance(o, Array)]
+                    arrays = [o for o in along if isinstance(o, NetworkArray)]
                     total = seed.conv.summed(arrays, f.axes) if len(arrays) == len(along) \
                         and not any(o in seeds for o in arrays) else None
                     if total is not None:
@@ -284,17 +285,17 @@ class _Component:
         gone = [i.size for i in summed - {i for f in factors for i in f.indices}]
         if not all(isinstance(n, int) for n in gone):
             return None
-        return Term(coefficient * magnitude(gone), tuple(factors))
+        return NetworkTerm(coefficient * magnitude(gone), tuple(factors))
 
 
 FREE = frozenset(("broadcast_in_dim", "transpose", "reshape", "convert_element_type", "pad",
                   "concatenate", "slice"))
 
 
-def _placed(seed: Seed, f: Array) -> Term | None:
+def _placed(seed: Seed, f: NetworkArray) -> NetworkTerm | None:
     """The network of a seed with the names of the axes of a factor."""
     assert seed.term is not None
-    names: dict[Index, Group] = {}
+    names: dict[NetworkIndex, Group] = {}
     for group, axis in zip(seed.axes, f.axes, strict=True):
         if group:
             names[group[0]] = axis
@@ -302,9 +303,9 @@ def _placed(seed: Seed, f: Array) -> Term | None:
     return renamed(instance(seed.term, seed.axes), found)
 
 
-def _cost_of_plans(sink: Sink, plans: Sequence[Plan], known: set[object]) -> Figures:
+def _cost_of_plans(sink: Sink, plans: Sequence[Plan], known: set[object]) -> CostEstimate:
     """What contracting a sink costs. Steps that are `known`, which it adds to, are made once."""
-    figures = Figures()
+    cost_estimate = CostEstimate()
     for dense, path in plans:
         for step in path.steps() if path is not None else ():
             leaves = step.leaves()
@@ -312,36 +313,38 @@ def _cost_of_plans(sink: Sink, plans: Sequence[Plan], known: set[object]) -> Fig
                    tuple(sorted([magnitude((i.size,)) for i in step.kept])))
             if key not in known:
                 known.add(key)
-                figures = figures.beside(step.own) if len(leaves) > 1 else figures.then(step.own)
+                cost_estimate = cost_estimate.alongside(step.own) if len(
+                    leaves) > 1 else cost_estimate.then(step.own)
         out = sink.eqn.outvars[0]
         size = magnitude(out.aval.shape)
-        figures = figures.then(Figures(0.0, size))
+        cost_estimate = cost_estimate.then(CostEstimate(0.0, size))
         for f in dense.placed:
             placed = (tuple(sorted([id(a.source) for a in dense.arrays])), id(f.places)
                       if isinstance(f, Choice) else f.start)
             if placed not in known:
                 known.add(placed)
-                figures = figures.then(Figures(0.0, size, _bytes(out), 1))
-    return figures
+                cost_estimate = cost_estimate.then(CostEstimate(0.0, size, _bytes(out), 1))
+    return cost_estimate
 
 
-def seed_figures(seed: Seed) -> Figures:
+def seed_cost(seed: Seed) -> CostEstimate:
     """What it costs to materialise a seed."""
     nbytes = _bytes(seed.var)
     moved = nbytes + sum(_bytes(o) for o in seed.operands)
     if seed.conv is not None:
-        return Figures(seed.conv.flops, 0.0, moved, 1, nbytes)
+        return CostEstimate(seed.conv.flops, 0.0, moved, 1, nbytes)
     assert seed.term is not None
-    whole = magnitude([i.size for i in {i for f in seed.term.factors if isinstance(f, Array)
+    whole = magnitude([i.size for i in {i for f in seed.term.factors if isinstance(f, NetworkArray)
                                         for i in f.indices}])
-    if len([f for f in seed.term.factors if isinstance(f, Array)]) == 2 and not seed.is_product:
-        return Figures(2 * whole, 0.0, moved, 1, nbytes)
-    return Figures(0.0, whole, moved, 1, nbytes)
+    if len([f for f in seed.term.factors if isinstance(f,
+                                                       NetworkArray)]) == 2 and not seed.is_product:
+        return CostEstimate(2 * whole, 0.0, moved, 1, nbytes)
+    return CostEstimate(0.0, whole, moved, 1, nbytes)
 
 
-def _stored(x: Var) -> Figures:
+def _stored(x: Var) -> CostEstimate:
     """A value that is written and read again."""
-    return Figures(moved=2 * _bytes(x), steps=1, memory=_bytes(x))
+    return CostEstimate(moved=2 * _bytes(x), steps=1, memory=_bytes(x))
 
 
 def _bytes(x: object) -> float:

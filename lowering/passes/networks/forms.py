@@ -16,15 +16,15 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
-from functrans.lowering.passes.networks.figures import magnitude
+from functrans.lowering.passes.networks.cost_estimate import magnitude
 from functrans.lowering.passes.networks.network import (
-    Array,
     Derived,
-    Form,
     Group,
-    Index,
+    NetworkArray,
+    NetworkIndex,
+    NetworkTerm,
     Part,
-    Term,
+    SumOfNetworks,
     aligned,
     flat,
     groups_of,
@@ -56,7 +56,7 @@ class Sink:
     """An equation that reduces a value to little, and its result as a form."""
 
     eqn: Equation
-    form: Form
+    form: SumOfNetworks
     operands: tuple[Var, ...]
 
 
@@ -65,7 +65,7 @@ class Analysis:
     """What is known of a program."""
 
     makers: Makers = field(default_factory=dict)
-    forms: dict[Atom, Form] = field(default_factory=dict)
+    forms: dict[Atom, SumOfNetworks] = field(default_factory=dict)
     seeds: dict[Atom, Seed] = field(default_factory=dict)
     sinks: list[Sink] = field(default_factory=list)
     forced: set[Var] = field(default_factory=set)  # seeds that are needed whole
@@ -74,7 +74,7 @@ class Analysis:
 
     # --------------------------------------------------------------------------- operands
 
-    def operand(self, x: Atom, axes: tuple[Group, ...] | None = None) -> Form:
+    def operand(self, x: Atom, axes: tuple[Group, ...] | None = None) -> SumOfNetworks:
         """The form of an operand: a network of several arrays, or of itself."""
         found = self.forms.get(x)
         if found is not None:
@@ -83,8 +83,9 @@ class Analysis:
         value = self.constant(x)
         axes = groups_of(x.aval.shape) if axes is None else axes
         if value is not None:
-            return Form(axes, (Term(value, ()),), dtype)
-        return Form(axes, (Term(1.0, (unrepeated(x, x.aval.shape, axes, self.makers),)),), dtype)
+            return SumOfNetworks(axes, (NetworkTerm(value, ()),), dtype)
+        return SumOfNetworks(axes, (NetworkTerm(1.0, (unrepeated(x, x.aval.shape, axes,
+                                                                 self.makers),)),), dtype)
 
     def constant(self, x: Atom) -> float | None:
         """The number that every element of x is, or None."""
@@ -96,7 +97,7 @@ class Analysis:
             return float(eqn.invars[0].value)
         return None
 
-    def beside(self, form: Form, y: Atom) -> tuple[Form, Form] | None:
+    def alongside(self, form: SumOfNetworks, y: Atom) -> tuple[SumOfNetworks, SumOfNetworks] | None:
         """A form, and the other operand of an elementwise operation with its names.
 
         None where that is no network and as large itself: then nothing is gained.
@@ -150,9 +151,10 @@ def _plant(a: Analysis, seed: Seed | None) -> None:
         for x in seed.operands:
             _need(a, x)
         a.seeds[seed.var] = seed
-        a.forms[seed.var] = Form(seed.axes, (Term(1.0, (Array(seed.var, seed.axes),)),),
-                                 seed.var.aval.dtype, frozenset((seed.var,)),
-                                 precision=seed.precision)
+        a.forms[seed.var] = SumOfNetworks(seed.axes,
+                                          (NetworkTerm(1.0, (NetworkArray(seed.var, seed.axes),)),),
+                                          seed.var.aval.dtype, frozenset((seed.var,)),
+                                          precision=seed.precision)
 
 
 def _need(a: Analysis, x: Atom) -> None:
@@ -177,7 +179,7 @@ def _sink(a: Analysis, eqn: Equation) -> Sink | None:
     return None if form is None else Sink(eqn, form, operands)
 
 
-def _without(form: Form, gone: set[Index]) -> Form | None:
+def _without(form: SumOfNetworks, gone: set[NetworkIndex]) -> SumOfNetworks | None:
     """A form that is summed over indices of its result: each term that lacks one, so often."""
     terms = []
     for t in form.terms:
@@ -185,11 +187,11 @@ def _without(form: Form, gone: set[Index]) -> Form | None:
         count = magnitude([i.size for i in gone - there])
         if any(not isinstance(i.size, int) for i in gone - there):
             return None
-        terms.append(Term(t.coefficient * count, t.factors))
+        terms.append(NetworkTerm(t.coefficient * count, t.factors))
     return form.replace(terms=tuple(terms))
 
 
-def _summed(a: Analysis, eqn: Equation) -> Form | None:
+def _summed(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     form = a.forms[eqn.invars[0]]
     axes = eqn.params["axes"]
     found = _without(form, set(flat([form.axes[d] for d in axes])))
@@ -198,7 +200,7 @@ def _summed(a: Analysis, eqn: Equation) -> Form | None:
         dtype=eqn.outvars[0].aval.dtype)
 
 
-def _dot(a: Analysis, eqn: Equation) -> Form | None:
+def _dot(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     x, y = eqn.invars
     (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
     found = aligned(a.operand(x), a.operand(y), [*zip(cx, cy, strict=True),
@@ -222,19 +224,19 @@ def _dot(a: Analysis, eqn: Equation) -> Form | None:
 # --------------------------------------------------------------- networks of networks
 
 
-def _product(a: Analysis, eqn: Equation) -> Form | None:
+def _product(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     x, y = eqn.invars
     if x is y:
         return squared(a.forms[x])
-    pair = a.beside(*_ordered(a, x, y))
+    pair = a.alongside(*_ordered(a, x, y))
     return None if pair is None else multiplied(*pair, pair[0].axes)
 
 
-def _ordered(a: Analysis, x: Atom, y: Atom) -> tuple[Form, Atom]:
+def _ordered(a: Analysis, x: Atom, y: Atom) -> tuple[SumOfNetworks, Atom]:
     return (a.forms[x], y) if x in a.forms else (a.forms[y], x)
 
 
-def _quotient(a: Analysis, eqn: Equation) -> Form | None:
+def _quotient(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     x, y = eqn.invars
     form = a.forms.get(x)
     if form is None or y in a.forms:
@@ -242,36 +244,37 @@ def _quotient(a: Analysis, eqn: Equation) -> Form | None:
     value = a.constant(y)
     if value is not None:
         return None if value == 0 else _scaled(form, 1 / value)
-    pair = a.beside(form, y)
+    pair = a.alongside(form, y)
     if pair is None:
         return None
     form, divisor = pair
     ((coefficient, (array,)),) = divisor.terms
-    assert isinstance(array, Array) and not isinstance(array.source, Derived)
+    assert isinstance(array, NetworkArray) and not isinstance(array.source, Derived)
     source = array.source
 
     def make(r: Rewriter) -> Atom:
         return r(div_p, r.scalar(1, source.aval.dtype), source)
 
     inverse = Derived(source.aval, magnitude(source.aval.shape), 0.0, 0.0, make)
-    divisor = divisor.replace(terms=(Term(coefficient, (Array(inverse, array.axes),)),))
+    divisor = divisor.replace(terms=(NetworkTerm(coefficient, (NetworkArray(inverse, array.axes),)),
+                                     ))
     return multiplied(form, divisor, form.axes)
 
 
-def _sum(a: Analysis, eqn: Equation) -> Form | None:
-    return _added(a.beside(*_ordered(a, *eqn.invars)))
+def _sum(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
+    return _added(a.alongside(*_ordered(a, *eqn.invars)))
 
 
-def _difference(a: Analysis, eqn: Equation) -> Form | None:
+def _difference(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     x, y = eqn.invars
-    pair = a.beside(*_ordered(a, x, y))
+    pair = a.alongside(*_ordered(a, x, y))
     if pair is None:
         return None
     first, second = pair if x in a.forms else pair[::-1]
     return _added((first, _scaled(second, -1.0)))
 
 
-def _added(pair: tuple[Form, Form] | None) -> Form | None:
+def _added(pair: tuple[SumOfNetworks, SumOfNetworks] | None) -> SumOfNetworks | None:
     if pair is None or len(pair[0].terms) + len(pair[1].terms) > HIGHEST_SUM:
         return None
     x, y = pair
@@ -279,17 +282,17 @@ def _added(pair: tuple[Form, Form] | None) -> Form | None:
                      precision=most_precise(x.precision, y.precision))
 
 
-def _scaled(form: Form, factor: float) -> Form:
-    return form.replace(terms=tuple([Term(t.coefficient * factor, t.factors)
+def _scaled(form: SumOfNetworks, factor: float) -> SumOfNetworks:
+    return form.replace(terms=tuple([NetworkTerm(t.coefficient * factor, t.factors)
                                      for t in form.terms]),
                         is_square=form.is_square and factor >= 0)
 
 
-def _negated(a: Analysis, eqn: Equation) -> Form | None:
+def _negated(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     return _scaled(a.forms[eqn.invars[0]], -1.0)
 
 
-def _power(a: Analysis, eqn: Equation) -> Form | None:
+def _power(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     y = eqn.params["y"]
     form = a.forms[eqn.invars[0]]
     if not 2 <= y <= HIGHEST_POWER:
@@ -297,7 +300,7 @@ def _power(a: Analysis, eqn: Equation) -> Form | None:
     square = squared(form)
     if square is None or y == 2:
         return square
-    result: Form | None = square
+    result: SumOfNetworks | None = square
     for _ in range(y - 2):
         pair = None if result is None else aligned(
             result, form, [(d, d) for d in range(len(form.axes))])
@@ -305,12 +308,12 @@ def _power(a: Analysis, eqn: Equation) -> Form | None:
     return None if result is None else result.replace(is_square=y % 2 == 0)
 
 
-def _converted(a: Analysis, eqn: Equation) -> Form | None:
+def _converted(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     dtype: np.dtype[Any] = eqn.params["new_dtype"]
     return a.forms[eqn.invars[0]].replace(dtype=dtype) if dtypes.kind(dtype) == "f" else None
 
 
-def _broadcast(a: Analysis, eqn: Equation) -> Form | None:
+def _broadcast(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     (x,) = eqn.invars
     shape, dims = eqn.params["shape"], eqn.params["broadcast_dimensions"]
     form = a.forms[x]
@@ -322,26 +325,26 @@ def _broadcast(a: Analysis, eqn: Equation) -> Form | None:
     return form.replace(axes=tuple(axes))
 
 
-def _transposed(a: Analysis, eqn: Equation) -> Form | None:
+def _transposed(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     form = a.forms[eqn.invars[0]]
     return form.replace(axes=tuple([form.axes[p] for p in eqn.params["permutation"]]))
 
 
-def _reshaped(a: Analysis, eqn: Equation) -> Form | None:
+def _reshaped(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     return reshaped(a.forms[eqn.invars[0]], eqn.params["new_sizes"])
 
 
-def _in_part(form: Form, axis: int, size: int, start: int, step: int) -> Form:
+def _in_part(form: SumOfNetworks, axis: int, size: int, start: int, step: int) -> SumOfNetworks:
     """A form as a part of a longer axis."""
-    outer = Index(size)
+    outer = NetworkIndex(size)
     part = Part(form.axes[axis], outer, start, step)
     axes = tuple([(outer,) if d == axis else g for d, g in enumerate(form.axes)])
     # a term that does not vary along the axis still ends where the part does
-    return form.replace(axes=axes, terms=tuple([Term(t.coefficient, (*t.factors, part))
+    return form.replace(axes=axes, terms=tuple([NetworkTerm(t.coefficient, (*t.factors, part))
                                                 for t in form.terms]))
 
 
-def _padded(a: Analysis, eqn: Equation) -> Form | None:
+def _padded(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     x, value = eqn.invars
     form = a.forms.get(x)
     if form is None or a.constant(value) != 0.0:
@@ -356,13 +359,13 @@ def _padded(a: Analysis, eqn: Equation) -> Form | None:
     return form
 
 
-def _joined(a: Analysis, eqn: Equation) -> Form | None:
+def _joined(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     """A concatenation is a sum of its pieces, each padded."""
     axis, out = eqn.params["dimension"], eqn.outvars[0].aval
     size = out.shape[axis]
     if not isinstance(size, int):
         return None
-    total: Form | None = None
+    total: SumOfNetworks | None = None
     start = 0
     for x in eqn.invars:
         n = x.aval.shape[axis]
@@ -382,7 +385,7 @@ def _joined(a: Analysis, eqn: Equation) -> Form | None:
     return None if total is None else total.replace(is_square=False)
 
 
-def _sliced(a: Analysis, eqn: Equation) -> Form | None:
+def _sliced(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     """Along a sliced axis the result is what the part of it holds."""
     p, shape = eqn.params, eqn.invars[0].aval.shape
     form = a.forms[eqn.invars[0]]
@@ -396,11 +399,11 @@ def _sliced(a: Analysis, eqn: Equation) -> Form | None:
         part = Part(inner, form.axes[axis][0], start, step)
         form = form.replace(
             axes=tuple([inner if d == axis else g for d, g in enumerate(form.axes)]),
-            terms=tuple([Term(t.coefficient, (*t.factors, part)) for t in form.terms]))
+            terms=tuple([NetworkTerm(t.coefficient, (*t.factors, part)) for t in form.terms]))
     return form
 
 
-_RULES: dict[Primitive, Callable[[Analysis, Equation], Form | None]] = {
+_RULES: dict[Primitive, Callable[[Analysis, Equation], SumOfNetworks | None]] = {
     mul_p: _product, div_p: _quotient, add_p: _sum, add_any_p: _sum, sub_p: _difference,
     neg_p: _negated, integer_pow_p: _power, convert_element_type_p: _converted,
     broadcast_in_dim_p: _broadcast, transpose_p: _transposed, reshape_p: _reshaped,

@@ -21,14 +21,33 @@ from functrans.core.jaxpr import Atom, Var
 from functrans.lowering.passes.rewrite import Rewriter
 from functrans.primitives.precision import Precision, most_precise
 
-__all__ = ["Array", "Choice", "Derived", "Factor", "Form", "Group", "Index", "Names", "Part",
-           "Splits", "Term", "aligned", "flat", "groups_of", "instance", "matched", "multiplied",
-           "renamed", "reshaped", "squared"]
+__all__ = [
+    "Choice",
+    "Derived",
+    "Factor",
+    "Group",
+    "Names",
+    "NetworkArray",
+    "NetworkIndex",
+    "NetworkTerm",
+    "Part",
+    "Splits",
+    "SumOfNetworks",
+    "aligned",
+    "flat",
+    "groups_of",
+    "instance",
+    "matched",
+    "multiplied",
+    "renamed",
+    "reshaped",
+    "squared",
+]
 
 MOST_TERMS = 64  # of a sum: 8 uses of one parameter, squared
 
 
-class Index:
+class NetworkIndex:
     """A name for an axis, known by identity."""
 
     __slots__ = ("size",)
@@ -40,8 +59,8 @@ class Index:
         return f"i{id(self) % 997}:{self.size}"
 
 
-Group = tuple[Index, ...]
-Names = Mapping[Index, Group]
+Group = tuple[NetworkIndex, ...]
+Names = Mapping[NetworkIndex, Group]
 
 
 class Derived(NamedTuple):
@@ -54,7 +73,7 @@ class Derived(NamedTuple):
     make: Callable[[Rewriter], Atom]
 
 
-class Array(NamedTuple):
+class NetworkArray(NamedTuple):
     """An array; `axes` names each of its axes."""
 
     source: Atom | Derived
@@ -64,8 +83,8 @@ class Array(NamedTuple):
     def indices(self) -> Group:
         return flat(self.axes)
 
-    def renamed(self, names: Names) -> Array:
-        return Array(self.source, substituted(self.axes, names))
+    def renamed(self, names: Names) -> NetworkArray:
+        return NetworkArray(self.source, substituted(self.axes, names))
 
 
 class Choice(NamedTuple):
@@ -74,7 +93,7 @@ class Choice(NamedTuple):
 
     places: Atom
     where: Group
-    index: Index
+    index: NetworkIndex
     clips: bool
 
     @property
@@ -92,7 +111,7 @@ class Part(NamedTuple):
     """1 where `outer` is `start + step * inner`, 0 elsewhere; `inner` is a row-major group."""
 
     inner: Group
-    outer: Index
+    outer: NetworkIndex
     start: int
     step: int
 
@@ -111,10 +130,10 @@ class Part(NamedTuple):
         return Part(_renamed(self.inner, names), outer[0], self.start, self.step)
 
 
-Factor = Array | Choice | Part
+Factor = NetworkArray | Choice | Part
 
 
-class Term(NamedTuple):
+class NetworkTerm(NamedTuple):
     """A coefficient times the product of factors."""
 
     coefficient: float
@@ -122,7 +141,7 @@ class Term(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Form:
+class SumOfNetworks:
     """A value as a sum of networks whose result has `axes`.
 
     `seeds` are the large values that occur in it, which may themselves be written as networks;
@@ -130,7 +149,7 @@ class Form:
     """
 
     axes: tuple[Group, ...]
-    terms: tuple[Term, ...]
+    terms: tuple[NetworkTerm, ...]
     dtype: np.dtype[np.generic]
     seeds: frozenset[Var] = field(default_factory=frozenset)
     is_square: bool = False
@@ -140,7 +159,7 @@ class Form:
     def shape(self) -> Shape:
         return tuple([math.prod(i.size for i in g) for g in self.axes])  # type: ignore[misc]
 
-    def replace(self, **changes: object) -> Form:
+    def replace(self, **changes: object) -> SumOfNetworks:
         return replace(self, **changes)  # type: ignore[arg-type]
 
 
@@ -150,7 +169,7 @@ def flat(axes: Iterable[Group]) -> Group:
 
 def groups_of(shape: Shape) -> tuple[Group, ...]:
     """A new index for each axis."""
-    return tuple([() if isinstance(s, int) and s == 1 else (Index(s),) for s in shape])
+    return tuple([() if isinstance(s, int) and s == 1 else (NetworkIndex(s),) for s in shape])
 
 
 def _renamed(group: Group, names: Names) -> Group:
@@ -161,15 +180,15 @@ def substituted(axes: Iterable[Group], names: Names) -> tuple[Group, ...]:
     return tuple([_renamed(g, names) for g in axes])
 
 
-def renamed(term: Term, names: Names) -> Term | None:
+def renamed(term: NetworkTerm, names: Names) -> NetworkTerm | None:
     """A term with groups in place of some indices; None where one cannot be split."""
     factors = [f.renamed(names) for f in term.factors]
     if any(f is None for f in factors):
         return None
-    return Term(term.coefficient, tuple([f for f in factors if f is not None]))
+    return NetworkTerm(term.coefficient, tuple([f for f in factors if f is not None]))
 
 
-def _form_renamed(form: Form, names: Names) -> Form | None:
+def _form_renamed(form: SumOfNetworks, names: Names) -> SumOfNetworks | None:
     if not names:
         return form
     terms = [renamed(t, names) for t in form.terms]
@@ -179,14 +198,14 @@ def _form_renamed(form: Form, names: Names) -> Form | None:
                         terms=tuple([t for t in terms if t is not None]))
 
 
-def hidden(term: Term, axes: Iterable[Group]) -> set[Index]:
+def hidden(term: NetworkTerm, axes: Iterable[Group]) -> set[NetworkIndex]:
     """The indices that a term is summed over."""
     return {i for f in term.factors for i in f.indices} - set(flat(axes))
 
 
-def instance(term: Term, axes: Iterable[Group]) -> Term:
+def instance(term: NetworkTerm, axes: Iterable[Group]) -> NetworkTerm:
     """A term with new names for what it is summed over."""
-    fresh = renamed(term, {i: (Index(i.size),) for i in hidden(term, axes)})
+    fresh = renamed(term, {i: (NetworkIndex(i.size),) for i in hidden(term, axes)})
     assert fresh is not None
     return fresh
 
@@ -198,10 +217,10 @@ class Splits:
     """Which indices are split into which groups."""
 
     def __init__(self) -> None:
-        self.names: dict[Index, Group] = {}
+        self.names: dict[NetworkIndex, Group] = {}
 
-    def split(self, index: Index, high: Size, low: Size) -> Group:
-        parts = (Index(high), Index(low))
+    def split(self, index: NetworkIndex, high: Size, low: Size) -> Group:
+        parts = (NetworkIndex(high), NetworkIndex(low))
         for whole, group in self.names.items():
             if index in group:
                 at = group.index(index)
@@ -215,10 +234,10 @@ def _divides(a: Size, b: Size) -> bool:
     return isinstance(a, int) and isinstance(b, int) and a > 0 and b % a == 0
 
 
-def matched(xs: Sequence[Index], ys: Sequence[Index], splits: Splits
-             ) -> list[tuple[Index, Index]] | None:
+def matched(xs: Sequence[NetworkIndex], ys: Sequence[NetworkIndex], splits: Splits
+             ) -> list[tuple[NetworkIndex, NetworkIndex]] | None:
     """Pairs of indices, once those that are too long are split; None where they do not fit."""
-    pairs: list[tuple[Index, Index]] = []
+    pairs: list[tuple[NetworkIndex, NetworkIndex]] = []
     left, right = list(xs), list(ys)
     while left and right:
         a, b = left.pop(), right.pop()
@@ -237,15 +256,16 @@ def matched(xs: Sequence[Index], ys: Sequence[Index], splits: Splits
     return None if left or right else pairs
 
 
-def aligned(x: Form, y: Form, pairs: Sequence[tuple[int, int]]) -> tuple[Form, Form] | None:
+def aligned(x: SumOfNetworks, y: SumOfNetworks,
+            pairs: Sequence[tuple[int, int]]) -> tuple[SumOfNetworks, SumOfNetworks] | None:
     """x, and y with the names of x for pairs of axes, new ones for others; None where axes are
     grouped in ways that do not fit."""
     # what y is summed over may have names that x has for its axes
     y = y.replace(terms=tuple([instance(t, y.axes) for t in y.terms]))
-    other = _form_renamed(y, {i: (Index(i.size),) for i in flat(y.axes)})
+    other = _form_renamed(y, {i: (NetworkIndex(i.size),) for i in flat(y.axes)})
     assert other is not None
     splits = Splits()
-    matches: list[tuple[Index, Index]] = []
+    matches: list[tuple[NetworkIndex, NetworkIndex]] = []
     for a, b in pairs:
         found = matched(x.axes[a], other.axes[b], splits)
         if found is None:
@@ -258,13 +278,13 @@ def aligned(x: Form, y: Form, pairs: Sequence[tuple[int, int]]) -> tuple[Form, F
     return None if second is None else (first, second)
 
 
-def reshaped(form: Form, shape: Shape) -> Form | None:
+def reshaped(form: SumOfNetworks, shape: Shape) -> SumOfNetworks | None:
     """The form with its indices grouped in another way."""
     splits = Splits()
     left = list(flat(form.axes))[::-1]
     axes: list[Group] = []
     for size in shape:
-        group: list[Index] = []
+        group: list[NetworkIndex] = []
         needed: Size = size
         while not (isinstance(needed, int) and needed == 1):
             if not left:
@@ -293,18 +313,18 @@ def reshaped(form: Form, shape: Shape) -> Form | None:
 # ------------------------------------------------------------------------------- products
 
 
-def multiplied(x: Form, y: Form, axes: tuple[Group, ...]) -> Form | None:
+def multiplied(x: SumOfNetworks, y: SumOfNetworks, axes: tuple[Group, ...]) -> SumOfNetworks | None:
     """The product of two aligned forms, with `axes`; None where it has too many terms."""
     if len(x.terms) * len(y.terms) > MOST_TERMS:
         return None
     own = [instance(t, y.axes) for t in y.terms]
-    terms = tuple([Term(a.coefficient * b.coefficient, (*a.factors, *b.factors))
+    terms = tuple([NetworkTerm(a.coefficient * b.coefficient, (*a.factors, *b.factors))
                    for a in x.terms for b in own])
-    return Form(axes, terms, x.dtype, x.seeds | y.seeds,
-                precision=most_precise(x.precision, y.precision))
+    return SumOfNetworks(axes, terms, x.dtype, x.seeds | y.seeds,
+                         precision=most_precise(x.precision, y.precision))
 
 
-def squared(x: Form) -> Form | None:
+def squared(x: SumOfNetworks) -> SumOfNetworks | None:
     """x * x: the products of different terms once, doubled."""
     n = len(x.terms)
     if n * (n + 1) // 2 > MOST_TERMS:
@@ -314,6 +334,7 @@ def squared(x: Form) -> Form | None:
         for b in x.terms[i:]:
             other = instance(b, x.axes)
             factor = 1.0 if b is a else 2.0
-            terms.append(Term(factor * a.coefficient * other.coefficient,
-                              (*a.factors, *other.factors)))
-    return Form(x.axes, tuple(terms), x.dtype, x.seeds, is_square=True, precision=x.precision)
+            terms.append(NetworkTerm(factor * a.coefficient * other.coefficient,
+                                     (*a.factors, *other.factors)))
+    return SumOfNetworks(x.axes, tuple(terms), x.dtype, x.seeds, is_square=True,
+                         precision=x.precision)

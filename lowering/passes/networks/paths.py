@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from functrans.lowering.passes.networks.figures import FUSED, Figures, magnitude
-from functrans.lowering.passes.networks.network import Array, Derived, Group, Index
+from functrans.lowering.passes.networks.cost_estimate import FUSED, CostEstimate, magnitude
+from functrans.lowering.passes.networks.network import Derived, Group, NetworkArray, NetworkIndex
 
 __all__ = ["Path", "best_path"]
 
@@ -25,9 +25,9 @@ class Path:
     `kept` are the indices of its result; the others are summed. `own` is what the last step costs.
     """
 
-    kept: frozenset[Index]
-    figures: Figures
-    own: Figures
+    kept: frozenset[NetworkIndex]
+    cost_estimate: CostEstimate
+    own: CostEstimate
     leaf: int = -1
     pair: tuple[Path, Path] | None = None
 
@@ -45,7 +45,7 @@ class Path:
 class _Search:
     """The indices of a network as bits, and the sizes of sets of them."""
 
-    def __init__(self, arrays: Sequence[Array], outputs: Group, itemsize: int) -> None:
+    def __init__(self, arrays: Sequence[NetworkArray], outputs: Group, itemsize: int) -> None:
         self.arrays, self.itemsize = arrays, itemsize
         sets = [a.indices for a in arrays]
         self.indices = list(dict.fromkeys(i for s in sets for i in s))
@@ -73,23 +73,26 @@ class _Search:
                 mask |= m
         return mask
 
-    def group(self, mask: int) -> frozenset[Index]:
+    def group(self, mask: int) -> frozenset[NetworkIndex]:
         return frozenset([i for i, bit in self.place.items() if bit & mask])
 
-    def leaf(self, k: int) -> tuple[int, Figures]:
+    def leaf(self, k: int) -> tuple[int, CostEstimate]:
         kept = self.masks[k] & self.wanted(1 << k)
         source = self.arrays[k].source
-        figures = Figures()
+        cost_estimate = CostEstimate()
         if isinstance(source, Derived):
             moved = source.moved
-            figures = Figures(source.flops, source.elements, moved, 1 if source.flops else FUSED,
-                              float(source.aval.dtype.itemsize) * magnitude(source.aval.shape))
+            cost_estimate = CostEstimate(source.flops, source.elements, moved,
+                                         1 if source.flops else FUSED,
+                                         float(source.aval.dtype.itemsize)
+                                         * magnitude(source.aval.shape))
         if kept != self.masks[k]:
             whole = self.size(self.masks[k])
-            figures = figures.then(Figures(0.0, whole, self.itemsize * whole, FUSED))
-        return kept, figures
+            cost_estimate = cost_estimate.then(CostEstimate(0.0, whole, self.itemsize * whole,
+                                                            FUSED))
+        return kept, cost_estimate
 
-    def pair(self, a: int, b: int, kept: int, is_last: bool) -> Figures:
+    def pair(self, a: int, b: int, kept: int, is_last: bool) -> CostEstimate:
         """What it costs to multiply arrays with indices a and b, and to sum what is not kept."""
         whole = self.size(a | b)
         summed = a & b & ~kept
@@ -97,27 +100,27 @@ class _Search:
         moved = self.itemsize * sizes
         memory = 0.0 if is_last else self.itemsize * self.size(kept)
         if summed and min(self.size(summed), self.size(a & ~b), self.size(b & ~a)) >= FEW:
-            return Figures(2 * whole, 0.0, moved, 1, memory)
+            return CostEstimate(2 * whole, 0.0, moved, 1, memory)
         step = FUSED if self.size(kept) <= max(self.size(a), self.size(b)) else 1.0
-        return Figures(0.0, (2 if summed else 1) * whole, moved, step, memory)
+        return CostEstimate(0.0, (2 if summed else 1) * whole, moved, step, memory)
 
 
-def best_path(arrays: Sequence[Array], outputs: Group, itemsize: int) -> Path | None:
+def best_path(arrays: Sequence[NetworkArray], outputs: Group, itemsize: int) -> Path | None:
     """The cheapest way to contract a network to `outputs`; None for none or too many arrays."""
     n = len(arrays)
     if not 0 < n <= MOST_ARRAYS:
         return None
     search = _Search(arrays, outputs, itemsize)
-    best: dict[int, tuple[int, Figures, Callable[[], Path]]] = {}
+    best: dict[int, tuple[int, CostEstimate, Callable[[], Path]]] = {}
     for k in range(n):
-        kept, figures = search.leaf(k)
-        best[1 << k] = (kept, figures, _leaf(search, k, kept, figures))
+        kept, cost_estimate = search.leaf(k)
+        best[1 << k] = (kept, cost_estimate, _leaf(search, k, kept, cost_estimate))
     full = (1 << n) - 1
     for subset in range(1, full + 1):
         if subset & (subset - 1) == 0:
             continue
         wanted = search.wanted(subset)
-        found: tuple[int, Figures, Callable[[], Path]] | None = None
+        found: tuple[int, CostEstimate, Callable[[], Path]] | None = None
         left = (subset - 1) & subset
         while left:
             right = subset & ~left
@@ -126,20 +129,21 @@ def best_path(arrays: Sequence[Array], outputs: Group, itemsize: int) -> Path | 
                 kb, fb, pb = best[right]
                 kept = (ka | kb) & wanted
                 own = search.pair(ka, kb, kept, subset == full)
-                figures = fa.beside(fb).then(own._replace(
+                cost_estimate = fa.alongside(fb).then(own._replace(
                     memory=fa.memory + fb.memory + own.memory))
-                if found is None or figures.time < found[1].time:
-                    found = (kept, figures, _pair(search, kept, figures, own, pa, pb))
+                if found is None or cost_estimate.time < found[1].time:
+                    found = (kept, cost_estimate, _pair(search, kept, cost_estimate, own, pa, pb))
             left = (left - 1) & subset
         assert found is not None
         best[subset] = found
     return best[full][2]()
 
 
-def _leaf(search: _Search, k: int, kept: int, figures: Figures) -> Callable[[], Path]:
-    return lambda: Path(search.group(kept), figures, figures, leaf=k)
+def _leaf(search: _Search, k: int, kept: int, cost_estimate: CostEstimate) -> Callable[[], Path]:
+    return lambda: Path(search.group(kept), cost_estimate, cost_estimate, leaf=k)
 
 
-def _pair(search: _Search, kept: int, figures: Figures, own: Figures, a: Callable[[], Path],
+def _pair(search: _Search, kept: int, cost_estimate: CostEstimate, own: CostEstimate,
+          a: Callable[[], Path],
           b: Callable[[], Path]) -> Callable[[], Path]:
-    return lambda: Path(search.group(kept), figures, own, pair=(a(), b()))
+    return lambda: Path(search.group(kept), cost_estimate, own, pair=(a(), b()))

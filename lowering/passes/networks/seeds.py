@@ -13,13 +13,13 @@ from functrans.core import dtypes
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Atom, Equation, Literal, Var
 from functrans.core.primitive import Primitive
-from functrans.lowering.passes.networks.convolutions import Convolution, convolution
-from functrans.lowering.passes.networks.figures import magnitude
+from functrans.lowering.passes.networks.convolutions import GroupedConvolution, convolution
+from functrans.lowering.passes.networks.cost_estimate import magnitude
 from functrans.lowering.passes.networks.network import (
-    Array,
     Choice,
     Group,
-    Term,
+    NetworkArray,
+    NetworkTerm,
     groups_of,
 )
 from functrans.primitives.arithmetic import mul_p
@@ -43,29 +43,30 @@ class Seed(NamedTuple):
 
     var: Var
     axes: tuple[Group, ...]
-    term: Term | None
+    term: NetworkTerm | None
     operands: tuple[Atom, ...]
-    conv: Convolution | None = None
+    conv: GroupedConvolution | None = None
     precision: Precision | None = None
 
     @property
     def is_product(self) -> bool:
         """Whether each element is one product, which kernels compute wherever they need it."""
-        return self.term is not None and all(isinstance(f, Array) for f in self.term.factors) \
+        return self.term is not None and all(isinstance(f,
+                                                        NetworkArray) for f in self.term.factors) \
             and not {i for f in self.term.factors for i in f.indices} \
             - {i for g in self.axes for i in g}
 
 
 def unrepeated(x: Atom, shape: tuple[Size, ...], axes: tuple[Group, ...],
-               makers: Makers) -> Array:
+               makers: Makers) -> NetworkArray:
     """x, or what it repeats, with names from `axes`."""
     eqn = makers.get(x)
     if eqn is not None and eqn.primitive is broadcast_in_dim_p:
         source = eqn.invars[0]
         dims = eqn.params["broadcast_dimensions"]
         if all(source.aval.shape[k] == shape[d] for k, d in enumerate(dims)):
-            return Array(source, tuple([axes[d] for d in dims]))
-    return Array(x, axes if x.aval.shape else ())
+            return NetworkArray(source, tuple([axes[d] for d in dims]))
+    return NetworkArray(x, axes if x.aval.shape else ())
 
 
 def seed_of(eqn: Equation, makers: Makers, least_bytes: int) -> Seed | None:
@@ -88,10 +89,10 @@ def _product(eqn: Equation, makers: Makers) -> Seed | None:
     if isinstance(x.source, Literal) or isinstance(y.source, Literal) \
             or mine == everywhere or others == everywhere or mine | others != everywhere:
         return None
-    return Seed(out, axes, Term(1.0, (x, y)), _atoms(x, y))
+    return Seed(out, axes, NetworkTerm(1.0, (x, y)), _atoms(x, y))
 
 
-def _atoms(*arrays: Array) -> tuple[Atom, ...]:
+def _atoms(*arrays: NetworkArray) -> tuple[Atom, ...]:
     return tuple([a.source for a in arrays if isinstance(a.source, (Var, Literal))])
 
 
@@ -104,7 +105,8 @@ def repeated(x: Atom, makers: Makers, least_bytes: int) -> Seed | None:
         return None
     axes = groups_of(x.aval.shape)
     source = unrepeated(x, x.aval.shape, axes, makers)
-    return None if source.source is x else Seed(x, axes, Term(1.0, (source,)), _atoms(source))
+    return None if source.source is x else Seed(x, axes, NetworkTerm(1.0, (source,)),
+                                                _atoms(source))
 
 
 def _batched_dot(eqn: Equation, makers: Makers) -> Seed | None:
@@ -126,7 +128,7 @@ def _batched_dot(eqn: Equation, makers: Makers) -> Seed | None:
     names_y.update(zip(free_y, axes[len(bx) + len(free_x):], strict=True))
     left = unrepeated(x, x.aval.shape, tuple([names_x[d] for d in range(len(names_x))]), makers)
     right = unrepeated(y, y.aval.shape, tuple([names_y[d] for d in range(len(names_y))]), makers)
-    return Seed(out, axes, Term(1.0, (left, right)), _atoms(left, right),
+    return Seed(out, axes, NetworkTerm(1.0, (left, right)), _atoms(left, right),
                 precision=eqn.params.get("precision"))
 
 
@@ -172,7 +174,7 @@ def _batched_scatter(eqn: Equation, makers: Makers) -> Seed | None:
     chosen = Choice(indices, tuple([i for g in where for i in g]), axes[row][0],
                     eqn.params["mode"] is not GatherScatterMode.FILL_OR_DROP)
     rows = unrepeated(updates, updates.aval.shape, names, makers)
-    return Seed(out, axes, Term(1.0, (rows, chosen)), (indices, *_atoms(rows)))
+    return Seed(out, axes, NetworkTerm(1.0, (rows, chosen)), (indices, *_atoms(rows)))
 
 
 _SEEDS: dict[Primitive, Callable[[Equation, Makers], Seed | None]] = {

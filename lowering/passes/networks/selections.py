@@ -11,18 +11,18 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom
 from functrans.lowering.passes.movement import broadcast, reshape, transpose
-from functrans.lowering.passes.networks.figures import magnitude
+from functrans.lowering.passes.networks.cost_estimate import magnitude
 from functrans.lowering.passes.networks.network import (
-    Array,
     Choice,
     Derived,
     Factor,
     Group,
-    Index,
     Names,
+    NetworkArray,
+    NetworkIndex,
+    NetworkTerm,
     Part,
     Splits,
-    Term,
     flat,
     matched,
 )
@@ -45,41 +45,41 @@ class Dense(NamedTuple):
     """
 
     coefficient: float
-    arrays: tuple[Array, ...]
+    arrays: tuple[NetworkArray, ...]
     placed: tuple[Choice | Part, ...] = ()
-    after: tuple[Array, ...] = ()
+    after: tuple[NetworkArray, ...] = ()
 
 
 ZERO = Dense(0.0, ())
 
 
-class Unsupported(Exception):
+class UnsupportedSelection(Exception):
     """Two selections that do not fit together."""
 
 
-def selected(term: Term, outputs: Group, dtype: np.dtype[np.generic]) -> Dense | None:
+def selected(term: NetworkTerm, outputs: Group, dtype: np.dtype[np.generic]) -> Dense | None:
     """A product without selections that are summed; None where one cannot be taken away."""
-    if all(isinstance(f, Array) for f in term.factors):
+    if all(isinstance(f, NetworkArray) for f in term.factors):
         return Dense(term.coefficient, term.factors)  # type: ignore[arg-type]
     try:
         return _Selecting(term, outputs, dtype).result()
-    except Unsupported:
+    except UnsupportedSelection:
         return None
 
 
 class _Selecting:
     """The factors of a term while its selections are taken away, one after the other."""
 
-    def __init__(self, term: Term, outputs: Group, dtype: np.dtype[np.generic]) -> None:
+    def __init__(self, term: NetworkTerm, outputs: Group, dtype: np.dtype[np.generic]) -> None:
         self.coefficient = term.coefficient
         self.factors = list(term.factors)
         self.outputs = set(outputs)
         self.dtype = dtype
         self.placed: list[Choice | Part] = []
         placing = {f.index if isinstance(f, Choice) else f.outer for f in term.factors
-                   if not isinstance(f, Array)} & self.outputs
+                   if not isinstance(f, NetworkArray)} & self.outputs
         # a gather and a scatter at the same places would do no more
-        self.after = tuple([f for f in self.factors if isinstance(f, Array)
+        self.after = tuple([f for f in self.factors if isinstance(f, NetworkArray)
                             and placing & set(f.indices) and self.outputs >= set(f.indices)])
         self.factors = [f for f in self.factors if f not in self.after]
 
@@ -87,7 +87,7 @@ class _Selecting:
         while True:
             f = self._next()
             if f is None:
-                arrays = tuple([f for f in self.factors if isinstance(f, Array)])
+                arrays = tuple([f for f in self.factors if isinstance(f, NetworkArray)])
                 return Dense(self.coefficient, arrays, tuple(self.placed[::-1]), self.after)
             self.factors = [other for other in self.factors if other is not f]
             if isinstance(f, Part):
@@ -103,7 +103,7 @@ class _Selecting:
             inside = {i for f in parts for i in f.inner}
             found = next((f for f in parts if f.outer not in inside), None)
             if found is None:
-                raise Unsupported
+                raise UnsupportedSelection
             return found
         return next((f for f in self.factors if isinstance(f, Choice)), None)
 
@@ -112,10 +112,10 @@ class _Selecting:
         for k, f in enumerate(self.factors):
             if part.outer not in f.indices:
                 continue
-            if isinstance(f, Array):
+            if isinstance(f, NetworkArray):
                 self.factors[k] = _slice(f, part)
             elif isinstance(f, Choice) or part.outer in f.inner:
-                raise Unsupported
+                raise UnsupportedSelection
             else:
                 same = _same_part(f, part)
                 if same is None:
@@ -125,10 +125,10 @@ class _Selecting:
                         if not (isinstance(f, Part) and f.outer is part.outer)]
         for mapping in names:
             if mapping.keys() & self.outputs:
-                raise Unsupported
+                raise UnsupportedSelection
             news = [f.renamed(mapping) for f in self.factors]
             if None in news or mapping.keys() & {i for f in self.after for i in f.indices}:
-                raise Unsupported
+                raise UnsupportedSelection
             self.factors = [f for f in news if f is not None]
         self._leave(part, part.outer, part.inner)
         return True
@@ -140,10 +140,10 @@ class _Selecting:
             if choice.index in f.indices:
                 seen = True
                 if isinstance(f, Part):
-                    raise Unsupported
+                    raise UnsupportedSelection
                 if isinstance(f, Choice):
                     if f.index is not choice.index:
-                        raise Unsupported
+                        raise UnsupportedSelection
                     if f.places is choice.places and f.where == choice.where:
                         seen = choice.clips
                         continue
@@ -157,7 +157,7 @@ class _Selecting:
             self.factors.append(_inside(choice, self.dtype))
         self._leave(choice, choice.index, choice.where)
 
-    def _leave(self, selection: Choice | Part, index: Index, inner: Group) -> None:
+    def _leave(self, selection: Choice | Part, index: NetworkIndex, inner: Group) -> None:
         """Place the result by a selection, or sum it: it is 1 once for each of `inner`."""
         if index in self.outputs:
             self.placed.append(selection)
@@ -167,7 +167,7 @@ class _Selecting:
         for i in inner:
             if i not in left and i not in self.outputs:
                 if not isinstance(i.size, int):
-                    raise Unsupported
+                    raise UnsupportedSelection
                 self.coefficient *= i.size
 
 
@@ -181,15 +181,15 @@ def _same_part(f: Part, part: Part) -> Names | None:
         a, b = sorted((f, part), key=lambda p: p.start)
         if a.start + a.step * (a.length - 1) < b.start:
             return None
-        raise Unsupported
+        raise UnsupportedSelection
     splits = Splits()
     pairs = matched(f.inner, part.inner, splits)
     if pairs is None or splits.names:
-        raise Unsupported
+        raise UnsupportedSelection
     return {a: (b,) for a, b in pairs}
 
 
-def _slice(f: Array, part: Part) -> Array:
+def _slice(f: NetworkArray, part: Part) -> NetworkArray:
     """The array where the outer index is in the part."""
     own = f.indices
     axis = own.index(part.outer)
@@ -204,13 +204,13 @@ def _slice(f: Array, part: Part) -> Array:
         return r(slice_p, x, start_indices=starts, limit_indices=limits, strides=steps)
 
     derived = Derived(ShapedArray(shape, f.source.aval.dtype), 0.0, 0.0, 0.0, make)
-    return Array(derived, tuple([part.inner if i is part.outer else (i,) for i in own]))
+    return NetworkArray(derived, tuple([part.inner if i is part.outer else (i,) for i in own]))
 
 
 # ------------------------------------------------------------------------------- choices
 
 
-def _gathered(f: Array, choice: Choice) -> Array:
+def _gathered(f: NetworkArray, choice: Choice) -> NetworkArray:
     """The array at the places of a choice, in place of one of its indices."""
     own = list(f.indices)
     shared = [i for i in own if i in choice.where]
@@ -237,7 +237,7 @@ def _gathered(f: Array, choice: Choice) -> Array:
 
     size = magnitude(aval.shape)
     derived = Derived(aval, size, 0.0, 2 * aval.dtype.itemsize * size, make)
-    return Array(derived, tuple([(i,) for i in axes]))
+    return NetworkArray(derived, tuple([(i,) for i in axes]))
 
 
 def _places(r: Rewriter, choice: Choice) -> Atom:
@@ -251,7 +251,7 @@ def _clipped(r: Rewriter, choice: Choice) -> Atom:
         return places
     top = choice.index.size
     if not isinstance(top, int):
-        raise Unsupported
+        raise UnsupportedSelection
     places = r(max_p, places, _integer(r, 0, places))
     return r(min_p, places, _integer(r, top - 1, places))
 
@@ -260,11 +260,11 @@ def _integer(r: Rewriter, value: int, like: Atom) -> Atom:
     return r.scalar(value, like.aval.dtype)
 
 
-def _equal(f: Choice, choice: Choice, dtype: np.dtype[np.generic]) -> Array:
+def _equal(f: Choice, choice: Choice, dtype: np.dtype[np.generic]) -> NetworkArray:
     """1 where two choices are the same, and in bounds."""
     axes = tuple(dict.fromkeys((*f.where, *choice.where)))
     if not isinstance(choice.index.size, int):
-        raise Unsupported
+        raise UnsupportedSelection
     shape = tuple([i.size for i in axes])
 
     def make(r: Rewriter) -> Atom:
@@ -280,7 +280,7 @@ def _equal(f: Choice, choice: Choice, dtype: np.dtype[np.generic]) -> Array:
 
     size = magnitude(shape)
     derived = Derived(ShapedArray(shape, dtype), 2 * size, 0.0, dtype.itemsize * size, make)
-    return Array(derived, tuple([(i,) for i in axes]))
+    return NetworkArray(derived, tuple([(i,) for i in axes]))
 
 
 def _in_bounds(r: Rewriter, places: Atom, choice: Choice) -> Atom:
@@ -288,7 +288,7 @@ def _in_bounds(r: Rewriter, places: Atom, choice: Choice) -> Atom:
     return r(and_p, low, r(lt_p, places, _integer(r, choice.index.size, places)))  # type: ignore[arg-type]
 
 
-def _inside(choice: Choice, dtype: np.dtype[np.generic]) -> Array:
+def _inside(choice: Choice, dtype: np.dtype[np.generic]) -> NetworkArray:
     """1 where a choice is in bounds."""
     shape = tuple([i.size for i in choice.where])
     size = magnitude(shape)
@@ -298,19 +298,19 @@ def _inside(choice: Choice, dtype: np.dtype[np.generic]) -> Array:
         return r(convert_element_type_p, inside, new_dtype=dtype)
 
     derived = Derived(ShapedArray(shape, dtype), 2 * size, 0.0, dtype.itemsize * size, make)
-    return Array(derived, tuple([(i,) for i in choice.where]))
+    return NetworkArray(derived, tuple([(i,) for i in choice.where]))
 
 
 # ------------------------------------------------------------------------------- arrays
 
 
-def atom_of(r: Rewriter, array: Array) -> Atom:
+def atom_of(r: Rewriter, array: NetworkArray) -> Atom:
     """The array of a factor, made if it is derived."""
     source = array.source
     return source.make(r) if isinstance(source, Derived) else source
 
 
-def flattened(r: Rewriter, array: Array) -> Atom:
+def flattened(r: Rewriter, array: NetworkArray) -> Atom:
     """The array of a factor with an axis for each index."""
     x = atom_of(r, array)
     shape = tuple([i.size for i in flat(array.axes)])

@@ -13,28 +13,28 @@ from dataclasses import dataclass, field, replace
 
 from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call, Gemm
-from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, strides_of
-from functrans.lowering.loops.tensor import Map, Mark, Stored, Tensor
-from functrans.lowering.schedule.kernel import reached
+from functrans.lowering.loops.tensor import AnyFlag, Map, Stored, Tensor
+from functrans.lowering.schedule.kernel import reachable_expressions
 from functrans.lowering.schedule.roots import live_items
-from functrans.lowering.triton.attention.calls import Attend, AttendGradient, Layout, View
+from functrans.lowering.triton.attention.calls import Attend, AttendGradient, AttentionLayout, View
+from functrans.lowering.triton.attention.score_flags import ScoreFlags, score_flags
 from functrans.lowering.triton.attention.softmax import (
     ABSORBS,
     MASKS,
     NotSoftmax,
+    ScoreTerm,
     Softmax,
-    Term,
     moved,
     softmax_of,
     split_view,
 )
-from functrans.lowering.triton.attention.watched import Watched, watched
-from functrans.lowering.triton.templates.attention import Attention, Heads
-from functrans.lowering.triton.templates.attention_gradient import Gradient
+from functrans.lowering.triton.templates.attention import AttentionProblem, Heads
+from functrans.lowering.triton.templates.attention_gradient import AttentionGradientProblem
 from functrans.primitives.precision import most_precise
 
-__all__ = ["with_attention"]
+__all__ = ["recognize_attention"]
 
 WIDEST = 256  # columns of queries, keys and values that fit in the memory of a multiprocessor
 FLOATS = ("f32", "bf16", "f16")
@@ -54,7 +54,7 @@ def _side(gemm: Gemm, role: str) -> dict[str, tuple[int, int]]:
 
 
 @dataclass
-class Through:
+class AxisMap:
     """Which axis of a product a variable is, and how far it is in an operand or the result."""
 
     gemm: Gemm
@@ -75,7 +75,7 @@ class Through:
         return int(self.gemm.fields[self.rest])  # type: ignore[arg-type]
 
 
-def _through(gemm: Gemm, role: str, places: Mapping[int, tuple[int, int]]) -> Through:
+def _through(gemm: Gemm, role: str, places: Mapping[int, tuple[int, int]]) -> AxisMap:
     """Variables, by their size and step in an operand or the result, as axes of a product."""
     side, found = _side(gemm, role), dict[int, tuple[str, int]]()
     for v, (size, step) in places.items():
@@ -89,20 +89,20 @@ def _through(gemm: Gemm, role: str, places: Mapping[int, tuple[int, int]]) -> Th
     for axis, (count, _) in side.items():
         if math.prod(places[v][0] for v, (a, _) in found.items() if a == axis) != count:
             raise NotSoftmax("an axis of a product has other parts")
-    return Through(gemm, found, {"a": "n", "b": "m", "c": "k"}[role])
+    return AxisMap(gemm, found, {"a": "n", "b": "m", "c": "k"}[role])
 
 
 @dataclass
-class Use:
+class AttentionUse:
     """A product with the weights, or with the gradient of the scores, and what it shows."""
 
     gemm: Gemm
     role: str
     softmax: Softmax
     names: dict[LoopVar, int]
-    through: Through
-    cotangent: Through | None
-    s: Builder
+    through: AxisMap
+    cotangent: AxisMap | None
+    s: ExprBuilder
 
     @property
     def kind(self) -> str:
@@ -119,7 +119,7 @@ class Use:
 # --------------------------------------------------------------------------- the pass
 
 
-def with_attention(graph: Graph, placed: bool = True) -> Graph:
+def recognize_attention(graph: Graph, placed: bool = True) -> Graph:
     """The graph with calls of attention in the place of products, where there is some.
 
     `placed`: only where kernels can write the results as they are; else see `place_attention`.
@@ -128,7 +128,7 @@ def with_attention(graph: Graph, placed: bool = True) -> Graph:
     alone = _read_by_products(graph, gemms)
     if len(gemms) < 2 or not alone:
         return graph
-    groups: dict[tuple[Tensor, Tensor], list[Use]] = {}
+    groups: dict[tuple[Tensor, Tensor], list[AttentionUse]] = {}
     for gemm in gemms.values():
         for role in "ab":
             use = _use(gemm, role, gemms, alone)
@@ -158,19 +158,19 @@ def _read_by_products(graph: Graph, gemms: Mapping[Tensor, Gemm]) -> set[Tensor]
     """
     products = set(gemms.values())
     others = live_items([x for x in graph.items if x not in products
-                         and not isinstance(x, Mark)], graph.outputs)
+                         and not isinstance(x, AnyFlag)], graph.outputs)
     return gemms.keys() - {*graph.outputs, *(t for x in others for t in x.operands)}
 
 
 def _use(gemm: Gemm, role: str, gemms: Mapping[Tensor, Gemm],
-         alone: Collection[Tensor]) -> Use | None:
+         alone: Collection[Tensor]) -> AttentionUse | None:
     t = gemm.operands["ab".index(role)]
     if not isinstance(t, Map) or (gemm.a_offset if role == "a" else gemm.b_offset) != 0:
         return None
-    s = Builder(lambda x: not isinstance(x, Map))
+    s = ExprBuilder(lambda x: not isinstance(x, Map))
     try:
         e, variables = split_view(t, s)
-        inside = reached([e])
+        inside = reachable_expressions([e])
         if not any(x.op in ("exp", "exp2") for x in inside):
             return None
         wide = [v for v in variables if v.high != 1]
@@ -194,7 +194,7 @@ def _use(gemm: Gemm, role: str, gemms: Mapping[Tensor, Gemm],
                 tensor, at = softmax.cotangent.aux
                 cotangent = _through(gemms[tensor], "c", {
                     names[v]: (int(v.high), int(at.coefficient(v))) for v in wide})
-            return Use(gemm, role, softmax, names, through, cotangent, s)
+            return AttentionUse(gemm, role, softmax, names, through, cotangent, s)
         except NotSoftmax:
             continue
     return None
@@ -205,10 +205,10 @@ class _Made:
     """New items of a graph, and what they replace."""
 
     new: list[Tensor | Call] = field(default_factory=list)
-    gone: set[Gemm | Mark] = field(default_factory=set)
+    gone: set[Gemm | AnyFlag] = field(default_factory=set)
 
 
-def _replaced(graph: Graph, product: Gemm, uses: list[Use], placed: bool) -> Graph:
+def _replaced(graph: Graph, product: Gemm, uses: list[AttentionUse], placed: bool) -> Graph:
     """The graph with the uses of a product's softmax computed by attention."""
     kinds = {u.kind: u for u in uses}
     sizes = {n: int(v.high) for v, n in uses[0].names.items()}
@@ -235,12 +235,12 @@ def _replaced(graph: Graph, product: Gemm, uses: list[Use], placed: bool) -> Gra
         value_size = gradients[0].cotangent.size  # type: ignore[union-attr]
     q, k = (_root(x, sizes, through.size, converted=False) for x in (q, k))
     v = _root(v, sizes, value_size, converted=False, multiplied=False)
-    made, marks = _Made(), watched(graph, product.results[0], {
+    made, any_flags = _Made(), score_flags(graph, product.results[0], {
         u.softmax.cotangent.aux[0] for u in uses if u.softmax.cotangent is not None})
-    made.gone.update(marks.forward, marks.backward)
+    made.gone.update(any_flags.forward, any_flags.backward)
     layout = _layout(sizes, key, through, [k, v], q, scores, first)
     views = {"q": replace(q, factor=1.0), "k": replace(k, factor=1.0), "v": v}
-    causal, masks, biases = False, list[Term](), list[Term]()
+    causal, masks, biases = False, list[ScoreTerm](), list[ScoreTerm]()
     offset, s = 0, first.s
     hidden = s.const(0.0, "f32")
     for m in [*scores.masks, *scores.biases]:
@@ -259,43 +259,43 @@ def _replaced(graph: Graph, product: Gemm, uses: list[Use], placed: bool) -> Gra
         else:
             hidden = s.op("select", m.value, hidden, s.const(m.fill, "f32"), dtype="f32")
     if hidden.op == "select":
-        biases.append(Term(hidden))
+        biases.append(ScoreTerm(hidden))
     if masks:
         value = masks[0].value
         for m in masks[1:]:
             value = s.op("and", value, m.value)
-        views["mask"] = _beside(value, "bool", first, made)
+        views["mask"] = _score_term(value, "bool", first, made)
     if biases:
-        views["bias"] = _beside(_sum(biases, s), "f32", first, made)
+        views["bias"] = _score_term(_sum(biases, s), "f32", first, made)
     if through.size > WIDEST or value_size > WIDEST:
         raise NotSoftmax("heads are too wide")
     out = kinds["out"].through.view("c") if "out" in kinds else \
         _fresh(layout, value_size, v.tensor, False)
-    problem = Attention(
+    problem = AttentionProblem(
         layout.size(layout.batch), layout.size(layout.head) * layout.size(layout.shared),
         layout.size(layout.head), layout.size(layout.row), layout.size(key), through.size,
         value_size, layout.heads(q), layout.heads(k, True), layout.heads(v, True),
         _result(layout, out, placed), scores.scale * q.factor * k.factor, causal, offset,
         layout.heads(_by_column(views["bias"], key)) if "bias" in views else None,
         layout.heads(_by_column(views["mask"], key)) if "mask" in views else None,
-        marks=len(marks.forward))
+        any_flags=len(any_flags.forward))
     if any(t.tensor.dtype not in FLOATS for t in (q, k, v, out)):
         raise NotSoftmax("other types")
     sums = Stored((problem.batch * problem.heads * problem.queries,), "f32", (), product.source)
     precision = most_precise(product.precision, *(u.gemm.precision for u in uses))
-    attend = Attend(problem, layout, views, out, sums, first.softmax.zero, marks.forward,
+    attend = Attend(problem, layout, views, out, sums, first.softmax.zero, any_flags.forward,
                     precision)
     made.new.append(attend)
     if "out" in kinds:
         made.gone.add(kinds["out"].gemm)
     if gradients or "dv" in kinds:
-        _add_gradient(made, attend, kinds, key, placed, marks)
-    elif marks.backward:
+        _add_gradient(made, attend, kinds, key, placed, any_flags)
+    elif any_flags.backward:
         raise NotSoftmax("the gradient of the scores is asked for")
     return _with_items(graph, made)
 
 
-def _cotangent(gradients: list[Use], key: int) -> tuple[View, View]:
+def _cotangent(gradients: list[AttentionUse], key: int) -> tuple[View, View]:
     """The values and the cotangent that the product of both has."""
     if not gradients:
         raise NotSoftmax("the values are not known")
@@ -307,8 +307,8 @@ def _cotangent(gradients: list[Use], key: int) -> tuple[View, View]:
     return through.view(role), through.view("b" if role == "a" else "a")
 
 
-def _layout(sizes: Mapping[int, int], key: int, scores: Through, keyed: list[View], q: View,
-            parts: object, first: Use) -> Layout:
+def _layout(sizes: Mapping[int, int], key: int, scores: AxisMap, keyed: list[View], q: View,
+            parts: object, first: AttentionUse) -> AttentionLayout:
     """Which variable is what."""
     alone = [v for v in sizes if v != key and not any(t.steps.get(v) for t in keyed)]
     both = sorted([v for v in sizes if v != key and v not in alone], reverse=True)
@@ -324,7 +324,7 @@ def _layout(sizes: Mapping[int, int], key: int, scores: Through, keyed: list[Vie
     if len(shared) > 1 or len(both) > 2:
         raise NotSoftmax("more dimensions than attention has")
     both = [*[None] * (2 - len(both)), *both]  # type: ignore[list-item]
-    return Layout(sizes, both[0], both[1], shared[0] if shared else None, row, key)
+    return AttentionLayout(sizes, both[0], both[1], shared[0] if shared else None, row, key)
 
 
 def _by_column(view: View, key: int) -> View:
@@ -332,7 +332,7 @@ def _by_column(view: View, key: int) -> View:
     return replace(view, col=view.steps.get(key, 0))
 
 
-def _limit(e: Expr, use: Use, row: int | None) -> int | None:
+def _limit(e: Expr, use: AttentionUse, row: int | None) -> int | None:
     """n where a condition is `key <= row + n`."""
     if e.op == "not":
         inner = e.args[0]
@@ -372,11 +372,12 @@ def _place(e: Expr) -> Index | None:
     return None
 
 
-def _may_hide(x: Term, other: Term) -> bool:
-    return x is not other and any(e.op in ("load", "select") for e in reached([x.value]))
+def _may_hide(x: ScoreTerm, other: ScoreTerm) -> bool:
+    return x is not other and any(e.op in ("load",
+                                           "select") for e in reachable_expressions([x.value]))
 
 
-def _as_mask(bias: Term, s: Builder) -> Term | None:
+def _as_mask(bias: ScoreTerm, s: ExprBuilder) -> ScoreTerm | None:
     """A bias that is 0, or so low that it hides, as a mask."""
     e = bias.value
     if e.op != "select" or bias.factor <= 0 or any(x.op != "const" for x in e.args[1:]):
@@ -385,10 +386,10 @@ def _as_mask(bias: Term, s: Builder) -> Term | None:
     if no == 0:
         condition, yes, no = s.op("not", condition), no, yes
     fill = no * bias.factor
-    return Term(condition, fill=fill) if yes == 0 and fill <= MASKS else None
+    return ScoreTerm(condition, fill=fill) if yes == 0 and fill <= MASKS else None
 
 
-def _sum(terms: Iterable[Term], s: Builder) -> Expr:
+def _sum(terms: Iterable[ScoreTerm], s: ExprBuilder) -> Expr:
     total: Expr | None = None
     for t in terms:
         value = t.value
@@ -401,7 +402,7 @@ def _sum(terms: Iterable[Term], s: Builder) -> Expr:
     return total
 
 
-def _beside(e: Expr, dtype: str, use: Use, made: _Made) -> View:
+def _score_term(e: Expr, dtype: str, use: AttentionUse, made: _Made) -> View:
     """What is added to scores, or hides them: as it is in memory, else computed apart."""
     inner = e
     while inner.op in ("convert", "round_to") and dtype != "bool":
@@ -413,9 +414,9 @@ def _beside(e: Expr, dtype: str, use: Use, made: _Made) -> View:
                         {use.names[v]: int(c) for v, c in at.terms.items()})
     variables = sorted(e.variables, key=lambda v: -use.names[v])
     shape = tuple([int(v.high) for v in variables])
-    reads = dict.fromkeys(x.aux[0] for x in reached([e]) if x.op == "load")
+    reads = dict.fromkeys(x.aux[0] for x in reachable_expressions([e]) if x.op == "load")
 
-    def define(s: Builder, index: tuple[Index, ...]) -> Expr:
+    def define(s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
         return moved(e, dict(zip(variables, index)), s)
 
     tensor = Map(shape, dtype, list(reads), define, weight=8)
@@ -438,7 +439,7 @@ def _root(view: View, sizes: Mapping[int, int], width: int, converted: bool = Tr
     place = Index.of(view.offset) + (Index.of(column) * view.col if width > 1 else ZERO)
     for v, n in view.steps.items():
         place = place + Index.of(variables[v]) * n
-    s = Builder(lambda x: not isinstance(x, Map))
+    s = ExprBuilder(lambda x: not isinstance(x, Map))
     rest, index = place, list[Index]()
     for step in strides_of(t.shape):
         whole, rest = divmod(rest, step)
@@ -459,7 +460,7 @@ def _root(view: View, sizes: Mapping[int, int], width: int, converted: bool = Tr
                 int(at.coefficient(column)) if width > 1 else 1, factor)
 
 
-def _result(layout: Layout, view: View, placed: bool) -> Heads:
+def _result(layout: AttentionLayout, view: View, placed: bool) -> Heads:
     """The strides of a result; None where it must be moved first."""
     try:
         return layout.heads(view)
@@ -469,8 +470,8 @@ def _result(layout: Layout, view: View, placed: bool) -> Heads:
         return None  # type: ignore[return-value]
 
 
-def _add_gradient(made: _Made, attend: Attend, kinds: Mapping[str, Use], key: int,
-                  placed: bool, marks: Watched) -> None:
+def _add_gradient(made: _Made, attend: Attend, kinds: Mapping[str, AttentionUse], key: int,
+                  placed: bool, any_flags: ScoreFlags) -> None:
     p, layout = attend.problem, attend.layout
     sizes = layout.sizes
     gradients = [u for u in kinds.values() if u.cotangent is not None]
@@ -509,17 +510,18 @@ def _add_gradient(made: _Made, attend: Attend, kinds: Mapping[str, Use], key: in
         if kind not in results:
             like = attend.views[name]
             results[kind] = _fresh(layout, widths[name], like.tensor, kind != "dq")
-    g = Gradient(p, layout.heads(dout), _result(layout, results["dq"], placed),
-                 layout.heads(results["dk"], True), layout.heads(results["dv"], True),
-                 marks=len(marks.backward))
+    g = AttentionGradientProblem(p, layout.heads(dout), _result(layout, results["dq"], placed),
+                                 layout.heads(results["dk"], True),
+                                 layout.heads(results["dv"], True),
+                                 any_flags=len(any_flags.backward))
     if any(r.tensor.dtype not in FLOATS for r in results.values()):
         raise NotSoftmax("other types")
     made.new.append(AttendGradient(attend, g, {"dout": dout}, {n: results[n] for n in (
-        "dq", "dk", "dv")}, factors, marks.backward))
+        "dq", "dk", "dv")}, factors, any_flags.backward))
     made.gone.update(kinds[n].gemm for n in ("dq", "dk", "dv") if n in kinds)
 
 
-def _complete(view: View, layout: Layout, keyed: bool) -> bool:
+def _complete(view: View, layout: AttentionLayout, keyed: bool) -> bool:
     """Whether a gradient has an element for each that a program writes."""
     axes = [layout.batch, layout.head, layout.key] if keyed else [
         layout.batch, layout.head, layout.shared, layout.row]
@@ -527,7 +529,7 @@ def _complete(view: View, layout: Layout, keyed: bool) -> bool:
     return {v for v, n in view.steps.items() if n and layout.size(v) > 1} == wanted
 
 
-def _fresh(layout: Layout, width: int, like: Tensor, keyed: bool) -> View:
+def _fresh(layout: AttentionLayout, width: int, like: Tensor, keyed: bool) -> View:
     """Memory for a result that the program does not have."""
     order = [layout.batch, layout.head, layout.key] if keyed else [
         layout.batch, layout.head, layout.shared, layout.row]

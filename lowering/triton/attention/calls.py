@@ -8,26 +8,26 @@ from typing import TypeVar
 
 from functrans.core.precision import Precision
 from functrans.lowering.loops.call import Call
-from functrans.lowering.loops.tensor import Mark, Stored, Tensor
+from functrans.lowering.loops.tensor import AnyFlag, Stored, Tensor
 from functrans.lowering.triton.attention.softmax import NotSoftmax
+from functrans.lowering.triton.kernels.kernel_source import PartialResults
 from functrans.lowering.triton.kernels.names import MEMORY
-from functrans.lowering.triton.kernels.written import Partial
 from functrans.lowering.triton.templates.attention import (
-    Attention,
-    Config,
+    AttentionConfig,
+    AttentionProblem,
     Heads,
     configs,
     forward,
 )
 from functrans.lowering.triton.templates.attention_gradient import (
-    Gradient,
+    AttentionGradientProblem,
     backward,
     dk_dv_configs,
     dq_configs,
 )
-from functrans.lowering.triton.templates.kernel import BYTES, Kernel
+from functrans.lowering.triton.templates.kernel import BYTES, TemplateKernel
 
-__all__ = ["Attend", "AttendGradient", "Layout", "View"]
+__all__ = ["Attend", "AttendGradient", "AttentionLayout", "View"]
 
 @dataclass(frozen=True)
 class View:
@@ -49,7 +49,7 @@ class View:
 
 
 @dataclass(eq=False)
-class Layout:
+class AttentionLayout:
     """The variables of the scores as batch, heads of keys, heads that share keys, rows, columns."""
 
     sizes: Mapping[int, int]
@@ -85,13 +85,14 @@ class Attend(Call):
 
     name = "attention"
 
-    def __init__(self, problem: Attention, layout: Layout, views: Mapping[str, View], out: View,
-                 sums: Stored, zero: bool, marks: Sequence[Mark] = (),
+    def __init__(self, problem: AttentionProblem, layout: AttentionLayout,
+                 views: Mapping[str, View], out: View,
+                 sums: Stored, zero: bool, any_flags: Sequence[AnyFlag] = (),
                  precision: Precision | None = None) -> None:
         super().__init__([v.tensor for v in views.values()],
-                         [out.tensor, sums, *marks], out.tensor.source)  # type: ignore[list-item]
+                         [out.tensor, sums, *any_flags], out.tensor.source)  # type: ignore[list-item]
         self.problem, self.layout, self.views, self.sums = problem, layout, views, sums
-        self.marks = marks  # of what is not finite
+        self.any_flags = any_flags  # of what is not finite
         self.made = {"out": out}
         self.zero = zero  # whether rows that see nothing are 0, not NaN
         self.precision = precision
@@ -102,29 +103,31 @@ class Attend(Call):
             raise NotSoftmax("a multiple")
         self.problem = replace(self.problem, out=self.layout.heads(view))
         self.made = {name: view}
-        self.results = (view.tensor, self.sums, *self.marks)  # type: ignore[assignment]
+        self.results = (view.tensor, self.sums, *self.any_flags)  # type: ignore[assignment]
 
     @property
     def has_places(self) -> bool:
         """Whether kernels can write the results where they are."""
         return self.problem.out is not None
 
-    def _known(self, precision: str, loose: Collection[Tensor]) -> Attention:
-        return replace(_loosened(self.problem, self.places, loose), precision=precision)
+    def _known(self, precision: str, unaligned: Collection[Tensor]) -> AttentionProblem:
+        return replace(_without_alignment(self.problem, self.places, unaligned),
+                       precision=precision)
 
-    def configs(self, precision: str, loose: Collection[Tensor]) -> list[list[Config]]:
-        """Of each launch those worth trying; tensors that are `loose` are not aligned."""
-        return [configs(self._known(precision, loose))]
+    def configs(self, precision: str, unaligned: Collection[Tensor]) -> list[list[AttentionConfig]]:
+        """Of each launch those worth trying; tensors that are `unaligned` are not aligned."""
+        return [configs(self._known(precision, unaligned))]
 
-    def kernels(self, precision: str, loose: Collection[Tensor],
-                chosen: Sequence[Config]) -> list[Kernel]:
+    def kernels(self, precision: str, unaligned: Collection[Tensor],
+                chosen: Sequence[AttentionConfig]) -> list[TemplateKernel]:
         """The launches."""
-        p = replace(self._known(precision, loose), empty_is_zero=self.zero)
+        p = replace(self._known(precision, unaligned), empty_is_zero=self.zero)
         return forward(p, chosen[0])
 
     @property
-    def places(self) -> dict[str, tuple[Tensor | Partial, int]]:
-        return _places({**self.views, **self.made}) | {"sums": (self.sums, 0)} | _told(self.marks)
+    def places(self) -> dict[str, tuple[Tensor | PartialResults, int]]:
+        return _places({**self.views,
+                        **self.made}) | {"sums": (self.sums, 0)} | _flagged_tensors(self.any_flags)
 
 
 class AttendGradient(Call):
@@ -132,11 +135,12 @@ class AttendGradient(Call):
 
     name = "gradient of attention"
 
-    def __init__(self, attend: Attend, gradient: Gradient, views: Mapping[str, View],
+    def __init__(self, attend: Attend, gradient: AttentionGradientProblem,
+                 views: Mapping[str, View],
                  results: Mapping[str, View], factors: Mapping[str, float],
-                 marks: Sequence[Mark] = ()) -> None:
+                 any_flags: Sequence[AnyFlag] = ()) -> None:
         self.attend, self.gradient, self.views = attend, gradient, dict(views)
-        self.precision, self.marks = attend.precision, marks
+        self.precision, self.any_flags = attend.precision, any_flags
         self.made = dict(results)
         self.factors = dict(factors)  # of dq and dk: the scale, where it does not come later
         super().__init__((), (), attend.source)
@@ -147,7 +151,7 @@ class AttendGradient(Call):
         reads = dict.fromkeys(v.tensor for v in self._reads.values())
         self.operands = (*reads, self.attend.sums)
         results = [v.tensor for v in self.made.values()]
-        self.results = (*results, *self.marks)  # type: ignore[assignment]
+        self.results = (*results, *self.any_flags)  # type: ignore[assignment]
 
     @property
     def _reads(self) -> dict[str, View]:
@@ -169,45 +173,47 @@ class AttendGradient(Call):
         """Whether kernels can write the results where they are."""
         return self.gradient.dq is not None
 
-    def _known(self, precision: str, loose: Collection[Tensor]) -> Gradient:
-        p = replace(_loosened(self.attend.problem, self.places, loose), precision=precision)
-        return replace(_loosened(self.gradient, self.places, loose), attention=p)
+    def _known(self, precision: str, unaligned: Collection[Tensor]) -> AttentionGradientProblem:
+        p = replace(_without_alignment(self.attend.problem, self.places, unaligned),
+                    precision=precision)
+        return replace(_without_alignment(self.gradient, self.places, unaligned), attention=p)
 
-    def configs(self, precision: str, loose: Collection[Tensor]) -> list[list[Config]]:
-        """Of each launch those worth trying; tensors that are `loose` are not aligned."""
-        g = self._known(precision, loose)
+    def configs(self, precision: str, unaligned: Collection[Tensor]) -> list[list[AttentionConfig]]:
+        """Of each launch those worth trying; tensors that are `unaligned` are not aligned."""
+        g = self._known(precision, unaligned)
         return [dq_configs(g), dk_dv_configs(g)]
 
-    def kernels(self, precision: str, loose: Collection[Tensor],
-                chosen: Sequence[Config]) -> list[Kernel]:
+    def kernels(self, precision: str, unaligned: Collection[Tensor],
+                chosen: Sequence[AttentionConfig]) -> list[TemplateKernel]:
         """The launches."""
-        g = replace(self._known(precision, loose), dq_scale=self.factors["dq"],
+        g = replace(self._known(precision, unaligned), dq_scale=self.factors["dq"],
                     dk_scale=self.factors["dk"])
         return backward(g, *chosen)
 
     @property
-    def places(self) -> dict[str, tuple[Tensor | Partial, int]]:
+    def places(self) -> dict[str, tuple[Tensor | PartialResults, int]]:
         p = self.attend.problem
-        products = Partial(1, p.batch * p.heads * p.queries, "f32")
+        products = PartialResults(1, p.batch * p.heads * p.queries, "f32")
         views = {**self._reads, **self.made}
         own = {"sums": (self.attend.sums, 0), "products": (products, 0)}
-        return _places(views) | own | _told(self.marks)
+        return _places(views) | own | _flagged_tensors(self.any_flags)
 
 
-Problem = TypeVar("Problem", Attention, Gradient)
+Problem = TypeVar("Problem", AttentionProblem, AttentionGradientProblem)
 
 
-def _loosened(p: Problem, places: Mapping[str, tuple[Tensor | Partial, int]],
-              loose: Collection[Tensor]) -> Problem:
+def _without_alignment(p: Problem, places: Mapping[str, tuple[Tensor | PartialResults, int]],
+                       unaligned: Collection[Tensor]) -> Problem:
     changed = {name: replace(getattr(p, name), aligned=False) for name, (t, _) in places.items()
-               if t in loose and isinstance(getattr(p, name, None), Heads)}
+               if t in unaligned and isinstance(getattr(p, name, None), Heads)}
     return replace(p, **changed)
 
 
-def _told(marks: Sequence[Mark]) -> dict[str, tuple[Tensor | Partial, int]]:
-    return {f"mark{k}": (t, 0) for k, t in enumerate(marks)}
+def _flagged_tensors(any_flags: Sequence[AnyFlag]) -> dict[str,
+                                                           tuple[Tensor | PartialResults, int]]:
+    return {f"mark{k}": (t, 0) for k, t in enumerate(any_flags)}
 
 
-def _places(views: Mapping[str, View]) -> dict[str, tuple[Tensor | Partial, int]]:
+def _places(views: Mapping[str, View]) -> dict[str, tuple[Tensor | PartialResults, int]]:
     return {name: (v.tensor, v.offset * BYTES[MEMORY[v.tensor.dtype]])
             for name, v in views.items()}

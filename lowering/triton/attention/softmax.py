@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import (
     ZERO,
     Computed,
@@ -26,10 +26,21 @@ from functrans.lowering.loops.index import (
     unflatten,
 )
 from functrans.lowering.loops.tensor import Map, Reduce, Tensor
-from functrans.lowering.schedule.kernel import reached
+from functrans.lowering.schedule.kernel import reachable_expressions
 
-__all__ = ["ABSORBS", "MASKS", "NotSoftmax", "Point", "Scores", "Softmax", "Term", "moved",
-           "scores_of", "softmax_of", "split_view"]
+__all__ = [
+    "ABSORBS",
+    "MASKS",
+    "NotSoftmax",
+    "RandomPoint",
+    "ScoreTerm",
+    "Scores",
+    "Softmax",
+    "moved",
+    "scores_of",
+    "softmax_of",
+    "split_view",
+]
 
 # Masked scores: -inf, or numbers so far below all others that their weights are 0. In a row where
 # all are masked a finite number gives all keys one weight: added to scores, one of ABSORBS or less
@@ -54,12 +65,12 @@ BITWISE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor,
            "not": np.logical_not}
 
 
-class Point:
+class RandomPoint:
     """Random numbers for what expressions read; what does not vary along a row is kept."""
 
     def __init__(self, rng: np.random.Generator, along: LoopVar,
                  known: Mapping[Expr, float] | None = None,
-                 reduced: Callable[[Point, Expr], float] | None = None) -> None:
+                 reduced: Callable[[RandomPoint, Expr], float] | None = None) -> None:
         self.rng, self.along = rng, along
         self.orders: dict[Expr, list[Expr]] = {}
         self.row: dict[Any, Any] = dict(known or {})
@@ -68,7 +79,7 @@ class Point:
 
     def __call__(self, e: Expr) -> Any:
         if e not in self.orders:
-            self.orders[e] = reached([e])
+            self.orders[e] = reachable_expressions([e])
         for x in self.orders[e]:
             table = self.here if x.depends_on(self.along) else self.row
             if x not in table:
@@ -124,7 +135,7 @@ class Point:
 
 
 @dataclass
-class Term:
+class ScoreTerm:
     """A part of the scores besides the product: `factor * value`, or a condition to be seen."""
 
     value: Expr
@@ -137,11 +148,11 @@ class Scores:
     """The argument of the exponential: `scale * product + biases`, where all masks hold."""
 
     scale: float = 1.0
-    biases: list[Term] = field(default_factory=list)
-    masks: list[Term] = field(default_factory=list)
+    biases: list[ScoreTerm] = field(default_factory=list)
+    masks: list[ScoreTerm] = field(default_factory=list)
 
 
-def scores_of(e: Expr, product: Expr, along: LoopVar, s: Builder) -> Scores:
+def scores_of(e: Expr, product: Expr, along: LoopVar, s: ExprBuilder) -> Scores:
     """The scores whose exponential an expression is; what is added to whole rows is left out."""
     if e.op in ("convert", "round_to"):
         return scores_of(e.args[0], product, along, s)
@@ -150,7 +161,7 @@ def scores_of(e: Expr, product: Expr, along: LoopVar, s: Builder) -> Scores:
         if inner[1] != 0:
             raise NotSoftmax("what is not seen has a weight")
         found = scores_of(inner[0], product, along, s)
-        found.masks.append(Term(condition))
+        found.masks.append(ScoreTerm(condition))
         return found
     if e.op not in ("exp", "exp2"):
         raise NotSoftmax("the weights are no exponentials")
@@ -160,7 +171,7 @@ def scores_of(e: Expr, product: Expr, along: LoopVar, s: Builder) -> Scores:
     return found
 
 
-def _linear(e: Expr, product: Expr, along: LoopVar, s: Builder) -> Scores:
+def _linear(e: Expr, product: Expr, along: LoopVar, s: ExprBuilder) -> Scores:
     if e is product:
         return Scores()
     if e.op in ("convert", "round_to"):
@@ -172,7 +183,7 @@ def _linear(e: Expr, product: Expr, along: LoopVar, s: Builder) -> Scores:
         if fill > MASKS:
             raise NotSoftmax("what is not seen has a weight")
         found = _linear(inner, product, along, s)
-        found.masks.append(Term(condition, fill=fill))
+        found.masks.append(ScoreTerm(condition, fill=fill))
         return found
     if e.op in ("add", "sub"):
         x, y = e.args
@@ -188,7 +199,7 @@ def _linear(e: Expr, product: Expr, along: LoopVar, s: Builder) -> Scores:
         if other.depends_on(along):
             if any(m.fill > ABSORBS for m in found.masks):
                 raise NotSoftmax("something is added to what is not seen")
-            found.biases.append(Term(other, sign))
+            found.biases.append(ScoreTerm(other, sign))
         return found
     if e.op in ("mul", "div"):
         x, y = e.args
@@ -214,7 +225,7 @@ def _scaled(found: Scores, factor: float) -> Scores:
     return found
 
 
-def _seen(e: Expr, product: Expr, s: Builder) -> tuple[Expr, tuple[Expr, float]]:
+def _seen(e: Expr, product: Expr, s: ExprBuilder) -> tuple[Expr, tuple[Expr, float]]:
     """The condition of a mask, what is there where it holds, and the number where it does not."""
     condition, yes, no = e.args
     if yes.op == "const":
@@ -225,7 +236,7 @@ def _seen(e: Expr, product: Expr, s: Builder) -> tuple[Expr, tuple[Expr, float]]
 
 
 def _reads(e: Expr, product: Expr) -> bool:
-    return product in reached([e])
+    return product in reachable_expressions([e])
 
 
 # --------------------------------------------------------------------------- softmax
@@ -247,9 +258,10 @@ class Softmax:
 
 
 def softmax_of(e: Expr, product: Expr, others: list[Expr], variables: list[LoopVar],
-               s: Builder) -> Softmax:
+               s: ExprBuilder) -> Softmax:
     """The expression as weights of a softmax, or as the gradient of scores."""
-    loads = [x for x in reached([e]) if x.op == "load" and isinstance(x.aux[0], Reduce)]
+    loads = [x for x in reachable_expressions([e]) if x.op == "load" and isinstance(x.aux[0],
+                                                                                    Reduce)]
     problem = NotSoftmax("no sum of exponentials")
     for sums in loads:
         along = [v for v in variables if not sums.depends_on(v)]
@@ -257,7 +269,8 @@ def softmax_of(e: Expr, product: Expr, others: list[Expr], variables: list[LoopV
             continue
         try:
             weights = _element(sums, along[0], s)
-            if product not in reached([weights]) or any(o in reached([weights]) for o in others):
+            if product not in reachable_expressions([weights]) or any(
+                o in reachable_expressions([weights]) for o in others):
                 continue
             scores = scores_of(weights, product, along[0], s)
             return _checked(Softmax(product, sums, weights, along[0], scores, None, 1, False),
@@ -267,7 +280,7 @@ def softmax_of(e: Expr, product: Expr, others: list[Expr], variables: list[LoopV
     raise problem
 
 
-def _element(load: Expr, along: LoopVar, s: Builder) -> Expr:
+def _element(load: Expr, along: LoopVar, s: ExprBuilder) -> Expr:
     """What a reduction over rows adds up."""
     t, place = load.aux
     if t.sizes != (along.high,):
@@ -275,8 +288,8 @@ def _element(load: Expr, along: LoopVar, s: Builder) -> Expr:
     return t.element(s, (*unflatten(place, t.shape), Index.of(along)))  # type: ignore[no-any-return]
 
 
-def _checked(found: Softmax, e: Expr, others: list[Expr], s: Builder) -> Softmax:
-    inside = set(reached([e]))
+def _checked(found: Softmax, e: Expr, others: list[Expr], s: ExprBuilder) -> Softmax:
+    inside = set(reachable_expressions([e]))
     found.zero = _is_zero_without_sum(found, e)
     cotangents = [o for o in others if o in inside]
     if not cotangents:
@@ -299,32 +312,32 @@ def _checked(found: Softmax, e: Expr, others: list[Expr], s: Builder) -> Softmax
 
 def _is_zero_without_sum(found: Softmax, e: Expr) -> bool:
     with np.errstate(all="ignore"):
-        point = Point(np.random.default_rng(0), found.along, {found.sums: 0.0})
-        point.here.update({x: 0.0 for x in reached([e]) if x.depends_on(found.along)
+        point = RandomPoint(np.random.default_rng(0), found.along, {found.sums: 0.0})
+        point.here.update({x: 0.0 for x in reachable_expressions([e]) if x.depends_on(found.along)
                            and (x is found.weights or x.op in ("exp", "exp2"))})
         return bool(point(e) == 0)
 
 
-def _ratio(found: Softmax, cotangent: Expr | None, e: Expr, seed: int, s: Builder) -> float:
+def _ratio(found: Softmax, cotangent: Expr | None, e: Expr, seed: int, s: ExprBuilder) -> float:
     """An expression over the weights, or over their gradient, at a point where they are not 0."""
     rng = np.random.default_rng(seed)
     total, mean = float(rng.uniform(0.5, 2)), float(rng.normal())
 
-    def reduced(point: Point, load: Expr) -> float:
+    def reduced(point: RandomPoint, load: Expr) -> float:
         t = load.aux[0]
         if load is found.sums:
             return total
         if t.op == "add" and cotangent is not None and not load.depends_on(found.along):
             element = _element(load, found.along, s)
-            if cotangent in reached([element]):
+            if cotangent in reachable_expressions([element]):
                 return _sum_of(point, element)
         return float(rng.uniform(0.5, 2))
 
-    def _sum_of(point: Point, element: Expr) -> float:
+    def _sum_of(point: RandomPoint, element: Expr) -> float:
         """The sum of multiples of weight * cotangent, or of the gradient: that is 0."""
         ratios, zeros = [], []
         for _ in range(4):
-            inner = _inside(Point(rng, found.along, None, reduced), point)
+            inner = _inside(RandomPoint(rng, found.along, None, reduced), point)
             weight = inner(found.weights) / total
             value, ct = inner(element), inner(cotangent)
             ratios.append(value / (weight * ct))
@@ -334,12 +347,12 @@ def _ratio(found: Softmax, cotangent: Expr | None, e: Expr, seed: int, s: Builde
                 return float(result)
         raise NotSoftmax("another sum of the gradient")
 
-    def _inside(inner: Point, point: Point) -> Point:
+    def _inside(inner: RandomPoint, point: RandomPoint) -> RandomPoint:
         inner.row, inner.orders = point.row, point.orders
         return _visible(inner, found)
 
     with np.errstate(all="ignore"):
-        point = Point(rng, found.along, None, reduced)
+        point = RandomPoint(rng, found.along, None, reduced)
         point.orders = found.orders
         point = _visible(point, found)
         weight = point(found.weights) / total
@@ -354,7 +367,7 @@ def _ratio(found: Softmax, cotangent: Expr | None, e: Expr, seed: int, s: Builde
     return ratio
 
 
-def _visible(point: Point, found: Softmax) -> Point:
+def _visible(point: RandomPoint, found: Softmax) -> RandomPoint:
     for k in range(200):
         if point(found.weights) != 0:
             return point
@@ -370,10 +383,10 @@ def _visible(point: Point, found: Softmax) -> Point:
 # --------------------------------------------------------------------------- moved
 
 
-def moved(e: Expr, places: Mapping[LoopVar, Index], s: Builder) -> Expr:
+def moved(e: Expr, places: Mapping[LoopVar, Index], s: ExprBuilder) -> Expr:
     """An expression at other places."""
     made: dict[Expr, Expr] = {}
-    for x in reached([e]):
+    for x in reachable_expressions([e]):
         if x.op == "load":
             made[x] = s.read(x.aux[0], unflatten(_moved(x.aux[1], places), x.aux[0].shape))
         elif x.op == "index":
@@ -399,7 +412,7 @@ def _moved(index: Index, places: Mapping[LoopVar, Index]) -> Index:
     return total
 
 
-def split_view(t: Tensor, s: Builder) -> tuple[Expr, dict[LoopVar, int]]:
+def split_view(t: Tensor, s: ExprBuilder) -> tuple[Expr, dict[LoopVar, int]]:
     """An element of a tensor, and the steps of its variables in it: dimensions that are read in
     pieces are variables of their own."""
     pieces = [[n] for n in t.shape]
@@ -426,7 +439,7 @@ def split_view(t: Tensor, s: Builder) -> tuple[Expr, dict[LoopVar, int]]:
 
 
 def _cut(e: Expr, pieces: list[list[Any]]) -> list[list[Any]] | None:
-    for x in reached([e]):
+    for x in reachable_expressions([e]):
         if x.op != "load":
             continue
         for atom in x.aux[1].terms:

@@ -13,14 +13,14 @@ from triton.runtime.interpreter import InterpretedFunction
 from functrans.lowering.triton.emulator.emulation import emulation
 from functrans.lowering.triton.kernels.source import module_of
 from functrans.lowering.triton.spec import (
-    Copy,
+    CopyStep,
+    DoubleBufferedSteps,
+    GPUProgram,
     HostStep,
     Launch,
     Pointer,
-    Program,
-    Rounds,
+    RepeatedSteps,
     Step,
-    Turns,
 )
 
 __all__ = ["InterpretedProgram"]
@@ -70,7 +70,7 @@ class Buffer:
 class InterpretedProgram:
     """Runs a program; arguments and results are NumPy arrays."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: GPUProgram) -> None:
         self.program = program
         self.modules = [interpreted(module_of(
             text.replace("import device_math as fm", "import host_math as fm")))
@@ -80,11 +80,11 @@ class InterpretedProgram:
         p = self.program
         inputs = [np.ascontiguousarray(x) for x in arrays]
         outputs = [np.empty(a.shape, a.dtype) for a in p.outputs]
-        for j, k in p.given.inputs.items():
+        for j, k in p.aliases.inputs.items():
             outputs[j] = inputs[k] = inputs[k].copy()
         arena = np.full(p.arena_bytes + 64, 0xCD, np.uint8)  # what nobody wrote is seen
         memory = {"input": inputs, "output": outputs, "constant": p.constants, "arena": [arena],
-                  "tickets": [np.zeros(p.tickets, np.int32)]}
+                  "tickets": [np.zeros(p.arrival_counters, np.int32)]}
         self._run(p.steps, memory)
         return outputs
 
@@ -93,18 +93,18 @@ class InterpretedProgram:
         for step in steps:
             if isinstance(step, Launch):
                 self._launch(step, memory, done)
-            elif isinstance(step, Copy):
+            elif isinstance(step, CopyStep):
                 target, source = (_bytes(memory, at, done) for at in (step.target, step.source))
                 target[:step.nbytes] = source[:step.nbytes]
-            elif isinstance(step, Rounds):
+            elif isinstance(step, RepeatedSteps):
                 for k in range(step.count):
                     self._run(step.steps, memory, k)
-            elif isinstance(step, Turns):
-                self._take_turns(step, memory)
+            elif isinstance(step, DoubleBufferedSteps):
+                self._run_double_buffered(step, memory)
             else:
                 _on_host(step, memory, done)
 
-    def _take_turns(self, loop: Turns, memory: Memory) -> None:
+    def _run_double_buffered(self, loop: DoubleBufferedSteps, memory: Memory) -> None:
         """As the runtime does it, which may run an iteration too many."""
         for side in cycle(loop.sides):
             self._run(side.holds, memory)

@@ -12,7 +12,7 @@ import numpy as np
 
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
-from functrans.lowering.loops.expr import Builder, Expr
+from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import Map, Stored, Tensor, memory_dtype
 from functrans.lowering.rules.calls import CallRule
@@ -34,7 +34,7 @@ def _part(number: int) -> CallRule:
     def rule(eqn: Equation, xs: list[Tensor]) -> Tensor:
         z, shape = xs[0], eqn.outvars[0].aval.shape
 
-        def narrow(s: Builder, index: tuple[Index, ...]) -> Expr:
+        def narrow(s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
             bits = z.at(s, index)
             if number:
                 bits = s.op("shift_right_logical", bits, s.const(np.int64(32), "i64"))
@@ -51,13 +51,13 @@ def _part(number: int) -> CallRule:
 def _complex(eqn: Equation, xs: list[Tensor]) -> Tensor:
     (x, y), shape = xs, eqn.outvars[0].aval.shape
 
-    def bits(s: Builder, index: tuple[Index, ...]) -> Expr:
+    def bits(s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
         low = s.op("bitcast", element(s, x, index), dtype="u32")
         high = s.op("bitcast", element(s, y, index), dtype="i32")
         high = s.op("shift_left", s.op("convert", high, dtype="i64"), s.const(np.int64(32), "i64"))
         return s.op("or", s.op("convert", low, dtype="i64"), high)
 
-    def either(s: Builder, index: tuple[Index, ...]) -> Expr:
+    def either(s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
         *place, part = index
         at = tuple(place)
         return s.when([(part, 0, 1)], lambda: element(s, x, at), lambda: element(s, y, at))

@@ -42,7 +42,7 @@ from triton.language.extra.cuda.libdevice import (  # noqa: F401 (kernels call t
     trunc,
 )
 
-from functrans.lowering.triton.orders.radix_tile import constraints
+from functrans.lowering.triton.sort_scan.radix_tile import constraints
 
 
 @triton.jit
@@ -226,7 +226,7 @@ def next_copies_round():
 
 
 @triton.jit
-def earlier_launches_end():
+def grid_dependency_wait():
     """What comes behind may read what earlier launches write; what comes before does not."""
     tl.inline_asm_elementwise("// earlier launches end\n\tmov.u32 $0, 0;", "=r", [], tl.int32,
                               is_pure=False, pack=1)

@@ -14,12 +14,12 @@ from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient
 from functrans.lowering.loops.tensor import FLOAT8, NARROW, Tensor
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.triton.kernels.names import REGISTER, literal
-from functrans.lowering.triton.kernels.numbers import Numbers, UnsupportedKernel
+from functrans.lowering.triton.kernels.size_arguments import SizeArguments, UnsupportedKernel
 
 __all__ = ["TileWriter", "UnsupportedKernel", "narrow", "widened"]
 
 INT32_LIMIT = 2**31
-IN_TEXT = Numbers(are_arguments=False)
+IN_TEXT = SizeArguments(are_arguments=False)
 
 BINARY = {"add": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=",
           "gt": ">", "ge": ">=", "and": "&", "or": "|", "xor": "^"}
@@ -42,7 +42,7 @@ class TileWriter:
     def __init__(self, kernel: Kernel, emit: Callable[[str], None],
                  pointer: Callable[[Tensor], str], fresh: Callable[[], str],
                  masks: dict[str, str | None],
-                 numbers: Numbers = IN_TEXT) -> None:
+                 numbers: SizeArguments = IN_TEXT) -> None:
         self.kernel = kernel
         self._numbers, self._number = numbers, numbers.text
         self._emit = emit

@@ -172,7 +172,7 @@ def opaque(x: Any) -> Any:
     return x
 
 
-def earlier_launches_end() -> None:
+def grid_dependency_wait() -> None:
     """They have ended."""
 
 

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-from functrans.lowering.loops.tensor import Scatter
+from functrans.lowering.loops.tensor import ScatterTensor
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
+from functrans.lowering.triton.kernels.kernel_source import KernelSource, PartialResults
 from functrans.lowering.triton.kernels.names import REGISTER
-from functrans.lowering.triton.kernels.numbers import Numbers
-from functrans.lowering.triton.kernels.writer import TILE, KernelWriter, is_wide, program_number
-from functrans.lowering.triton.kernels.written import Partial, Written
+from functrans.lowering.triton.kernels.size_arguments import SizeArguments
+from functrans.lowering.triton.kernels.writer import (
+    TILE,
+    TritonKernelWriter,
+    is_wide,
+    program_number,
+)
 
 __all__ = ["ScatterWriter"]
 
 
-class ScatterWriter(KernelWriter):
+class ScatterWriter(TritonKernelWriter):
     """Writes a scatter. Of several elements that go to one place, the last one stays."""
 
-    def write(self) -> list[Written]:
+    def write(self) -> list[KernelSource]:
         t = self.kernel.members[0].tensor
-        assert isinstance(t, Scatter)
+        assert isinstance(t, ScatterTensor)
         if t.op != "set" or t.unique:
             return [self._scattered(None, is_contest=False)]
         if not isinstance(t.size, int):
             raise UnsupportedKernel("a size that is not known")
-        winners = Partial(1, t.size, "i64" if self.rows * self.row >= 2**31 else "i32")
+        winners = PartialResults(1, t.size, "i64" if self.rows * self.row >= 2**31 else "i32")
         contest = ScatterWriter(self.kernel, self.schedule, self.options)._scattered(
             winners, is_contest=True)
         return [_filled(winners, -1, self.any_size), contest,
                 self._scattered(winners, is_contest=False)]
 
-    def _scattered(self, winners: Partial | None, is_contest: bool) -> Written:
+    def _scattered(self, winners: PartialResults | None, is_contest: bool) -> KernelSource:
         (m,) = self.kernel.members
         t = m.tensor
-        assert isinstance(t, Scatter)
+        assert isinstance(t, ScatterTensor)
         w, grid, tile = self.begin_tiles()
         index, condition = self.kernel.target(self.builder, m)
         place = w.name(f"{w.index(index, is_wide(t))} + zero")
@@ -59,11 +64,11 @@ class ScatterWriter(KernelWriter):
         return self.written(grid, tile)
 
 
-def _filled(t: Partial, value: int, any_size: bool) -> Written:
+def _filled(t: PartialResults, value: int, any_size: bool) -> KernelSource:
     """The launch that fills memory with a number."""
-    size, numbers = t.count * t.size, Numbers(any_size)
+    size, numbers = t.count * t.size, SizeArguments(any_size)
     end = numbers.text(size, "size")
     text = (f"@triton.jit\ndef NAME({', '.join(['p0', *numbers.names])}):\n"
             f"    i = {program_number(size)} * {TILE} + tl.arange(0, {TILE})\n"
             f"    tl.store(p0 + i, {value}, mask=i < {end})\n")
-    return Written(text, [t], -(-size // TILE), 4, numbers.found)
+    return KernelSource(text, [t], -(-size // TILE), 4, numbers.found)

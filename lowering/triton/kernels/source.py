@@ -10,9 +10,9 @@ from types import ModuleType
 from typing import Final
 
 from functrans.lowering.c.cache import digest
-from functrans.lowering.triton.kernels.folds import FUNCTIONS
+from functrans.lowering.triton.kernels.reductions import FUNCTIONS
 
-__all__ = ["Module", "alone", "module_of"]
+__all__ = ["TritonModule", "alone", "module_of"]
 
 HEAD = """\
 import triton
@@ -28,16 +28,17 @@ def _name_of(function: str) -> str:
     return found[1]
 
 
-FOLDS: Final = {_name_of(f): f"\n@triton.jit{f}" for f in FUNCTIONS.split("\n@triton.jit")[1:]}
+COMBINE_FUNCTIONS: Final = {_name_of(f): f"\n@triton.jit{f}"
+                            for f in FUNCTIONS.split("\n@triton.jit")[1:]}
 
 
 @lru_cache(maxsize=1024)
 def _called(text: str) -> frozenset[str]:
-    """The functions of `FOLDS` that a kernel calls."""
-    return FOLDS.keys() & set(re.findall(r"\w+", text))
+    """The functions of `COMBINE_FUNCTIONS` that a kernel calls."""
+    return COMBINE_FUNCTIONS.keys() & set(re.findall(r"\w+", text))
 
 
-class Module:
+class TritonModule:
     """Triton functions under names of their own; equal functions are one."""
 
     def __init__(self) -> None:
@@ -57,7 +58,7 @@ class Module:
         kernels = "\n\n".join(text.replace("NAME", name)
                               for text, name in self.functions.items())
         called = frozenset().union(*map(_called, self.functions))
-        folds = "".join(text for name, text in FOLDS.items() if name in called)
+        folds = "".join(text for name, text in COMBINE_FUNCTIONS.items() if name in called)
         return f"{HEAD.format(math=math)}\n{folds}\n\n{kernels}"
 
 

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from functrans.lowering.loops.tensor import Reduce, Tensor
-from functrans.lowering.schedule.across import reads_across
 from functrans.lowering.schedule.group import Schedule
-from functrans.lowering.schedule.kernel import MARKS, Kernel, Member, computed_in, reached
+from functrans.lowering.schedule.kernel import (
+    ANY_FLAG_ROLES,
+    Kernel,
+    Member,
+    computed_in,
+    reachable_expressions,
+)
+from functrans.lowering.schedule.transposed_reads import has_transposed_reads
 from functrans.lowering.triton.kernels.expressions import TileWriter, UnsupportedKernel
-from functrans.lowering.triton.kernels.folds import Fold, fold_of
-from functrans.lowering.triton.kernels.numbers import Numbers
-from functrans.lowering.triton.kernels.written import (
-    Operand,
+from functrans.lowering.triton.kernels.kernel_source import (
+    ArrivalCounters,
+    KernelOperand,
+    KernelSource,
     Options,
-    Tickets,
-    Written,
     power_of_two,
 )
+from functrans.lowering.triton.kernels.reductions import TileReduction, tile_reduction
+from functrans.lowering.triton.kernels.size_arguments import SizeArguments
 
-__all__ = ["ACROSS", "TILE", "KernelWriter", "program_number"]
+__all__ = ["TILE", "TRANSPOSED_TILE", "TritonKernelWriter", "program_number"]
 
 TILE = 1024  # elements of a program without reductions: 8 for each of 128 threads
-ACROSS = 64  # rows and places of a tile that is turned
+TRANSPOSED_TILE = 64  # rows and columns of a transposed tile
 MOST_EARLY = 1 << 18
 """Elements of a kernel that takes as long as memory takes to answer."""
 
@@ -28,7 +34,7 @@ PLACES_END = 2**31 - 1
 """The place of what is outside of a row: behind all others."""
 
 
-class KernelWriter:
+class TritonKernelWriter:
     """Writes the launches of one kernel."""
 
     def __init__(self, kernel: Kernel, schedule: Schedule, options: Options) -> None:
@@ -37,7 +43,7 @@ class KernelWriter:
             raise UnsupportedKernel("a size that is not known")
         self.kernel, self.schedule, self.options = kernel, schedule, options
         self.any_size = options.any_size
-        self.numbers = Numbers(self.any_size)
+        self.numbers = SizeArguments(self.any_size)
         self.n = self.numbers.text
         self.extent = self.numbers.extent
         self.line = d.total is not None
@@ -47,12 +53,12 @@ class KernelWriter:
         self.per_part = self.rows // self.parts
         self.builder = kernel.shared(schedule.is_stored)
         self.elements = {m.tensor: kernel.element(self.builder, m) for m in kernel.members}
-        self.operands: list[Operand] = []
+        self.operands: list[KernelOperand] = []
         self.lines: list[str] = []
         self.indent = "    "
         self.count = 0
 
-    def write(self) -> list[Written]:
+    def write(self) -> list[KernelSource]:
         raise NotImplementedError
 
     # --------------------------------------------------------------------------- text
@@ -80,7 +86,7 @@ class KernelWriter:
         self.emit(f"{', '.join(names)} = {text}")
         return names
 
-    def pointer(self, t: Operand) -> str:
+    def pointer(self, t: KernelOperand) -> str:
         if t not in self.operands:
             self.operands.append(t)
         return f"p{self.operands.index(t)}"
@@ -93,12 +99,12 @@ class KernelWriter:
         """Write `pid`, which is wide where tiles times programs are."""
         self.emit(f"pid = {program_number(self.rows * self.row)}")
 
-    def written(self, grid: int, tile: int, warps: int = 0) -> Written:
+    def written(self, grid: int, tile: int, warps: int = 0) -> KernelSource:
         arguments = ", ".join([f"p{k}" for k in range(len(self.operands))] + self.numbers.names)
         lines = [f"    {line}\n" for line in self.numbers.quartered()] + self.lines
         text = f"@triton.jit\ndef NAME({arguments}):\n" + "".join(lines)
         warps = warps or power_of_two(min(16, max(1, tile // 256)))
-        return Written(text, list(self.operands), grid, warps, self.numbers.found)
+        return KernelSource(text, list(self.operands), grid, warps, self.numbers.found)
 
     # --------------------------------------------------------------------------- tiles
 
@@ -123,8 +129,8 @@ class KernelWriter:
         if self.row == 1:
             return min(self.extent(self.rows, TILE), TILE), 1
         block_i = min(self.extent(self.row, TILE if self.rows == 1 else 1), TILE)
-        if reads_across(self.kernel, self.builder) and self.rows >= 32 and self.row >= 32:
-            return ACROSS, ACROSS
+        if has_transposed_reads(self.kernel, self.builder) and self.rows >= 32 and self.row >= 32:
+            return TRANSPOSED_TILE, TRANSPOSED_TILE
         fits = max(1, TILE // block_i)
         return min(self.extent(self.rows, fits), fits), block_i
 
@@ -147,26 +153,26 @@ class KernelWriter:
         """
         if self.rows * self.row > MOST_EARLY:
             return
-        loads = [e for e in reached(self.elements.values()) if e.op == "load"
-                 and e.aux[0] in self.options.lasting and not computed_in(e)]
+        loads = [e for e in reachable_expressions(self.elements.values()) if e.op == "load"
+                 and e.aux[0] in self.options.never_written and not computed_in(e)]
         for e in loads:
             w.expression(e)
         if loads:
-            self.emit("fm.earlier_launches_end()")
+            self.emit("fm.grid_dependency_wait()")
 
     # --------------------------------------------------------------------------- members
 
-    def escapes(self, t: Tensor) -> bool:
+    def is_materialized(self, t: Tensor) -> bool:
         return t in self.schedule.stored
 
     def value(self, w: TileWriter, m: Member) -> None:
         """Compute a member that is no reduction, and store it where others read it."""
         t = m.tensor
-        if m.role in MARKS:
-            self._mark(w, m)
+        if m.role in ANY_FLAG_ROLES:
+            self._set_any_flag(w, m)
             return
         w.locals[t] = self.computed(w, t)
-        if not self.escapes(t):
+        if not self.is_materialized(t):
             return
         if m.role == "row":
             self.store_in_rows(w, t)
@@ -179,16 +185,16 @@ class KernelWriter:
     def computed(self, w: TileWriter, t: Tensor) -> str:
         """Compute a value, as its readers in other kernels see it."""
         value = w.expression(self.elements[t])
-        return w.as_stored(value, t) if self.escapes(t) else value
+        return w.as_stored(value, t) if self.is_materialized(t) else value
 
-    def _mark(self, w: TileWriter, m: Member) -> None:
+    def _set_any_flag(self, w: TileWriter, m: Member) -> None:
         """Store that a condition holds, where it does and no program before has.
 
         Of 2^26 elements that are all true, those that begin together store it.
         """
         at = self.pointer(m.tensor)
         seen = self.named(f"tl.load({at})")
-        place, inside = ("zero", "inside") if m.role == "mark" else (
+        place, inside = ("zero", "inside") if m.role == "any_flag" else (
             "o * 0", w.masks["o"] or "(o >= 0)")
         holds = w.expression(self.elements[m.tensor])
         self.emit(f"tl.store({at} + {place}, 1, mask={holds} & {inside} & ({seen} == 0))")
@@ -199,34 +205,35 @@ class KernelWriter:
         self.emit(f"tl.store({self.pointer(t)} + o, {w.stored(w.locals[t], t)}"
                   f"{f', mask={mask}' if mask else ''})")
 
-    def folds(self, members: list[Member]) -> dict[Tensor, Fold]:
-        """How the reductions among some members are folded."""
-        return {m.tensor: fold_of(m.tensor) for m in members if isinstance(m.tensor, Reduce)}
+    def reductions_of(self, members: list[Member]) -> dict[Tensor, TileReduction]:
+        """The reductions among some members."""
+        return {m.tensor: tile_reduction(m.tensor) for m in members if isinstance(m.tensor, Reduce)}
 
-    def accumulators(self, fold: Fold, shape: tuple[int, int]) -> list[str]:
-        """Write what a fold starts from, over a tile."""
+    def accumulators(self, fold: TileReduction, shape: tuple[int, int]) -> list[str]:
+        """Write the initial accumulators of a reduction, over a tile."""
         return [self.named(text) for text in fold.initial(str(shape))]
 
-    def begin_last(self, tickets: Tickets, which: str, count: str) -> str:
-        """Count who is done, and write the branch of the last of `count` programs; its ticket.
+    def begin_last_arrival(self, arrival_counters: ArrivalCounters, which: str, count: str) -> str:
+        """Write the arrival of a program, and begin the branch of the last of `count` programs.
 
         An atomic operation that acquires and releases comes between the stores of the others and
         its loads, and a barrier between those of its own threads and that.
         """
-        at = f"{self.pointer(tickets)} + {which}"
+        at = f"{self.pointer(arrival_counters)} + {which}"
         self.emit("tl.debug_barrier()")
         self.emit(f"done = tl.atomic_add({at}, 1, sem='acq_rel')")
         self.emit(f"if done == {count} - 1:")
         self.indent = "        "
         return at
 
-    def end_last(self, at: str) -> None:
-        """Leave the ticket as it was, and the branch."""
+    def end_last_arrival(self, at: str) -> None:
+        """Set the arrival counter to 0 again, and end the branch."""
         self.emit(f"tl.store({at}, 0)")
         self.indent = "    "
 
-    def folded_values(self, w: TileWriter, t: Tensor, fold: Fold, place: str) -> list[str]:
-        """What a tile brings to a fold: values, and their places where the fold looks for one."""
+    def reduction_operands(self, w: TileWriter, t: Tensor, fold: TileReduction,
+                           place: str) -> list[str]:
+        """The operands of a reduction in a tile: values, and indices for argmax and argmin."""
         values = [w.name(fold.masked(w.expression(self.elements[t]), "inside"))]
         if fold.is_place:
             values.append(w.name(f"tl.where(inside, {place}, {PLACES_END}).to(tl.int32)"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functrans.core.jaxpr import Equation
 from functrans.lowering.loops.tensor import Stored, Tensor
+from functrans.lowering.triton.kernels.axis_calls import AxisCall, extents, module_text
 from functrans.lowering.triton.kernels.names import MEMORY
-from functrans.lowering.triton.kernels.rows import AlongRows, extents, module_text
 from functrans.lowering.triton.products.calls import Launches
-from functrans.lowering.triton.templates.kernel import Kernel, pointer, power_of_two
+from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer, power_of_two
 
 __all__ = ["exchanges_rule"]
 
@@ -30,7 +30,7 @@ def exchanges(pivots, order):
 """
 
 
-class Exchanges(AlongRows):
+class PivotsToPermutation(AxisCall):
     """Pivots [count, exchanges], from 0, to the order of the rows."""
 
     name = "exchanges"
@@ -47,15 +47,15 @@ class Exchanges(AlongRows):
         text = TEXT.format(beside=beside, block=block, count=self.count, rows=self.rows,
                            exchanges=self.exchanges)
         warps = min(8, max(1, beside * block // 256))
-        kernel = Kernel("exchanges", module_text(text),
-                        (pointer("pivots", MEMORY[pivots.dtype]), pointer("order", "i32")),
-                        (-(-self.count // beside), 1, 1), warps, 1)
+        kernel = TemplateKernel("exchanges", module_text(text),
+                                (pointer("pivots", MEMORY[pivots.dtype]), pointer("order", "i32")),
+                                (-(-self.count // beside), 1, 1), warps, 1)
         return Launches([kernel], {"pivots": (pivots, 0), "order": (order, 0)})
 
 
-def exchanges_rule(eqn: Equation, xs: list[Tensor]) -> Exchanges | None:
+def exchanges_rule(eqn: Equation, xs: list[Tensor]) -> PivotsToPermutation | None:
     sizes = extents(xs[0], len(xs[0].shape) - 1)
     rows = eqn.outvars[0].aval.shape[-1]
     if sizes is None or 0 in sizes or not isinstance(rows, int) or not 0 < rows <= MOST_ROWS:
         return None
-    return Exchanges(eqn, xs[0], sizes[0], sizes[1])
+    return PivotsToPermutation(eqn, xs[0], sizes[0], sizes[1])

@@ -22,7 +22,7 @@ from functrans.lowering.triton.kernels.complex_memory import memory
 from functrans.lowering.triton.libraries.exchanges import exchanges_rule
 from functrans.primitives import lapack
 
-__all__ = ["RULES", "TYPES", "LibraryCall", "call", "library_p"]
+__all__ = ["RULES", "TYPES", "CudaLibraryCall", "call", "library_p"]
 
 TYPES = {"float32": 0, "float64": 1, "complex64": 2, "complex128": 3}
 """How the functions name dtypes (csrc/cuda/cusolver.cpp)."""
@@ -33,7 +33,7 @@ IN_PLACE = {"potrf": 0, "trsm": 1, "getrf": 0, "laswp": 0, "geqrf": 0, "syevd": 
 Array = np.ndarray[Any, Any]
 
 
-class Library(Primitive):
+class LibraryPrimitive(Primitive):
     """A function of a library: its name, its numbers, and the types of its results."""
 
     multiple_results = True
@@ -50,7 +50,7 @@ class Library(Primitive):
                 for x, r in zip(found, results, strict=True)]
 
 
-library_p = Library()
+library_p = LibraryPrimitive()
 
 
 def call(function: str, numbers: Sequence[int], operands: Sequence[Any],
@@ -61,7 +61,7 @@ def call(function: str, numbers: Sequence[int], operands: Sequence[Any],
     return outs
 
 
-class LibraryCall(HostCall):
+class CudaLibraryCall(HostCall):
     """A step that a library does; the interpreter leaves it to the host, as NumPy does it."""
 
     name = "library call"
@@ -81,8 +81,8 @@ class LibraryCall(HostCall):
         return self.operands[at], self.results[0]
 
 
-def _rule(eqn: Equation, xs: list[Tensor]) -> LibraryCall:
-    return LibraryCall(eqn, xs, [memory(v.aval, eqn.source) for v in eqn.outvars])
+def _rule(eqn: Equation, xs: list[Tensor]) -> CudaLibraryCall:
+    return CudaLibraryCall(eqn, xs, [memory(v.aval, eqn.source) for v in eqn.outvars])
 
 
 RULES: dict[str, CallRule] = {"library": _rule, "lu_pivots_to_permutation": exchanges_rule}

@@ -14,7 +14,7 @@ from functrans.lowering.triton.libraries import matrices, transforms
 from functrans.lowering.triton.libraries.functions import TYPES, library_p
 from functrans.primitives.shape import reshape_p
 
-__all__ = ["FUNCTIONS", "LIBRARIES", "with_libraries"]
+__all__ = ["FUNCTIONS", "LIBRARIES", "replace_by_library_calls"]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {**transforms.FUNCTIONS, **matrices.FUNCTIONS}
 LIBRARIES = {name: ("cufft",) if name in transforms.FUNCTIONS else ("cublas", "cusolver")
@@ -24,7 +24,7 @@ LIBRARIES = {name: ("cufft",) if name in transforms.FUNCTIONS else ("cublas", "c
 _warned: set[str] = set()
 
 
-def with_libraries(jaxpr: Jaxpr, is_there: Callable[[str], bool]) -> Jaxpr:
+def replace_by_library_calls(jaxpr: Jaxpr, is_there: Callable[[str], bool]) -> Jaxpr:
     """The program with functions of the libraries that are there.
 
     Of an operation whose library is missing a warning says, once, that the host computes it.

@@ -1,1 +1,1 @@
-"""Loops: in one kernel, in steps, or in turns."""
+"""Loops: in one resident kernel, as launches, or double-buffered."""

@@ -40,23 +40,23 @@ from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.shape import concatenate
 
-__all__ = ["Rooms", "bounded", "record_bytes"]
+__all__ = ["Capacities", "bounded", "record_bytes"]
 
 BOOL, INT = np.dtype(np.bool_), np.dtype(np.int32)
 
-Rooms = Mapping[str, int]
+Capacities = Mapping[str, int]
 """For how many iterations there is room, by the name of the size that a loop decides."""
 Rule = Callable[[Equation, list[Any], list[Any]], list[Any]]
 """Of an equation, its guard and its operands: the results, and what was needed."""
 
 
-def bounded(jaxpr: Jaxpr, rooms: Rooms) -> Jaxpr:
+def bounded(jaxpr: Jaxpr, capacities: Capacities) -> Jaxpr:
     """The program with room for so many iterations; a last output has how many were needed.
 
-    There they are in the order of `rooms`: more than there is room for, where that was too little.
-    Raises UnsupportedKernel for effects in such loops.
+    There they are in the order of `capacities`: more than there is room for, where that was too
+    little. Raises UnsupportedKernel for effects in such loops.
     """
-    body = _Body(jaxpr, rooms).written()
+    body = _BoundedWriter(jaxpr, capacities).written()
     eqns = list(body.eqns)
     outs, needed = counted(body.outvars, len(jaxpr.outvars))
 
@@ -82,7 +82,7 @@ def record_bytes(jaxpr: Jaxpr) -> dict[str, int]:
 
 
 @dataclass(eq=False)
-class _Body:
+class _BoundedWriter:
     """Writes a program with rooms; its last outputs are what its loops needed, in their order.
 
     One that `is_guarded` has a first input more, that says whether its results are wanted: where
@@ -90,7 +90,7 @@ class _Body:
     """
 
     jaxpr: Jaxpr
-    rooms: Rooms
+    capacities: Capacities
     is_guarded: bool = False
     eqns: list[Equation] = field(default_factory=list)
     env: dict[Var, Atom] = field(default_factory=dict)
@@ -109,10 +109,10 @@ class _Body:
                      name=self.jaxpr.name)
 
     def names(self, decided: frozenset[str]) -> list[str]:
-        return [name for name in self.rooms if name in decided]
+        return [name for name in self.capacities if name in decided]
 
     def define(self, var: Var) -> Var:
-        made = Var(var.aval.substitute(self.rooms))
+        made = Var(var.aval.substitute(self.capacities))
         self.env[var] = made
         return made
 
@@ -130,7 +130,7 @@ class _Body:
             elif decided_names(eqn) or (self.guard and _may_go_on(eqn)):
                 self.threaded(eqn, ins)
             else:
-                params = {k: substitute(v, self.rooms) for k, v in eqn.params.items()}
+                params = {k: substitute(v, self.capacities) for k, v in eqn.params.items()}
                 self.eqns.append(eqn.replace(invars=tuple(ins), params=params, outvars=tuple(
                     [self.define(v) for v in eqn.outvars])))
 
@@ -159,7 +159,8 @@ class _Body:
 
     def inner(self, jaxpr: Jaxpr, is_guarded: bool) -> tuple[Jaxpr, list[str]]:
         """A body, and the names of the loops of which it tells what they needed."""
-        return _Body(jaxpr, self.rooms, is_guarded).written(), self.names(jaxpr.decided_names)
+        return _BoundedWriter(jaxpr, self.capacities,
+                              is_guarded).written(), self.names(jaxpr.decided_names)
 
     def scan(self, eqn: Equation, guard: list[Any], operands: list[Any]) -> list[Any]:
         p = eqn.params
@@ -178,20 +179,21 @@ class _Body:
         outs = scan_p.bind(
             *first, *init, *xs, num_consts=len(first), num_carry=len(init),
             jaxpr=stage_body(step, [*_types([*first, *init]), *elements], body.name),
-            length=substitute(p["length"], self.rooms), reverse=p["reverse"], unroll=p["unroll"])
+            length=substitute(p["length"], self.capacities), reverse=p["reverse"],
+            unroll=p["unroll"])
         return [*outs[len(names):], *outs[:len(names)]]
 
     def loop(self, eqn: Equation, guard: list[Any], operands: list[Any]) -> list[Any]:
         """A `while` that does not record: it ends where a loop inside had too little room."""
         p = eqn.params
         tests, consts, init = counted(operands, p["cond_nconsts"], p["body_nconsts"])
-        predicate = substitute(p["cond_jaxpr"], self.rooms)
+        predicate = substitute(p["cond_jaxpr"], self.capacities)
         body, names = self.inner(p["body_jaxpr"], bool(guard))
 
         def holds(*args: Any) -> list[Any]:
             wanted, given, needed, carry = counted(args, len(guard), len(tests), len(names))
             going = [*eval_jaxpr(predicate, (), *given, *carry), *wanted]
-            going += [le(n, np.int32(self.rooms[name]))
+            going += [le(n, np.int32(self.capacities[name]))
                       for name, n in zip(names, needed, strict=True)]
             return [_all(going)]
 
@@ -213,7 +215,7 @@ class _Body:
         """A `while` that records, as a `scan` of which some last iterations do not take place."""
         p = eqn.params
         tests, consts, init = counted(operands, p["cond_nconsts"], p["body_nconsts"])
-        predicate = substitute(p["cond_jaxpr"], self.rooms)
+        predicate = substitute(p["cond_jaxpr"], self.capacities)
         if has_effect(p["body_jaxpr"]) or has_effect(predicate) or p["num_active"] == 0:
             raise UnsupportedKernel("a loop with effects that records")
         is_guarded = any(map(_may_go_on, p["body_jaxpr"].eqns))
@@ -236,7 +238,8 @@ class _Body:
         carry = [alive, full((), 0, INT), *_nothing(names), *init]
         outs = scan_p.bind(
             *first, *carry, jaxpr=stage_body(step, _types([*first, *carry]), body.name),
-            length=self.rooms[p["record"].name], reverse=False, unroll=1, num_consts=len(first),
+            length=self.capacities[p["record"].name], reverse=False, unroll=1,
+            num_consts=len(first),
             num_carry=len(carry))
         (alive, count), needed, results = counted(outs, 2, len(names))
         found = dict(zip(names, needed, strict=True))

@@ -12,28 +12,43 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from functrans.core.jaxpr import Equation, Jaxpr, Literal
-from functrans.lowering.loops.call import HostCall, Scan, While
+from functrans.lowering.loops.call import HostCall, ScanLoop, WhileLoop
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.memory import Block
 from functrans.lowering.rules.calls import results_of
-from functrans.lowering.schedule.group import Note
+from functrans.lowering.schedule.group import FusionNote
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
-from functrans.lowering.triton.kernels.written import Partial
+from functrans.lowering.triton.kernels.kernel_source import PartialResults
 from functrans.lowering.triton.spec import (
-    Copy,
+    BufferSide,
+    CopyStep,
+    DoubleBufferedSteps,
     HostStep,
     Launch,
     LibraryStep,
     Pointer,
-    Rounds,
-    Side,
+    RepeatedSteps,
     Step,
-    Turns,
 )
 
-__all__ = ["Body", "Loop", "Repeated", "Until", "WriteBody", "after", "bytes_of", "loop_of",
-           "moved", "numbers_of", "relocated", "save_of", "scan_rule", "stack_of", "ways_of",
-           "while_rule"]
+__all__ = [
+    "LaunchedScan",
+    "ProgramBody",
+    "ScanCall",
+    "WhileCall",
+    "WriteBody",
+    "after",
+    "bytes_of",
+    "carry_placements",
+    "launched_scan",
+    "moved",
+    "numbers_of",
+    "relocated",
+    "save_of",
+    "scan_rule",
+    "stack_of",
+    "while_rule",
+]
 
 # A step costs 10 us to describe and 1 us to replay: so many take 0.2 s once, 20 ms every time.
 MOST_STEPS = 20_000
@@ -41,7 +56,7 @@ LEAST_ROUNDS = 6  # iterations, of which the two after the first show how places
 ALIGNMENT = 256
 
 
-class Repeated(Scan):
+class ScanCall(ScanLoop):
     """A scan that may go to the host after all: with its equation."""
 
     def __init__(self, eqn: Equation, operands: Sequence[Tensor]) -> None:
@@ -52,7 +67,7 @@ class Repeated(Scan):
         return HostCall(self.eqn, self.operands, self.results)
 
 
-class Until(While):
+class WhileCall(WhileLoop):
     """A loop with a predicate that may go to the host after all: with its equation."""
 
     def __init__(self, eqn: Equation, operands: Sequence[Tensor]) -> None:
@@ -63,16 +78,16 @@ class Until(While):
         return HostCall(self.eqn, self.operands, self.results)
 
 
-def while_rule(eqn: Equation, xs: list[Tensor]) -> Until:
-    return Until(eqn, xs)
+def while_rule(eqn: Equation, xs: list[Tensor]) -> WhileCall:
+    return WhileCall(eqn, xs)
 
 
-def scan_rule(eqn: Equation, xs: list[Tensor]) -> Repeated | None:
-    return Repeated(eqn, xs) if isinstance(eqn.params["length"], int) else None
+def scan_rule(eqn: Equation, xs: list[Tensor]) -> ScanCall | None:
+    return ScanCall(eqn, xs) if isinstance(eqn.params["length"], int) else None
 
 
 @dataclass(eq=False)
-class Body:
+class ProgramBody:
     """The steps of a program inside another: their places are its own inputs, outputs and arena.
 
     `updated`: the inputs that the output with this number may share its memory with. `apart`: why
@@ -85,25 +100,25 @@ class Body:
     updated: dict[int, int]
     notes: list[str]
     blocks: list[Block[Any]] = field(default_factory=list)
-    apart: list[Note] = field(default_factory=list)
+    apart: list[FusionNote] = field(default_factory=list)
     kept: list[tuple[Tensor, list[Step]]] = field(default_factory=list)
 
 
-WriteBody = Callable[[Jaxpr, frozenset[int], frozenset[int]], Body]
+WriteBody = Callable[[Jaxpr, frozenset[int], frozenset[int]], ProgramBody]
 """The body of a jaxpr; some inputs and outputs, by number, are at places of no alignment."""
 
 
 @dataclass(eq=False)
-class Loop:
+class LaunchedScan:
     """A scan on the device: where its carry is, and the memory that it needs beside results."""
 
-    call: Repeated
-    body: Body | None  # None of a loop without iterations
+    call: ScanCall
+    body: ProgramBody | None  # None of a loop without iterations
     ways: list[str]  # of each value of the carry: fixed, updated, stacked, saved or alternate
     offsets: list[int]  # of the second places of the carry in the workspace, and of the arena
-    workspace: Partial
+    workspace: PartialResults
 
-    def steps(self, where: Callable[[Tensor | Partial], Pointer]) -> list[Step]:
+    def steps(self, where: Callable[[Tensor | PartialResults], Pointer]) -> list[Step]:
         """The steps of all iterations."""
         call, n = self.call, self.call.num_carry
         consts = [where(t) for t in call.operands[:call.num_consts]]
@@ -156,42 +171,43 @@ class Loop:
         else:  # the first and the last are different; two places of the carry take turns
             count = (length - 2) // 2
             made += iterations(0, 1)
-            made.append(Rounds(_going_on(iterations(1, 3), iterations(3, 5)), count))
+            made.append(RepeatedSteps(_going_on(iterations(1, 3), iterations(3, 5)), count))
             now = [result(k, way, 2 * count) for k, way in enumerate(self.ways)]
             made += iterations(2 * count + 1, length)
         return made + moved(ends, now, sizes)
 
 
-def loop_of(call: Repeated, write_body: WriteBody,
-            is_loose: Callable[[Tensor], bool]) -> Loop | None:
-    """The loop of a scan on the device; None for one that the host had better do."""
+def launched_scan(call: ScanCall, write_body: WriteBody,
+                  is_unaligned: Callable[[Tensor], bool]) -> LaunchedScan | None:
+    """The loop of a scan on the device; None where the host is faster."""
     length, first, n = call.length, call.num_consts, call.num_carry
     if length == 0:
-        return Loop(call, None, [], [], Partial(1, 1, "i32"))
+        return LaunchedScan(call, None, [], [], PartialResults(1, 1, "i32"))
     carry, jaxpr = call.operands[first:first + n], call.body
 
     def uneven(t: Tensor) -> bool:
-        return is_loose(t) or slice_bytes(t) % 16 != 0
+        return is_unaligned(t) or slice_bytes(t) % 16 != 0
 
-    loose = [is_loose(t) or is_loose(r) for t, r in zip(carry, call.results)]
-    for k, way in enumerate(ways_of(call, {})):
+    unaligned = [is_unaligned(t) or is_unaligned(r) for t, r in zip(carry, call.results)]
+    for k, way in enumerate(carry_placements(call, {})):
         if way in ("stacked", "saved"):
             j = stack_of(call, k) if way == "stacked" else save_of(call, k)
-            loose[k] = loose[k] or uneven(call.results[n + j])
-    ins = [*map(is_loose, call.operands[:first]), *loose, *map(uneven, call.operands[first + n:])]
-    outs = [*loose, *map(uneven, call.results[n:])]
+            unaligned[k] = unaligned[k] or uneven(call.results[n + j])
+    ins = [*map(is_unaligned, call.operands[:first]), *unaligned,
+           *map(uneven, call.operands[first + n:])]
+    outs = [*unaligned, *map(uneven, call.results[n:])]
     try:
         body = write_body(jaxpr, numbers_of(ins), numbers_of(outs))
     except UnsupportedKernel:
         return None
     assert isinstance(length, int)
     if length * len(body.steps) > MOST_STEPS and (length < LEAST_ROUNDS or any(
-            not isinstance(s, (Launch, Copy, LibraryStep)) for s in body.steps)):
+            not isinstance(s, (Launch, CopyStep, LibraryStep)) for s in body.steps)):
         return None
     if body.steps and not any(isinstance(s, Launch) for s in body.steps) \
             and any(type(s) is HostStep for s in body.steps):
         return None
-    ways = ways_of(call, body.updated)
+    ways = carry_placements(call, body.updated)
     offsets, total = [], 0
     for k, way in enumerate(ways):
         offsets.append(total)
@@ -199,10 +215,10 @@ def loop_of(call: Repeated, write_body: WriteBody,
             total += _rounded(bytes_of(call.results[k].shape, call.results[k].dtype))
     offsets.append(total)
     total += body.arena_bytes
-    return Loop(call, body, ways, offsets, Partial(1, max(1, -(-total // 4)), "i32"))
+    return LaunchedScan(call, body, ways, offsets, PartialResults(1, max(1, -(-total // 4)), "i32"))
 
 
-def ways_of(call: Scan, updated: Mapping[int, int]) -> list[str]:
+def carry_placements(call: ScanLoop, updated: Mapping[int, int]) -> list[str]:
     """Where values of the carry are: fixed, stacked, saved, updated, or alternate between places.
 
     `updated` is that of the body.
@@ -241,7 +257,7 @@ def numbers_of(flags: Sequence[bool]) -> frozenset[int]:
     return frozenset(k for k, flag in enumerate(flags) if flag)
 
 
-def stack_of(call: Scan, k: int) -> int:
+def stack_of(call: ScanLoop, k: int) -> int:
     """Which of the stacked results collects a value of the carry; -1: none."""
     outs, n = call.body.outvars, call.num_carry
     if not isinstance(outs[k], Literal) and outs[k] not in call.body.invars:
@@ -251,7 +267,7 @@ def stack_of(call: Scan, k: int) -> int:
     return -1
 
 
-def save_of(call: Scan, k: int) -> int:
+def save_of(call: ScanLoop, k: int) -> int:
     """Which of the stacked results collects what a value of the carry was before; -1: none."""
     n = call.num_carry
     for j, v in enumerate(call.body.outvars[n:]):
@@ -262,7 +278,7 @@ def save_of(call: Scan, k: int) -> int:
 
 def moved(targets: Sequence[Pointer], sources: Sequence[Pointer],
            sizes: Sequence[int]) -> list[Step]:
-    return [Copy(t, s, nbytes) for t, s, nbytes in zip(targets, sources, sizes, strict=True)
+    return [CopyStep(t, s, nbytes) for t, s, nbytes in zip(targets, sources, sizes, strict=True)
             if t != s and nbytes]
 
 
@@ -283,9 +299,9 @@ def _going_on(first: Sequence[Step], second: Sequence[Step]) -> tuple[Step, ...]
             found.append(replace(a, inputs=tuple(map(on, a.inputs, b.inputs)),
                                  outputs=tuple(map(on, a.outputs, b.outputs))))
         else:
-            assert isinstance(a, Copy)
-            assert isinstance(b, Copy)
-            found.append(Copy(on(a.target, b.target), on(a.source, b.source), a.nbytes))
+            assert isinstance(a, CopyStep)
+            assert isinstance(b, CopyStep)
+            found.append(CopyStep(on(a.target, b.target), on(a.source, b.source), a.nbytes))
     return tuple(found)
 
 
@@ -304,12 +320,12 @@ def relocated(step: Step, ins: Sequence[Pointer], outs: Sequence[Pointer],
     if isinstance(step, Launch):
         return [replace(step, arguments=tuple([at(x) if isinstance(x, Pointer) else x
                                                for x in step.arguments]))]
-    if isinstance(step, Rounds):
-        return [Rounds(inner(step.steps), step.count)]
-    if isinstance(step, Turns):
-        first, second = (Side(at(s.flag), inner(s.holds), inner(s.body), inner(s.ends))
+    if isinstance(step, RepeatedSteps):
+        return [RepeatedSteps(inner(step.steps), step.count)]
+    if isinstance(step, DoubleBufferedSteps):
+        first, second = (BufferSide(at(s.flag), inner(s.holds), inner(s.body), inner(s.ends))
                          for s in step.sides)
-        return [Turns((first, second), step.ahead)]
+        return [DoubleBufferedSteps((first, second), step.ahead)]
     if isinstance(step, HostStep):
         return [replace(step, inputs=tuple(map(at, step.inputs)),
                         outputs=tuple(map(at, step.outputs)))]

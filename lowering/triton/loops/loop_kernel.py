@@ -12,27 +12,32 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.loops.call import Scan, While
+from functrans.lowering.loops.call import ScanLoop, WhileLoop
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
+from functrans.lowering.triton.kernels.kernel_source import PartialResults
 from functrans.lowering.triton.kernels.names import MEMORY
-from functrans.lowering.triton.kernels.written import Partial
-from functrans.lowering.triton.loops.iterations import Body, save_of, stack_of, ways_of
-from functrans.lowering.triton.loops.phases import Base, Phases, Source, bytes_of
-from functrans.lowering.triton.loops.separable import Rows
+from functrans.lowering.triton.loops.iterations import (
+    ProgramBody,
+    carry_placements,
+    save_of,
+    stack_of,
+)
+from functrans.lowering.triton.loops.phases import PhaseOperand, Phases, Source, bytes_of
+from functrans.lowering.triton.loops.separable import SeparableRows
 from functrans.lowering.triton.products.calls import Launches
-from functrans.lowering.triton.spec import Copy, Launch, Pointer
-from functrans.lowering.triton.templates.kernel import Kernel, pointer
+from functrans.lowering.triton.spec import CopyStep, Launch, Pointer
+from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
 
-__all__ = ["LoopWriter", "Scope"]
+__all__ = ["LoopScope", "LoopWriter"]
 
 ALIGNMENT = 256
 INT32_LIMIT = 2**31
 
-Written = tuple[Body, Source]
+Written = tuple[ProgramBody, Source]
 
 
-class Scope(Protocol):
+class LoopScope(Protocol):
     """The program that a loop is part of."""
 
     def apart(self, jaxpr: Jaxpr) -> Written:
@@ -46,8 +51,8 @@ class Scope(Protocol):
 class LoopWriter:
     """Writes the kernel of a loop. What is cut has `count` rows for each program."""
 
-    scope: Scope
-    rows: Rows | None = None
+    scope: LoopScope
+    rows: SeparableRows | None = None
     count: int = 1
     phases: Phases = field(default_factory=Phases)
     lines: list[str] = field(default_factory=list)
@@ -61,14 +66,15 @@ class LoopWriter:
 
     # --------------------------------------------------------------------------- places
 
-    def base(self, t: Tensor | None, nbytes: int = 0) -> Base:
+    def base(self, t: Tensor | None, nbytes: int = 0) -> PhaseOperand:
         """A place in the part of a program of a tensor, or of its workspace."""
         def at(kind: str) -> str:
             name = f"b{self.bases.setdefault((t, kind), len(self.bases))}"
             return f"{name} + {_whole(nbytes, kind)}" if nbytes else name
-        return Base(at, None if t is None else MEMORY[t.dtype])
+        return PhaseOperand(at, None if t is None else MEMORY[t.dtype])
 
-    def outer(self, tensors: Sequence[Tensor], cut: Iterable[bool], axis: int = 0) -> list[Base]:
+    def outer(self, tensors: Sequence[Tensor], cut: Iterable[bool],
+              axis: int = 0) -> list[PhaseOperand]:
         """Operands or results of the loop, whose rows are along an axis where they are cut."""
         for t, is_cut in zip(tensors, cut, strict=True):
             if t.dtype not in MEMORY:
@@ -78,33 +84,34 @@ class LoopWriter:
                 raise UnsupportedKernel("rows along two axes")
         return [self.base(t) for t in tensors]
 
-    def reserve(self, nbytes: int, kind: str | None = None) -> Base:
+    def reserve(self, nbytes: int, kind: str | None = None) -> PhaseOperand:
         """Memory of a program."""
         place = self.base(None, self.room)
         self.room += -(-nbytes // ALIGNMENT) * ALIGNMENT
-        return Base(place.at, kind)
+        return PhaseOperand(place.at, kind)
 
-    def element(self, t: Tensor, at: str) -> Base:
+    def element(self, t: Tensor, at: str) -> PhaseOperand:
         """One of the elements along the first axis."""
         step = math.prod(t.shape[1:])
         base = self.base(t)
-        return Base(lambda kind: f"{base.at(kind)} + {_wide(at, t)} * {step}", base.kind)
+        return PhaseOperand(lambda kind: f"{base.at(kind)} + {_wide(at, t)} * {step}", base.kind)
 
-    def place(self, ins: Sequence[Base], outs: Sequence[Base],
-              arena: Base) -> Callable[[Pointer], Base]:
+    def place(self, ins: Sequence[PhaseOperand], outs: Sequence[PhaseOperand],
+              arena: PhaseOperand) -> Callable[[Pointer], PhaseOperand]:
         """Where the places of a body are."""
-        def found(p: Pointer) -> Base:
+        def found(p: Pointer) -> PhaseOperand:
             if p.kind == "constant":
                 base = _fixed(self.base(self.scope.constant(p.index)))
             else:
                 base = arena if p.kind == "arena" else (ins if p.kind == "input" else outs)[p.index]
             if not p.offset:
                 return base
-            return Base(lambda kind: f"{base.at(kind)} + {_whole(p.offset, kind)}", base.kind,
-                        base.is_fixed)
+            return PhaseOperand(lambda kind: f"{base.at(kind)} + {_whole(p.offset, kind)}",
+                                base.kind,
+                                base.is_fixed)
         return found
 
-    def copy(self, target: Base, source: Base, t: Tensor) -> None:
+    def copy(self, target: PhaseOperand, source: PhaseOperand, t: Tensor) -> None:
         """The part of a program of a value moved."""
         size = t.size if t not in self.steps else self.steps[t] * self.count
         assert isinstance(size, int)
@@ -115,7 +122,7 @@ class LoopWriter:
 
     # --------------------------------------------------------------------------- loops
 
-    def operands(self, call: Scan) -> tuple[list[Base], ...]:
+    def operands(self, call: ScanLoop) -> tuple[list[PhaseOperand], ...]:
         """Constants, the carry before and after, and elements of xs and ys `at` an iteration."""
         first, n = call.num_consts, call.num_carry
         rows = self.rows
@@ -133,12 +140,12 @@ class LoopWriter:
     def use(self, launch: Launch) -> None:
         self.phases.use(launch)
 
-    def scan(self, call: Scan, length: int, body: Body, source: Source) -> None:
+    def scan(self, call: ScanLoop, length: int, body: ProgramBody, source: Source) -> None:
         consts, starts, ends, reads, writes = self.operands(call)
         ys = call.results[call.num_carry:]
         arena = self.reserve(body.arena_bytes)
         now, then, before, after = [], [], [], []
-        for k, way in enumerate(ways_of(call, body.updated)):
+        for k, way in enumerate(carry_placements(call, body.updated)):
             t = call.results[k]
             kind = MEMORY[t.dtype]
             here, there = _variable("now", k, kind), _variable("next", k, kind)
@@ -168,7 +175,7 @@ class LoopWriter:
             then.append(there)
         place = self.place([*consts, *now, *reads], [*then, *writes], arena)
         # what is only copied does not wait for what is computed
-        steps = sorted(body.steps, key=lambda s: not (isinstance(s, Copy)
+        steps = sorted(body.steps, key=lambda s: not (isinstance(s, CopyStep)
                                                       and s.source.kind == "input"))
         phases = self.phases.lines(steps, source, place)
         self.emit(*self.phases.held, f"for t in tl.range(0, {length}, num_stages=1):")
@@ -179,7 +186,7 @@ class LoopWriter:
         for end, last, t in zip(ends, now, call.results):
             self.copy(end, last, t)
 
-    def until(self, call: While, holds: Written, body: Written) -> None:
+    def while_loop(self, call: WhileLoop, holds: Written, body: Written) -> None:
         first, second = call.predicate_consts, call.predicate_consts + call.body_consts
         inputs = self.outer(call.operands, [False] * len(call.operands))
         ends = self.outer(call.results, [False] * len(call.results))
@@ -212,7 +219,7 @@ class LoopWriter:
         for end, last, t in zip(ends, now, call.results, strict=True):
             self.copy(end, last, t)
 
-    def _alternate(self, k: int, start: Base, t: Tensor) -> str:
+    def _alternate(self, k: int, start: PhaseOperand, t: Tensor) -> str:
         """Two places of a value of the carry, and the line that exchanges them."""
         kind = MEMORY[t.dtype]
         for name in ("now", "next"):
@@ -229,8 +236,8 @@ class LoopWriter:
 
     def launches(self, programs: int) -> Launches:
         """The launch of the loop that has been written."""
-        workspace = Partial(programs, -(-self.room // 4), "i32")
-        places: dict[str, tuple[Tensor | Partial, int]] = {}
+        workspace = PartialResults(programs, -(-self.room // 4), "i32")
+        places: dict[str, tuple[Tensor | PartialResults, int]] = {}
         head, arguments = [], []
         for (t, kind), number in self.bases.items():
             arguments.append(pointer(f"p{number}", kind))
@@ -241,20 +248,21 @@ class LoopWriter:
         names = ", ".join(a.name for a in arguments)
         text = "\n".join([f"@triton.jit\ndef loop({names}):", "    row = tl.program_id(0)",
                           *head, *self.lines, ""])
-        kernel = Kernel("loop", self.phases.module(text), tuple(arguments), (programs, 1, 1),
-                        self.phases.warps, self.phases.stages, fuses=False)
+        kernel = TemplateKernel("loop", self.phases.module(text), tuple(arguments),
+                                (programs, 1, 1),
+                                self.phases.warps, self.phases.stages, fuses=False)
         return Launches([kernel], places)
 
 
-def _variable(name: str, k: int, kind: str) -> Base:
+def _variable(name: str, k: int, kind: str) -> PhaseOperand:
     def at(wanted: str) -> str:
         if wanted != kind:
             raise UnsupportedKernel("a value of the carry as one of another type")
         return f"{name}{k}"
-    return Base(at, kind)
+    return PhaseOperand(at, kind)
 
 
-def _fixed(base: Base) -> Base:
+def _fixed(base: PhaseOperand) -> PhaseOperand:
     return replace(base, is_fixed=True)
 
 

@@ -10,19 +10,19 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from functrans.lowering.triton.kernels.axis_calls import module_text
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
-from functrans.lowering.triton.kernels.folds import FUNCTIONS
-from functrans.lowering.triton.kernels.rows import module_text
-from functrans.lowering.triton.spec import Copy, Launch, Pointer, Step
+from functrans.lowering.triton.kernels.reductions import FUNCTIONS
+from functrans.lowering.triton.spec import CopyStep, Launch, Pointer, Step
 
-__all__ = ["Base", "Phases", "Source", "bytes_of"]
+__all__ = ["PhaseOperand", "Phases", "Source", "bytes_of"]
 
 Source = Callable[[Launch], str]
 """The text of the module of a launch, in which its function has its name."""
 
 
 @dataclass(frozen=True, eq=False)
-class Base:
+class PhaseOperand:
     """A place: its text as a pointer to elements of a type, and its own type if it has one.
 
     `is_fixed`: it is the same place in every iteration, and nothing writes there.
@@ -64,7 +64,7 @@ class Phases:
     stages: int = 1
 
     def lines(self, steps: Sequence[Step], source: Source,
-              place: Callable[[Pointer], Base]) -> list[str]:
+              place: Callable[[Pointer], PhaseOperand]) -> list[str]:
         """The calls of some steps, with barriers where one touches what another wrote.
 
         Raises UnsupportedKernel.
@@ -78,7 +78,7 @@ class Phases:
             if isinstance(step, Launch):
                 calls = self._call(step, source(step), place)
                 reads, writes = _touched(step, source(step))
-            elif isinstance(step, Copy):
+            elif isinstance(step, CopyStep):
                 calls = self.moved(place(step.target), place(step.source), step.nbytes)
                 reads, writes = [step.source], [step.target]
             else:
@@ -94,7 +94,7 @@ class Phases:
             written |= outs
         return [*found, "tl.debug_barrier()"]
 
-    def moved(self, target: Base, source: Base, nbytes: int) -> list[str]:
+    def moved(self, target: PhaseOperand, source: PhaseOperand, nbytes: int) -> list[str]:
         """Bytes moved, unless they are there already."""
         kind = target.kind or source.kind or ("i32" if nbytes % 4 == 0 else "u8")
         to, here = target.at(kind), source.at(kind)
@@ -108,7 +108,8 @@ class Phases:
         self.warps = max(self.warps, launch.warps)
         self.stages = max(self.stages, launch.stages)
 
-    def _call(self, step: Launch, source: str, place: Callable[[Pointer], Base]) -> list[str]:
+    def _call(self, step: Launch, source: str,
+              place: Callable[[Pointer], PhaseOperand]) -> list[str]:
         if step.grid[1:] != (1, 1):
             raise UnsupportedKernel("a phase over several axes")
         if step.grid[0] == 0:
@@ -150,7 +151,7 @@ class Phases:
         digest = hashlib.sha256(text.encode()).hexdigest()
         return self.functions.setdefault(text, f"{name}_{digest[:8]}")
 
-    def _held(self, launch: Launch, source: str, at: Base, parts: list[str]) -> list[str]:
+    def _held(self, launch: Launch, source: str, at: PhaseOperand, parts: list[str]) -> list[str]:
         """What a phase wants held, read before the loop where it is always the same."""
         hold, release = [self._named(node, node.name) for node in ast.parse(source).body
                          if isinstance(node, ast.FunctionDef) and node.name in HOLDING]
@@ -170,7 +171,7 @@ class Phases:
         return module_text(*self.helpers.values(), *phases, kernel)
 
 
-def _memory(p: Pointer, place: Callable[[Pointer], Base]) -> str:
+def _memory(p: Pointer, place: Callable[[Pointer], PhaseOperand]) -> str:
     """What tells the memory of a place: the arena is one, its values take turns in it."""
     if p.kind == "arena":
         return "arena"

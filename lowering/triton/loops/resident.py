@@ -10,14 +10,14 @@ import math
 
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.analysis import cost_of
-from functrans.lowering.loops.call import Scan, While
+from functrans.lowering.loops.call import ScanLoop, WhileLoop
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernels.writer import TILE
-from functrans.lowering.triton.loops.loop_kernel import LoopWriter, Scope
-from functrans.lowering.triton.loops.separable import Rows, is_pointwise, rows_of
-from functrans.lowering.triton.loops.tile_loops import scan_on_tiles, until_on_tiles
+from functrans.lowering.triton.loops.loop_kernel import LoopScope, LoopWriter
+from functrans.lowering.triton.loops.separable import SeparableRows, is_pointwise, rows_of
+from functrans.lowering.triton.loops.tile_loops import scan_in_registers, while_in_registers
 from functrans.lowering.triton.products.calls import Launches
-from functrans.lowering.triton.templates.alone import HELD_BYTES, MOST_COLUMNS
+from functrans.lowering.triton.templates.single_program import HELD_BYTES, MOST_COLUMNS
 
 __all__ = ["resident_scan", "resident_while"]
 
@@ -34,7 +34,7 @@ PRODUCT_ROWS = 8  # that tensor cores multiply at least
 LEAST_TILE = 128  # elements of a program that has them in registers
 
 
-def resident_scan(call: Scan, scope: Scope) -> Launches | None:
+def resident_scan(call: ScanLoop, scope: LoopScope) -> Launches | None:
     """The launch of a scan whose body is small, or falls into rows; None of another."""
     if not isinstance(call.length, int) or call.length == 0 or call.has_effect:
         return None
@@ -49,14 +49,14 @@ def resident_scan(call: Scan, scope: Scope) -> Launches | None:
         if not _pays(jaxpr, call.body, programs, len(body.steps)):
             return None
         w = LoopWriter(scope, rows, count)
-        if not scan_on_tiles(w, call, call.length, body, source):
+        if not scan_in_registers(w, call, call.length, body, source):
             w.scan(call, call.length, body, source)
         return w.launches(programs)
     except UnsupportedKernel:
         return None
 
 
-def resident_while(call: While, scope: Scope) -> Launches | None:
+def resident_while(call: WhileLoop, scope: LoopScope) -> Launches | None:
     """The launch of a loop whose body and predicate are small; None of another."""
     if call.has_effect or call.record is not None:
         return None
@@ -65,8 +65,8 @@ def resident_while(call: While, scope: Scope) -> Launches | None:
             return None
         w = LoopWriter(scope)
         holds, body = scope.apart(call.predicate), scope.apart(call.body)
-        if not until_on_tiles(w, call, holds, body):
-            w.until(call, holds, body)
+        if not while_in_registers(w, call, holds, body):
+            w.while_loop(call, holds, body)
         return w.launches(1)
     except UnsupportedKernel:
         return None
@@ -75,9 +75,9 @@ def resident_while(call: While, scope: Scope) -> Launches | None:
 # ------------------------------------------------------------------------------- whether it pays
 
 
-def _cut(body: Jaxpr, rows: Rows | None) -> tuple[Rows | None, int]:
+def _cut(body: Jaxpr, rows: SeparableRows | None) -> tuple[SeparableRows | None, int]:
     """How many rows each program takes; no rows where all of them are better together."""
-    best: tuple[Rows | None, int] = (None, 1)
+    best: tuple[SeparableRows | None, int] = (None, 1)
     least = math.inf
     if rows is not None and is_pointwise(body) and (count := _rows_of_tile(rows)) < rows.count:
         return rows, count
@@ -93,7 +93,7 @@ def _cut(body: Jaxpr, rows: Rows | None) -> tuple[Rows | None, int]:
     return best
 
 
-def _rows_of_tile(rows: Rows) -> int:
+def _rows_of_tile(rows: SeparableRows) -> int:
     """How many rows make a tile that stays in registers, where each element is by itself."""
     total = max(v.aval.size for v in rows.body.invars)
     assert isinstance(total, int)

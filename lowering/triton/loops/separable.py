@@ -16,7 +16,7 @@ from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.elementwise import Elementwise
 
-__all__ = ["Rows", "is_pointwise", "rows_of"]
+__all__ = ["SeparableRows", "is_pointwise", "rows_of"]
 
 Axis = tuple[Var, int]
 
@@ -26,7 +26,7 @@ ELEMENTWISE = frozenset({"select_n", "convert_element_type", "copy", "clamp", "a
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SeparableRows:
     """A class of axes of a body that may be cut: `count` rows along the first axis of values.
 
     `split` are the inputs and outputs that have it, by number.
@@ -66,7 +66,7 @@ class Rows:
         return found if _all_fit(found) else None
 
 
-def rows_of(body: Jaxpr, num_consts: int, num_carry: int) -> Rows | None:
+def rows_of(body: Jaxpr, num_consts: int, num_carry: int) -> SeparableRows | None:
     """The rows of a loop's body: an axis, the first of some value of the carry, that may be cut."""
     values = [v for eqn in body.eqns for v in (*eqn.invars, *eqn.outvars)] + [
         *body.invars, *body.outvars]
@@ -86,7 +86,7 @@ def rows_of(body: Jaxpr, num_consts: int, num_carry: int) -> Rows | None:
     return None
 
 
-def _at_front(body: Jaxpr, count: int, axes: frozenset[Axis]) -> Rows | None:
+def _at_front(body: Jaxpr, count: int, axes: frozenset[Axis]) -> SeparableRows | None:
     """The rows if inputs and outputs have them along their first axis only."""
     split = []
     for values in (body.invars, body.outvars):
@@ -95,7 +95,7 @@ def _at_front(body: Jaxpr, count: int, axes: frozenset[Axis]) -> Rows | None:
         if any(found not in ([], [0]) for found in has):
             return None
         split.append(frozenset(k for k, found in enumerate(has) if found))
-    return Rows(body, count, axes, *split)
+    return SeparableRows(body, count, axes, *split)
 
 
 def _join(classes: _Classes, body: Jaxpr) -> None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from functrans.lowering.loops.call import Scan, While
-from functrans.lowering.triton.loops.iterations import Body
+from functrans.lowering.loops.call import ScanLoop, WhileLoop
+from functrans.lowering.triton.loops.iterations import ProgramBody
 from functrans.lowering.triton.loops.loop_kernel import LoopWriter
-from functrans.lowering.triton.loops.phases import Base, Source
-from functrans.lowering.triton.loops.tiles import Tile, places_of, tile_of
-from functrans.lowering.triton.spec import Copy, Launch, Pointer
+from functrans.lowering.triton.loops.phases import PhaseOperand, Source
+from functrans.lowering.triton.loops.tiles import TileBody, places_of, tile_of
+from functrans.lowering.triton.spec import CopyStep, Launch, Pointer
 
-__all__ = ["scan_on_tiles", "until_on_tiles"]
+__all__ = ["scan_in_registers", "while_in_registers"]
 
 STAGES = 3  # iterations whose elements of xs are on their way
 
 
-def scan_on_tiles(w: LoopWriter, call: Scan, length: int, body: Body, source: Source) -> bool:
+def scan_in_registers(w: LoopWriter, call: ScanLoop, length: int, body: ProgramBody,
+                      source: Source) -> bool:
     """Write the loop of a scan on tiles; False, and nothing written, where it has none."""
     first, n = call.num_consts, call.num_carry
     jaxpr = call.body
@@ -25,7 +26,7 @@ def scan_on_tiles(w: LoopWriter, call: Scan, length: int, body: Body, source: So
     if found is None:
         return False
     tile, loaded, left, places = found
-    copies = [s for s in body.steps if isinstance(s, Copy)]
+    copies = [s for s in body.steps if isinstance(s, CopyStep)]
     before, behind = [], []
     for c in copies:
         j = c.target.index - n
@@ -43,7 +44,7 @@ def scan_on_tiles(w: LoopWriter, call: Scan, length: int, body: Body, source: So
     slices = w.operands(call)
     consts, starts, ends, reads, writes = slices
     w.use(tile.launch)
-    tiles = _Tiles(w, tile, places)
+    tiles = _RegisterTiles(w, tile, places)
     for k in moving:
         tiles.begin(k, starts[k])
     call_phase = tiles.call("phase", tile, [*consts, *starts, *reads], [*ends, *writes], loaded,
@@ -61,8 +62,8 @@ def scan_on_tiles(w: LoopWriter, call: Scan, length: int, body: Body, source: So
     return True
 
 
-def until_on_tiles(w: LoopWriter, call: While, holds: tuple[Body, Source],
-                   body: tuple[Body, Source]) -> bool:
+def while_in_registers(w: LoopWriter, call: WhileLoop, holds: tuple[ProgramBody, Source],
+                       body: tuple[ProgramBody, Source]) -> bool:
     """Write a loop with a predicate on tiles; False, and nothing written, where it has none."""
     first, second = call.predicate_consts, call.predicate_consts + call.body_consts
     n, jaxpr = len(call.results), call.body
@@ -70,7 +71,7 @@ def until_on_tiles(w: LoopWriter, call: While, holds: tuple[Body, Source],
               if jaxpr.outvars[k] is not jaxpr.invars[call.body_consts + k]}
     found = _tile(*body, {call.body_consts + k: k for k in moving}, moving)
     asked = _tile(*holds, {first + k: k for k in moving}, {0: n})
-    if found is None or asked is None or any(isinstance(s, Copy) and not _stays(s, call, moving)
+    if found is None or asked is None or any(isinstance(s, CopyStep) and not _stays(s, call, moving)
                                              for s in (*body[0].steps, *holds[0].steps)):
         return False
     tile, loaded, left, places = found
@@ -82,7 +83,7 @@ def until_on_tiles(w: LoopWriter, call: While, holds: tuple[Body, Source],
     starts = inputs[second:]
     w.use(tile.launch)
     w.use(question.launch)
-    tiles = _Tiles(w, tile, places)
+    tiles = _RegisterTiles(w, tile, places)
     for k in moving:
         tiles.begin(k, starts[k])
     flag = w.reserve(1, "u8")
@@ -96,19 +97,19 @@ def until_on_tiles(w: LoopWriter, call: While, holds: tuple[Body, Source],
     return True
 
 
-def _stays(c: Copy, call: While, moving: Mapping[int, int]) -> bool:
+def _stays(c: CopyStep, call: WhileLoop, moving: Mapping[int, int]) -> bool:
     """Whether a copy of a body is that of a value which never changes."""
     k = c.target.index
     return c.source == Pointer("input", call.body_consts + k) and c.target.kind == "output" \
         and k not in moving
 
 
-def _tile(body: Body, source: Source, carry: Mapping[int, int], ends: Mapping[int, int]
-          ) -> tuple[Tile, dict[str, int], dict[str, int], dict[int, str]] | None:
+def _tile(body: ProgramBody, source: Source, carry: Mapping[int, int], ends: Mapping[int, int]
+          ) -> tuple[TileBody, dict[str, int], dict[str, int], dict[int, str]] | None:
     """The only kernel of a body as one of tiles; the arguments that are tiles, and their places."""
     launches = [s for s in body.steps if isinstance(s, Launch)]
     if len(launches) != 1 or not ends or any(
-            not isinstance(s, (Launch, Copy)) for s in body.steps):
+            not isinstance(s, (Launch, CopyStep)) for s in body.steps):
         return None
     if any(isinstance(x, Pointer) and x.kind == "arena" for x in launches[0].arguments):
         return None
@@ -122,21 +123,22 @@ def _tile(body: Body, source: Source, carry: Mapping[int, int], ends: Mapping[in
     return tile, loaded, left, places
 
 
-class _Tiles:
+class _RegisterTiles:
     """The lines about tiles of a loop."""
 
-    def __init__(self, w: LoopWriter, tile: Tile, places: Mapping[int, str]) -> None:
+    def __init__(self, w: LoopWriter, tile: TileBody, places: Mapping[int, str]) -> None:
         self.w, self.tile, self.places = w, tile, places
 
-    def begin(self, k: int, at: Base) -> None:
+    def begin(self, k: int, at: PhaseOperand) -> None:
         name = self.w.phases.function(self.tile.begin(self.places[k]), "begin")
         self.w.emit(f"c{k} = {name}(0, {_own(at)})")
 
-    def end(self, k: int, at: Base) -> None:
+    def end(self, k: int, at: PhaseOperand) -> None:
         name = self.w.phases.function(self.tile.end(self.places[k]), "end")
         self.w.emit(f"{name}(0, {_own(at)}, c{k})")
 
-    def end_all(self, call: Scan | While, starts: Sequence[Base], ends: Sequence[Base]) -> None:
+    def end_all(self, call: ScanLoop | WhileLoop, starts: Sequence[PhaseOperand],
+                ends: Sequence[PhaseOperand]) -> None:
         """The end of the loop: where its results go."""
         self.w.indent = "    "
         for k, (start, end) in enumerate(zip(starts, ends, strict=True)):
@@ -145,10 +147,11 @@ class _Tiles:
             else:
                 self.w.copy(end, start, call.results[k])
 
-    def call(self, what: str, tile: Tile, ins: Sequence[Base], outs: Sequence[Base],
+    def call(self, what: str, tile: TileBody, ins: Sequence[PhaseOperand],
+             outs: Sequence[PhaseOperand],
              loaded: Mapping[str, int], left: Mapping[str, int]) -> str:
         """The call of a function on tiles."""
-        place: Callable[[Pointer], Base] = self.w.place(ins, outs, Base(str))
+        place: Callable[[Pointer], PhaseOperand] = self.w.place(ins, outs, PhaseOperand(str))
         arguments = [place(x).at(t[1:]) if isinstance(x, Pointer) else repr(x)
                      for x, t in zip(tile.launch.arguments, tile.launch.types, strict=True)]
         tiles = [f"c{k}" for k in sorted(set(loaded.values()))]
@@ -156,6 +159,6 @@ class _Tiles:
         return f"{name}({', '.join(['0', *arguments, *tiles])})"
 
 
-def _own(at: Base) -> str:
+def _own(at: PhaseOperand) -> str:
     assert at.kind is not None
     return at.at(at.kind)

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from functrans.lowering.triton.loops.phases import Source
 from functrans.lowering.triton.spec import Launch, Pointer
 
-__all__ = ["Tile", "places_of", "tile_of"]
+__all__ = ["TileBody", "places_of", "tile_of"]
 
 INDICES = frozenset({"o", "i"})
 
 
 @dataclass(eq=False)
-class Tile:
+class TileBody:
     """A kernel over one tile, without loops: what it reads and stores, by argument, as indices."""
 
     launch: Launch
@@ -68,7 +68,7 @@ class Tile:
         return ast.unparse(ast.fix_missing_locations(tree))
 
 
-def tile_of(launch: Launch, source: Source) -> Tile | None:
+def tile_of(launch: Launch, source: Source) -> TileBody | None:
     """The kernel of a launch as a function of tiles; None of one that is something else."""
     if launch.module or launch.grid != (1, 1, 1):
         return None
@@ -81,7 +81,7 @@ def tile_of(launch: Launch, source: Source) -> Tile | None:
         return None
     tree.body[0] = ast.parse("pid = program").body[0]
     head = "\n".join(map(ast.unparse, tree.body[:zeros[0] + 1]))
-    found = Tile(launch, tree, head)
+    found = TileBody(launch, tree, head)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "tl.load":
             name, index = _split(node.args[0])
@@ -92,7 +92,7 @@ def tile_of(launch: Launch, source: Source) -> Tile | None:
     return None if "" in found.reads or "" in found.stores else found
 
 
-def places_of(tile: Tile, loaded: Mapping[str, int], left: Mapping[str, int]
+def places_of(tile: TileBody, loaded: Mapping[str, int], left: Mapping[str, int]
               ) -> dict[int, str] | None:
     """The index of each value of the carry, by number; None if one is not in one tile's places."""
     found: dict[int, set[str]] = {}

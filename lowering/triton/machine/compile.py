@@ -20,11 +20,17 @@ from functrans.lowering.triton.kernels.source import module_of
 from functrans.lowering.triton.machine.elf import resources
 from functrans.lowering.triton.machine.unit import Binary, Unit
 
-__all__ = ["ALIGNED", "Compilation", "TooMuchShared", "compile_unit",
-           "launched_early", "stages_of"]
+__all__ = [
+    "ALIGNED",
+    "SharedMemoryExceeded",
+    "TritonStages",
+    "compile_unit",
+    "launched_early",
+    "stages_of",
+]
 
 ALIGNED: Final = [["tt.divisibility", 16]]
-"""What Triton is told of a number, or an address, that is a multiple of 16."""
+"""The divisibility hint of an argument that is a multiple of 16."""
 
 HOPPER: Final = 90
 """The first capability whose kernels may start before the one before them has ended."""
@@ -32,20 +38,21 @@ HOPPER: Final = 90
 KINDS: Final = {"i32": "i", "i64": "l", "fp32": "f", "fp64": "d"}
 
 
-class TooMuchShared(Exception):
+class SharedMemoryExceeded(Exception):
     """A kernel takes more shared memory than its target has, with whatever stages."""
 
 
 def compile_unit(unit: Unit) -> Binary:
-    """The machine code of a kernel. Raises TooMuchShared, and whatever Triton raises."""
+    """The machine code of a kernel. Raises SharedMemoryExceeded, and whatever Triton raises."""
     for stages in stages_of(unit):
-        compilation = Compilation(unit, stages)
+        compilation = TritonStages(unit, stages)
         # what a layout needs besides is not foreseen
         if compilation.shared() <= unit.shared and (
                 binary := compilation.binary()).shared <= unit.shared:
             return binary
-    raise TooMuchShared(f"it takes {compilation.shared()} bytes of shared memory, where GPUs of "
-                        f"compute capability {unit.capability} have {unit.shared}")
+    raise SharedMemoryExceeded(
+        f"it takes {compilation.shared()} bytes of shared memory, where GPUs of "
+                               f"compute capability {unit.capability} have {unit.shared}")
 
 
 def stages_of(unit: Unit) -> range:
@@ -57,7 +64,7 @@ def launched_early(ptx: str) -> str:
     """A kernel that waits for the one before it, and then lets the next be launched.
 
     So the launch of a kernel happens while the one before it runs (PTX, griddepcontrol). It waits
-    before anything else, or where `device_math.earlier_launches_end` stands.
+    before anything else, or where `device_math.grid_dependency_wait` stands.
     """
     lines = ptx.split("\n")
     begin = next((k for k, line in enumerate(lines) if line.strip() == MARK), 0)
@@ -97,7 +104,7 @@ TENSOR_FLOAT32: Final = 11
 DECLARATIONS: Final = (".reg", ".local", ".shared", ".loc", "//")
 
 
-class Compilation:
+class TritonStages:
     """The stages of Triton's compiler for a kernel, which are run as far as someone asks."""
 
     def __init__(self, unit: Unit, stages: int) -> None:

@@ -13,7 +13,7 @@ from functrans import _runtime
 from functrans.core.errors import BackendError, DeviceMemoryError
 from functrans.lowering.triton.device import device_program
 from functrans.lowering.triton.machine.target import Target
-from functrans.lowering.triton.spec import Program
+from functrans.lowering.triton.spec import GPUProgram
 
 __all__ = ["Timer", "seconds_of"]
 
@@ -24,7 +24,7 @@ FILL: Final = 60
 """A byte of which numbers of all types are made that are neither 0 nor far from 1."""
 
 
-def seconds_of(programs: Sequence[Program], gpu: int, target: Target) -> list[float | None]:
+def seconds_of(programs: Sequence[GPUProgram], gpu: int, target: Target) -> list[float | None]:
     """The shortest mean time of each, among several rounds, in which they take turns.
 
     None for one that cannot be compiled, or for which there is no room.
@@ -53,7 +53,7 @@ class Timer:
         return 1e-3 * self.begin.elapsed_ms(self.end) / self.runs
 
 
-def _timer(program: Program, gpu: int, target: Target,
+def _timer(program: GPUProgram, gpu: int, target: Target,
            buffers: dict[tuple[int, int], Any]) -> Timer | None:
     """The timer of a program, on buffers that others of these sizes use as well."""
     count: Counter[int] = Counter()

@@ -26,7 +26,7 @@ from typing import Final
 
 from functrans.core.errors import BackendError
 from functrans.lowering.progress import INTERVAL, Progress
-from functrans.lowering.triton.machine.compile import TooMuchShared, compile_unit
+from functrans.lowering.triton.machine.compile import SharedMemoryExceeded, compile_unit
 from functrans.lowering.triton.machine.unit import Binary, KernelError, Unit
 from functrans.lowering.triton.machine.worker import (
     COMPILED,
@@ -44,7 +44,7 @@ MOST_THREADS, THREADS_BESIDE_WORKERS = 8, 4
 WORKER: Final = "import sys; sys.path[:] = {path!r}; from {module} import main; main()"
 
 
-class Died(Exception):
+class WorkerDied(Exception):
     """A worker is gone."""
 
 
@@ -80,7 +80,7 @@ class Worker:
         try:
             write_message(self._process.stdin.fileno(), unit.encode())
         except OSError as error:
-            raise Died from error
+            raise WorkerDied from error
         answer = self._read()
         found = Binary.decode(answer[1:]) if answer[:1] == COMPILED else None
         if found is None:
@@ -92,7 +92,7 @@ class Worker:
         try:
             return read_message(self._process.stdout.fileno())
         except (EOFError, OSError) as error:
-            raise Died from error
+            raise WorkerDied from error
 
     def kill(self) -> None:
         """End it at once, whatever it does; who waits for an answer is told that it died."""
@@ -138,11 +138,11 @@ class Pool:
                 self._all.discard(worker)
                 worker.close()
             if self._closed:
-                raise Died
+                raise WorkerDied
             try:
                 worker = Worker()
             except OSError as error:
-                raise Died from error
+                raise WorkerDied from error
             self._all.add(worker)
             return worker
 
@@ -184,26 +184,27 @@ def compile_all(units: Sequence[Unit], done: Callable[[int, Binary], None],
     `split` is how many threads and workers do, which is decided here otherwise. Raises KernelError
     for the first that cannot be compiled.
     """
-    here, beside = split or shares(len(units), len(os.sched_getaffinity(0)), pool.idle)
-    _Compilation(units, done, pool).run(here, beside)
+    num_threads, num_workers = split or split_work(len(units), len(os.sched_getaffinity(0)),
+                                                   pool.idle)
+    _CompileQueue(units, done, pool).run(num_threads, num_workers)
 
 
-def shares(count: int, cores: int, idle: int) -> tuple[int, int]:
+def split_work(count: int, cores: int, idle: int) -> tuple[int, int]:
     """How many threads and workers compile so many kernels where `idle` workers wait."""
     most = cores - THREADS_BESIDE_WORKERS if count >= MANY else idle
-    beside = max(0, min(most, cores - 1, count // 3, MOST_WORKERS))
-    threads = THREADS_BESIDE_WORKERS if beside else MOST_THREADS
-    return max(1, min(cores - beside, count, threads)), beside
+    num_workers = max(0, min(most, cores - 1, count // 3, MOST_WORKERS))
+    threads = THREADS_BESIDE_WORKERS if num_workers else MOST_THREADS
+    return max(1, min(cores - num_workers, count, threads)), num_workers
 
 
 def _compile_here(unit: Unit) -> Binary:
     try:
         return compile_unit(unit)
     except Exception as error:
-        raise KernelError(unit, str(error), isinstance(error, TooMuchShared)) from error
+        raise KernelError(unit, str(error), isinstance(error, SharedMemoryExceeded)) from error
 
 
-class _Compilation:
+class _CompileQueue:
     """Units that threads take from one queue."""
 
     def __init__(self, units: Sequence[Unit], done: Callable[[int, Binary], None],
@@ -216,10 +217,11 @@ class _Compilation:
         self.error: BaseException | None = None
         self.changed = Condition()
 
-    def run(self, here: int, beside: int) -> None:
-        threads = [Thread(target=self._guarded, args=(self._here,)) for _ in range(here)]
-        others = [Thread(target=self._guarded, args=(self._beside,), daemon=True)
-                  for _ in range(beside)]
+    def run(self, num_threads: int, num_workers: int) -> None:
+        threads = [Thread(target=self._guarded,
+                          args=(self._compile_in_thread,)) for _ in range(num_threads)]
+        others = [Thread(target=self._guarded, args=(self._compile_in_worker,), daemon=True)
+                  for _ in range(num_workers)]
         try:
             for thread in (*others, *threads):
                 thread.start()
@@ -252,7 +254,7 @@ class _Compilation:
                 self.error = self.error or error
                 self.changed.notify_all()
 
-    def _here(self) -> None:
+    def _compile_in_thread(self) -> None:
         """Compiles while there is something left: what a worker leaves undone, too."""
         while True:
             with self.changed:
@@ -262,19 +264,19 @@ class _Compilation:
                 k = self.queue.pop()
             self._finish(k, _compile_here(self.units[k]))
 
-    def _beside(self) -> None:
+    def _compile_in_worker(self) -> None:
         try:
             worker = self.pool.take()
-        except Died:
+        except WorkerDied:
             return
         k = None
         try:
             worker.wait_until_ready()
             while (k := self._next(worker)) is not None:
                 self._finish(k, worker.compile(self.units[k]))
-        except Died:
+        except WorkerDied:
             self.pool.end(worker)
-            self._again(k)
+            self._requeue(k)
         except BackendError:  # of the kernel: the worker goes on
             self.pool.give(worker)
             raise
@@ -291,7 +293,7 @@ class _Compilation:
             self.busy.add(worker)
             return self.queue.pop()
 
-    def _again(self, k: int | None) -> None:
+    def _requeue(self, k: int | None) -> None:
         """What a worker did not finish is compiled by a thread."""
         with self.changed:
             if k is not None and self.left:

@@ -16,7 +16,8 @@ from functrans import _runtime
 from functrans.core.errors import BackendError
 from functrans.core.source import user_source
 
-__all__ = ["HOPPER", "Elsewhere", "Target", "cuda_target", "device_target", "target_named"]
+__all__ = ["HOPPER", "MissingDeviceProgram", "Target", "cuda_target", "device_target",
+           "target_named"]
 
 LIMITS: Final = {80: (163, 108), 86: (99, 72), 87: (163, 16), 89: (99, 142), 90: (227, 132),
                  100: (227, 148), 103: (227, 148), 110: (227, 20), 120: (99, 188), 121: (99, 48)}
@@ -81,7 +82,7 @@ def target_named(name: str) -> Target:
     return cuda_target(int(found[1]))
 
 
-class Elsewhere:
+class MissingDeviceProgram:
     """What runs instead of a program that was compiled for GPUs that are not here."""
 
     def __init__(self, target: Target, here: Target | None) -> None:

@@ -24,17 +24,17 @@ from functrans.lowering.c.cache import Cache, digest, program_cache
 from functrans.lowering.c.manifests import literal, matches
 from functrans.lowering.progress import Progress
 from functrans.lowering.triton.device import unit_of
+from functrans.lowering.triton.kernels.kernel_source import PartialResults
 from functrans.lowering.triton.kernels.names import MEMORY
-from functrans.lowering.triton.kernels.written import Partial
+from functrans.lowering.triton.machine.kernel_cache import compiled_units
 from functrans.lowering.triton.machine.measure import seconds_of
-from functrans.lowering.triton.machine.stored import compiled_units
 from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.machine.unit import triton_version
 from functrans.lowering.triton.products.calls import Launches
 from functrans.lowering.triton.products.choosing import Chooser
-from functrans.lowering.triton.refused import NOTHING_REFUSED, Refused
-from functrans.lowering.triton.spec import Launch, Pointer, Program
-from functrans.lowering.triton.templates.kernel import BYTES, Epilogue
+from functrans.lowering.triton.rejected_kernels import NONE_REJECTED, RejectedKernels
+from functrans.lowering.triton.spec import GPUProgram, Launch, Pointer
+from functrans.lowering.triton.templates.kernel import BYTES, EpilogueSource
 
 __all__ = ["Tuner", "candidate_program", "chooser_for", "shape_class"]
 
@@ -48,7 +48,7 @@ NEAR: Final = 1.5
 SCHEMA: Final = {"problem": str, "configs": [str], "seconds": [float]}
 
 C = TypeVar("C")
-Seconds = Callable[[Sequence[Program]], Sequence[float | None]]
+Seconds = Callable[[Sequence[GPUProgram]], Sequence[float | None]]
 
 
 @dataclass(eq=False)
@@ -68,15 +68,15 @@ class Tuner(Chooser):
 
     def __init__(self, target: Target, device: str, cache: Cache,
                  seconds: Seconds | None, thorough: bool = False,
-                 refused: Refused = NOTHING_REFUSED) -> None:
-        super().__init__(target, refused)
+                 rejected: RejectedKernels = NONE_REJECTED) -> None:
+        super().__init__(target, rejected)
         self.device, self.cache, self.seconds, self.thorough = device, cache, seconds, thorough
         self.untuned: dict[str, _Untuned] = {}
-        self.told: dict[str, str] = {}
+        self.timings: dict[str, str] = {}
 
     @property
     def notes(self) -> list[str]:
-        return list(self.told.values())
+        return list(self.timings.values())
 
     def __call__(self, title: str, problem: Any, configs: Sequence[C],
                  launches: Callable[[C], Any], nanoseconds: Callable[[C], float]) -> C:
@@ -88,7 +88,7 @@ class Tuner(Chooser):
             best = min(timed, key=lambda c: known[repr(c)])
             times = ", ".join(f"{c!r} {1e6 * known[repr(c)]:.1f} us" for c in sorted(
                 timed, key=lambda c: known[repr(c)]))
-            self.told[key] = f"{title}: timed on {self.device}: {times}"
+            self.timings[key] = f"{title}: timed on {self.device}: {times}"
             return best
         expected = nanoseconds(configs[0])
         if self.seconds is not None and (self.thorough or expected >= WORTH_NANOSECONDS):
@@ -98,7 +98,7 @@ class Tuner(Chooser):
                 self.untuned[key] = _Untuned(title, told, tried, launches)
         return configs[0]
 
-    def tune(self, program: Program) -> bool:
+    def tune(self, program: GPUProgram) -> bool:
         untuned, self.untuned = self.untuned, {}
         if not untuned or self.seconds is None:
             return False
@@ -140,17 +140,17 @@ def _kept(cache: Cache, key: str) -> bytes | None:
 
 
 def chooser_for(target: Target, gpu: int | None, may_time: bool = True,
-                refused: Refused = NOTHING_REFUSED) -> Chooser:
+                rejected: RejectedKernels = NONE_REJECTED) -> Chooser:
     """What chooses for a program that is compiled now: for a GPU that is here, or for a target."""
     settings = config.current()
     if gpu is None or settings.autotune == "off" or settings.deterministic:
-        return Chooser(target, refused)
+        return Chooser(target, rejected)
     return Tuner(target, _runtime.cuda_devices()[gpu][0], program_cache(),
                  (lambda programs: seconds_of(programs, gpu, target)) if may_time else None,
-                 settings.autotune == "thorough", refused)
+                 settings.autotune == "thorough", rejected)
 
 
-def candidate_program(found: Launches) -> Program:
+def candidate_program(found: Launches) -> GPUProgram:
     """The launches of a call on inputs of bytes, one for each tensor."""
     tensors = list(found.touched)
     where = {t: Pointer("input", k) for k, t in enumerate(tensors)}
@@ -164,11 +164,11 @@ def candidate_program(found: Launches) -> Program:
                kernel.fuses)
         for k, kernel in enumerate(found.kernels)]
     inputs = [ShapedArray((_nbytes(t),), np.dtype(np.uint8)) for t in tensors]
-    return Program([k.text for k in found.kernels], steps, inputs, [], [], 0)
+    return GPUProgram([k.text for k in found.kernels], steps, inputs, [], [], 0)
 
 
 def _nbytes(t: Any) -> int:
-    return t.nbytes if isinstance(t, Partial) else t.size * BYTES[MEMORY[t.dtype]]
+    return t.nbytes if isinstance(t, PartialResults) else t.size * BYTES[MEMORY[t.dtype]]
 
 
 def shape_class(value: Any) -> str:
@@ -180,7 +180,7 @@ def shape_class(value: Any) -> str:
     if type(value) is int and abs(value) > 64:
         step = 1 << (abs(value).bit_length() - 3)  # four sizes between powers of two
         return f"{-(-value // step) * step}/{min(value & -value, 16)}"
-    if isinstance(value, Epilogue):
+    if isinstance(value, EpilogueSource):
         return f"Epilogue({[a.type for a in value.arguments]},{value.result is None})"
     if isinstance(value, (tuple, list)):
         return f"({','.join(map(shape_class, value))})"

@@ -15,7 +15,7 @@ import traceback
 from contextlib import suppress
 from typing import Final
 
-from functrans.lowering.triton.machine.compile import TooMuchShared, compile_unit
+from functrans.lowering.triton.machine.compile import SharedMemoryExceeded, compile_unit
 from functrans.lowering.triton.machine.unit import Unit
 
 __all__ = ["COMPILED", "FAILED", "READY", "TOO_LARGE", "main", "read_message", "write_message"]
@@ -40,7 +40,7 @@ def main() -> None:
 def _answer(request: bytes) -> bytes:
     try:
         return COMPILED + compile_unit(Unit.decode(request)).encode()
-    except TooMuchShared as error:
+    except SharedMemoryExceeded as error:
         return TOO_LARGE + str(error).encode()
     except Exception:
         return FAILED + traceback.format_exc(chain=False).encode()

@@ -13,24 +13,29 @@ from functrans.lowering.graph import CALLS
 from functrans.lowering.loops.call import Call, Conv, Gemm
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index
-from functrans.lowering.loops.tensor import FLOAT8, Map, Mark, Tensor, dtype_name
+from functrans.lowering.loops.tensor import FLOAT8, AnyFlag, Map, Tensor, dtype_name
 from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.rules.elementwise import convert
 from functrans.lowering.rules.plain_products import RULES as PLAIN
-from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.triton.attention.calls import Attend, AttendGradient
 from functrans.lowering.triton.kernels.expressions import TileWriter, UnsupportedKernel
+from functrans.lowering.triton.kernels.kernel_source import PartialResults
 from functrans.lowering.triton.kernels.names import MEMORY
-from functrans.lowering.triton.kernels.numbers import Numbers
-from functrans.lowering.triton.kernels.written import Partial
+from functrans.lowering.triton.kernels.size_arguments import SizeArguments
 from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
-from functrans.lowering.triton.templates import alone as lone
 from functrans.lowering.triton.templates import convolution, matmul
-from functrans.lowering.triton.templates.convolution import Convolution, Filter, Image
-from functrans.lowering.triton.templates.kernel import BYTES, Epilogue, Kernel, pointer
-from functrans.lowering.triton.templates.matmul import Config, Matmul, Operand
+from functrans.lowering.triton.templates import single_program as lone
+from functrans.lowering.triton.templates.convolution import ConvolutionProblem, Filter, Image
+from functrans.lowering.triton.templates.kernel import (
+    BYTES,
+    EpilogueSource,
+    TemplateKernel,
+    pointer,
+)
+from functrans.lowering.triton.templates.matmul import MatmulConfig, MatmulOperand, MatmulProblem
 from functrans.primitives.precision import resolved_precision
 
 __all__ = ["RULES", "Launches", "launches_of", "precision_of"]
@@ -51,15 +56,15 @@ STORED_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16",
 class Launches:
     """Kernels in order, and what their pointers are: by name a tensor, and bytes into it."""
 
-    kernels: list[Kernel]
-    places: dict[str, tuple[Tensor | Partial, int]]
+    kernels: list[TemplateKernel]
+    places: dict[str, tuple[Tensor | PartialResults, int]]
 
     def __post_init__(self) -> None:
         if nbytes := max(k.workspace for k in self.kernels):
-            self.places["workspace"] = (Partial(1, -(-nbytes // 4), "f32"), 0)
+            self.places["workspace"] = (PartialResults(1, -(-nbytes // 4), "f32"), 0)
 
     @property
-    def touched(self) -> Iterable[Tensor | Partial]:
+    def touched(self) -> Iterable[Tensor | PartialResults]:
         return dict.fromkeys(t for t, _ in self.places.values())
 
 
@@ -96,20 +101,20 @@ MOST_LOST, LEAST_LOST = 1.1, 2000.0
 RULES: dict[str, CallRule] = {"dot_general": _known, "conv_general_dilated": _known}
 
 
-def launches_of(call: Call, schedule: Schedule, loose: Collection[Tensor] = (),
+def launches_of(call: Call, schedule: Schedule, unaligned: Collection[Tensor] = (),
                 alone: bool = False, choose: Chooser = BY_MODEL,
                 any_size: bool = False) -> Launches | None:
     """The launches of a call that a template computes, in the configuration that is chosen.
 
-    Tensors that are `loose` are not aligned to 16 bytes. `alone`: one program computes it all.
+    Tensors that are `unaligned` are not aligned to 16 bytes. `alone`: one program computes it all.
     `any_size`: products of a class of sizes have one configuration.
     """
     if isinstance(call, Gemm):
-        return _product(call, schedule, loose, alone, choose, any_size)
+        return _product(call, schedule, unaligned, alone, choose, any_size)
     if isinstance(call, Conv):
-        return _convolution(call, loose, choose)
+        return _convolution(call, unaligned, choose)
     if isinstance(call, (Attend, AttendGradient)):
-        return _attention(call, loose, choose)
+        return _attention(call, unaligned, choose)
     return None
 
 
@@ -121,22 +126,23 @@ def precision_of(call: Gemm | Conv | Attend | AttendGradient) -> str:
 # --------------------------------------------------------------------------- products
 
 
-def _matmul(call: Gemm, loose: Collection[Tensor]) -> Matmul:
+def _matmul(call: Gemm, unaligned: Collection[Tensor]) -> MatmulProblem:
     f = call.fields
     if not all(isinstance(n, int) for n in (*f.values(), call.a_offset, call.b_offset)):
         raise UnsupportedKernel("a product of matrices of symbolic sizes")
     x, y = call.operands[:2]
 
-    def operand(t: Tensor, name: str, offset: object) -> Operand:
-        aligned = t not in loose and isinstance(offset, int) \
+    def operand(t: Tensor, name: str, offset: object) -> MatmulOperand:
+        aligned = t not in unaligned and isinstance(offset, int) \
             and offset * BYTES[MATRIX_TYPES[t.dtype]] % 16 == 0
-        return Operand(MATRIX_TYPES[t.dtype], f[f"{name}_row"], f[f"{name}_col"],
-                       (f[f"{name}_batch0"], f[f"{name}_batch1"]), aligned)
+        return MatmulOperand(MATRIX_TYPES[t.dtype], f[f"{name}_row"], f[f"{name}_col"],
+                             (f[f"{name}_batch0"], f[f"{name}_batch1"]), aligned)
 
-    z = call.product if isinstance(call, Fused) else call.results[0]
-    return Matmul(f["m"], f["n"], f["k"], operand(x, "a", call.a_offset),
-                  operand(y, "b", call.b_offset), operand(z, "c", 0), (f["batch0"], f["batch1"]),
-                  precision=precision_of(call), exact_after=_exact_after(call))
+    z = call.product if isinstance(call, FusedGemm) else call.results[0]
+    return MatmulProblem(f["m"], f["n"], f["k"], operand(x, "a", call.a_offset),
+                         operand(y, "b", call.b_offset), operand(z, "c", 0),
+                         (f["batch0"], f["batch1"]),
+                         precision=precision_of(call), exact_after=_exact_after(call))
 
 
 def _exact_after(call: Gemm) -> int:
@@ -144,47 +150,47 @@ def _exact_after(call: Gemm) -> int:
     return EXACT_AFTER if is_exact and call.operands[0].dtype in FLOAT8 else 0
 
 
-def _operands(call: Gemm) -> dict[str, tuple[Tensor | Partial, int]]:
+def _operands(call: Gemm) -> dict[str, tuple[Tensor | PartialResults, int]]:
     return {name: (t, offset * BYTES[MATRIX_TYPES[t.dtype]])  # type: ignore[operator]
             for name, t, offset in zip("ab", call.operands, (call.a_offset, call.b_offset))}
 
 
-def _product(call: Gemm, schedule: Schedule, loose: Collection[Tensor], alone: bool,
+def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alone: bool,
              choose: Chooser, any_size: bool) -> Launches:
-    p = _matmul(call, loose)
+    p = _matmul(call, unaligned)
     sms = choose.target.multiprocessors
 
-    def kernels(p: Matmul, c: Config) -> list[Kernel]:
+    def kernels(p: MatmulProblem, c: MatmulConfig) -> list[TemplateKernel]:
         if alone:
             return lone.kernels(p, c, choose.target.shared)
         return matmul.kernels(p, c, sms=sms, any_size=any_size)
 
-    def launches(c: Config) -> Launches:
-        if isinstance(call, Fused):
-            return _fused(call, schedule, loose, p, c, kernels, any_size)
+    def launches(c: MatmulConfig) -> Launches:
+        if isinstance(call, FusedGemm):
+            return _fused(call, schedule, unaligned, p, c, kernels, any_size)
         return Launches(kernels(p, c), _operands(call) | {"c": (call.results[0], 0)})
 
     if alone:
-        return launches(lone.alone(p))
+        return launches(lone.single_program_config(p))
     configs = _fitting(p, matmul.configs(p, sms), choose.target)
     if any_size:
         configs = _shared(p, configs, choose.target)
     batch = f"{p.batches} x " if p.batches > 1 else ""
-    more = f", and {len(call.kernel.members)} values from it" if isinstance(call, Fused) else ""
+    more = f", and {len(call.kernel.members)} values from it" if isinstance(call, FusedGemm) else ""
     return launches(choose.among(
         f"product {batch}{p.m} x {p.k} x {p.n} of {p.a.dtype}{more}",
         (p, *[t.dtype for t in (*call.operands, *call.results)]),
         configs, launches, lambda c: matmul.estimate(p, c, sms), matmul.smaller(p)))
 
 
-def _of_class(p: Matmul) -> Matmul:
+def _of_class(p: MatmulProblem) -> MatmulProblem:
     """A product of the largest sizes of its class."""
-    extent = Numbers(are_arguments=True).extent
+    extent = SizeArguments(are_arguments=True).extent
     return replace(p, m=extent(p.m), n=extent(p.n), k=extent(p.k),
                    batch=(1, extent(p.batches)))
 
 
-def _shared(p: Matmul, own: list[Config], target: Target) -> list[Config]:
+def _shared(p: MatmulProblem, own: list[MatmulConfig], target: Target) -> list[MatmulConfig]:
     """Configurations that products of a class share, before `own` ones of these sizes.
 
     Of 600 products of random sizes the model thinks one in four more than 1.1 times slower as its
@@ -196,7 +202,7 @@ def _shared(p: Matmul, own: list[Config], target: Target) -> list[Config]:
     return own if lost > MOST_LOST * best and lost - best > LEAST_LOST else [shared, *own]
 
 
-def _fitting(p: Matmul, configs: list[Config], target: Target) -> list[Config]:
+def _fitting(p: MatmulProblem, configs: list[MatmulConfig], target: Target) -> list[MatmulConfig]:
     """Those whose tiles fit the shared memory twice: one is computed while the next comes."""
     size = BYTES[p.a.dtype]
     if not target.has_copy_engine:
@@ -206,28 +212,30 @@ def _fitting(p: Matmul, configs: list[Config], target: Target) -> list[Config]:
     return list(dict.fromkeys(fit)) or configs[-1:]
 
 
-def _fused(call: Fused, schedule: Schedule, loose: Collection[Tensor], plain: Matmul,
-           chosen: Config, kernels: Callable[[Matmul, Config], list[Kernel]],
+def _fused(call: FusedGemm, schedule: Schedule, unaligned: Collection[Tensor], plain: MatmulProblem,
+           chosen: MatmulConfig,
+           kernels: Callable[[MatmulProblem, MatmulConfig], list[TemplateKernel]],
            any_size: bool) -> Launches:
     """A product whose results have their elements where the product has them."""
     main = next((t for t in call.results
-                 if t.dtype in STORED_TYPES and not isinstance(t, Mark)), None)
+                 if t.dtype in STORED_TYPES and not isinstance(t, AnyFlag)), None)
     if main is None:
         raise UnsupportedKernel("a product that is stored in none of the types of products")
     c = replace(plain.c, dtype=STORED_TYPES[main.dtype], row=plain.n, col=1,
                 batch=(plain.batch[1] * plain.m * plain.n, plain.m * plain.n),
-                aligned=main not in loose)
-    epilogue, pointers = _Epilogue(call, schedule, plain, chosen, main, any_size).written()
+                aligned=main not in unaligned)
+    epilogue, pointers = _MatmulEpilogueWriter(call, schedule, plain, chosen, main,
+                                               any_size).written()
     p = replace(plain, c=c, epilogue=epilogue)
     return Launches(kernels(p, chosen), _operands(call) | {"c": (main, 0)} | pointers)
 
 
-class _Epilogue:
+class _MatmulEpilogueWriter:
     """The lines that compute the results of a product from its sums."""
 
-    def __init__(self, call: Fused, schedule: Schedule, p: Matmul, chosen: Config,
+    def __init__(self, call: FusedGemm, schedule: Schedule, p: MatmulProblem, chosen: MatmulConfig,
                  main: Tensor, any_size: bool) -> None:
-        self.numbers = Numbers(any_size)
+        self.numbers = SizeArguments(any_size)
         self.call, self.schedule, self.p, self.main = call, schedule, p, main
         self.whole = not chosen.together and chosen.splits == 1  # tiles are those of the main loop
         self.even = (not any_size and p.m % chosen.block_m == 0,
@@ -243,7 +251,7 @@ class _Epilogue:
     def pointer(self, t: Tensor) -> str:
         return self.pointers.setdefault(t, f"p{len(self.pointers)}")
 
-    def written(self) -> tuple[Epilogue, dict[str, tuple[Tensor | Partial, int]]]:
+    def written(self) -> tuple[EpilogueSource, dict[str, tuple[Tensor | PartialResults, int]]]:
         p = self.p
         batched = "" if p.batches == 1 else "(b0 * batch1 + b1) * m + "
         self.lines += [f"o = {batched}rows", "i = cols"]
@@ -263,18 +271,18 @@ class _Epilogue:
         kept = set(self.call.results)
         w = _AfterProduct(self.call.product, self.call.product in kept, halves, kernel,
                           self.lines.append, self.pointer, self.fresh, masks, self.numbers)
-        marks = [m.tensor for m in kernel.members if m.role == "mark"]
+        any_flags = [m.tensor for m in kernel.members if m.role == "any_flag"]
         for m in kernel.members:
             value = w.expression(kernel.element(builder, m))
             w.locals[m.tensor] = w.as_stored(value, m.tensor) if m.tensor in kept else value
         values = {**w.locals, self.call.product: "acc"}
         texts = [t for t in (masks["o"], masks["i"]) if t]
         mask = f", mask={' & '.join(texts)}" if texts else ""
-        for t in marks:
+        for t in any_flags:
             holds = " & ".join([values[t], *texts])
             self.lines.append(f"tl.store({self.pointer(t)} + (rows + cols) * 0, 1, mask={holds})")
         for t in self.call.results:
-            if t is not self.main and t not in marks:
+            if t is not self.main and t not in any_flags:
                 place = w.place(t, kernel.places["full"])
                 # of one row the index has no rows, and the value has those of a tile
                 spread = " + (rows + cols) * 0" if 1 in (p.m, p.n) else ""
@@ -285,7 +293,7 @@ class _Epilogue:
             result = w.name(w.stored(result, self.main))
         arguments = (*[pointer(name, MEMORY[t.dtype]) for t, name in self.pointers.items()],
                      *self.numbers.arguments)
-        return (Epilogue(tuple(self.lines), arguments, result),
+        return (EpilogueSource(tuple(self.lines), arguments, result),
                 {name: (t, 0) for t, name in self.pointers.items()})
 
 
@@ -312,7 +320,7 @@ class _AfterProduct(TileWriter):
 # --------------------------------------------------------------------------- convolutions
 
 
-def _convolution(call: Conv, loose: Collection[Tensor], choose: Chooser) -> Launches:
+def _convolution(call: Conv, unaligned: Collection[Tensor], choose: Chooser) -> Launches:
     f: Mapping[str, Any] = call.fields
     (x, w), (out,) = call.operands, call.results
     numbers = [n for v in (*f.values(), call.offsets)
@@ -322,19 +330,19 @@ def _convolution(call: Conv, loose: Collection[Tensor], choose: Chooser) -> Laun
 
     def image(t: Tensor, name: str, offset: Any) -> Image:
         return Image(MATRIX_TYPES[t.dtype], f[f"{name}_group"], f[f"{name}_batch"],
-                     f[f"{name}_feature"], tuple(f[f"{name}_space"]), offset, t not in loose)
+                     f[f"{name}_feature"], tuple(f[f"{name}_space"]), offset, t not in unaligned)
 
-    p = Convolution(
+    p = ConvolutionProblem(
         f["batch"], f["in_features"], f["out_features"], tuple(f["in_size"]), tuple(f["window"]),
         tuple(f["out_size"]), tuple(f["stride"]), tuple(f["pad_low"]),
         image(x, "x", call.offsets[0]),
         Filter(MATRIX_TYPES[w.dtype], f["w_group"], f["w_out"], f["w_in"], tuple(f["w_space"]),
-               call.offsets[1], w not in loose),  # type: ignore[arg-type]
+               call.offsets[1], w not in unaligned),  # type: ignore[arg-type]
         image(out, "out", 0), tuple(f["in_dilation"]), tuple(f["window_dilation"]), f["groups"],
         precision=precision_of(call))
     sms = choose.target.multiprocessors
 
-    def launches(c: convolution.Config) -> Launches:
+    def launches(c: convolution.ConvolutionConfig) -> Launches:
         return Launches(convolution.kernels(p, c, sms=sms),
                         {"x": (x, 0), "w": (w, 0), "out": (out, 0)})
 
@@ -351,7 +359,7 @@ def _convolution(call: Conv, loose: Collection[Tensor], choose: Chooser) -> Laun
 ATTENTION_COST = {"fp32": 2 / 100e3, "bf16": 2 / 400e3, "fp16": 2 / 400e3}
 
 
-def _attention(call: Attend | AttendGradient, loose: Collection[Tensor],
+def _attention(call: Attend | AttendGradient, unaligned: Collection[Tensor],
                choose: Chooser) -> Launches:
     how = precision_of(call)
     p = call.problem if isinstance(call, Attend) else call.attend.problem
@@ -359,13 +367,13 @@ def _attention(call: Attend | AttendGradient, loose: Collection[Tensor],
     cost = ATTENTION_COST[p.q.dtype] * work
     said = (f"{p.batch} x {p.heads} x {p.queries} x {p.keys} x {p.size} of {p.q.dtype}")
     chosen: list[Any] = []
-    for k, configs in enumerate(call.configs(how, loose)):
-        first = [c[0] for c in call.configs(how, loose)]
+    for k, configs in enumerate(call.configs(how, unaligned)):
+        first = [c[0] for c in call.configs(how, unaligned)]
 
         def launches(c: Any, k: int = k, first: list[Any] = first) -> Launches:
-            kernels = call.kernels(how, loose, [*first[:k], c, *first[k + 1:]])
+            kernels = call.kernels(how, unaligned, [*first[:k], c, *first[k + 1:]])
             return Launches(kernels[k:k + 1], dict(call.places))
 
         chosen.append(choose.among(f"{call.name} {k + 1}: {said}", (call.name, k, p, how), configs,
                                    launches, lambda c: cost))
-    return Launches(call.kernels(how, loose, chosen), call.places)
+    return Launches(call.kernels(how, unaligned, chosen), call.places)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
-from functrans.lowering.triton.kernels.numbers import UnsupportedKernel
+from functrans.lowering.triton.kernels.size_arguments import UnsupportedKernel
 from functrans.lowering.triton.machine.target import HOPPER, Target
-from functrans.lowering.triton.refused import NOTHING_REFUSED, Refused
-from functrans.lowering.triton.spec import Program
+from functrans.lowering.triton.rejected_kernels import NONE_REJECTED, RejectedKernels
+from functrans.lowering.triton.spec import GPUProgram
 
 __all__ = ["BY_MODEL", "Chooser"]
 
@@ -18,8 +18,8 @@ C = TypeVar("C")
 class Chooser:
     """Chooses among configurations, the likely best of which come first."""
 
-    def __init__(self, target: Target = HOPPER, refused: Refused = NOTHING_REFUSED) -> None:
-        self.target, self.refused = target, refused
+    def __init__(self, target: Target = HOPPER, rejected: RejectedKernels = NONE_REJECTED) -> None:
+        self.target, self.rejected = target, rejected
 
     def among(self, title: str, problem: Any, configs: Iterable[C], launches: Callable[[C], Any],
               nanoseconds: Callable[[C], float], smaller: Iterable[C] = ()) -> C:
@@ -28,9 +28,9 @@ class Chooser:
         Raises UnsupportedKernel where none can.
         """
         def can_be_had(c: C) -> bool:
-            return self.refused.of(launches(c).kernels) is None
+            return self.rejected.of(launches(c).kernels) is None
 
-        left = list(configs) if not self.refused.reasons else list(filter(can_be_had, configs))
+        left = list(configs) if not self.rejected.reasons else list(filter(can_be_had, configs))
         if left:
             return self(title, problem, left, launches, nanoseconds)
         for c in filter(can_be_had, smaller):
@@ -50,7 +50,7 @@ class Chooser:
         """Why what was chosen was."""
         return []
 
-    def tune(self, program: Program) -> bool:
+    def tune(self, program: GPUProgram) -> bool:
         """Find out what is not known; whether the choices may be others than in a program."""
         return False
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.work import flops_of
 
 __all__ = ["slower_fused"]
@@ -22,7 +22,7 @@ LEAST_ELEMENTS = 1 << 22
 HALVES = ("bf16", "f16")
 
 
-def slower_fused(fused: Fused, is_stored: Callable[[Tensor], bool]) -> str | None:
+def slower_fused(fused: FusedGemm, is_stored: Callable[[Tensor], bool]) -> str | None:
     """Why a product is faster without its epilogue; None where it is not."""
     size = fused.product.size
     if fused.product.dtype not in HALVES or not isinstance(size, int) or size < LEAST_ELEMENTS:

@@ -13,16 +13,32 @@ from functrans.lowering.triton.templates.kernel import (
     TYPES,
     Argument,
     Expression,
-    Kernel,
+    TemplateKernel,
     expand,
     integer,
     pointer,
     power_of_two,
 )
 
-__all__ = ["QUERY_BLOCK", "SCORES", "SPANS", "WALK", "Attention", "Config", "Heads", "Tile",
-           "configs", "constants", "extra_pointers", "forward", "launch", "mark_pointers",
-           "marked", "source", "tile"]
+__all__ = [
+    "QUERY_BLOCK",
+    "SCORES",
+    "SPANS",
+    "WALK",
+    "AttentionConfig",
+    "AttentionProblem",
+    "AttentionTile",
+    "Heads",
+    "any_flag_pointers",
+    "configs",
+    "constants",
+    "extra_pointers",
+    "forward",
+    "launch",
+    "set_any_flags",
+    "source",
+    "tile",
+]
 
 LOG2_E = 1 / math.log(2)
 
@@ -45,13 +61,13 @@ class Heads:
 
 
 @dataclass(frozen=True)
-class Attention:
+class AttentionProblem:
     """`heads` are those of the queries; each `key_heads` is shared by heads // key_heads of them.
 
     Query r sees keys up to r + offset if causal, and those for which the mask (bytes) is not 0.
     The logarithms of the sums (`sums`, float32, contiguous (batch, heads, queries)) are to base 2;
     rows that see no key have -inf there, and are 0, or NaN unless `empty_is_zero`. `precision` is
-    that of products of float32. So many `marks`, bytes, become 1 where scores are not finite.
+    that of products of float32. So many `any_flags`, bytes, become 1 where scores are not finite.
     """
 
     batch: int
@@ -72,7 +88,7 @@ class Attention:
     mask: Heads | None = None
     precision: str = "ieee"
     empty_is_zero: bool = True
-    marks: int = 0
+    any_flags: int = 0
 
     @property
     def rounds(self) -> bool:
@@ -89,7 +105,7 @@ class Attention:
 
 
 @dataclass(frozen=True)
-class Config:
+class AttentionConfig:
     """`block_m` queries and `block_n` keys at a time; `persistent`: programs of a multiprocessor.
 
     With descriptors, tiles come through the copy engine.
@@ -171,7 +187,7 @@ else:
 '''
 
 # scores to base 2 (`s`) of rows and start + cols, which have the shapes of a column and a row or,
-# where the tile is turned, of a row and a column
+# where the tile is transposed, of a row and a column
 SCORES = '''
 if not FOLDED:
     s = s * (SCALE * LOG2_E)
@@ -225,7 +241,7 @@ highest = new
 
 
 @dataclass(frozen=True)
-class Tile:
+class AttentionTile:
     """The text that reads and writes rows of a tensor."""
 
     name: str
@@ -259,29 +275,30 @@ class Tile:
     def _column(self) -> str:
         return f"tl.arange(0, {self.width})"
 
-    def _place(self, rows: str, turned: bool) -> str:
+    def _place(self, rows: str, transposed: bool) -> str:
         step = "" if self.heads.col == 1 else f" * {self.name}_col"
-        column = f"{self._column()}{'[:, None]' if turned else '[None, :]'}{step}"
-        row = f"(WIDE({rows}) * {self.name}_row){'[None, :]' if turned else '[:, None]'}"
+        column = f"{self._column()}{'[:, None]' if transposed else '[None, :]'}{step}"
+        row = f"(WIDE({rows}) * {self.name}_row){'[None, :]' if transposed else '[:, None]'}"
         return f"{self.name}_base + ({row} + {column})"
 
-    def _mask(self, rows: str, bound: bool, turned: bool) -> str | None:
+    def _mask(self, rows: str, bound: bool, transposed: bool) -> str | None:
         tests = []
         if bound:
-            tests.append(f"({rows} < {self.count}){'[None, :]' if turned else '[:, None]'}")
+            tests.append(f"({rows} < {self.count}){'[None, :]' if transposed else '[:, None]'}")
         if not self.whole:
-            axes = "[:, None]" if turned else "[None, :]"
+            axes = "[:, None]" if transposed else "[None, :]"
             tests.append(f"({self._column()} < {self.size}){axes}")
         return " & ".join(tests) or None
 
-    def load(self, start: str, rows: str, bound: bool, turned: bool = False) -> str:
+    def load(self, start: str, rows: str, bound: bool, transposed: bool = False) -> str:
         """Rows from `start` on, which are `rows`; bound: some may not be there and are 0."""
         if self.descriptor:
             tile = (f"tl.reshape({self.name}_tiles.load([b, {self.head}, {start}, 0]), "
                     f"({self.block}, {self.width}))")
-            return f"tl.trans({tile})" if turned else tile
-        mask = self._mask(rows, bound, turned)
-        return f"tl.load({self._place(rows, turned)}{f', mask={mask}, other=0' if mask else ''})"
+            return f"tl.trans({tile})" if transposed else tile
+        mask = self._mask(rows, bound, transposed)
+        masked = f", mask={mask}, other=0" if mask else ""
+        return f"tl.load({self._place(rows, transposed)}{masked})"
 
     def store(self, start: str, rows: str, value: str) -> str:
         value = f"({value}).to({TYPES[self.heads.dtype]})"
@@ -306,19 +323,20 @@ class Tile:
                 integer(f"{n}_row", h.row), *[integer(f"{n}_col", h.col)] * (h.col != 1)]
 
 
-def tile(p: Attention, name: str, heads: Heads, block: str, config: Config) -> Tile:
+def tile(p: AttentionProblem, name: str, heads: Heads, block: str,
+         config: AttentionConfig) -> AttentionTile:
     """The tile of a tensor whose name is that of a part of attention, or d and that."""
     part = name.removeprefix("d") if name != "dout" else "out"
     keyed = part in ("k", "v")
     size = p.size if part in ("q", "k") else p.value_size
-    return Tile(name, heads, block, "SIZE" if part in ("q", "k") else "VALUE_SIZE",
+    return AttentionTile(name, heads, block, "SIZE" if part in ("q", "k") else "VALUE_SIZE",
                  "size" if part in ("q", "k") else "value_size", "keys" if keyed else "queries",
                  keyed, size == power_of_two(size),
                  config.descriptors and heads.has_descriptor(p.batch, p.key_heads if keyed
                                                              else p.heads))
 
 
-def constants(p: Attention, config: Config) -> dict[str, object]:
+def constants(p: AttentionProblem, config: AttentionConfig) -> dict[str, object]:
     tensors = [h for h in (p.q, p.k, p.v, p.out, p.bias, p.mask) if h is not None]
     far = max(max(p.queries, p.keys) * abs(h.row) + max(p.size, p.value_size, p.keys) * abs(h.col)
               for h in tensors)
@@ -338,9 +356,9 @@ def constants(p: Attention, config: Config) -> dict[str, object]:
         "WIDE": far > INT_MAX}
 
 
-def source(p: Attention, tiles: list[Tile]) -> tuple[list[Argument], list[str]]:
+def source(p: AttentionProblem, tiles: list[AttentionTile]) -> tuple[list[Argument], list[str]]:
     """The numbers that kernels get, and the lines that find the head of a program."""
-    extras = [Tile(n, h, "", "", "", "", False, True, False)
+    extras = [AttentionTile(n, h, "", "", "", "", False, True, False)
               for n, h in (("bias", p.bias), ("mask", p.mask)) if h is not None]
     numbers = [integer("batch", p.batch), integer("heads", p.heads),
                integer("key_heads", p.key_heads), integer("queries", p.queries),
@@ -352,21 +370,21 @@ def source(p: Attention, tiles: list[Tile]) -> tuple[list[Argument], list[str]]:
     return numbers, lines
 
 
-def extra_pointers(p: Attention) -> list[Argument]:
+def extra_pointers(p: AttentionProblem) -> list[Argument]:
     return [pointer(n, h.dtype, h.aligned)
             for n, h in (("bias", p.bias), ("mask", p.mask)) if h is not None]
 
 
-def mark_pointers(count: int) -> list[Argument]:
+def any_flag_pointers(count: int) -> list[Argument]:
     return [pointer(f"mark{k}", "u8", False) for k in range(count)]
 
 
-def marked(count: int, places: str, condition: str) -> list[str]:
+def set_any_flags(count: int, places: str, condition: str) -> list[str]:
     """The lines that store where a condition holds."""
     return [f"tl.store(mark{k} + {places}, 1, mask={condition})" for k in range(count)]
 
 
-def _wrong(p: Attention) -> str:
+def _wrong(p: AttentionProblem) -> str:
     """Where the logarithms of sums say that scores are not finite, or that a row sees nothing."""
     sees_all = p.mask is None and p.bias is None and not (p.causal and p.offset < 0)
     finite = "tl.abs(kept)" if sees_all or not p.empty_is_zero else "kept"
@@ -374,16 +392,18 @@ def _wrong(p: Attention) -> str:
 
 
 def launch(name: str, arguments: tuple[Argument, ...], values: dict[str, object],
-           blocks: dict[str, list[str]], programs: int, config: Config, sms: int,
-           flops: int = 0) -> Kernel:
+           blocks: dict[str, list[str]], programs: int, config: AttentionConfig, sms: int,
+           flops: int = 0) -> TemplateKernel:
     """A kernel whose programs take one block each, or stay until all are taken."""
     if config.persistent:
         programs = min(programs, config.persistent * sms)
     text = expand(LAUNCH, name, arguments, values, blocks)
-    return Kernel(name, text, arguments, (programs, 1, 1), config.warps, config.stages, flops=flops)
+    return TemplateKernel(name, text, arguments, (programs, 1, 1), config.warps, config.stages,
+                          flops=flops)
 
 
-def forward(p: Attention, config: Config, name: str = "attention", sms: int = 132) -> list[Kernel]:
+def forward(p: AttentionProblem, config: AttentionConfig, name: str = "attention",
+            sms: int = 132) -> list[TemplateKernel]:
     q = tile(p, "q", p.q, "BLOCK_M", config)
     k = tile(p, "k", p.k, "BLOCK_N", config)
     v = tile(p, "v", p.v, "BLOCK_N", config)
@@ -393,7 +413,7 @@ def forward(p: Attention, config: Config, name: str = "attention", sms: int = 13
     arguments = (pointer("q", p.q.dtype, p.q.aligned), pointer("k", p.k.dtype, p.k.aligned),
                  pointer("v", p.v.dtype, p.v.aligned), *extra_pointers(p),
                  pointer("out", p.out.dtype, p.out.aligned), pointer("sums", "fp32"),
-                 *mark_pointers(p.marks), *numbers)
+                 *any_flag_pointers(p.any_flags), *numbers)
     values = constants(p, config) | {
         "ROWS": Expression("rows[:, None]"), "COLS": Expression("cols[None, :]"),
         "EMPTY_TOTAL": Expression("1" if p.empty_is_zero else "float('nan')"),
@@ -409,27 +429,32 @@ def forward(p: Attention, config: Config, name: str = "attention", sms: int = 13
                                                      p.queries % config.block_m != 0))],
               "BASES": bases, "SPANS": [SPANS], "FREE_STEP": step(False), "BOUND_STEP": step(True),
               "STORE_OUT": [out.store("row", "rows", "acc")],
-              "MARKS": marked(p.marks, "rows * 0", f"(rows < queries) & {_wrong(p)}")}
+              "MARKS": set_any_flags(p.any_flags, "rows * 0", f"(rows < queries) & {_wrong(p)}")}
     programs = -(-p.queries // config.block_m) * p.heads * p.batch
     return [launch(name, arguments, values, blocks, programs, config, sms, p.flops(1, 1))]
 
 
-def configs(p: Attention, count: int = 6) -> list[Config]:
+def configs(p: AttentionProblem, count: int = 6) -> list[AttentionConfig]:
     """Configurations of `forward` worth trying, the likely best first."""
     width = max(power_of_two(p.size), power_of_two(p.value_size))
     if p.q.dtype == "fp32":
         block = 64 if width <= 64 else 32
-        found = [Config(block, block, 8, 2), Config(block, 32, 4, 2), Config(32, 32, 4, 2)]
+        found = [AttentionConfig(block, block, 8, 2), AttentionConfig(block, 32, 4, 2),
+                 AttentionConfig(32, 32, 4, 2)]
     elif width <= 64:
-        found = [Config(64, 64, 4, 3), Config(128, 64, 8, 3), Config(128, 64, 4, 3),
-                 Config(128, 128, 8, 2), Config(64, 64, 4, 2, True, 4), Config(64, 128, 4, 2),
-                 Config(64, 64, 4, 2)]
+        found = [AttentionConfig(64, 64, 4, 3), AttentionConfig(128, 64, 8, 3),
+                 AttentionConfig(128, 64, 4, 3),
+                 AttentionConfig(128, 128, 8, 2), AttentionConfig(64, 64, 4, 2, True, 4),
+                 AttentionConfig(64, 128, 4, 2),
+                 AttentionConfig(64, 64, 4, 2)]
     elif width <= 128:
-        found = [Config(128, 64, 8, 3), Config(128, 128, 8, 3), Config(64, 64, 4, 3),
-                 Config(128, 128, 8, 2, True, 1), Config(64, 64, 4, 2, True, 2),
-                 Config(128, 64, 4, 2)]
+        found = [AttentionConfig(128, 64, 8, 3), AttentionConfig(128, 128, 8, 3),
+                 AttentionConfig(64, 64, 4, 3),
+                 AttentionConfig(128, 128, 8, 2, True, 1), AttentionConfig(64, 64, 4, 2, True, 2),
+                 AttentionConfig(128, 64, 4, 2)]
     else:
-        found = [Config(128, 64, 8, 2), Config(64, 64, 4, 2), Config(64, 32, 4, 2),
-                 Config(128, 64, 8, 2, True, 1)]
+        found = [AttentionConfig(128, 64, 8, 2), AttentionConfig(64, 64, 4, 2),
+                 AttentionConfig(64, 32, 4, 2),
+                 AttentionConfig(128, 64, 8, 2, True, 1)]
     short = [c for c in found if c.block_m <= power_of_two(p.queries, 64)]
     return (short or found[-1:])[:count]

@@ -17,15 +17,15 @@ from functrans.lowering.triton.templates.attention import (
     SCORES,
     SPANS,
     WALK,
-    Attention,
-    Config,
+    AttentionConfig,
+    AttentionProblem,
+    AttentionTile,
     Heads,
-    Tile,
+    any_flag_pointers,
     constants,
     extra_pointers,
     launch,
-    mark_pointers,
-    marked,
+    set_any_flags,
     source,
     tile,
 )
@@ -33,25 +33,25 @@ from functrans.lowering.triton.templates.kernel import (
     TYPES,
     Argument,
     Expression,
-    Kernel,
+    TemplateKernel,
     pointer,
     power_of_two,
 )
 
-__all__ = ["Gradient", "backward", "backward_in_one", "dk_dv_configs", "dq_configs",
+__all__ = ["AttentionGradientProblem", "backward", "backward_in_one", "dk_dv_configs", "dq_configs",
            "in_one_configs"]
 
 
 @dataclass(frozen=True)
-class Gradient:
+class AttentionGradientProblem:
     """The tensors of a gradient, all but q, k, v and out, which `attention` has.
 
     dbias, if it is asked for, has all of (batch, heads, queries, keys): sum what is broadcast. What
     causality leaves out is not written: fill it with 0 before. The scales of dq and dk are that of
-    the scores where they are not given. So many `marks` become 1 where dq is not finite.
+    the scores where they are not given. So many `any_flags` become 1 where dq is not finite.
     """
 
-    attention: Attention
+    attention: AttentionProblem
     dout: Heads
     dq: Heads
     dk: Heads
@@ -59,7 +59,7 @@ class Gradient:
     dbias: Heads | None = None
     dq_scale: float | None = None
     dk_scale: float | None = None
-    marks: int = 0
+    any_flags: int = 0
 
     def scaled(self, name: str, value: str) -> str:
         """The text of dq or dk from that of a sum."""
@@ -150,7 +150,7 @@ if CAUSAL:
         BOUND_STEP
 '''
 
-# The tile is turned: keys by queries; rows of queries that are not there have weight 0. What is
+# The tile is transposed: keys by queries; rows of queries that are not there have weight 0. What is
 # taken away from the columns is where sums of products start, which takes fewer registers: 165 of a
 # thread, not 216, so that three programs share a multiprocessor and not two. Exponentials are taken
 # while the second product runs (bfloat16, size 64: 384 TFLOP/s, not 325).
@@ -201,19 +201,21 @@ ROUND = BLOCK_OF_ROWS + '''STORE_DQ
 '''
 
 
-def backward(g: Gradient, dq: Config, dk_dv: Config, name: str = "attention_gradient",
-             sms: int = 132) -> list[Kernel]:
+def backward(g: AttentionGradientProblem, dq: AttentionConfig, dk_dv: AttentionConfig,
+             name: str = "attention_gradient",
+             sms: int = 132) -> list[TemplateKernel]:
     """The launches; `products` is float32 like `sums`, written by the first."""
     return [_dq(g, dq, f"{name}_q", sms), _dk_dv(g, dk_dv, f"{name}_kv", sms)]
 
 
-def backward_in_one(g: Gradient, config: Config, name: str = "attention_gradient",
-                    sms: int = 132) -> list[Kernel]:
+def backward_in_one(g: AttentionGradientProblem, config: AttentionConfig,
+                    name: str = "attention_gradient",
+                    sms: int = 132) -> list[TemplateKernel]:
     """Three launches that share `dq_sums`, float32, contiguous (batch, heads, queries, size)."""
     p = g.attention
     assert g.dbias is None
     sums = _dq_sums(p, config)
-    rows = Config(64, 64, 4, 1)
+    rows = AttentionConfig(64, 64, 4, 1)
     dout, out, dq = (tile(p, n, h, "BLOCK_M", rows) for n, h in (
         ("dout", g.dout), ("out", p.out), ("dq", g.dq)))
     bound = p.queries % rows.block_m != 0
@@ -240,13 +242,14 @@ def backward_in_one(g: Gradient, config: Config, name: str = "attention_gradient
     return [made[0], _dk_dv(g, config, f"{name}_all", sms, True), made[1]]
 
 
-def _dq_sums(p: Attention, config: Config) -> Tile:
+def _dq_sums(p: AttentionProblem, config: AttentionConfig) -> AttentionTile:
     heads = Heads("fp32", p.heads * p.queries * p.size, p.queries * p.size, p.size)
     made = tile(p, "q", heads, "BLOCK_M", config)
     return replace(made, name="dq_sums")
 
 
-def _dq(g: Gradient, config: Config, name: str, sms: int) -> Kernel:
+def _dq(g: AttentionGradientProblem, config: AttentionConfig, name: str,
+        sms: int) -> TemplateKernel:
     p = g.attention
     q, k, v, out, dout, dq = (tile(p, n, h, block, config) for n, h, block in (
         ("q", p.q, "BLOCK_M"), ("k", p.k, "BLOCK_N"), ("v", p.v, "BLOCK_N"),
@@ -257,13 +260,14 @@ def _dq(g: Gradient, config: Config, name: str, sms: int) -> Kernel:
     numbers, bases = source(p, tiles)
     dbias = None
     if g.dbias is not None:
-        dbias = Tile("dbias", g.dbias, "BLOCK_M", "BLOCK_N", "keys", "queries", False, False, False)
+        dbias = AttentionTile("dbias", g.dbias, "BLOCK_M", "BLOCK_N", "keys", "queries", False,
+                              False, False)
         numbers += dbias.strides
         bases.append(dbias.based)
     arguments = (*_pointers(g, "q", "k", "v"), *extra_pointers(p), *_pointers(g, "out", "dout"),
                  pointer("sums", "fp32"), pointer("products", "fp32"), *_pointers(g, "dq"),
                  *([pointer("dbias", g.dbias.dtype)] if g.dbias is not None else []),
-                 *mark_pointers(g.marks), *numbers)
+                 *any_flag_pointers(g.any_flags), *numbers)
     values = constants(p, config) | {
         "ROWS": Expression("rows[:, None]"), "COLS": Expression("cols[None, :]"),
         "BIAS_GRADIENT": dbias is not None, "LENGTH": Expression("queries"),
@@ -287,14 +291,15 @@ def _dq(g: Gradient, config: Config, name: str, sms: int) -> Kernel:
     blocks = {"DESCRIBE": [t.described for t in tiles if t.descriptor], "BODY": [body],
               "BASES": bases, "SPANS": [SPANS], "FREE_STEP": step(False), "BOUND_STEP": step(True),
               "STORE_DQ": [dq.store("row", "rows", g.scaled("dq", "acc"))],
-              "MARKS": marked(
-                  g.marks, "(rows * 0)[:, None] + tl.arange(0, SIZE)[None, :] * 0",
+              "MARKS": set_any_flags(
+                  g.any_flags, "(rows * 0)[:, None] + tl.arange(0, SIZE)[None, :] * 0",
                   "(rows < queries)[:, None] & ((tl.abs(acc) < float('inf')) == 0)")}
     programs = -(-p.queries // config.block_m) * p.heads * p.batch
     return launch(name, arguments, values, blocks, programs, config, sms, p.flops(2, 1))
 
 
-def _dk_dv(g: Gradient, config: Config, name: str, sms: int, also_dq: bool = False) -> Kernel:
+def _dk_dv(g: AttentionGradientProblem, config: AttentionConfig, name: str, sms: int,
+           also_dq: bool = False) -> TemplateKernel:
     p = g.attention
     q, k, v, dout, dk, dv = (tile(p, n, h, block, config) for n, h, block in (
         ("q", p.q, "BLOCK_M"), ("k", p.k, "BLOCK_N"), ("v", p.v, "BLOCK_N"),
@@ -338,51 +343,61 @@ def _dk_dv(g: Gradient, config: Config, name: str, sms: int, also_dq: bool = Fal
                   p.flops(2 + also_dq, 2))
 
 
-def _pointers(g: Gradient, *names: str) -> list[Argument]:
+def _pointers(g: AttentionGradientProblem, *names: str) -> list[Argument]:
     of = {"q": g.attention.q, "k": g.attention.k, "v": g.attention.v, "out": g.attention.out,
           "dout": g.dout, "dq": g.dq, "dk": g.dk, "dv": g.dv}
     return [pointer(n, of[n].dtype, of[n].aligned) for n in names]
 
 
-def dq_configs(g: Gradient, count: int = 6) -> list[Config]:
+def dq_configs(g: AttentionGradientProblem, count: int = 6) -> list[AttentionConfig]:
     return _configs(g, count, False)
 
 
-def dk_dv_configs(g: Gradient, count: int = 6) -> list[Config]:
+def dk_dv_configs(g: AttentionGradientProblem, count: int = 6) -> list[AttentionConfig]:
     return _configs(g, count, True)
 
 
-def in_one_configs(g: Gradient, count: int = 6) -> list[Config]:
+def in_one_configs(g: AttentionGradientProblem, count: int = 6) -> list[AttentionConfig]:
     """Configurations of `backward_in_one`, for float16 and bfloat16."""
     if max(g.attention.size, g.attention.value_size) <= 64:
-        found = [Config(64, 128, 8, 2, True), Config(64, 128, 8, 2), Config(64, 64, 4, 2, True),
-                 Config(64, 64, 4, 2), Config(128, 64, 8, 2, True), Config(64, 128, 8, 2, True, 1)]
+        found = [AttentionConfig(64, 128, 8, 2, True), AttentionConfig(64, 128, 8, 2),
+                 AttentionConfig(64, 64, 4, 2, True),
+                 AttentionConfig(64, 64, 4, 2), AttentionConfig(128, 64, 8, 2, True),
+                 AttentionConfig(64, 128, 8, 2, True, 1)]
     else:
-        found = [Config(64, 64, 8, 2, True), Config(64, 64, 8, 2), Config(32, 128, 8, 2, True),
-                 Config(64, 128, 8, 2, True)]
+        found = [AttentionConfig(64, 64, 8, 2, True), AttentionConfig(64, 64, 8, 2),
+                 AttentionConfig(32, 128, 8, 2, True),
+                 AttentionConfig(64, 128, 8, 2, True)]
     return found[:count]
 
 
-def _configs(g: Gradient, count: int, keys: bool) -> list[Config]:
+def _configs(g: AttentionGradientProblem, count: int, keys: bool) -> list[AttentionConfig]:
     p = g.attention
     width = max(power_of_two(p.size), power_of_two(p.value_size))
     if p.q.dtype == "fp32":
-        found = [Config(32, 32, 4, 1), Config(32, 64, 8, 1) if keys else Config(64, 32, 8, 1)]
+        found = [AttentionConfig(32, 32, 4, 1),
+                 AttentionConfig(32, 64, 8, 1) if keys else AttentionConfig(64, 32, 8, 1)]
         if width <= 64 and p.precision != "ieee":
-            found = [Config(64, 64, 8, 1), *reversed(found)]
+            found = [AttentionConfig(64, 64, 8, 1), *reversed(found)]
     elif width <= 64:
-        found = [Config(64, 64, 4, 3), Config(32, 64, 4, 3), Config(64, 64, 4, 2),
-                 Config(64, 128, 8, 2), Config(32, 128, 8, 3), Config(64, 64, 4, 2, True)]
+        found = [AttentionConfig(64, 64, 4, 3), AttentionConfig(32, 64, 4, 3),
+                 AttentionConfig(64, 64, 4, 2),
+                 AttentionConfig(64, 128, 8, 2), AttentionConfig(32, 128, 8, 3),
+                 AttentionConfig(64, 64, 4, 2, True)]
         if not keys:
-            found = [Config(64, 64, 4, 3), Config(128, 64, 8, 3), Config(64, 32, 4, 3),
-                     Config(64, 64, 4, 2), Config(128, 64, 8, 2), Config(64, 64, 4, 2, True)]
+            found = [AttentionConfig(64, 64, 4, 3), AttentionConfig(128, 64, 8, 3),
+                     AttentionConfig(64, 32, 4, 3),
+                     AttentionConfig(64, 64, 4, 2), AttentionConfig(128, 64, 8, 2),
+                     AttentionConfig(64, 64, 4, 2, True)]
     elif width <= 128:
-        found = [Config(64, 128, 8, 3), Config(64, 64, 4, 2), Config(32, 64, 4, 3),
-                 Config(64, 128, 8, 2)]
+        found = [AttentionConfig(64, 128, 8, 3), AttentionConfig(64, 64, 4, 2),
+                 AttentionConfig(32, 64, 4, 3),
+                 AttentionConfig(64, 128, 8, 2)]
         if not keys:
-            found = [Config(128, 64, 8, 3), Config(64, 64, 4, 2), Config(64, 32, 4, 3),
-                     Config(128, 64, 8, 2)]
+            found = [AttentionConfig(128, 64, 8, 3), AttentionConfig(64, 64, 4, 2),
+                     AttentionConfig(64, 32, 4, 3),
+                     AttentionConfig(128, 64, 8, 2)]
     else:
-        found = [Config(32, 64, 8, 1), Config(64, 64, 8, 1)] if keys else [
-            Config(64, 32, 8, 1), Config(64, 64, 8, 1)]
+        found = [AttentionConfig(32, 64, 8, 1), AttentionConfig(64, 64, 8, 1)] if keys else [
+            AttentionConfig(64, 32, 8, 1), AttentionConfig(64, 64, 8, 1)]
     return found[:count]

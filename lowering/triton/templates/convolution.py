@@ -14,10 +14,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from functrans.lowering.triton.templates.convolution_boxes import Boxes, boxes
-from functrans.lowering.triton.templates.convolution_packed import Packed, can_pack, packed
+from functrans.lowering.triton.templates.convolution_packed import (
+    PackedConvolution,
+    can_pack,
+    packed,
+)
 from functrans.lowering.triton.templates.convolution_problem import (
-    Config,
-    Convolution,
+    ConvolutionConfig,
+    ConvolutionProblem,
     Filter,
     Image,
 )
@@ -27,7 +31,7 @@ from functrans.lowering.triton.templates.kernel import (
     TYPES,
     Argument,
     Expression,
-    Kernel,
+    TemplateKernel,
     expand,
     integer,
     pointer,
@@ -47,7 +51,8 @@ from functrans.lowering.triton.templates.tiles import (
     time_of_tiles,
 )
 
-__all__ = ["Config", "Convolution", "Filter", "Image", "configs", "estimate", "kernels",
+__all__ = ["ConvolutionConfig", "ConvolutionProblem", "Filter", "Image", "configs", "estimate",
+           "kernels",
            "smaller"]
 
 SUM = SPAN + '''
@@ -123,8 +128,9 @@ elif STORES:
 '''
 
 
-def kernels(p: Convolution, config: Config, name: str = "convolution", sms: int = 132
-            ) -> list[Kernel]:
+def kernels(p: ConvolutionProblem, config: ConvolutionConfig, name: str = "convolution",
+            sms: int = 132
+            ) -> list[TemplateKernel]:
     """The launches of a convolution; with a dilated input one for each phase of the output."""
     made = []
     for part in _phases(p):  # most phases run the same text
@@ -132,7 +138,7 @@ def kernels(p: Convolution, config: Config, name: str = "convolution", sms: int 
     return made
 
 
-def _phases(p: Convolution) -> Iterator[Convolution]:
+def _phases(p: ConvolutionProblem) -> Iterator[ConvolutionProblem]:
     """Convolutions without dilated input that give every in_dilation-th element of the output."""
     dilation = p.in_dilation or (1,) * p.rank
     window_dilation = p.window_dilation or (1,) * p.rank
@@ -162,11 +168,12 @@ def _phases(p: Convolution) -> Iterator[Convolution]:
         yield replace(q, w=w, out=out)
 
 
-def _kernels(p: Convolution, config: Config, name: str, sms: int) -> list[Kernel]:
+def _kernels(p: ConvolutionProblem, config: ConvolutionConfig, name: str,
+             sms: int) -> list[TemplateKernel]:
     partials = 0
     if config.splits > 1:
         partials = config.splits * p.groups * p.rows * p.out_features
-    before = packed(p, partials, f"{name}_packed") if config.packed else Packed((), p)
+    before = packed(p, partials, f"{name}_packed") if config.packed else PackedConvolution((), p)
     p = before.problem
     box = boxes(p, config) if config.descriptors else None
     tiles_m = box.tiles if box else -(-p.rows // config.block_m)
@@ -181,8 +188,8 @@ def _kernels(p: Convolution, config: Config, name: str, sms: int) -> list[Kernel
             "tl.cdiv(in_features, BLOCK_K) * taps")),
         "OUTER": Expression(f"groups * {config.splits}"), "PERSISTENT": config.persistent,
         "FLATTENED": config.splits == 1, "DESCRIPTORS": box is not None,
-        "TURNED": box is not None and box.turned,
-        "HALVES": Expression("(BLOCK_N, 2, BLOCK_M // 2)" if box and box.turned else
+        "TURNED": box is not None and box.is_transposed,
+        "HALVES": Expression("(BLOCK_N, 2, BLOCK_M // 2)" if box and box.is_transposed else
                              "(BLOCK_M, 2, BLOCK_N // 2)"),
         "GROUP": config.group, "SPLITS": config.splits,
         "PARTS": config.parts if config.splits == 1 else 1,
@@ -228,20 +235,21 @@ def _kernels(p: Convolution, config: Config, name: str, sms: int) -> list[Kernel
                  *(writes if config.splits == 1 else ()), *before.arguments)
     grid = min(programs, sms) if config.persistent else programs
     made = [*[replace(k, workspace=workspace) for k in before.kernels],
-            Kernel(name, expand(FRAME, name, arguments, values, blocks), arguments,
-                   (grid, 1, 1), config.warps, config.stages, workspace)]
+            TemplateKernel(name, expand(FRAME, name, arguments, values, blocks), arguments,
+                           (grid, 1, 1), config.warps, config.stages, workspace)]
     if config.splits > 1:
         name = f"{name}_combine"
         values |= {"BLOCK_M": 16, "BLOCK_N": 64, "STORES_DESCRIPTOR": False, "TURNED": False}
         arguments = (pointer("workspace", p.sums), *output, *sizes, *writes)
         tiles = -(-p.rows // 16) * -(-p.out_features // 64) * p.groups
         blocks["ROWS"] = gathered
-        made.append(Kernel(name, expand(COMBINE, name, arguments, values, blocks), arguments,
-                           (tiles, 1, 1), 4, 1, workspace))
+        made.append(TemplateKernel(name, expand(COMBINE, name, arguments, values, blocks),
+                                   arguments,
+                                   (tiles, 1, 1), 4, 1, workspace))
     return made
 
 
-def _rows(p: Convolution) -> list[str]:
+def _rows(p: ConvolutionProblem) -> list[str]:
     """The image and the place in it of each row."""
     pixels = " * ".join(f"out_size{i}" for i in range(p.rank))
     lines = ["at_m = row + tl.arange(0, BLOCK_M)", "known = at_m < m"]
@@ -253,7 +261,7 @@ def _rows(p: Convolution) -> list[str]:
     return lines
 
 
-def _gathered(p: Convolution, config: Config) -> list[str]:
+def _gathered(p: ConvolutionProblem, config: ConvolutionConfig) -> list[str]:
     """A tile of the image and one of the filter."""
     flat = config.flat
     x_batch, x_feature = _step("x_batch", p.x.batch), _step("x_feature", p.x.feature)
@@ -314,14 +322,14 @@ def _not_one(name: str, value: int) -> list[Argument]:
     return [] if value == 1 else [integer(name, value)]
 
 
-def _is_wide(p: Convolution) -> bool:
+def _is_wide(p: ConvolutionProblem) -> bool:
     far = [sum(abs(s) * n for s, n in zip((t.batch, t.feature, *t.space), sizes)) for t, sizes in (
         (p.x, (p.batch, p.in_features, *p.in_size)),
         (p.out, (p.batch, p.out_features, *p.out_size)))]
     return max(*far, p.rows * p.out_features) > INT_MAX // 2
 
 
-def configs(p: Convolution, sms: int = 132, count: int = 4) -> list[Config]:
+def configs(p: ConvolutionProblem, sms: int = 132, count: int = 4) -> list[ConvolutionConfig]:
     """Configurations worth trying, by the time that `estimate` gives them."""
     part = next(_phases(p))
     found = [c for tile in EFFICIENCY for c in (*_copied(part, tile, sms), *_read(part, tile, sms))]
@@ -331,13 +339,13 @@ def configs(p: Convolution, sms: int = 132, count: int = 4) -> list[Config]:
     return sorted(found, key=lambda c: estimate(part, c, sms))[:count]
 
 
-def smaller(p: Convolution) -> list[Config]:
+def smaller(p: ConvolutionProblem) -> list[ConvolutionConfig]:
     """Configurations for whoever has no room for others: little is on its way at a time."""
     flat = p.batch_inner or p.in_features < 32
-    return [Config(n, n, 16, 4, 1, flat=flat) for n in (32, 16)]
+    return [ConvolutionConfig(n, n, 16, 4, 1, flat=flat) for n in (32, 16)]
 
 
-def estimate(p: Convolution, config: Config, sms: int = 132) -> float:
+def estimate(p: ConvolutionProblem, config: ConvolutionConfig, sms: int = 132) -> float:
     """Nanoseconds of a convolution whose input is not dilated, by a model."""
     if config.packed:
         before = packed(p)
@@ -352,14 +360,14 @@ def estimate(p: Convolution, config: Config, sms: int = 132) -> float:
                         + p.rows * p.out_features * BYTES[p.out.dtype])
     rate = RATES[p.precision if p.x.dtype == "fp32" else p.x.dtype]
     again = 2 * config.splits * p.groups * p.rows * p.out_features * BYTES[p.sums]
-    tile = (config.block_n, config.block_m) if box and box.turned else (
+    tile = (config.block_n, config.block_m) if box and box.is_transposed else (
         config.block_m, config.block_n)
     return time_of_tiles(
         tile, tiles, p.in_features * p.taps, config.splits, size,
         rate * _share(p, config, box), moved, again * (config.splits > 1), sms)
 
 
-def _share(p: Convolution, config: Config, box: Boxes | None) -> float:
+def _share(p: ConvolutionProblem, config: ConvolutionConfig, box: Boxes | None) -> float:
     """The part of a tile's rate that is reached, as measured on convolutions of ResNet-50."""
     if box is None and p.rounds:  # through registers: 128 x 128 x 9 of 64 x 28 x 28 61 TFLOP/s
         return 0.2
@@ -367,10 +375,10 @@ def _share(p: Convolution, config: Config, box: Boxes | None) -> float:
         return 0.5 if p.batch_inner else 1.0
     share = 1.0 if config.persistent or config.splits > 1 else 0.85
     places = math.prod(box.rows[1:])  # boxes of few places read many pages of memory
-    return share * (1.0 if places >= 16 or not box.turned else 0.75 if places < 4 else 0.9)
+    return share * (1.0 if places >= 16 or not box.is_transposed else 0.75 if places < 4 else 0.9)
 
 
-def _copied(p: Convolution, tile: tuple[int, int], sms: int) -> list[Config]:
+def _copied(p: ConvolutionProblem, tile: tuple[int, int], sms: int) -> list[ConvolutionConfig]:
     """Configurations of a tile that the copy engine moves."""
     size = BYTES[p.x.dtype]
     if (size > 2 and not p.rounds) or min(tile) < 64 or tile[1] > power_of_two(p.out_features):
@@ -380,8 +388,8 @@ def _copied(p: Convolution, tile: tuple[int, int], sms: int) -> list[Config]:
     block_k = min(128 // size, power_of_two(p.in_features))
     large = tile[0] * tile[1] >= 128 * 128 and (tile[0] if p.batch_inner else tile[1]) >= 128
     stage = (tile[0] + tile[1]) * block_k * size
-    base = Config(*tile, block_k, 8 if large else 4, min(4, SHARED_BYTES // stage),
-                  descriptors=True)
+    base = ConvolutionConfig(*tile, block_k, 8 if large else 4, min(4, SHARED_BYTES // stage),
+                             descriptors=True)
     box = boxes(p, base)
     if box is None:
         return []
@@ -394,7 +402,7 @@ def _copied(p: Convolution, tile: tuple[int, int], sms: int) -> list[Config]:
     return [*made, *[replace(base, splits=s) for s in _splits(tiles, box.steps * block_k, sms)]]
 
 
-def _read(p: Convolution, tile: tuple[int, int], sms: int) -> list[Config]:
+def _read(p: ConvolutionProblem, tile: tuple[int, int], sms: int) -> list[ConvolutionConfig]:
     """Configurations of a tile whose elements are read where they are."""
     if max(tile) > 128 or min(tile) < 16 or tile[1] > power_of_two(p.out_features) or \
             tile[0] > power_of_two(p.rows):
@@ -408,7 +416,7 @@ def _read(p: Convolution, tile: tuple[int, int], sms: int) -> list[Config]:
     warps = 8 if tile[0] * tile[1] >= 128 * 128 else 4
     tiles = -(-p.rows // tile[0]) * -(-p.out_features // tile[1]) * p.groups
     stages = 4 if tile[0] <= 64 else 3
-    return [Config(*tile, block_k, warps, stages, splits=s, flat=flat)
+    return [ConvolutionConfig(*tile, block_k, warps, stages, splits=s, flat=flat)
             for s in _splits(tiles, whole, sms)]
 
 

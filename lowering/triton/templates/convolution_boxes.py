@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from functrans.lowering.triton.templates.convolution_problem import (
-    Config,
-    Convolution,
+    ConvolutionConfig,
+    ConvolutionProblem,
     Filter,
     Image,
 )
@@ -33,8 +33,8 @@ LEAST_BYTES = 32  # of a box in a row
 class Boxes:
     """`rows` are the images and the places of a tile."""
 
-    p: Convolution
-    config: Config
+    p: ConvolutionProblem
+    config: ConvolutionConfig
     rows: tuple[int, ...]
 
     @property
@@ -47,7 +47,7 @@ class Boxes:
         return -(-self.p.in_features // self.config.block_k) * self.p.taps
 
     @property
-    def turned(self) -> bool:
+    def is_transposed(self) -> bool:
         """Whether sums are those of the transposed tile."""
         return self.p.x.feature == 1
 
@@ -55,7 +55,7 @@ class Boxes:
     def part(self) -> tuple[tuple[int, ...], int]:
         """Images and places, and features, of what is stored at a time."""
         parts = self.config.parts if self.config.splits == 1 else 1
-        if not self.turned:
+        if not self.is_transposed:
             return self.rows, self.config.block_n // parts
         at = self._cut
         return (*self.rows[:at], self.rows[at] // parts, *self.rows[at + 1:]), self.config.block_n
@@ -84,7 +84,7 @@ class Boxes:
     def described(self) -> list[str]:
         p, (images, *places) = self.p, map(str, self.rows)
         sizes, steps, ones = self._each("in_size#"), self._each("x_space#"), ["1"] * p.rank
-        if self.turned:
+        if self.is_transposed:
             made = [_descriptor("x", "x_offset", ["batch", *sizes, "in_features"],
                                 ["x_batch", *steps, "1"], [images, *places, "BLOCK_K"])]
         else:
@@ -129,7 +129,7 @@ class Boxes:
     @property
     def next_part(self) -> str:
         """The step from the first part of a tile to the second."""
-        if not self.turned:
+        if not self.is_transposed:
             return "col += BLOCK_N // 2"
         at = self._cut
         return f"{f'start{at - 1}' if at else 'start'} += {self.rows[at] // 2}"
@@ -155,7 +155,7 @@ class Boxes:
         for i in reversed(range(self.p.rank)):
             lines += [f"t{i} = tap % window{i}", f"tap = tap // window{i}"]
         at = ", ".join(self._each("start# * stride# - pad# + t# * dilation#"))
-        if self.turned:
+        if self.is_transposed:
             x = f"tl.reshape(x_tiles.load([start, {at}, feature]), (BLOCK_M, BLOCK_K))"
         else:
             x = f"tl.trans(tl.reshape(x_tiles.load([{at}, feature, start]), (BLOCK_K, BLOCK_M)))"
@@ -191,7 +191,7 @@ def _copies(dtype: str, offset: int, strides: tuple[int, ...]) -> bool:
     return offset * size % 16 == 0 and all(s > 0 and s * size % 16 == 0 for s in strides)
 
 
-def boxes(p: Convolution, config: Config) -> Boxes | None:
+def boxes(p: ConvolutionProblem, config: ConvolutionConfig) -> Boxes | None:
     """The boxes of tiles, or None where the copy engine cannot move them."""
     if p.groups > 1 or p.rank > 3 or any(d > 1 for d in p.in_dilation):
         return None
@@ -218,7 +218,7 @@ def _reads_filter(w: Filter) -> bool:
         w.dtype, w.offset, (far, *map(abs, w.space)))
 
 
-def _rows(p: Convolution, block: int) -> tuple[int, ...] | None:
+def _rows(p: ConvolutionProblem, block: int) -> tuple[int, ...] | None:
     """Images and places of a tile: those with the least outside, of these the fewest images."""
     sizes = (p.batch, *p.out_size)
     made = [b for b in _cuts(block, 1 + p.rank) if all(

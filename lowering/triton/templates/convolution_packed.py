@@ -10,19 +10,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-from functrans.lowering.triton.templates.convolution_problem import Convolution
-from functrans.lowering.triton.templates.kernel import BYTES, Argument, Kernel, integer, pointer
+from functrans.lowering.triton.templates.convolution_problem import ConvolutionProblem
+from functrans.lowering.triton.templates.kernel import (
+    BYTES,
+    Argument,
+    TemplateKernel,
+    integer,
+    pointer,
+)
 from functrans.lowering.triton.templates.pack import pack, pitch_of
 
-__all__ = ["Packed", "can_pack", "packed"]
+__all__ = ["PackedConvolution", "can_pack", "packed"]
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedConvolution:
     """`problem` reads `places` of the workspace, in elements, by operand."""
 
-    kernels: tuple[Kernel, ...]
-    problem: Convolution
+    kernels: tuple[TemplateKernel, ...]
+    problem: ConvolutionProblem
     places: dict[str, int] = field(default_factory=dict)
     size: int = 0
 
@@ -41,7 +47,7 @@ class Packed:
                 if name not in self.places]
 
 
-def can_pack(p: Convolution) -> bool:
+def can_pack(p: ConvolutionProblem) -> bool:
     """Whether a convolution has operands that are worth packing."""
     return (p.rounds and p.w.dtype == "fp32" and p.groups == 1 and p.rank <= 3
             and all(d == 1 for d in p.in_dilation) and p.in_features >= 16
@@ -49,7 +55,7 @@ def can_pack(p: Convolution) -> bool:
             and not (_is_along(p, "x") and _is_along(p, "w")))
 
 
-def _is_along(p: Convolution, which: str) -> bool:
+def _is_along(p: ConvolutionProblem, which: str) -> bool:
     """Whether the copy engine reads an operand along the sum."""
     op, step, far = (p.x, p.x.feature, (p.x.batch, *p.x.space)) if which == "x" else (
         p.w, p.w.input, (p.w.out, *map(abs, p.w.space)))
@@ -58,12 +64,12 @@ def _is_along(p: Convolution, which: str) -> bool:
             and all(s > 0 and s * size % 16 == 0 for s in far))
 
 
-def packed(p: Convolution, first: int = 0, name: str = "packed") -> Packed:
+def packed(p: ConvolutionProblem, first: int = 0, name: str = "packed") -> PackedConvolution:
     """The convolution of operands with the features of the input last, and the launches before.
 
     They are in the workspace from element `first` on.
     """
-    kernels: list[Kernel] = []
+    kernels: list[TemplateKernel] = []
     places: dict[str, int] = {}
     size, pitch = -(-first // 4) * 4, pitch_of(p.in_features, "fp32")
     q = p
@@ -84,7 +90,8 @@ def packed(p: Convolution, first: int = 0, name: str = "packed") -> Packed:
                                  aligned=True))
         places["w"], size = size, size + p.taps * tap
     nbytes = size * BYTES["fp32"]
-    return Packed(tuple([replace(k, workspace=nbytes) for k in kernels]), q, places, size)
+    return PackedConvolution(tuple([replace(k, workspace=nbytes) for k in kernels]), q, places,
+                             size)
 
 
 def _steps(sizes: tuple[int, ...], last: int) -> tuple[int, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from functrans.lowering.triton.templates.kernel import PLAIN, Epilogue
-from functrans.lowering.triton.templates.tiles import Tiles
+from functrans.lowering.triton.templates.kernel import PLAIN, EpilogueSource
+from functrans.lowering.triton.templates.tiles import Tiling
 
-__all__ = ["Config", "Convolution", "Filter", "Image"]
+__all__ = ["ConvolutionConfig", "ConvolutionProblem", "Filter", "Image"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Filter:
 
 
 @dataclass(frozen=True)
-class Convolution:
+class ConvolutionProblem:
     """The fields of the library's `ft_conv`; features are those of one group.
 
     In lines of the epilogue `place` is the offset of an element in the output, and `cols` its
@@ -59,7 +59,7 @@ class Convolution:
     groups: int = 1
     alpha: float = 1.0
     precision: str = "ieee"
-    epilogue: Epilogue = PLAIN
+    epilogue: EpilogueSource = PLAIN
 
     @property
     def rank(self) -> int:
@@ -89,7 +89,7 @@ class Convolution:
 
 
 @dataclass(frozen=True)
-class Config(Tiles):
+class ConvolutionConfig(Tiling):
     """`flat`: a step takes places of the sum in a row, else features of one tap.
 
     `descriptors`: tiles are boxes of the tensors and come through the copy engine, where that can

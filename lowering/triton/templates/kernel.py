@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["BYTES", "INT_MAX", "PLAIN", "TYPES", "Argument", "Epilogue", "Expression", "Kernel",
+__all__ = ["BYTES", "INT_MAX", "PLAIN", "TYPES", "Argument", "EpilogueSource", "Expression",
+           "TemplateKernel",
            "expand", "integer", "pointer", "power_of_two", "stored_as"]
 
 # Triton's names of element types
@@ -44,7 +45,7 @@ def integer(name: str, value: int) -> Argument:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class TemplateKernel:
     """A launch of a function of a module.
 
     `arguments` are those of the function in order. A pointer is named after the tensor that it is
@@ -80,7 +81,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Epilogue:
+class EpilogueSource:
     """What is computed from the tile of sums before it is stored: lines of Triton.
 
     They see `acc` (the sums, times alpha, in float32 for narrow operands), the numbers of the rows
@@ -95,7 +96,7 @@ class Epilogue:
     result: str | None = "acc"
 
 
-PLAIN = Epilogue(())
+PLAIN = EpilogueSource(())
 
 
 def power_of_two(n: int, least: int = 16) -> int:
@@ -177,7 +178,7 @@ class Expression(str):
     """A constant of a template that is a piece of text, not a value."""
 
 
-def stored_as(epilogue: Epilogue, dtype: str) -> Expression:
+def stored_as(epilogue: EpilogueSource, dtype: str) -> Expression:
     """What a template stores of an epilogue: its result over the whole tile, in the type of memory.
 
     The result may vary over rows or columns alone, or be a constant: descriptors store whole tiles.

@@ -10,12 +10,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from functrans.lowering.triton.templates.kernel import Kernel
+from functrans.lowering.triton.templates.kernel import TemplateKernel
 
 __all__ = ["compiled", "function"]
 
 
-def function(kernel: Kernel, folder: str | Path) -> Any:
+def function(kernel: TemplateKernel, folder: str | Path) -> Any:
     """The function of a kernel: Triton reads its source from a file, which stays in `folder`."""
     text = kernel.text
     if os.environ.get("TRITON_INTERPRET") == "1":
@@ -38,7 +38,7 @@ def function(kernel: Kernel, folder: str | Path) -> Any:
     return getattr(sys.modules[module_name], kernel.name)
 
 
-def compiled(kernel: Kernel, folder: str | Path, arch: int = 90) -> Any:
+def compiled(kernel: TemplateKernel, folder: str | Path, arch: int = 90) -> Any:
     """The kernel compiled for an architecture: no GPU is needed. `.asm["cubin"]` is the code."""
     import triton  # noqa: PLC0415
 

@@ -13,19 +13,23 @@ from functrans.lowering.triton.templates.kernel import (
     TYPES,
     Argument,
     Expression,
-    Kernel,
+    TemplateKernel,
     expand,
     integer,
     pointer,
     power_of_two,
     stored_as,
 )
-from functrans.lowering.triton.templates.matmul_problem import Config, Matmul, Operand
-from functrans.lowering.triton.templates.matmul_turned import (
-    Turned,
-    can_turn,
-    is_read_along,
-    turned,
+from functrans.lowering.triton.templates.matmul_packed import (
+    PackedMatmul,
+    can_pack,
+    needs_contiguous_sums,
+    pack_operands,
+)
+from functrans.lowering.triton.templates.matmul_problem import (
+    MatmulConfig,
+    MatmulOperand,
+    MatmulProblem,
 )
 from functrans.lowering.triton.templates.tiles import (
     BANDWIDTH,
@@ -41,7 +45,15 @@ from functrans.lowering.triton.templates.tiles import (
     time_of_tiles,
 )
 
-__all__ = ["Config", "Matmul", "Operand", "configs", "estimate", "kernels", "smaller"]
+__all__ = [
+    "MatmulConfig",
+    "MatmulOperand",
+    "MatmulProblem",
+    "configs",
+    "estimate",
+    "kernels",
+    "smaller",
+]
 
 OF_BATCH = '''
 if BATCHED:
@@ -191,10 +203,10 @@ def NAME():
 
 
 @dataclass(frozen=True)
-class _Tiles:
+class _DescriptorTiles:
     """A matrix whose tiles the copy engine moves."""
 
-    operand: Operand
+    operand: MatmulOperand
     name: str
     sizes: tuple[str, str]
     block: tuple[str, str]
@@ -205,25 +217,25 @@ class _Tiles:
         """Axes of the batch that the matrix has."""
         return [k for k in (0, 1) if self.batch[k] > 1 and self.operand.batch[k]]
 
-    def _turned(self, row: str, col: str) -> tuple[str, str]:
+    def _transposed(self, row: str, col: str) -> tuple[str, str]:
         return (row, col) if self.operand.along == "row" else (col, row)
 
     @property
     def described(self) -> str:
         far = f"{self.name}_row" if self.operand.along == "row" else f"{self.name}_col"
-        shape = [f"batch{k}" for k in self.axes] + [*self._turned(*self.sizes)]
+        shape = [f"batch{k}" for k in self.axes] + [*self._transposed(*self.sizes)]
         strides = [f"{self.name}_batch{k}" for k in self.axes] + [far, "1"]
-        block = ["1"] * len(self.axes) + [*self._turned(*self.block)]
+        block = ["1"] * len(self.axes) + [*self._transposed(*self.block)]
         return (f"{self.name}_tiles = tl.make_tensor_descriptor({self.name}, [{', '.join(shape)}], "
                 f"[{', '.join(strides)}], [{', '.join(block)}])")
 
     def _place(self, row: str, col: str) -> str:
-        return ", ".join([f"b{k}" for k in self.axes] + [*self._turned(row, col)])
+        return ", ".join([f"b{k}" for k in self.axes] + [*self._transposed(row, col)])
 
     def load(self, row: str, col: str) -> str:
         tile = f"{self.name}_tiles.load([{self._place(row, col)}])"
         if self.axes:
-            tile = f"tl.reshape({tile}, ({', '.join(self._turned(*self.block))}))"
+            tile = f"tl.reshape({tile}, ({', '.join(self._transposed(*self.block))}))"
         return tile if self.operand.along == "row" else f"tl.trans({tile})"
 
     def store(self, row: str, col: str, value: str) -> str:
@@ -232,16 +244,16 @@ class _Tiles:
         return f"{self.name}_tiles.store([{self._place(row, col)}], {value})"
 
 
-def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132,
-            any_size: bool = False) -> list[Kernel]:
-    """The launches of a product, in order: more than one where the sum is split or `turned`.
+def kernels(p: MatmulProblem, config: MatmulConfig, name: str = "matmul", sms: int = 132,
+            any_size: bool = False) -> list[TemplateKernel]:
+    """The launches of a product, in order: more than one where the sum is split or `pack_operands`.
 
     With `any_size` sizes of a class have the same kernels: edges are always masked, and a size is
     known as a multiple of 16 only where the width of loads depends on it.
     """
     if config.together:
         return [_small(p, config, name, any_size)]
-    before = turned(p, f"{name}_turned") if config.turned else Turned((), p)
+    before = pack_operands(p, f"{name}_turned") if config.is_packed else PackedMatmul((), p)
     p = before.problem
     tiles = -(-p.m // config.block_m) * -(-p.n // config.block_n) * p.batches
     programs = tiles * config.splits
@@ -259,9 +271,9 @@ def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132,
         "DESCRIPTORS": descriptors, "GROUP": config.group, "SPLITS": config.splits,
         "PARTS": config.parts if config.splits == 1 else 1, "STORES_DESCRIPTOR": stores_descriptor,
         "OUTER": Expression(f"{config.splits} * {_batches(p)}" if batched else str(config.splits))}
-    x = _Tiles(p.a, "a", ("m", "k"), ("BLOCK_M", "BLOCK_K"), p.batch)
-    y = _Tiles(p.b, "b", ("k", "n"), ("BLOCK_K", "BLOCK_N"), p.batch)
-    z = _Tiles(p.c, "c", ("m", "n"), ("BLOCK_M", "BLOCK_N // PARTS"), p.batch)
+    x = _DescriptorTiles(p.a, "a", ("m", "k"), ("BLOCK_M", "BLOCK_K"), p.batch)
+    y = _DescriptorTiles(p.b, "b", ("k", "n"), ("BLOCK_K", "BLOCK_N"), p.batch)
+    z = _DescriptorTiles(p.c, "c", ("m", "n"), ("BLOCK_M", "BLOCK_N // PARTS"), p.batch)
     blocks: dict[str, Iterable[str]] = {
         "DESCRIBE": [*before.lines, *rounding([x.described, y.described] * descriptors, p.rounds),
                      *[z.described] * stores_descriptor],
@@ -286,17 +298,17 @@ def kernels(p: Matmul, config: Config, name: str = "matmul", sms: int = 132,
     arguments = (*inputs, *end, *sizes, *batch, *strides)
     grid = min(programs, sms) if config.persistent else programs
     text = expand(FRAME, name, arguments, constants, blocks)
-    made = [*before.kernels, Kernel(name, text, arguments, (grid, 1, 1), config.warps,
-                                    config.stages, workspace)]
+    made = [*before.kernels, TemplateKernel(name, text, arguments, (grid, 1, 1), config.warps,
+                                            config.stages, workspace)]
     if config.splits > 1:
         made.append(_combine(p, f"{name}_combine", constants, blocks, sizes + batch, workspace,
                              any_size))
     return made
 
 
-def _combine(p: Matmul, name: str, constants: dict[str, object],
+def _combine(p: MatmulProblem, name: str, constants: dict[str, object],
              blocks: dict[str, Iterable[str]], sizes: list[Argument], workspace: int,
-             any_size: bool) -> Kernel:
+             any_size: bool) -> TemplateKernel:
     block_m, block_n = (8, 128) if p.n > 64 else (32, 32)
     here = {"BLOCK_M": block_m, "BLOCK_N": block_n,
             "EVEN_M": not any_size and p.m % block_m == 0,
@@ -304,11 +316,11 @@ def _combine(p: Matmul, name: str, constants: dict[str, object],
     arguments = (pointer("workspace", p.sums), pointer("c", p.c.dtype, p.c.aligned),
                  *p.epilogue.arguments, *sizes, *_strides("c", p.c, p.batches > 1))
     tiles = -(-p.m // block_m) * -(-p.n // block_n) * p.batches
-    return Kernel(name, expand(COMBINE, name, arguments, constants | here, blocks),
-                  arguments, (tiles, 1, 1), 4, 1, workspace)
+    return TemplateKernel(name, expand(COMBINE, name, arguments, constants | here, blocks),
+                          arguments, (tiles, 1, 1), 4, 1, workspace)
 
 
-def _small(p: Matmul, config: Config, name: str, any_size: bool) -> Kernel:
+def _small(p: MatmulProblem, config: MatmulConfig, name: str, any_size: bool) -> TemplateKernel:
     constants = _constants(p, config, any_size) | {
         "TOGETHER": config.together, "EVEN_BATCH": p.batches % config.together == 0}
     batched = p.batches > 1
@@ -319,11 +331,12 @@ def _small(p: Matmul, config: Config, name: str, any_size: bool) -> Kernel:
         *[integer("batch0", p.batch[0]), integer("batch1", p.batch[1])] * batched,
         *[s for q, op in zip("abc", (p.a, p.b, p.c)) for s in _strides(q, op, batched)])
     text = expand(SMALL, name, arguments, constants, {"EPILOGUE": p.epilogue.lines})
-    return Kernel(name, text, arguments, (-(-p.batches // config.together), 1, 1), config.warps,
-                  config.stages)
+    return TemplateKernel(name, text, arguments, (-(-p.batches // config.together), 1, 1),
+                          config.warps,
+                          config.stages)
 
 
-def _sizes(p: Matmul, splits: int, any_size: bool) -> list[Argument]:
+def _sizes(p: MatmulProblem, splits: int, any_size: bool) -> list[Argument]:
     """The sizes of a product; how wide loads are depends on those along which memory goes."""
     along = {"m": 1 in (p.a.row, p.c.row), "n": splits > 1 or 1 in (p.b.col, p.c.col),
              "k": 1 in (p.a.col, p.b.row)}
@@ -331,7 +344,7 @@ def _sizes(p: Matmul, splits: int, any_size: bool) -> list[Argument]:
     return [replace(a, divisible=a.divisible and (along[a.name] or not any_size)) for a in found]
 
 
-def _constants(p: Matmul, config: Config, any_size: bool) -> dict[str, object]:
+def _constants(p: MatmulProblem, config: MatmulConfig, any_size: bool) -> dict[str, object]:
     far = max(rows * abs(op.row) + cols * abs(op.col) for op, rows, cols in (
         (p.a, p.m + config.block_m, p.k + config.block_k),
         (p.b, p.k + config.block_k, p.n + config.block_n),
@@ -349,11 +362,11 @@ def _constants(p: Matmul, config: Config, any_size: bool) -> dict[str, object]:
          for q, op in zip("abc", (p.a, p.b, p.c)) for d in ("row", "col")}
 
 
-def _batches(p: Matmul) -> str:
+def _batches(p: MatmulProblem) -> str:
     return "batch0 * batch1" if p.batches > 1 else "1"
 
 
-def _strides(name: str, op: Operand, batched: bool) -> list[Argument]:
+def _strides(name: str, op: MatmulOperand, batched: bool) -> list[Argument]:
     return [*[integer(f"{name}_batch{k}", op.batch[k]) for k in (0, 1) if batched],
             *[integer(f"{name}_{d}", step) for d, step in (("row", op.row), ("col", op.col))
               if step != 1]]
@@ -364,33 +377,33 @@ ROUNDED = 0.1  # of the rate of tf32, where loads are narrow: 64 of 255^3 take 1
 ACROSS = 0.35  # of the rate of tf32, where an operand goes through registers: 122 TFLOP/s, not 359
 
 
-def configs(p: Matmul, sms: int = 132, count: int = 6) -> list[Config]:
+def configs(p: MatmulProblem, sms: int = 132, count: int = 6) -> list[MatmulConfig]:
     """Configurations worth trying, by the time that a model gives them."""
     return list(_configs(p, sms, count))
 
 
 @lru_cache(maxsize=1024)  # 0.1 ms: products of other sizes ask for that of their class again
-def _configs(p: Matmul, sms: int, count: int) -> tuple[Config, ...]:
+def _configs(p: MatmulProblem, sms: int, count: int) -> tuple[MatmulConfig, ...]:
     if max(p.m, p.n, p.k) <= SMALL_SIZE and p.batches >= SMALL_BATCH:
         return tuple(_small_configs(p))
     model = _Model(p, sms)
     ranked = [(model.time(*cut), -EFFICIENCY[cut[0]], cut, p) for cut in _cuts(p, sms)]
-    if can_turn(p):
-        before = turned(p)
+    if can_pack(p):
+        before = pack_operands(p)
         model = _Model(before.problem, sms, before)
         ranked += [(model.time(*cut), 0.0, cut, before.problem)
                    for cut in _cuts(before.problem, sms) if cut[1] == 1]
     ranked.sort(key=lambda r: r[:2])
-    found: dict[Config, None] = {}
+    found: dict[MatmulConfig, None] = {}
     for _, _, cut, q in ranked:
         variants = _variants(q, *cut, sms)
-        found |= dict.fromkeys(variants if q is p else [replace(variants[0], turned=True)])
+        found |= dict.fromkeys(variants if q is p else [replace(variants[0], is_packed=True)])
         if len(found) >= count:
             break
     return tuple(found)[:count]
 
 
-def _cuts(p: Matmul, sms: int) -> Iterator[tuple[tuple[int, int], int]]:
+def _cuts(p: MatmulProblem, sms: int) -> Iterator[tuple[tuple[int, int], int]]:
     """Tiles, and how many programs share a sum."""
     narrow = BYTES[p.a.dtype] <= 2
     tiles = [t for t in EFFICIENCY if (t[0] <= power_of_two(p.m) and t[1] <= power_of_two(p.n))]
@@ -408,17 +421,17 @@ def _cuts(p: Matmul, sms: int) -> Iterator[tuple[tuple[int, int], int]]:
                 yield tile, splits
 
 
-def estimate(p: Matmul, config: Config, sms: int = 132) -> float:
+def estimate(p: MatmulProblem, config: MatmulConfig, sms: int = 132) -> float:
     """Nanoseconds of a product by a model."""
-    before = turned(p) if config.turned else None
+    before = pack_operands(p) if config.is_packed else None
     model = _Model(p if before is None else before.problem, sms, before)
     return model.time((config.block_m, config.block_n), config.splits)
 
 
 class _Model:
-    """Nanoseconds of a product by its tiles; of one that is `turned`, with what is before it."""
+    """Nanoseconds of a product by its tiles, and of packing its operands where it `is_packed`."""
 
-    def __init__(self, p: Matmul, sms: int, before: Turned | None = None) -> None:
+    def __init__(self, p: MatmulProblem, sms: int, before: PackedMatmul | None = None) -> None:
         self.p, self.sms, self.size = p, sms, BYTES[p.a.dtype]
         self.first = 0.0
         if before is not None:
@@ -429,7 +442,7 @@ class _Model:
         self.rate = RATES[p.precision if p.a.dtype == "fp32" else p.a.dtype]
         if p.rounds and not (p.a.has_descriptor and p.b.has_descriptor):
             self.rate *= ROUNDED
-        elif is_read_along(p) and p.across:
+        elif needs_contiguous_sums(p) and p.across:
             self.rate *= ACROSS
 
     def time(self, tile: tuple[int, int], splits: int) -> float:
@@ -438,15 +451,15 @@ class _Model:
                                           self.rate, self.moved, again, self.sms)
 
 
-def _tiles(p: Matmul, tile: tuple[int, int]) -> int:
+def _tiles(p: MatmulProblem, tile: tuple[int, int]) -> int:
     return -(-p.m // tile[0]) * -(-p.n // tile[1]) * p.batches
 
 
-def _without_tensor_cores(p: Matmul) -> bool:
+def _without_tensor_cores(p: MatmulProblem) -> bool:
     return p.a.dtype == "fp64" or (p.a.dtype == "fp32" and p.precision == "ieee")
 
 
-def _variants(p: Matmul, tile: tuple[int, int], splits: int, sms: int) -> list[Config]:
+def _variants(p: MatmulProblem, tile: tuple[int, int], splits: int, sms: int) -> list[MatmulConfig]:
     size = BYTES[p.a.dtype]
     area = tile[0] * tile[1]
     exact = _without_tensor_cores(p)
@@ -465,16 +478,16 @@ def _variants(p: Matmul, tile: tuple[int, int], splits: int, sms: int) -> list[C
         block_k = min(block_k, 32)
     stages = _stages(p, tile, block_k, 0)
     tiles = _tiles(p, tile)
-    base = Config(*tile, block_k, warps, stages, splits=splits, descriptors=copied)
+    base = MatmulConfig(*tile, block_k, warps, stages, splits=splits, descriptors=copied)
     if not copied or splits > 1 or tiles <= sms:
         return [base]
     parts = 2 if area >= 128 * 256 else 1
-    flat = Config(*tile, block_k, warps, _stages(p, tile, block_k, parts), persistent=True,
-                  parts=parts)
+    flat = MatmulConfig(*tile, block_k, warps, _stages(p, tile, block_k, parts), persistent=True,
+                        parts=parts)
     return [flat, base] if area >= 128 * 128 else [base]
 
 
-def _stages(p: Matmul, tile: tuple[int, int], block_k: int, parts: int) -> int:
+def _stages(p: MatmulProblem, tile: tuple[int, int], block_k: int, parts: int) -> int:
     stage = (tile[0] + tile[1]) * block_k * BYTES[p.a.dtype]
     room = SHARED_BYTES - 1024  # the tile that is stored takes the place of stages, but not where
     if parts or p.a.dtype == "fp32":  # those of the next tile are on their way
@@ -483,17 +496,17 @@ def _stages(p: Matmul, tile: tuple[int, int], block_k: int, parts: int) -> int:
     return max(1, min(4, room // stage, max(steps, 2)))
 
 
-def smaller(p: Matmul) -> list[Config]:
+def smaller(p: MatmulProblem) -> list[MatmulConfig]:
     """Configurations for whoever has no room for others: little is on its way at a time."""
     block_k = 16 if _without_tensor_cores(p) else 32
-    return [Config(n, n, block_k, 4, 1, descriptors=False) for n in (64, 32, 16)]
+    return [MatmulConfig(n, n, block_k, 4, 1, descriptors=False) for n in (64, 32, 16)]
 
 
-def _small_configs(p: Matmul) -> list[Config]:
+def _small_configs(p: MatmulProblem) -> list[MatmulConfig]:
     m, n = power_of_two(p.m), power_of_two(p.n)
     k = power_of_two(p.k, 32 if BYTES[p.a.dtype] == 1 else 16)
     area = m * n + (m + n) * k
-    found = [Config(m, n, k, warps, 1, descriptors=False, together=together)
+    found = [MatmulConfig(m, n, k, warps, 1, descriptors=False, together=together)
              for together, warps in ((1, 1), (1, 2), (2, 2), (4, 4), (8, 4), (8, 8))
              if area * together <= 8 * 4096 * warps // 2 and together <= p.batches]
-    return found or [Config(m, n, k, 4, 1, descriptors=False, together=1)]
+    return found or [MatmulConfig(m, n, k, 4, 1, descriptors=False, together=1)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from functrans.lowering.triton.templates.kernel import BYTES, PLAIN, Epilogue
-from functrans.lowering.triton.templates.tiles import Tiles
+from functrans.lowering.triton.templates.kernel import BYTES, PLAIN, EpilogueSource
+from functrans.lowering.triton.templates.tiles import Tiling
 
-__all__ = ["Config", "Matmul", "Operand"]
+__all__ = ["MatmulConfig", "MatmulOperand", "MatmulProblem"]
 
 
 @dataclass(frozen=True)
-class Operand:
+class MatmulOperand:
     """A matrix for each index of the batch, by strides in elements; `aligned`: to 16 bytes."""
 
     dtype: str
@@ -36,7 +36,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Matmul:
+class MatmulProblem:
     """`precision` of float32 operands: "ieee", "tf32", "tf32x3" or "bf16x6" (see Triton's dot).
 
     Tensor cores add products of float8 in some 14 bits: with `exact_after`, sums of so many go to
@@ -46,13 +46,13 @@ class Matmul:
     m: int
     n: int
     k: int
-    a: Operand
-    b: Operand
-    c: Operand
+    a: MatmulOperand
+    b: MatmulOperand
+    c: MatmulOperand
     batch: tuple[int, int] = (1, 1)
     alpha: float = 1.0
     precision: str = "ieee"
-    epilogue: Epilogue = PLAIN
+    epilogue: EpilogueSource = PLAIN
     exact_after: int = 0
 
     @property
@@ -76,15 +76,15 @@ class Matmul:
 
 
 @dataclass(frozen=True)
-class Config(Tiles):
+class MatmulConfig(Tiling):
     """How a product is cut: see `configs`.
 
     `descriptors`: tiles come through the copy engine; a persistent program computes them without a
     gap if `flat`; `together`: matrices of the batch in one program (0: not the kernel of small
-    ones); `turned`: operands that are not read along the sum are transposed first.
+    ones); `is_packed`: operands that are not read along the sum are transposed first.
     """
 
     flat: bool = True
     descriptors: bool = True
     together: int = 0
-    turned: bool = False
+    is_packed: bool = False

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functrans.lowering.triton.templates.kernel import (
     BYTES,
     Expression,
-    Kernel,
+    TemplateKernel,
     expand,
     integer,
     pointer,
@@ -50,7 +50,7 @@ def pitch_of(count: int, dtype: str) -> int:
 
 
 def pack(name: str, source: str, dtype: str, dims: Sequence[tuple[int, int]],
-         col: tuple[int, int], first: int, aligned: bool, offset: int = 0) -> Kernel:
+         col: tuple[int, int], first: int, aligned: bool, offset: int = 0) -> TemplateKernel:
     """The launch that writes rows of `col` to the workspace, for each index of `dims` one.
 
     `dims` and `col` are sizes, and strides of the source; `first` is the place of the first row.
@@ -85,5 +85,6 @@ def pack(name: str, source: str, dtype: str, dims: Sequence[tuple[int, int]],
                  "NEAR_STEP": Expression("near_step" if step != 1 else "1"),
                  "COL_STEP": Expression("col_step" if col[1] != 1 else "1")}
     tiles = -(-count // block) * -(-col[0] // block) * math.prod(merged[i][0] for i in outer)
-    return Kernel(name, expand(PACK, name, arguments, constants, {"OUTER": lines}), arguments,
-                  (tiles, 1, 1), 4, 1, flops=0)
+    return TemplateKernel(name, expand(PACK, name, arguments, constants, {"OUTER": lines}),
+                          arguments,
+                          (tiles, 1, 1), 4, 1, flops=0)

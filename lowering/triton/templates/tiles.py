@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 
 __all__ = ["BANDWIDTH", "EFFICIENCY", "FRAME", "LAUNCH", "RATES", "SHARED_BYTES", "SPAN",
-           "STORE_PARTS", "TILE", "Tiles", "rounding", "time_of_tiles"]
+           "STORE_PARTS", "TILE", "Tiling", "rounding", "time_of_tiles"]
 
 SHARED_BYTES = 227 * 1024
 
 
 @dataclass(frozen=True)
-class Tiles:
+class Tiling:
     """How a result is cut into tiles, and the sum of each into steps.
 
     `group`: rows of tiles that run side by side; `splits`: programs that share the sum of a tile;
@@ -87,7 +87,7 @@ else:
     last = steps
 '''
 
-# where there are two parts, those of a tile's columns, or of its rows if it is turned
+# where there are two parts, those of a tile's columns, or of its rows if it is transposed
 STORE_PARTS = '''
 if SPLITS > 1:
     STORE_SPLIT

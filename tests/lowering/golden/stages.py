@@ -24,26 +24,26 @@ from functrans.lowering.c.isa import AVX2
 from functrans.lowering.c.lower import lower as lower_to_c
 from functrans.lowering.c.program import FunctionWriter
 from functrans.lowering.loops.call import Call, Gemm
-from functrans.lowering.loops.tensor import Reduce, Scatter, Tensor
+from functrans.lowering.loops.tensor import Reduce, ScatterTensor, Tensor
 from functrans.lowering.memory import Block, plan_arena
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.schedule.chains import Chain
-from functrans.lowering.schedule.epilogues import Fused
+from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.origins import equations_of_steps, members_of
 from functrans.lowering.triton.machine.target import cuda_target
 from functrans.lowering.triton.products.choosing import Chooser
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.spec import (
-    Copy,
+    CopyStep,
+    DoubleBufferedSteps,
+    GPUProgram,
     HostStep,
     Launch,
     LibraryStep,
     Pointer,
-    Program,
-    Rounds,
+    RepeatedSteps,
     Step,
-    Turns,
     launch_key,
 )
 
@@ -96,7 +96,7 @@ def _equations(jaxpr: Jaxpr | None, equations: Sequence[Equation]) -> str:
 
 def _tensor(t: Tensor) -> str:
     """`add f32[3]` of a reduction or a scatter; elements as bytes alone are `8-byte`."""
-    op = f"{t.op} " if isinstance(t, (Reduce, Scatter)) else ""
+    op = f"{t.op} " if isinstance(t, (Reduce, ScatterTensor)) else ""
     dtype = re.sub(r"^raw(\d+)$", r"\1-byte", t.dtype)
     return f"{op}{dtype}[{', '.join(map(str, t.shape))}]"
 
@@ -168,7 +168,7 @@ def _call(step: Call) -> str:
         f = step.fields
         count = f["batch0"] * f["batch1"]
         many = f"{count} products" if count != 1 else "product"
-        epilogue = " with an epilogue" if isinstance(step, Fused) else ""
+        epilogue = " with an epilogue" if isinstance(step, FusedGemm) else ""
         return f"{many} of {f['m']} x {f['k']} and {f['k']} x {f['n']}{epilogue}"
     return "call"
 
@@ -229,13 +229,13 @@ def _gpu(jaxpr: Jaxpr, donated: frozenset[int]) -> Iterator[str]:
     yield from _steps(program.steps, None if sizes else simplified, kernels)
     yield f"arena: {program.arena_bytes} bytes"
     yield from _arena(program)
-    for j, k in sorted(program.given.inputs.items()):
+    for j, k in sorted(program.aliases.inputs.items()):
         yield f"out{j} is in the memory of in{k}"
-    for t, _ in program.given.copied:
+    for t, _ in program.aliases.copied:
         yield f"{_tensor(t)} begins as a copy"
 
 
-def _arena(program: Program) -> list[str]:
+def _arena(program: GPUProgram) -> list[str]:
     offsets: Mapping[Any, int] = plan_arena(program.blocks).offsets
     return [_block(b, f"arena+{offsets[b.key]}")
             for b in sorted(program.blocks, key=lambda b: (offsets[b.key], b.first))]
@@ -251,18 +251,18 @@ def _steps(steps: Sequence[Step], jaxpr: Jaxpr | None,
             yield (f"kernel {number} over {grid}: {step.warps} warps, {step.stages} stages, "
                    f"{flops}{step.moved} bytes{_equations(jaxpr, step.equations)}")
             yield f"    {', '.join(_pointers(step))}"
-        elif isinstance(step, Copy):
+        elif isinstance(step, CopyStep):
             yield f"copy {_pointer(step.source)} -> {_pointer(step.target)}, {step.nbytes} bytes"
         elif isinstance(step, HostStep):
             kind = "library" if isinstance(step, LibraryStep) else "host"
             name = step.call.eqn.primitive.name if step.call is not None else ""
             yield (f"{kind} {name}: {', '.join(map(_pointer, step.inputs))} -> "
                    f"{', '.join(map(_pointer, step.outputs))}")
-        elif isinstance(step, Rounds):
+        elif isinstance(step, RepeatedSteps):
             yield f"repeat {step.count} times"
             yield from (f"    {line}" for line in _steps(step.steps, jaxpr, kernels))
         else:
-            assert isinstance(step, Turns)
+            assert isinstance(step, DoubleBufferedSteps)
             yield f"loop while a flag holds{', ahead of the flag' if step.ahead else ''}"
             for k, side in enumerate(step.sides):
                 for title, inner in (("condition", side.holds), ("body", side.body),

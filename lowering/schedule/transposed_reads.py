@@ -1,0 +1,136 @@
+"""Kernels with transposed reads: tiles are transposed in shared memory, whole rows cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from functrans.lowering.loops.expr import ExprBuilder
+from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.schedule.domains import preferred_loop_nest, roles_in
+from functrans.lowering.schedule.group import Schedule, Step
+from functrans.lowering.schedule.kernel import Kernel, Member, accesses, reachable_expressions
+from functrans.lowering.schedule.reads import Reads
+
+__all__ = [
+    "fuse_transposed_column_sums",
+    "has_transposed_reads",
+    "reduces_transposed_tiles",
+    "split_row_sums",
+    "split_transposed_reads",
+]
+
+TRANSPOSABLE_ROWS = range(65, 4097)
+"""Lengths of rows whose transposed tiles are reduced as they are read; the last program of a row of
+tiles combines up to 64 partials."""
+
+
+def has_transposed_reads(kernel: Kernel, s: ExprBuilder) -> bool:
+    """Whether a kernel reads some operand along its columns."""
+    return any(t is not None and index.coefficient(kernel.o) == 1
+               and index.coefficient(kernel.i) not in (0, 1)
+               for t, index in accesses(kernel.all_expressions(s)))
+
+
+def reduces_transposed_tiles(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> bool:
+    """Whether a kernel transposes tiles and reduces rows of few tiles, which no member reads."""
+    d = kernel.domain
+    return d.total is None and d.parts == 1 and d.row in TRANSPOSABLE_ROWS and (
+        not isinstance(d.rows, int) or d.rows >= 32) and _is_mixed(kernel, is_stored)
+
+
+def split_transposed_reads(schedule: Schedule, in_tiles: bool = True) -> Schedule:
+    """The schedule with reductions in other kernels than elements with transposed reads.
+
+    Each is computed over the matrix that suits it: the gradient of a bias beside a transposed copy
+    (4096 x 512 on an H100) takes 7 us so, and 30 in one kernel that has whole rows. Where rows are
+    short they stay together, `in_tiles`.
+    """
+    steps: list[Step] = []
+    for step in schedule.steps:
+        if not isinstance(step, Kernel) or not _is_mixed(step, schedule.is_stored) or (
+                in_tiles and reduces_transposed_tiles(step, schedule.is_stored)):
+            steps.append(step)
+            continue
+        folds = [m.tensor for m in step.members if m.role == "reduce_row"]
+        steps.append(Kernel(step.domain, [m for m in step.members if m.role != "reduce_row"]))
+        steps += [_alone(t, schedule.is_stored) for t in folds]
+    return replace(schedule, steps=steps)
+
+
+def _alone(t: Tensor, is_stored: Callable[[Tensor], bool]) -> Kernel:
+    """A kernel of one value, over the matrix that suits it."""
+    preferred = preferred_loop_nest(t, is_stored)
+    return Kernel(preferred.domain, [Member(t, preferred.role)])
+
+
+def split_row_sums(schedule: Schedule) -> Schedule:
+    """The schedule with sums over rows in other kernels than stored values with transposed reads.
+
+    A loop that sums rows cannot transpose tiles: of 1000 x 1000, x.T + x and whether all of it is
+    finite take 330 us in one kernel of a CPU, 120 us apart.
+    """
+    steps: list[Step] = []
+    for step in schedule.steps:
+        sums = _sums_of_stored(step, schedule.is_stored) if isinstance(step, Kernel) else []
+        if not isinstance(step, Kernel) or not sums:
+            steps.append(step)
+            continue
+        steps.append(Kernel(step.domain, [m for m in step.members if m.tensor not in sums]))
+        steps += [_alone(t, schedule.is_stored) for t in sums]
+    return replace(schedule, steps=steps)
+
+
+def _sums_of_stored(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> list[Tensor]:
+    """The sums over rows of a kernel with transposed reads, if they read what it stores."""
+    if {m.role for m in kernel.members} not in ({"full", "reduce_all"}, {"full", "reduce_column"}):
+        return []
+    s = kernel.builder(is_stored)
+    sums = [m for m in kernel.members if m.role != "full"]
+    for m in sums:
+        inside = reachable_expressions([kernel.element(s, m)])
+        if any(e.op == "load" for e in inside) or not all(
+                is_stored(e.aux) for e in inside if e.op == "local"):
+            return []
+    return [m.tensor for m in sums] if has_transposed_reads(kernel, s) else []
+
+
+def fuse_transposed_column_sums(schedule: Schedule, reads: Reads) -> Schedule:
+    """The schedule with column sums of a matrix in the kernel that transposes it.
+
+    Such a sum is a kernel by itself where the epilogue of a product has made the matrix.
+    """
+    steps = list(schedule.steps)
+    folds = [s for s in steps if isinstance(s, Kernel) and [m.role for m in s.members]
+             == ["reduce_column"]]
+    for fold in folds:
+        first, (sum_,) = steps.index(fold), fold.members
+        operands = reads.of(fold, schedule.is_stored)
+        for k, step in enumerate(steps[first + 1:], first + 1):
+            near = reads.of(step, schedule.is_stored)
+            if sum_.tensor in near:
+                break
+            if not isinstance(step, Kernel) or not operands & near \
+                    or (step.domain.rows, step.domain.row) != (fold.domain.row, fold.domain.rows):
+                continue
+            along = Member(sum_.tensor, "reduce_row")
+            joined = Kernel(step.domain, [*step.members, along])
+            if along in roles_in(sum_.tensor, step.domain) \
+                    and reduces_transposed_tiles(joined, schedule.is_stored):
+                steps[k] = joined
+                del steps[first]
+                break
+    return replace(schedule, steps=steps)
+
+
+def _is_mixed(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> bool:
+    """Whether a kernel has transposed reads, and row reductions that its elements do not read."""
+    if {m.role for m in kernel.members} - {"any_flag"} != {"full", "reduce_row"}:
+        return False
+    s = kernel.builder(is_stored)
+    folded = {m.tensor for m in kernel.members if m.role == "reduce_row"}
+    for m in kernel.members:
+        inside = reachable_expressions([kernel.element(s, m)])
+        if folded & {e.aux for e in inside if e.op == "local"}:
+            return False
+    return has_transposed_reads(kernel, s)

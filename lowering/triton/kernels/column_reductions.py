@@ -1,0 +1,272 @@
+"""Reductions over columns as Triton functions: programs reduce rows, then combine partials.
+
+The last program to finish combines few partials; a second launch combines many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.schedule.kernel import Member
+from functrans.lowering.triton.kernels.expressions import TileWriter
+from functrans.lowering.triton.kernels.kernel_source import (
+    ArrivalCounters,
+    KernelOperand,
+    KernelSource,
+    PartialResults,
+    power_of_two,
+)
+from functrans.lowering.triton.kernels.partials import (
+    REDUCED_AT_ONCE,
+    partials_of,
+    reduce_partials,
+    second_launch,
+)
+from functrans.lowering.triton.kernels.reductions import TileReduction
+from functrans.lowering.triton.kernels.writer import TILE, TritonKernelWriter
+
+__all__ = ["PROGRAMS", "ColumnReductionWriter", "RowSplit"]
+
+COLUMN_TILE = 128  # columns that a program reduces
+LEAST_COLUMNS = 32  # a line of the cache in float32
+ROW_TILE = 2048
+PROGRAMS = 264  # two on each multiprocessor of an H100
+# Elements that a program reduces at least: four tiles take as long as a second launch, 2 us
+SHARE = 1 << 13
+NARROWEST = 4  # columns that a program reduces where there are few: half of what is read at once
+# Elements that the last program combines at most. A second launch takes 1.4 us on an H100, and
+# one multiprocessor reads 16 KB in 0.3.
+LAST = 4096
+MOST_ARRIVAL_COUNTERS = 1024
+
+
+@dataclass(frozen=True)
+class RowSplit:
+    """How programs share rows: `splits` for each part and each of `across` tiles of columns."""
+
+    splits: int
+    across: int
+    block_o: int
+    block_i: int
+
+    @property
+    def tile(self) -> int:
+        return self.block_o * self.block_i
+
+
+class ColumnReductionWriter(TritonKernelWriter):
+    """Writes reductions over the rows of each part, and of whole parts."""
+
+    def write(self) -> list[KernelSource]:
+        keeps = any(m.role == "reduce_column" for m in self.kernel.members)
+        walk = self._columns() if keeps else self._parts()
+        per_part = self.n(self.per_part, "per_part", near=False)
+        if keeps:
+            along = 1
+            o_start, i_start = f"part * {per_part} + t * {walk.block_o}", f"column * {walk.block_i}"
+        else:
+            along = -(-self.row // walk.block_i)
+            around = self.n(along, "along", near=False)
+            o_start = f"part * {per_part} + (t // {around}) * {walk.block_o}"
+            i_start = f"(t % {around}) * {walk.block_i}"
+        self.emit_program()
+        sides, share, both = [self.n(value, name, near=False) for value, name in (
+            (walk.across, "across"), (walk.splits, "programs"),
+            (walk.across * walk.splits, "both"))]
+        self.emit(f"column = pid % {sides}")
+        self.emit(f"split = pid // {sides} % {share}")
+        self.emit(f"part = pid // {both}")
+        tiles = -(-self.per_part // walk.block_o) * along
+        accumulators = self.walk_begins(walk, tiles, share)
+        w = self.walked(walk, o_start, i_start)
+        self.walk_members(w, accumulators)
+        whole = tiles == 1 and not self.any_size
+        return self.finished(walk, accumulators, spread(walk.tile) if whole else 0)
+
+    def _columns(self) -> RowSplit:
+        """A narrower tile where the last program has too many partials otherwise."""
+        block_i = self._columns_of_a_program()
+        while (walk := self._walk_of(block_i)).splits * block_i > LAST and block_i > LEAST_COLUMNS:
+            block_i //= 2
+        return walk
+
+    def _walk_of(self, block_i: int) -> RowSplit:
+        fits = max(1, ROW_TILE // block_i)
+        block_o = min(self.extent(self.per_part, fits), fits)
+        across = -(-self.row // block_i)
+        splits = min(-(-self.per_part // block_o), max(1, 4 * PROGRAMS // (across * self.parts)),
+                     max(1, self.per_part * block_i // SHARE))
+        return RowSplit(splits, across, block_o, block_i)
+
+    def _parts(self) -> RowSplit:
+        # few elements are one tile, for which memory answers once; loops over tiles wait for each
+        tile = SHARE if self.per_part * self.row <= SHARE and not self.any_size else ROW_TILE
+        block_i = min(self.extent(self.row), tile)
+        fits = max(1, tile // block_i)
+        block_o = min(self.extent(self.per_part, fits), fits)
+        tiles = -(-self.per_part // block_o) * -(-self.row // block_i)
+        splits = min(tiles, max(1, 4 * PROGRAMS // self.parts),
+                     max(1, self.per_part * self.row // SHARE))
+        return RowSplit(splits, 1, block_o, block_i)
+
+    def _columns_of_a_program(self) -> int:
+        """As many as are read at once, fewer where that fills the GPU in one launch."""
+        width = min(self.extent(self.row), COLUMN_TILE)
+        if self.per_part * NARROWEST <= SHARE:
+            while (width > NARROWEST and width * self.per_part > TILE
+                   and self.parts * self.row < PROGRAMS * width):
+                width = max(NARROWEST, width // (4 if self.any_size else 2))
+        return width
+
+    # --------------------------------------------------------------------------- the walk
+
+    def walk_begins(self, walk: RowSplit, tiles: int, share: str) -> dict[Tensor, list[str]]:
+        """Write accumulators and the loop over the tiles of a program, where it has several."""
+        shape = (walk.block_o, walk.block_i)
+        found = {t: self.accumulators(fold, shape) for t, fold in self._column_reductions().items()}
+        if tiles == walk.splits and not self.any_size:
+            self.emit("t = split")
+        else:
+            self.emit(f"for t in range(split, {self.n(tiles, 'tiles', near=False)}, {share}):")
+            self.indent = "        "
+        return found
+
+    def walked(self, walk: RowSplit, o_start: str, i_start: str) -> TileWriter:
+        """Write the tile of a step of the walk."""
+        per_part = self.n(self.per_part, "per_part", near=False)
+        w = self.tile_writer(*self.axes(
+            o_start, self.per_part, walk.block_o, i_start, self.row, walk.block_i,
+            (f"(part + 1) * {per_part}", self.n(self.row, "row"))))
+        if not self.in_block:
+            self.load_early(w)
+        return w
+
+    def walk_members(self, w: TileWriter, accumulators: dict[Tensor, list[str]]) -> None:
+        """Write what is computed at each tile, and the end of the loop."""
+        for m in self.kernel.members:
+            if m.tensor in accumulators:
+                self._accumulate(w, m, accumulators[m.tensor])
+            else:
+                self.other(w, m)
+        self.indent = "    "
+
+    def other(self, w: TileWriter, m: Member) -> None:
+        """A member that is no reduction over rows."""
+        self.value(w, m)
+
+    def _column_reductions(self) -> dict[Tensor, TileReduction]:
+        return self.reductions_of([m for m in self.kernel.members if m.role in ("reduce_column",
+                                                                                "reduce_all")])
+
+    def _accumulate(self, w: TileWriter, m: Member, names: list[str]) -> None:
+        place, fold = "", self._column_reductions()[m.tensor]
+        if fold.is_place:
+            per_part = self.n(self.per_part, "per_part", near=False)
+            place = f"(o - part * {per_part})" if self.parts > 1 else "o"
+            if m.role == "reduce_all":
+                place = f"({place} * {self.n(self.row, 'row')} + i)"
+        values = self.reduction_operands(w, m.tensor, fold, place)
+        self.emit(f"{', '.join(names)} = {fold.combined(names, values)}")
+
+    # --------------------------------------------------------------------------- its end
+
+    def finished(self, walk: RowSplit, accumulators: dict[Tensor, list[str]],
+                 warps: int = 0) -> list[KernelSource]:
+        """Reduce the accumulators of each program, then those of all programs."""
+        self.emit(f"c = column * {walk.block_i} + tl.arange(0, {walk.block_i})[None, :]")
+        left = {role: self._stored(walk, accumulators, role)
+                for role in ("reduce_column", "reduce_all")}
+        launches: list[KernelSource] = []
+        ticket, arrival_counters = 0, ArrivalCounters(0)
+        for role, partials in left.items():
+            count, width, counters = self._partial_sizes(walk, role)
+            if partials and self.options.has_arrival_counters and count * width <= LAST \
+                    and counters <= MOST_ARRIVAL_COUNTERS:
+                self._reduced_by_last_program(walk, role, partials, arrival_counters, ticket)
+                ticket += counters
+                arrival_counters.count = ticket
+            else:
+                launches += [second_launch(t, fold, found, NARROWEST, self.any_size)
+                             for t, (fold, found) in partials.items()]
+        grid = self.parts * walk.splits * walk.across
+        return [self.written(grid, walk.tile, warps), *launches]
+
+    def _partial_sizes(self, walk: RowSplit, role: str) -> tuple[int, int, int]:
+        """How many programs reduce into one place, how many places they have, and how often."""
+        if role == "reduce_all":
+            return walk.splits * walk.across, 1, self.parts
+        return walk.splits, walk.block_i, self.parts * walk.across
+
+    def _stored(self, walk: RowSplit, accumulators: dict[Tensor, list[str]],
+                role: str) -> dict[Tensor, tuple[TileReduction, list[PartialResults]]]:
+        """Store what a program found: results, or partials, which are given."""
+        left: dict[Tensor, tuple[TileReduction, list[PartialResults]]] = {}
+        folds = self.reductions_of([m for m in self.kernel.members if m.role == role])
+        count, _, _ = self._partial_sizes(walk, role)
+        for t, fold in folds.items():
+            names = self.named_all(len(accumulators[t]), fold.reduced(accumulators[t], 0))
+            if role == "reduce_all":
+                names = self.named_all(len(names), fold.reduced(names, 1))
+            if count == 1:
+                self._store_result(t, fold, names, role)
+                continue
+            partials = partials_of(fold, count,
+                                   self.parts if role == "reduce_all" else self.parts * self.row)
+            sides = self.n(walk.across, "across", near=False)
+            split = f"split * {sides} + column" if role == "reduce_all" and walk.across > 1 \
+                else "split"
+            for p, name in zip(partials, names, strict=True):
+                self._store(p, f"({split}) * {self._step(p, role)} + {self._place(role)}", name,
+                            role)
+            left[t] = fold, partials
+        return left
+
+    def _step(self, partial: PartialResults, role: str) -> str:
+        return self.n(partial.size, "size of all" if role == "reduce_all" else "size")
+
+    def _place(self, role: str) -> str:
+        return "part" if role == "reduce_all" else f"part * {self.n(self.row, 'row')} + c"
+
+    def _reduced_by_last_program(self, walk: RowSplit, role: str,
+                                 left: dict[Tensor, tuple[TileReduction, list[PartialResults]]],
+                                 arrival_counters: ArrivalCounters,
+                                 first: int) -> None:
+        """The last program to finish combines the partials of all."""
+        count, width, _ = self._partial_sizes(walk, role)
+        sides, share = (self.n(walk.across, "across", near=False),
+                        self.n(walk.splits, "programs", near=False))
+        all_of = share if role == "reduce_column" else f"{share} * {sides}"
+        which = "part" if role == "reduce_all" else f"part * {sides} + column"
+        done = self.begin_last_arrival(arrival_counters,
+                                       f"{f'{self.n(first)} + ' if first else ''}{which}", all_of)
+        depth = min(self.extent(count), max(1, REDUCED_AT_ONCE // width))
+        # along the second axis where there is one place: Triton 3.6 would give each thread all of a
+        # tile of one column
+        axis = int(role == "reduce_all")
+        tile = (1, depth) if axis else (depth, width)
+        mask = f"c < {self.n(self.row, 'row')}" if role == "reduce_column" else None
+        for t, (fold, partials) in left.items():
+            names = reduce_partials(self.emit, self.fresh, fold,
+                                    [self.pointer(p) for p in partials],
+                                    tile, axis, f"({all_of})", self._step(partials[0], role),
+                                    self._place(role), mask)
+            self._store_result(t, fold, names, role)
+        self.end_last_arrival(done)
+
+    def _store_result(self, t: Tensor, fold: TileReduction, names: list[str], role: str) -> None:
+        value = self.tile_writer(None, None).stored(self.named(fold.result(names)), t)
+        self._store(t, self._place(role), value, role)
+
+    def _store(self, t: KernelOperand, place: str, value: str, role: str) -> None:
+        if role == "reduce_all":
+            one = "tl.full((1, 1), 0, tl.int32)"
+            self.emit(f"tl.store({self.pointer(t)} + {place} + {one}, {value})")
+        else:
+            row = self.n(self.row, "row")
+            self.emit(f"tl.store({self.pointer(t)} + {place}, {value}, mask=c < {row})")
+
+
+def spread(tile: int) -> int:
+    """Warps for a tile that is all that a program computes: 4 elements a thread."""
+    return power_of_two(min(16, max(4, tile // 128)))

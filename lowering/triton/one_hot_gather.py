@@ -1,0 +1,232 @@
+"""Gathers of one element of each row become one-hot selections, which are elementwise.
+
+The loss of a classifier gathers one score of each sample, and its gradient scatters one. As
+comparisons with the column index both fuse with the kernel of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal
+from functrans.lowering.passes.inline import inlined
+from functrans.primitives.arithmetic import add_p
+from functrans.primitives.broadcast import (
+    broadcast_in_dim,
+    broadcast_in_dim_p,
+    reduce_sum,
+    reduce_sum_p,
+)
+from functrans.primitives.compare import eq, ge, gt, lt, lt_p, select_n, select_n_p
+from functrans.primitives.convert import convert_element_type
+from functrans.primitives.elementwise import Elementwise
+from functrans.primitives.index import gather_p, scatter_add_p
+from functrans.primitives.index_layout import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    default_fill,
+)
+from functrans.primitives.shape import (
+    broadcasted_iota,
+    concatenate_p,
+    iota_p,
+    reshape,
+    reshape_p,
+)
+
+__all__ = ["rewrite_row_gather_as_one_hot"]
+
+MOST_READ = 1024
+"""Elements of a row that are read for one of them: as many as come in the time of a gather."""
+
+Makers = Mapping[Atom, Equation]
+
+
+def rewrite_row_gather_as_one_hot(jaxpr: Jaxpr) -> Jaxpr:
+    """A program that compares where it would pick one element of each row, or put one there."""
+    if not any(eqn.primitive in (gather_p, scatter_add_p) for eqn in jaxpr.eqns):
+        return jaxpr
+    makers: Makers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    eqns: list[Equation] = []
+    puts: set[Atom] = set()
+    for eqn in jaxpr.eqns:
+        function, of = None, eqn
+        if eqn.primitive is gather_p and _is_row_gather(eqn, makers):
+            function = _gather_by_one_hot
+        elif eqn.primitive is scatter_add_p and _is_row_scatter(eqn, makers):
+            function = _scatter_by_one_hot
+            puts.add(eqn.outvars[0])
+        elif eqn.primitive is reduce_sum_p and eqn.invars[0] in puts \
+                and eqn.params["axes"] == (len(eqn.invars[0].aval.shape) - 1,):
+            of = makers[eqn.invars[0]]
+            function = _row_sums_of_scatter
+        if function is None:
+            eqns.append(eqn)
+            continue
+        places, wraps = _places(of, makers)
+        x, _, *updates = of.invars
+        rows = _RowSelection(x.aval.shape, of.params["mode"], wraps)
+        (out,) = inlined(partial(function, of, rows), [x, places, *updates], eqns, jaxpr.name,
+                         eqn.source)
+        assert eqns[-1].outvars == (out,)
+        eqns[-1] = eqns[-1].replace(outvars=eqn.outvars)
+    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns), jaxpr.outvars, name=jaxpr.name)
+
+
+def _is_row_gather(eqn: Equation, makers: Makers) -> bool:
+    """Whether rows are computed, so that nothing is read, and are short."""
+    x, indices = eqn.invars
+    row = x.aval.shape[-1] if x.aval.shape else 0
+    return (isinstance(row, int) and row <= MOST_READ and x.aval.dtype.kind != "b"
+            and x in makers and isinstance(makers[x].primitive, Elementwise)
+            and set(eqn.params["slice_sizes"]) == {1}
+            and _is_of_rows(x, indices, eqn.outvars[0], eqn.params["dimension_numbers"], makers))
+
+
+def _is_row_scatter(eqn: Equation, makers: Makers) -> bool:
+    """Whether each row of zeros gets one update."""
+    x, indices, updates = eqn.invars
+    numbers = eqn.params["dimension_numbers"]
+    return (not numbers.update_window_dims and x.aval.dtype.kind != "b" and _is_zero(x, makers)
+            and _is_of_rows(x, indices, updates, numbers.gather, makers))
+
+
+def _is_zero(x: Atom, makers: Makers) -> bool:
+    made = makers.get(x)
+    return made is not None and made.primitive is broadcast_in_dim_p \
+        and isinstance(made.invars[0], Literal) and not np.any(made.invars[0].value)
+
+
+def _is_of_rows(x: Atom, indices: Atom, elements: Atom, numbers: GatherDimensionNumbers,
+                makers: Makers) -> bool:
+    """Whether indices are the rows in order, each with one place along it."""
+    *lead, row = x.aval.shape if x.aval.shape else (0,)
+    sizes = (*lead, row, *indices.aval.shape)
+    batch = numbers.operand_batching_dims
+    rows = [axis for axis in range(len(lead)) if axis not in batch]
+    if not lead or not all(isinstance(n, int) and n > 0 for n in sizes) \
+            or elements.aval.size != int(np.prod(lead)) or numbers.offset_dims \
+            or indices.aval.shape[:len(lead)] != tuple(lead) \
+            or numbers.start_index_map != (*rows, len(lead)) \
+            or batch != numbers.start_indices_batching_dims or row >= 2**31:
+        return False
+    if not rows:
+        return True
+    made = makers.get(indices)
+    if made is None or made.primitive is not concatenate_p \
+            or made.params["dimension"] != len(indices.aval.shape) - 1 \
+            or len(made.invars) != len(rows) + 1:
+        return False
+    return all(_is_row_number(part, axis, lead, makers) for part, axis in zip(made.invars, rows,
+                                                                              strict=False))
+
+
+def _is_row_number(part: Atom, axis: int, lead: list[int], makers: Makers) -> bool:
+    """Whether a part of indices is the place along one axis of the rows."""
+    made = makers.get(part)
+    while made is not None and made.primitive is reshape_p:
+        made = makers.get(made.invars[0])
+    if made is None or made.primitive is not iota_p or made.params["dimension"] != axis:
+        return False
+    shape = made.outvars[0].aval.shape
+    return shape[:len(lead)] == tuple(lead) and all(n == 1 for n in shape[len(lead):])
+
+
+def _places(eqn: Equation, makers: Makers) -> tuple[Atom, bool]:
+    """The places along rows, and whether those below 0 count from the end.
+
+    Where that is computed as `select(p < 0, p + n, p)`, it is p.
+    """
+    x, places = eqn.invars[:2]
+    made = makers.get(places)
+    if made is not None and made.primitive is concatenate_p:
+        places = made.invars[-1]
+    if eqn.params["mode"] is not GatherScatterMode.FILL_OR_DROP:
+        return places, False
+    made = makers.get(places)
+    while made is not None and made.primitive is reshape_p:
+        made = makers.get(made.invars[0])
+    if made is None or made.primitive is not select_n_p or len(made.invars) != 3:
+        return places, False
+    below, given, moved = made.invars
+    test, sum_ = makers.get(below), makers.get(moved)
+    if test is None or sum_ is None or test.primitive is not lt_p or sum_.primitive is not add_p \
+            or test.invars[0] is not given or sum_.invars[0] is not given \
+            or not _is_number(test.invars[1], 0) or not _is_number(sum_.invars[1],
+                                                                   x.aval.shape[-1]):
+        return places, False
+    return given, True
+
+
+def _is_number(x: Atom, number: int) -> bool:
+    return isinstance(x, Literal) and bool(np.all(x.value == number))
+
+
+@dataclass(frozen=True)
+class _RowSelection:
+    """Rows of a shape, and one place in each."""
+
+    shape: tuple[int, ...]
+    mode: GatherScatterMode
+    wraps: bool
+
+    def normalized(self, places: Any) -> Any:
+        """Places as numbers that count all of a row and more."""
+        places = reshape(places, self.shape[:-1])
+        if places.dtype != np.int32:
+            places = convert_element_type(places, np.int64)
+        if self.mode is GatherScatterMode.FILL_OR_DROP:
+            return places
+        low, high = self._numbers(places, 0), self._numbers(places, self.shape[-1] - 1)
+        places = select_n(lt(places, low), places, low)
+        return select_n(gt(places, high), places, high)
+
+    def _numbers(self, places: Any, n: int) -> Any:
+        return broadcast_in_dim(places.dtype.type(n), places.shape, ())
+
+    def one_hot(self, places: Any) -> Any:
+        """Which elements are at these places."""
+        axes = tuple(range(len(self.shape) - 1))
+        along = convert_element_type(broadcasted_iota(np.int32, self.shape, len(axes)),
+                                     places.dtype)
+        every = broadcast_in_dim(places, self.shape, axes)
+        found = eq(along, every)
+        return found | eq(along, every + self._numbers(every, self.shape[-1])) if self.wraps \
+            else found
+
+    def in_bounds(self, places: Any) -> Any:
+        """Which rows have the place that is given."""
+        n = self.shape[-1]
+        least = self._numbers(places, -n if self.wraps else 0)
+        return ge(places, least) & lt(places, self._numbers(places, n))
+
+
+def _gather_by_one_hot(eqn: Equation, rows: _RowSelection, x: Any, places: Any) -> list[Any]:
+    places = rows.normalized(places)
+    zero = broadcast_in_dim(np.zeros((), x.dtype), x.shape, ())
+    found = reduce_sum(select_n(rows.one_hot(places), zero, x), (x.ndim - 1,))
+    if rows.mode is GatherScatterMode.FILL_OR_DROP:
+        fill = eqn.params.get("fill_value")
+        fill = default_fill(x.dtype) if fill is None else np.asarray(fill).astype(x.dtype)
+        found = select_n(rows.in_bounds(places), broadcast_in_dim(fill, found.shape, ()), found)
+    return [reshape(found, eqn.outvars[0].aval.shape)]
+
+
+def _scatter_by_one_hot(eqn: Equation, rows: _RowSelection, x: Any, places: Any,
+                        updates: Any) -> list[Any]:
+    lead = x.shape[:-1]
+    every = broadcast_in_dim(reshape(updates, lead), x.shape, tuple(range(len(lead))))
+    return [select_n(rows.one_hot(rows.normalized(places)), x, every)]
+
+
+def _row_sums_of_scatter(eqn: Equation, rows: _RowSelection, x: Any, places: Any,
+                         updates: Any) -> list[Any]:
+    """The sums of rows that get one update: the updates, where they go anywhere."""
+    updates = reshape(updates, x.shape[:-1])
+    zero = broadcast_in_dim(np.zeros((), x.dtype), updates.shape, ())
+    return [select_n(rows.in_bounds(rows.normalized(places)), zero, updates)]

@@ -1,1 +1,0 @@
-"""Sorting, selection, running folds, and scatters in a fixed order."""

@@ -1,0 +1,1 @@
+"""Sorting, top-k, scans, and scatters in a fixed order."""
