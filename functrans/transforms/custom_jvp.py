@@ -134,6 +134,7 @@ def _count_outputs(avals: Sequence[ShapedArray]) -> int:
 class CustomJVPPrimitive(HigherOrder):
     """A staged call of a function with a custom_jvp rule."""
 
+    name = "custom_jvp_call"
     has_rules = True
 
     def type(self, *avals: ShapedArray, call_jaxpr: Jaxpr, **params: Any) -> list[ShapedArray]:

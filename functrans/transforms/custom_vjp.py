@@ -76,6 +76,7 @@ class CustomVJPLinearPrimitive(Primitive):
     gives a cotangent or None for every input, with None among `cts` for zeros.
     """
 
+    name = "custom_vjp_linear"
     mixes_elements = True
     multiple_results = True
     widens_halves = False
@@ -321,6 +322,7 @@ def _match_axis(ct: Any, at: int | None, wanted: int | None, axis: MappedAxis) -
 class CustomVJPPrimitive(HigherOrder):
     """A staged call of a function with a custom_vjp rule."""
 
+    name = "custom_vjp_call"
     has_rules = True
 
     def type(self, *avals: ShapedArray, call_jaxpr: Jaxpr, **params: Any) -> list[ShapedArray]:

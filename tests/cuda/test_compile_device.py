@@ -27,9 +27,9 @@ def test_a_product_is_timed_and_right():
     jitted = ft.jit(product)
     np.testing.assert_allclose(np.asarray(jitted(x, x)).astype("f4"), expected, 0, 2e-2)
     text = jitted.lower(x, x).compile().as_text()
-    assert "product 4096 x 4096 x 4096 of bf16" in text and " us, Config(" in text
+    assert "product 4096 x 4096 x 4096 of bf16" in text and " us, MatmulConfig(" in text
     with ft.config.autotune("off"):
-        assert " us, Config(" not in ft.jit(product).lower(x, x).compile().as_text()
+        assert " us, MatmulConfig(" not in ft.jit(product).lower(x, x).compile().as_text()
 
 
 def test_records_of_kernels_on_the_device():

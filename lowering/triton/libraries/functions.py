@@ -36,6 +36,7 @@ Array = np.ndarray[Any, Any]
 class LibraryPrimitive(Primitive):
     """A function of a library: its name, its numbers, and the types of its results."""
 
+    name = "library"
     multiple_results = True
     required_rules = ("type", "evaluate")
 
