@@ -6,9 +6,8 @@ See docs/export.md, and docs/export_format.md for the format.
 from functrans.core.errors import ExportError, explain_missing_names
 from functrans.export.c_program import to_c
 from functrans.export.exported import Exported, deserialize, export, load, save
-from functrans.export.kernels import ExportedKernel
+from functrans.export.kernels import Kernel
 
-__all__ = ["ExportError", "Exported", "ExportedKernel", "deserialize", "export", "load", "save",
-           "to_c"]
+__all__ = ["ExportError", "Exported", "Kernel", "deserialize", "export", "load", "save", "to_c"]
 
 explain_missing_names(globals())

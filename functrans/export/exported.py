@@ -22,7 +22,7 @@ from functrans.core.trace import Tracer
 from functrans.core.tree import PyTreeDef, check_same_structure, tree_paths
 from functrans.export.container import FORMAT_VERSION
 from functrans.export.files import Contents, read, written
-from functrans.export.kernels import ExportedKernel, compile_targets
+from functrans.export.kernels import Kernel, compile_targets
 from functrans.export.ready import ReadyPrograms
 from functrans.export.rules import has_rules
 from functrans.transforms.calls import Calls
@@ -74,7 +74,7 @@ class Exported(Contents):
         return self.jaxpr.out_avals
 
     @property
-    def kernels(self) -> dict[str, tuple[ExportedKernel, ...]]:
+    def kernels(self) -> dict[str, tuple[Kernel, ...]]:
         return {target: tuple([k for p in programs for k in p.kernels])
                 for target, programs in self.programs.items()}
 

@@ -22,8 +22,7 @@ from functrans.lowering.triton.backend import TritonExecutable
 from functrans.lowering.triton.machine.target import Target, target_named
 from functrans.lowering.triton.machine.unit import Binary
 
-__all__ = ["CPU", "ExportedKernel", "TargetProgram", "compile_targets", "kernels_plain",
-           "read_kernels",
+__all__ = ["CPU", "Kernel", "TargetProgram", "compile_targets", "kernels_plain", "read_kernels",
            "settings_now"]
 
 CPU: Final = "cpu"
@@ -35,7 +34,7 @@ RESOURCES: Final = {
 
 
 @dataclass(frozen=True)
-class ExportedKernel:
+class Kernel:
     """One kernel: its name, its source and machine code, and for a GPU its PTX.
 
     For the CPU a program is one kernel, whose machine code is a shared object.
@@ -56,7 +55,7 @@ class TargetProgram:
 
     sizes: Mapping[str, int]
     settings: Sequence[Any]
-    kernels: tuple[ExportedKernel, ...]
+    kernels: tuple[Kernel, ...]
     portable: Runs | None
 
 
@@ -91,7 +90,7 @@ def _for_cpus(jaxpr: Jaxpr, name: str) -> TargetProgram:
                                   "needs Python for a part of it.")
     portable, text = made
     return TargetProgram({}, settings_now(),
-                         (ExportedKernel(name, text, "", portable.shared_object),),
+                         (Kernel(name, text, "", portable.shared_object),),
                          portable)
 
 
@@ -109,7 +108,7 @@ def _for_gpus(jaxpr: Jaxpr, name: str, target: str, sizes: Mapping[str, int]) ->
         raise _nothing(name, target, "the host computes all of it, or it decides sizes as it "
                                      "runs.")
     portable = for_gpus.portable(executable.program, target_named(target))
-    kernels = tuple([ExportedKernel(k.name, source, k.ptx, k.cubin)
+    kernels = tuple([Kernel(k.name, source, k.ptx, k.cubin)
                      for k, source in zip(portable.kernels, portable.program.sources, strict=True)])
     return TargetProgram(dict(sizes), settings_now(), kernels, portable)
 
@@ -189,7 +188,7 @@ def _program(plain: Any, jaxpr: Jaxpr, arrays: Callable[[Any], Any],
     return TargetProgram(known, settings, shown, portable)
 
 
-def _portable(told: Any, kernels: Sequence[tuple[ExportedKernel, Binary | None]],
+def _portable(told: Any, kernels: Sequence[tuple[Kernel, Binary | None]],
               constants: list[Any],
               jaxpr: Jaxpr, sizes: Mapping[str, int], gpu: Target | None) -> Runs:
     if gpu is None:
@@ -217,11 +216,11 @@ def _sizes(plain: Any, jaxpr: Jaxpr) -> dict[str, int]:
     return found
 
 
-def _kernel(plain: Any) -> tuple[ExportedKernel, Binary | None]:
+def _kernel(plain: Any) -> tuple[Kernel, Binary | None]:
     *parts, resources = _list(plain, "a kernel is not whole", 5)
     if [type(p) for p in parts] != [str, str, str, bytes]:
         raise damaged("a kernel is no list of three texts, its machine code and its numbers")
-    kernel = ExportedKernel(*parts)
+    kernel = Kernel(*parts)
     if resources is None:
         return kernel, None
     if not isinstance(resources, list) or [*map(type, resources)] != [*RESOURCES.values()]:

@@ -6,7 +6,7 @@ def test_a_program_is_timed_on_buffers_of_its_own(on_fake):
         from functrans.core.avals import ShapedArray
         from functrans.lowering.triton import device
         from functrans.lowering.triton.machine.measure import seconds_of
-        from functrans.lowering.triton.spec import Launch, Pointer, Program, launch_key
+        from functrans.lowering.triton.spec import Launch, Pointer, GPUProgram, launch_key
         from functrans.lowering.triton.machine.target import device_target
         from functrans.lowering.triton.machine.unit import Binary
 
@@ -21,7 +21,7 @@ def test_a_program_is_timed_on_buffers_of_its_own(on_fake):
         device.binaries = binaries
         bytes_ = [ShapedArray((32,), np.dtype("u1"))] * 2
         large = [bytes_[0], ShapedArray((1 << 50,), np.dtype("u1"))]
-        programs = [Program([""], [s], avals, [], [], 0)
+        programs = [GPUProgram([""], [s], avals, [], [], 0)
                     for s, avals in ((step, bytes_), (other, bytes_), (step, large))]
         gpu(np.zeros(8)).block_until_ready()
         before = rt.cuda_memory_stats(0)["bytes_in_use"]
@@ -62,18 +62,18 @@ def test_steps_are_timed_as_graphs_on_what_the_program_left(on_fake):
         from functrans.lowering.triton.backend import TritonExecutable
         from functrans.lowering.triton.machine.unit import Binary
         from functrans.lowering.triton.spec import (
-            Launch, Pointer, Program, Rounds, launch_key, launches_in)
+            Launch, Pointer, GPUProgram, RepeatedSteps, launch_key, launches_in)
 
         def scale(source, target, by):
             return Launch(0, "scale", (1, 1, 1), (source, target, by, 8),
                           ("*fp32", "*fp32", "fp32", "i32"), (True, True, False, False), 4)
         x, out = Pointer("input", 0), Pointer("output", 0)
         a, b = Pointer("arena", 0, 0), Pointer("arena", 0, 256)
-        loop = Rounds((Launch(1, "increment", (1, 1, 1), (b, 8), ("*fp32", "i32"),
+        loop = RepeatedSteps((Launch(1, "increment", (1, 1, 1), (b, 8), ("*fp32", "i32"),
                               (True, False), 4),), 30)
         avals = [ShapedArray((8,), np.dtype("f4"))]
-        program = Program(["", ""], [scale(x, a, 2.0), scale(a, b, 3.0), loop, scale(b, out, 0.5)],
-                          avals, avals, [], 512)
+        steps = [scale(x, a, 2.0), scale(a, b, 3.0), loop, scale(b, out, 0.5)]
+        program = GPUProgram(["", ""], steps, avals, avals, [], 512)
         kinds = {"scale": "ppfi", "increment": "pi"}
         code = {launch_key(s): Binary(s.kernel, kinds[s.kernel], 4, 1, 0, 0, 1, 32, 0, "", KERNELS)
                 for s in launches_in(program.steps)}
