@@ -134,7 +134,7 @@ def check_places(steps, program):
 
 
 @given(changes_of(KERNELS))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_other_values_in_a_well_formed_section(changes):
     loaded = outcome(with_kernels(changed(KERNELS, changes)))
     for programs in [] if loaded is None else loaded.programs.values():

@@ -72,7 +72,7 @@ def derivatives(case: Case):
     return found
 
 
-@pytest.mark.one_sample_in(2)
+@pytest.mark.one_sample_in(3)
 @pytest.mark.parametrize("case", SMOOTH, ids=str)
 def test_derivatives_at_two_sets_of_sizes(case: Case):
     fun = derivatives(case)

@@ -164,7 +164,7 @@ def test_forking_while_another_thread_has_the_pool(tmp_path):
     workers = [threading.Thread(target=busy) for _ in range(2)]
     for w in workers:
         w.start()
-    for _ in range(30):
+    for _ in range(12):
         child = os.fork()
         if child == 0:
             signal.alarm(60)

@@ -148,8 +148,8 @@ def compose(name, first, share, triples):
             base.then(first).at(0.0)
         return
     inner = base.then(first)
-    check(inner, base, in_jit=True)
     turn = list(FUNCTIONS).index(name) + NAMES.index(first)
+    check(inner, base, in_jit=triples or turn % 2 == 0)
     for i, second in enumerate(NAMES):
         if (i + turn) % share or not inner.allows(second):
             continue
