@@ -17,6 +17,7 @@ MAX_LINES = 650
 # that is no package is a layer of its own.
 LAYERS = [
     "_runtime",
+    "version",
     "core",
     "primitives",
     "lowering",
