@@ -224,7 +224,7 @@ def test_modules_are_short():
 
 def sources():
     return [path for folder in ("functrans", "primitives", "lowering", "tests", "examples",
-                                "benchmarks")
+                                "benchmarks", "notebooks")
             for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
