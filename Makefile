@@ -1,8 +1,11 @@
 # make demo   trains on handwritten digits (examples/digits.py)
+# make quick  a verdict in two minutes: style, and the tests that find most of what breaks
 # make test   style, types, tests and doctests; at the end the slowest tests
 # make thorough   the tests that `make test` leaves out because they take long: thousands of random
 #             programs where `make test` draws a few dozen (an hour or more); kernels are compiled
 #             with Triton 3.6.0, in an environment of its own, too
+# make coverage   which lines the tests run: the files with the fewest, and pages in build/coverage
+# make pytest     the tests alone; with TESTS='tests/core -k tree' some of them (test, coverage too)
 # make bench  call overheads, programs on this CPU and per-sample statistics, beside JAX and PyTorch
 #             (downloads both)
 # make gpu    on a machine with an NVIDIA GPU and its driver: the tests that need one, and programs
@@ -13,24 +16,51 @@
 
 PYTHON ?= $(firstword $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p; done))
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard csrc/* csrc/cuda/*)
+SOURCES := pyproject.toml functrans/version.py CMakeLists.txt $(wildcard csrc/* csrc/cuda/*)
 export CMAKE_BUILD_PARALLEL_LEVEL := 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test thorough bench gpu driver lint typecheck clean
+.PHONY: demo quick test pytest thorough coverage bench gpu driver lint typecheck clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.installed
 	.venv/bin/python examples/digits.py
 
+# two workers on two cores: BLAS threads beside them would only wait for each other
+PYTEST = OPENBLAS_NUM_THREADS=1 $(1)/bin/python -m pytest -n 2
+
 test: lint typecheck
-	# two workers on two cores: BLAS threads beside them would only wait for each other
-	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m pytest -n 2 --durations=25
+	$(call PYTEST,.venv-test) --durations=25 $(TESTS)
+
+pytest: .venv-test/.installed
+	$(call PYTEST,.venv-test) --durations=25 $(TESTS)
+
+quick: lint
+	$(call PYTEST,.venv-test) $(QUICK)
 
 thorough: .venv-test/.installed .venv-triton36/.installed
-	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m pytest -n 2 -m 'thorough and not gpu' --durations=25
+	$(call PYTEST,.venv-test) -m 'thorough and not gpu' --durations=25
 	# kernels compile with the oldest Triton, too: it takes more shared memory for some
-	OPENBLAS_NUM_THREADS=1 .venv-triton36/bin/python -m pytest -n 2 -m 'not gpu' $(COMPILING)
+	$(call PYTEST,.venv-triton36) -m 'not gpu' $(COMPILING)
+
+# with the profile for slow machines: traced code draws slowly
+coverage: .venv-test/.installed
+	status=0; mkdir -p build/coverage; \
+	$(call PYTEST,.venv-test) --hypothesis-profile=ci --cov --cov-report= $(TESTS) || status=1; \
+	.venv-test/bin/coverage html --quiet || status=1; \
+	.venv-test/bin/coverage report --sort=cover | sed '32,$${/^TOTAL/!d;}'; \
+	exit $$status
+
+# of every room what fails most often, for few seconds each: 180 s of one core, of which the laws of
+# primitives are 40
+QUICK := tests/test_imports.py tests/test_version.py tests/test_doctests.py tests/test_array.py \
+  tests/core tests/docs tests/errors tests/control_flow tests/lowering/golden \
+  tests/lowering/test_fusion.py tests/lowering/test_passes.py tests/laws/test_primitive_laws.py \
+  tests/laws/test_compiled_laws.py::test_compiled_values_are_eager_values \
+  tests/laws/test_symbolic_laws.py::test_values_in_kernels_of_triton \
+  tests/transforms/test_jit.py tests/transforms/test_vmap.py tests/transforms/test_grad.py \
+  tests/runtime/test_runtime_jit.py tests/c/test_backend.py tests/numpy/test_elementwise.py \
+  tests/numpy/test_reductions.py tests/numpy/test_protocol.py tests/export/test_exported_programs.py
 
 COMPILING := tests/laws/test_network_cuda_laws.py tests/triton/test_stores.py \
   tests/triton/test_kernel_forms.py tests/triton/test_empty_kernels.py

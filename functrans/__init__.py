@@ -45,11 +45,10 @@ from functrans.transforms.staged import (
     make_jaxpr,
 )
 from functrans.transforms.vmap import vmap
+from functrans.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from functrans import checkpoint_policies, export, nn, per_sample, random, scipy, test_util
-
-__version__ = "0.1.0"
 
 remat = checkpoint
 _methods.install()

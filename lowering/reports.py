@@ -10,6 +10,7 @@ import platform
 import sys
 import tempfile
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ import numpy as np
 from functrans.core import config
 from functrans.core.errors import DefectError
 from functrans.core.jaxpr import Jaxpr
+from functrans.version import __version__
 
 __all__ = ["defect_of", "reason_of"]
 
@@ -59,12 +61,9 @@ def _versions() -> str:
     # lazy: slow to import
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
 
-    found = []
-    for name in ("functrans", "triton"):
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
+    found = [f"functrans {__version__}"]
+    with suppress(PackageNotFoundError):
+        found.append(f"triton {version('triton')}")
     return ", ".join([*found, f"NumPy {np.__version__}", f"Python {platform.python_version()}",
                       f"{platform.machine()} {sys.platform}"])
 

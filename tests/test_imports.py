@@ -17,6 +17,7 @@ MAX_LINES = 650
 # that is no package is a layer of its own.
 LAYERS = [
     "_runtime",
+    "version",
     "core",
     "primitives",
     "lowering",
@@ -223,7 +224,7 @@ def test_modules_are_short():
 
 def sources():
     return [path for folder in ("functrans", "primitives", "lowering", "tests", "examples",
-                                "benchmarks")
+                                "benchmarks", "notebooks")
             for path in sorted((ROOT / folder).rglob("*.py"))]
 
 

@@ -1,13 +1,13 @@
-"""Every notebook runs from top to bottom in a new kernel, and shows what it promises."""
+"""Every notebook runs in a new kernel, shows what it promises, and is stored with its outputs."""
 
-from pathlib import Path
+import re
 
+import execute
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
-SECONDS_PER_CELL = 60
+NOTEBOOKS = sorted(execute.FOLDER.glob("*.ipynb"))
+MAX_BYTES = 300_000
 PRINTED = {
     # no array of per-sample gradients is left, and the compiler says so; wrong labels are found
     "02_per_sample_gradients": ["after:\n   none\n", "never made", "precision 9"],
@@ -17,18 +17,22 @@ PRINTED = {
 }
 
 
-def run(path: Path) -> nbformat.NotebookNode:
-    notebook = nbformat.read(path, as_version=4)
-    resources = {"metadata": {"path": str(path.parent)}}
-    client = NotebookClient(
-        notebook, timeout=SECONDS_PER_CELL, kernel_name="python3", resources=resources
-    )
-    return client.execute()
+def outputs_of(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [out for cell in notebook.cells for out in cell.get("outputs", [])]
+
+
+def text_of(notebook: nbformat.NotebookNode) -> str:
+    return "".join(out.get("text", "") for out in outputs_of(notebook))
+
+
+def kinds_of(notebook: nbformat.NotebookNode) -> list[list[str]]:
+    """Of each cell with code, what its outputs are."""
+    return [[" ".join([out.output_type, *sorted(out.get("data", {}))]) for out in cell.outputs]
+            for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def outputs_of_type(notebook: nbformat.NotebookNode, mime: str) -> list[str]:
-    outputs = [out for cell in notebook.cells for out in cell.get("outputs", [])]
-    return [out.data[mime] for out in outputs if mime in out.get("data", {})]
+    return [out.data[mime] for out in outputs_of(notebook) if mime in out.get("data", {})]
 
 
 def test_there_are_notebooks():
@@ -38,26 +42,30 @@ def test_there_are_notebooks():
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path):
     """nbclient raises CellExecutionError, with the cell and its traceback, where one fails."""
-    notebook = run(path)
+    notebook = execute.execute(path)
     assert outputs_of_type(notebook, "image/png"), "no picture was drawn"
     rendered = outputs_of_type(notebook, "text/html")
     assert any("lambda" in html for html in rendered), "no jaxpr was rendered"
-    outputs = [out for cell in notebook.cells for out in cell.get("outputs", [])]
-    text = "".join(out.get("text", "") for out in outputs)
-    assert not [line for line in PRINTED.get(path.stem, []) if line not in text]
-
-
-KEPT = "03_gpu"
-"""The notebook that is kept with its outputs, from a GPU; others are stored without."""
+    missing = [line for line in PRINTED.get(path.stem, []) if line not in text_of(notebook)]
+    assert not missing
+    if path.stem != execute.NEEDS_GPU:
+        stored = nbformat.read(path, as_version=4)
+        assert kinds_of(stored) == kinds_of(notebook), f"python notebooks/execute.py {path.stem}"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_outputs_are_stored_where_a_gpu_made_them(path):
-    cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
-    outputs = [out for cell in cells for out in cell.outputs]
-    if path.stem != KEPT:
-        assert not outputs
-        return
-    text = "".join(out.get("text", "") for out in outputs)
-    assert text.startswith("gpu:0 - NVIDIA") and "Error" not in text
+def test_notebook_is_stored_with_its_outputs(path):
+    notebook = nbformat.read(path, as_version=4)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert not [line for line in PRINTED.get(path.stem, []) if line not in text_of(notebook)]
+    assert {out.get("name", "stdout") for out in outputs_of(notebook)} == {"stdout"}, "a warning"
+    assert not [out for out in outputs_of(notebook) if out.output_type == "error"]
+    shown = [text_of(notebook), *outputs_of_type(notebook, "text/html"),
+             *outputs_of_type(notebook, "text/plain"), *outputs_of_type(notebook, "image/svg+xml")]
+    places = re.compile(r"(?<![\w./<])/(?:home|root|tmp|usr|opt|work|Users|var)/\S*|site-packages")
+    assert not [found for text in shown for found in places.findall(text)]
+    assert path.stat().st_size < MAX_BYTES
+    if path.stem == execute.NEEDS_GPU:
+        text = text_of(notebook)
+        assert text.startswith("gpu:0 - NVIDIA") and "Error" not in text
