@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import Map, Tensor, dtype_name
 from functrans.lowering.rules.elementwise import Rule
+from functrans.primitives.convert import bitcast_convert_type_p
 
 __all__ = ["RULES"]
 
@@ -70,4 +72,4 @@ def _bitcast(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
                 source=eqn.source)]
 
 
-RULES: dict[str, Rule] = {"bitcast_convert_type": _bitcast}
+RULES: dict[Primitive, Rule] = {bitcast_convert_type_p: _bitcast}
