@@ -15,7 +15,14 @@ from functrans.core.table import Table, merged
 from functrans.lowering.defects import is_defect, warn_of_fallback
 from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call, HostCall
-from functrans.lowering.loops.tensor import AnyFlag, ScatterTensor, Stored, Tensor, memory_dtype
+from functrans.lowering.loops.tensor import (
+    AnyFlag,
+    ScatterTensor,
+    Stored,
+    Tensor,
+    item_size,
+    memory_dtype,
+)
 from functrans.lowering.memory import Block, plan_arena
 from functrans.lowering.passes.complex_parts import split_complex
 from functrans.lowering.rules.calls import CallRule
@@ -107,8 +114,6 @@ from functrans.primitives.control_flow.while_loop import while_p
 
 __all__ = ["write_program"]
 
-SIZES = {"f64": 8, "i64": 8, "u64": 8, "f32": 4, "i32": 4, "u32": 4, "f16": 2, "bf16": 2, "i16": 2,
-         "u16": 2, "i8": 1, "u8": 1, "bool": 1, "f8e4": 1, "f8e5": 1}
 ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
 RULES: Table[CallRule] = Table(merged(
     CALL_RULES, COMPLEX_RULES, LIBRARY_RULES, {scan_p: scan_rule, while_p: while_rule}, SORTING,
@@ -586,5 +591,4 @@ def _nbytes(t: KernelOperand) -> int:
         return t.nbytes
     if not isinstance(t.size, int):
         raise UnsupportedKernel("a size that is not known")
-    size = int(t.dtype[3:]) if t.dtype.startswith("raw") else SIZES[t.dtype]
-    return t.size * size
+    return t.size * item_size(t.dtype)

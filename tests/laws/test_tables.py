@@ -5,6 +5,7 @@ import pkgutil
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import functrans.lowering
@@ -13,6 +14,7 @@ from functrans.core.primitive import Primitive
 from functrans.core.table import Table, merged
 from functrans.lowering import graph
 from functrans.lowering.elementwise import ELEMENTWISE
+from functrans.lowering.loops.tensor import DTYPES, FLOAT8, ITEM_SIZES
 from functrans.primitives.arithmetic import add_p, sub_p
 from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.reduce import reduce_or_p
@@ -61,6 +63,16 @@ def test_no_decision_by_the_name_of_a_primitive():
     for line in ('if eqn.primitive.name == "add":', "RULES[eqn.primitive.name](eqn)",
                  "if e.primitive.name not in FREE:", "RULES.get(primitive.name)"):
         assert BY_NAME.search(line)
+
+
+def test_sizes_of_dtypes_stand_in_one_table():
+    sizes = {f"{module.__name__}.{name}" for module in MODULES
+             for name, value in vars(module).items() if isinstance(value, dict)
+             and value is not ITEM_SIZES and len(value) > 2 and ITEM_SIZES.items() >= value.items()}
+    assert sizes == set()
+    assert {short: np.dtype(name).itemsize for name, short in DTYPES.items()
+            if name not in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "key<fry>")} \
+        == {d: n for d, n in ITEM_SIZES.items() if d not in (*FLOAT8, "bf16")}
 
 
 def test_both_backends_know_where_each_elementwise_primitive_runs():
