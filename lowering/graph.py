@@ -13,7 +13,7 @@ from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.core.table import Table, merged
 from functrans.lowering.defects import is_defect, warn_of_fallback
-from functrans.lowering.elementwise import BY_PASSES, ON_HOST
+from functrans.lowering.elementwise import BY_PASSES, ELEMENTWISE, ON_HOST
 from functrans.lowering.loops.call import Call, HostCall
 from functrans.lowering.loops.tensor import (
     FLOAT8,
@@ -140,8 +140,11 @@ def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
              memory: Memory, of_any_dtype: Container[Primitive]) -> Sequence[Tensor]:
     primitive = eqn.primitive
     known = all(_is_known(a.aval, memory) for a in (*eqn.invars, *eqn.outvars))
-    if known and primitive in RULES and primitive not in hosted:
-        outs = _by_rule(RULES[primitive], eqn, operands)
+    of_kernels = RULES.get(primitive)
+    if of_kernels is None and primitive in ELEMENTWISE:  # registered since
+        of_kernels = elementwise.rule_of(primitive)
+    if known and of_kernels is not None and primitive not in hosted:
+        outs = _by_rule(of_kernels, eqn, operands)
         if outs is not None:
             for out in outs:
                 graph.add(out)

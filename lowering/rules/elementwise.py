@@ -9,7 +9,7 @@ import numpy as np
 
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.elementwise import ELEMENTWISE, ElementwiseLowering
+from functrans.lowering.elementwise import ELEMENTWISE
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import Map, Tensor, compute_dtype, dtype_name
@@ -20,7 +20,7 @@ from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.random import threefry2x32_p
 from functrans.primitives.shape import copy_p
 
-__all__ = ["RULES", "Rule", "element", "pointwise", "rounded"]
+__all__ = ["RULES", "Rule", "element", "pointwise", "rounded", "rule_of"]
 
 Rule = Callable[[Equation, list[Tensor]], "list[Tensor] | None"]
 """The tensors of an equation's results, or None where compiled code does not know how."""
@@ -41,11 +41,15 @@ def pointwise(eqn: Equation, xs: list[Tensor], weight: int,
                 weight=weight, source=eqn.source)]
 
 
-def _operation(primitive: Primitive, lowering: ElementwiseLowering) -> Rule:
+def rule_of(primitive: Primitive) -> Rule:
+    """The rule of a primitive that has an entry in `ELEMENTWISE`."""
+    lowering = ELEMENTWISE[primitive]
     op = lowering.op or primitive.name
     dtype = "bool" if lowering.is_test else None
 
     def rule(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
+        if lowering.expression is not None:
+            return pointwise(eqn, xs, lowering.weight, lowering.expression)
         if dtype and any(x.compute != x.dtype for x in xs):
             return pointwise(eqn, xs, lowering.weight, lambda s, *e: s.op(
                 op, *[rounded(s, v, x.dtype) for v, x in zip(e, xs)], dtype=dtype))
@@ -163,7 +167,7 @@ def _real_only(eqn: Equation, xs: list[Tensor]) -> Any:
 
 
 RULES: dict[Primitive, Rule] = {
-    **{p: _operation(p, lowering) for p, lowering in ELEMENTWISE.items()},
+    **{p: rule_of(p) for p in ELEMENTWISE},
     integer_pow_p: _integer_pow,
     convert_element_type_p: _convert,
     select_n_p: _select_n,

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.dims import Size
-from functrans.lowering.elementwise import weight_of
+from functrans.lowering.elementwise import ELEMENTWISE
 from functrans.lowering.loops.expr import Expr, ExprBuilder, IterationSpaceMismatch, Range
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, Quotient, Remainder, unflatten
 from functrans.lowering.loops.tensor import AnyFlag, Reduce, ScatterTensor, Tensor
@@ -248,7 +248,7 @@ def _stage_of(kernel: Kernel, element: Expr, stages: Mapping[Tensor, int],
             if here and delay[e] >= HEAVY:
                 waits.append(e.aux)
         else:
-            own = weight_of(e.op) if e.args and e.depends_on(kernel.i) else 0
+            own = ELEMENTWISE.weight(e.op) if e.args and e.depends_on(kernel.i) else 0
             delay[e] = own + max((delay[a] for a in e.args), default=0)
     return stage, delay[element], waits
 
