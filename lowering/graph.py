@@ -10,7 +10,10 @@ import numpy as np
 
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.primitive import Primitive
+from functrans.core.table import Table, merged
 from functrans.lowering.defects import is_defect, warn_of_fallback
+from functrans.lowering.elementwise import BY_PASSES, ELEMENTWISE, ON_HOST
 from functrans.lowering.loops.call import Call, HostCall
 from functrans.lowering.loops.tensor import (
     FLOAT8,
@@ -31,18 +34,37 @@ from functrans.lowering.rules import (
     reduce,
     window,
 )
+from functrans.primitives.arithmetic import complex_p, imag_p
+from functrans.primitives.base import constant_p
+from functrans.primitives.callback import debug_callback_p, io_callback_p, pure_callback_p
+from functrans.primitives.check import check_p
+from functrans.primitives.collective import (
+    all_gather_p,
+    axis_index_p,
+    ppermute_p,
+    psum_p,
+    psum_scatter_p,
+)
+from functrans.primitives.linalg import lu_pivots_to_permutation_p
+from functrans.primitives.solve import adjugate_p
 
 __all__ = ["CALLS", "Graph", "graph_of"]
 
-CALLS: Mapping[str, calls.CallRule] = {**calls.RULES, **linalg.RULES}
+RULES: Table[elementwise.Rule] = Table(merged(
+    elementwise.RULES, movement.RULES, reduce.RULES, indexing.RULES, window.RULES, bits.RULES),
+    otherwise="no kernel computes it: it is a call")
+
+CALLS: Table[calls.CallRule] = Table(merged(calls.RULES, linalg.RULES), beside=RULES, without={
+    constant_p: "it is memory of the program",
+    check_p: "NumPy tells what failed",
+    **dict.fromkeys((pure_callback_p, io_callback_p, debug_callback_p), "it is Python"),
+    **dict.fromkeys((psum_p, all_gather_p, psum_scatter_p, ppermute_p, axis_index_p),
+                    "vmap interprets it: no program has it"),
+    **dict.fromkeys((imag_p, complex_p), "kernels of the CPU have no complex numbers"),
+    **dict.fromkeys((adjugate_p, lu_pivots_to_permutation_p), "NumPy computes it on the host"),
+    **BY_PASSES, **ON_HOST,
+})
 """What the CPU computes by calls: of its library, and of bodies."""
-
-RULES: Mapping[str, elementwise.Rule] = {
-    **elementwise.RULES, **movement.RULES, **reduce.RULES, **indexing.RULES,
-    **window.RULES, **bits.RULES}
-
-OF_ANY_DTYPE = frozenset({*linalg.RULES, "real", "imag", "complex", "library"})
-"""Primitives whose rules look at the dtypes themselves."""
 
 
 @dataclass
@@ -78,13 +100,15 @@ Memory = Callable[[ShapedArray, Any], Stored]
 
 
 def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
-             rules: Mapping[str, calls.CallRule] = CALLS,
-             hosted: frozenset[str] = frozenset(), memory: Memory = stored,
-             on_host: Container[Equation] = (), stores_literals: bool = False) -> Graph:
+             rules: Mapping[Primitive, calls.CallRule] = CALLS,
+             hosted: frozenset[Primitive] = frozenset(), memory: Memory = stored,
+             on_host: Container[Equation] = (), stores_literals: bool = False,
+             of_any_dtype: Container[Primitive] = linalg.RULES) -> Graph:
     """The tensors and calls of a jaxpr without constants.
 
-    `rules` are of the primitives that are calls; those without any rule go to the host, and those
-    that are `hosted`. So do equations `on_host`. With `stores_literals` no kernel makes them.
+    `rules` are of the primitives that are calls, and look at the dtypes themselves where these are
+    `of_any_dtype`; primitives without any rule go to the host, and those that are `hosted`. So do
+    equations `on_host`. With `stores_literals` no kernel makes them.
     """
     assert not jaxpr.constvars
     if inputs is None:
@@ -98,35 +122,39 @@ def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
         return env[atom]
 
     for eqn in jaxpr.eqns:
-        if eqn.primitive.name == "constant":
+        if eqn.primitive is constant_p:
             value = np.asarray(eqn.params["value"].value)
             outs: Sequence[Tensor] = [memory(eqn.outvars[0].aval, None)]
             graph.constants.append((outs[0], value))  # type: ignore[arg-type]
         else:
             operands = [read(a) for a in eqn.invars]
             outs = _add_call(graph, eqn, _host_call(eqn, operands, memory)) if eqn in on_host \
-                else _lowered(graph, eqn, operands, rules, hosted, memory)
+                else _lowered(graph, eqn, operands, rules, hosted, memory, of_any_dtype)
         env.update(zip(eqn.outvars, outs, strict=True))
     graph.outputs = [read(a) for a in jaxpr.outvars]
     return graph
 
 
 def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
-             rules: Mapping[str, calls.CallRule], hosted: frozenset[str],
-             memory: Memory) -> Sequence[Tensor]:
-    name = eqn.primitive.name
+             rules: Mapping[Primitive, calls.CallRule], hosted: frozenset[Primitive],
+             memory: Memory, of_any_dtype: Container[Primitive]) -> Sequence[Tensor]:
+    primitive = eqn.primitive
     known = all(_is_known(a.aval, memory) for a in (*eqn.invars, *eqn.outvars))
-    if known and name in RULES and name not in hosted:
-        outs = _by_rule(RULES[name], eqn, operands)
+    of_kernels = RULES.get(primitive)
+    if of_kernels is None and primitive in ELEMENTWISE:  # registered since
+        of_kernels = elementwise.rule_of(primitive)
+    if known and of_kernels is not None and primitive not in hosted:
+        outs = _by_rule(of_kernels, eqn, operands)
         if outs is not None:
             for out in outs:
                 graph.add(out)
                 graph.origins.setdefault(out, eqn)
             return outs
     call = None
-    if name in rules and (known or name in OF_ANY_DTYPE):
-        call = _by_rule(rules[name], eqn, operands) if rules[name] is CALLS.get(name) \
-            else rules[name](eqn, operands)
+    if primitive in rules and (known or primitive in of_any_dtype):
+        rule = rules[primitive]
+        call = _by_rule(rule, eqn, operands) if rule is CALLS.get(primitive) \
+            else rule(eqn, operands)
     if isinstance(call, Tensor):
         graph.add(call)
         graph.origins.setdefault(call, eqn)

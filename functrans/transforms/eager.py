@@ -178,12 +178,12 @@ def _on_host(primitive: Primitive, params: Params, gpu: int, operands: Sequence[
             for o in (out if primitive.multiple_results else [out])]
 
 
-_noted: set[str] = set()
+_noted: set[Primitive] = set()
 
 
 def _note(primitive: Primitive) -> None:
-    if primitive.name not in _noted:
-        _noted.add(primitive.name)
+    if primitive not in _noted:
+        _noted.add(primitive)
         warnings.warn(f"{primitive.name} has no kernel for GPUs: it runs on the host, between "
                       "copies.", HostStepWarning, stacklevel=2)
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from functrans.core.dims import Size
 from functrans.lowering.c.calls import prepare_call, write_call
 from functrans.lowering.c.limits import GRAIN_WORK, PARALLEL_WORK, STOP_WORK
-from functrans.lowering.c.names import item_size
 from functrans.lowering.loops.call import Branch, Call, ScanLoop, WhileLoop
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import Tensor, item_size
 
 if TYPE_CHECKING:
     from functrans.lowering.c.program import FunctionWriter

@@ -9,10 +9,9 @@ from functrans.lowering.c.expressions import CodeScope
 from functrans.lowering.c.kernel import write_kernel
 from functrans.lowering.c.kernel_text import KernelText
 from functrans.lowering.c.limits import GRAIN_WORK
-from functrans.lowering.c.names import item_size
 from functrans.lowering.c.products import gemm_lines, gemm_work, write_epilogue
 from functrans.lowering.loops.call import Gemm
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import Tensor, item_size
 from functrans.lowering.memory import Block, plan_arena
 from functrans.lowering.schedule.chains import Chain
 from functrans.lowering.schedule.epilogues import FusedGemm

@@ -11,14 +11,14 @@ from functrans.lowering.c.column_reductions import ColumnReductions
 from functrans.lowering.c.expressions import CodeScope, ExprWriter
 from functrans.lowering.c.kernel_text import KernelText, Scratch, is_number
 from functrans.lowering.c.limits import LONGEST_PREFETCH, PREFETCHED_BYTES, STREAMED_BYTES
-from functrans.lowering.c.names import C_TYPES, ITEM_SIZES
+from functrans.lowering.c.names import C_TYPES
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.row_reductions import RowReduction
 from functrans.lowering.c.transposed_reads import TILE_ROWS, TransposedReads
+from functrans.lowering.elementwise import ELEMENTWISE
 from functrans.lowering.loops.expr import Expr, ExprBuilder, Range
 from functrans.lowering.loops.index import at_least_zero
-from functrans.lowering.loops.tensor import Reduce, ScatterTensor, Tensor
-from functrans.lowering.rules.elementwise import WEIGHTS
+from functrans.lowering.loops.tensor import ITEM_SIZES, Reduce, ScatterTensor, Tensor
 from functrans.lowering.schedule.group import Schedule, has_constant_stride
 from functrans.lowering.schedule.kernel import Kernel, Member, reachable_expressions, stages_of
 
@@ -475,4 +475,4 @@ def _ascending(cuts: list[Size], row: Size) -> list[Size] | None:
 
 
 def _weight(e: Expr) -> int:
-    return 0 if e.op in ("const", "local", "index") else WEIGHTS.get(e.op, 1)
+    return 0 if e.op in ("const", "local", "index") else ELEMENTWISE.weight(e.op)

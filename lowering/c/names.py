@@ -1,4 +1,4 @@
-"""Names and sizes in C: element types, and index arithmetic as C expressions."""
+"""Names in C: element types, and index arithmetic as C expressions."""
 
 from __future__ import annotations
 
@@ -6,20 +6,12 @@ from functrans.core.dims import Dim, Size
 from functrans.lowering.c.symbolic import expression_text
 from functrans.lowering.loops.index import Index, LoopVar, Quotient, Remainder
 
-__all__ = ["C_TYPES", "ITEM_SIZES", "item_size", "size_text"]
+__all__ = ["C_TYPES", "size_text"]
 
 C_TYPES = {"f32": "float", "f64": "double", "f16": "u16", "bf16": "u16", "i8": "i8", "i16": "i16",
            "i32": "i32", "i64": "i64", "u8": "u8", "u16": "u16", "u32": "u32", "u64": "u64",
            "bool": "u8"}
 """The types of elements in memory; the integer names are typedefs of the prelude."""
-
-ITEM_SIZES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "i16": 2, "i32": 4, "i64": 8,
-              "u8": 1, "u16": 2, "u32": 4, "u64": 8, "bool": 1}
-
-
-def item_size(dtype: str) -> int:
-    """Bytes of an element in memory; `raw16` and the like are named by it."""
-    return int(dtype[3:]) if dtype.startswith("raw") else ITEM_SIZES[dtype]
 
 
 def size_text(size: Size, names: dict[str, str]) -> str:

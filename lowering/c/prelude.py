@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ from functrans.lowering.c.vectors.builder import (
     VectorBuilder,
     register_dtype,
 )
+from functrans.lowering.elementwise import ELEMENTWISE
 
 __all__ = ["Prelude", "math_functions"]
 
@@ -307,7 +308,7 @@ class _TemplateBuilder(VectorBuilder):
     """A builder that knows the math templates too; a template hides a function of its name."""
 
     def fn(self, stem: str, dtype: str, lanes: int) -> str:
-        template = math_functions(dtype).get(stem) if dtype in ("f32", "f64") else None
+        template = _template(stem, dtype)
         if template is None:
             return super().fn(stem, dtype, lanes)
         needs, text = template
@@ -349,7 +350,7 @@ class _TemplateBuilder(VectorBuilder):
         word = match.group()
         if match.group(2):
             own = word.rpartition("_")[0]
-            if own in math_functions(dtype) and match.group(2) == "V":
+            if match.group(2) == "V" and _template(own, dtype) is not None:
                 return f"{own}_{self.suffix(dtype, lanes)}"
             return self._name(word, dtype, lanes)
         if word == "L":
@@ -364,18 +365,41 @@ class _TemplateBuilder(VectorBuilder):
                           "U": self.uint_of(dtype)}[word], lanes)
 
 
+Template = tuple[tuple[str, ...], str]
+"""What a function needs, and its text."""
+
+
+def _template(stem: str, dtype: str) -> Template | None:
+    """The template of a function of floats: of the files, or of the entry of an operation."""
+    if dtype not in ("f32", "f64"):
+        return None
+    found = math_functions(dtype).get(stem)
+    if found is None:
+        entry = ELEMENTWISE.operation(stem)
+        if entry is not None and entry.c:
+            found = _parsed(entry.c, f"the entry of {stem}").get(stem)
+    return found
+
+
 @cache
-def math_functions(dtype: str) -> Mapping[str, tuple[tuple[str, ...], str]]:
-    """The templates for f32 or f64: what each needs, and its text."""
-    found: dict[str, tuple[tuple[str, ...], str]] = {}
+def math_functions(dtype: str) -> Mapping[str, Template]:
+    """The templates of the files for f32 or f64."""
+    found: dict[str, Template] = {}
     for path in sorted(MATH.glob(f"*_{dtype}.c")):
-        for piece in re.split(r"^//: ", path.read_text(), flags=re.MULTILINE)[1:]:
-            head, _, text = piece.partition("\n")
-            while text.startswith("//:+"):
-                more, _, text = text.partition("\n")
-                head += more[4:]
-            name, *needs = head.split()
-            if needs[:1] not in ([], ["needs"]):
-                raise ValueError(f"{path}: '//: {head}' does not read '//: name_V needs ...'")
-            found[name.removesuffix("_V")] = (tuple(needs[1:]), text.strip() + "\n")
+        found.update(_parsed(path.read_text(), str(path)))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _parsed(source: str, where: str) -> Mapping[str, Template]:
+    found: dict[str, Template] = {}
+    for piece in re.split(r"^//: ", source, flags=re.MULTILINE)[1:]:
+        head, _, text = piece.partition("\n")
+        while text.startswith("//:+"):
+            more, _, text = text.partition("\n")
+            head += more[4:]
+        name, *needs = head.split()
+        if needs[:1] not in ([], ["needs"]):
+            raise ValueError(f"{where}: '//: {head}' does not read '//: name_V needs ...'")
+        found[name.removesuffix("_V")] = (tuple(needs[1:]), text.strip() + "\n")
     return found

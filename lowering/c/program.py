@@ -21,11 +21,11 @@ from functrans.lowering.c.isa import Isa
 from functrans.lowering.c.kernel import write_kernel
 from functrans.lowering.c.kernel_text import KernelText, Scratch
 from functrans.lowering.c.limits import GRAIN_WORK, HEAVY_WORK, PARALLEL_WORK, STOP_WORK
-from functrans.lowering.c.names import item_size, size_text
+from functrans.lowering.c.names import size_text
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call, HostCall, WhileLoop
-from functrans.lowering.loops.tensor import ScatterTensor, Tensor
+from functrans.lowering.loops.tensor import ScatterTensor, Tensor, item_size
 from functrans.lowering.memory import Block, plan_arena
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel

@@ -11,10 +11,9 @@ import numpy as np
 from functrans.core.dims import Size
 from functrans.lowering.c.expressions import CodeScope, ExprWriter, ctype
 from functrans.lowering.c.kernel_text import Scratch, is_number
-from functrans.lowering.c.names import ITEM_SIZES
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.loops.expr import Expr
-from functrans.lowering.loops.tensor import Reduce, Tensor
+from functrans.lowering.loops.tensor import ITEM_SIZES, Reduce, Tensor
 from functrans.lowering.rules.reduce import identity_element
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Domain, Member

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from functrans.lowering.c.expressions import CodeScope, ctype
 from functrans.lowering.c.limits import GRAIN_WORK
-from functrans.lowering.c.names import ITEM_SIZES
 from functrans.lowering.loops.call import Gemm
+from functrans.lowering.loops.tensor import ITEM_SIZES
 from functrans.lowering.schedule.epilogues import FusedGemm
 
 if TYPE_CHECKING:

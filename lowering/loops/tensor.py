@@ -16,6 +16,7 @@ from functrans.lowering.loops.index import Index
 __all__ = [
     "DTYPES",
     "FLOAT8",
+    "ITEM_SIZES",
     "NARROW",
     "AnyFlag",
     "Define",
@@ -26,6 +27,7 @@ __all__ = [
     "Tensor",
     "compute_dtype",
     "dtype_name",
+    "item_size",
     "memory_dtype",
 ]
 
@@ -37,6 +39,9 @@ DTYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf1
 
 A random key is the 64 bits of its two words, which are moved, selected and compared as one number.
 """
+ITEM_SIZES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "i16": 2, "i32": 4, "i64": 8,
+              "u8": 1, "u16": 2, "u32": 4, "u64": 8, "bool": 1, "f8e4": 1, "f8e5": 1}
+"""Bytes of an element in memory."""
 FLOAT8 = frozenset(("f8e4", "f8e5"))
 """Those that programs for GPUs have, and no others."""
 NARROW = FLOAT8 | {"f16", "bf16"}
@@ -54,6 +59,11 @@ def dtype_name(dtype: np.dtype[Any]) -> str | None:
 def memory_dtype(dtype: np.dtype[Any]) -> str:
     """The short name of a dtype, or `raw16` and the like for those that kernels do not know."""
     return dtype_name(dtype) or f"raw{dtype.itemsize}"
+
+
+def item_size(name: str) -> int:
+    """Bytes of an element in memory; `raw16` and the like are named by it."""
+    return int(name[3:]) if name.startswith("raw") else ITEM_SIZES[name]
 
 
 def compute_dtype(name: str) -> str:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from functrans.core.avals import get_aval
+from functrans.core.primitive import Primitive
 from functrans.lowering.passes import complex_math as m
 from functrans.lowering.passes.complex_math import Pair
 from functrans.lowering.passes.scatter_rows import rows_of_updates
-from functrans.primitives.arithmetic import add, mul
+from functrans.primitives.arithmetic import add, max_p, min_p, mul
 from functrans.primitives.barrier import optimization_barrier
 from functrans.primitives.base import full
 from functrans.primitives.broadcast import broadcast_in_dim
@@ -29,7 +30,13 @@ from functrans.primitives.compare import (
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.index import GatherDimensionNumbers, gather
 from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensionNumbers
-from functrans.primitives.reduce import reduce_max, reduce_min, reduce_or
+from functrans.primitives.reduce import (
+    reduce_max,
+    reduce_max_p,
+    reduce_min,
+    reduce_min_p,
+    reduce_or,
+)
 from functrans.primitives.scatter import scatter
 from functrans.primitives.shape import (
     concatenate,
@@ -83,11 +90,11 @@ def _is_nan(x: Pair) -> Any:
     return bitwise_or(ne(x.re, x.re), ne(x.im, x.im))
 
 
-EXTREMA: dict[str, Callable[..., Pair]] = {
-    "max": _extremum(lt), "min": _extremum(gt),
-    "reduce_max": _reduce_extremum(reduce_max, -math.inf),
-    "reduce_min": _reduce_extremum(reduce_min, math.inf)}
-"""By the names of primitives, in the order of real and then of imaginary parts."""
+EXTREMA: dict[Primitive, Callable[..., Pair]] = {
+    max_p: _extremum(lt), min_p: _extremum(gt),
+    reduce_max_p: _reduce_extremum(reduce_max, -math.inf),
+    reduce_min_p: _reduce_extremum(reduce_min, math.inf)}
+"""In the order of real and then of imaginary parts."""
 
 
 def sorted_pairs(*operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:

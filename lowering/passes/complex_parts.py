@@ -18,13 +18,27 @@ from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.primitive import Primitive
 from functrans.core.prune import prune_jaxpr
+from functrans.core.table import Table, merged
 from functrans.lowering.passes import complex_math as m
 from functrans.lowering.passes.complex_math import Pair
 from functrans.lowering.passes.complex_ordering import EXTREMA, scattered_product, sorted_pairs
 from functrans.lowering.passes.inline import inlined
 from functrans.primitives import arithmetic as a
 from functrans.primitives import compare as c
-from functrans.primitives.barrier import optimization_barrier
+from functrans.primitives.arithmetic import (
+    abs_p,
+    complex_p,
+    conj_p,
+    div_p,
+    imag_p,
+    integer_pow_p,
+    log_p,
+    mul_p,
+    pow_p,
+    real_p,
+    sign_p,
+)
+from functrans.primitives.barrier import optimization_barrier, optimization_barrier_p
 from functrans.primitives.base import full, full_p, zeros
 from functrans.primitives.broadcast import (
     broadcast_in_dim_p,
@@ -32,14 +46,19 @@ from functrans.primitives.broadcast import (
     transpose,
     transpose_p,
 )
+from functrans.primitives.compare import eq_p, is_finite_p, ne_p, select_n_p
+from functrans.primitives.control_flow.cond import cond_p
+from functrans.primitives.control_flow.scan import scan_p
+from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.conv import conv_general_dilated_p
-from functrans.primitives.convert import convert_element_type
-from functrans.primitives.cumulative import cumsum_p
+from functrans.primitives.convert import convert_element_type, convert_element_type_p
+from functrans.primitives.cumulative import cumprod_p, cumsum_p
 from functrans.primitives.differentiable import add_any_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
 from functrans.primitives.index import gather_p, scatter_add_p
-from functrans.primitives.scatter import scatter_p
+from functrans.primitives.reduce import reduce_prod_p
+from functrans.primitives.scatter import scatter_mul_p, scatter_p
 from functrans.primitives.shape import (
     concatenate,
     concatenate_p,
@@ -50,6 +69,28 @@ from functrans.primitives.shape import (
     rev_p,
     slice_in_dim,
     slice_p,
+)
+from functrans.primitives.sort import sort_p
+from functrans.primitives.transcendental import (
+    acos_p,
+    acosh_p,
+    asin_p,
+    asinh_p,
+    atan_p,
+    atanh_p,
+    cos_p,
+    cosh_p,
+    exp2_p,
+    exp_p,
+    expm1_p,
+    log1p_p,
+    logistic_p,
+    rsqrt_p,
+    sin_p,
+    sinh_p,
+    sqrt_p,
+    tan_p,
+    tanh_p,
 )
 from functrans.primitives.window import reduce_window_sum_p, window_put_p, window_take_p
 
@@ -112,13 +153,13 @@ class _Splitter:
                                  name=self.jaxpr.name))
 
     def equation(self, eqn: Equation) -> None:
-        name = eqn.primitive.name
+        primitive = eqn.primitive
         if not _touches_complex(eqn):
             self.keep(eqn, {})
-        elif name in BODIES:
+        elif primitive in BODIES:
             self.control_flow(eqn)
-        elif name in RULES:
-            self.rule(eqn, RULES[name])
+        elif primitive in RULES:
+            self.rule(eqn, RULES[primitive])
         else:
             self.keep(eqn, {v: Var(v.aval) for v in eqn.outvars if _is_complex(v)})
 
@@ -200,7 +241,7 @@ class _Splitter:
         return out
 
     def control_flow(self, eqn: Equation) -> None:
-        params = BODIES[eqn.primitive.name](eqn)
+        params = BODIES[eqn.primitive](eqn)
         ins = tuple([x for v in eqn.invars for x in self.atoms(v)])
         outs = tuple([Var(_real_aval(v.aval)) if _is_complex(v) else Var(v.aval)
                       for v in self.targets(eqn)])
@@ -238,8 +279,8 @@ def _cond(eqn: Equation) -> dict[str, Any]:
     return {**eqn.params, "branches": tuple(map(_flat, eqn.params["branches"]))}
 
 
-BODIES: dict[str, Callable[[Equation], dict[str, Any]]] = {
-    "scan": _scan, "while": _while, "cond": _cond}
+BODIES: Table[Callable[[Equation], dict[str, Any]]] = Table(
+    {scan_p: _scan, while_p: _while, cond_p: _cond}, otherwise="it has no bodies")
 
 
 # --------------------------------------------------------------------------- rules
@@ -355,22 +396,24 @@ LINEAR: tuple[Primitive, ...] = (
     window_put_p)
 """What acts on both parts alike."""
 
-ELEMENTWISE: dict[str, Callable[..., Any]] = {
-    "real": lambda z: z.re, "imag": lambda z: z.im, "complex": Pair,
-    "conj": lambda z: Pair(z.re, a.neg(z.im)),
-    "mul": m.product, "div": m.divided, "abs": m.absolute, "sign": m.signum,
-    "eq": m.equal, "ne": lambda x, y: c.bitwise_not(m.equal(x, y)), "is_finite": m.finite,
-    "exp": m.exp, "exp2": m.exp2, "expm1": m.expm1, "log": m.log, "log1p": m.log1p,
-    "sqrt": m.sqrt, "rsqrt": m.rsqrt, "sin": m.sin, "cos": m.cos, "tan": m.tan, "asin": m.asin,
-    "acos": m.acos, "atan": m.atan, "sinh": m.sinh, "cosh": m.cosh, "tanh": m.tanh,
-    "asinh": m.asinh, "acosh": m.acosh, "atanh": m.atanh, "logistic": m.logistic, "pow": m.power,
-    "integer_pow": lambda z, *, y: m.integer_power(z, y)}
+ELEMENTWISE: dict[Primitive, Callable[..., Any]] = {
+    real_p: lambda z: z.re, imag_p: lambda z: z.im, complex_p: Pair,
+    conj_p: lambda z: Pair(z.re, a.neg(z.im)),
+    mul_p: m.product, div_p: m.divided, abs_p: m.absolute, sign_p: m.signum,
+    eq_p: m.equal, ne_p: lambda x, y: c.bitwise_not(m.equal(x, y)), is_finite_p: m.finite,
+    exp_p: m.exp, exp2_p: m.exp2, expm1_p: m.expm1, log_p: m.log, log1p_p: m.log1p,
+    sqrt_p: m.sqrt, rsqrt_p: m.rsqrt, sin_p: m.sin, cos_p: m.cos, tan_p: m.tan, asin_p: m.asin,
+    acos_p: m.acos, atan_p: m.atan, sinh_p: m.sinh, cosh_p: m.cosh, tanh_p: m.tanh,
+    asinh_p: m.asinh, acosh_p: m.acosh, atanh_p: m.atanh, logistic_p: m.logistic, pow_p: m.power,
+    integer_pow_p: lambda z, *, y: m.integer_power(z, y)}
 
-RULES: dict[str, Callable[..., Any]] = {
-    **{p.name: _linear(p) for p in LINEAR}, **ELEMENTWISE, **EXTREMA,
-    gather_p.name: _gather(gather_p), dot_general_p.name: _bilinear(dot_general_p),
-    conv_general_dilated_p.name: _bilinear(conv_general_dilated_p),
-    "convert_element_type": _convert, "optimization_barrier": _barrier,
-    "reduce_prod": _reduce_prod, "cumprod": _cumprod, "select_n": _select, full_p.name: _full,
-    "sort": sorted_pairs, "scatter_mul": scattered_product}
-"""Functions of pairs, by the names of primitives; others go on with complex arrays."""
+OF_BOTH_PARTS: dict[Primitive, Callable[..., Any]] = {p: _linear(p) for p in LINEAR}
+
+RULES: Table[Callable[..., Any]] = Table(merged(OF_BOTH_PARTS, ELEMENTWISE, EXTREMA, {
+    gather_p: _gather(gather_p), dot_general_p: _bilinear(dot_general_p),
+    conv_general_dilated_p: _bilinear(conv_general_dilated_p),
+    convert_element_type_p: _convert, optimization_barrier_p: _barrier,
+    reduce_prod_p: _reduce_prod, cumprod_p: _cumprod, select_n_p: _select, full_p: _full,
+    sort_p: sorted_pairs, scatter_mul_p: scattered_product,
+}), otherwise="it goes on with complex arrays")
+"""Functions of pairs."""

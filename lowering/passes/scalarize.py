@@ -22,6 +22,7 @@ from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.core.sizes import known_sizes, learn_sizes, substitute
 from functrans.core.source import interpreted
+from functrans.core.table import Table
 from functrans.primitives.arithmetic import add_p, max_p, min_p, mul_p
 from functrans.primitives.barrier import optimization_barrier_p
 from functrans.primitives.base import full, full_p
@@ -345,11 +346,12 @@ def _full(eqn: Equation) -> Components:
 
 # ------------------------------------------------------------------------------ sums, products
 
-_REDUCTIONS: Final[Mapping[Primitive, Primitive]] = {
+_REDUCTIONS: Final[Table[Primitive]] = Table({
     reduce_sum_p: add_p, reduce_prod_p: mul_p, reduce_max_p: max_p, reduce_min_p: min_p,
-    reduce_and_p: and_p, reduce_or_p: or_p, reduce_xor_p: xor_p}
-_SCANS: Final[Mapping[Primitive, Primitive]] = {
-    cumsum_p: add_p, cumprod_p: mul_p, cummax_p: max_p, cummin_p: min_p}
+    reduce_and_p: and_p, reduce_or_p: or_p, reduce_xor_p: xor_p}, otherwise="it reduces nothing")
+_SCANS: Final[Table[Primitive]] = Table({
+    cumsum_p: add_p, cumprod_p: mul_p, cummax_p: max_p, cummin_p: min_p},
+    otherwise="it accumulates nothing")
 
 
 def _reduce(eqn: Equation, x: Components) -> Components:
@@ -430,11 +432,11 @@ def _converted(x: Any, aval: ShapedArray) -> Any:
     return convert_element_type_p.bind(x, new_dtype=aval.dtype, weak_type=False)
 
 
-_RULES: Final[Mapping[Primitive, Callable[..., Components]]] = {
+_RULES: Final[Table[Callable[..., Components]]] = Table({
     broadcast_in_dim_p: _broadcast, reshape_p: _reshape, transpose_p: _transpose, slice_p: _slice,
     concatenate_p: _concatenate, rev_p: _rev, pad_p: _pad, iota_p: _iota, full_p: _full,
     dot_general_p: _dot, **dict.fromkeys(_REDUCTIONS, _reduce),
-    **dict.fromkeys(_SCANS, _cumulative)}
+    **dict.fromkeys(_SCANS, _cumulative)}, otherwise="the loop stays one over vectors")
 
 
 MOVING: Final = frozenset(_RULES) - {broadcast_in_dim_p, reshape_p, full_p, iota_p}
@@ -540,6 +542,6 @@ def _barrier(eqn: Equation, operands: Sequence[Components]) -> list[Components]:
     return _again(outs, [p.shape for p in operands])
 
 
-_OF_BODIES: Final[Mapping[Primitive,
-                          Callable[[Equation, Sequence[Components]], list[Components]]]] = {
-    scan_p: _scan, while_p: _while, cond_p: _cond, optimization_barrier_p: _barrier}
+_OF_BODIES: Final[Table[Callable[[Equation, Sequence[Components]], list[Components]]]] = Table(
+    {scan_p: _scan, while_p: _while, cond_p: _cond, optimization_barrier_p: _barrier},
+    otherwise="it has one result and no bodies")

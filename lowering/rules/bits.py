@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index
-from functrans.lowering.loops.tensor import Map, Tensor, dtype_name
+from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES, Map, Tensor, dtype_name
 from functrans.lowering.rules.elementwise import Rule
+from functrans.primitives.convert import bitcast_convert_type_p
 
 __all__ = ["RULES"]
 
-WIDTHS = {"bf16": 2, "f32": 4, "f64": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8,
-          "u8": 1, "u16": 2, "u32": 4, "u64": 8}
-"""Bytes; f16 is not here: in registers it is a float32 with other bits."""
+KNOWN = ITEM_SIZES.keys() - {"f16", "bool", *FLOAT8}
+"""The dtypes whose bits kernels have; f16 is a float32 with other bits in registers."""
 
 
 def _bits(s: ExprBuilder, x: Expr, dtype: str) -> Expr:
@@ -23,7 +24,7 @@ def _bits(s: ExprBuilder, x: Expr, dtype: str) -> Expr:
         wide = s.op("bitcast", x, dtype="u32")
         upper = s.op("shift_right_logical", wide, s.const(np.uint32(16), "u32"))
         return s.op("convert", upper, dtype="u16")
-    unsigned = f"u{8 * WIDTHS[dtype]}"
+    unsigned = f"u{8 * ITEM_SIZES[dtype]}"
     return x if dtype == unsigned else s.op("bitcast", x, dtype=unsigned)
 
 
@@ -37,9 +38,9 @@ def _from_bits(s: ExprBuilder, x: Expr, dtype: str) -> Expr:
 def _bitcast(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     x, aval = xs[0], eqn.outvars[0].aval
     dtype = dtype_name(aval.dtype)
-    if dtype not in WIDTHS or x.dtype not in WIDTHS:
+    if dtype not in KNOWN or x.dtype not in KNOWN:
         return None
-    old, new = WIDTHS[x.dtype], WIDTHS[dtype]
+    old, new = ITEM_SIZES[x.dtype], ITEM_SIZES[dtype]
 
     def same(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
         e = x.at(s, i)
@@ -70,4 +71,4 @@ def _bitcast(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
                 source=eqn.source)]
 
 
-RULES: dict[str, Rule] = {"bitcast_convert_type": _bitcast}
+RULES: dict[Primitive, Rule] = {bitcast_convert_type_p: _bitcast}

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
+from functrans.core.table import merged
 from functrans.lowering.loops.call import Branch, Call, ScanLoop, WhileLoop
 from functrans.lowering.loops.tensor import Stored, Tensor, dtype_name
 from functrans.lowering.rules import contraction, library
+from functrans.primitives.control_flow.cond import cond_p
+from functrans.primitives.control_flow.scan import scan_p
+from functrans.primitives.control_flow.while_loop import while_p
 
 __all__ = ["RULES", "results_of"]
 
@@ -34,5 +39,5 @@ def _cond(eqn: Equation, xs: list[Tensor]) -> Call | None:
     return Branch(eqn, xs, results_of(eqn))
 
 
-RULES: dict[str, CallRule] = {"scan": _scan, "while": _while, "cond": _cond, **contraction.RULES,
-                              **library.RULES}
+RULES: dict[Primitive, CallRule] = merged(
+    {scan_p: _scan, while_p: _while, cond_p: _cond}, contraction.RULES, library.RULES)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
 from functrans.lowering.loops.call import Call, Conv, Gemm
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar
 from functrans.lowering.loops.tensor import FLOAT8, Map, Reduce, Stored, Tensor, dtype_name
 from functrans.lowering.rules.reduce import empty_reduction
+from functrans.primitives.conv import conv_general_dilated_p
+from functrans.primitives.dot import dot_general_p
 
 __all__ = ["RULES", "strided_view"]
 
@@ -220,4 +225,4 @@ def _conv(eqn: Equation, xs: list[Tensor]) -> Call | Tensor | None:
                 p.get("precision"))
 
 
-RULES = {"dot_general": _dot_general, "conv_general_dilated": _conv}
+RULES: dict[Primitive, Any] = {dot_general_p: _dot_general, conv_general_dilated_p: _conv}

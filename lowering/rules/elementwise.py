@@ -8,34 +8,22 @@ from typing import Any
 import numpy as np
 
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
+from functrans.lowering.elementwise import ELEMENTWISE
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import Map, Tensor, compute_dtype, dtype_name
+from functrans.primitives.arithmetic import conj_p, integer_pow_p, real_p
+from functrans.primitives.barrier import checkpoint_name_p, optimization_barrier_p, stop_gradient_p
+from functrans.primitives.compare import clamp_p, select_n_p
+from functrans.primitives.convert import convert_element_type_p
+from functrans.primitives.random import threefry2x32_p
+from functrans.primitives.shape import copy_p
 
-__all__ = ["RULES", "Rule", "element", "pointwise", "rounded"]
+__all__ = ["RULES", "Rule", "element", "pointwise", "rounded", "rule_of"]
 
 Rule = Callable[[Equation, list[Tensor]], "list[Tensor] | None"]
 """The tensors of an equation's results, or None where compiled code does not know how."""
-
-# What one element costs, in additions of a vector: measured on AVX-512 in float32.
-CHEAP, DIVISION, TRANSCENDENTAL, SPECIAL = 1, 4, 12, 40
-
-WEIGHTS = {
-    **dict.fromkeys(("add", "add_any", "sub", "mul", "neg", "abs", "max", "min", "sign", "floor",
-                     "ceil", "trunc", "eq", "ne", "lt", "le", "gt", "ge", "is_finite", "and", "or",
-                     "xor", "not", "shift_left", "shift_right_logical", "shift_right_arithmetic",
-                     "population_count", "clz", "nextafter"), CHEAP),
-    **dict.fromkeys(("div", "rem", "sqrt", "rsqrt"), DIVISION),
-    **dict.fromkeys(("exp", "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos",
-                     "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "logistic",
-                     "erf", "erfc", "erf_inv", "pow", "cbrt"), TRANSCENDENTAL),
-    **dict.fromkeys(("lgamma", "digamma"), SPECIAL),
-}
-"""Primitives that are one operation of the loop language, with its weight."""
-
-BOOLEAN = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_finite"})
-NAMES = {"add_any": "add"}
-
 
 def element(s: ExprBuilder, x: Tensor, index: tuple[Index, ...]) -> Expr:
     """The element of an operand that stands for any shape when it is a scalar."""
@@ -53,15 +41,19 @@ def pointwise(eqn: Equation, xs: list[Tensor], weight: int,
                 weight=weight, source=eqn.source)]
 
 
-def _named(name: str) -> Rule:
-    op = NAMES.get(name, name)
+def rule_of(primitive: Primitive) -> Rule:
+    """The rule of a primitive that has an entry in `ELEMENTWISE`."""
+    lowering = ELEMENTWISE[primitive]
+    op = lowering.op or primitive.name
+    dtype = "bool" if lowering.is_test else None
 
     def rule(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
-        dtype = "bool" if name in BOOLEAN else None
+        if lowering.expression is not None:
+            return pointwise(eqn, xs, lowering.weight, lowering.expression)
         if dtype and any(x.compute != x.dtype for x in xs):
-            return pointwise(eqn, xs, WEIGHTS[name], lambda s, *e: s.op(
+            return pointwise(eqn, xs, lowering.weight, lambda s, *e: s.op(
                 op, *[rounded(s, v, x.dtype) for v, x in zip(e, xs)], dtype=dtype))
-        return pointwise(eqn, xs, WEIGHTS[name], lambda s, *e: s.op(op, *e, dtype=dtype))
+        return pointwise(eqn, xs, lowering.weight, lambda s, *e: s.op(op, *e, dtype=dtype))
 
     return rule
 
@@ -103,10 +95,6 @@ def _integer_pow(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
         return s.op("div", one, power) if exponent < 0 else power
 
     return pointwise(eqn, xs, 2, define)
-
-
-def _round(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
-    return pointwise(eqn, xs, CHEAP, lambda s, x: s.op("round_even", x))
 
 
 def convert(s: ExprBuilder, x: Expr, dtype: str) -> Expr:
@@ -178,18 +166,17 @@ def _real_only(eqn: Equation, xs: list[Tensor]) -> Any:
     return [xs[0]]  # of a real operand: complex ones go to the host
 
 
-RULES: dict[str, Rule] = {
-    **{name: _named(name) for name in WEIGHTS},
-    "integer_pow": _integer_pow,
-    "round": _round,
-    "convert_element_type": _convert,
-    "select_n": _select_n,
-    "clamp": _clamp,
-    "copy": _same,
-    "stop_gradient": _same,
-    "name": _same,
-    "optimization_barrier": _same,
-    "real": _real_only,
-    "conj": _real_only,
-    "threefry2x32": _threefry2x32,
+RULES: dict[Primitive, Rule] = {
+    **{p: rule_of(p) for p in ELEMENTWISE},
+    integer_pow_p: _integer_pow,
+    convert_element_type_p: _convert,
+    select_n_p: _select_n,
+    clamp_p: _clamp,
+    copy_p: _same,
+    stop_gradient_p: _same,
+    checkpoint_name_p: _same,
+    optimization_barrier_p: _same,
+    real_p: _real_only,
+    conj_p: _real_only,
+    threefry2x32_p: _threefry2x32,
 }

@@ -8,16 +8,20 @@ import numpy as np
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index
 from functrans.lowering.loops.tensor import Map, ScatterTensor, Tensor, compute_dtype, dtype_name
 from functrans.lowering.rules.elementwise import Rule
+from functrans.primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
+from functrans.primitives.index import gather_p, scatter_add_p
 from functrans.primitives.index_layout import (
     GatherDimensionNumbers,
     GatherScatterMode,
     default_fill,
     window_sizes,
 )
+from functrans.primitives.scatter import scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p
 
 __all__ = ["RULES"]
 
@@ -150,13 +154,13 @@ def _scatter(op: str) -> Rule:
     return rule
 
 
-RULES: dict[str, Rule] = {
-    "gather": _gather,
-    "dynamic_slice": _dynamic_slice,
-    "dynamic_update_slice": _dynamic_update_slice,
-    "scatter": _scatter("set"),
-    "scatter_add": _scatter("add"),
-    "scatter_mul": _scatter("mul"),
-    "scatter_min": _scatter("min"),
-    "scatter_max": _scatter("max"),
+RULES: dict[Primitive, Rule] = {
+    gather_p: _gather,
+    dynamic_slice_p: _dynamic_slice,
+    dynamic_update_slice_p: _dynamic_update_slice,
+    scatter_p: _scatter("set"),
+    scatter_add_p: _scatter("add"),
+    scatter_mul_p: _scatter("mul"),
+    scatter_min_p: _scatter("min"),
+    scatter_max_p: _scatter("max"),
 }

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
+from functrans.core.table import Table
 from functrans.lowering.loops.call import Call, CLibraryCall
 from functrans.lowering.loops.expr import ExprBuilder
 from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import Map, Stored, Tensor, dtype_name
+from functrans.primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
+from functrans.primitives.sort import sort_p, top_k_p
 
 __all__ = ["RULES", "TYPE_CODES", "along_rows", "back_from_rows", "is_iota"]
 
@@ -86,22 +90,24 @@ def _top_k(eqn: Equation, xs: list[Tensor]) -> Outcome:
     return call, [back_from_rows(o, axis) for o in outs]
 
 
-CUMULATIVE = {"cumsum": 0, "cumprod": 1, "cummax": 2, "cummin": 3, "cumlogsumexp": 4}
+CUMULATIVE: Table[int] = Table(
+    {cumsum_p: 0, cumprod_p: 1, cummax_p: 2, cummin_p: 3, cumlogsumexp_p: 4},
+    otherwise="it accumulates nothing")
 """How `cumulate_rows` names operations."""
 
 
 def _cumulative(eqn: Equation, xs: list[Tensor]) -> Outcome:
     (x,), axis = xs, eqn.params["axis"]
-    name = eqn.primitive.name
-    if name == "cumlogsumexp" and x.compute not in ("f32", "f64"):
+    primitive = eqn.primitive
+    if primitive is cumlogsumexp_p and x.compute not in ("f32", "f64"):
         return None
     wide = _converted(x, x.compute)
     out = Stored(x.shape, x.compute, (), eqn.source)
     outer, inner = _product(x.shape[:axis]), _product(x.shape[axis + 1:])
     call = CLibraryCall("cumulate_rows", "i64, i64, i64, i64, i64, i64, const void *, void *",
-                        [wide],
-                        [out], [CUMULATIVE[name], TYPE_CODES[x.compute], int(eqn.params["reverse"]),
-                                outer, x.shape[axis], inner, wide, out], eqn.source)
+                        [wide], [out],
+                        [CUMULATIVE[primitive], TYPE_CODES[x.compute], int(eqn.params["reverse"]),
+                         outer, x.shape[axis], inner, wide, out], eqn.source)
     return call, [_converted(out, x.dtype)]
 
 
@@ -119,4 +125,5 @@ def _product(sizes: Sequence[Size]) -> Size:
     return total
 
 
-RULES = {"sort": _sort, "top_k": _top_k, **dict.fromkeys(CUMULATIVE, _cumulative)}
+RULES: dict[Primitive, Callable[..., Outcome]] = {
+    sort_p: _sort, top_k_p: _top_k, **dict.fromkeys(CUMULATIVE, _cumulative)}

@@ -10,9 +10,13 @@ from typing import Any
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
 from functrans.lowering.loops.call import Call, CLibraryCall
 from functrans.lowering.loops.tensor import Stored, Tensor, memory_dtype
-from functrans.primitives.fft import FftType
+from functrans.primitives.fft import FftType, fft_p
+from functrans.primitives.linalg import cholesky_p, lu_p, qr_p
+from functrans.primitives.solve import det_p, slogdet_p, solve_p, triangular_solve_p
+from functrans.primitives.spectral import eig_p, eigh_p, svd_p
 
 __all__ = ["RULES"]
 
@@ -112,16 +116,16 @@ def _fft(eqn: Equation, xs: list[Tensor]) -> Call | None:
                         eqn.source)
 
 
-RULES = {
-    "cholesky": _square("cholesky"),
-    "det": _square("det"),
-    "slogdet": _square("slogdet"),
-    "eigh": _square("eigh", 2),
-    "eig": _square("eig", 2),
-    "solve": _solve,
-    "triangular_solve": _triangular_solve,
-    "lu": _lu,
-    "qr": _qr,
-    "svd": _svd,
-    "fft": _fft,
+RULES: dict[Primitive, Any] = {
+    cholesky_p: _square("cholesky"),
+    det_p: _square("det"),
+    slogdet_p: _square("slogdet"),
+    eigh_p: _square("eigh", 2),
+    eig_p: _square("eig", 2),
+    solve_p: _solve,
+    triangular_solve_p: _triangular_solve,
+    lu_p: _lu,
+    qr_p: _qr,
+    svd_p: _svd,
+    fft_p: _fft,
 }

@@ -9,10 +9,14 @@ import numpy as np
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
 from functrans.lowering.loops.expr import Expr, ExprBuilder, Range
 from functrans.lowering.loops.index import ZERO, Index, flatten, unflatten
 from functrans.lowering.loops.tensor import Map, Tensor, compute_dtype, dtype_name
 from functrans.lowering.rules.elementwise import Rule
+from functrans.primitives.base import full_p
+from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
+from functrans.primitives.shape import concatenate_p, iota_p, pad_p, reshape_p, rev_p, slice_p
 
 __all__ = ["RULES", "padded"]
 
@@ -197,14 +201,14 @@ def _is_zero(n: Size) -> bool:
     return isinstance(n, int) and n == 0
 
 
-RULES: dict[str, Rule] = {
-    "broadcast_in_dim": _broadcast_in_dim,
-    "reshape": _reshape,
-    "transpose": _transpose,
-    "slice": _slice,
-    "rev": _rev,
-    "pad": _pad,
-    "concatenate": _concatenate,
-    "iota": _iota,
-    "full": _full,
+RULES: dict[Primitive, Rule] = {
+    broadcast_in_dim_p: _broadcast_in_dim,
+    reshape_p: _reshape,
+    transpose_p: _transpose,
+    slice_p: _slice,
+    rev_p: _rev,
+    pad_p: _pad,
+    concatenate_p: _concatenate,
+    iota_p: _iota,
+    full_p: _full,
 }

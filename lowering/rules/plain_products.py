@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from functrans.core.dims import Shape
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index
 from functrans.lowering.loops.tensor import Define, Reduce, Tensor, dtype_name
 from functrans.lowering.rules.elementwise import convert
 from functrans.lowering.rules.movement import padded
 from functrans.lowering.rules.reduce import empty_reduction, identity_element
+from functrans.primitives.conv import conv_general_dilated_p
+from functrans.primitives.dot import dot_general_p
 
 __all__ = ["RULES"]
 
@@ -76,4 +81,4 @@ def _sum(eqn: Equation, sizes: Shape, xs: list[Tensor], element: Define) -> Tens
     return nothing or Reduce(op, aval.shape, sizes, dtype, xs, element, source=eqn.source)
 
 
-RULES = {"dot_general": _dot_general, "conv_general_dilated": _conv}
+RULES: dict[Primitive, Any] = {dot_general_p: _dot_general, conv_general_dilated_p: _conv}

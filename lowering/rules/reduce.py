@@ -10,6 +10,7 @@ import numpy as np
 
 from functrans.core.dims import is_static
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import (
@@ -21,6 +22,17 @@ from functrans.lowering.loops.tensor import (
     dtype_name,
 )
 from functrans.lowering.rules.elementwise import Rule, rounded
+from functrans.primitives.broadcast import reduce_sum_p
+from functrans.primitives.reduce import (
+    argmax_p,
+    argmin_p,
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+    reduce_xor_p,
+)
 
 __all__ = ["RULES", "UNROLL", "empty_reduction", "identity_element"]
 
@@ -126,14 +138,14 @@ def _arg_extremum(op: str) -> Rule:
     return rule
 
 
-RULES: dict[str, Rule] = {
-    "reduce_sum": _reduction("add"),
-    "reduce_prod": _reduction("mul"),
-    "reduce_max": _reduction("max"),
-    "reduce_min": _reduction("min"),
-    "reduce_and": _reduction("and"),
-    "reduce_or": _reduction("or"),
-    "reduce_xor": _reduction("xor"),
-    "argmax": _arg_extremum("argmax"),
-    "argmin": _arg_extremum("argmin"),
+RULES: dict[Primitive, Rule] = {
+    reduce_sum_p: _reduction("add"),
+    reduce_prod_p: _reduction("mul"),
+    reduce_max_p: _reduction("max"),
+    reduce_min_p: _reduction("min"),
+    reduce_and_p: _reduction("and"),
+    reduce_or_p: _reduction("or"),
+    reduce_xor_p: _reduction("xor"),
+    argmax_p: _arg_extremum("argmax"),
+    argmin_p: _arg_extremum("argmin"),
 }

@@ -16,12 +16,22 @@ import numpy as np
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
 from functrans.lowering.loops.expr import Expr, ExprBuilder, Range
 from functrans.lowering.loops.index import Index, flatten, unflatten
 from functrans.lowering.loops.tensor import Map, Reduce, Tensor, dtype_name
 from functrans.lowering.rules.elementwise import Rule
 from functrans.lowering.rules.movement import padded
 from functrans.lowering.rules.reduce import identity_element
+from functrans.primitives.window import (
+    reduce_window_max_p,
+    reduce_window_min_p,
+    reduce_window_sum_p,
+    window_argmax_p,
+    window_argmin_p,
+    window_put_p,
+    window_take_p,
+)
 
 __all__ = ["RULES"]
 
@@ -206,12 +216,12 @@ def _written_out(eqn: Equation, xs: list[Tensor], dtype: str,
                source=eqn.source)
 
 
-RULES: dict[str, Rule] = {
-    "reduce_window_sum": _reduction("add"),
-    "reduce_window_max": _reduction("max"),
-    "reduce_window_min": _reduction("min"),
-    "window_argmax": _place("max"),
-    "window_argmin": _place("min"),
-    "window_take": _take,
-    "window_put": _put,
+RULES: dict[Primitive, Rule] = {
+    reduce_window_sum_p: _reduction("add"),
+    reduce_window_max_p: _reduction("max"),
+    reduce_window_min_p: _reduction("min"),
+    window_argmax_p: _place("max"),
+    window_argmin_p: _place("min"),
+    window_take_p: _take,
+    window_put_p: _put,
 }

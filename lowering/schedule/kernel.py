@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.dims import Size
+from functrans.lowering.elementwise import ELEMENTWISE
 from functrans.lowering.loops.expr import Expr, ExprBuilder, IterationSpaceMismatch, Range
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, Quotient, Remainder, unflatten
 from functrans.lowering.loops.tensor import AnyFlag, Reduce, ScatterTensor, Tensor
-from functrans.lowering.rules.elementwise import WEIGHTS
 
 __all__ = ["ANY_FLAG_ROLES", "Domain", "Kernel", "Member", "accesses", "computed_in",
            "reachable_expressions", "stages_of"]
@@ -248,7 +248,7 @@ def _stage_of(kernel: Kernel, element: Expr, stages: Mapping[Tensor, int],
             if here and delay[e] >= HEAVY:
                 waits.append(e.aux)
         else:
-            own = WEIGHTS.get(e.op, 1) if e.args and e.depends_on(kernel.i) else 0
+            own = ELEMENTWISE.weight(e.op) if e.args and e.depends_on(kernel.i) else 0
             delay[e] = own + max((delay[a] for a in e.args), default=0)
     return stage, delay[element], waits
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functrans.core.dims import Size
 from functrans.lowering.loops.call import Gemm
 from functrans.lowering.loops.expr import IterationSpaceMismatch
-from functrans.lowering.loops.tensor import Map, ScatterTensor, Stored, Tensor
+from functrans.lowering.loops.tensor import Map, ScatterTensor, Stored, Tensor, item_size
 from functrans.lowering.schedule.group import MOST_EXPRESSIONS, Schedule, Step, has_constant_stride
 from functrans.lowering.schedule.kernel import (
     Domain,
@@ -27,8 +27,6 @@ __all__ = ["recompute"]
 
 # An H100 does 20 simple operations in a picosecond, beside 3 bytes to or from memory.
 BYTES_OF_AN_ADDITION = 0.15
-WIDTHS = {"f64": 8, "i64": 8, "u64": 8, "f16": 2, "bf16": 2, "i16": 2, "u16": 2, "i8": 1, "u8": 1,
-          "bool": 1, "f8e4": 1, "f8e5": 1}
 
 
 def recompute(schedule: Schedule, outputs: Collection[Tensor],
@@ -156,4 +154,4 @@ def _update_bases(steps: Collection[Step]) -> Iterator[Tensor]:
 
 
 def _nbytes(t: Tensor) -> int:
-    return t.size * WIDTHS.get(t.dtype, 4) if isinstance(t.size, int) else 0
+    return t.size * item_size(t.dtype) if isinstance(t.size, int) else 0

@@ -7,7 +7,7 @@ from typing import Any
 
 from functrans.core.dims import Size
 from functrans.lowering.loops.call import Call, Conv, Gemm
-from functrans.lowering.loops.tensor import Reduce, Tensor
+from functrans.lowering.loops.tensor import Reduce, Tensor, item_size
 from functrans.lowering.schedule.chains import Chain
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Step
@@ -61,9 +61,4 @@ def _of_kernel(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> Size:
 
 def nbytes_of(t: Tensor) -> Size:
     """The bytes of a tensor in memory."""
-    digits = t.dtype.lstrip("abcdefghijklmnopqrstuvwxyz")
-    if t.dtype == "bool":
-        return t.size
-    if t.dtype.startswith("raw"):
-        return t.size * int(digits)
-    return t.size * (1 if t.dtype.startswith("f8") else int(digits) // 8)
+    return t.size * item_size(t.dtype)

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal
+from functrans.core.primitive import Primitive
 from functrans.core.prune import has_effects
 from functrans.lowering.loops.tensor import AnyFlag, Tensor
 from functrans.lowering.passes.inline import inlined
 from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.rules.reduce import RULES as FOLDS
 from functrans.primitives.arithmetic import mul
-from functrans.primitives.compare import bitwise_and, ne
+from functrans.primitives.compare import bitwise_and, eq_p, is_finite_p, ne, ne_p, not_p, or_p
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.reduce import reduce_or, reduce_or_p
 from functrans.primitives.shape import concatenate, reshape
@@ -34,22 +35,22 @@ FEW = 1024
 """Elements; one program reduces fewer, and goes on with the result, where arrays need that."""
 SMALL, MOST, BITS = 2048, 8192, 31
 """Elements of a small result, of all that one program reduces, and the number of conditions."""
-TESTS = ("is_finite", "not", "ne", "eq", "or")
+TESTS = frozenset((is_finite_p, not_p, ne_p, eq_p, or_p))
 """What a condition on the elements of a result is made of."""
 
 
-def any_flag_rules(jaxpr: Jaxpr) -> dict[str, CallRule]:
+def any_flag_rules(jaxpr: Jaxpr) -> dict[Primitive, CallRule]:
     """The rules that make any-flags; none where the launch that clears them would not pay."""
     count = sum(map(_is_condition, jaxpr.eqns))
     if count < LEAST:
         return {}
-    return {"reduce_or": partial(_any, few=FEW if _decide_arrays(jaxpr) else 0)}
+    return {reduce_or_p: partial(_any, few=FEW if _decide_arrays(jaxpr) else 0)}
 
 
 def _any(eqn: Equation, xs: list[Tensor], few: int) -> Any:
     (x,) = xs
     if not _is_condition(eqn) or not isinstance(x.size, int) or x.size == 0:
-        found = FOLDS["reduce_or"](eqn, xs)
+        found = FOLDS[reduce_or_p](eqn, xs)
         return found[0] if found else None
     return AnyFlag(x.shape, xs, x.at, is_few=x.size <= few, source=eqn.source)
 
@@ -118,7 +119,7 @@ def _on_small_results(jaxpr: Jaxpr) -> list[Equation]:
         if any(x in results or x in of_results for x in eqn.invars):
             if _is_condition(eqn):
                 found.append(eqn)
-            elif eqn.primitive.name in TESTS:
+            elif eqn.primitive in TESTS:
                 of_results.update(eqn.outvars)
     return found
 

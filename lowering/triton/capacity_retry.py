@@ -23,6 +23,7 @@ from functrans.core.sizes import known_sizes, substitute_jaxpr
 from functrans.lowering.host_driven import HostDrivenProgram
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.loops.bounded import bounded, record_bytes
+from functrans.primitives.control_flow.while_loop import while_p
 
 if TYPE_CHECKING:
     from functrans.lowering.backend import Executable
@@ -153,7 +154,7 @@ def capacity_retry_program(jaxpr: Jaxpr, compile_: Compile) -> CapacityRetryExec
     try:
         return CapacityRetryExecutable(jaxpr, compile_)
     except UnsupportedKernel as error:
-        source = next((e.source for e in jaxpr.eqns if e.primitive.name == "while"), None)
+        source = next((e.source for e in jaxpr.eqns if e.primitive is while_p), None)
         warnings.warn(f"functrans: {f'{source}: ' if source else ''}the CPU computes the whole "
                       f"program, because of {error}.", HostStepWarning, stacklevel=2)
         return None

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
 from functrans.core.source import Source
 from functrans.lowering.defects import warn_of_fallback
 from functrans.lowering.loops.call import Call, Conv, Gemm
@@ -127,12 +128,12 @@ class FallbackForms:
     def _note(self, source: Source | None, said: str) -> None:
         self.notes.append(f"{source or 'somewhere'}: {said}")
 
-    def rules(self, rules: Mapping[str, CallRule]) -> dict[str, CallRule]:
+    def rules(self, rules: Mapping[Primitive, CallRule]) -> dict[Primitive, CallRule]:
         """The rules of calls, with those of sums for products that no template computes."""
-        def plain(name: str) -> CallRule:
-            return lambda eqn, xs: (PLAIN if eqn in self.sums else rules)[name](eqn, xs)
+        def plain(primitive: Primitive) -> CallRule:
+            return lambda eqn, xs: (PLAIN if eqn in self.sums else rules)[primitive](eqn, xs)
 
-        return {**rules, **{name: plain(name) for name in PLAIN if self.sums}}
+        return {**rules, **{p: plain(p) for p in PLAIN if self.sums}}
 
     # --------------------------------------------------------------------------- schedules
 

@@ -11,12 +11,21 @@ from typing import Any
 import numpy as np
 
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.table import Table, merged
 from functrans.lowering.defects import is_defect, warn_of_fallback
 from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call, HostCall
-from functrans.lowering.loops.tensor import AnyFlag, ScatterTensor, Stored, Tensor, memory_dtype
+from functrans.lowering.loops.tensor import (
+    AnyFlag,
+    ScatterTensor,
+    Stored,
+    Tensor,
+    item_size,
+    memory_dtype,
+)
 from functrans.lowering.memory import Block, plan_arena
 from functrans.lowering.passes.complex_parts import split_complex
+from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
 from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel
@@ -59,7 +68,7 @@ from functrans.lowering.triton.kernels.kernel_source import (
 from functrans.lowering.triton.kernels.size_arguments import arguments_of
 from functrans.lowering.triton.kernels.source import TritonModule
 from functrans.lowering.triton.libraries.functions import RULES as LIBRARY_RULES
-from functrans.lowering.triton.libraries.functions import CudaLibraryCall
+from functrans.lowering.triton.libraries.functions import CudaLibraryCall, library_p
 from functrans.lowering.triton.loops.double_buffering import (
     DoubleBufferedWhile,
     double_buffered_while,
@@ -100,14 +109,18 @@ from functrans.lowering.triton.spec import (
     Step,
 )
 from functrans.lowering.triton.templates.kernel import TemplateKernel as Template
+from functrans.primitives.control_flow.scan import scan_p
+from functrans.primitives.control_flow.while_loop import while_p
 
 __all__ = ["write_program"]
 
-SIZES = {"f64": 8, "i64": 8, "u64": 8, "f32": 4, "i32": 4, "u32": 4, "f16": 2, "bf16": 2, "i16": 2,
-         "u16": 2, "i8": 1, "u8": 1, "bool": 1, "f8e4": 1, "f8e5": 1}
 ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
-RULES = {**CALL_RULES, **COMPLEX_RULES, **LIBRARY_RULES, "scan": scan_rule, "while": while_rule,
-         **SORTING, **SEGMENT_REDUCES, **dict.fromkeys(OPS, cumulative_rule)}
+RULES: Table[CallRule] = Table(merged(
+    CALL_RULES, COMPLEX_RULES, LIBRARY_RULES, {scan_p: scan_rule, while_p: while_rule}, SORTING,
+    SEGMENT_REDUCES, dict.fromkeys(OPS, cumulative_rule)),
+    otherwise="a kernel computes its elements, or the host all of it")
+OF_ANY_DTYPE = frozenset((*COMPLEX_RULES, library_p))
+"""Primitives whose rules look at the dtypes themselves."""
 
 
 def write_program(jaxpr: Jaxpr, any_size: bool = False,
@@ -175,7 +188,7 @@ def _write_body(jaxpr: Jaxpr, shared: _Shared, unaligned_inputs: Iterable[int] =
         if traced is None or forms.is_new:
             traced = graph_of(jaxpr, rules=forms.rules({**RULES, **marks}), hosted=frozenset(
                 [*COMBINING_SCATTERS, *marks]), memory=memory, on_host=forms.hosted,
-                stores_literals=forms.stores_literals)
+                stores_literals=forms.stores_literals, of_any_dtype=OF_ANY_DTYPE)
             forms.is_new = False
         reads = Reads()
         graph, schedule = _plan_with_attention(traced, forms, shared, reads)
@@ -578,5 +591,4 @@ def _nbytes(t: KernelOperand) -> int:
         return t.nbytes
     if not isinstance(t.size, int):
         raise UnsupportedKernel("a size that is not known")
-    size = int(t.dtype[3:]) if t.dtype.startswith("raw") else SIZES[t.dtype]
-    return t.size * size
+    return t.size * item_size(t.dtype)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from functrans.core.jaxpr import Equation
-from functrans.core.primitive import Primitive
+from functrans.core.table import Table
 from functrans.primitives.arithmetic import div_p, log_p, pow_p
 from functrans.primitives.linalg import cholesky_p, lu_p
 from functrans.primitives.solve import solve_p, triangular_solve_p
@@ -15,7 +14,7 @@ from functrans.transforms.checks.nonfinite_propagation import NAN
 
 __all__ = ["advice"]
 
-_OPERANDS: Final[Mapping[Primitive, str]] = {
+_OPERANDS: Final[Table[str]] = Table({
     log_p: "log needs positive numbers: log(maximum(x, 1e-30)), or where(x > 0, x, 1) inside it",
     log1p_p: "log1p needs numbers above -1",
     sqrt_p: "sqrt needs numbers that are not negative: sqrt(maximum(x, 0))",
@@ -28,7 +27,7 @@ _OPERANDS: Final[Mapping[Primitive, str]] = {
                     "not positive definite: add a small multiple of the identity"),
     asin_p: "asin needs numbers from -1 to 1: clip(x, -1, 1)",
     acos_p: "acos needs numbers from -1 to 1: clip(x, -1, 1)",
-}
+}, otherwise="advice goes by what was found")
 _BACKWARD: Final = (
     "the derivative is not finite there (sqrt, norm and pow at 0, log near 0): move the argument "
     "away, sqrt(x + 1e-12), or choose a safe one by where inside the function")

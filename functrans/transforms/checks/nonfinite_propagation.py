@@ -6,14 +6,13 @@ on to a value that is checked need not be checked itself, so most values of a pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from functrans.core import dtypes
 from functrans.core.jaxpr import Atom, Equation, Literal
-from functrans.core.primitive import Primitive
+from functrans.core.table import Table
 from functrans.primitives.arithmetic import (
     abs_p,
     add_p,
@@ -165,7 +164,7 @@ _MOVEMENT: Final = frozenset((
     dynamic_slice_p, gather_p, pad_p, select_n_p, dynamic_update_slice_p, scatter_p, top_k_p,
     constant_p, full_p, iota_p, real_p, imag_p, complex_p, conj_p))
 
-_TABLE: Mapping[Primitive, NonfinitePropagation] = {
+_TABLE: Table[NonfinitePropagation] = Table({
     **dict.fromkeys((reshape_p, transpose_p, broadcast_in_dim_p, rev_p,
                      concatenate_p, copy_p, checkpoint_name_p, stop_gradient_p, sort_p,
                      floor_p, ceil_p, trunc_p, round_p, cbrt_p, asinh_p), _propagation("", _SAME)),
@@ -201,7 +200,7 @@ _TABLE: Mapping[Primitive, NonfinitePropagation] = {
     sinh_p: _propagation("pm", _SAME),
     cosh_p: _propagation("p", "n>n p>p m>p"),
     acosh_p: _propagation("n", "n>n p>p m>n"),
-}
+}, otherwise="it may make, hand on and hide NaN and infinities")
 _OTHER = _propagation("npm", _UNKNOWN)
 _MOVING, _SPREADING, _HIDING = _propagation("", _SAME), _propagation("pm", _SAME), _propagation(
     "", _HIDDEN)

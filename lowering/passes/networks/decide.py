@@ -33,6 +33,10 @@ from functrans.lowering.passes.networks.network import (
 from functrans.lowering.passes.networks.paths import best_path
 from functrans.lowering.passes.networks.seeds import Seed
 from functrans.lowering.passes.networks.selections import selected
+from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
+from functrans.primitives.convert import convert_element_type_p
+from functrans.primitives.dot import dot_general_p
+from functrans.primitives.shape import concatenate_p, pad_p, reshape_p, slice_p
 
 __all__ = ["Decision", "Replacement", "decide"]
 
@@ -197,7 +201,7 @@ class _Component:
             out = eqn.outvars[0].aval
             if eqn is sink.eqn:
                 size = max(in_lanes(x.aval.shape) for x in eqn.invars)
-                if eqn.primitive.name == "dot_general":
+                if eqn.primitive is dot_general_p:
                     cost = eqn.primitive.cost(*(x.aval for x in eqn.invars), **eqn.params)
                     cost_estimate = cost_estimate.then(CostEstimate(flops=_number(cost.flops)))
                     for x in set(sink.operands) - self.a.seeds.keys():
@@ -206,7 +210,7 @@ class _Component:
                     cost_estimate = cost_estimate.then(CostEstimate(elements=size))
                 cost_estimate = cost_estimate.then(CostEstimate(moved=magnitude(out.shape)
                                                                 * out.dtype.itemsize))
-            elif eqn.primitive.name not in FREE:
+            elif eqn.primitive not in FREE:
                 cost_estimate = cost_estimate.then(CostEstimate(elements=in_lanes(out.shape)))
             for x in dict.fromkeys(eqn.invars):
                 maker = self.a.makers.get(x)
@@ -217,13 +221,13 @@ class _Component:
                     bytes_ = sum(_bytes(o) for o in seed.operands) if fused else _bytes(x)
                     cost_estimate = cost_estimate.then(CostEstimate(
                         elements=in_lanes(x.aval.shape) if fused else 0.0, moved=bytes_))
-                    if fused and eqn.primitive.name == "dot_general":
+                    if fused and eqn.primitive is dot_general_p:
                         cost_estimate = cost_estimate.then(_stored(x))
                 elif x in self.a.forms and maker is not None:
                     if maker not in seen:
                         seen.add(maker)
                         todo.append(maker)
-                elif maker is None or maker.primitive.name != "broadcast_in_dim":
+                elif maker is None or maker.primitive is not broadcast_in_dim_p:
                     cost_estimate = cost_estimate.then(CostEstimate(moved=_bytes(x)))
         return Way(None, cost_estimate)
 
@@ -288,8 +292,8 @@ class _Component:
         return NetworkTerm(coefficient * magnitude(gone), tuple(factors))
 
 
-FREE = frozenset(("broadcast_in_dim", "transpose", "reshape", "convert_element_type", "pad",
-                  "concatenate", "slice"))
+FREE = frozenset((broadcast_in_dim_p, transpose_p, reshape_p, convert_element_type_p, pad_p,
+                  concatenate_p, slice_p))
 
 
 def _placed(seed: Seed, f: NetworkArray) -> NetworkTerm | None:

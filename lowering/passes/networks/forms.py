@@ -15,7 +15,7 @@ import numpy as np
 
 from functrans.core import dtypes
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from functrans.core.primitive import Primitive
+from functrans.core.table import Table
 from functrans.lowering.passes.networks.cost_estimate import magnitude
 from functrans.lowering.passes.networks.network import (
     Derived,
@@ -403,8 +403,9 @@ def _sliced(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     return form
 
 
-_RULES: dict[Primitive, Callable[[Analysis, Equation], SumOfNetworks | None]] = {
+_RULES: Table[Callable[[Analysis, Equation], SumOfNetworks | None]] = Table({
     mul_p: _product, div_p: _quotient, add_p: _sum, add_any_p: _sum, sub_p: _difference,
     neg_p: _negated, integer_pow_p: _power, convert_element_type_p: _converted,
     broadcast_in_dim_p: _broadcast, transpose_p: _transposed, reshape_p: _reshaped,
-    pad_p: _padded, concatenate_p: _joined, slice_p: _sliced}
+    pad_p: _padded, concatenate_p: _joined, slice_p: _sliced},
+    otherwise="its result is no sum of networks")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from functrans.core import dtypes
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Atom, Equation, Literal, Var
-from functrans.core.primitive import Primitive
+from functrans.core.table import Table
 from functrans.lowering.passes.networks.convolutions import GroupedConvolution, convolution
 from functrans.lowering.passes.networks.cost_estimate import magnitude
 from functrans.lowering.passes.networks.network import (
@@ -177,6 +177,6 @@ def _batched_scatter(eqn: Equation, makers: Makers) -> Seed | None:
     return Seed(out, axes, NetworkTerm(1.0, (rows, chosen)), (indices, *_atoms(rows)))
 
 
-_SEEDS: dict[Primitive, Callable[[Equation, Makers], Seed | None]] = {
+_SEEDS: Table[Callable[[Equation, Makers], Seed | None]] = Table({
     mul_p: _product, dot_general_p: _batched_dot, conv_general_dilated_p: _grouped_conv,
-    scatter_add_p: _batched_scatter}
+    scatter_add_p: _batched_scatter}, otherwise="no network begins with it")

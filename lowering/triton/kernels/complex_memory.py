@@ -12,11 +12,13 @@ import numpy as np
 
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import Map, Stored, Tensor, memory_dtype
 from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.rules.elementwise import element
+from functrans.primitives.arithmetic import complex_p, imag_p, real_p
 
 __all__ = ["RULES", "memory"]
 
@@ -67,4 +69,4 @@ def _complex(eqn: Equation, xs: list[Tensor]) -> Tensor:
     return Map((*shape, 2), "f64", xs, either, source=eqn.source)
 
 
-RULES: dict[str, CallRule] = {"real": _part(0), "imag": _part(1), "complex": _complex}
+RULES: dict[Primitive, CallRule] = {real_p: _part(0), imag_p: _part(1), complex_p: _complex}

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from functrans.lowering.elementwise import ELEMENTWISE
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient
-from functrans.lowering.loops.tensor import FLOAT8, NARROW, Tensor
+from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES, NARROW, Tensor
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.triton.kernels.names import REGISTER, literal
 from functrans.lowering.triton.kernels.size_arguments import SizeArguments, UnsupportedKernel
@@ -20,17 +21,6 @@ __all__ = ["TileWriter", "UnsupportedKernel", "narrow", "widened"]
 
 INT32_LIMIT = 2**31
 IN_TEXT = SizeArguments(are_arguments=False)
-
-BINARY = {"add": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=",
-          "gt": ">", "ge": ">=", "and": "&", "or": "|", "xor": "^"}
-# functions of the mathematical library, by the names of the loop language
-LIBRARY = {"exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log1p": "log1p",
-           "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos",
-           "atan": "atan", "atan2": "atan2", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
-           "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "erf": "erf", "erfc": "erfc",
-           "erf_inv": "erfinv", "pow": "pow", "cbrt": "cbrt", "lgamma": "lgamma",
-           "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round_even": "rint",
-           "nextafter": "nextafter"}
 
 
 class TileWriter:
@@ -156,14 +146,6 @@ class TileWriter:
 
     def _operation(self, e: Expr, args: list[str]) -> str:
         op, dtype = e.op, e.args[0].dtype
-        if op in BINARY:
-            return f"{args[0]} {BINARY[op]} {args[1]}"
-        if op in ("max", "min"):
-            function = f"tl.{op}imum"
-            nan = ", propagate_nan=tl.PropagateNan.ALL" if dtype[0] == "f" else ""
-            if dtype == "bool":
-                return f"{args[0]} {'|' if op == 'max' else '&'} {args[1]}"
-            return f"{function}({args[0]}, {args[1]}{nan})"
         if op == "select":
             return f"tl.where({args[0]}, {args[1]}, {args[2]})"
         if op == "convert":
@@ -174,12 +156,12 @@ class TileWriter:
             return f"{args[0]}.to({REGISTER[e.dtype]}, bitcast=True)"
         if op == "rotate_left":
             return f"({args[0]} << {e.aux}) | ({args[0]} >> {32 - e.aux})"
-        if op in LIBRARY and dtype[0] == "f":
-            return f"fm.{LIBRARY[op]}({', '.join(args)})"
-        text = _OTHERS.get(op)
+        entry = ELEMENTWISE.operation(op)
+        text = None if entry is None else entry.triton_text(dtype)
         if text is None:
             raise UnsupportedKernel(f"{op} of {dtype}")
-        return text(args, dtype)
+        bits = ITEM_SIZES[dtype] * 8
+        return text.format(*args, bits=bits, last=bits - 1, own=REGISTER[dtype])
 
     def _converted(self, x: str, source: str, target: str) -> str:
         if target == "bool":
@@ -202,61 +184,6 @@ def narrow(value: str, dtype: str) -> str:
     if dtype in FLOAT8:
         return f"fm.to_{dtype}({value})"
     return f"fm.bfloat16({value})" if dtype == "bf16" else f"{value}.to({REGISTER[dtype]})"
-
-
-def _divided(args: list[str], dtype: str) -> str:
-    if dtype == "f32":
-        return f"tl.div_rn({args[0]}, {args[1]})"
-    if dtype == "f64":
-        return f"({args[0]} / {args[1]})"
-    return f"fm.int_div({args[0]}, {args[1]})"
-
-
-def _remainder(args: list[str], dtype: str) -> str:
-    return f"fm.fmod({args[0]}, {args[1]})" if dtype[0] == "f" else \
-        f"fm.int_rem({args[0]}, {args[1]})"
-
-
-def _shift(sign: str) -> Callable[[list[str], str], str]:
-    def text(args: list[str], dtype: str) -> str:
-        bits = int(dtype[1:])
-        return f"tl.where(({args[1]} >= 0) & ({args[1]} < {bits}), {args[0]} {sign} {args[1]}, 0)"
-    return text
-
-
-def _logical_shift(args: list[str], dtype: str) -> str:
-    bits = int(dtype[1:])
-    unsigned, own = f"tl.uint{bits}", REGISTER[dtype]
-    shifted = f"({args[0]}.to({unsigned}, bitcast=True) >> {args[1]}.to({unsigned}, bitcast=True))"
-    return f"tl.where(({args[1]} >= 0) & ({args[1]} < {bits}), " \
-           f"{shifted}.to({own}, bitcast=True), 0)"
-
-
-def _arithmetic_shift(args: list[str], dtype: str) -> str:
-    bits = int(dtype[1:])
-    signed, own = f"tl.int{bits}", REGISTER[dtype]
-    count = f"tl.where(({args[1]} >= 0) & ({args[1]} < {bits}), {args[1]}, {bits - 1})"
-    return f"({args[0]}.to({signed}, bitcast=True) >> {count}.to({signed}, bitcast=True))" \
-           f".to({own}, bitcast=True)"
-
-
-_OTHERS: dict[str, Callable[[list[str], str], str]] = {
-    "div": _divided, "rem": _remainder,
-    # Triton writes 0 - x for -x, which has no -0
-    "neg": lambda a, d: f"{a[0]} * -1.0" if d[0] == "f" else f"-{a[0]}",
-    "abs": lambda a, d: f"tl.abs({a[0]})" if d[0] != "u" else a[0],
-    "sign": lambda a, d: f"fm.sign({a[0]})",
-    "not": lambda a, d: f"{a[0]} == 0" if d == "bool" else f"~{a[0]}",
-    "is_finite": lambda a, d: f"(tl.abs({a[0]}) < float('inf'))",
-    "sqrt": lambda a, d: f"tl.sqrt_rn({a[0]})" if d == "f32" else f"fm.sqrt({a[0]})",
-    "rsqrt": lambda a, d: f"fm.rsqrt({a[0]})",
-    "logistic": lambda a, d: f"fm.logistic({a[0]})",
-    "digamma": lambda a, d: f"fm.digamma({a[0]})",
-    "shift_left": _shift("<<"), "shift_right_logical": _logical_shift,
-    "shift_right_arithmetic": _arithmetic_shift,
-    "population_count": lambda a, d: f"fm.population_count({a[0]}, {d[1:]})",
-    "clz": lambda a, d: f"fm.clz({a[0]}, {d[1:]})",
-}
 
 
 def _least(dtype: str) -> str:

@@ -11,6 +11,7 @@ from triton import language as tl
 from triton.runtime.interpreter import TensorHandle
 
 from functrans import _runtime
+from functrans.lowering.elementwise import ELEMENTWISE
 
 
 def _like(data: Any, x: Any) -> Any:
@@ -40,6 +41,20 @@ pow = _function(np.power)
 sign = _function(lambda x: np.sign(x))
 erf, erfc, erfinv = map(_function, (_runtime.erf, _runtime.erfc, _runtime.erf_inv))
 lgamma, digamma = map(_function, (_runtime.lgamma, _runtime.digamma))
+
+
+class _Libdevice:
+    """CUDA's library, as entries of `ELEMENTWISE` call it: the references of their primitives."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        for primitive, entry in ELEMENTWISE.items():
+            texts = (entry.triton,) if isinstance(entry.triton, str) else entry.triton.values()
+            if any(f"fm.libdevice.{name}(" in text for text in texts):
+                return _function(primitive.evaluate)
+        raise AttributeError(f"no elementwise primitive calls {name} of CUDA's library")
+
+
+libdevice = _Libdevice()
 
 
 def int_div(x: Any, y: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import ITEM_SIZES, Tensor
 from functrans.lowering.triton.kernels.names import MEMORY
 from functrans.lowering.triton.kernels.size_arguments import SizeArgument
 
@@ -42,7 +42,7 @@ class PartialResults:
 
     @property
     def nbytes(self) -> int:
-        return self.count * self.size * {"f64": 8, "i64": 8, "u64": 8}.get(self.dtype, 4)
+        return self.count * self.size * max(ITEM_SIZES[self.dtype], 4)
 
 
 @dataclass(eq=False)

@@ -21,6 +21,7 @@ from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.triton.kernels.complex_memory import memory
 from functrans.lowering.triton.libraries.exchanges import exchanges_rule
 from functrans.primitives import lapack
+from functrans.primitives.linalg import lu_pivots_to_permutation_p
 
 __all__ = ["RULES", "TYPES", "CudaLibraryCall", "call", "library_p"]
 
@@ -86,7 +87,7 @@ def _rule(eqn: Equation, xs: list[Tensor]) -> CudaLibraryCall:
     return CudaLibraryCall(eqn, xs, [memory(v.aval, eqn.source) for v in eqn.outvars])
 
 
-RULES: dict[str, CallRule] = {"library": _rule, "lu_pivots_to_permutation": exchanges_rule}
+RULES: dict[Primitive, CallRule] = {library_p: _rule, lu_pivots_to_permutation_p: exchanges_rule}
 
 # --------------------------------------------------------------------------- as NumPy has them
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.primitive import Primitive
 from functrans.lowering.triton.libraries.functions import TYPES, call
 from functrans.primitives.arithmetic import abs, add, conj, log, mul, sign, sub
 from functrans.primitives.base import full
@@ -28,10 +29,12 @@ from functrans.primitives.compare import (
     where,
 )
 from functrans.primitives.convert import convert_element_type
-from functrans.primitives.linalg import lu_pivots_to_permutation_p
+from functrans.primitives.linalg import cholesky_p, lu_p, lu_pivots_to_permutation_p, qr_p
 from functrans.primitives.matrix import diagonal, is_complex, rows, swap_last, take_rows
 from functrans.primitives.reduce import reduce_and, reduce_prod
 from functrans.primitives.shape import broadcasted_iota
+from functrans.primitives.solve import det_p, slogdet_p, solve_p, triangular_solve_p
+from functrans.primitives.spectral import eigh_p, svd_p
 
 __all__ = ["FUNCTIONS"]
 
@@ -191,6 +194,6 @@ def svd(a: Any, *, full_matrices: bool, compute_uv: bool) -> list[Any]:
     return [s, _or_nan(failed, u), _or_nan(failed, vh)]
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (cholesky, triangular_solve, lu, solve, det, slogdet, qr, eigh, svd)}
-"""By the names of primitives."""
+FUNCTIONS: dict[Primitive, Callable[..., Any]] = {
+    cholesky_p: cholesky, triangular_solve_p: triangular_solve, lu_p: lu, solve_p: solve,
+    det_p: det, slogdet_p: slogdet, qr_p: qr, eigh_p: eigh, svd_p: svd}

@@ -8,7 +8,9 @@ from typing import Any
 
 from functrans.core.errors import HostStepWarning
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
+from functrans.core.primitive import Primitive
 from functrans.core.prune import prune_jaxpr
+from functrans.core.table import Table, merged
 from functrans.lowering.passes.inline import inlined
 from functrans.lowering.triton.libraries import matrices, transforms
 from functrans.lowering.triton.libraries.functions import TYPES, library_p
@@ -16,12 +18,13 @@ from functrans.primitives.shape import reshape_p
 
 __all__ = ["FUNCTIONS", "LIBRARIES", "replace_by_library_calls"]
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {**transforms.FUNCTIONS, **matrices.FUNCTIONS}
-LIBRARIES = {name: ("cufft",) if name in transforms.FUNCTIONS else ("cublas", "cusolver")
-             for name in FUNCTIONS}
-"""What each primitive needs."""
+FUNCTIONS: Table[Callable[..., Any]] = Table(
+    merged(transforms.FUNCTIONS, matrices.FUNCTIONS), otherwise="no library computes it")
+LIBRARIES: Table[tuple[str, ...]] = Table(
+    {p: ("cufft",) if p in transforms.FUNCTIONS else ("cublas", "cusolver") for p in FUNCTIONS},
+    otherwise="it needs no library")
 
-_warned: set[str] = set()
+_warned: set[Primitive] = set()
 
 
 def replace_by_library_calls(jaxpr: Jaxpr, is_there: Callable[[str], bool]) -> Jaxpr:
@@ -33,7 +36,7 @@ def replace_by_library_calls(jaxpr: Jaxpr, is_there: Callable[[str], bool]) -> J
 
 
 def _concerns(jaxpr: Jaxpr) -> bool:
-    return any(eqn.primitive.name in FUNCTIONS or any(map(_concerns, subjaxprs(eqn)))
+    return any(eqn.primitive in FUNCTIONS or any(map(_concerns, subjaxprs(eqn)))
                for eqn in jaxpr.eqns)
 
 
@@ -46,10 +49,10 @@ def _replaced(jaxpr: Jaxpr, is_there: Callable[[str], bool]) -> Jaxpr:
 
     for eqn in jaxpr.eqns:
         eqn = eqn.replace(invars=tuple(map(read, eqn.invars)))
-        name = eqn.primitive.name
-        if name in FUNCTIONS and _is_known(eqn) and _has_libraries(name, is_there):
-            function = _flat(FUNCTIONS[name], eqn)
-            outs = inlined(function, eqn.invars, eqns, name, eqn.source)
+        primitive = eqn.primitive
+        if primitive in FUNCTIONS and _is_known(eqn) and _has_libraries(primitive, is_there):
+            function = _flat(FUNCTIONS[primitive], eqn)
+            outs = inlined(function, eqn.invars, eqns, primitive.name, eqn.source)
             env.update(zip(eqn.outvars, outs, strict=True))
         else:
             params = {k: _in_bodies(v, is_there) for k, v in eqn.params.items()}
@@ -94,17 +97,18 @@ def _is_known(eqn: Equation) -> bool:
         and len(eqn.params.get("fft_lengths", ())) <= transforms.MOST_AXES
 
 
-def _has_libraries(name: str, is_there: Callable[[str], bool]) -> bool:
-    missing = [library for library in LIBRARIES[name] if not is_there(library)]
-    if missing and name not in _warned:
-        _warned.add(name)
-        warnings.warn(_note(name, missing), HostStepWarning, stacklevel=2)
+def _has_libraries(primitive: Primitive, is_there: Callable[[str], bool]) -> bool:
+    missing = [library for library in LIBRARIES[primitive] if not is_there(library)]
+    if missing and primitive not in _warned:
+        _warned.add(primitive)
+        warnings.warn(_note(primitive, missing), HostStepWarning, stacklevel=2)
     return not missing
 
 
-def _note(name: str, missing: Collection[str]) -> str:
+def _note(primitive: Primitive, missing: Collection[str]) -> str:
     names = " and ".join({"cufft": "cuFFT", "cublas": "cuBLAS", "cusolver": "cuSOLVER"}[x]
                          for x in missing)
-    packages = " ".join(f"nvidia-{x}" for x in LIBRARIES[name])
-    return (f"functrans: {name} runs on the host, between copies: {names} cannot be loaded. "
-            f"`pip install {packages}` (or \"functrans[gpu-libraries]\") brings it to the GPU.")
+    packages = " ".join(f"nvidia-{x}" for x in LIBRARIES[primitive])
+    return (f"functrans: {primitive.name} runs on the host, between copies: {names} cannot be "
+            f"loaded. `pip install {packages}` (or \"functrans[gpu-libraries]\") brings it to the "
+            "GPU.")

@@ -7,10 +7,11 @@ from typing import Any
 
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray
+from functrans.core.primitive import Primitive
 from functrans.lowering.triton.libraries.functions import call
 from functrans.primitives.arithmetic import complex, imag, mul, real
 from functrans.primitives.broadcast import move_axis, prod
-from functrans.primitives.fft import FftType
+from functrans.primitives.fft import FftType, fft_p
 
 __all__ = ["FUNCTIONS", "MOST_AXES"]
 
@@ -45,5 +46,4 @@ def _transformed(x: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
     return mul(y, scale) if kind is FftType.IRFFT else y
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {"fft": fft}
-"""By the names of primitives."""
+FUNCTIONS: dict[Primitive, Callable[..., Any]] = {fft_p: fft}

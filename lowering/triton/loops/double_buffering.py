@@ -37,6 +37,7 @@ from functrans.lowering.triton.spec import (
     RepeatedSteps,
     Step,
 )
+from functrans.primitives.control_flow.while_loop import while_p
 
 __all__ = ["DoubleBufferedWhile", "double_buffered_while"]
 
@@ -136,7 +137,7 @@ def _ends_itself(call: WhileLoop) -> bool:
 def _whiles(jaxpr: Jaxpr) -> Iterator[bool]:
     """The loops with predicates in a program: one may not end from values that none should see."""
     for eqn in jaxpr.eqns:
-        if eqn.primitive.name == "while":
+        if eqn.primitive is while_p:
             yield True
         for body in subjaxprs(eqn):
             yield from _whiles(body)

@@ -13,7 +13,7 @@ from typing import Any
 
 from functrans.core.jaxpr import Equation, Jaxpr, Literal
 from functrans.lowering.loops.call import HostCall, ScanLoop, WhileLoop
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import Tensor, item_size
 from functrans.lowering.memory import Block
 from functrans.lowering.rules.calls import results_of
 from functrans.lowering.schedule.group import FusionNote
@@ -240,8 +240,7 @@ def slice_bytes(t: Tensor) -> int:
 
 
 def bytes_of(shape: Sequence[Any], dtype: str) -> int:
-    total = {"f64": 8, "i64": 8, "u64": 8, "f16": 2, "bf16": 2, "i16": 2, "u16": 2, "i8": 1,
-             "u8": 1, "bool": 1, "f8e4": 1, "f8e5": 1}.get(dtype, 4)
+    total = item_size(dtype)
     for n in shape:
         if not isinstance(n, int):
             raise UnsupportedKernel("a loop over values of a size that is not known")

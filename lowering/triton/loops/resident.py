@@ -18,6 +18,7 @@ from functrans.lowering.triton.loops.separable import SeparableRows, is_pointwis
 from functrans.lowering.triton.loops.tile_loops import scan_in_registers, while_in_registers
 from functrans.lowering.triton.products.calls import Launches
 from functrans.lowering.triton.templates.single_program import HELD_BYTES, MOST_COLUMNS
+from functrans.primitives.dot import dot_general_p
 
 __all__ = ["resident_scan", "resident_while"]
 
@@ -85,7 +86,7 @@ def _cut(body: Jaxpr, rows: SeparableRows | None) -> tuple[SeparableRows | None,
         narrowed = rows.narrowed(count)
         if narrowed is None:
             return None, 1
-        has_products = any(e.primitive.name == "dot_general" for e in narrowed.eqns)
+        has_products = any(e.primitive is dot_general_p for e in narrowed.eqns)
         columns = math.ceil(count / PRODUCT_ROWS) if has_products else 1
         time = columns * _resident_time(narrowed, rows.count // count, len(narrowed.eqns))
         if time < least:
@@ -114,7 +115,7 @@ def _divisors(n: int) -> list[int]:
 def _resident_time(jaxpr: Jaxpr, programs: int, phases: int) -> float:
     """Nanoseconds of an iteration of a loop in one kernel."""
     flops, moved = _cost(jaxpr)
-    products = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "dot_general"]
+    products = [eqn for eqn in jaxpr.eqns if eqn.primitive is dot_general_p]
     held = [nbytes for eqn in products if (nbytes := _held_bytes(eqn, jaxpr))]
     alone = max((moved - max(held, default=0)) / ONE_BYTES, flops / ONE_FLOPS)
     at_once = MULTIPROCESSORS * (1 if products else TOGETHER)

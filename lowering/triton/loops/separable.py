@@ -13,16 +13,47 @@ from typing import Any
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import FunctransError
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
+from functrans.core.table import Table
+from functrans.primitives.barrier import checkpoint_name_p, optimization_barrier_p, stop_gradient_p
+from functrans.primitives.base import full_p
+from functrans.primitives.broadcast import broadcast_in_dim_p, reduce_sum_p, transpose_p
+from functrans.primitives.compare import clamp_p, select_n_p
 from functrans.primitives.control_flow.scan import scan_p
+from functrans.primitives.convert import bitcast_convert_type_p, convert_element_type_p
+from functrans.primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
+from functrans.primitives.differentiable import add_any_p
+from functrans.primitives.dot import dot_general_p
+from functrans.primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
 from functrans.primitives.elementwise import Elementwise
+from functrans.primitives.random import threefry2x32_p
+from functrans.primitives.reduce import (
+    argmax_p,
+    argmin_p,
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+    reduce_xor_p,
+)
+from functrans.primitives.shape import (
+    concatenate_p,
+    copy_p,
+    iota_p,
+    pad_p,
+    reshape_p,
+    rev_p,
+    slice_p,
+)
+from functrans.primitives.sort import sort_p
 
 __all__ = ["SeparableRows", "is_pointwise", "rows_of"]
 
 Axis = tuple[Var, int]
 
-ELEMENTWISE = frozenset({"select_n", "convert_element_type", "copy", "clamp", "add_any", "name",
-                         "stop_gradient", "bitcast_convert_type", "threefry2x32",
-                         "optimization_barrier"})
+ELEMENTWISE = frozenset({
+    select_n_p, convert_element_type_p, copy_p, clamp_p, add_any_p, checkpoint_name_p,
+    stop_gradient_p, bitcast_convert_type_p, threefry2x32_p, optimization_barrier_p})
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +136,7 @@ def _join(classes: _Classes, body: Jaxpr) -> None:
 
 def is_pointwise(body: Jaxpr) -> bool:
     """Whether every element is computed by itself."""
-    return all(_rule_of(eqn) is _elementwise or (eqn.primitive.name == "broadcast_in_dim"
+    return all(_rule_of(eqn) is _elementwise or (eqn.primitive is broadcast_in_dim_p
                                                  and eqn.invars[0].aval.ndim == 0)
                for eqn in body.eqns)
 
@@ -152,9 +183,9 @@ Tie = Callable[[_Classes, Equation], None]
 
 def _rule_of(eqn: Equation) -> Tie:
     p = eqn.primitive
-    if isinstance(p, Elementwise) or p.name in ELEMENTWISE:
+    if isinstance(p, Elementwise) or p in ELEMENTWISE:
         return _elementwise
-    return _RULES.get(p.name, _unknown)
+    return _RULES.get(p, _unknown)
 
 
 def _unknown(c: _Classes, eqn: Equation) -> None:
@@ -311,14 +342,15 @@ def _full(c: _Classes, eqn: Equation) -> None:
     """All places are alike."""
 
 
-_RULES: dict[str, Tie] = {
-    "broadcast_in_dim": _broadcast, "dot_general": _dot, "transpose": _transpose,
-    "reshape": _reshape, "scan": _scan, "iota": _iota, "full": _full, "slice": _sliced,
-    "dynamic_slice": _sliced, "dynamic_update_slice": _updated, "pad": _padded,
-    "concatenate": _along("dimension"), "rev": _along("dimensions"), "sort": _along("dimension"),
-    **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and",
-                     "reduce_or", "reduce_xor", "argmax", "argmin"), _reduction),
-    **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), _along("axis"))}
+_RULES: Table[Tie] = Table({
+    broadcast_in_dim_p: _broadcast, dot_general_p: _dot, transpose_p: _transpose,
+    reshape_p: _reshape, scan_p: _scan, iota_p: _iota, full_p: _full, slice_p: _sliced,
+    dynamic_slice_p: _sliced, dynamic_update_slice_p: _updated, pad_p: _padded,
+    concatenate_p: _along("dimension"), rev_p: _along("dimensions"), sort_p: _along("dimension"),
+    **dict.fromkeys((reduce_sum_p, reduce_max_p, reduce_min_p, reduce_prod_p, reduce_and_p,
+                     reduce_or_p, reduce_xor_p, argmax_p, argmin_p), _reduction),
+    **dict.fromkeys((cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p), _along("axis"))},
+    otherwise="it mixes all axes, unless it is elementwise")
 
 
 def _resized(eqn: Equation, outs: Sequence[Var]) -> dict[str, Any]:
@@ -327,9 +359,9 @@ def _resized(eqn: Equation, outs: Sequence[Var]) -> dict[str, Any]:
     for name in ("shape", "new_sizes"):
         if name in params:
             params[name] = shape
-    if eqn.primitive.name == "dynamic_slice":
+    if eqn.primitive is dynamic_slice_p:
         params["slice_sizes"] = shape
-    if eqn.primitive.name == "slice":
+    if eqn.primitive is slice_p:
         before = eqn.outvars[0].aval.shape
         params["limit_indices"] = tuple([
             n if n_before != n else limit for n_before, n, limit

@@ -9,6 +9,7 @@ from typing import Any
 from functrans.core.dtypes import float32
 from functrans.core.jaxpr import Equation, Var
 from functrans.core.precision import Precision
+from functrans.core.primitive import Primitive
 from functrans.lowering.graph import CALLS
 from functrans.lowering.loops.call import Call, Conv, Gemm
 from functrans.lowering.loops.expr import Expr
@@ -36,6 +37,8 @@ from functrans.lowering.triton.templates.kernel import (
     pointer,
 )
 from functrans.lowering.triton.templates.matmul import MatmulConfig, MatmulOperand, MatmulProblem
+from functrans.primitives.conv import conv_general_dilated_p
+from functrans.primitives.dot import dot_general_p
 from functrans.primitives.precision import resolved_precision
 
 __all__ = ["RULES", "Launches", "launches_of", "precision_of"]
@@ -72,14 +75,14 @@ def _known(eqn: Equation, xs: list[Tensor]) -> Any:
     """The call of an equation whose dtypes the templates have, else sums of products."""
     if dtype_name(eqn.outvars[0].aval.dtype) in FLOAT8:
         return _narrowed(eqn, xs)
-    call = CALLS[eqn.primitive.name](eqn, xs)
+    call = CALLS[eqn.primitive](eqn, xs)
     types = {x.dtype for x in xs}
     out = dtype_name(eqn.outvars[0].aval.dtype)
     known = len(types) == 1 and (types | {out}) <= MATRIX_TYPES.keys()
     if isinstance(call, Tensor) or (isinstance(call, Gemm) and known) \
             or (isinstance(call, Conv) and known and types <= SIXTEEN_AND_THIRTY_TWO):
         return call
-    return PLAIN[eqn.primitive.name](eqn, xs)
+    return PLAIN[eqn.primitive](eqn, xs)
 
 
 def _narrowed(eqn: Equation, xs: list[Tensor]) -> Any:
@@ -98,7 +101,7 @@ def _narrowed(eqn: Equation, xs: list[Tensor]) -> Any:
 MOST_LOST, LEAST_LOST = 1.1, 2000.0
 """A product that is so many times and nanoseconds slower as its class has it has its own kernel."""
 
-RULES: dict[str, CallRule] = {"dot_general": _known, "conv_general_dilated": _known}
+RULES: dict[Primitive, CallRule] = {dot_general_p: _known, conv_general_dilated_p: _known}
 
 
 def launches_of(call: Call, schedule: Schedule, unaligned: Collection[Tensor] = (),

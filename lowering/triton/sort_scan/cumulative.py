@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.jaxpr import Equation
+from functrans.core.table import Table
 from functrans.lowering.loops.tensor import FLOAT8, Stored, Tensor, compute_dtype
 from functrans.lowering.triton.kernels.axis_calls import AxisCall, extents, module_text
 from functrans.lowering.triton.kernels.kernel_source import PartialResults, power_of_two
@@ -19,11 +20,13 @@ from functrans.lowering.triton.kernels.reductions import TileReduction
 from functrans.lowering.triton.kernels.size_arguments import SizeArguments
 from functrans.lowering.triton.products.calls import Launches
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
+from functrans.primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 
 __all__ = ["OPS", "CumulativeCall", "cumulative_rule", "running_sums"]
 
-OPS = {"cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min",
-       "cumlogsumexp": "logsumexp"}
+OPS: Table[str] = Table({cumsum_p: "add", cumprod_p: "mul", cummax_p: "max", cummin_p: "min",
+       cumlogsumexp_p: "logsumexp"},
+                        otherwise="it accumulates nothing")
 
 LONGEST_ROW = 16384  # that is scanned at once
 CHUNK = 8192  # of longer rows
@@ -41,7 +44,7 @@ class CumulativeCall(AxisCall):
     def __init__(self, eqn: Equation, x: Tensor, sizes: tuple[int, int, int]) -> None:
         out = Stored(x.shape, x.dtype, (), eqn.source)
         super().__init__([x], [out], eqn.source)
-        self.op = OPS[eqn.primitive.name]
+        self.op = OPS[eqn.primitive]
         self.reverse: bool = eqn.params["reverse"]
         self.sizes = sizes
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES
 from functrans.lowering.triton.kernels.names import REGISTER
 
 __all__ = ["WIDTHS", "Word", "key_of", "minus_zero", "words_of"]
 
-WIDTHS = {"bool": 8, "i8": 8, "u8": 8, "i16": 16, "u16": 16, "f16": 16, "bf16": 16, "i32": 32,
-          "u32": 32, "f32": 32, "i64": 64, "u64": 64, "f64": 64}
+WIDTHS = {dtype: 8 * size for dtype, size in ITEM_SIZES.items() if dtype not in FLOAT8}
 """The bits of the types that are keys."""
 INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}
 

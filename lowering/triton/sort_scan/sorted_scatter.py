@@ -17,6 +17,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.core.primitive import Primitive
 from functrans.core.staging import stage
+from functrans.core.table import Table
 from functrans.lowering.loops.tensor import Tensor, dtype_name
 from functrans.lowering.passes.scatter_rows import rows_of_updates
 from functrans.lowering.rules import indexing
@@ -29,7 +30,9 @@ from functrans.primitives.sort import sort
 
 __all__ = ["COMBINING_SCATTERS", "SEGMENT_REDUCES", "sort_combining_scatters"]
 
-OPS = {scatter_add_p: "add", scatter_mul_p: "mul", scatter_min_p: "min", scatter_max_p: "max"}
+OPS: Table[str] = Table(
+    {scatter_add_p: "add", scatter_mul_p: "mul", scatter_min_p: "min", scatter_max_p: "max"},
+    otherwise="it combines no updates")
 EXACT = frozenset(("i32", "i64", "u32", "u64"))
 ATOMIC = {"add": EXACT | {"f32", "f64", "f16", "bf16"}, "max": EXACT, "min": EXACT, "mul": ()}
 """What atomic operations do; the order changes nothing where they are exact."""
@@ -101,13 +104,13 @@ def _sorted(eqn: Equation, base: Any, indices: Any, updates: Any) -> list[Any]:
     return [reshape(out, shape)]
 
 
-def _combining(name: str) -> Callable[[Equation, list[Tensor]], Tensor | None]:
+def _combining(primitive: Primitive) -> Callable[[Equation, list[Tensor]], Tensor | None]:
     def rule(eqn: Equation, xs: list[Tensor]) -> Tensor | None:
-        found = indexing.RULES[name](eqn, xs) if _is_atomic(eqn) else None
+        found = indexing.RULES[primitive](eqn, xs) if _is_atomic(eqn) else None
         return None if found is None else found[0]
     return rule
 
 
-COMBINING_SCATTERS = frozenset(p.name for p in OPS)
-SEGMENT_REDUCES = {"sorted_segment_reduce": SegmentReduceCall,
-                   **{name: _combining(name) for name in COMBINING_SCATTERS}}
+COMBINING_SCATTERS = frozenset(OPS)
+SEGMENT_REDUCES: dict[Primitive, Any] = {sorted_segment_reduce_p: SegmentReduceCall,
+                                         **{p: _combining(p) for p in OPS}}

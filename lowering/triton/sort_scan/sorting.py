@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
 from functrans.lowering.loops.tensor import Stored, Tensor
+from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.rules.library import along_rows, back_from_rows, is_iota
 from functrans.lowering.triton.kernels.axis_calls import AxisCall, extents, module_text, sizes
 from functrans.lowering.triton.kernels.kernel_source import PartialResults, power_of_two
@@ -20,6 +22,7 @@ from functrans.lowering.triton.sort_scan.key_words import WIDTHS, Word, words_of
 from functrans.lowering.triton.sort_scan.radix import Radix
 from functrans.lowering.triton.sort_scan.top_k import TopKCall, suits_top_k
 from functrans.lowering.triton.templates.kernel import Argument, TemplateKernel, integer, pointer
+from functrans.primitives.sort import sort_p, top_k_p
 
 __all__ = ["SORTING", "SortCall"]
 
@@ -140,4 +143,4 @@ def _top_k(eqn: Equation, xs: list[Tensor]) -> Any:
     return call, [back_from_rows(r, axis) for r in call.results]
 
 
-SORTING = {"sort": _sort, "top_k": _top_k}
+SORTING: dict[Primitive, CallRule] = {sort_p: _sort, top_k_p: _top_k}

@@ -8,13 +8,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES
+
 __all__ = ["BYTES", "INT_MAX", "PLAIN", "TYPES", "Argument", "EpilogueSource", "Expression",
            "TemplateKernel",
            "expand", "integer", "pointer", "power_of_two", "stored_as"]
 
-# Triton's names of element types
-BYTES = {"fp64": 8, "fp32": 4, "bf16": 2, "fp16": 2, "fp8e4nv": 1, "fp8e5": 1, "i8": 1, "u8": 1,
-         "i32": 4, "i1": 1}
+# by Triton's names of element types
+BYTES = {**{f"fp{dtype[1:]}" if dtype[0] == "f" else dtype: size
+            for dtype, size in ITEM_SIZES.items() if dtype not in FLOAT8},
+         "fp8e4nv": 1, "fp8e5": 1, "i1": 1}
 TYPES = {"fp64": "tl.float64", "fp32": "tl.float32", "bf16": "tl.bfloat16", "fp16": "tl.float16",
          "fp8e4nv": "tl.float8e4nv", "fp8e5": "tl.float8e5", "i8": "tl.int8", "u8": "tl.uint8",
          "i32": "tl.int32", "i1": "tl.int1"}
