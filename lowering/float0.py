@@ -8,23 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from functrans.core import dtypes
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.executable import Executable
 from functrans.lowering.passes.pipeline import simplify
-
-if TYPE_CHECKING:
-    from functrans.lowering.backend import Executable
 
 __all__ = ["compile_without_float0"]
 
 
 @dataclass
-class Float0Executable:
+class Float0Executable(Executable):
     """An executable that skips arrays of float0: it drops such arguments, and adds such results."""
 
     inner: Executable
@@ -39,9 +37,6 @@ class Float0Executable:
     @property
     def specialized(self) -> str:
         return "tangents of integers are arrays of known shapes"
-
-    def at(self, shapes: Sequence[tuple[int, ...]]) -> Float0Executable:
-        return self
 
     def on(self, gpu: int) -> Float0Executable:
         return replace(self, inner=self.inner.on(gpu))

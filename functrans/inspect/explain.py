@@ -17,7 +17,7 @@ from functrans.inspect.page import page_of
 from functrans.inspect.report import KernelReport, Law, Line, Report, line_of
 from functrans.inspect.text import text_of
 from functrans.lowering.analysis import memory_of
-from functrans.lowering.backend import BUILT_IN, GPU_TARGETS, Executable
+from functrans.lowering.backend import AUTO, Executable, default_backend, is_built_in
 from functrans.lowering.c.lower import LoweredToC as LoweredToC
 from functrans.lowering.c.lower import lower as lower_to_c
 from functrans.lowering.passes.networks.decide import Decision
@@ -29,7 +29,7 @@ from functrans.transforms.flat import name_of
 from functrans.transforms.jit import lower
 from functrans.transforms.lowered import Compiled, Lowered
 
-__all__ = ["Explanation", "explain", "is_registered", "lowered_of", "report_of"]
+__all__ = ["Explanation", "explain", "lowered_of", "report_of"]
 
 
 class Explanation:
@@ -134,8 +134,8 @@ def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str,
     """What is known of a function traced for some arguments, once the compiler has seen it."""
     name, inputs = title_of(lowered, f), input_names(lowered, f, args)
     backend = lowered.backend
-    if backend == "auto":
-        backend = "c" if gpu_of(tree_flatten((args, kwargs))[0]) is None else "triton"
+    if backend == AUTO:
+        backend = default_backend(gpu_of(tree_flatten((args, kwargs))[0]))
     with config.scope(backend=backend):
         if backend == "c":
             program = lower_to_c(lowered.jaxpr, lowered.donated)
@@ -147,14 +147,9 @@ def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str,
             executable = executable.latest
         if isinstance(executable, TritonExecutable):
             return _of_triton(name, lowered, executable, inputs)
-        if is_registered(backend):
+        if not is_built_in(backend):
             return _of_other(name, lowered, executable, inputs, backend)
         return _nothing(name, lowered, inputs)
-
-
-def is_registered(backend: str) -> bool:
-    """Whether a backend is of another distribution: known by the protocol alone."""
-    return backend not in ("auto", *BUILT_IN) and not backend.startswith(GPU_TARGETS)
 
 
 def _of_other(name: str, lowered: Lowered, executable: Executable, inputs: list[str],

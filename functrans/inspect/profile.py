@@ -18,11 +18,12 @@ from functrans.core.convert import to_array
 from functrans.core.cuda import gpu_of
 from functrans.core.errors import ArgumentError, BackendError, public
 from functrans.core.trace import Tracer
-from functrans.inspect.explain import is_registered, lowered_of, report_of
+from functrans.inspect.explain import lowered_of, report_of
 from functrans.inspect.gpu_times import step_times
 from functrans.inspect.machine import Machine, machine
 from functrans.inspect.report import KernelReport, Report, bytes_text, count_text
 from functrans.inspect.roofline import roofline
+from functrans.lowering.backend import default_backend, is_built_in
 from functrans.lowering.c.timed import TimedProgram
 from functrans.lowering.passes.pipeline import simplify
 
@@ -193,13 +194,13 @@ def profile(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
                            why="it computes nothing: its results are its arguments, or constants.",
                            fix="a function that computes on its arguments: "
                                "functrans.profile(lambda x: functrans.numpy.sin(x), x)")
-    if is_registered(lowered.backend):
+    if not is_built_in(lowered.backend):
         seconds = _whole_times(lowered.executable().run, inputs)
         report = report_of(lowered, f, args, kwargs)
         return Profile(report, [Timed(k, seconds) for k in report.kernels], seconds, machine("cpu"),
                        f"The program was timed as a whole: {lowered.backend} tells of no steps.")
     gpu = gpu_of(inputs)
-    lowered = lowered.compiled_by("c" if gpu is None else "triton")
+    lowered = lowered.compiled_by(default_backend(gpu))
     with config.scope(backend=lowered.backend):
         if gpu is None:
             times, seconds = _cpu_times(TimedProgram(lowered.jaxpr), inputs)

@@ -7,7 +7,7 @@ rules and the C compiler; they are imported when a program has to be made, or to
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,11 +23,11 @@ from functrans.lowering.c.fingerprint import Fingerprint, constant_key, fingerpr
 from functrans.lowering.c.manifests import Schema, lookup, store
 from functrans.lowering.c.specs import spec
 from functrans.lowering.defects import warn_of_fallback
+from functrans.lowering.executable import Backend, Executable
 from functrans.lowering.progress import watched
 from functrans.lowering.reference import ReferenceBackend
 
 if TYPE_CHECKING:
-    from functrans.lowering.backend import Executable
     from functrans.lowering.c.lower import LoweredToC
 
 __all__ = ["CBackend", "CExecutable", "runtime_program"]
@@ -36,14 +36,14 @@ MANIFEST: Final[Schema] = {"constants": [str], "aliases": [int], "arena": int, "
                            "libs": [str], "heavy": bool}
 
 
-class CExecutable:
+class CExecutable(Executable):
     """A compiled program, and what is known of it when that is asked for."""
 
     def __init__(self, jaxpr: Jaxpr, donated: frozenset[int], program: Program) -> None:
         self.jaxpr = jaxpr
         self.donated = donated
         self._algebra = config.current().algebra
-        self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]] = program
+        self.run = program
 
     @cached_property
     def lowered(self) -> LoweredToC:
@@ -54,22 +54,6 @@ class CExecutable:
             found = lower(self.jaxpr, self.donated)
         assert found is not None
         return found
-
-    @property
-    def specialized(self) -> str:
-        return ""
-
-    def at(self, shapes: Sequence[tuple[int, ...]]) -> CExecutable:
-        """The program for inputs of these shapes: it is for all."""
-        return self
-
-    def on(self, gpu: int) -> CExecutable:
-        """A program for the CPU computes there, wherever its arguments are."""
-        return self
-
-    @property
-    def kernels(self) -> tuple[Any, ...]:
-        return ()
 
     def as_text(self) -> str:
         """The simplified jaxpr, what was materialised and fused and why, and the C program."""
@@ -82,7 +66,7 @@ class CExecutable:
         return self.lowered.memory_analysis()
 
 
-class CBackend:
+class CBackend(Backend):
     """Compiles to C with explicit vectors; without a C compiler, NumPy evaluates instead."""
 
     name = "c"

@@ -7,12 +7,10 @@ is launched without a look at the passes, the templates and Triton.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from functrans import _runtime
 from functrans.core import config
@@ -20,6 +18,7 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.backend import CBackend
 from functrans.lowering.c.cache import program_cache
+from functrans.lowering.executable import Backend, Executable
 from functrans.lowering.triton.device import binaries, device_program
 from functrans.lowering.triton.machine.kernel_cache import RecentKernels
 from functrans.lowering.triton.machine.target import (
@@ -33,7 +32,6 @@ from functrans.lowering.triton.saved import SavedProgram
 from functrans.lowering.triton.spec import GPUProgram
 
 if TYPE_CHECKING:
-    from functrans.lowering.backend import Executable
     from functrans.lowering.triton.lower import LoweredToTriton
 
 __all__ = ["TritonBackend", "TritonExecutable"]
@@ -42,7 +40,7 @@ __all__ = ["TritonBackend", "TritonExecutable"]
 MachineCode = Callable[[GPUProgram, Target], Mapping[tuple[Any, ...], Binary]]
 
 
-class TritonExecutable:
+class TritonExecutable(Executable):
     """A program of Triton kernels: on a GPU, or interpreted where there is none.
 
     `lower` makes anew what the program came from, for who asks.
@@ -57,7 +55,6 @@ class TritonExecutable:
         self.donated = donated
         self._lower = lower
         self._settings = config.current()
-        self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]]
         here = device_target(gpu)
         self.target = target or here or HOPPER
         if here is not None and self.target.capability == here.capability:
@@ -71,10 +68,6 @@ class TritonExecutable:
             from functrans.lowering.triton.emulator.interpret import InterpretedProgram  # noqa: PLC0415
 
             self.run = InterpretedProgram(program)
-
-    def at(self, shapes: Sequence[tuple[int, ...]]) -> TritonExecutable:
-        """The program for inputs of these shapes: itself."""
-        return self
 
     @property
     def specialized(self) -> str:
@@ -111,10 +104,11 @@ class TritonExecutable:
         return self.lowered.memory_analysis()
 
 
-class TritonBackend:
+class TritonBackend(Backend):
     """Compiles to Triton kernels: for the GPUs that are here, or a target that need not be."""
 
     name = "triton"
+    devices = ("gpu",)
 
     def __init__(self, target: Target | None = None) -> None:
         self._cpu = CBackend()
@@ -122,6 +116,7 @@ class TritonBackend:
         self._machine_code = partial(binaries, compiled=RecentKernels().compiled)
         if target is not None:
             self.name = target.name
+            self.devices = ()  # its programs are to look at, wherever arguments are
 
     def compile(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
                 require_inplace: bool = False) -> Executable:

@@ -11,7 +11,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +20,10 @@ from functrans.core.dims import Size
 from functrans.core.errors import HostStepWarning
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import known_sizes, substitute_jaxpr
+from functrans.lowering.executable import Executable
 from functrans.lowering.host_driven import HostDrivenProgram
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.loops.bounded import bounded, record_bytes
-
-if TYPE_CHECKING:
-    from functrans.lowering.backend import Executable
 
 __all__ = ["CapacityRetryExecutable", "capacity_retry_program"]
 
@@ -39,7 +37,7 @@ REMEMBERED = 8
 KEPT = 64
 """Sets of sizes whose programs are kept: those that were used last."""
 
-Compile = Callable[[Jaxpr], "Executable"]
+Compile = Callable[[Jaxpr], Executable]
 
 
 class CapacityRetryProgram(HostDrivenProgram):
@@ -91,7 +89,7 @@ def capacity_for(count: int) -> int:
     return capacity
 
 
-class CapacityRetryExecutable:
+class CapacityRetryExecutable(Executable):
     """A program whose loops record, as jit knows it; `first` is what a first call runs."""
 
     def __init__(self, jaxpr: Jaxpr, compile_: Compile) -> None:

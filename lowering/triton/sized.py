@@ -10,24 +10,22 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from functrans.core.dims import Size, is_static
 from functrans.core.errors import ShapeError
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import known_sizes, substitute_jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
+from functrans.lowering.executable import Executable
 from functrans.lowering.passes.networks.decide import Decision
-
-if TYPE_CHECKING:
-    from functrans.lowering.backend import Executable
 
 __all__ = ["SizedExecutable", "SizedProgram"]
 
 KEPT = 256
 """Sets of sizes whose programs are kept: those that were used last."""
 
-Compile = Callable[[Jaxpr], "Executable"]
+Compile = Callable[[Jaxpr], Executable]
 
 
 class SizedProgram:
@@ -70,7 +68,7 @@ class SizedProgram:
         return sizes
 
 
-class SizedExecutable:
+class SizedExecutable(Executable):
     """A program of named sizes as jit knows it."""
 
     def __init__(self, jaxpr: Jaxpr, simplified: Jaxpr, decisions: list[Decision],

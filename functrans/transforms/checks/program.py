@@ -129,7 +129,7 @@ class CheckedRun:
         return executable.program.run(executable.inner.run, args)
 
 
-class CheckedExecutable:
+class CheckedExecutable(Executable):
     """The executable of a checked program, for all sizes and devices or for one of them."""
 
     def __init__(self, program: CheckedProgram,

@@ -1,0 +1,81 @@
+"""The interface of a backend: what compiles jaxprs, and what it makes of them.
+
+`explain`, `draw`, `profile` and `export` ask these classes, whatever the backend. A backend gives
+the abstract methods; the others have defaults that are right for a program about which nothing more
+is known (docs/adding_a_backend.md).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from functrans.core.dims import Size
+from functrans.core.jaxpr import Jaxpr
+
+__all__ = ["Backend", "Executable"]
+
+
+class Executable(ABC):
+    """A compiled program: arrays in, arrays out, and what is known of it."""
+
+    run: Callable[[Sequence[Any]], list[Any]]
+    """Runs on the inputs of the jaxpr, as NumPy arrays; what `jit` calls, with nothing between."""
+
+    @property
+    def specialized(self) -> str:
+        """Why a program of named sizes is better made for each set of them; else nothing."""
+        return ""
+
+    def at(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
+        """The program for inputs of these shapes: itself, unless each set of sizes has its own."""
+        return self
+
+    def on(self, gpu: int) -> Executable:
+        """The same program on the GPU of that number, for a backend that compiles for GPUs."""
+        return self
+
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        """What is known of the kernels of a program for GPUs: none of others."""
+        return ()
+
+    @abstractmethod
+    def as_text(self) -> str:
+        """The program in the backend's own terms."""
+
+    @abstractmethod
+    def cost_analysis(self) -> dict[str, Size]:
+        """`flops` and `bytes accessed` of one run."""
+
+    @abstractmethod
+    def memory_analysis(self) -> dict[str, Size]:
+        """Bytes of arguments, outputs and temporaries, and at the peak."""
+
+
+class Backend(ABC):
+    """Compiles jaxprs without constants."""
+
+    name: str
+    """What `use_backend` calls it."""
+
+    devices: tuple[str, ...] = ("cpu",)
+    """The kinds of devices whose arrays its programs take as they are: `cpu`, `gpu`."""
+
+    makes_machine_code = True
+    """Whether a program is worth compiling for all sizes: not where an interpreter runs it."""
+
+    @abstractmethod
+    def compile(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
+                require_inplace: bool = False) -> Executable:
+        """Make `jaxpr` ready to run; the memory of `donated` inputs may be reused.
+
+        Raises BackendError where it cannot, and where `require_inplace` is asked for and an update
+        needs a copy.
+        """
+
+    def compile_for_sizes(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset()) -> Executable:
+        """Compile a program of known sizes, whose kernels are those of other sizes where they can
+        be."""
+        return self.compile(jaxpr, donated)
