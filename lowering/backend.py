@@ -12,7 +12,7 @@ from functrans.core.dtypes import float0
 from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.defects import reporting
-from functrans.lowering.executable import Backend, Executable
+from functrans.lowering.executable import Backend, Executable, WrapperExecutable
 from functrans.lowering.host_driven import HostDrivenProgram
 from functrans.lowering.keys import has_keys, without_keys
 
@@ -21,6 +21,7 @@ __all__ = [
     "Backend",
     "Executable",
     "HostDrivenProgram",
+    "WrapperExecutable",
     "backend_for",
     "compile_for",
     "compile_for_any_size",

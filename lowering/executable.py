@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 
-__all__ = ["Backend", "Executable"]
+if TYPE_CHECKING:
+    from functrans.lowering.report import Report, TracedProgram
+
+__all__ = ["Backend", "Executable", "WrapperExecutable", "report_without_code"]
 
 
 class Executable(ABC):
@@ -53,6 +56,54 @@ class Executable(ABC):
     def memory_analysis(self) -> dict[str, Size]:
         """Bytes of arguments, outputs and temporaries, and at the peak."""
 
+    def report(self, traced: TracedProgram) -> Report:
+        """What the compiler did with a program: as a whole, unless the backend knows its steps."""
+        # later: only who explains a program needs it, and it imports the passes
+        from functrans.lowering.report_parts import report_as_a_whole  # noqa: PLC0415
+
+        return report_as_a_whole(traced, self)
+
+
+def report_without_code(traced: TracedProgram, is_sized: bool = True) -> Report:
+    """The report of a program that has no code of its own.
+
+    One that `is_sized` is compiled for each set of its sizes.
+    """
+    # later: as in Executable.report
+    from functrans.lowering import report_parts  # noqa: PLC0415
+
+    return report_parts.report_without_code(traced, is_sized)
+
+
+class WrapperExecutable(Executable):
+    """An executable that runs another one, of a jaxpr that is not quite the same."""
+
+    @property
+    @abstractmethod
+    def inner(self) -> Executable:
+        """What it runs, as it is now."""
+
+    @property
+    def specialized(self) -> str:
+        return self.inner.specialized
+
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        return self.inner.kernels
+
+    def as_text(self) -> str:
+        return self.inner.as_text()
+
+    def cost_analysis(self) -> dict[str, Size]:
+        return self.inner.cost_analysis()
+
+    def memory_analysis(self) -> dict[str, Size]:
+        return self.inner.memory_analysis()
+
+    def report(self, traced: TracedProgram) -> Report:
+        """Without kernels, which are of the jaxpr of the other."""
+        return report_without_code(traced)
+
 
 class Backend(ABC):
     """Compiles jaxprs without constants."""
@@ -79,3 +130,11 @@ class Backend(ABC):
         """Compile a program of known sizes, whose kernels are those of other sizes where they can
         be."""
         return self.compile(jaxpr, donated)
+
+    def inspectable(self, jaxpr: Jaxpr, donated: frozenset[int],
+                    compiled: Callable[[], Executable]) -> Executable:
+        """The program for who looks at it and may never call it: by default `compiled()`.
+
+        Another object where a report needs less than compiling.
+        """
+        return compiled()

@@ -11,10 +11,11 @@ from functrans.core.evaluate import NumPyProgram
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.prune import prune_jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
-from functrans.lowering.executable import Backend, Executable
+from functrans.lowering.executable import Backend, Executable, report_without_code
 
 if TYPE_CHECKING:
     from functrans.lowering.passes.networks.decide import Decision
+    from functrans.lowering.report import Report, TracedProgram
 
 __all__ = ["ReferenceBackend", "ReferenceExecutable"]
 
@@ -39,6 +40,9 @@ class ReferenceExecutable(Executable):
 
     def memory_analysis(self) -> dict[str, Size]:
         return memory_of(self._jaxpr)
+
+    def report(self, traced: TracedProgram) -> Report:
+        return report_without_code(traced, is_sized=False)
 
 
 class ReferenceBackend(Backend):

@@ -21,11 +21,11 @@ from functrans.core.trace import Tracer
 from functrans.inspect.explain import lowered_of, report_of
 from functrans.inspect.gpu_times import step_times
 from functrans.inspect.machine import Machine, machine
-from functrans.inspect.report import KernelReport, Report, bytes_text, count_text
 from functrans.inspect.roofline import roofline
 from functrans.lowering.backend import default_backend, is_built_in
 from functrans.lowering.c.timed import TimedProgram
-from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.report import KernelReport, Report, bytes_text, count_text
+from functrans.lowering.report_parts import computes_nothing
 
 __all__ = ["Profile", "Timed", "profile"]
 
@@ -189,7 +189,7 @@ def profile(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
     if any(not hasattr(x, "__array__") and not np.isscalar(x) for x in inputs):
         raise ArgumentError("profile runs the function, and an argument has no value.",
                             fix="arrays; or functrans.explain, which takes ShapeDtypeStructs")
-    if not simplify(lowered.jaxpr).eqns:
+    if computes_nothing(lowered.jaxpr):
         raise BackendError(f"{lowered.jaxpr.name} has no steps that can be timed.",
                            why="it computes nothing: its results are its arguments, or constants.",
                            fix="a function that computes on its arguments: "

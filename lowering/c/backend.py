@@ -7,7 +7,7 @@ rules and the C compiler; they are imported when a program has to be made, or to
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +29,7 @@ from functrans.lowering.reference import ReferenceBackend
 
 if TYPE_CHECKING:
     from functrans.lowering.c.lower import LoweredToC
+    from functrans.lowering.report import Report, TracedProgram
 
 __all__ = ["CBackend", "CExecutable", "runtime_program"]
 
@@ -65,6 +66,11 @@ class CExecutable(Executable):
     def memory_analysis(self) -> dict[str, Size]:
         return self.lowered.memory_analysis()
 
+    def report(self, traced: TracedProgram) -> Report:
+        from functrans.lowering.c.report import report_of  # noqa: PLC0415  who explains programs
+
+        return report_of(self.lowered, traced)
+
 
 class CBackend(Backend):
     """Compiles to C with explicit vectors; without a C compiler, NumPy evaluates instead."""
@@ -94,6 +100,14 @@ class CBackend(Backend):
             if manifest is not None:
                 store(cache, key, manifest, path)
         return executable
+
+    def inspectable(self, jaxpr: Jaxpr, donated: frozenset[int],
+                    compiled: Callable[[], Executable]) -> Executable:
+        """The program as text, which needs no C compiler before it is called."""
+        # later: as in CExecutable.report
+        from functrans.lowering.c.inspected import InspectedCProgram  # noqa: PLC0415
+
+        return InspectedCProgram(jaxpr, donated, compiled)
 
     def _made(self, jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool,
               cache: Cache) -> tuple[CExecutable, Path] | None:

@@ -32,6 +32,7 @@ from functrans.lowering.triton.saved import SavedProgram
 from functrans.lowering.triton.spec import GPUProgram
 
 if TYPE_CHECKING:
+    from functrans.lowering.report import Report, TracedProgram
     from functrans.lowering.triton.lower import LoweredToTriton
 
 __all__ = ["TritonBackend", "TritonExecutable"]
@@ -102,6 +103,12 @@ class TritonExecutable(Executable):
 
     def memory_analysis(self) -> dict[str, Size]:
         return self.lowered.memory_analysis()
+
+    def report(self, traced: TracedProgram) -> Report:
+        # later: only who explains a program needs it
+        from functrans.lowering.triton.report import report_of  # noqa: PLC0415
+
+        return report_of(self.lowered, self.target, traced)
 
 
 class TritonBackend(Backend):

@@ -11,7 +11,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from functrans.lowering.executable import Executable
 from functrans.lowering.host_driven import HostDrivenProgram
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.loops.bounded import bounded, record_bytes
+
+if TYPE_CHECKING:
+    from functrans.lowering.report import Report, TracedProgram
 
 __all__ = ["CapacityRetryExecutable", "capacity_retry_program"]
 
@@ -140,6 +143,10 @@ class CapacityRetryExecutable(Executable):
 
     def memory_analysis(self) -> dict[str, Size]:
         return self.first.memory_analysis()
+
+    def report(self, traced: TracedProgram) -> Report:
+        """That of the program that the next call runs first."""
+        return self.latest.report(traced)
 
 
 def _on(compile_: Compile, gpu: int, jaxpr: Jaxpr) -> Executable:

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from functrans.core.dims import Size, is_static
 from functrans.core.errors import ShapeError
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import known_sizes, substitute_jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
-from functrans.lowering.executable import Executable
+from functrans.lowering.executable import Executable, report_without_code
 from functrans.lowering.passes.networks.decide import Decision
+
+if TYPE_CHECKING:
+    from functrans.lowering.report import Report, TracedProgram
 
 __all__ = ["SizedExecutable", "SizedProgram"]
 
@@ -108,3 +111,7 @@ class SizedExecutable(Executable):
 
     def memory_analysis(self) -> dict[str, Size]:
         return memory_of(self.simplified)
+
+    def report(self, traced: TracedProgram) -> Report:
+        """Without kernels: each set of sizes has its own."""
+        return report_without_code(traced)
