@@ -12,12 +12,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from functrans.core.dims import Size
+from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
 
 if TYPE_CHECKING:
     from functrans.lowering.report import Report, TracedProgram
+    from functrans.lowering.timing import StepTimes
 
-__all__ = ["Backend", "Executable", "WrapperExecutable", "report_without_code"]
+__all__ = ["Backend", "Executable", "WrapperExecutable", "not_kernels_of_gpus",
+           "report_without_code", "timed_on_host"]
 
 
 class Executable(ABC):
@@ -63,6 +66,17 @@ class Executable(ABC):
 
         return report_as_a_whole(traced, self)
 
+    def timed_steps(self, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
+        """Seconds of the steps of `report`: of a whole run, unless the backend knows its steps.
+
+        The inputs are arrays on a GPU, or on the host. Raises BackendError where nothing can be
+        timed.
+        """
+        # later: only who profiles a program needs it
+        from functrans.lowering.timing import time_as_a_whole  # noqa: PLC0415
+
+        return time_as_a_whole(self.run, inputs)
+
 
 def report_without_code(traced: TracedProgram, is_sized: bool = True) -> Report:
     """The report of a program that has no code of its own.
@@ -73,6 +87,22 @@ def report_without_code(traced: TracedProgram, is_sized: bool = True) -> Report:
     from functrans.lowering import report_parts  # noqa: PLC0415
 
     return report_parts.report_without_code(traced, is_sized)
+
+
+def timed_on_host(executable: Executable, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
+    """The times of a program that has no steps for GPUs; raises BackendError on one."""
+    if gpu is not None:
+        raise not_kernels_of_gpus()
+    return Executable.timed_steps(executable, inputs, gpu)
+
+
+def not_kernels_of_gpus() -> BackendError:
+    """The error of who times the kernels for GPUs of a program that does not consist of them."""
+    return BackendError("the steps of this program cannot be timed.",
+                        why="it is not one program of GPU kernels: the CPU computes a part of it, "
+                            "or there are checks in it.",
+                        fix="profile it on the CPU, functrans.device_put(x, \"cpu\"), or a "
+                            "function in it")
 
 
 class WrapperExecutable(Executable):
@@ -103,6 +133,9 @@ class WrapperExecutable(Executable):
     def report(self, traced: TracedProgram) -> Report:
         """Without kernels, which are of the jaxpr of the other."""
         return report_without_code(traced)
+
+    def timed_steps(self, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
+        return timed_on_host(self, inputs, gpu)
 
 
 class Backend(ABC):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from functrans.core import config
 from functrans.core.dims import Size
@@ -11,11 +12,12 @@ from functrans.core.evaluate import NumPyProgram
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.prune import prune_jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
-from functrans.lowering.executable import Backend, Executable, report_without_code
+from functrans.lowering.executable import Backend, Executable, report_without_code, timed_on_host
 
 if TYPE_CHECKING:
     from functrans.lowering.passes.networks.decide import Decision
     from functrans.lowering.report import Report, TracedProgram
+    from functrans.lowering.timing import StepTimes
 
 __all__ = ["ReferenceBackend", "ReferenceExecutable"]
 
@@ -42,7 +44,10 @@ class ReferenceExecutable(Executable):
         return memory_of(self._jaxpr)
 
     def report(self, traced: TracedProgram) -> Report:
-        return report_without_code(traced, is_sized=False)
+        return report_without_code(traced)
+
+    def timed_steps(self, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
+        return timed_on_host(self, inputs, gpu)
 
 
 class ReferenceBackend(Backend):

@@ -56,13 +56,16 @@ DEFERRED = {
     ("functrans.lowering.c.backend", "functrans.lowering.c.inspected"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.lower"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.report"),
+    ("functrans.lowering.c.backend", "functrans.lowering.c.timed"),
     ("functrans.lowering.defects", "functrans.lowering.defect_report"),
     ("functrans.lowering.executable", "functrans.lowering.report_parts"),
+    ("functrans.lowering.executable", "functrans.lowering.timing"),
     ("functrans.lowering.reference", "functrans.lowering.passes.pipeline"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.emulator.interpret"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.lower"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.capacity_retry"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.report"),
+    ("functrans.lowering.triton.backend", "functrans.lowering.triton.step_times"),
     ("functrans.lowering.triton.machine.kernel_cache", "functrans.lowering.triton.machine.pool"),
 }
 # tests that hand arrays to SciPy, as to other third parties

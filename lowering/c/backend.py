@@ -12,8 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from functrans._runtime import Program
 from functrans.core import config
 from functrans.core.dims import Size
@@ -21,17 +19,18 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.cache import Cache, program_cache
 from functrans.lowering.c.fingerprint import Fingerprint, constant_key, fingerprint
 from functrans.lowering.c.manifests import Schema, lookup, store
-from functrans.lowering.c.specs import spec
+from functrans.lowering.c.specs import runtime_program
 from functrans.lowering.defects import warn_of_fallback
-from functrans.lowering.executable import Backend, Executable
+from functrans.lowering.executable import Backend, Executable, not_kernels_of_gpus
 from functrans.lowering.progress import watched
 from functrans.lowering.reference import ReferenceBackend
 
 if TYPE_CHECKING:
     from functrans.lowering.c.lower import LoweredToC
     from functrans.lowering.report import Report, TracedProgram
+    from functrans.lowering.timing import StepTimes
 
-__all__ = ["CBackend", "CExecutable", "runtime_program"]
+__all__ = ["CBackend", "CExecutable"]
 
 MANIFEST: Final[Schema] = {"constants": [str], "aliases": [int], "arena": int, "sizes": [[int]],
                            "libs": [str], "heavy": bool}
@@ -70,6 +69,13 @@ class CExecutable(Executable):
         from functrans.lowering.c.report import report_of  # noqa: PLC0415  who explains programs
 
         return report_of(self.lowered, traced)
+
+    def timed_steps(self, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
+        if gpu is not None:
+            raise not_kernels_of_gpus()
+        from functrans.lowering.c.timed import time_steps  # noqa: PLC0415  who profiles programs
+
+        return time_steps(self.jaxpr, inputs)
 
 
 class CBackend(Backend):
@@ -155,17 +161,6 @@ class CBackend(Backend):
         executable = CExecutable(jaxpr, donated, program)
         executable.lowered = lowered
         return executable, path
-
-
-def runtime_program(jaxpr: Jaxpr, path: Path, constants: list[np.ndarray[Any, Any]],
-                    aliases: list[int], arena: int, sizes: Sequence[Sequence[int]],
-                    libs: list[str], hosts: list[tuple[Any, ...]], heavy: bool) -> Program:
-    """A shared object that the runtime can run."""
-    return Program(
-        str(path), [spec(v.aval) for v in jaxpr.invars], constants,
-        [(*spec(a.aval), alias) for a, alias in zip(jaxpr.outvars, aliases, strict=True)], arena,
-        [(k, axis) for k, axis in sizes], libs, hosts, heavy,
-        tuple(sorted(a for a in aliases if a >= 0)))
 
 
 def _program_of(jaxpr: Jaxpr, lowered: LoweredToC, path: Path) -> Program:

@@ -11,8 +11,10 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.c.lower import LoweredToC, lower
 from functrans.lowering.c.report import report_of
+from functrans.lowering.c.timed import time_steps
 from functrans.lowering.executable import Executable, report_without_code
 from functrans.lowering.report import Report, TracedProgram
+from functrans.lowering.timing import StepTimes
 
 __all__ = ["InspectedCProgram"]
 
@@ -47,3 +49,6 @@ class InspectedCProgram(Executable):
         if self.lowered is None:
             return report_without_code(traced, is_sized=False)
         return report_of(self.lowered, traced)
+
+    def timed_steps(self, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
+        return time_steps(self.jaxpr, inputs)

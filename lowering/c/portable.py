@@ -10,11 +10,12 @@ from typing import Any, Final
 import numpy as np
 
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.c.backend import CExecutable, runtime_program
+from functrans.lowering.c.backend import CExecutable
 from functrans.lowering.c.cache import FORMAT, HASH_BYTES, Cache, digest
 from functrans.lowering.c.isa import host_isa
 from functrans.lowering.c.lower import compiled, lower
 from functrans.lowering.c.manifests import Schema, matches
+from functrans.lowering.c.specs import runtime_program
 
 __all__ = ["PortableCProgram", "portable"]
 

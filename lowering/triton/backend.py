@@ -7,7 +7,7 @@ is launched without a look at the passes, the templates and Triton.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ from functrans.lowering.triton.spec import GPUProgram
 
 if TYPE_CHECKING:
     from functrans.lowering.report import Report, TracedProgram
+    from functrans.lowering.timing import StepTimes
     from functrans.lowering.triton.lower import LoweredToTriton
 
 __all__ = ["TritonBackend", "TritonExecutable"]
@@ -109,6 +110,12 @@ class TritonExecutable(Executable):
         from functrans.lowering.triton.report import report_of  # noqa: PLC0415
 
         return report_of(self.lowered, self.target, traced)
+
+    def timed_steps(self, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
+        # later: only who profiles a program needs it
+        from functrans.lowering.triton.step_times import step_times  # noqa: PLC0415
+
+        return step_times(self.lowered.program, self.target, inputs, gpu or 0)
 
 
 class TritonBackend(Backend):

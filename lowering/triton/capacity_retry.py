@@ -27,6 +27,7 @@ from functrans.lowering.triton.loops.bounded import bounded, record_bytes
 
 if TYPE_CHECKING:
     from functrans.lowering.report import Report, TracedProgram
+    from functrans.lowering.timing import StepTimes
 
 __all__ = ["CapacityRetryExecutable", "capacity_retry_program"]
 
@@ -147,6 +148,10 @@ class CapacityRetryExecutable(Executable):
     def report(self, traced: TracedProgram) -> Report:
         """That of the program that the next call runs first."""
         return self.latest.report(traced)
+
+    def timed_steps(self, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
+        self.run(inputs)  # finds how much room its loops need
+        return self.latest.timed_steps(inputs, gpu)
 
 
 def _on(compile_: Compile, gpu: int, jaxpr: Jaxpr) -> Executable:

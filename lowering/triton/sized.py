@@ -17,11 +17,12 @@ from functrans.core.errors import ShapeError
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import known_sizes, substitute_jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
-from functrans.lowering.executable import Executable, report_without_code
+from functrans.lowering.executable import Executable, report_without_code, timed_on_host
 from functrans.lowering.passes.networks.decide import Decision
 
 if TYPE_CHECKING:
     from functrans.lowering.report import Report, TracedProgram
+    from functrans.lowering.timing import StepTimes
 
 __all__ = ["SizedExecutable", "SizedProgram"]
 
@@ -115,3 +116,6 @@ class SizedExecutable(Executable):
     def report(self, traced: TracedProgram) -> Report:
         """Without kernels: each set of sizes has its own."""
         return report_without_code(traced)
+
+    def timed_steps(self, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
+        return timed_on_host(self, inputs, gpu)
