@@ -30,6 +30,7 @@ __all__ = [
     "get_backend",
     "is_built_in",
     "makes_machine_code",
+    "reader_of",
     "register_backend",
     "reporting",
 ]
@@ -148,6 +149,19 @@ def backend_for(target: str) -> str:
                            why='targets are "cpu" and "cuda:" with a compute capability.',
                            fix='target="cuda:90"')
     return target
+
+
+def reader_of(target: str) -> Backend | None:
+    """The backend that reads the portable programs of a target; None where it is not known here.
+
+    A file says the target: no other distribution is asked, and nothing is registered. Raises
+    BackendError for GPUs that there are none of.
+    """
+    if target == "cpu":
+        return get_backend(default_backend(None))
+    if target in _backends:
+        return _backends[target]
+    return _triton_for(target) if target.startswith(_GPU_TARGETS) else None
 
 
 def get_backend(name: str) -> Backend:

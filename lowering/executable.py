@@ -8,18 +8,21 @@ is known (docs/adding_a_backend.md).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from functrans.core.dims import Size
 from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
 
 if TYPE_CHECKING:
+    from functrans.lowering.portable import Kernel, PortableProgram
     from functrans.lowering.report import Report, TracedProgram
     from functrans.lowering.timing import StepTimes
 
-__all__ = ["Backend", "Executable", "WrapperExecutable", "not_kernels_of_gpus",
+__all__ = ["HOST_COMPUTES", "Backend", "Executable", "WrapperExecutable", "not_kernels_of_gpus",
            "report_without_code", "timed_on_host"]
 
 
@@ -77,6 +80,19 @@ class Executable(ABC):
 
         return time_as_a_whole(self.run, inputs)
 
+    def portable(self, name: str) -> tuple[PortableProgram, tuple[Kernel, ...]]:
+        """The program of that name to be written to a file, and its kernels.
+
+        Raises NotPortableError where it runs in this process alone.
+        """
+        # later: only who exports a program needs it
+        from functrans.lowering.portable import NotPortableError  # noqa: PLC0415
+
+        raise NotPortableError(self.why_not_portable)
+
+    why_not_portable = "its backend makes programs that run in this process alone."
+    """Why it is not portable."""
+
 
 def report_without_code(traced: TracedProgram, is_sized: bool = True) -> Report:
     """The report of a program that has no code of its own.
@@ -105,8 +121,14 @@ def not_kernels_of_gpus() -> BackendError:
                             "function in it")
 
 
+HOST_COMPUTES: Final = "the host computes all of it, or it decides sizes as it runs."
+"""Why a program for a GPU that is no program of kernels is not portable."""
+
+
 class WrapperExecutable(Executable):
     """An executable that runs another one, of a jaxpr that is not quite the same."""
+
+    why_not_portable = HOST_COMPUTES
 
     @property
     @abstractmethod
@@ -147,6 +169,9 @@ class Backend(ABC):
     devices: tuple[str, ...] = ("cpu",)
     """The kinds of devices whose arrays its programs take as they are: `cpu`, `gpu`."""
 
+    exports_numbers = False
+    """Whether a portable program is for given numbers as its symbolic sizes, and not for all."""
+
     makes_machine_code = True
     """Whether a program is worth compiling for all sizes: not where an interpreter runs it."""
 
@@ -171,3 +196,25 @@ class Backend(ABC):
         Another object where a report needs less than compiling.
         """
         return compiled()
+
+    @property
+    def target(self) -> str:
+        """What files call the machines that its portable programs are for."""
+        return self.name
+
+    def read_portable(self, plain: Any, kernels: Sequence[Kernel],
+                      constants: list[np.ndarray[Any, Any]], jaxpr: Jaxpr,
+                      sizes: Mapping[str, int]) -> PortableProgram:
+        """The portable program of a jaxpr with such sizes that a file has, as plain values.
+
+        Raises ValueError where its parts do not fit: a file may hold anything.
+        """
+        raise ValueError(f"{self.name} reads no programs")
+
+    def load(self, programs: Sequence[PortableProgram], jaxpr: Jaxpr,
+             name: str) -> Executable | None:
+        """What runs a jaxpr by programs that came along; None where none of them runs here.
+
+        Raises OSError and LookupError for machine code that does not load.
+        """
+        return None

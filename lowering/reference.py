@@ -12,7 +12,13 @@ from functrans.core.evaluate import NumPyProgram
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.prune import prune_jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
-from functrans.lowering.executable import Backend, Executable, report_without_code, timed_on_host
+from functrans.lowering.executable import (
+    HOST_COMPUTES,
+    Backend,
+    Executable,
+    report_without_code,
+    timed_on_host,
+)
 
 if TYPE_CHECKING:
     from functrans.lowering.passes.networks.decide import Decision
@@ -24,6 +30,8 @@ __all__ = ["ReferenceBackend", "ReferenceExecutable"]
 
 class ReferenceExecutable(Executable):
     """A jaxpr that NumPy evaluates, one equation after the other."""
+
+    why_not_portable = HOST_COMPUTES
 
     def __init__(self, jaxpr: Jaxpr) -> None:
         self._jaxpr = prune_jaxpr(jaxpr)

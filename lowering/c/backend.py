@@ -7,28 +7,27 @@ rules and the C compiler; they are imported when a program has to be made, or to
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from functrans._runtime import Program
-from functrans.core import config
-from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.cache import Cache, program_cache
+from functrans.lowering.c.executable import CExecutable
 from functrans.lowering.c.fingerprint import Fingerprint, constant_key, fingerprint
 from functrans.lowering.c.manifests import Schema, lookup, store
 from functrans.lowering.c.specs import runtime_program
 from functrans.lowering.defects import warn_of_fallback
-from functrans.lowering.executable import Backend, Executable, not_kernels_of_gpus
+from functrans.lowering.executable import Backend, Executable
 from functrans.lowering.progress import watched
 from functrans.lowering.reference import ReferenceBackend
 
 if TYPE_CHECKING:
     from functrans.lowering.c.lower import LoweredToC
-    from functrans.lowering.report import Report, TracedProgram
-    from functrans.lowering.timing import StepTimes
+    from functrans.lowering.portable import Kernel, PortableProgram
 
 __all__ = ["CBackend", "CExecutable"]
 
@@ -36,52 +35,11 @@ MANIFEST: Final[Schema] = {"constants": [str], "aliases": [int], "arena": int, "
                            "libs": [str], "heavy": bool}
 
 
-class CExecutable(Executable):
-    """A compiled program, and what is known of it when that is asked for."""
-
-    def __init__(self, jaxpr: Jaxpr, donated: frozenset[int], program: Program) -> None:
-        self.jaxpr = jaxpr
-        self.donated = donated
-        self._algebra = config.current().algebra
-        self.run = program
-
-    @cached_property
-    def lowered(self) -> LoweredToC:
-        """What the program was made from, made again for a program from the disk cache."""
-        from functrans.lowering.c.lower import lower  # noqa: PLC0415  see the head of this file
-
-        with config.algebra(self._algebra):
-            found = lower(self.jaxpr, self.donated)
-        assert found is not None
-        return found
-
-    def as_text(self) -> str:
-        """The simplified jaxpr, what was materialised and fused and why, and the C program."""
-        return self.lowered.as_text()
-
-    def cost_analysis(self) -> dict[str, Size]:
-        return self.lowered.cost_analysis()
-
-    def memory_analysis(self) -> dict[str, Size]:
-        return self.lowered.memory_analysis()
-
-    def report(self, traced: TracedProgram) -> Report:
-        from functrans.lowering.c.report import report_of  # noqa: PLC0415  who explains programs
-
-        return report_of(self.lowered, traced)
-
-    def timed_steps(self, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
-        if gpu is not None:
-            raise not_kernels_of_gpus()
-        from functrans.lowering.c.timed import time_steps  # noqa: PLC0415  who profiles programs
-
-        return time_steps(self.jaxpr, inputs)
-
-
 class CBackend(Backend):
     """Compiles to C with explicit vectors; without a C compiler, NumPy evaluates instead."""
 
     name = "c"
+    target = "cpu"
 
     def __init__(self) -> None:
         self._fallback = ReferenceBackend()
@@ -110,10 +68,28 @@ class CBackend(Backend):
     def inspectable(self, jaxpr: Jaxpr, donated: frozenset[int],
                     compiled: Callable[[], Executable]) -> Executable:
         """The program as text, which needs no C compiler before it is called."""
-        # later: as in CExecutable.report
+        # later: only who looks at a program needs it
         from functrans.lowering.c.inspected import InspectedCProgram  # noqa: PLC0415
 
         return InspectedCProgram(jaxpr, donated, compiled)
+
+    def read_portable(self, plain: Any, kernels: Sequence[Kernel],
+                      constants: list[np.ndarray[Any, Any]], jaxpr: Jaxpr,
+                      sizes: Mapping[str, int]) -> PortableProgram:
+        from functrans.lowering.c.portable import PortableCProgram  # noqa: PLC0415  who reads files
+
+        if len(kernels) != 1:
+            raise ValueError("a program for CPUs is one kernel")
+        return PortableCProgram.read(plain, constants, kernels[0].code, jaxpr)
+
+    def load(self, programs: Sequence[PortableProgram], jaxpr: Jaxpr,
+             name: str) -> Executable | None:
+        from functrans.lowering.c.portable import PortableCProgram  # noqa: PLC0415  who reads files
+
+        for program in programs:
+            if isinstance(program, PortableCProgram) and program.runs_here:
+                return program.executable(jaxpr, program_cache())
+        return None
 
     def _made(self, jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool,
               cache: Cache) -> tuple[CExecutable, Path] | None:

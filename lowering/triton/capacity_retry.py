@@ -20,7 +20,7 @@ from functrans.core.dims import Size
 from functrans.core.errors import HostStepWarning
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import known_sizes, substitute_jaxpr
-from functrans.lowering.executable import Executable
+from functrans.lowering.executable import HOST_COMPUTES, Executable
 from functrans.lowering.host_driven import HostDrivenProgram
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.loops.bounded import bounded, record_bytes
@@ -95,6 +95,8 @@ def capacity_for(count: int) -> int:
 
 class CapacityRetryExecutable(Executable):
     """A program whose loops record, as jit knows it; `first` is what a first call runs."""
+
+    why_not_portable = HOST_COMPUTES
 
     def __init__(self, jaxpr: Jaxpr, compile_: Compile) -> None:
         self._compile = compile_

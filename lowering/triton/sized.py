@@ -17,7 +17,12 @@ from functrans.core.errors import ShapeError
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import known_sizes, substitute_jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
-from functrans.lowering.executable import Executable, report_without_code, timed_on_host
+from functrans.lowering.executable import (
+    HOST_COMPUTES,
+    Executable,
+    report_without_code,
+    timed_on_host,
+)
 from functrans.lowering.passes.networks.decide import Decision
 
 if TYPE_CHECKING:
@@ -74,6 +79,8 @@ class SizedProgram:
 
 class SizedExecutable(Executable):
     """A program of named sizes as jit knows it."""
+
+    why_not_portable = HOST_COMPUTES
 
     def __init__(self, jaxpr: Jaxpr, simplified: Jaxpr, decisions: list[Decision],
                  compile_: Compile) -> None:
