@@ -1,29 +1,36 @@
-"""The protocol of a backend, and the registry through which `jit` finds one."""
+"""The registry of backends: which there are, and which compiles for a device.
+
+The interface of a backend is in `executable.py`. Names of backends stand here and nowhere else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Final
 
-import numpy as np
-
-from functrans.core.dims import Size
 from functrans.core.dtypes import float0
 from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.defects import reporting
+from functrans.lowering.executable import Backend, Executable, WrapperExecutable
 from functrans.lowering.host_driven import HostDrivenProgram
 from functrans.lowering.keys import has_keys, without_keys
 
 __all__ = [
+    "AUTO",
     "Backend",
     "Executable",
     "HostDrivenProgram",
-    "SizedBackend",
+    "WrapperExecutable",
     "backend_for",
     "compile_for",
     "compile_for_any_size",
+    "computes_on_gpus",
+    "default_backend",
     "get_backend",
+    "is_built_in",
+    "makes_machine_code",
+    "reader_of",
     "register_backend",
     "reporting",
 ]
@@ -31,97 +38,73 @@ __all__ = [
 ENTRY_POINTS = "functrans.backends"
 
 
-class Executable(Protocol):
-    """A compiled program: arrays in, arrays out, and what is known of it."""
-
-    run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]]
-    """Runs on the inputs of the jaxpr, as NumPy arrays; what `jit` calls, with nothing between."""
-
-    @property
-    def specialized(self) -> str:
-        """Why a program of named sizes is better made for each set of them; else nothing."""
-        ...
-
-    def at(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
-        """The program for inputs of these shapes: itself, unless each set of sizes has its own."""
-        ...
-
-    def on(self, gpu: int) -> Executable:
-        """The same program on the GPU of that number, for a backend that compiles for GPUs."""
-        ...
-
-    @property
-    def kernels(self) -> tuple[Any, ...]:
-        """What is known of the kernels of a program for GPUs: none of others."""
-        ...
-
-    def as_text(self) -> str:
-        """The program in the backend's own terms."""
-        ...
-
-    def cost_analysis(self) -> dict[str, Size]:
-        """`flops` and `bytes accessed` of one run."""
-        ...
-
-    def memory_analysis(self) -> dict[str, Size]:
-        """Bytes of arguments, outputs and temporaries, and at the peak."""
-        ...
-
-
-class Backend(Protocol):
-    """Compiles jaxprs without constants."""
-
-    name: str
-
-    def compile(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
-                require_inplace: bool = False) -> Executable:
-        """Make `jaxpr` ready to run; the memory of `donated` inputs may be reused.
-
-        Raises BackendError where it cannot, and where `require_inplace` is asked for and an update
-        needs a copy.
-        """
-        ...
-
-
-class SizedBackend(Backend, Protocol):
-    """One whose machine code may be that of all sizes."""
-
-    def compile_for_sizes(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset()) -> Executable:
-        """Compile a program of known sizes whose kernels are also those of other sizes."""
-        ...
-
-
 _backends: dict[str, Backend] = {}
 
 
 def register_backend(backend: Backend) -> None:
     """Make a backend known under its name; a later one of the same name replaces it."""
+    if not isinstance(backend, Backend):
+        raise BackendError(f"{type(backend).__name__} is no backend.",
+                           why="it does not inherit the interface, whose defaults explain, profile "
+                               "and export ask.",
+                           fix=f"class {type(backend).__name__}("
+                               "functrans.lowering.backend.Backend): ...")
     _backends[backend.name] = backend
 
 
-BUILT_IN = ("c", "reference", "triton")
-GPU_TARGETS = "cuda:"
-"""How the names of backends begin that compile for GPUs that need not be here, as in `cuda:90`."""
+def _c() -> Backend:
+    from functrans.lowering.c.backend import CBackend  # noqa: PLC0415
+
+    return CBackend()
 
 
-def _built_in(name: str) -> Backend:
-    """One of our own backends, imported by the first program that it compiles."""
-    if name == "c":
-        from functrans.lowering.c.backend import CBackend  # noqa: PLC0415
+def _triton() -> Backend:
+    from functrans.lowering.triton.backend import TritonBackend  # noqa: PLC0415
 
-        return CBackend()
-    if name == "triton":
-        from functrans.lowering.triton.backend import TritonBackend  # noqa: PLC0415
+    return TritonBackend()
 
-        return TritonBackend()
-    if name.startswith(GPU_TARGETS):
-        from functrans.lowering.triton.backend import TritonBackend  # noqa: PLC0415
-        from functrans.lowering.triton.machine.target import target_named  # noqa: PLC0415
 
-        return TritonBackend(target_named(name))
+def _triton_for(target: str) -> Backend:
+    from functrans.lowering.triton.backend import TritonBackend  # noqa: PLC0415
+    from functrans.lowering.triton.machine.target import target_named  # noqa: PLC0415
+
+    return TritonBackend(target_named(target))
+
+
+def _reference() -> Backend:
     from functrans.lowering.reference import ReferenceBackend  # noqa: PLC0415
 
     return ReferenceBackend()
+
+
+AUTO: Final = "auto"
+"""The setting that stands for the default backend of the device of the arguments."""
+_BUILT_IN: Final[dict[str, Callable[[], Backend]]] = {
+    "c": _c, "reference": _reference, "triton": _triton}
+"""Our own backends, each imported by the first program that it compiles."""
+_DEFAULTS: Final = {"cpu": "c", "gpu": "triton"}
+_GPU_TARGETS: Final = "cuda:"
+"""How the names of backends begin that compile for GPUs that need not be here, as in `cuda:90`."""
+
+
+def is_built_in(name: str) -> bool:
+    """Whether a backend is ours, or `auto`; the others are of other distributions."""
+    return name == AUTO or name in _BUILT_IN or name.startswith(_GPU_TARGETS)
+
+
+def default_backend(gpu: int | None) -> str:
+    """The name of the backend that compiles for a GPU, or for the CPU."""
+    return _DEFAULTS["cpu" if gpu is None else "gpu"]
+
+
+def computes_on_gpus(name: str) -> bool:
+    """Whether the programs of a backend, or of some that `auto` stands for, run on GPUs."""
+    return name == AUTO or "gpu" in get_backend(name).devices
+
+
+def makes_machine_code(name: str) -> bool:
+    """Whether programs of a backend are machine code, and not interpreted."""
+    return name == AUTO or get_backend(name).makes_machine_code
 
 
 def compile_for(backend: Backend, jaxpr: Jaxpr, donated: frozenset[int],
@@ -140,7 +123,7 @@ def compile_for(backend: Backend, jaxpr: Jaxpr, donated: frozenset[int],
         return compile_without_float0(backend.compile, jaxpr, donated, require_inplace)
 
 
-def compile_for_any_size(backend: SizedBackend, jaxpr: Jaxpr) -> Executable:
+def compile_for_any_size(backend: Backend, jaxpr: Jaxpr) -> Executable:
     """The compiled form of a jaxpr whose machine code is also that of other sizes.
 
     Raises DefectError where a compiler fails.
@@ -152,33 +135,59 @@ def compile_for_any_size(backend: SizedBackend, jaxpr: Jaxpr) -> Executable:
 def backend_for(target: str) -> str:
     """The name of the backend that compiles for `cpu` or GPUs of a capability, as in `cuda:90`.
 
-    Raises BackendError where there is none.
+    A backend of another distribution is a target by its name. Raises BackendError where there is
+    none.
     """
     if target == "cuda":
         target += ":90"
-    name = "c" if target == "cpu" else target
-    if name != "c" and not name.startswith(GPU_TARGETS):
+    if target == "cpu":
+        return default_backend(None)
+    if target.startswith(_GPU_TARGETS):
+        return get_backend(target).name
+    if is_built_in(target) or _found(target) is None:
         raise BackendError(f"there is no target {target!r}.",
                            why='targets are "cpu" and "cuda:" with a compute capability.',
                            fix='target="cuda:90"')
-    return get_backend(name).name
+    return target
 
 
-def get_backend(name: str = "c") -> Backend:
+def reader_of(target: str) -> Backend | None:
+    """The backend that reads the portable programs of a target; None where it is not known here.
+
+    A file says the target: no other distribution is asked, and nothing is registered. Raises
+    BackendError for GPUs that there are none of.
+    """
+    if target == "cpu":
+        return get_backend(default_backend(None))
+    if target in _backends:
+        return _backends[target]
+    return _triton_for(target) if target.startswith(_GPU_TARGETS) else None
+
+
+def get_backend(name: str) -> Backend:
     """The backend of that name: ours, or registered by an entry point of another distribution.
 
     Raises BackendError when there is none.
     """
-    if name not in _backends and (name in BUILT_IN or name.startswith(GPU_TARGETS)):
-        register_backend(_built_in(name))
-    if name not in _backends:
+    found = _found(name)
+    if found is None:
+        known = ", ".join(sorted({*_backends, *_BUILT_IN}))
+        raise BackendError(f"there is no backend {name!r} (known: {known}).",
+                           fix=f"register one through the entry point group {ENTRY_POINTS!r}")
+    return found
+
+
+def _found(name: str) -> Backend | None:
+    if name in _backends:
+        return _backends[name]
+    if name in _BUILT_IN:
+        register_backend(_BUILT_IN[name]())
+    elif name.startswith(_GPU_TARGETS):
+        register_backend(_triton_for(name))
+    else:
         # lazy: an eighth of the time of `import functrans`, for those who ask for another backend
         from importlib.metadata import entry_points  # noqa: PLC0415
 
         for entry in entry_points(group=ENTRY_POINTS, name=name):
             register_backend(entry.load()())
-    if name not in _backends:
-        known = ", ".join(sorted({*_backends, *BUILT_IN}))
-        raise BackendError(f"there is no backend {name!r} (known: {known}).",
-                           fix=f"register one through the entry point group {ENTRY_POINTS!r}")
-    return _backends[name]
+    return _backends.get(name)

@@ -43,7 +43,7 @@ class reporting:
         if not isinstance(error, Exception) or not is_defect(error):
             return
         # later: only where something failed
-        from functrans.lowering.reports import defect_of  # noqa: PLC0415
+        from functrans.lowering.defect_report import defect_of  # noqa: PLC0415
 
         found = defect_of(error, self._jaxpr, self._backend)
         raise found from (error if config.current().internal_frames else None)
@@ -56,7 +56,7 @@ def warn_of_fallback(what: str, instead: str, error: Exception, source: Source |
     that which runs where the `source` of the part is not known.
     """
     # later: only where something failed
-    from functrans.lowering.reports import reason_of  # noqa: PLC0415
+    from functrans.lowering.defect_report import reason_of  # noqa: PLC0415
 
     line = source or user_source()
     place = ("functrans", 0) if line is None else (line.filename, line.line)

@@ -7,57 +7,43 @@ without them is compiled, and they are put in their places afterwards.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from functrans.core import dtypes
-from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.executable import Executable, WrapperExecutable
 from functrans.lowering.passes.pipeline import simplify
-
-if TYPE_CHECKING:
-    from functrans.lowering.backend import Executable
 
 __all__ = ["compile_without_float0"]
 
 
-@dataclass
-class Float0Executable:
+class Float0Executable(WrapperExecutable):
     """An executable that skips arrays of float0: it drops such arguments, and adds such results."""
 
-    inner: Executable
-    kept_ins: list[int]
-    outs: list[tuple[int, ...] | None]  # the shape of those that hold nothing
+    def __init__(self, inner: Executable, kept_ins: list[int],
+                 outs: list[tuple[int, ...] | None]) -> None:
+        self._inner = inner
+        self._kept_ins = kept_ins
+        self._outs = outs  # the shapes of those that hold nothing
+
+    @property
+    def inner(self) -> Executable:
+        return self._inner
 
     def run(self, values: Sequence[Any]) -> list[Any]:
-        found = iter(self.inner.run([values[i] for i in self.kept_ins]))
+        found = iter(self._inner.run([values[i] for i in self._kept_ins]))
         return [np.asarray(next(found)) if shape is None else np.zeros(shape, dtypes.float0)
-                for shape in self.outs]
+                for shape in self._outs]
 
     @property
     def specialized(self) -> str:
         return "tangents of integers are arrays of known shapes"
 
-    def at(self, shapes: Sequence[tuple[int, ...]]) -> Float0Executable:
-        return self
-
     def on(self, gpu: int) -> Float0Executable:
-        return replace(self, inner=self.inner.on(gpu))
-
-    @property
-    def kernels(self) -> tuple[Any, ...]:
-        return self.inner.kernels
-
-    def as_text(self) -> str:
-        return self.inner.as_text()
-
-    def cost_analysis(self) -> dict[str, Size]:
-        return self.inner.cost_analysis()
-
-    def memory_analysis(self) -> dict[str, Size]:
-        return self.inner.memory_analysis()
+        return Float0Executable(self._inner.on(gpu), self._kept_ins, self._outs)
 
 
 def compile_without_float0(compile_: Callable[[Jaxpr, frozenset[int], bool], Executable],

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from functrans.core import config
 from functrans.core.dims import Size
@@ -14,35 +12,35 @@ from functrans.core.evaluate import NumPyProgram
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.prune import prune_jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
+from functrans.lowering.executable import (
+    HOST_COMPUTES,
+    Backend,
+    Executable,
+    report_without_code,
+    timed_on_host,
+)
 
 if TYPE_CHECKING:
     from functrans.lowering.passes.networks.decide import Decision
+    from functrans.lowering.report import Report, TracedProgram
+    from functrans.lowering.timing import StepTimes
 
 __all__ = ["ReferenceBackend", "ReferenceExecutable"]
 
 
-class ReferenceExecutable:
+class ReferenceExecutable(Executable):
     """A jaxpr that NumPy evaluates, one equation after the other."""
+
+    why_not_portable = HOST_COMPUTES
 
     def __init__(self, jaxpr: Jaxpr) -> None:
         self._jaxpr = prune_jaxpr(jaxpr)
         program = NumPyProgram(self._jaxpr)
-        self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]] = (
-            program if self._jaxpr.eqns else program.run)
+        self.run = program if self._jaxpr.eqns else program.run
 
     @property
     def specialized(self) -> str:
         return "NumPy evaluates it"
-
-    def at(self, shapes: Sequence[tuple[int, ...]]) -> ReferenceExecutable:
-        return self
-
-    def on(self, gpu: int) -> ReferenceExecutable:
-        return self  # NumPy has no others
-
-    @property
-    def kernels(self) -> tuple[Any, ...]:
-        return ()
 
     def as_text(self) -> str:
         return str(self._jaxpr)
@@ -53,11 +51,18 @@ class ReferenceExecutable:
     def memory_analysis(self) -> dict[str, Size]:
         return memory_of(self._jaxpr)
 
+    def report(self, traced: TracedProgram) -> Report:
+        return report_without_code(traced)
 
-class ReferenceBackend:
+    def timed_steps(self, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
+        return timed_on_host(self, inputs, gpu)
+
+
+class ReferenceBackend(Backend):
     """Evaluates on NumPy: slow, always there, and what other backends are compared with."""
 
     name = "reference"
+    makes_machine_code = False
 
     def compile(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
                 require_inplace: bool = False) -> ReferenceExecutable:

@@ -40,6 +40,22 @@ LAYERS = [
 NARROW = {
     ("transforms", "lowering"): {(f"functrans.transforms.{m}", "functrans.lowering.backend")
                                  for m in ("executables", "lowered", "jit", "checks.program")},
+    # what explains, draws, times and exports asks the interface of backends
+    ("inspect", "lowering"): {
+        ("functrans.inspect.explain", "functrans.lowering.backend"),
+        ("functrans.inspect.profile", "functrans.lowering.backend"),
+        ("functrans.inspect.profile", "functrans.lowering.report_parts"),
+        *[(f"functrans.inspect.{m}", "functrans.lowering.report")
+          for m in ("explain", "graph", "page", "profile", "text")]},
+    # and C for those without Python is what the C backend writes
+    ("export", "lowering"): {
+        *[(f"functrans.export.{m}", "functrans.lowering.backend") for m in ("kernels", "ready")],
+        ("functrans.export.kernels", "functrans.lowering.portable"),
+        ("functrans.export.c_program", "functrans.lowering.c.isa"),
+        ("functrans.export.c_program", "functrans.lowering.c.lower"),
+        ("functrans.export.c_program", "functrans.lowering.loops.call"),
+        *[("functrans.export.c_files", f"functrans.lowering.{m}")
+          for m in ("c.interface", "c.isa", "c.names", "c.products", "rules.library")]},
 }
 
 # imported where they are needed, because they are slow (sympy, importlib.metadata) or may be
@@ -54,12 +70,24 @@ DEFERRED = {
     ("functrans.lowering.backend", "functrans.lowering.reference"),
     ("functrans.lowering.backend", "functrans.lowering.triton.backend"),
     ("functrans.lowering.backend", "functrans.lowering.triton.machine.target"),
+    ("functrans.lowering.c.backend", "functrans.lowering.c.inspected"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.lower"),
-    ("functrans.lowering.defects", "functrans.lowering.reports"),
+    ("functrans.lowering.c.backend", "functrans.lowering.c.portable"),
+    ("functrans.lowering.c.executable", "functrans.lowering.c.lower"),
+    ("functrans.lowering.c.executable", "functrans.lowering.c.report"),
+    ("functrans.lowering.c.executable", "functrans.lowering.c.timed"),
+    ("functrans.lowering.defects", "functrans.lowering.defect_report"),
+    ("functrans.lowering.executable", "functrans.lowering.portable"),
+    ("functrans.lowering.executable", "functrans.lowering.report_parts"),
+    ("functrans.lowering.executable", "functrans.lowering.timing"),
     ("functrans.lowering.reference", "functrans.lowering.passes.pipeline"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.emulator.interpret"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.lower"),
     ("functrans.lowering.triton.backend", "functrans.lowering.triton.capacity_retry"),
+    ("functrans.lowering.triton.backend", "functrans.lowering.triton.portable"),
+    ("functrans.lowering.triton.backend", "functrans.lowering.triton.report"),
+    ("functrans.lowering.triton.backend", "functrans.lowering.triton.sized"),
+    ("functrans.lowering.triton.backend", "functrans.lowering.triton.step_times"),
     ("functrans.lowering.triton.machine.kernel_cache", "functrans.lowering.triton.machine.pool"),
 }
 # tests that hand arrays to SciPy, as to other third parties
@@ -148,6 +176,9 @@ def test_no_back_edge_between_layers():
     ("functrans.primitives.dot", "functrans.transforms.vmap"),
     ("functrans.primitives.dot", "functrans.lowering.backend"),
     ("functrans.transforms.jit", "functrans.lowering.reference"),
+    ("functrans.inspect.explain", "functrans.lowering.c.lower"),
+    ("functrans.inspect.profile", "functrans.lowering.triton.backend"),
+    ("functrans.export.ready", "functrans.lowering.c.portable"),
     ("functrans.transforms.vmap", "functrans.lowering.backend"),
     ("functrans.transforms.vmap", "functrans.lax"),
     ("functrans.lax.loops", "functrans.numpy.creation"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -12,38 +12,13 @@ from functrans.core import config
 from functrans.core.dtypes import float0
 from functrans.core.errors import ExportError, FunctransError
 from functrans.core.jaxpr import Jaxpr
-from functrans.core.sizes import substitute, substitute_jaxpr
+from functrans.core.sizes import substitute_jaxpr
 from functrans.export.plain import damaged, from_bytes
-from functrans.lowering.backend import backend_for, get_backend
-from functrans.lowering.c import portable as for_cpus
-from functrans.lowering.c.cache import program_cache
-from functrans.lowering.triton import portable as for_gpus
-from functrans.lowering.triton.backend import TritonExecutable
-from functrans.lowering.triton.machine.target import Target, target_named
-from functrans.lowering.triton.machine.unit import Binary
+from functrans.lowering.backend import Backend, backend_for, get_backend, reader_of
+from functrans.lowering.portable import Kernel, NotPortableError, PortableProgram
 
-__all__ = ["CPU", "Kernel", "TargetProgram", "compile_targets", "kernels_plain", "read_kernels",
+__all__ = ["Kernel", "TargetProgram", "compile_targets", "kernels_plain", "read_kernels",
            "settings_now"]
-
-CPU: Final = "cpu"
-Runs: TypeAlias = "for_cpus.PortableCProgram | for_gpus.PortableTritonProgram"
-RESOURCES: Final = {
-    "kinds": str, **dict.fromkeys(("warps", "stages", "shared", "scratch", "scratch_alignment",
-                                   "registers", "spills"), int)}
-"""What is told of a kernel for GPUs besides its texts: fields of `Binary`."""
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """One kernel: its name, its source and machine code, and for a GPU its PTX.
-
-    For the CPU a program is one kernel, whose machine code is a shared object.
-    """
-
-    name: str
-    source: str
-    ptx: str = ""
-    code: bytes = b""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +31,7 @@ class TargetProgram:
     sizes: Mapping[str, int]
     settings: Sequence[Any]
     kernels: tuple[Kernel, ...]
-    portable: Runs | None
+    portable: PortableProgram | None
 
 
 def settings_now() -> list[Any]:
@@ -73,43 +48,30 @@ def compile_targets(jaxpr: Jaxpr, name: str, targets: Mapping[str, Sequence[Mapp
     """
     found = {}
     for target, sets in targets.items():
-        backend = backend_for(target)
-        with config.scope(backend=backend):
-            if backend == "c":
-                found[CPU] = [_for_cpus(jaxpr, name)]
-            else:
-                found[backend] = [_for_gpus(jaxpr, name, backend, sizes) for sizes in sets or [{}]]
+        backend = get_backend(backend_for(target))
+        sizes = sets if backend.exports_numbers and sets else [{}]
+        with config.scope(backend=backend.name):
+            found[backend.target] = [_compiled(jaxpr, name, backend, known) for known in sizes]
     return found
 
 
-def _for_cpus(jaxpr: Jaxpr, name: str) -> TargetProgram:
-    _need_numbers(jaxpr, name, CPU)
-    made = for_cpus.portable(jaxpr, program_cache())
-    if made is None:
-        raise _nothing(name, CPU, "it computes nothing, decides the sizes of its results, or "
-                                  "needs Python for a part of it.")
-    portable, text = made
-    return TargetProgram({}, settings_now(),
-                         (Kernel(name, text, "", portable.shared_object),),
-                         portable)
-
-
-def _for_gpus(jaxpr: Jaxpr, name: str, target: str, sizes: Mapping[str, int]) -> TargetProgram:
+def _compiled(jaxpr: Jaxpr, name: str, backend: Backend,
+              sizes: Mapping[str, int]) -> TargetProgram:
+    target = backend.target
     _need_numbers(jaxpr, name, target)
-    if unknown := sorted(jaxpr.size_names - jaxpr.decided_names - sizes.keys()):
+    unknown = sorted(jaxpr.size_names - jaxpr.decided_names - sizes.keys())
+    if backend.exports_numbers and unknown:
         raise ExportError(
             f"the kernels of {name} for {target} need sizes: {', '.join(unknown)} "
             f"{'is' if len(unknown) == 1 else 'are'} symbolic.",
             why="programs for GPUs are made for numbers; calls with other sizes compile their own.",
             fix=f'targets={{"{target}": [{{"{unknown[0]}": 64}}]}}')
-    known = substitute_jaxpr(jaxpr, sizes) if jaxpr.size_names else jaxpr
-    executable = get_backend(target).compile(known)
-    if not isinstance(executable, TritonExecutable):
-        raise _nothing(name, target, "the host computes all of it, or it decides sizes as it "
-                                     "runs.")
-    portable = for_gpus.portable(executable.program, target_named(target))
-    kernels = tuple([Kernel(k.name, source, k.ptx, k.cubin)
-                     for k, source in zip(portable.kernels, portable.program.sources, strict=True)])
+    known = substitute_jaxpr(jaxpr, sizes) if sizes else jaxpr
+    program = backend.inspectable(known, frozenset(), lambda: backend.compile(known))
+    try:
+        portable, kernels = program.portable(name)
+    except NotPortableError as error:
+        raise _nothing(name, target, error.why) from None
     return TargetProgram(dict(sizes), settings_now(), kernels, portable)
 
 
@@ -132,17 +94,11 @@ def kernels_plain(targets: Mapping[str, Sequence[TargetProgram]],
 
 def _program_plain(program: TargetProgram, array: Callable[[Any], int]) -> list[Any]:
     portable = program.portable
-    binaries: Sequence[Binary | None] = [None] * len(program.kernels)
-    constants: Sequence[Any] = ()
     told = None if portable is None else portable.to_plain()
-    if isinstance(portable, for_gpus.PortableTritonProgram):
-        binaries, constants = portable.kernels, portable.program.constants
-    elif portable is not None:
-        constants = portable.constants
-    kernels = [[k.name, k.source, k.ptx, k.code, b and [getattr(b, n) for n in RESOURCES]]
-               for k, b in zip(program.kernels, binaries, strict=True)]
-    return [[[k, v] for k, v in program.sizes.items()], program.settings, kernels,
-            told, [] if told is None else [*map(array, constants)]]
+    constants = [] if portable is None or told is None else [*map(array, portable.arrays())]
+    kernels = [[k.name, k.source, k.ptx, k.code, None if k.resources is None else [*k.resources]]
+               for k in program.kernels]
+    return [[[k, v] for k, v in program.sizes.items()], program.settings, kernels, told, constants]
 
 
 def read_kernels(data: bytes, jaxpr: Jaxpr,
@@ -157,52 +113,37 @@ def read_kernels(data: bytes, jaxpr: Jaxpr,
         target, programs = _list(entry, "the kernels of a target are no list", 2)
         if not isinstance(target, str) or target in found:
             raise damaged("the kernels of a target are there twice, or of none")
-        gpu = None if target == CPU else _target(target)
-        found[target] = tuple([_program(p, jaxpr, arrays, gpu)
+        backend = _reader(target)
+        found[target] = tuple([_program(p, jaxpr, arrays, backend)
                                for p in _list(programs, "the programs of a target are no list")])
     return found
 
 
-def _target(name: str) -> Target:
+def _reader(target: str) -> Backend:
     try:
-        return target_named(name)
+        backend = reader_of(target)
     except FunctransError:
-        raise damaged(f"there is no target {name!r:.50}") from None
+        backend = None
+    if backend is None:
+        raise damaged(f"there is no target {target!r:.50}")
+    return backend
 
 
 def _program(plain: Any, jaxpr: Jaxpr, arrays: Callable[[Any], Any],
-             gpu: Target | None) -> TargetProgram:
+             backend: Backend) -> TargetProgram:
     sizes, settings, kernels, told, numbers = _list(plain, "a compiled program is not whole", 5)
     known = _sizes(sizes, jaxpr)
     if not isinstance(settings, list) or [type(s) for s in settings] != [str, str, bool]:
         raise damaged("the settings of a compiled program are not whole")
     read = [_kernel(k) for k in _list(kernels, "the kernels of a program are no list")]
-    shown = tuple([kernel for kernel, _ in read])
     if told is None:
-        return TargetProgram(known, settings, shown, None)
+        return TargetProgram(known, settings, tuple(read), None)
     try:
-        portable = _portable(told, read, [np.asarray(arrays(n)) for n in _list(
-            numbers, "the arrays of a program are no list")], jaxpr, known, gpu)
+        portable = backend.read_portable(told, read, [np.asarray(arrays(n)) for n in _list(
+            numbers, "the arrays of a program are no list")], jaxpr, known)
     except ValueError as error:
         raise damaged(f"{error}, in a compiled program") from None
-    return TargetProgram(known, settings, shown, portable)
-
-
-def _portable(told: Any, kernels: Sequence[tuple[Kernel, Binary | None]],
-              constants: list[Any],
-              jaxpr: Jaxpr, sizes: Mapping[str, int], gpu: Target | None) -> Runs:
-    if gpu is None:
-        if len(kernels) != 1:
-            raise ValueError("a program for CPUs is one kernel")
-        return for_cpus.PortableCProgram.read(told, constants, kernels[0][0].code, jaxpr)
-    binaries = [b for _, b in kernels if b is not None]
-    if len(binaries) != len(kernels):
-        raise ValueError("a kernel for GPUs is without its numbers")
-    inputs, outputs = ([substitute(a, sizes) for a in avals]
-                       for avals in (jaxpr.in_avals, jaxpr.out_avals))
-    return for_gpus.PortableTritonProgram.read(told, [k.source for k, _ in kernels], binaries,
-                                               constants,
-                                               inputs, outputs, gpu)
+    return TargetProgram(known, settings, tuple(read), portable)
 
 
 def _sizes(plain: Any, jaxpr: Jaxpr) -> dict[str, int]:
@@ -216,17 +157,15 @@ def _sizes(plain: Any, jaxpr: Jaxpr) -> dict[str, int]:
     return found
 
 
-def _kernel(plain: Any) -> tuple[Kernel, Binary | None]:
-    *parts, resources = _list(plain, "a kernel is not whole", 5)
-    if [type(p) for p in parts] != [str, str, str, bytes]:
+def _kernel(plain: Any) -> Kernel:
+    name, source, ptx, code, resources = _list(plain, "a kernel is not whole", 5)
+    if [type(p) for p in (name, source, ptx, code)] != [str, str, str, bytes]:
         raise damaged("a kernel is no list of three texts, its machine code and its numbers")
-    kernel = Kernel(*parts)
     if resources is None:
-        return kernel, None
-    if not isinstance(resources, list) or [*map(type, resources)] != [*RESOURCES.values()]:
+        return Kernel(name, source, ptx, code)
+    if not isinstance(resources, list) or not {*map(type, resources)} <= {str, int}:
         raise damaged("the numbers of a kernel are not whole")
-    numbers: dict[str, Any] = dict(zip(RESOURCES, resources, strict=True))
-    return kernel, Binary(name=kernel.name, ptx=kernel.ptx, cubin=kernel.code, **numbers)
+    return Kernel(name, source, ptx, code, tuple(resources))
 
 
 def _list(plain: Any, why: str, count: int | None = None) -> list[Any]:

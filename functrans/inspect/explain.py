@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from functrans.core import config
 from functrans.core.cuda import gpu_of
 from functrans.core.errors import ArgumentError, FunctransError, public, shown
-from functrans.core.jaxpr import Jaxpr
 from functrans.core.tree import tree_flatten
-from functrans.inspect import c_report, triton_report
 from functrans.inspect.names import input_names, title_of
 from functrans.inspect.page import page_of
-from functrans.inspect.report import KernelReport, Law, Line, Report, line_of
 from functrans.inspect.text import text_of
-from functrans.lowering.analysis import memory_of
-from functrans.lowering.backend import BUILT_IN, GPU_TARGETS, Executable
-from functrans.lowering.c.lower import LoweredToC as LoweredToC
-from functrans.lowering.c.lower import lower as lower_to_c
-from functrans.lowering.passes.networks.decide import Decision
-from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.passes.rewrite import Change
-from functrans.lowering.triton.backend import TritonExecutable
-from functrans.lowering.triton.capacity_retry import CapacityRetryExecutable
+from functrans.lowering.backend import AUTO, Executable, default_backend, get_backend
+from functrans.lowering.report import KernelReport, Report, TracedProgram
 from functrans.transforms.flat import name_of
 from functrans.transforms.jit import lower
 from functrans.transforms.lowered import Compiled, Lowered
 
-__all__ = ["Explanation", "explain", "is_registered", "lowered_of", "report_of"]
+__all__ = ["Explanation", "explain", "inspected", "lowered_of", "report_of"]
 
 
 class Explanation:
@@ -55,9 +45,7 @@ class Explanation:
     def machine_code(self, name: str) -> str:
         """The instructions of a kernel: assembly by the C compiler, or PTX for GPUs."""
         kernel = self._named(name)
-        if kernel.language == "C":
-            return c_report.assembly_of(self.report.text, kernel.function)
-        return kernel.ptx
+        return kernel.instructions() if kernel.instructions else kernel.ptx
 
     def _named(self, name: str) -> KernelReport:
         for kernel in self.kernels:
@@ -132,99 +120,16 @@ def _refusing(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | No
 
 def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Report:
     """What is known of a function traced for some arguments, once the compiler has seen it."""
-    name, inputs = title_of(lowered, f), input_names(lowered, f, args)
     backend = lowered.backend
-    if backend == "auto":
-        backend = "c" if gpu_of(tree_flatten((args, kwargs))[0]) is None else "triton"
+    if backend == AUTO:
+        backend = default_backend(gpu_of(tree_flatten((args, kwargs))[0]))
+    traced = TracedProgram(title_of(lowered, f), lowered.jaxpr, input_names(lowered, f, args),
+                           lowered.donated, backend)
     with config.scope(backend=backend):
-        if backend == "c":
-            program = lower_to_c(lowered.jaxpr, lowered.donated)
-            if program is None:
-                return _nothing(name, lowered, inputs)
-            return _of_c(name, lowered, program, inputs)
-        executable = lowered.compiled_by(backend).executable()
-        if isinstance(executable, CapacityRetryExecutable):
-            executable = executable.latest
-        if isinstance(executable, TritonExecutable):
-            return _of_triton(name, lowered, executable, inputs)
-        if is_registered(backend):
-            return _of_other(name, lowered, executable, inputs, backend)
-        return _nothing(name, lowered, inputs)
+        return inspected(lowered, backend).report(traced)
 
 
-def is_registered(backend: str) -> bool:
-    """Whether a backend is of another distribution: known by the protocol alone."""
-    return backend not in ("auto", *BUILT_IN) and not backend.startswith(GPU_TARGETS)
-
-
-def _of_other(name: str, lowered: Lowered, executable: Executable, inputs: list[str],
-              backend: str) -> Report:
-    """What the protocol of backends tells of a program: one step, with its text and its cost."""
-    traced = lowered.jaxpr
-    lines = tuple(dict.fromkeys(x for e in traced.eqns if (x := line_of(e.source)) is not None))
-    cost, text = executable.cost_analysis(), executable.as_text()
-    step = KernelReport(traced.name, "program", tuple(range(len(traced.eqns))), lines, "",
-                        cost.get("flops", 0), cost.get("bytes accessed", 0), backend, traced.name,
-                        text)
-    return Report(name, backend, traced, traced, inputs, [], [step], [], [], [],
-                  executable.memory_analysis(), None, text)
-
-
-def _of_c(name: str, lowered: Lowered, program: LoweredToC, inputs: list[str]) -> Report:
-    text = program.text
-    isa = text.main.module.isa
-    return Report(
-        name, f"C for {isa.name}", lowered.jaxpr, program.simplified, inputs,
-        _laws(lowered.jaxpr), c_report.kernels_of(program.simplified, text),
-        _decisions(program.decisions), c_report.notes_of(text),
-        c_report.memory_notes(text, lowered.donated, inputs), program.memory_analysis(),
-        c_report.peak(text), text.text)
-
-
-def _of_triton(name: str, lowered: Lowered, executable: TritonExecutable,
-               inputs: list[str]) -> Report:
-    known = executable.lowered
-    program = known.program
-    kernels = triton_report.kernels_of(known.simplified, executable)
-    return Report(
-        name, f"Triton for {executable.target.name}", lowered.jaxpr,
-        known.simplified, inputs, _laws(lowered.jaxpr), kernels, _decisions(known.decisions),
-        triton_report.apart_of(program, kernels),
-        triton_report.memory_notes(program, lowered.donated, inputs), known.memory_analysis(),
-        triton_report.peak(program), "\n".join(program.sources))
-
-
-def _nothing(name: str, lowered: Lowered, inputs: list[str]) -> Report:
-    """A program without code of its own: it has no equations, or NumPy evaluates it."""
-    decisions: list[Decision] = []
-    simplified = simplify(lowered.jaxpr, decisions=decisions)
-    return Report(name, _without_code(simplified),
-                  lowered.jaxpr, simplified, inputs, _laws(lowered.jaxpr), [],
-                  _decisions(decisions), [], [], memory_of(simplified), None)
-
-
-def _without_code(simplified: Jaxpr) -> str:
-    if not simplified.eqns:
-        return "nothing to compute"
-    is_sized = simplified.size_names and config.current().backend != "c"
-    return "compiled once its sizes are known" if is_sized else "NumPy"
-
-
-def _decisions(decisions: Sequence[Decision]) -> list[str]:
-    found = []
-    for d in decisions:
-        line = line_of(d.source)
-        place = f"{line}: " if line else ""
-        found.append(place + str(d._replace(source=None)))
-    return found
-
-
-def _laws(jaxpr: Jaxpr) -> list[Law]:
-    """The laws that the passes applied, in the order of their first use."""
-    log: list[Change] = []
-    simplify(jaxpr, log=log)
-    found: dict[tuple[str, str], list[Line | None]] = {}
-    for change in log:
-        found.setdefault((change.table, change.law), []).append(line_of(change.source))
-    return [Law(table, law, len(lines), tuple(dict.fromkeys([x for x in lines if x])))
-            for (table, law), lines in found.items()]
+def inspected(lowered: Lowered, backend: str) -> Executable:
+    """A traced function as the program of a backend to look at, under the settings of now."""
+    return get_backend(backend).inspectable(lowered.jaxpr, lowered.donated,
+                                            lowered.compiled_by(backend).executable)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from functrans.core.jaxpr import Atom, Equation, Var, jaxpr_parts
-from functrans.inspect.report import Report, line_of
+from functrans.lowering.report import Report, line_of
 from functrans.primitives.elementwise import Elementwise
 
 __all__ = ["Drawn", "Group", "Node", "graph_of_report"]

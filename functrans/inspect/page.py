@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from functrans.core.jaxpr import Jaxpr, jaxpr_parts
-from functrans.inspect.report import KernelReport, Law, Line, Report, line_of
 from functrans.inspect.text import kernel_facts, memory_lines, summary
+from functrans.lowering.report import KernelReport, Law, Line, Report, line_of
 
 __all__ = ["page_of"]
 

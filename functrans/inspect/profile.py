@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
 
 from functrans.core import config
-from functrans.core.convert import to_array
 from functrans.core.cuda import gpu_of
 from functrans.core.errors import ArgumentError, BackendError, public
 from functrans.core.trace import Tracer
-from functrans.inspect.explain import is_registered, lowered_of, report_of
-from functrans.inspect.gpu_times import step_times
+from functrans.inspect.explain import inspected, lowered_of, report_of
 from functrans.inspect.machine import Machine, machine
-from functrans.inspect.report import KernelReport, Report, bytes_text, count_text
 from functrans.inspect.roofline import roofline
-from functrans.lowering.c.timed import TimedProgram
-from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.backend import computes_on_gpus, default_backend, is_built_in
+from functrans.lowering.report import KernelReport, Report, bytes_text, count_text
+from functrans.lowering.report_parts import computes_nothing
+from functrans.placement import device_put
 
 __all__ = ["Profile", "Timed", "profile"]
-
-SECONDS = 0.3
-"""How long a program is run again and again."""
-LEAST, MOST = 5, 1000
-"""Runs of a program."""
 
 
 @dataclass(frozen=True)
@@ -188,54 +180,25 @@ def profile(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
     if any(not hasattr(x, "__array__") and not np.isscalar(x) for x in inputs):
         raise ArgumentError("profile runs the function, and an argument has no value.",
                             fix="arrays; or functrans.explain, which takes ShapeDtypeStructs")
-    if not simplify(lowered.jaxpr).eqns:
+    if computes_nothing(lowered.jaxpr):
         raise BackendError(f"{lowered.jaxpr.name} has no steps that can be timed.",
                            why="it computes nothing: its results are its arguments, or constants.",
                            fix="a function that computes on its arguments: "
                                "functrans.profile(lambda x: functrans.numpy.sin(x), x)")
-    if is_registered(lowered.backend):
-        seconds = _whole_times(lowered.executable().run, inputs)
-        report = report_of(lowered, f, args, kwargs)
-        return Profile(report, [Timed(k, seconds) for k in report.kernels], seconds, machine("cpu"),
-                       f"The program was timed as a whole: {lowered.backend} tells of no steps.")
-    gpu = gpu_of(inputs)
-    lowered = lowered.compiled_by("c" if gpu is None else "triton")
+    if is_built_in(lowered.backend):
+        gpu = gpu_of(inputs)
+        lowered = lowered.compiled_by(default_backend(gpu))
+    else:
+        gpu = gpu_of(inputs) if computes_on_gpus(lowered.backend) else None
+    if gpu is not None:
+        inputs = [device_put(x, f"gpu:{gpu}") for x in inputs]
     with config.scope(backend=lowered.backend):
-        if gpu is None:
-            times, seconds = _cpu_times(TimedProgram(lowered.jaxpr), inputs)
-        else:
-            times, seconds = step_times(lowered.executable(), inputs, gpu)
+        times = inspected(lowered, lowered.backend).timed_steps(inputs, gpu)
     report = report_of(lowered, f, args, kwargs)
     limits = machine("cpu" if gpu is None else f"gpu:{gpu}")
-    steps = [Timed(k, s) for k, s in zip(report.kernels, times, strict=False)]
-    return Profile(report, steps, seconds, limits, "" if gpu is None else GPU_NOTE)
-
-
-GPU_NOTE = "Each step was repeated by itself: what fits the cache is read from there."
-
-
-def _whole_times(run: Callable[[Sequence[Any]], Any], inputs: Sequence[Any]) -> float:
-    """The median of the times of whole runs."""
-    arrays = [np.asarray(to_array(x)) for x in inputs]
-    run(arrays)
-    whole: list[float] = []
-    begin = time.perf_counter()
-    while len(whole) < LEAST or (len(whole) < MOST and time.perf_counter() - begin < SECONDS):
-        start = time.perf_counter()
-        run(arrays)
-        whole.append(time.perf_counter() - start)
-    return median(whole)
-
-
-def _cpu_times(program: TimedProgram, inputs: Sequence[Any]) -> tuple[list[float], float]:
-    """The medians of the times of steps, and of whole runs."""
-    arrays = [to_array(x) for x in inputs]
-    program.run(arrays)
-    steps: list[list[float]] = []
-    whole: list[float] = []
-    begin = time.perf_counter()
-    while len(whole) < LEAST or (len(whole) < MOST and time.perf_counter() - begin < SECONDS):
-        start = time.perf_counter()
-        steps.append(program.run(arrays))
-        whole.append(time.perf_counter() - start)
-    return [median(t) for t in zip(*steps, strict=True)][:-1], median(whole)
+    if times.steps is None:
+        steps = [Timed(k, times.whole) for k in report.kernels]
+        return Profile(report, steps, times.whole, limits, times.note or "The program was timed "
+                       f"as a whole: {lowered.backend} tells of no steps.")
+    steps = [Timed(k, s) for k, s in zip(report.kernels, times.steps, strict=False)]
+    return Profile(report, steps, times.whole, limits, times.note)

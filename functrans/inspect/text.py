@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from functrans.core.jaxpr import Jaxpr, jaxpr_parts, subjaxprs
-from functrans.inspect.report import (
+from functrans.lowering.report import (
     KernelReport,
     Law,
     Line,

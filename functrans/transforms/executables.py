@@ -15,12 +15,15 @@ from functrans.core.cuda import gpu_of
 from functrans.core.guards import sizes_decided
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.backend import (
+    AUTO,
     Executable,
     HostDrivenProgram,
-    SizedBackend,
     compile_for,
     compile_for_any_size,
+    computes_on_gpus,
+    default_backend,
     get_backend,
+    makes_machine_code,
 )
 from functrans.transforms.checks.plan import has_checks
 from functrans.transforms.checks.program import CheckedRun, checked_executable
@@ -31,7 +34,7 @@ __all__ = ["constants_for", "executable_of", "forget_executables", "is_compiled_
 
 def to_machine_code() -> bool:
     """Whether programs become machine code, by the settings of now."""
-    return config.current().backend != "reference"
+    return makes_machine_code(config.current().backend)
 
 
 _compiled_jaxprs: WeakSet[Jaxpr] = WeakSet()
@@ -59,9 +62,9 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
     known = _executables_of(jaxpr)
     settings = config.current()
     backend = settings.backend
-    gpu = gpu_of(values) if backend in ("auto", "triton") else None
-    if backend == "auto":
-        backend = "c" if gpu is None else "triton"
+    gpu = gpu_of(values) if computes_on_gpus(backend) else None
+    if backend == AUTO:
+        backend = default_backend(gpu)
     key = (backend, settings.algebra, settings.matmul_precision, settings.deterministic,
            settings.autotune, settings.checks, donated, require_inplace)
     if key not in known:
@@ -93,8 +96,7 @@ def forget_executables() -> None:
 
 def operation_on_gpu(jaxpr: Jaxpr, gpu: int) -> Executable:
     """A program on a GPU whose machine code is also that of other sizes; the caller keeps it."""
-    backend: SizedBackend = get_backend("triton")  # type: ignore[assignment]
-    executable = compile_for_any_size(backend, jaxpr)
+    executable = compile_for_any_size(get_backend(default_backend(gpu)), jaxpr)
     return executable.on(gpu) if gpu else executable
 
 

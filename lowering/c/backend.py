@@ -7,85 +7,39 @@ rules and the C compiler; they are imported when a program has to be made, or to
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from functrans._runtime import Program
-from functrans.core import config
-from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.cache import Cache, program_cache
+from functrans.lowering.c.executable import CExecutable
 from functrans.lowering.c.fingerprint import Fingerprint, constant_key, fingerprint
 from functrans.lowering.c.manifests import Schema, lookup, store
-from functrans.lowering.c.specs import spec
+from functrans.lowering.c.specs import runtime_program
 from functrans.lowering.defects import warn_of_fallback
+from functrans.lowering.executable import Backend, Executable
 from functrans.lowering.progress import watched
 from functrans.lowering.reference import ReferenceBackend
 
 if TYPE_CHECKING:
-    from functrans.lowering.backend import Executable
     from functrans.lowering.c.lower import LoweredToC
+    from functrans.lowering.portable import Kernel, PortableProgram
 
-__all__ = ["CBackend", "CExecutable", "runtime_program"]
+__all__ = ["CBackend", "CExecutable"]
 
 MANIFEST: Final[Schema] = {"constants": [str], "aliases": [int], "arena": int, "sizes": [[int]],
                            "libs": [str], "heavy": bool}
 
 
-class CExecutable:
-    """A compiled program, and what is known of it when that is asked for."""
-
-    def __init__(self, jaxpr: Jaxpr, donated: frozenset[int], program: Program) -> None:
-        self.jaxpr = jaxpr
-        self.donated = donated
-        self._algebra = config.current().algebra
-        self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]] = program
-
-    @cached_property
-    def lowered(self) -> LoweredToC:
-        """What the program was made from, made again for a program from the disk cache."""
-        from functrans.lowering.c.lower import lower  # noqa: PLC0415  see the head of this file
-
-        with config.algebra(self._algebra):
-            found = lower(self.jaxpr, self.donated)
-        assert found is not None
-        return found
-
-    @property
-    def specialized(self) -> str:
-        return ""
-
-    def at(self, shapes: Sequence[tuple[int, ...]]) -> CExecutable:
-        """The program for inputs of these shapes: it is for all."""
-        return self
-
-    def on(self, gpu: int) -> CExecutable:
-        """A program for the CPU computes there, wherever its arguments are."""
-        return self
-
-    @property
-    def kernels(self) -> tuple[Any, ...]:
-        return ()
-
-    def as_text(self) -> str:
-        """The simplified jaxpr, what was materialised and fused and why, and the C program."""
-        return self.lowered.as_text()
-
-    def cost_analysis(self) -> dict[str, Size]:
-        return self.lowered.cost_analysis()
-
-    def memory_analysis(self) -> dict[str, Size]:
-        return self.lowered.memory_analysis()
-
-
-class CBackend:
+class CBackend(Backend):
     """Compiles to C with explicit vectors; without a C compiler, NumPy evaluates instead."""
 
     name = "c"
+    target = "cpu"
 
     def __init__(self) -> None:
         self._fallback = ReferenceBackend()
@@ -110,6 +64,32 @@ class CBackend:
             if manifest is not None:
                 store(cache, key, manifest, path)
         return executable
+
+    def inspectable(self, jaxpr: Jaxpr, donated: frozenset[int],
+                    compiled: Callable[[], Executable]) -> Executable:
+        """The program as text, which needs no C compiler before it is called."""
+        # later: only who looks at a program needs it
+        from functrans.lowering.c.inspected import InspectedCProgram  # noqa: PLC0415
+
+        return InspectedCProgram(jaxpr, donated, compiled)
+
+    def read_portable(self, plain: Any, kernels: Sequence[Kernel],
+                      constants: list[np.ndarray[Any, Any]], jaxpr: Jaxpr,
+                      sizes: Mapping[str, int]) -> PortableProgram:
+        from functrans.lowering.c.portable import PortableCProgram  # noqa: PLC0415  who reads files
+
+        if len(kernels) != 1:
+            raise ValueError("a program for CPUs is one kernel")
+        return PortableCProgram.read(plain, constants, kernels[0].code, jaxpr)
+
+    def load(self, programs: Sequence[PortableProgram], jaxpr: Jaxpr,
+             name: str) -> Executable | None:
+        from functrans.lowering.c.portable import PortableCProgram  # noqa: PLC0415  who reads files
+
+        for program in programs:
+            if isinstance(program, PortableCProgram) and program.runs_here:
+                return program.executable(jaxpr, program_cache())
+        return None
 
     def _made(self, jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool,
               cache: Cache) -> tuple[CExecutable, Path] | None:
@@ -157,17 +137,6 @@ class CBackend:
         executable = CExecutable(jaxpr, donated, program)
         executable.lowered = lowered
         return executable, path
-
-
-def runtime_program(jaxpr: Jaxpr, path: Path, constants: list[np.ndarray[Any, Any]],
-                    aliases: list[int], arena: int, sizes: Sequence[Sequence[int]],
-                    libs: list[str], hosts: list[tuple[Any, ...]], heavy: bool) -> Program:
-    """A shared object that the runtime can run."""
-    return Program(
-        str(path), [spec(v.aval) for v in jaxpr.invars], constants,
-        [(*spec(a.aval), alias) for a, alias in zip(jaxpr.outvars, aliases, strict=True)], arena,
-        [(k, axis) for k, axis in sizes], libs, hosts, heavy,
-        tuple(sorted(a for a in aliases if a >= 0)))
 
 
 def _program_of(jaxpr: Jaxpr, lowered: LoweredToC, path: Path) -> Program:

@@ -10,11 +10,13 @@ from typing import Any, Final
 import numpy as np
 
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.c.backend import CExecutable, runtime_program
 from functrans.lowering.c.cache import FORMAT, HASH_BYTES, Cache, digest
+from functrans.lowering.c.executable import CExecutable
 from functrans.lowering.c.isa import host_isa
 from functrans.lowering.c.lower import compiled, lower
 from functrans.lowering.c.manifests import Schema, matches
+from functrans.lowering.c.specs import runtime_program
+from functrans.lowering.portable import PortableProgram
 
 __all__ = ["PortableCProgram", "portable"]
 
@@ -23,7 +25,7 @@ MOST_ARENA: Final = 1 << 46
 
 
 @dataclass(frozen=True, eq=False)
-class PortableCProgram:
+class PortableCProgram(PortableProgram):
     """A shared object, the machines that it runs on, and what the runtime must know to run it.
 
     `interface` is the version of that between programs and the runtime, `machine` and `flags` are
@@ -44,6 +46,9 @@ class PortableCProgram:
         """What it is as plain values, without arrays and the shared object."""
         return [self.interface, self.machine, self.flags, self.arena_bytes, self.sizes, self.libs,
                 self.heavy]
+
+    def arrays(self) -> Sequence[np.ndarray[Any, Any]]:
+        return self.constants
 
     @classmethod
     def read(cls, plain: Any, constants: Sequence[np.ndarray[Any, Any]], shared_object: bytes,

@@ -5,17 +5,20 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from itertools import pairwise
+from statistics import median
 from typing import Any
 
 import numpy as np
 
+from functrans.core.convert import to_array
 from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.c.backend import runtime_program
 from functrans.lowering.c.cache import program_cache
 from functrans.lowering.c.lower import compiled, lower
+from functrans.lowering.c.specs import runtime_program
+from functrans.lowering.timing import StepTimes, repeated
 
-__all__ = ["TimedProgram"]
+__all__ = ["TimedProgram", "time_steps"]
 
 
 class TimedProgram:
@@ -46,3 +49,10 @@ class TimedProgram:
         """Seconds of each step in order, and last of what copies results."""
         self._run(list(arrays))
         return [1e-9 * (b - a) for a, b in pairwise(self._ticks)]
+
+
+def time_steps(jaxpr: Jaxpr, inputs: Sequence[Any]) -> StepTimes:
+    """The medians of the times of steps, and of whole runs."""
+    program, arrays = TimedProgram(jaxpr), [to_array(x) for x in inputs]
+    steps, whole = repeated(lambda: program.run(arrays))
+    return StepTimes([median(t) for t in zip(*steps, strict=True)][:-1], whole)

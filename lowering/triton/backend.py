@@ -18,8 +18,10 @@ from functrans import _runtime
 from functrans.core import config
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.sizes import substitute
 from functrans.lowering.c.backend import CBackend
 from functrans.lowering.c.cache import program_cache
+from functrans.lowering.executable import Backend, Executable
 from functrans.lowering.triton.device import binaries, device_program
 from functrans.lowering.triton.machine.kernel_cache import RecentKernels
 from functrans.lowering.triton.machine.target import (
@@ -33,8 +35,11 @@ from functrans.lowering.triton.saved import SavedProgram
 from functrans.lowering.triton.spec import GPUProgram
 
 if TYPE_CHECKING:
-    from functrans.lowering.backend import Executable
+    from functrans.lowering.portable import Kernel, PortableProgram
+    from functrans.lowering.report import Report, TracedProgram
+    from functrans.lowering.timing import StepTimes
     from functrans.lowering.triton.lower import LoweredToTriton
+    from functrans.lowering.triton.portable import PortableTritonProgram
 
 __all__ = ["TritonBackend", "TritonExecutable"]
 
@@ -42,7 +47,7 @@ __all__ = ["TritonBackend", "TritonExecutable"]
 MachineCode = Callable[[GPUProgram, Target], Mapping[tuple[Any, ...], Binary]]
 
 
-class TritonExecutable:
+class TritonExecutable(Executable):
     """A program of Triton kernels: on a GPU, or interpreted where there is none.
 
     `lower` makes anew what the program came from, for who asks.
@@ -57,7 +62,6 @@ class TritonExecutable:
         self.donated = donated
         self._lower = lower
         self._settings = config.current()
-        self.run: Callable[[Sequence[np.ndarray[Any, Any]]], list[np.ndarray[Any, Any]]]
         here = device_target(gpu)
         self.target = target or here or HOPPER
         if here is not None and self.target.capability == here.capability:
@@ -71,10 +75,6 @@ class TritonExecutable:
             from functrans.lowering.triton.emulator.interpret import InterpretedProgram  # noqa: PLC0415
 
             self.run = InterpretedProgram(program)
-
-    def at(self, shapes: Sequence[tuple[int, ...]]) -> TritonExecutable:
-        """The program for inputs of these shapes: itself."""
-        return self
 
     @property
     def specialized(self) -> str:
@@ -110,11 +110,32 @@ class TritonExecutable:
     def memory_analysis(self) -> dict[str, Size]:
         return self.lowered.memory_analysis()
 
+    def report(self, traced: TracedProgram) -> Report:
+        # later: only who explains a program needs it
+        from functrans.lowering.triton.report import report_of  # noqa: PLC0415
 
-class TritonBackend:
+        return report_of(self.lowered, self.target, traced)
+
+    def timed_steps(self, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
+        # later: only who profiles a program needs it
+        from functrans.lowering.triton.step_times import step_times  # noqa: PLC0415
+
+        return step_times(self.lowered.program, self.target, inputs, gpu or 0)
+
+    def portable(self, name: str) -> tuple[PortableProgram, tuple[Kernel, ...]]:
+        # later: only who exports a program needs it
+        from functrans.lowering.triton.portable import portable  # noqa: PLC0415
+
+        found = portable(self.program, self.target)
+        return found, found.exported
+
+
+class TritonBackend(Backend):
     """Compiles to Triton kernels: for the GPUs that are here, or a target that need not be."""
 
     name = "triton"
+    devices = ("gpu",)
+    exports_numbers = True
 
     def __init__(self, target: Target | None = None) -> None:
         self._cpu = CBackend()
@@ -122,6 +143,7 @@ class TritonBackend:
         self._machine_code = partial(binaries, compiled=RecentKernels().compiled)
         if target is not None:
             self.name = target.name
+            self.devices = ()  # its programs are to look at, wherever arguments are
 
     def compile(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
                 require_inplace: bool = False) -> Executable:
@@ -147,6 +169,44 @@ class TritonBackend:
         """
         return self._compiled(jaxpr, donated, False, any_size=True)
 
+    @property
+    def target(self) -> str:
+        """The GPUs that it compiles for; nothing where there are none."""
+        target = self._target or device_target(0)
+        return "" if target is None else target.name
+
+    def read_portable(self, plain: Any, kernels: Sequence[Kernel],
+                      constants: list[np.ndarray[Any, Any]], jaxpr: Jaxpr,
+                      sizes: Mapping[str, int]) -> PortableProgram:
+        # later: only who reads files needs it
+        from functrans.lowering.triton.portable import PortableTritonProgram  # noqa: PLC0415
+
+        inputs, outputs = ([substitute(a, sizes) for a in avals]
+                           for avals in (jaxpr.in_avals, jaxpr.out_avals))
+        return PortableTritonProgram.read(plain, kernels, constants, inputs, outputs,
+                                          self._target or HOPPER)
+
+    def load(self, programs: Sequence[PortableProgram], jaxpr: Jaxpr,
+             name: str) -> Executable | None:
+        # later: as in read_portable
+        from functrans.lowering.triton.portable import PortableTritonProgram  # noqa: PLC0415
+        from functrans.lowering.triton.sized import SizedExecutable  # noqa: PLC0415
+
+        ready = [p for p in programs if isinstance(p, PortableTritonProgram) and p.has_libraries]
+        if self._target is not None or device_target(0) is None or not ready:
+            return None
+        if not jaxpr.size_names:
+            return _ready(ready[0], jaxpr, name)
+
+        def for_sizes(sized: Jaxpr) -> Executable:
+            """The program for the sizes of a jaxpr: one that came along, or one compiled now."""
+            for program in ready:
+                if [a.shape for a in program.program.inputs] == [a.shape for a in sized.in_avals]:
+                    return _ready(program, sized, name)
+            return self.compile(sized)
+
+        return SizedExecutable(jaxpr, jaxpr, [], for_sizes)
+
     def _compiled(self, jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool,
                   any_size: bool) -> Executable:
         here = device_target(0)
@@ -170,6 +230,13 @@ class TritonBackend:
         if not require_inplace:
             saved.write(lowered.program)
         return executable
+
+
+def _ready(portable: PortableTritonProgram, jaxpr: Jaxpr, name: str) -> TritonExecutable:
+    """What runs a program that came along, on the first GPU."""
+    make = partial(_lowered, jaxpr, frozenset(), False, False, portable.target, None)
+    return TritonExecutable(portable.program, make, name, frozenset(),
+                            machine_code=portable.machine_code)
 
 
 def _lowered(*args: Any) -> LoweredToTriton | None:

@@ -20,13 +20,15 @@ from functrans.core.dims import Size
 from functrans.core.errors import HostStepWarning
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import known_sizes, substitute_jaxpr
+from functrans.lowering.executable import HOST_COMPUTES, Executable
 from functrans.lowering.host_driven import HostDrivenProgram
 from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.loops.bounded import bounded, record_bytes
 from functrans.primitives.control_flow.while_loop import while_p
 
 if TYPE_CHECKING:
-    from functrans.lowering.backend import Executable
+    from functrans.lowering.report import Report, TracedProgram
+    from functrans.lowering.timing import StepTimes
 
 __all__ = ["CapacityRetryExecutable", "capacity_retry_program"]
 
@@ -40,7 +42,7 @@ REMEMBERED = 8
 KEPT = 64
 """Sets of sizes whose programs are kept: those that were used last."""
 
-Compile = Callable[[Jaxpr], "Executable"]
+Compile = Callable[[Jaxpr], Executable]
 
 
 class CapacityRetryProgram(HostDrivenProgram):
@@ -92,8 +94,10 @@ def capacity_for(count: int) -> int:
     return capacity
 
 
-class CapacityRetryExecutable:
+class CapacityRetryExecutable(Executable):
     """A program whose loops record, as jit knows it; `first` is what a first call runs."""
+
+    why_not_portable = HOST_COMPUTES
 
     def __init__(self, jaxpr: Jaxpr, compile_: Compile) -> None:
         self._compile = compile_
@@ -143,6 +147,14 @@ class CapacityRetryExecutable:
 
     def memory_analysis(self) -> dict[str, Size]:
         return self.first.memory_analysis()
+
+    def report(self, traced: TracedProgram) -> Report:
+        """That of the program that the next call runs first."""
+        return self.latest.report(traced)
+
+    def timed_steps(self, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
+        self.run(inputs)  # finds how much room its loops need
+        return self.latest.timed_steps(inputs, gpu)
 
 
 def _on(compile_: Compile, gpu: int, jaxpr: Jaxpr) -> Executable:

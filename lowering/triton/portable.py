@@ -10,7 +10,7 @@ import numpy as np
 
 from functrans.core.avals import ShapedArray
 from functrans.core.dims import is_static
-from functrans.lowering.triton.backend import TritonExecutable
+from functrans.lowering.portable import Kernel, PortableProgram
 from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.kernels.source import alone
 from functrans.lowering.triton.libraries.files import has_function
@@ -37,13 +37,17 @@ from functrans.lowering.triton.spec import (
 
 __all__ = ["PortableTritonProgram", "portable"]
 
+RESOURCES: Final = {
+    "kinds": str, **dict.fromkeys(("warps", "stages", "shared", "scratch", "scratch_alignment",
+                                   "registers", "spills"), int)}
+"""What is told of a kernel for GPUs besides its texts: fields of `Binary`."""
 MOST_GRID: Final = (2**31 - 1, 65535, 65535)
 MOST_WARPS: Final = 32
 MOST_ARENA: Final = 1 << 46
 
 
 @dataclass(frozen=True, eq=False)
-class PortableTritonProgram:
+class PortableTritonProgram(PortableProgram):
     """A program whose module k is kernel k, and the machine code of each for a target."""
 
     program: GPUProgram
@@ -57,8 +61,18 @@ class PortableTritonProgram:
         return None if steps is None else [steps, self.program.arena_bytes,
                                            self.program.arrival_counters]
 
+    def arrays(self) -> Sequence[np.ndarray[Any, Any]]:
+        return self.program.constants
+
+    @property
+    def exported(self) -> tuple[Kernel, ...]:
+        """Its kernels as they are shown and written to files."""
+        return tuple([Kernel(k.name, source, k.ptx, k.cubin,
+                                     tuple([getattr(k, n) for n in RESOURCES]))
+                      for k, source in zip(self.kernels, self.program.sources, strict=True)])
+
     @classmethod
-    def read(cls, plain: Plain, sources: Sequence[str], kernels: Sequence[Binary],
+    def read(cls, plain: Plain, exported: Sequence[Kernel],
                    constants: Sequence[np.ndarray[Any, Any]], inputs: Sequence[ShapedArray],
                    outputs: Sequence[ShapedArray], target: Target) -> PortableTritonProgram:
         """The program that `to_plain` wrote. Raises ValueError where its parts do not fit."""
@@ -69,7 +83,9 @@ class PortableTritonProgram:
             raise ValueError("the memory of a program is no size")
         if not all(is_static(a.shape) for a in (*inputs, *outputs)):
             raise ValueError("a program for GPUs has symbolic sizes")
-        program = GPUProgram(list(sources), deserialize_steps(steps), list(inputs), list(outputs),
+        kernels = [_binary(k) for k in exported]
+        sources = [k.source for k in exported]
+        program = GPUProgram(sources, deserialize_steps(steps), list(inputs), list(outputs),
                              list(constants), arena, arrival_counters=arrival_counters)
         _Checker(program, kernels, target).steps(program.steps)
         return cls(program, tuple(kernels), target)
@@ -79,12 +95,21 @@ class PortableTritonProgram:
         """Whether the libraries that it calls can be used here."""
         return all(map(has_function, library_functions(self.program.steps)))
 
-    def executable(self, make: Any, name: str) -> TritonExecutable:
-        """What runs it on the first GPU; `make` lowers its jaxpr for who asks how it came about."""
+    def machine_code(self, program: GPUProgram, target: Target) -> dict[tuple[Any, ...], Binary]:
+        """That of its kernels, by launch."""
         keys = dict.fromkeys(map(launch_key, launches_in(self.program.steps)))
-        known = {key: self.kernels[key[0]] for key in keys}
-        return TritonExecutable(self.program, make, name, frozenset(),
-                                machine_code=lambda program, target: known)
+        return {key: self.kernels[key[0]] for key in keys}
+
+
+def _binary(kernel: Kernel) -> Binary:
+    """A kernel as the runtime takes it. Raises ValueError where its resources are not whole."""
+    given = kernel.resources
+    if given is None:
+        raise ValueError("a kernel for GPUs is without its numbers")
+    if [*map(type, given)] != [*RESOURCES.values()]:
+        raise ValueError("the numbers of a kernel are not whole")
+    numbers: dict[str, Any] = dict(zip(RESOURCES, given, strict=True))
+    return Binary(name=kernel.name, ptx=kernel.ptx, cubin=kernel.code, **numbers)
 
 
 def portable(program: GPUProgram, target: Target) -> PortableTritonProgram:

@@ -17,17 +17,24 @@ from functrans.core.errors import ShapeError
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import known_sizes, substitute_jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
+from functrans.lowering.executable import (
+    HOST_COMPUTES,
+    Executable,
+    report_without_code,
+    timed_on_host,
+)
 from functrans.lowering.passes.networks.decide import Decision
 
 if TYPE_CHECKING:
-    from functrans.lowering.backend import Executable
+    from functrans.lowering.report import Report, TracedProgram
+    from functrans.lowering.timing import StepTimes
 
 __all__ = ["SizedExecutable", "SizedProgram"]
 
 KEPT = 256
 """Sets of sizes whose programs are kept: those that were used last."""
 
-Compile = Callable[[Jaxpr], "Executable"]
+Compile = Callable[[Jaxpr], Executable]
 
 
 class SizedProgram:
@@ -70,8 +77,10 @@ class SizedProgram:
         return sizes
 
 
-class SizedExecutable:
+class SizedExecutable(Executable):
     """A program of named sizes as jit knows it."""
+
+    why_not_portable = HOST_COMPUTES
 
     def __init__(self, jaxpr: Jaxpr, simplified: Jaxpr, decisions: list[Decision],
                  compile_: Compile) -> None:
@@ -110,3 +119,10 @@ class SizedExecutable:
 
     def memory_analysis(self) -> dict[str, Size]:
         return memory_of(self.simplified)
+
+    def report(self, traced: TracedProgram) -> Report:
+        """Without kernels: each set of sizes has its own."""
+        return report_without_code(traced)
+
+    def timed_steps(self, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
+        return timed_on_host(self, inputs, gpu)

@@ -11,7 +11,7 @@ def test_each_set_of_sizes_is_called_without_python(on_fake):
                 (n,) = jaxpr.in_avals[0].shape
                 self.run = add_program(rt.CudaProgram, n)
                 programs[n] = self.run
-        class Backend:
+        class Backend(backend.Backend):
             name = "triton"
             def compile(self, jaxpr, donated=frozenset(), require_inplace=False):
                 assert str(jaxpr.in_avals[0]) in ("f32[B]", "f32[s0]", "f32[3]")

@@ -6,7 +6,7 @@ def test_a_program_is_timed_on_buffers_of_its_own(on_fake):
         from functrans.core.avals import ShapedArray
         from functrans.lowering.triton import device
         from functrans.lowering.triton.machine.measure import seconds_of
-        from functrans.lowering.triton.spec import Launch, Pointer, GPUProgram, launch_key
+        from functrans.lowering.triton.spec import GPUProgram, Launch, Pointer, launch_key
         from functrans.lowering.triton.machine.target import device_target
         from functrans.lowering.triton.machine.unit import Binary
 
@@ -58,11 +58,11 @@ def test_steps_are_timed_as_graphs_on_what_the_program_left(on_fake):
     on_fake("""
         from types import SimpleNamespace
         from functrans.core.avals import ShapedArray
-        from functrans.inspect import gpu_times
+        from functrans.lowering.triton import step_times
         from functrans.lowering.triton.backend import TritonExecutable
         from functrans.lowering.triton.machine.unit import Binary
         from functrans.lowering.triton.spec import (
-            Launch, Pointer, GPUProgram, RepeatedSteps, launch_key, launches_in)
+            GPUProgram, Launch, Pointer, RepeatedSteps, launch_key, launches_in)
 
         def scale(source, target, by):
             return Launch(0, "scale", (1, 1, 1), (source, target, by, 8),
@@ -77,7 +77,7 @@ def test_steps_are_timed_as_graphs_on_what_the_program_left(on_fake):
         kinds = {"scale": "ppfi", "increment": "pi"}
         code = {launch_key(s): Binary(s.kernel, kinds[s.kernel], 4, 1, 0, 0, 1, 32, 0, "", KERNELS)
                 for s in launches_in(program.steps)}
-        gpu_times.binaries = lambda program, target: code
+        step_times.binaries = lambda program, target: code
         executable = TritonExecutable(program, lambda: SimpleNamespace(program=program), "scaled",
                                       frozenset(), machine_code=lambda program, target: code)
         values = gpu(np.arange(8))
@@ -86,19 +86,20 @@ def test_steps_are_timed_as_graphs_on_what_the_program_left(on_fake):
 
         each = fake.fake_launch_sleep_us = 200
         before, graphs = fake.fake_launches, fake.fake_graph_launches
-        times, whole = gpu_times.step_times(executable, [values], 0)
+        found = executable.timed_steps([values], 0)
+        times, whole = found.steps, found.whole
         scaled, incremented = times  # one kernel three times, one thirty times
         assert scaled > 3e-6 * each and incremented > 30e-6 * each and whole > 33e-6 * each
         assert fake.fake_graph_launches - graphs >= 2 * 4  # each kernel's, and the program's
         assert fake.fake_launches - before < 1000
         assert np.array_equal(executable.run([values])[0], wanted)
         for at in (0, 1, 3):  # a step again, and then the rest; the rounds add up
-            left = gpu_times.leaving_memory(program, program.steps[:at])
-            again = gpu_times.in_a_row(program, program.steps[at], 3)
-            rest = gpu_times.on_memory(program, program.steps[at:])
+            left = step_times.leaving_memory(program, program.steps[:at])
+            again = step_times.in_a_row(program, program.steps[at], 3)
+            rest = step_times.on_memory(program, program.steps[at:])
             memory = [values]
             for part in (left, again, rest):
-                run = gpu_times.device_program(part, 0, executable.target, machine_code=code)
+                run = step_times.device_program(part, 0, executable.target, machine_code=code)
                 memory += run(memory)
             assert np.array_equal(memory[1], wanted), at
         """)

@@ -6,17 +6,9 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.core.errors import BackendError
-from functrans.inspect import gpu_times
 from functrans.inspect.explain import report_of
-from functrans.inspect.gpu_times import (
-    in_a_row,
-    leaving_memory,
-    on_memory,
-    seconds_of_one,
-    step_times,
-    up_to,
-)
 from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.triton import step_times
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.records import launch_groups
@@ -27,6 +19,13 @@ from functrans.lowering.triton.spec import (
     RepeatedSteps,
     launch_key,
     launches_in,
+)
+from functrans.lowering.triton.step_times import (
+    in_a_row,
+    leaving_memory,
+    on_memory,
+    seconds_of_one,
+    up_to,
 )
 
 X = np.linspace(-2, 2, 600, dtype=np.float32).reshape(20, 30)
@@ -156,15 +155,15 @@ class Clock:
 
 @pytest.mark.parametrize(("f", "x"), [(ranked, X), (through_the_host, X), (recorded, X[-2:, -5:])])
 def test_every_step_of_the_report_has_its_time(f, x, monkeypatch):
-    monkeypatch.setattr(gpu_times, "Timer", Clock)
-    monkeypatch.setattr(gpu_times, "MOST", 8)
-    monkeypatch.setattr(gpu_times, "device_put", lambda x, device: np.asarray(x))
-    monkeypatch.setattr(gpu_times, "device_program",
+    monkeypatch.setattr(step_times, "Timer", Clock)
+    monkeypatch.setattr(step_times, "MOST", 8)
+    monkeypatch.setattr(step_times, "device_program",
                         lambda part, gpu, target, machine_code: InterpretedProgram(part))
     with ft.config.use_backend("triton"):
         lowered = ft.lower(f, x)
         executable = lowered.executable()
-        times, whole = step_times(executable, lowered.inputs(x), 0)
+        found = executable.timed_steps(lowered.inputs(x), 0)
+        times, whole = found.steps, found.whole
         kernels = report_of(lowered, f, (x,), {}).kernels
     if f is recorded:  # the program of the room that was needed is timed, and told
         assert executable.latest is not executable.first
@@ -177,4 +176,4 @@ def test_every_step_of_the_report_has_its_time(f, x, monkeypatch):
 def test_programs_for_cpus_have_no_kernels_of_gpus():
     executable = ft.lower(ranked, X, target="cpu").compile().executable
     with pytest.raises(BackendError, match="the CPU computes"):
-        step_times(executable, [], 0)
+        executable.timed_steps([], 0)

@@ -5,25 +5,18 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as jnp
+from functrans.core.errors import BackendError
 from functrans.lowering import backend as registry
 from functrans.lowering.reference import ReferenceBackend
 
 X = np.ones((8, 4), np.float32)
 
 
-class Executable:
+class Executable(registry.Executable):
     """NumPy's, whose analyses are of its own."""
-
-    specialized, kernels = "", ()
 
     def __init__(self, inner):
         self.run = inner.run
-
-    def at(self, shapes):
-        return self
-
-    def on(self, gpu):
-        return self
 
     def as_text(self):
         return "the program in words of its own"
@@ -35,7 +28,7 @@ class Executable:
         return {"arguments": 5, "outputs": 6, "temporaries": 7, "peak": 18}
 
 
-class Abacus:
+class Abacus(registry.Backend):
     name = "abacus"
 
     def compile(self, jaxpr, donated=frozenset(), require_inplace=False):
@@ -74,3 +67,21 @@ def test_profile_is_of_the_backend():
 def test_pages_and_pictures():
     assert "abacus" in ft.explain(f, X)._repr_html_()
     assert "abacus" in ft.profile(f, X)._repr_html_()
+
+
+def test_what_does_not_inherit_the_interface_is_refused():
+    class Sketch:
+        name = "sketch"
+
+    with pytest.raises(BackendError, match=r"class Sketch\(functrans.lowering.backend.Backend\)"):
+        registry.register_backend(Sketch())
+    with pytest.raises(TypeError, match="abstract"):
+        registry.Backend()
+
+
+def test_its_devices_say_where_it_takes_arrays():
+    assert not registry.computes_on_gpus("abacus") and registry.makes_machine_code("abacus")
+    assert registry.computes_on_gpus("auto") and registry.computes_on_gpus("triton")
+    assert not registry.computes_on_gpus("cuda:90") and not registry.computes_on_gpus("c")
+    assert not registry.makes_machine_code("reference")
+    assert registry.is_built_in("auto") and not registry.is_built_in("abacus")

@@ -10,8 +10,8 @@ import pytest
 import functrans as ft
 from functrans.core.errors import ArgumentError, BackendError, ConcretizationError
 from functrans.inspect.profile import Profile, Timed
-from functrans.inspect.report import KernelReport
 from functrans.lowering.c.timed import TimedProgram
+from functrans.lowering.report import KernelReport
 from tests.inspect.programs import loss
 
 W, X = np.ones((64, 32), np.float32), np.ones((128, 64), np.float32)

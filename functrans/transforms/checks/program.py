@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from functrans import _runtime
-from functrans.core.dims import Size
 from functrans.core.errors import CheckError, FailedCheckError, NotFiniteError
 from functrans.core.jaxpr import Equation, Jaxpr, equation_text
 from functrans.core.prune import has_effects
-from functrans.lowering.backend import Executable
+from functrans.lowering.backend import Executable, WrapperExecutable
 from functrans.primitives.callback import HostFunction
 from functrans.primitives.check import check_p
 from functrans.transforms.checks.exact import EagerReplay, located
@@ -129,7 +128,7 @@ class CheckedRun:
         return executable.program.run(executable.inner.run, args)
 
 
-class CheckedExecutable:
+class CheckedExecutable(WrapperExecutable):
     """The executable of a checked program, for all sizes and devices or for one of them."""
 
     def __init__(self, program: CheckedProgram,
@@ -148,10 +147,6 @@ class CheckedExecutable:
             self._chosen = (self.program.compiled, chosen)
         return chosen
 
-    @property
-    def specialized(self) -> str:
-        return self.inner.specialized
-
     def at(self, shapes: Sequence[tuple[int, ...]]) -> CheckedExecutable:
         if self.inner.at(shapes) is self.inner:
             return self
@@ -159,19 +154,6 @@ class CheckedExecutable:
 
     def on(self, gpu: int) -> CheckedExecutable:
         return CheckedExecutable(self.program, lambda made: self._choose(made).on(gpu))
-
-    @property
-    def kernels(self) -> tuple[Any, ...]:
-        return self.inner.kernels
-
-    def as_text(self) -> str:
-        return self.inner.as_text()
-
-    def cost_analysis(self) -> dict[str, Size]:
-        return self.inner.cost_analysis()
-
-    def memory_analysis(self) -> dict[str, Size]:
-        return self.inner.memory_analysis()
 
 
 def checked_executable(jaxpr: Jaxpr, checks: frozenset[str],

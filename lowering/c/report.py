@@ -6,18 +6,27 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import Source
-from functrans.inspect.links import numbers_of_steps, sources_of
-from functrans.inspect.liveness import kept_text, note_text, peak_of
-from functrans.inspect.report import KernelReport, Line, Peak, line_of
 from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
+from functrans.lowering.c.lower import LoweredToC
 from functrans.lowering.c.program import FunctionWriter, ProgramText
 from functrans.lowering.c.toolchain import compiler
 from functrans.lowering.loops.call import Call, Gemm
 from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.report import KernelReport, Line, Peak, Report, TracedProgram, line_of
+from functrans.lowering.report_parts import (
+    decision_texts,
+    kept_text,
+    laws_of,
+    note_text,
+    numbers_of_steps,
+    peak_of,
+    sources_of,
+)
 from functrans.lowering.schedule.chains import Chain
 from functrans.lowering.schedule.group import Step
 from functrans.lowering.schedule.kernel import Kernel as Loops
@@ -25,7 +34,18 @@ from functrans.lowering.schedule.origins import equations_of_steps, members_of
 from functrans.lowering.schedule.show import domain_text, tensor_text
 from functrans.lowering.schedule.work import flops_of, nbytes_of
 
-__all__ = ["assembly_of", "kernels_of", "memory_notes", "notes_of", "peak", "step_names"]
+__all__ = ["report_of", "step_names"]
+
+
+def report_of(program: LoweredToC, traced: TracedProgram) -> Report:
+    """What the compiler did with a program that is C."""
+    text = program.text
+    return Report(
+        traced.name, f"C for {text.main.module.isa.name}", traced.jaxpr, program.simplified,
+        traced.inputs, laws_of(traced.jaxpr), kernels_of(program.simplified, text),
+        decision_texts(program.decisions), notes_of(text),
+        memory_notes(text, traced.donated, traced.inputs), program.memory_analysis(),
+        peak(text), text.text)
 
 
 def kernels_of(jaxpr: Jaxpr, program: ProgramText) -> list[KernelReport]:
@@ -86,7 +106,8 @@ def _kernel(w: FunctionWriter, number: int, name: str, text: str, equations: tup
     kind = step.name if isinstance(step, Call) else "kernel"
     return KernelReport(name, kind, equations, tuple(lines),
                         _about(w, number, step), flops_of(step, is_stored), moved,
-                        "C" if function else "", function, _definition(text, function))
+                        "C" if function else "", function, _definition(text, function),
+                        instructions=partial(assembly_of, text, function) if function else None)
 
 
 def _source(step: Step) -> list[Source]:

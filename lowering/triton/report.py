@@ -6,11 +6,18 @@ from collections import Counter
 from collections.abc import Sequence
 
 from functrans.core.jaxpr import Jaxpr
-from functrans.inspect.links import numbers_of_steps
-from functrans.inspect.liveness import kept_text, note_text, peak_of
-from functrans.inspect.report import KernelReport, Peak, line_of
+from functrans.lowering.report import KernelReport, Peak, Report, TracedProgram, line_of
+from functrans.lowering.report_parts import (
+    decision_texts,
+    kept_text,
+    laws_of,
+    note_text,
+    numbers_of_steps,
+    peak_of,
+)
 from functrans.lowering.schedule.show import tensor_text
-from functrans.lowering.triton.backend import TritonExecutable
+from functrans.lowering.triton.lower import LoweredToTriton
+from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.records import KernelRecord, LaunchGroup, launch_groups
 from functrans.lowering.triton.spec import (
     CopyStep,
@@ -24,13 +31,24 @@ from functrans.lowering.triton.spec import (
     launches_in,
 )
 
-__all__ = ["apart_of", "kernels_of", "memory_notes", "peak", "step_name"]
+__all__ = ["report_of"]
 
 
-def kernels_of(jaxpr: Jaxpr, executable: TritonExecutable) -> list[KernelReport]:
+def report_of(known: LoweredToTriton, target: Target, traced: TracedProgram) -> Report:
+    """What the compiler did with a program of kernels for a target."""
+    program = known.program
+    kernels = kernels_of(known.simplified, program, known.kernels(target))
+    return Report(
+        traced.name, f"Triton for {target.name}", traced.jaxpr, known.simplified, traced.inputs,
+        laws_of(traced.jaxpr), kernels, decision_texts(known.decisions),
+        apart_of(program, kernels), memory_notes(program, traced.donated, traced.inputs),
+        known.memory_analysis(), peak(program), "\n".join(program.sources))
+
+
+def kernels_of(jaxpr: Jaxpr, program: GPUProgram,
+               records: Sequence[KernelRecord]) -> list[KernelReport]:
     """The kernels of a program in the order of their first launches, then what is none."""
-    program = executable.lowered.program
-    launched = list(zip(executable.kernels, launch_groups(program), strict=True))
+    launched = list(zip(records, launch_groups(program), strict=True))
     numbers = iter(numbers_of_steps(jaxpr, [step.equations for _, group in launched
                                             for step in group.launches]))
     seen: Counter[str] = Counter()

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from functrans.core.avals import ShapedArray
-from functrans.core.errors import BackendError
-from functrans.lowering.triton.backend import TritonExecutable
-from functrans.lowering.triton.capacity_retry import CapacityRetryExecutable
+from functrans.lowering.timing import StepTimes
 from functrans.lowering.triton.device import binaries, device_program
 from functrans.lowering.triton.donation import InputOutputAliases
 from functrans.lowering.triton.loops.iterations import relocated
 from functrans.lowering.triton.machine.measure import Timer
+from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.records import launch_groups
 from functrans.lowering.triton.spec import (
     GPUProgram,
@@ -27,7 +26,6 @@ from functrans.lowering.triton.spec import (
     launch_key,
     launches_in,
 )
-from functrans.placement import device_put
 
 __all__ = ["in_a_row", "leaving_memory", "on_memory", "seconds_of_one", "step_times"]
 
@@ -35,33 +33,22 @@ LEAST, MOST = 4, 256
 """How often a step is repeated: a graph of 256 launches is built in a millisecond."""
 SECONDS = 1e-3
 """What a replay takes, of which what lies between two of them is a hundredth."""
+NOTE = "Each step was repeated by itself: what fits the cache is read from there."
 
 
-def step_times(executable: Any, inputs: Sequence[Any], gpu: int) -> tuple[list[float], float]:
+def step_times(program: GPUProgram, target: Target, arrays: Sequence[Any],
+               gpu: int) -> StepTimes:
     """Seconds of the kernels and calls in the order of the report, and of a whole run.
 
     A step is given to the device many times in a row, as a graph where it is a kernel, on the
     memory that the program left when it came there for the first time: so it works on what it is
-    for (indices of other kernels, say), which is in the caches where they hold it. Raises
-    BackendError for a program that is not compiled for GPUs.
+    for (indices of other kernels, say), which is in the caches where they hold it.
     """
-    arrays = [device_put(x, f"gpu:{gpu}") for x in inputs]
-    if isinstance(executable, CapacityRetryExecutable):
-        executable.run(arrays)  # finds how much room its loops need
-        executable = executable.latest
-    if not isinstance(executable, TritonExecutable):
-        raise BackendError("the steps of this program cannot be timed.",
-                           why="it is not one program of GPU kernels: the CPU computes a part of "
-                               "it, or there are checks in it.",
-                           fix="profile it on the CPU, functrans.device_put(x, \"cpu\"), or a "
-                               "function in it")
-    program = executable.lowered.program
-    code = binaries(program, executable.target)
+    code = binaries(program, target)
 
     def run_of(part: GPUProgram) -> Any:
         keys = dict.fromkeys(map(launch_key, launches_in(part.steps)))
-        return device_program(part, gpu, executable.target,
-                              machine_code={key: code[key] for key in keys})
+        return device_program(part, gpu, target, machine_code={key: code[key] for key in keys})
 
     def seconds(step: Step) -> float:
         memory = [*arrays, *run_of(leaving_memory(program, up_to(program, step)))(arrays)]
@@ -74,7 +61,7 @@ def step_times(executable: Any, inputs: Sequence[Any], gpu: int) -> tuple[list[f
 
     times = [group.runs * seconds(group.launches[0]) for group in launch_groups(program)]
     times += [seconds(step) for step in program.steps if isinstance(step, HostStep)]
-    return times, Timer(run_of(program), arrays, gpu)()
+    return StepTimes(times, Timer(run_of(program), arrays, gpu)(), NOTE)
 
 
 def seconds_of_one(seconds: Callable[[int], float], least: int = LEAST) -> float:

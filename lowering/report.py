@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,8 +10,8 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr, jaxpr_parts
 from functrans.core.source import Source, shown_file
 
-__all__ = ["KernelReport", "Law", "Line", "Peak", "Report", "Value", "bytes_text", "count_text",
-           "line_of"]
+__all__ = ["KernelReport", "Law", "Line", "Peak", "Report", "TracedProgram", "Value", "bytes_text",
+           "count_text", "line_of"]
 
 
 LONGEST = 64  # characters of a line of code in a text
@@ -43,6 +43,20 @@ def line_of(source: Source | None) -> Line | None:
 
 
 @dataclass(frozen=True)
+class TracedProgram:
+    """What a report is about: a traced program, what its inputs are called and which are donated.
+
+    `backend` is the name of what compiles it.
+    """
+
+    name: str
+    jaxpr: Jaxpr
+    inputs: Sequence[str]
+    donated: frozenset[int]
+    backend: str
+
+
+@dataclass(frozen=True)
 class Law:
     """A law of a pass, how often it was applied and at which lines."""
 
@@ -59,7 +73,8 @@ class KernelReport:
     `equations` are those of the simplified program that it computes, by number. `about` says how it
     is computed, `function` what it is called in the `source`; `flops` and `moved` (bytes) are what
     it does in one run of the program, 0 where that is not known, of which it is `runs` runs.
-    `parts` are its equations launch by launch.
+    `parts` are its equations launch by launch. `instructions` makes the text of its machine code,
+    where that is not `ptx`.
     """
 
     name: str
@@ -75,6 +90,7 @@ class KernelReport:
     ptx: str = field(default="", repr=False)
     parts: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
     runs: int = 1
+    instructions: Callable[[], str] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)

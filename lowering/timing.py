@@ -1,0 +1,59 @@
+"""How long programs take, by running them again and again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from functrans.core.convert import to_array
+
+__all__ = ["StepTimes", "repeated", "time_as_a_whole"]
+
+SECONDS: Final = 0.3
+"""How long a program is run again and again."""
+LEAST: Final = 5
+MOST: Final = 1000
+"""Runs of a program."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """Seconds of the steps of a program in the order of its report, and of a whole run.
+
+    `steps` is None where only the whole is known; `note` says how they were timed, where that has
+    to be known.
+    """
+
+    steps: Sequence[float] | None
+    whole: float
+    note: str = ""
+
+
+def repeated(run: Callable[[], T]) -> tuple[list[T], float]:
+    """What runs give, and the median of their times; one before them warms up."""
+    run()
+    found: list[T] = []
+    whole: list[float] = []
+    begin = time.perf_counter()
+    while len(whole) < LEAST or (len(whole) < MOST and time.perf_counter() - begin < SECONDS):
+        start = time.perf_counter()
+        found.append(run())
+        whole.append(time.perf_counter() - start)
+    return found, median(whole)
+
+
+def time_as_a_whole(run: Callable[[Sequence[Any]], Any], inputs: Sequence[Any]) -> StepTimes:
+    """The median of the times of whole runs on the host."""
+    arrays = [np.asarray(to_array(x)) for x in inputs]
+
+    def once() -> None:
+        run(arrays)  # whose results are not kept
+
+    return StepTimes(None, repeated(once)[1])
