@@ -117,7 +117,7 @@ def _share(x: Any, copy: bool) -> Array:
                            fix="copy it to the CPU first")
     value = _host_array(x)
     as_dtype(value.dtype)
-    return wrap(np.array(value) if copy else value.view())  # type: ignore[return-value]
+    return wrap(np.array(value) if copy else value.view())
 
 
 def _host_array(x: Any) -> np.ndarray[Any, Any]:

@@ -68,7 +68,7 @@ def debug_from_environment() -> bool:
 _base: Final = Config(internal_frames=debug_from_environment())
 _current: Final[ContextVar[Config]] = ContextVar("functrans_config", default=_base)
 
-current = _current.get
+current: Callable[[], Config] = _current.get
 """The Config of the running thread or task."""
 
 

@@ -25,6 +25,7 @@ from functrans.inspect.report import KernelReport, Report, bytes_text, count_tex
 from functrans.inspect.roofline import roofline
 from functrans.lowering.c.timed import TimedProgram
 from functrans.lowering.passes.pipeline import simplify
+from functrans.typing import PyTree
 
 __all__ = ["Profile", "Timed", "profile"]
 
@@ -157,7 +158,7 @@ def _seconds_text(seconds: float) -> str:
 
 
 @public
-def profile(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
+def profile(f: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> Profile:
     """How long each kernel and call of `f`, jitted or not, takes on these arguments, when warm.
 
     The program runs for 0.3 s; times are medians. On a GPU each step is run many times in a row.
@@ -229,7 +230,7 @@ def _whole_times(run: Callable[[Sequence[Any]], Any], inputs: Sequence[Any]) -> 
 
 def _cpu_times(program: TimedProgram, inputs: Sequence[Any]) -> tuple[list[float], float]:
     """The medians of the times of steps, and of whole runs."""
-    arrays = [to_array(x) for x in inputs]
+    arrays: list[Any] = [to_array(x) for x in inputs]
     program.run(arrays)
     steps: list[list[float]] = []
     whole: list[float] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.nn.functions import logsumexp, softmax
 from functrans.numpy.common import operand
+from functrans.typing import Array, ArrayLike
 
 __all__ = ["dot_product_attention"]
-
-Array: TypeAlias = Any
-ArrayLike: TypeAlias = Any
 
 
 def dot_product_attention(

@@ -8,8 +8,7 @@ leaves out have zero gradient, whatever they hold; rows that it empties give 0 (
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +18,10 @@ from functrans.core import dtypes
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.numpy.common import operand, promote_dtypes_inexact
+from functrans.typing import Array, ArrayLike, Axis
 
 __all__ = ["log1mexp", "log_softmax", "logmeanexp", "logsumexp", "normalize", "one_hot", "softmax",
            "standardize"]
-
-Array: TypeAlias = Any
-ArrayLike: TypeAlias = Any
-Axis: TypeAlias = int | Sequence[int] | None
 
 
 def _peak(x: Array, axis: Axis, where: ArrayLike | None, initial: ArrayLike | None) -> Array:
@@ -101,7 +97,7 @@ def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepd
         powers = powers * (b if where is None else fnp.where(where, b, 0))
     total = fnp.sum(powers, axis=axis, keepdims=True)
     real = dtypes.kind(x.dtype) != "c"
-    sign = fnp.sign(total) if return_sign else None
+    sign: Any = fnp.sign(total) if return_sign else None
     size = fnp.abs(total) if return_sign or (real and b is not None) else total
     empty = size == 0
     out = fnp.where(empty, -math.inf, fnp.log(fnp.where(empty, 1, size)) + peak)
@@ -178,12 +174,13 @@ def standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None,
     if mean is None:
         mean = fnp.mean(x, axis=axis, keepdims=True, where=where)
     centered = x - mean
+    spread: Any = variance
     if variance is None:
         square = fnp.square(centered if algorithm == "stable" else x)
-        variance = fnp.mean(square, axis=axis, keepdims=True, where=where)
+        spread = fnp.mean(square, axis=axis, keepdims=True, where=where)
         if algorithm == "fast":
-            variance = variance - fnp.square(mean)
-    (scale,) = promote_dtypes_inexact("standardize", variance + epsilon)
+            spread = spread - fnp.square(mean)
+    (scale,) = promote_dtypes_inexact("standardize", spread + epsilon)
     return centered * lax.rsqrt(scale)
 
 

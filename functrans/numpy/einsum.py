@@ -17,9 +17,6 @@ from functrans.core.dtypes import as_dtype
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
-    Array,
-    ArrayLike,
-    DTypeLike,
     cast,
     operand,
     promote_dtypes,
@@ -27,6 +24,7 @@ from functrans.numpy.common import (
 )
 from functrans.numpy.products import diagonal
 from functrans.numpy.ufuncs import multiply
+from functrans.typing import Array, ArrayLike, DTypeLike
 
 Path = list[tuple[int, ...]]
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -193,7 +191,7 @@ def _choose_path(terms: Sequence[str], output: str, sizes: dict[str, Any], optim
     if n <= 2:
         return [(0, 1)] if n == 2 else []
     if optimize is False:
-        return [(0, 1)] + [(0, n - k - 1) for k in range(1, n - 1)]
+        return [(0, 1), *((0, n - k - 1) for k in range(1, n - 1))]
     if optimize not in (True, "optimal", "greedy", "auto"):
         raise _wrong(f"optimize={optimize!r} is no strategy; take 'optimal', 'greedy' or 'auto'")
     sets = [frozenset(t) for t in terms]
@@ -322,7 +320,7 @@ def _prepare(args: Sequence[Any]) -> tuple[str, list[Array]]:
 
 def einsum(
     subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize: Any = "auto",
-    precision: Any = None, preferred_element_type: DTypeLike = None,
+    precision: Any = None, preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Sum of products over named axes, in the cheapest order of pairwise contractions.
 

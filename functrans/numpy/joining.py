@@ -14,12 +14,8 @@ from functrans.core.dims import Dim
 from functrans.core.dtypes import as_dtype, kind
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
+from functrans.core.trace import ARRAYS
 from functrans.numpy.common import (
-    ARRAYS,
-    Array,
-    ArrayLike,
-    Axis,
-    DTypeLike,
     axis_index,
     axis_tuple,
     broadcast,
@@ -40,12 +36,13 @@ from functrans.numpy.creation import as_arrays, asarray, mgrid
 from functrans.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel
 from functrans.numpy.reductions import sum
 from functrans.numpy.ufuncs import astype, truth
+from functrans.typing import Array, ArrayLike, Axis, DTypeLike
 
 
 def _items(name: str, arrays: Any) -> list[Array]:
     """The arrays to join: a sequence, or the rows of one array."""
     if isinstance(arrays, ARRAYS):
-        return unstack(arrays)
+        return list(unstack(arrays))
     if isinstance(arrays, np.ndarray):
         return [asarray(a) for a in arrays]
     items = as_arrays(arrays)
@@ -54,7 +51,7 @@ def _items(name: str, arrays: Any) -> list[Array]:
     return items
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike = None) -> Array:
+def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along an existing axis; along the flattened arrays if axis is None.
 
     >>> import functrans.numpy as jnp
@@ -87,7 +84,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike = None) -> A
 concat = concatenate
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike = None) -> Array:
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike | None = None) -> Array:
     """Arrays of one shape joined along a new axis.
 
     >>> import functrans.numpy as jnp
@@ -120,18 +117,18 @@ def _list(arrays: Array | list[Array]) -> list[Array]:
     return arrays if isinstance(arrays, list) else [arrays]
 
 
-def vstack(tup: Any, dtype: DTypeLike = None) -> Array:
+def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along the first axis, vectors as rows."""
     return concatenate(_list(atleast_2d(*_items("vstack", tup))), 0, dtype)
 
 
-def hstack(tup: Any, dtype: DTypeLike = None) -> Array:
+def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along the second axis, vectors along their only one."""
     xs = _list(atleast_1d(*_items("hstack", tup)))
     return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype)
 
 
-def dstack(tup: Any, dtype: DTypeLike = None) -> Array:
+def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along the third axis."""
     return concatenate(_list(atleast_3d(*_items("dstack", tup))), 2, dtype)
 

@@ -12,10 +12,8 @@ from functrans.core.dims import Dim, known_relation
 from functrans.core.dtypes import kind
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
+from functrans.core.trace import ARRAYS
 from functrans.numpy.common import (
-    ARRAYS,
-    Array,
-    ArrayLike,
     broadcast,
     cast,
     concrete,
@@ -31,6 +29,7 @@ from functrans.numpy.reductions import mean
 from functrans.numpy.reductions import min as _min
 from functrans.numpy.sorting import median
 from functrans.numpy.ufuncs import floor, rint
+from functrans.typing import Array, ArrayLike
 
 _OPTIONS = {
     "constant": {"constant_values"}, "edge": set(), "empty": set(), "linear_ramp": {"end_values"},

@@ -10,8 +10,6 @@ from functrans import lax
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
-    Array,
-    ArrayLike,
     broadcast,
     broadcast_shapes,
     filled,
@@ -26,6 +24,7 @@ from functrans.numpy.common import (
 from functrans.numpy.creation import asarray
 from functrans.numpy.joining import concatenate, trim_zeros
 from functrans.numpy.ufuncs import add, conj, divide, multiply, negative, subtract
+from functrans.typing import Array, ArrayLike
 
 _UNROLLED = 64
 
@@ -181,7 +180,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     return x
 
 
-def polyint(p: ArrayLike, m: int = 1, k: ArrayLike = None) -> Array:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """The m-th integral of a polynomial, with constants k of integration (0 by default)."""
     m = static_int("polyint", m, "m")
     constants = _vector("polyint", 0 if k is None else k)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from functrans.core import dtypes
+from functrans.core.dims import Shape
 from functrans.core.dtypes import as_dtype, finfo, iinfo, issubdtype, kind
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
-from functrans.numpy.common import ARRAYS, PYTHON_SCALARS, Array, ArrayLike, Shape
+from functrans.core.trace import ARRAYS
+from functrans.numpy.common import PYTHON_SCALARS
 from functrans.numpy.creation import asarray
+from functrans.typing import Array, ArrayLike
 
 __all__ = [
     "bfloat16", "bool", "bool_", "can_cast", "cdouble", "complex64", "complex128", "complex_",
@@ -24,6 +27,9 @@ __all__ = [
     "promote_types", "result_type", "shape", "signedinteger", "single", "size", "uint", "uint8",
     "uint16", "uint32", "uint64", "unsignedinteger",
 ]
+
+
+Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 
 class ScalarType:
@@ -44,7 +50,7 @@ class ScalarType:
         return asarray(x, self.dtype)
 
     def __eq__(self, other: object) -> builtins.bool:
-        return self.dtype == other
+        return builtins.bool(self.dtype == other)
 
     def __hash__(self) -> int:
         return hash(self.dtype)
@@ -87,7 +93,7 @@ def promote_types(a: Any, b: Any) -> np.dtype:
     return dtypes.promote_types(a, b)
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> builtins.bool:
+def can_cast(from_: Any, to: Any, casting: Casting = "safe") -> builtins.bool:
     """Whether a dtype converts to another by NumPy's casting rule of that name."""
     return builtins.bool(np.can_cast(from_.dtype if isinstance(from_, ARRAYS) else as_dtype(from_),
                             as_dtype(to), casting))
@@ -127,14 +133,16 @@ def isrealobj(x: Any) -> builtins.bool:
 
 def isscalar(element: Any) -> builtins.bool:
     """Whether element is a number, or an array without dimensions."""
-    if isinstance(element, (*ARRAYS, np.ndarray)):
+    if isinstance(element, ARRAYS):
+        return element.ndim == 0
+    if isinstance(element, np.ndarray):
         return element.ndim == 0
     return isinstance(element, (*PYTHON_SCALARS, np.generic))
 
 
 def iterable(y: Any) -> builtins.bool:
     """Whether y can be iterated over."""
-    return ndim(y) > 0 if isinstance(y, ARRAYS) else builtins.bool(np.iterable(y))
+    return builtins.bool(ndim(y) > 0) if isinstance(y, ARRAYS) else builtins.bool(np.iterable(y))
 
 
 def shape(a: Any) -> Shape:

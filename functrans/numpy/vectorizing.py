@@ -10,17 +10,12 @@ from typing import Any
 from functrans import lax
 from functrans.core.errors import ArgumentError, ShapeError, public
 from functrans.core.source import user_source
-from functrans.numpy.common import (
-    ARRAYS,
-    Array,
-    ArrayLike,
-    axis_index,
-    broadcast_shapes,
-    operand,
-)
+from functrans.core.trace import ARRAYS
+from functrans.numpy.common import axis_index, broadcast_shapes, operand
 from functrans.numpy.creation import asarray
 from functrans.numpy.manipulation import moveaxis
 from functrans.transforms.vmap import vmap
+from functrans.typing import Array, ArrayLike
 
 _ARGUMENT = r"\(\s*(?:\w+(?:\s*,\s*\w+)*)?\s*\)"
 _SIGNATURE = re.compile(rf"^\s*{_ARGUMENT}(?:\s*,\s*{_ARGUMENT})*\s*->\s*{_ARGUMENT}"

@@ -13,7 +13,7 @@ from functrans import numpy as fnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
-from functrans.numpy.common import Array, ArrayLike, operand, promote_dtypes_inexact
+from functrans.numpy.common import operand, promote_dtypes_inexact
 from functrans.numpy.linalg import det as _det
 from functrans.numpy.linalg import inv as _inv
 from functrans.numpy.linalg import qr as _qr
@@ -24,6 +24,7 @@ from functrans.primitives import linalg, matrix, spectral
 from functrans.primitives.solve import triangular_solve
 from functrans.transforms.forward import jvp
 from functrans.transforms.vmap import vmap
+from functrans.typing import Array, ArrayLike
 
 __all__ = [
     "block_diag",
@@ -290,7 +291,8 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     """
     x = matrices("expm", A, True)
     if x.ndim > 2:
-        return vmap(lambda a: expm(a, max_squarings=max_squarings))(x)
+        stack: Array = vmap(lambda a: expm(a, max_squarings=max_squarings))(x)
+        return stack
     order, limit = _PADE[8 if dtypes.real_dtype(x.dtype).itemsize == 8 else 4]
     size = lax.stop_gradient(fnp.max(fnp.sum(fnp.abs(x), 0), initial=0))
     squarings = fnp.maximum(0.0, fnp.ceil(fnp.log2(size / limit)))

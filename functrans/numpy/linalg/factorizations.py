@@ -11,37 +11,38 @@ from typing import Any, NamedTuple
 from functrans import lax
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
-from functrans.numpy.common import Array, ArrayLike, promote_dtypes_inexact
+from functrans.numpy.common import promote_dtypes_inexact
 from functrans.primitives import linalg, matrix, spectral
+from functrans.typing import Array, ArrayLike
 
 
 class EigResult(NamedTuple):
     """Eigenvalues (..., n) and eigenvectors (..., n, n), as columns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class EighResult(NamedTuple):
     """Real eigenvalues (..., n), increasing, and orthonormal eigenvectors (..., n, n), columns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class QRResult(NamedTuple):
     """Orthonormal columns Q and an upper triangle R."""
 
-    Q: Any
-    R: Any
+    Q: Array
+    R: Array
 
 
 class SVDResult(NamedTuple):
     """Left vectors U (columns), singular values S (decreasing) and right vectors Vh (rows)."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: Array
+    S: Array
+    Vh: Array
 
 
 def matrices(name: str, a: ArrayLike, square: bool = False) -> Array:
@@ -161,8 +162,9 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
         found = _hermitian_svd(x, compute_uv)
         if subset_by_index is None:
             return found
-        return SVDResult(*spectral.singular_subset(*found, subset_by_index)) if compute_uv else \
-            spectral.subset_of(found, subset_by_index)
+        if not compute_uv:
+            return spectral.subset_of(found, subset_by_index)
+        return SVDResult(*spectral.singular_subset(found.U, found.S, found.Vh, subset_by_index))
     if not compute_uv:
         return spectral.svd(x, compute_uv=False, subset_by_index=subset_by_index)
     return SVDResult(*spectral.svd(x, full_matrices=full_matrices,

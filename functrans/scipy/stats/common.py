@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from functrans import numpy as fnp
-from functrans.numpy.common import Array, ArrayLike, broadcast_all, operand, promote_dtypes_inexact
+from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexact
+from functrans.typing import Array, ArrayLike
 
 
 def promoted(name: str, *args: ArrayLike) -> list[Array]:
