@@ -26,7 +26,14 @@ __all__ = ["Array", "ArrayLike", "Axis", "AxisName", "DTypeLike", "DeviceLike",
 ArrayLike: TypeAlias = Array | np.ndarray | np.generic | bool | int | float | complex | Dim
 """What operations take: arrays, NumPy's arrays and numbers, Python's numbers, sizes; no lists."""
 
-NestedArrays: TypeAlias = "ArrayLike | Sequence[NestedArrays]"
+
+class SupportsArray(Protocol):
+    """An object of another library that NumPy takes as an array."""
+
+    def __array__(self) -> np.ndarray: ...
+
+
+NestedArrays: TypeAlias = ArrayLike | SupportsArray | Sequence["NestedArrays"]
 """What `asarray` takes: arrays and numbers, or nested sequences of them."""
 
 

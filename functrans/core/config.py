@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -130,7 +130,7 @@ def _token(config: Config) -> int:
 _tokens = count(1)
 
 
-def disable_jit(disable: bool = True) -> Any:
+def disable_jit(disable: bool = True) -> AbstractContextManager[Config]:
     """Context manager: `jit` calls its target as plain Python, so that a debugger can step in.
 
     >>> with disable_jit():

@@ -39,7 +39,7 @@ _MISSING = object()
 
 
 def cond(pred: ArrayLike, true_fun: PyTree, false_fun: PyTree, *operands: PyTree,
-         operand: PyTree = _MISSING, linear: Any = None) -> PyTree:
+         operand: PyTree = _MISSING, linear: object = None) -> PyTree:
     """`true_fun(*operands)` if the scalar `pred` holds, else `false_fun(*operands)`.
 
     Both functions return one structure of arrays with the same shapes and dtypes. The form

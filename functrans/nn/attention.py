@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -19,13 +19,33 @@ from functrans.typing import Array, ArrayLike
 __all__ = ["dot_product_attention"]
 
 
+@overload
 def dot_product_attention(
         query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = None,
         mask: ArrayLike | None = None, *, scale: float | None = None, is_causal: bool = False,
         query_seq_lengths: ArrayLike | None = None,
         key_value_seq_lengths: ArrayLike | None = None,
         local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
-        return_residual: bool = False) -> Any:
+        return_residual: Literal[False] = False) -> Array: ...
+
+
+@overload
+def dot_product_attention(
+        query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = None,
+        mask: ArrayLike | None = None, *, scale: float | None = None, is_causal: bool = False,
+        query_seq_lengths: ArrayLike | None = None,
+        key_value_seq_lengths: ArrayLike | None = None,
+        local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
+        return_residual: Literal[True]) -> tuple[Array, Array]: ...
+
+
+def dot_product_attention(
+        query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = None,
+        mask: ArrayLike | None = None, *, scale: float | None = None, is_causal: bool = False,
+        query_seq_lengths: ArrayLike | None = None,
+        key_value_seq_lengths: ArrayLike | None = None,
+        local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
+        return_residual: bool = False) -> Array | tuple[Array, Array]:
     """softmax(query key^T * scale + bias) value, for each head.
 
     Shapes: query (B, T, N, H), key and value (B, S, K, H), all with or without B; N is a multiple

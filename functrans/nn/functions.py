@@ -8,7 +8,7 @@ leaves out have zero gradient, whatever they hold; rows that it empties give 0 (
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from functrans.core import dtypes
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.numpy.common import operand, promote_dtypes_inexact
-from functrans.typing import Array, ArrayLike, Axis
+from functrans.typing import Array, ArrayLike, Axis, DTypeLike
 
 __all__ = ["log1mexp", "log_softmax", "logmeanexp", "logsumexp", "normalize", "one_hot", "softmax",
            "standardize"]
@@ -71,8 +71,20 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None, *
     return shifted - fnp.log(total)
 
 
+@overload
 def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False,
-              return_sign: bool = False, where: ArrayLike | None = None) -> Any:
+              return_sign: Literal[False] = False, where: ArrayLike | None = None) -> Array: ...
+
+
+@overload
+def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False,
+              *, return_sign: Literal[True], where: ArrayLike | None = None
+              ) -> tuple[Array, Array]: ...
+
+
+def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False,
+              return_sign: bool = False, where: ArrayLike | None = None
+              ) -> Array | tuple[Array, Array]:
     """log(sum(b * exp(a))) over axes (all by default), without overflow.
 
     With `return_sign` the logarithm of the absolute value and the sign of the sum (for complex
@@ -187,7 +199,8 @@ def standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None,
 normalize = standardize
 
 
-def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
+def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+            ) -> Array:
     """Zeros with a 1 at index x along a new axis of size num_classes; no 1 if x is out of range.
 
     The dtype is the default floating one unless given.

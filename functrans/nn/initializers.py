@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import functrans.numpy as fnp
 from functrans import random
@@ -16,7 +16,7 @@ from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
 from functrans.primitives.linalg import qr
-from functrans.typing import Array, DTypeLike
+from functrans.typing import Array, ArrayLike, DTypeLike
 
 __all__ = ["Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform",
            "he_normal", "he_uniform", "kaiming_normal", "kaiming_uniform", "lecun_normal",
@@ -63,7 +63,7 @@ def ones(key: Array | None, shape: Sequence[int], dtype: DTypeLike | None = None
     return fnp.ones(shape, _float(dtype))
 
 
-def constant(value: Any, dtype: DTypeLike | None = None) -> Initializer:
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """The initializer that gives `value`, broadcast.
 
     >>> import functrans as ft
@@ -78,7 +78,7 @@ def constant(value: Any, dtype: DTypeLike | None = None) -> Initializer:
     return init
 
 
-def uniform(scale: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """The initializer of uniform numbers in [0, scale).
 
     >>> import functrans as ft
@@ -94,7 +94,7 @@ def uniform(scale: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     return init
 
 
-def normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """The initializer of normal numbers of mean 0 and standard deviation `stddev`.
 
     >>> import functrans as ft
@@ -110,8 +110,8 @@ def normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     return init
 
 
-def truncated_normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None, lower: Any = -2.0,
-                     upper: Any = 2.0) -> Initializer:
+def truncated_normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None,
+                     lower: ArrayLike = -2.0, upper: ArrayLike = 2.0) -> Initializer:
     """The initializer of stddev times standard normal numbers that lie in (lower, upper).
 
     >>> import functrans as ft
@@ -143,8 +143,9 @@ def _fans(shape: Sequence[int], in_axis: Axes, out_axis: Axes, batch_axis: Axes
     return inputs * field, outputs * field
 
 
-def variance_scaling(scale: Any, mode: str, distribution: str, in_axis: Axes = -2,
-                     out_axis: Axes = -1, batch_axis: Axes = (),
+def variance_scaling(scale: ArrayLike, mode: Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"],
+                     distribution: Literal["normal", "truncated_normal", "uniform"],
+                     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (),
                      dtype: DTypeLike | None = None) -> Initializer:
     """The initializer of random numbers of mean 0 and variance scale / fan.
 
@@ -170,7 +171,8 @@ def variance_scaling(scale: Any, mode: str, distribution: str, in_axis: Axes = -
     def init(key: Array, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
         kind = _float(dtype, default)
         fan = fan_of[mode](*_fans(shape, in_axis, out_axis, batch_axis))
-        variance = fnp.asarray(scale / fan if fan else 0.0, kind)
+        ratio: Any = scale
+        variance = fnp.asarray(ratio / fan if fan else 0.0, kind)
         if distribution == "normal":
             return random.normal(key, shape, kind) * fnp.sqrt(variance)
         if distribution == "uniform":
@@ -254,7 +256,7 @@ xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
 kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
-def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
                ) -> Initializer:
     """The initializer of `scale` times matrices with orthonormal columns (or rows, if fewer).
 
@@ -287,7 +289,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: DTypeLike | None 
     return init
 
 
-def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1,
+def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1,
                      dtype: DTypeLike | None = None) -> Initializer:
     """The initializer of kernels (*window, in, out) that are an orthogonal matrix at the centre.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -36,8 +36,11 @@ from functrans.numpy.common import (
     wrap,
 )
 from functrans.numpy.ufuncs import astype, power
+from functrans.transforms.staged import ShapeDtypeStruct
 from functrans.transforms.vmap import vmap
-from functrans.typing import Array, ArrayLike, DeviceLike, DTypeLike
+from functrans.typing import Array, ArrayLike, DeviceLike, DTypeLike, NestedArrays, ShapeLike
+
+T = TypeVar("T")
 
 
 def _float(dtype: DTypeLike | None) -> np.dtype:
@@ -74,10 +77,8 @@ def on_device(x: Array, device: Any) -> Array:
     return place_array(x, place_of(target))
 
 
-def array(
-    object: Any, dtype: DTypeLike | None = None, copy: bool = True, order: str | None = "K",
-    ndmin: int = 0, *, device: Any = None,
-) -> Array:
+def array(object: NestedArrays, dtype: DTypeLike | None = None, copy: bool = True,
+          order: str | None = "K", ndmin: int = 0, *, device: DeviceLike | None = None) -> Array:
     """An array from numbers, nested sequences, NumPy arrays (whose dtype stays) or arrays.
 
     With `copy` it is another array than `object` is: donating one leaves the other as it is.
@@ -107,7 +108,8 @@ def array(
     elif hasattr(object, "__array__") or hasattr(object, "__dlpack__") or _is_buffer(object):
         x = operand("array", np.asarray(object))
     else:
-        x = operand("array", object)
+        number: Any = object  # of a kind to be refused, or a size
+        x = operand("array", number)
     if dtype is not None:
         x = astype(x, dtype)
     elif x.weak_type and not weak and not isinstance(object, ARRAYS):
@@ -173,8 +175,8 @@ def _map_nested(f: Callable[[Any], Any], x: Any) -> Any:
     return [_map_nested(f, item) for item in x] if isinstance(x, (list, tuple)) else f(x)
 
 
-def asarray(a: Any, dtype: DTypeLike | None = None, order: str | None = None, *,
-            copy: bool | None = None, device: Any = None) -> Array:
+def asarray(a: NestedArrays, dtype: DTypeLike | None = None, order: str | None = None, *,
+            copy: bool | None = None, device: DeviceLike | None = None) -> Array:
     """An array from numbers, nested sequences or other arrays; an array passes as it is.
 
     >>> import functrans.numpy as jnp
@@ -186,18 +188,18 @@ def asarray(a: Any, dtype: DTypeLike | None = None, order: str | None = None, *,
     return array(a, dtype, bool(copy), order, device=device)
 
 
-def ascontiguousarray(a: Any, dtype: DTypeLike | None = None) -> Array:
+def ascontiguousarray(a: NestedArrays, dtype: DTypeLike | None = None) -> Array:
     """asarray with at least one dimension; every array here is contiguous to its users."""
     return array(a, dtype, copy=False, ndmin=1)
 
 
-def copy(a: Any, order: str | None = None) -> Array:
+def copy(a: NestedArrays, order: str | None = None) -> Array:
     """Another array of the same values, which outlives the donation of the first."""
     return array(a, order=order)
 
 
-def frombuffer(buffer: Any, dtype: DTypeLike = np.float64, count: int = -1, offset: int = 0
-               ) -> Array:
+def frombuffer(buffer: bytes | bytearray | memoryview | np.ndarray, dtype: DTypeLike = np.float64,
+               count: int = -1, offset: int = 0) -> Array:
     """A 1-d array of the bytes of a buffer, which `dtype` says how to read.
 
     Python's float and int are what they are in NumPy: 64 bits wide.
@@ -210,7 +212,7 @@ def frombuffer(buffer: Any, dtype: DTypeLike = np.float64, count: int = -1, offs
     return wrap(np.array(data, as_dtype(data.dtype)))
 
 
-def fromiter(iter: Any, dtype: DTypeLike, count: int = -1) -> Array:
+def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
     """A 1-d array of the items of an iterable."""
     return wrap(np.fromiter(iter, as_dtype(dtype), count))
 
@@ -220,15 +222,15 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     return wrap(np.fromstring(string, as_dtype(dtype), count, sep=sep))
 
 
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: DTypeLike = float,
-                 **kwargs: Any) -> Any:
+def fromfunction(function: Callable[..., T], shape: Sequence[int], *, dtype: DTypeLike = float,
+                 **kwargs: Any) -> T:
     """function called on the coordinates of every element, one vmapped axis for each dimension."""
-    shape = shape_tuple(shape, "fromfunction")
-    for axis in range(len(shape)):
-        in_axes = tuple(0 if i == axis else None for i in range(len(shape)))
+    sizes = shape_tuple(shape, "fromfunction")
+    for axis in range(len(sizes)):
+        in_axes = tuple(0 if i == axis else None for i in range(len(sizes)))
         function = _mapped(function, in_axes, kwargs)
         kwargs = {}
-    return function(*(arange(size, dtype=as_dtype(dtype)) for size in shape), **kwargs)
+    return function(*(arange(size, dtype=as_dtype(dtype)) for size in sizes), **kwargs)
 
 
 def _mapped(function: Callable[..., Any], in_axes: tuple[Any, ...], kwargs: dict[str, Any]
@@ -240,7 +242,8 @@ def _mapped(function: Callable[..., Any], in_axes: tuple[Any, ...], kwargs: dict
 # constants -----------------------------------------------------------------------------------
 
 
-def zeros(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
+def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None
+          ) -> Array:
     """Zeros of the given shape.
 
     >>> import functrans.numpy as jnp
@@ -250,18 +253,20 @@ def zeros(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> 
     return on_device(filled(shape_tuple(shape, "zeros"), 0, _float(dtype)), device)
 
 
-def ones(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
+def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None
+         ) -> Array:
     """Ones of the given shape."""
     return on_device(filled(shape_tuple(shape, "ones"), 1, _float(dtype)), device)
 
 
-def empty(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
+def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None
+          ) -> Array:
     """Zeros of the given shape: an immutable array has no use for unset memory."""
     return on_device(filled(shape_tuple(shape, "empty"), 0, _float(dtype)), device)
 
 
-def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: Any = None
-         ) -> Array:
+def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
+         device: DeviceLike | None = None) -> Array:
     """fill_value broadcast to the given shape; weakly typed, as a Python number is, without dtype.
 
     >>> import functrans.numpy as jnp
@@ -290,36 +295,37 @@ def _like(a: Any, dtype: DTypeLike | None, shape: Any) -> tuple[Any, np.dtype, b
             dtype is None and getattr(x, "weak_type", False))
 
 
-def zeros_like(a: Any, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None
-               ) -> Array:
+def zeros_like(a: NestedArrays | ShapeDtypeStruct, dtype: DTypeLike | None = None,
+               shape: ShapeLike | None = None, *, device: DeviceLike | None = None) -> Array:
     """Zeros of a's shape and dtype."""
-    shape, dtype, weak = _like(a, dtype, shape)
-    return on_device(filled(shape, 0, dtype, weak), device)
+    sizes, dtype, weak = _like(a, dtype, shape)
+    return on_device(filled(sizes, 0, dtype, weak), device)
 
 
-def ones_like(a: Any, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None
-              ) -> Array:
+def ones_like(a: NestedArrays | ShapeDtypeStruct, dtype: DTypeLike | None = None,
+              shape: ShapeLike | None = None, *, device: DeviceLike | None = None) -> Array:
     """Ones of a's shape and dtype."""
-    shape, dtype, weak = _like(a, dtype, shape)
-    return on_device(filled(shape, 1, dtype, weak), device)
+    sizes, dtype, weak = _like(a, dtype, shape)
+    return on_device(filled(sizes, 1, dtype, weak), device)
 
 
-def empty_like(prototype: Any, dtype: DTypeLike | None = None, shape: Any = None, *,
-               device: Any = None) -> Array:
+def empty_like(prototype: NestedArrays | ShapeDtypeStruct, dtype: DTypeLike | None = None,
+               shape: ShapeLike | None = None, *, device: DeviceLike | None = None) -> Array:
     """Zeros of prototype's shape and dtype."""
     return zeros_like(prototype, dtype, shape, device=device)
 
 
-def full_like(a: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *,
-              device: Any = None) -> Array:
+def full_like(a: NestedArrays | ShapeDtypeStruct, fill_value: ArrayLike,
+              dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
+              device: DeviceLike | None = None) -> Array:
     """fill_value in a's shape and dtype."""
-    shape, dtype, weak = _like(a, dtype, shape)
-    x = full(shape, fill_value, dtype)
+    sizes, dtype, weak = _like(a, dtype, shape)
+    x = full(sizes, fill_value, dtype)
     return on_device(lax.convert_element_type(x, dtype, True) if weak else x, device)
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, *,
-        device: Any = None) -> Array:
+        device: DeviceLike | None = None) -> Array:
     """An N x M matrix of zeros with ones on diagonal k.
 
     >>> import functrans.numpy as jnp
@@ -400,8 +406,8 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 # ranges --------------------------------------------------------------------------------------
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike | None = None, *,
-           device: Any = None) -> Array:
+def arange(start: ArrayLike, stop: ArrayLike | None = None, step: ArrayLike | None = None,
+           dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Array:
     """start, start + step, ... below stop; arange(n) counts from 0.
 
     >>> import functrans.numpy as jnp
@@ -474,10 +480,9 @@ def linspace(
 ) -> tuple[Array, Array]: ...
 
 
-def linspace(
-    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
-    retstep: bool = False, dtype: DTypeLike | None = None, axis: int = 0, *, device: Any = None,
-) -> Array | tuple[Array, Array]:
+def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
+             retstep: bool = False, dtype: DTypeLike | None = None, axis: int = 0, *,
+             device: DeviceLike | None = None) -> Array | tuple[Array, Array]:
     """num evenly spaced values from start to stop, which is included if endpoint.
 
     >>> import functrans.numpy as jnp

@@ -29,7 +29,7 @@ from functrans.numpy.creation import on_device
 from functrans.numpy.manipulation import moveaxis, roll
 from functrans.numpy.ufuncs import conj
 from functrans.primitives.fft import FftType
-from functrans.typing import Array, ArrayLike, Axis, DTypeLike
+from functrans.typing import Array, ArrayLike, Axis, DeviceLike, DTypeLike
 
 __all__ = [
     "fft",
@@ -273,8 +273,8 @@ def _frequencies(first: Any, count: Any, n: int, d: ArrayLike, dtype: DTypeLike 
     return lax.div(whole, lax.mul(cast(operand("fft.fftfreq", d), dtype), float(n)))
 
 
-def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
-            ) -> Array:
+def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None,
+            device: DeviceLike | None = None) -> Array:
     """The frequencies of the values of fft, in cycles per unit of the sample spacing `d`.
 
     >>> import functrans.numpy as fnp
@@ -287,8 +287,8 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devic
                                       _frequencies(-(n // 2), n // 2, n, d, dtype)], 0), device)
 
 
-def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
-             ) -> Array:
+def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None,
+             device: DeviceLike | None = None) -> Array:
     """The frequencies of the values of rfft, in cycles per unit of the sample spacing `d`.
 
     >>> import functrans.numpy as fnp

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -26,10 +25,10 @@ from functrans.numpy.common import (
 from functrans.numpy.creation import asarray
 from functrans.numpy.elementwise import clip
 from functrans.numpy.searching import flatnonzero, index_operand, nonzero, normal_index
-from functrans.typing import Array, ArrayLike, DTypeLike
+from functrans.typing import Array, ArrayLike, DTypeLike, ShapeLike
 
 
-def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
+def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     """Flat indices as one index for each axis; out of bounds is clipped, negative counts back."""
     index = index_operand("unravel_index", indices)
     sizes = shape_tuple(shape, "unravel_index")

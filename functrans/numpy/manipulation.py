@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from functrans import lax
-from functrans.core.dims import Dim
+from functrans.core.dims import Dim, Size
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.core.trace import ARRAYS
@@ -195,7 +195,7 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     return [broadcast(x, shape) for x in xs]
 
 
-def broadcast_shapes(*shapes: ShapeLike) -> tuple[Any, ...]:
+def broadcast_shapes(*shapes: ShapeLike) -> tuple[Size, ...]:
     """The shape that arrays of the given shapes broadcast to."""
     return _broadcast_shapes(*(shape_tuple(s) for s in shapes))
 

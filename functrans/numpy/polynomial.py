@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from functrans.numpy.common import (
 from functrans.numpy.creation import asarray
 from functrans.numpy.joining import concatenate, trim_zeros
 from functrans.numpy.ufuncs import add, conj, divide, multiply, negative, subtract
-from functrans.typing import Array, ArrayLike
+from functrans.typing import Array, ArrayLike, DTypeLike, PrecisionLike
 
 _UNROLLED = 64
 
@@ -64,8 +64,9 @@ def _operands(name: str, a: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     return x, y
 
 
-def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
-             preferred_element_type: Any = None) -> Array:
+def convolve(a: ArrayLike, v: ArrayLike, mode: Literal["full", "same", "valid"] = "full", *,
+             precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
+             ) -> Array:
     """Convolution of two vectors: all overlaps, as many as the longer one has, or complete ones.
 
     >>> import functrans.numpy as jnp
@@ -78,8 +79,9 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any =
     return _correlate("convolve", x, lax.rev(y, (0,)), mode, precision, preferred_element_type)
 
 
-def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None,
-              preferred_element_type: Any = None) -> Array:
+def correlate(a: ArrayLike, v: ArrayLike, mode: Literal["full", "same", "valid"] = "valid", *,
+              precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
+              ) -> Array:
     """Correlation sum_n a[n + k] conj(v[n]) of two vectors over the overlaps that mode names."""
     x, y = _operands("correlate", a, v)
     y = conj(y)

@@ -24,7 +24,7 @@ from functrans.numpy.joining import stack, unstack
 from functrans.numpy.manipulation import moveaxis, ravel
 from functrans.numpy.reductions import sum
 from functrans.numpy.ufuncs import conj, multiply, subtract
-from functrans.typing import Array, ArrayLike, DTypeLike
+from functrans.typing import Array, ArrayLike, DTypeLike, PrecisionLike
 
 _MATRIX = (((1,), (0,)), ((), ()))
 
@@ -51,7 +51,7 @@ def _dot_general(a: Array, b: Array, dims: Any, precision: Any, preferred: DType
     return lax.dot_general(a, b, dims, precision=precision, preferred_element_type=preferred)
 
 
-def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+def matmul(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None,
            preferred_element_type: DTypeLike | None = None) -> Array:
     """Matrix product over the last two axes, the others broadcast; vectors count as matrices.
 
@@ -118,7 +118,7 @@ def _squeeze_lead(x: Array, lead: tuple[Any, ...], rank: int, keep: set[int]) ->
     return lax.squeeze(x, drop) if drop else x
 
 
-def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+def dot(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None,
         preferred_element_type: DTypeLike | None = None, out: None = None) -> Array:
     """Sum of products over the last axis of a and the second to last of b (or its only one).
 
@@ -139,14 +139,14 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
                         preferred_element_type)
 
 
-def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+def vdot(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None,
          preferred_element_type: DTypeLike | None = None) -> Array:
     """Inner product of the flattened arrays, the first one conjugated."""
     return dot(ravel(conj(operand("vdot", a))), ravel(b), precision=precision,
                preferred_element_type=preferred_element_type)
 
 
-def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+def inner(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None,
           preferred_element_type: DTypeLike | None = None) -> Array:
     """Sum of products over the last axes."""
     a, b = _pair("inner", a, b)
@@ -163,10 +163,9 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     return multiply(lax.reshape(a, (a.size, 1)), lax.reshape(b, (1, b.size)))
 
 
-def tensordot(
-    a: ArrayLike, b: ArrayLike, axes: int | Sequence[Any] = 2, *, precision: Any = None,
-    preferred_element_type: DTypeLike | None = None,
-) -> Array:
+def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
+              *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
+              ) -> Array:
     """Sum of products over pairs of axes, or over the last `axes` of a and the first of b."""
     a, b = _pair("tensordot", a, b)
     if isinstance(axes, int):
@@ -188,7 +187,7 @@ def tensordot(
 
 
 def vecdot(
-    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
+    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Inner products along one axis, the first array conjugated and the other axes broadcast."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def _place_dtype(dtype: DTypeLike | None, size: Any) -> np.dtype:
     return wanted
 
 
-def lexsort(keys: Any, axis: int = -1) -> Array:
+def lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> Array:
     """The indices that sort by the last key, ties by the one before it, and so on."""
     xs = [operand("lexsort", k) for k in keys]
     if not xs:

@@ -83,10 +83,8 @@ def _bin_of(x: Array, edges: Array) -> Array:
     return lax.select_n(outside, place, lax.full_like(place, n))
 
 
-def histogram(
-    a: ArrayLike, bins: ArrayLike = 10, range: Any = None, weights: ArrayLike | None = None,
-    density: bool | None = None,
-) -> tuple[Array, Array]:
+def histogram(a: ArrayLike, bins: ArrayLike | str = 10, range: Sequence[ArrayLike] | None = None,
+              weights: ArrayLike | None = None, density: bool | None = None) -> tuple[Array, Array]:
     """Number (or weight, or density) of elements in each bin, and the edges of the bins.
 
     >>> import functrans.numpy as jnp
@@ -112,10 +110,10 @@ def histogram(
     return counts, edges
 
 
-def histogramdd(
-    sample: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None,
-    density: bool | None = None,
-) -> tuple[Array, list[Array]]:
+def histogramdd(sample: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
+                range: Sequence[Sequence[ArrayLike] | None] | None = None,
+                weights: ArrayLike | None = None, density: bool | None = None
+                ) -> tuple[Array, list[Array]]:
     """A histogram over several dimensions; sample has a row for each point."""
     x = asarray(sample)
     if x.ndim != 2:
@@ -156,10 +154,10 @@ def histogramdd(
     return counts, edges
 
 
-def histogram2d(
-    x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None,
-    density: bool | None = None,
-) -> tuple[Array, Array, Array]:
+def histogram2d(x: ArrayLike, y: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
+                range: Sequence[Sequence[ArrayLike] | None] | None = None,
+                weights: ArrayLike | None = None, density: bool | None = None
+                ) -> tuple[Array, Array, Array]:
     """A histogram over the points (x, y), and the edges along both axes."""
     xs, ys = promote_dtypes_inexact("histogram2d", asarray(x), asarray(y))
     points = lax.concatenate([lax.expand_dims(v, (1,)) for v in (xs, ys)], 1)

@@ -19,7 +19,7 @@ from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexac
 from functrans.primitives import special
 from functrans.primitives.transcendental import polygamma as _polygamma
 from functrans.transforms.custom_jvp import custom_jvp
-from functrans.typing import Array, ArrayLike
+from functrans.typing import Array, ArrayLike, Axis
 
 __all__ = [
     "beta",
@@ -412,12 +412,12 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     return fnp.where(x < 0, 0.0, lax.exp(lax.lgamma(fnp.where(x < 0, 0.0, x) + 1.0)))
 
 
-def softmax(x: ArrayLike, /, *, axis: Any = None) -> Array:
+def softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
     """exp(x) / sum(exp(x)) along axes, by default over all elements."""
     return nn.softmax(x, axis)
 
 
-def log_softmax(x: ArrayLike, /, *, axis: Any = None) -> Array:
+def log_softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
     """log(softmax(x)) along axes, by default over all elements."""
     return nn.log_softmax(x, axis)
 

@@ -14,7 +14,7 @@ from functrans.numpy.linalg.systems import inv
 from functrans.numpy.manipulation import expand_dims, matrix_transpose, squeeze
 from functrans.numpy.products import matmul, vecdot
 from functrans.primitives.matrix import eye
-from functrans.typing import Array, ArrayLike, DTypeLike
+from functrans.typing import Array, ArrayLike, DTypeLike, PrecisionLike
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "outer",
            "tensordot", "trace", "vecdot"]
@@ -49,8 +49,10 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     return products.cross(a, b, axis=axis)
 
 
-def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2, precision: Any = None,
-              preferred_element_type: DTypeLike | None = None) -> Array:
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, *,
+              axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
+              precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
+              ) -> Array:
     """Sums of products over axes: the last ones of x1 and the first of x2, or pairs of them."""
     return products.tensordot(x1, x2, axes, precision=precision,
                               preferred_element_type=preferred_element_type)
@@ -95,7 +97,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     return result
 
 
-def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -> Array:
     """The product of two or more matrices in the order that takes the fewest multiplications.
 
     The first and the last may be vectors. Raises ArgumentError when there are fewer than two.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from functrans import numpy as fnp
 from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexact
@@ -27,7 +26,7 @@ def standard(x: Array, loc: Array, scale: Array) -> Array:
     return (x - loc) / positive(scale)
 
 
-def supported(inside: Any, value: Array, otherwise: float, *known: Array) -> Array:
+def supported(inside: Array, value: Array, otherwise: float, *known: Array) -> Array:
     """value where inside the support, else a constant; NaN where any of the `known` is NaN."""
     found = fnp.where(inside, value, otherwise)
     for x in known:
