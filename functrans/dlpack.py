@@ -74,7 +74,8 @@ def dtype_field(capsule: Any) -> _DLDataType:
     return _DLTensor.from_address(_get_pointer(capsule, b"dltensor")).dtype  # type: ignore[no-any-return]
 
 
-def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Array:
+def from_dlpack(x: object, /, *, device: DeviceLike | None = None, copy: bool | None = None
+                ) -> Array:
     """An array on the memory of any object with `__dlpack__` or `__cuda_array_interface__`.
 
     The memory is shared unless `copy` is true or it is on another device than the one asked for:

@@ -199,8 +199,13 @@ sort_p, top_k_p = Sort(), TopK()
 
 
 @overload
-def sort(operand: tuple[ArrayLike, ...] | list[ArrayLike], dimension: int = -1,
-         is_stable: bool = True, num_keys: int = 1) -> tuple[Array, ...]: ...
+def sort(operand: tuple[ArrayLike, ...], dimension: int = -1, is_stable: bool = True,
+         num_keys: int = 1) -> tuple[Array, ...]: ...
+
+
+@overload
+def sort(operand: list[ArrayLike], dimension: int = -1, is_stable: bool = True,
+         num_keys: int = 1) -> list[Array]: ...
 
 
 @overload
@@ -208,7 +213,8 @@ def sort(operand: ArrayLike, dimension: int = -1, is_stable: bool = True,
          num_keys: int = 1) -> Array: ...
 
 
-def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+def sort(operand: ArrayLike | tuple[ArrayLike, ...] | list[ArrayLike], dimension: int = -1,
+         is_stable: bool = True, num_keys: int = 1) -> Array | tuple[Array, ...] | list[Array]:
     """The operand sorted along `dimension`; of a tuple, all arrays by its first `num_keys`.
 
     Zeros of both signs are equal and NaN comes last. Raises ShapeError when shapes differ.
@@ -218,8 +224,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     >>> ft.lax.sort((keys, values))[1].tolist()
     [1.0, 2.0, 0.0]
     """
-    many = isinstance(operand, (tuple, list))
-    operands = tuple(operand) if many else (operand,)
+    operands = tuple(operand) if isinstance(operand, (tuple, list)) else (operand,)
     if not 1 <= num_keys <= len(operands):
         raise ShapeError(f"sort: num_keys = {num_keys} of {len(operands)} operands.",
                          where=user_source(), fix=f"1 <= num_keys <= {len(operands)}")
@@ -229,7 +234,11 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
                          where=user_source())
     outs = sort_p.bind(*operands, dimension=dimension % ndim, is_stable=bool(is_stable),
                         num_keys=num_keys)
-    return type(operand)(outs) if many else outs[0]
+    if not isinstance(operand, (tuple, list)):
+        return outs[0]
+    sequence: Any = type(operand)
+    ordered: tuple[Array, ...] = sequence(outs)
+    return ordered
 
 
 def argsort(operand: ArrayLike, dimension: int = -1, is_stable: bool = True,

@@ -32,7 +32,8 @@ from functrans.numpy.common import (
     static_int,
     wrap,
 )
-from functrans.numpy.creation import as_arrays, asarray, mgrid
+from functrans.numpy.creation import as_arrays, asarray
+from functrans.numpy.grids import mgrid
 from functrans.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel
 from functrans.numpy.reductions import sum
 from functrans.numpy.ufuncs import astype, truth

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -464,10 +464,8 @@ def _before(x: Array, y: Array) -> Array:
     return lax.bitwise_or(lax.lt(x, y), lax.bitwise_and(lax.ne(y, y), lax.eq(x, x)))
 
 
-def searchsorted(
-    a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *,
-    method: str = "scan",
-) -> Array:
+def searchsorted(a: ArrayLike, v: ArrayLike, side: Literal["left", "right"] = "left",
+                 sorter: ArrayLike | None = None, *, method: str = "scan") -> Array:
     """Where values v go into the sorted vector a: before equal elements ("left") or behind.
 
     >>> import functrans.numpy as jnp
@@ -537,7 +535,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     """The number of the bin of each element; bins rise or fall."""
     method = "scan" if method is None else method
     edges = asarray(bins)
-    side = "right" if not right else "left"
+    side: Literal["left", "right"] = "right" if not right else "left"
     values = asarray(x)
     if edges.ndim != 1:
         raise ShapeError(f"functrans.numpy.digitize: bins is a vector, and not of shape "

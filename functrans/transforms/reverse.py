@@ -147,7 +147,7 @@ def vjp(fun: Callable[..., tuple[R, A]], *primals: PyTree, has_aux: Literal[True
         ) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]], A]: ...
 
 
-def vjp(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) -> tuple[Any, ...]:
+def vjp(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) -> tuple[PyTree, ...]:
     """The value of `fun` at `primals` and the function that pulls cotangents back.
 
     Returns (out, vjp_fun), and the auxiliary output with `has_aux`. `vjp_fun` takes one cotangent
@@ -179,7 +179,8 @@ def linearize(fun: Callable[..., tuple[R, A]], *primals: PyTree, has_aux: Litera
               ) -> tuple[R, Callable[..., R], A]: ...
 
 
-def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) -> tuple[Any, ...]:
+def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False
+              ) -> tuple[PyTree, ...]:
     """The value of `fun` at `primals` and its derivative there as a linear function of tangents.
 
     Returns (out, jvp_fun), and the auxiliary output with `has_aux`; `jvp_fun(*tangents)` repeats
