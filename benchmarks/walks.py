@@ -213,7 +213,8 @@ def mypy_errors() -> dict[str, int]:
         for path in [*(ROOT / "functrans").iterdir(), ROOT / "primitives", ROOT / "lowering"]:
             (package / path.name).symlink_to(path)
         configuration = (ROOT / "pyproject.toml").read_text()
-        configuration = re.sub(r'^(mypy_path|packages) = .*$', "", configuration, flags=re.M)
+        configuration = re.sub(r'^(mypy_path|packages|modules) = (\[[^]]*\]|.*)$', "",
+                               configuration, flags=re.M)
         Path(folder, "pyproject.toml").write_text(configuration)
         done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "-p", "functrans",
                                "--cache-dir", str(ROOT / ".mypy_cache" / "walks")],

@@ -20,6 +20,11 @@ from functrans.core.trace import Tracer
 from functrans.core.tree import known_leaf
 from functrans.device import Device, device_at
 
+if TYPE_CHECKING:
+    from functrans._array_types import ArrayMethods as Base  # with what methods.py installs
+else:
+    Base = _runtime.ArrayBase
+
 __all__ = ["Array"]
 
 _HTML_ROWS, _HTML_COLUMNS = 12, 12
@@ -38,7 +43,7 @@ class _ArrayType(type):
 
 @final
 @known_leaf
-class Array(_runtime.ArrayBase, metaclass=_ArrayType):
+class Array(Base, metaclass=_ArrayType):
     """An immutable n-dimensional array of numbers; made by `functrans.numpy`, not by a call.
 
     It has NumPy's operators, indexing and methods. Nothing can write into it: `x.at[i].set(v)`
@@ -53,9 +58,6 @@ class Array(_runtime.ArrayBase, metaclass=_ArrayType):
 
     __slots__ = ()
     __array_priority__ = 1000  # NumPy's operators leave the operation to this class
-
-    if TYPE_CHECKING:
-        def __getattr__(self, name: str) -> Any: ...  # installed by functrans.methods
 
     @property
     def device(self) -> Device:

@@ -10,6 +10,8 @@ from functrans.core.source import user_source
 from functrans.numpy.index_parts import index_text
 from functrans.numpy.indexing import index_array
 from functrans.numpy.updates import UPDATES, update, update_by_function
+from functrans.primitives.index import GatherScatterMode
+from functrans.typing import Array, ArrayLike, Index
 
 __all__ = ["At", "IndexedAt", "refuse_delitem", "refuse_setitem"]
 
@@ -26,10 +28,10 @@ class At:
 
     __slots__ = ("_array",)
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Array) -> None:
         self._array = array
 
-    def __getitem__(self, index: Any) -> IndexedAt:
+    def __getitem__(self, index: Index) -> IndexedAt:
         return IndexedAt(self._array, index)
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
@@ -58,13 +60,14 @@ class IndexedAt:
 
     __slots__ = ("_array", "_index")
 
-    def __init__(self, array: Any, index: Any) -> None:
+    def __init__(self, array: Array, index: Index) -> None:
         self._array = array
         self._index = index
 
     @public
-    def get(self, *, mode: Any = None, fill_value: Any = None, indices_are_sorted: bool = False,
-            unique_indices: bool = False, wrap_negative_indices: bool = True) -> Any:
+    def get(self, *, mode: str | GatherScatterMode | None = None,
+            fill_value: ArrayLike | None = None, indices_are_sorted: bool = False,
+            unique_indices: bool = False, wrap_negative_indices: bool = True) -> Array:
         """x[index], with `fill_value` for index arrays out of bounds.
 
         >>> import functrans.numpy as fnp
@@ -76,7 +79,7 @@ class IndexedAt:
                            wrap_negative_indices=wrap_negative_indices)
 
     @public
-    def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
+    def apply(self, func: Callable[[Array], ArrayLike], **options: Any) -> Array:
         """func(x[index]) in place of x[index]; func is elementwise, and repeats as an index does.
 
         >>> import functrans.numpy as fnp
@@ -86,7 +89,7 @@ class IndexedAt:
         return update_by_function(self._array, self._index, func, **options)
 
     @public
-    def set(self, values: Any, **options: Any) -> Any:
+    def set(self, values: ArrayLike, **options: Any) -> Array:
         """values in place of x[index].
 
         >>> import functrans.numpy as fnp
@@ -96,7 +99,7 @@ class IndexedAt:
         return update(self._array, self._index, values, UPDATES["set"], **options)
 
     @public
-    def add(self, values: Any, **options: Any) -> Any:
+    def add(self, values: ArrayLike, **options: Any) -> Array:
         """x[index] + values; several at one place all count.
 
         >>> import functrans.numpy as fnp
@@ -106,34 +109,34 @@ class IndexedAt:
         return update(self._array, self._index, values, UPDATES["add"], **options)
 
     @public
-    def subtract(self, values: Any, **options: Any) -> Any:
+    def subtract(self, values: ArrayLike, **options: Any) -> Array:
         """x[index] - values; several at one place all count."""
         return update(self._array, self._index, values, UPDATES["subtract"], **options)
 
     @public
-    def multiply(self, values: Any, **options: Any) -> Any:
+    def multiply(self, values: ArrayLike, **options: Any) -> Array:
         """x[index] * values; several at one place all count."""
         return update(self._array, self._index, values, UPDATES["multiply"], **options)
 
     mul = multiply
 
     @public
-    def divide(self, values: Any, **options: Any) -> Any:
+    def divide(self, values: ArrayLike, **options: Any) -> Array:
         """x[index] / values; several at one place all count."""
         return update(self._array, self._index, values, UPDATES["divide"], **options)
 
     @public
-    def power(self, values: Any, **options: Any) -> Any:
+    def power(self, values: ArrayLike, **options: Any) -> Array:
         """x[index] ** values; several at one place all count."""
         return update(self._array, self._index, values, UPDATES["power"], **options)
 
     @public
-    def min(self, values: Any, **options: Any) -> Any:
+    def min(self, values: ArrayLike, **options: Any) -> Array:
         """The smaller of x[index] and values."""
         return update(self._array, self._index, values, UPDATES["min"], **options)
 
     @public
-    def max(self, values: Any, **options: Any) -> Any:
+    def max(self, values: ArrayLike, **options: Any) -> Array:
         """The larger of x[index] and values."""
         return update(self._array, self._index, values, UPDATES["max"], **options)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import ArgumentError, CallbackError
@@ -18,13 +18,16 @@ from functrans.primitives.callback import (
 from functrans.transforms.flat import check_callable, flatten_args, name_of
 from functrans.transforms.staged import aval_of
 
+if TYPE_CHECKING:
+    from functrans.typing import PyTree
+
 __all__ = ["debug_callback", "io_callback", "pure_callback"]
 
 _VMAP_METHODS = (None, "sequential", "expand_dims", "broadcast_all")
 
 
-def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any,
-                  vmap_method: str | None = None, **kwargs: Any) -> Any:
+def pure_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *args: PyTree,
+                  vmap_method: str | None = None, **kwargs: PyTree) -> PyTree:
     """The result of `callback(*args, **kwargs)` on NumPy arrays, inside any transform.
 
     `result_shape_dtypes` is a pytree of ShapeDtypeStructs (or arrays) of the structure that the
@@ -45,8 +48,8 @@ def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args:
     return tree_unflatten(tree, outs)
 
 
-def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any,
-                ordered: bool = False, **kwargs: Any) -> Any:
+def io_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *args: PyTree,
+                ordered: bool = False, **kwargs: PyTree) -> PyTree:
     """The result of a callback with side effects, called each time the program gets there.
 
     With `ordered` calls keep their order, and it cannot be mapped.
@@ -62,8 +65,8 @@ def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: A
     return tree_unflatten(tree, outs)
 
 
-def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False,
-                   **kwargs: Any) -> None:
+def debug_callback(callback: Callable[..., Any], *args: PyTree, ordered: bool = False,
+                   **kwargs: PyTree) -> None:
     """Call a function on the values that `args` have when the program runs; for looking only.
 
     Under vmap it is called for each element, under grad on the primal values.

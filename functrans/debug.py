@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import builtins
 import string
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from functrans.callbacks import debug_callback as callback
 from functrans.core.errors import ArgumentError, publish
 
+if TYPE_CHECKING:
+    from functrans.typing import PyTree
+
 __all__ = ["callback", "print"]
 
 
-def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+def print(fmt: str, *args: PyTree, ordered: bool = False, **kwargs: PyTree) -> None:
     """Print values when the program runs, formatted as by `str.format`.
 
     Raises ArgumentError when the format does not fit the arguments.

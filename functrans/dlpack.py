@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -16,6 +16,9 @@ from functrans.core.dtypes import as_dtype
 from functrans.core.errors import ArgumentError, BackendError, NonArrayError, publish
 from functrans.core.source import user_source
 from functrans.device import CPU, find_device, place_of
+
+if TYPE_CHECKING:
+    from functrans.typing import DeviceLike
 
 __all__ = ["from_dlpack"]
 
@@ -71,7 +74,8 @@ def dtype_field(capsule: Any) -> _DLDataType:
     return _DLTensor.from_address(_get_pointer(capsule, b"dltensor")).dtype  # type: ignore[no-any-return]
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(x: object, /, *, device: DeviceLike | None = None, copy: bool | None = None
+                ) -> Array:
     """An array on the memory of any object with `__dlpack__` or `__cuda_array_interface__`.
 
     The memory is shared unless `copy` is true or it is on another device than the one asked for:
@@ -117,7 +121,7 @@ def _share(x: Any, copy: bool) -> Array:
                            fix="copy it to the CPU first")
     value = _host_array(x)
     as_dtype(value.dtype)
-    return wrap(np.array(value) if copy else value.view())  # type: ignore[return-value]
+    return wrap(np.array(value) if copy else value.view())
 
 
 def _host_array(x: Any) -> np.ndarray[Any, Any]:

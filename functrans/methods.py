@@ -184,10 +184,12 @@ def install() -> None:
     install_refusals()
     for cls in (Array, Tracer):
         _install(cls)
-    for name, method in (("item", _item), ("tolist", _tolist), ("tobytes", _tobytes)):
+    of_arrays: dict[str, Any] = {
+        "item": _item, "tolist": _tolist, "tobytes": _tobytes, "__dlpack__": export_host,
+        "strides": property(_strides, doc="Bytes from one element to the next, for each axis."),
+    }
+    for name, method in of_arrays.items():
         setattr(Array, name, method)
-    Array.__dlpack__ = export_host  # type: ignore[method-assign]
-    Array.strides = property(_strides, doc="Bytes from one element to the next, for each axis.")
     facts: dict[str, Any] = {
         "nbytes": property(lambda self: self.aval.nbytes, doc="Bytes of all elements."),
         "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes of one element."),

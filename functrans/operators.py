@@ -19,7 +19,7 @@ from functrans.at import refuse_delitem, refuse_setitem
 from functrans.core import dtypes
 from functrans.core.dims import Dim, same_shape
 from functrans.core.errors import FunctransError, IntegerOverflowError, hide_internal_frames
-from functrans.core.trace import Tracer
+from functrans.core.trace import ARRAYS, Tracer
 from functrans.numpy.indexing import getitem
 from functrans.primitives import arithmetic, compare
 from functrans.primitives.convert import convert_element_type
@@ -27,15 +27,14 @@ from functrans.primitives.convert import convert_element_type
 __all__ = ["install_operators", "operator_table"]
 
 Operator = Callable[..., Any]
-ARRAYS = (ArrayBase, Tracer)
 OPERANDS = (ArrayBase, Tracer, np.ndarray, np.generic, bool, int, float, complex, Dim)
-_FLOATS = frozenset(map(np.dtype, ("float16", "float32", "float64", dtypes.bfloat16)))
+_FLOATS = frozenset(map(dtypes.as_dtype, ("float16", "float32", "float64", dtypes.bfloat16)))
 
 
 def _binary(primitive: Any, function: Operator, kinds: str) -> tuple[Operator, Operator]:
     """An operator and its reflection; `kinds` are the dtype kinds that go to the primitive."""
     bind = primitive.bind
-    direct = frozenset(d for d in map(np.dtype, (
+    direct = frozenset(d for d in map(dtypes.as_dtype, (
         "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
         "float16", "float32", "float64", dtypes.bfloat16, "complex64", "complex128"))
         if dtypes.kind(d) in kinds)
@@ -139,8 +138,9 @@ _UNARY: dict[str, Operator] = {
 
 def operator_table() -> dict[str, Operator]:
     """Every operator by its name without underscores: add, radd, neg, lt, getitem, ..."""
-    table = {**_COMPARISONS, **_UNARY, "getitem": getitem, "setitem": refuse_setitem,
-             "delitem": refuse_delitem}
+    table: dict[str, Operator] = {
+        **_COMPARISONS, **_UNARY, "getitem": getitem, "setitem": refuse_setitem,
+        "delitem": refuse_delitem}
     for name, (forward, reflected) in _BINARY.items():
         table[name], table[f"r{name}"] = forward, reflected
     return table
@@ -163,4 +163,4 @@ def install_operators() -> None:
     for name, operator in table.items():
         setattr(Tracer, f"__{name}__", operator)
     Tracer.__hash__ = None  # type: ignore[assignment]
-    Dim.array_operator = staticmethod(_size_operator)  # type: ignore[method-assign, assignment]
+    Dim.array_operator = staticmethod(_size_operator)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,12 +15,15 @@ from functrans.core.trace import Tracer
 from functrans.device import CPU, Device, find_device, place_of
 from functrans.dlpack import from_interface
 from functrans.numpy import asarray
+from functrans.typing import DeviceLike, PyTree
+
+T = TypeVar("T")
 
 __all__ = ["block_until_ready", "device_get", "device_put"]
 
 
-def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = False,
-               may_alias: bool | None = None) -> Any:
+def device_put(x: PyTree, device: DeviceLike | None = None, *, src: DeviceLike | None = None,
+               donate: bool = False, may_alias: bool | None = None) -> PyTree:
     """The leaves of a pytree as arrays on a device, by default on the default device.
 
     Arrays that are there stay as they are, or are copied with `may_alias=False`; a GPU computes on
@@ -59,7 +62,7 @@ def _put(leaf: Any, device: Device, asked: bool) -> Any:
     return _runtime.place_array(x, place_of(device))
 
 
-def device_get(x: Any) -> Any:
+def device_get(x: PyTree) -> PyTree:
     """The array leaves of a pytree as read-only NumPy arrays; from the CPU without a copy.
 
     An array on a GPU is copied to the host once.
@@ -72,7 +75,7 @@ def device_get(x: Any) -> Any:
                          and leaf.dtype != key_dtype else leaf, x)
 
 
-def block_until_ready(x: Any) -> Any:
+def block_until_ready(x: T) -> T:
     """The pytree itself, once all its arrays are computed."""
     for leaf in tree.tree_leaves(x):
         if type(leaf) is Array:

@@ -25,12 +25,13 @@ from functrans.core.errors import (
     NotCoveredError,
 )
 from functrans.core.source import user_source
-from functrans.core.trace import Tracer
-from functrans.numpy.common import ARRAYS, PYTHON_SCALARS, Array, operand
+from functrans.core.trace import ARRAYS, Tracer
+from functrans.numpy.common import PYTHON_SCALARS, operand
 from functrans.numpy.creation import asarray
 from functrans.numpy.ufunc_methods import accumulate, outer, reduce, reduceat
 from functrans.numpy.ufuncs import astype
 from functrans.numpy_alternatives import alternative
+from functrans.typing import Array
 
 _KNOWN = (*ARRAYS, *PYTHON_SCALARS, np.generic, list, tuple)
 

@@ -95,8 +95,8 @@ def _step(x: Any, t: Any, step: float) -> Any:
 
 
 def _wide(x: Any) -> np.ndarray[Any, Any]:
-    x = np.asarray(x)
-    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    values = np.asarray(x)
+    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
 
 def _name(x: Any) -> str:

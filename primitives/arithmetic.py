@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from functrans.primitives.base import sample_array
 from functrans.primitives.compare import eq, lt, where
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.elementwise import Elementwise, Operation, bilinear, fit, unary_linear
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike
 
 
 class Neg(Elementwise):
@@ -322,7 +325,7 @@ max, min, sign, abs = max_p.eager, min_p.eager, sign_p.eager, abs_p.eager
 floor, ceil, rint, nextafter = floor_p.eager, ceil_p.eager, round_p.eager, nextafter_p.eager
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """x ** y for a Python int y.
 
     >>> import functrans as ft

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from functrans.core.avals import ShapedArray
 from functrans.core.convert import to_arrays
@@ -11,6 +11,11 @@ from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive, Sample
 from functrans.core.tree import tree_flatten, tree_unflatten
 from functrans.primitives.base import LinearPrimitive, sample_array
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike
+
+T = TypeVar("T")
 
 __all__ = ["checkpoint_name", "checkpoint_name_p", "optimization_barrier",
            "optimization_barrier_p", "stop_gradient_p"]
@@ -30,7 +35,7 @@ class OptimizationBarrier(Primitive):
         return list(arrays)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        outs = self.bind(*primals)
+        outs = list(self.bind(*primals))
         given = [t for t in tangents if t is not None]
         passed = iter(self.bind(*given))
         return outs, [None if t is None else next(passed) for t in tangents]
@@ -103,7 +108,7 @@ stop_gradient_p = StopGradient()
 checkpoint_name_p = CheckpointName()
 
 
-def optimization_barrier(operand: Any) -> Any:
+def optimization_barrier(operand: T) -> T:
     """A pytree of arrays as it is; a compiler merges and moves nothing across.
 
     >>> import functrans as ft
@@ -111,10 +116,11 @@ def optimization_barrier(operand: Any) -> Any:
     [0, 1]
     """
     leaves, tree = tree_flatten(operand)
-    return tree_unflatten(tree, optimization_barrier_p.bind(*to_arrays(leaves, "operand")))
+    held: T = tree_unflatten(tree, optimization_barrier_p.bind(*to_arrays(leaves, "operand")))
+    return held
 
 
-def checkpoint_name(x: Any, name: str) -> Any:
+def checkpoint_name(x: ArrayLike, name: str) -> Array:
     """x, named for the policies of `checkpoint`.
 
     >>> import functrans as ft

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from functrans.core.avals import ShapedArray
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.primitive import Cost, Primitive, Sample
 from functrans.core.source import user_source
+
+if TYPE_CHECKING:
+    from functrans.typing import Array
 
 __all__ = ["Constant", "LinearPrimitive", "constant_p", "full", "full_p",
            "sample_array", "shapes_differ", "zeros"]
@@ -120,12 +123,12 @@ constant_p = ConstantPrimitive()
 full_p = Full()
 
 
-def full(shape: Sequence[Any], value: Any, dtype: Any) -> Any:
+def full(shape: Sequence[Any], value: Any, dtype: Any) -> Array:
     """An array of `shape` and `dtype` filled with a Python scalar."""
     return full_p.bind(shape=tuple(shape), dtype=np.dtype(dtype), value=value)
 
 
-def zeros(aval: ShapedArray) -> Any:
+def zeros(aval: ShapedArray) -> Array:
     """Zeros of a type."""
     return full_p.bind(shape=aval.shape, dtype=aval.dtype, value=0)
 

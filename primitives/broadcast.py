@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from functrans.core.errors import ShapeError
 from functrans.core.primitive import Cost, Sample
 from functrans.core.source import user_source
 from functrans.primitives.base import LinearPrimitive, full, sample_array
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike
 
 __all__ = ["align_batch", "broadcast_batch", "broadcast_in_dim", "broadcast_in_dim_p",
            "canonical_axes", "move_axis", "reduce_sum", "reduce_sum_p", "size_array", "transpose",
@@ -197,8 +200,8 @@ reduce_sum_p = ReduceSum()
 transpose_p = Transpose()
 
 
-def broadcast_in_dim(operand: Any, shape: Sequence[Size],
-                     broadcast_dimensions: Sequence[int]) -> Any:
+def broadcast_in_dim(operand: ArrayLike, shape: Sequence[Size],
+                     broadcast_dimensions: Sequence[int]) -> Array:
     """The operand repeated to `shape`, its dimension i becoming dimension broadcast_dimensions[i].
 
     >>> import functrans as ft
@@ -209,14 +212,16 @@ def broadcast_in_dim(operand: Any, shape: Sequence[Size],
                                    broadcast_dimensions=tuple(broadcast_dimensions))
 
 
-def reduce_sum(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_sum(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Sum of the operand over non-negative `axes`; the operand itself when there are none.
 
     >>> import functrans as ft
     >>> ft.lax.reduce_sum(ft.numpy.ones((2, 3)), (0,)).shape
     (3,)
     """
-    return reduce_sum_p.bind(operand, axes=tuple(axes)) if len(axes) else operand
+    if len(axes):
+        return reduce_sum_p.bind(operand, axes=tuple(axes))
+    return operand  # type: ignore[return-value]  # an operand of any kind is its own sum
 
 
 def size_array(size: Size, dtype: Any) -> Any:
@@ -226,7 +231,7 @@ def size_array(size: Size, dtype: Any) -> Any:
     return reduce_sum(full((size,), 1, dtype), (0,))
 
 
-def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+def transpose(operand: Array, permutation: Sequence[int]) -> Array:
     """The operand with its axes in the order of `permutation`; itself when that changes nothing.
 
     >>> import functrans as ft
@@ -239,7 +244,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     return transpose_p.bind(operand, permutation=permutation)
 
 
-def move_axis(x: Any, source: int, destination: int) -> Any:
+def move_axis(x: Array, source: int, destination: int) -> Array:
     """x with one axis moved; x itself when it is there already."""
     if source == destination:
         return x
@@ -248,7 +253,7 @@ def move_axis(x: Any, source: int, destination: int) -> Any:
     return transpose(x, order)
 
 
-def broadcast_batch(x: Any, size: Size) -> Any:
+def broadcast_batch(x: Any, size: Size) -> Array:
     """x repeated along a new leading axis."""
     x = x if hasattr(x, "shape") else np.asarray(x, dtypes.canonical_scalar(x))
     return broadcast_in_dim(x, (size, *x.shape), tuple(range(1, x.ndim + 1)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from functrans.primitives.base import full, sample_array, shapes_differ, zeros
 from functrans.primitives.broadcast import align_batch, broadcast_in_dim
 from functrans.primitives.differentiable import Rule
 from functrans.primitives.elementwise import Elementwise
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike
 
 
 class Comparison(Elementwise, abstract=True):
@@ -303,7 +306,7 @@ shift_right_arithmetic = shift_right_arithmetic_p.bind
 population_count, clz = population_count_p.bind, clz_p.bind
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """cases[which], elementwise: with two cases, the second where `which` is true.
 
     Raises ShapeError when the cases differ in type.
@@ -318,7 +321,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     return select_n_p.bind(which, *cases)
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """x limited to [min, max].
 
     Raises ShapeError when a limit is neither a scalar nor of x's shape.
@@ -330,7 +333,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     return clamp_p.bind(min, x, max)
 
 
-def where(condition: Any, x: Any, y: Any, like: Any = None) -> Any:
+def where(condition: Any, x: Any, y: Any, like: Any = None) -> Array:
     """x where the condition holds, else y, for rule bodies: scalars take the type of `like`.
 
     `like` is x or y, whichever is an array, when it is not given.

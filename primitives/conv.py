@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from functrans.primitives.geometry import (
 )
 from functrans.primitives.precision import Precision, as_precision
 from functrans.primitives.shape import reshape, rev
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike, DTypeLike, PrecisionLike
 
 __all__ = ["ConvDimensionNumbers", "conv", "conv_dimension_numbers", "conv_general_dilated",
            "conv_general_dilated_p", "conv_general_dilated_patches", "conv_transpose",
@@ -199,12 +202,12 @@ def _shift(spec: Axes, mapped: int) -> Axes:
     return tuple(d + (d >= mapped) for d in spec)
 
 
-def _merge_axes(x: Any, axis: int) -> Any:
+def _merge_axes(x: Any, axis: int) -> Array:
     """x with `axis` and the next one as one axis."""
     return reshape(x, (*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2:]))
 
 
-def _split_axis(x: Any, axis: int, size: Size) -> Any:
+def _split_axis(x: Any, axis: int, size: Size) -> Array:
     """x with `axis` as two axes, the first of `size`."""
     rest = x.shape[axis] // size if not _is_zero(size) else 0
     return reshape(x, (*x.shape[:axis], size, rest, *x.shape[axis + 1:]))
@@ -278,11 +281,11 @@ def _transpose_rhs(ct: Any, x: Any, w: ShapedArray, *, window_strides: Axes, pad
 
 
 def conv_general_dilated(
-        lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding,
+        lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: Padding,
         lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
         dimension_numbers: DimensionNumbers = None, feature_group_count: int = 1,
-        batch_group_count: int = 1, precision: Any = None,
-        preferred_element_type: Any = None) -> Any:
+        batch_group_count: int = 1, precision: PrecisionLike = None,
+        preferred_element_type: DTypeLike | None = None) -> Array:
     """Convolution of images lhs with a kernel rhs over any number of spatial dimensions.
 
     As in neural networks the kernel is not reversed. `dimension_numbers` names the axes, for
@@ -336,8 +339,9 @@ def conv_general_dilated(
     return out if groups is None else _merge_axes(out, groups[2])
 
 
-def _as_array(x: Any) -> Any:
-    return x if hasattr(x, "shape") else np.asarray(x, np.float32)
+def _as_array(x: Any) -> Array | np.ndarray[Any, Any]:
+    array: Array | np.ndarray[Any, Any] = x if hasattr(x, "shape") else np.asarray(x, np.float32)
+    return array
 
 
 def _group_count(lhs: Any, rhs: Any, dims: ConvDimensionNumbers, features: int, batch: int) -> int:
@@ -362,7 +366,7 @@ def _group_count(lhs: Any, rhs: Any, dims: ConvDimensionNumbers, features: int, 
     return count
 
 
-def conv_dimension_numbers(lhs_shape: Sequence[Any], rhs_shape: Sequence[Any],
+def conv_dimension_numbers(lhs_shape: Sequence[Size], rhs_shape: Sequence[Size],
                            dimension_numbers: DimensionNumbers) -> ConvDimensionNumbers:
     """Dimension numbers as places of axes, from three strings such as ("NHWC", "HWIO", "NHWC").
 
@@ -402,8 +406,8 @@ def conv_dimension_numbers(lhs_shape: Sequence[Any], rhs_shape: Sequence[Any],
                                   for spec, end in zip(specs, ("NC", "OI", "NC"))))
 
 
-def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str, precision: Any = None,
-         preferred_element_type: Any = None) -> Any:
+def conv(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: str,
+         precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """Convolution of lhs (N, C, *spatial) with rhs (O, C, *window) with string padding.
 
     >>> import functrans as ft
@@ -414,10 +418,10 @@ def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str, precis
                                 preferred_element_type=preferred_element_type)
 
 
-def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding,
-                              lhs_dilation: Sequence[int] | None,
-                              rhs_dilation: Sequence[int] | None, precision: Any = None,
-                              preferred_element_type: Any = None) -> Any:
+def conv_with_general_padding(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
+                              padding: Padding, lhs_dilation: Sequence[int] | None,
+                              rhs_dilation: Sequence[int] | None, precision: PrecisionLike = None,
+                              preferred_element_type: DTypeLike | None = None) -> Array:
     """Convolution of lhs (N, C, *spatial) with rhs (O, C, *window), any padding and dilation.
 
     >>> import functrans as ft
@@ -429,11 +433,11 @@ def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int],
                                 precision=precision, preferred_element_type=preferred_element_type)
 
 
-def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Padding,
+def conv_transpose(lhs: Array, rhs: Array, strides: Sequence[int], padding: Padding,
                    rhs_dilation: Sequence[int] | None = None,
                    dimension_numbers: DimensionNumbers = None, transpose_kernel: bool = False,
-                   precision: Any = None, preferred_element_type: Any = None,
-                   use_consistent_padding: bool = False) -> Any:
+                   precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None,
+                   use_consistent_padding: bool = False) -> Array:
     """Convolution with fractional strides: 1 / `strides`, which makes images larger.
 
     Axes are by default (N, *spatial, C) and (*spatial, I, O). String padding is that of the
@@ -481,10 +485,10 @@ def _transposed_padding(kind: str, window: int, stride: int) -> tuple[int, int]:
 
 
 def conv_general_dilated_patches(
-        lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int], padding: Padding,
+        lhs: Array, filter_shape: Sequence[int], window_strides: Sequence[int], padding: Padding,
         lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
-        dimension_numbers: DimensionNumbers = None, precision: Any = None,
-        preferred_element_type: Any = None) -> Any:
+        dimension_numbers: DimensionNumbers = None, precision: PrecisionLike = None,
+        preferred_element_type: DTypeLike | None = None) -> Array:
     """The windows of lhs as features: C * prod(filter_shape) of them, the features of lhs slowest.
 
     >>> import functrans as ft

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from functrans.core.primitive import Linear, Primitive, Sample
 from functrans.core.source import user_source
 from functrans.primitives.base import sample_array
 from functrans.primitives.broadcast import move_axis
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike, DTypeLike
 
 __all__ = ["bitcast_convert_type", "bitcast_convert_type_p", "convert_element_type",
            "convert_element_type_p"]
@@ -124,7 +127,8 @@ convert_element_type_p = ConvertElementType()
 bitcast_convert_type_p = BitcastConvertType()
 
 
-def convert_element_type(operand: Any, new_dtype: Any, weak_type: bool = False) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike, weak_type: bool = False
+                         ) -> Array:
     """The operand converted to `new_dtype`; the operand itself when it has it.
 
     Raises DTypeError when `new_dtype` names no dtype.
@@ -136,11 +140,11 @@ def convert_element_type(operand: Any, new_dtype: Any, weak_type: bool = False) 
     dtype = dtypes.as_dtype(new_dtype)
     aval = get_aval(operand)
     if aval.dtype == dtype and aval.weak_type == weak_type and hasattr(operand, "aval"):
-        return operand
+        return operand  # type: ignore[return-value]  # what has an aval is an Array
     return convert_element_type_p.bind(operand, new_dtype=dtype, weak_type=weak_type)
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The bits of the operand read as `new_dtype`.
 
     Raises DTypeError when the widths do not fit the last axis.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from functrans.primitives.compare import eq, where
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.shape import pad, slice_in_dim
 from functrans.primitives.transcendental import exp
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike
 
 __all__ = ["cumlogsumexp", "cumlogsumexp_p", "cummax", "cummax_p", "cummin", "cummin_p", "cumprod",
            "cumprod_p", "cumsum", "cumsum_p", "linear_recurrence"]
@@ -170,14 +173,14 @@ cumsum_p, cumprod_p, cummax_p, cummin_p = Cumsum(), Cumprod(), Cummax(), Cummin(
 cumlogsumexp_p = Cumlogsumexp()
 
 
-def _cumulate(primitive: Cumulative, x: Any, axis: int, reverse: bool) -> Any:
+def _cumulate(primitive: Cumulative, x: ArrayLike, axis: int, reverse: bool) -> Array:
     aval = get_aval(x)
     if not -aval.ndim <= axis < aval.ndim:
         raise ShapeError(f"{primitive.name}: {aval} has no axis {axis}.", where=user_source())
     return primitive.bind(x, axis=axis % aval.ndim, reverse=bool(reverse))
 
 
-def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The sums of all elements up to each one along `axis`; from the end when `reverse`.
 
     Raises ShapeError when there is no such axis, DTypeError for booleans.
@@ -189,7 +192,7 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _cumulate(cumsum_p, operand, axis, reverse)
 
 
-def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The products of all elements up to each one along `axis`; from the end when `reverse`.
 
     Its derivative is right where elements are zero.
@@ -201,7 +204,7 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _cumulate(cumprod_p, operand, axis, reverse)
 
 
-def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The largest of all elements up to each one along `axis`; from the end when `reverse`.
 
     >>> import functrans as ft
@@ -211,7 +214,7 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _cumulate(cummax_p, operand, axis, reverse)
 
 
-def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The smallest of all elements up to each one along `axis`; from the end when `reverse`.
 
     >>> import functrans as ft
@@ -221,7 +224,7 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _cumulate(cummin_p, operand, axis, reverse)
 
 
-def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """log of the sum of exp of all elements up to each one along `axis`, without overflow.
 
     >>> import functrans as ft

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from functrans.primitives.broadcast import prod, transpose
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.differentiable import Differentiable, linear
 from functrans.primitives.precision import Precision, as_precision
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike, DotDimensionNumbers, DTypeLike, PrecisionLike
 
 __all__ = ["dot_general", "dot_general_p"]
 
@@ -229,8 +232,9 @@ def _transpose_right(ct: Any, x: Any, y: ShapedArray, dimension_numbers: Dimensi
 dot_general_p = DotGeneral()
 
 
-def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None,
-                preferred_element_type: Any = None) -> Any:
+def dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: DotDimensionNumbers,
+                precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
+                ) -> Array:
     """Sum of products over contracting axes: ((lhs, rhs contracting), (lhs, rhs batch)).
 
     The result has the batch axes, the free axes of lhs, then those of rhs. `precision` is of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from functrans.primitives.index_layout import (
 from functrans.primitives.scatter import scatter_p
 from functrans.primitives.shape import expand_dims, squeeze
 from functrans.primitives.shape import slice as static_slice
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike
 
 __all__ = ["dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_slice_p",
            "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim",
@@ -237,8 +240,9 @@ def _static_window(shape: Sequence[Any], starts: Sequence[Any],
     return _window(shape, starts, sizes)
 
 
-def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[Size], *,
-                  allow_negative_indices: bool | Sequence[bool] = True) -> Any:
+def dynamic_slice(operand: Array, start_indices: ArrayLike | Sequence[ArrayLike],
+                  slice_sizes: Sequence[Size], *,
+                  allow_negative_indices: bool | Sequence[bool] = True) -> Array:
     """The window of `slice_sizes` at `start_indices` (a vector, or one scalar per dimension).
 
     Negative starts count from the end, unless `allow_negative_indices` is false (for all or one
@@ -259,8 +263,9 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[Size],
     return dynamic_slice_p.bind(operand, *map(_scalar, starts), slice_sizes=sizes)
 
 
-def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
-                         allow_negative_indices: bool | Sequence[bool] = True) -> Any:
+def dynamic_update_slice(operand: Array, update: ArrayLike,
+                         start_indices: ArrayLike | Sequence[ArrayLike], *,
+                         allow_negative_indices: bool | Sequence[bool] = True) -> Array:
     """The operand with the window at `start_indices` replaced by the update; see dynamic_slice.
 
     Raises ShapeError when the update is no window of the operand, DTypeError when dtypes differ.
@@ -287,8 +292,8 @@ def _starts_on(operand: Any, start: Any, axis: int) -> tuple[list[Any], int]:
     return starts, axis
 
 
-def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: Size, axis: int = 0, *,
-                         allow_negative_indices: bool = True) -> Any:
+def dynamic_slice_in_dim(operand: Array, start_index: ArrayLike, slice_size: Size, axis: int = 0, *,
+                         allow_negative_indices: bool = True) -> Array:
     """The window of `slice_size` at `start_index` along one axis; see dynamic_slice.
 
     >>> import functrans as ft
@@ -301,8 +306,8 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: Size, axis:
                          allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
-                         allow_negative_indices: bool = True) -> Any:
+def dynamic_index_in_dim(operand: Array, index: ArrayLike, axis: int = 0, keepdims: bool = True, *,
+                         allow_negative_indices: bool = True) -> Array:
     """The part at one index along `axis`, which may be traced; clamped into bounds.
 
     >>> import functrans as ft
@@ -314,8 +319,8 @@ def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool
     return part if keepdims else squeeze(part, (axis,))
 
 
-def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int, *,
-                                allow_negative_indices: bool = True) -> Any:
+def dynamic_update_slice_in_dim(operand: Array, update: ArrayLike, start_index: ArrayLike,
+                                axis: int, *, allow_negative_indices: bool = True) -> Array:
     """The operand with the update at `start_index` along one axis; see dynamic_update_slice.
 
     >>> import functrans as ft
@@ -326,8 +331,8 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
                                 allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int, *,
-                                allow_negative_indices: bool = True) -> Any:
+def dynamic_update_index_in_dim(operand: Array, update: ArrayLike, index: ArrayLike, axis: int, *,
+                                allow_negative_indices: bool = True) -> Array:
     """The operand with the part at one index along `axis` replaced, with or without that axis.
 
     >>> import functrans as ft
@@ -335,9 +340,8 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
     [0.0, 0.0, 1.0]
     """
     axis %= operand.ndim
-    if not hasattr(update, "ndim"):
-        update = np.asarray(update, operand.dtype)
-    if update.ndim < operand.ndim:
-        update = expand_dims(update, (axis,))
-    return dynamic_update_slice_in_dim(operand, update, index, axis,
+    part: Any = update if hasattr(update, "ndim") else np.asarray(update, operand.dtype)
+    if part.ndim < operand.ndim:
+        part = expand_dims(part, (axis,))
+    return dynamic_update_slice_in_dim(operand, part, index, axis,
                                        allow_negative_indices=allow_negative_indices)

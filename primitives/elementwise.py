@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,9 +22,12 @@ from functrans.primitives.broadcast import (
 )
 from functrans.primitives.differentiable import Differentiable, Rule, linear
 
+if TYPE_CHECKING:
+    from functrans.typing import Array
+
 __all__ = ["Elementwise", "Operation", "bilinear", "fit", "linear", "unary_linear"]
 
-Operation = Callable[..., Any]
+Operation = Callable[..., "Array"]
 """A primitive as a function of arrays, tracers and Python scalars."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from functrans.primitives.broadcast import broadcast_in_dim, move_axis, prod
 from functrans.primitives.compare import bitwise_and, gt, lt, where
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.shape import broadcasted_iota, pad
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike
 
 __all__ = ["FftType", "fft", "fft_p"]
 
@@ -120,7 +123,7 @@ class Fft(LinearPrimitive):
 fft_p = Fft()
 
 
-def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> Any:
+def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> Array:
     """The discrete Fourier transform over the last `len(fft_lengths)` axes.
 
     `fft_type` is an `FftType` or its name. Raises ShapeError when the axes do not have the lengths

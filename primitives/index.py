@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from functrans.primitives.index_layout import (
     window_sizes,
 )
 from functrans.primitives.shape import concatenate, expand_dims, slice_in_dim, squeeze
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike
 
 __all__ = ["Gather", "GatherDimensionNumbers", "GatherScatterMode", "Scatter", "ScatterAdd",
            "ScatterDimensionNumbers", "gather", "gather_p", "index_in_dim", "index_take",
@@ -254,10 +257,10 @@ gather_p: Gather = Gather()
 scatter_add_p: ScatterAdd = ScatterAdd()
 
 
-def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionNumbers,
+def gather(operand: Array, start_indices: ArrayLike, dimension_numbers: GatherDimensionNumbers,
            slice_sizes: Sequence[Size], *, unique_indices: bool = False,
            indices_are_sorted: bool = False, mode: str | GatherScatterMode | None = None,
-           fill_value: Any = None) -> Any:
+           fill_value: ArrayLike | None = None) -> Array:
     """Windows of `slice_sizes` of the operand at every index vector (last dimension of indices).
 
     Raises ShapeError when the numbers do not fit, DTypeError for indices that are no integers.
@@ -277,9 +280,9 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
                          mode=GatherScatterMode.from_any(mode), fill_value=fill_value)
 
 
-def scatter_add(operand: Any, scatter_indices: Any, updates: Any,
+def scatter_add(operand: Array, scatter_indices: ArrayLike, updates: ArrayLike,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Any:
+                unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
     """The operand with updates added at every index vector; repeated ones add up.
 
     Raises ShapeError when the numbers do not fit, DTypeError for indices that are no integers.
@@ -297,7 +300,7 @@ def scatter_add(operand: Any, scatter_indices: Any, updates: Any,
 
 def bind_scatter(primitive: Scatter, operand: Any, indices: Any, updates: Any,
                  numbers: ScatterDimensionNumbers, indices_are_sorted: bool, unique_indices: bool,
-                 mode: str | GatherScatterMode | None) -> Any:
+                 mode: str | GatherScatterMode | None) -> Array:
     """Bind one of the scatters with canonical parameters."""
     indices = as_indices(indices)
     if mode is None and looks_at_indices():
@@ -323,7 +326,7 @@ def join_components(parts: Sequence[Any]) -> Any:
                        parts[0].ndim)
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: Array, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """The part at one static index along `axis`, negative from the end.
 
     Raises IndexingError when the index is out of bounds.
@@ -342,7 +345,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     return part if keepdims else squeeze(part, (axis,))
 
 
-def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+def index_take(src: Array, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
     """src at tuples of indices: axes[k] is indexed by idxs[k], vectors of one length, in front.
 
     >>> import functrans as ft

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from functrans.primitives.matrix import (
 )
 from functrans.primitives.shape import concatenate
 from functrans.primitives.solve import triangular_solve
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike
 
 __all__ = ["cholesky", "cholesky_p", "lu", "lu_p", "lu_pivots_to_permutation",
            "lu_pivots_to_permutation_p", "qr", "qr_p"]
@@ -232,7 +235,7 @@ cholesky_p, lu_p, qr_p = Cholesky(), Lu(), Qr()
 lu_pivots_to_permutation_p = LuPivotsToPermutation()
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """The lower triangle L with L L* = x for Hermitian positive definite matrices x.
 
     x is replaced by (x + x*) / 2 first when `symmetrize_input`, else its lower triangle is read.
@@ -251,7 +254,7 @@ def symmetrize(x: Any) -> Any:
     return mul(add(x, adjoint(x)), 0.5)
 
 
-def lu(x: Any) -> tuple[Any, Any, Any]:
+def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """L and U in one matrix, the pivots, and the permutation, with x[permutation] = L U.
 
     L has ones on its diagonal, which are not stored.
@@ -265,7 +268,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     return factors, pivots, order
 
 
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """The permutation that exchanging row i and row pivots[i], one after the other, amounts to.
 
     >>> import functrans as ft
@@ -276,7 +279,7 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     return lu_pivots_to_permutation_p.bind(pivots, permutation_size=permutation_size)
 
 
-def qr(x: Any, *, full_matrices: bool = True) -> tuple[Any, Any]:
+def qr(x: ArrayLike, *, full_matrices: bool = True) -> tuple[Array, Array]:
     """Orthonormal columns Q and an upper triangle R with Q R = x.
 
     Shapes (m, n) give (m, m) and (m, n), or (m, k) and (k, n) for k = min(m, n) when not

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from functrans.primitives.shape import (
     reshape,
     slice,
 )
+
+if TYPE_CHECKING:
+    from functrans.typing import Array
 
 __all__ = ["MatrixPrimitive", "adjoint", "antihermitian", "block", "columns", "conjugate",
            "diagonal", "eye", "from_lower", "inverse_differences", "is_complex", "matmul",
@@ -71,7 +74,7 @@ def is_complex(x: Any) -> bool:
     return dtypes.kind(get_aval(x).dtype) == "c"
 
 
-def conjugate(x: Any) -> Any:
+def conjugate(x: Any) -> Array:
     """The complex conjugate; real x as it is."""
     return conj(x) if is_complex(x) else x
 
@@ -81,18 +84,18 @@ def real_part(x: Any) -> Any:
     return real(x) if is_complex(x) else x
 
 
-def swap_last(x: Any) -> Any:
+def swap_last(x: Any) -> Array:
     """x with rows and columns exchanged."""
     n = x.ndim
     return transpose(x, (*range(n - 2), n - 1, n - 2))
 
 
-def adjoint(x: Any) -> Any:
+def adjoint(x: Any) -> Array:
     """x with rows and columns exchanged, conjugated."""
     return swap_last(conjugate(x))
 
 
-def matmul(x: Any, y: Any) -> Any:
+def matmul(x: Any, y: Any) -> Array:
     """The matrix product x y."""
     lead = tuple(range(x.ndim - 2))
     return dot_general(x, y, (((x.ndim - 1,), (x.ndim - 2,)), (lead, lead)))
@@ -136,7 +139,7 @@ def _band(shape: Sequence[Size], low: int | None, high: int | None) -> Any:
     return inside if n == 2 else broadcast_in_dim(inside, shape, (n - 2, n - 1))
 
 
-def tril(x: Any, k: int = 0) -> Any:
+def tril(x: Any, k: int = 0) -> Array:
     """x, and zeros above diagonal k."""
     return select_n(_band(x.shape, None, k), zeros(get_aval(x).strong()), x)
 
@@ -146,7 +149,7 @@ def triu(x: Any, k: int = 0) -> Any:
     return select_n(_band(x.shape, k, None), zeros(get_aval(x).strong()), x)
 
 
-def eye(shape: Sequence[Size], dtype: Any) -> Any:
+def eye(shape: Sequence[Size], dtype: Any) -> Array:
     """Identity matrices (ones on the main diagonal) of `shape`, which has the leading axes too."""
     return convert_element_type(_band(shape, 0, 0), dtype)
 
@@ -177,7 +180,7 @@ def rows(x: Any, start: Size, stop: Size) -> Any:
     return slice(x, (*(0,) * (x.ndim - 2), start, 0), (*x.shape[:-2], stop, x.shape[-1]))
 
 
-def columns(x: Any, start: Size, stop: Size) -> Any:
+def columns(x: Any, start: Size, stop: Size) -> Array:
     """The columns from start to before stop."""
     return slice(x, (*(0,) * (x.ndim - 1), start), (*x.shape[:-1], stop))
 

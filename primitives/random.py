@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from functrans.core.primitive import Cost, Primitive, Sample
 from functrans.core.source import user_source
 from functrans.primitives.base import shapes_differ
 from functrans.primitives.broadcast import broadcast_batch, broadcast_in_dim, move_axis
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike
 
 __all__ = ["threefry2x32", "threefry2x32_p"]
 
@@ -47,7 +50,7 @@ class Threefry2x32(Primitive):
         return list(_runtime.threefry2x32(k0, k1, x0, x1))
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        return self.bind(*primals), [None, None]
+        return list(self.bind(*primals)), [None, None]
 
     def batch(self, operands: Sequence[Any],
               axes: Sequence[int | None]) -> tuple[list[Any], list[int]]:
@@ -67,7 +70,7 @@ class Threefry2x32(Primitive):
                 aligned[i] = broadcast_batch(x, size) if x.shape else x
             elif lane and x.ndim == 1:
                 aligned[i] = broadcast_in_dim(x, (size, *lane), (0,))
-        return self.bind(*aligned), [0, 0]
+        return list(self.bind(*aligned)), [0, 0]
 
     def cost(self, *avals: ShapedArray, **params: Any) -> Cost:
         return Cost(self.type(*avals)[0].size * _OPERATIONS, super().cost(*avals).bytes)
@@ -83,7 +86,7 @@ class Threefry2x32(Primitive):
 threefry2x32_p = Threefry2x32()
 
 
-def threefry2x32(k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
+def threefry2x32(k0: ArrayLike, k1: ArrayLike, x0: ArrayLike, x1: ArrayLike) -> list[Array]:
     """Threefry-2x32 of the counter (x0, x1) under the key (k0, k1): two uint32 arrays.
 
     Operands are uint32 of one shape, or scalars. Raises DTypeError and ShapeError otherwise.
@@ -93,4 +96,4 @@ def threefry2x32(k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
     >>> [hex(int(y)) for y in threefry2x32(zero, zero, zero, zero)]
     ['0x6b200159', '0x99ba4efe']
     """
-    return threefry2x32_p.bind(k0, k1, x0, x1)  # type: ignore[no-any-return]
+    return list(threefry2x32_p.bind(k0, k1, x0, x1))

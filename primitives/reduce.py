@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from functrans.primitives.broadcast import (
 from functrans.primitives.compare import eq
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.shape import concatenate, reshape, rev, slice_in_dim
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike, DTypeLike
 
 __all__ = ["argmax", "argmax_p", "argmin", "argmin_p", "reduce_and", "reduce_and_p", "reduce_max",
            "reduce_max_p", "reduce_min", "reduce_min_p", "reduce_or", "reduce_or_p", "reduce_prod",
@@ -243,7 +246,7 @@ reduce_and_p, reduce_or_p, reduce_xor_p = ReduceAnd(), ReduceOr(), ReduceXor()
 argmax_p, argmin_p = Argmax(), Argmin()
 
 
-def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The largest element of the operand over non-negative `axes`.
 
     >>> import functrans as ft
@@ -253,38 +256,38 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
     return reduce_max_p.bind(operand, axes=tuple(axes))
 
 
-def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The smallest element of the operand over non-negative `axes`."""
     return reduce_min_p.bind(operand, axes=tuple(axes))
 
 
-def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The product of the elements of the operand over non-negative `axes`."""
     return reduce_prod_p.bind(operand, axes=tuple(axes))
 
 
-def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Whether all elements are true over non-negative `axes` (bitwise for integers)."""
     return reduce_and_p.bind(operand, axes=tuple(axes))
 
 
-def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Whether any element is true over non-negative `axes` (bitwise for integers)."""
     return reduce_or_p.bind(operand, axes=tuple(axes))
 
 
-def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The parity over non-negative `axes` (bitwise for integers)."""
     return reduce_xor_p.bind(operand, axes=tuple(axes))
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any = None) -> Any:
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike | None = None) -> Array:
     """The first index of the largest element along `axis`; int32 where that has enough numbers."""
     return argmax_p.bind(operand, axes=(axis,),
                         index_dtype=_position_dtype(operand, axis, index_dtype))
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any = None) -> Any:
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike | None = None) -> Array:
     """The first index of the smallest element along `axis`; int32 where that has enough numbers."""
     return argmin_p.bind(operand, axes=(axis,),
                         index_dtype=_position_dtype(operand, axis, index_dtype))

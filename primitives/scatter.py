@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from functrans.primitives.convert import convert_element_type
 from functrans.primitives.index import Scatter, bind_scatter, gather_updates, scatter_add_p
 from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensionNumbers
 from functrans.primitives.shape import iota, reshape
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike
 
 __all__ = ["scatter", "scatter_max", "scatter_max_p", "scatter_min",
            "scatter_min_p", "scatter_mul", "scatter_mul_p", "scatter_p", "scatter_sub"]
@@ -143,9 +146,9 @@ scatter_p, scatter_mul_p = ScatterReplace(), ScatterMul()
 scatter_min_p, scatter_max_p = ScatterMin(), ScatterMax()
 
 
-def scatter(operand: Any, scatter_indices: Any, updates: Any,
+def scatter(operand: Array, scatter_indices: ArrayLike, updates: ArrayLike,
             dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
-            unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Any:
+            unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
     """The operand with updates in place of what is at every index vector.
 
     Raises ShapeError when the numbers do not fit, DTypeError for indices that are no integers.
@@ -161,33 +164,33 @@ def scatter(operand: Any, scatter_indices: Any, updates: Any,
                         indices_are_sorted, unique_indices, mode)
 
 
-def scatter_sub(operand: Any, scatter_indices: Any, updates: Any,
+def scatter_sub(operand: Array, scatter_indices: ArrayLike, updates: ArrayLike,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Any:
+                unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
     """The operand with updates subtracted at every index vector; see `scatter_add`."""
     return bind_scatter(scatter_add_p, operand, scatter_indices, neg(updates), dimension_numbers,
                         indices_are_sorted, unique_indices, mode)
 
 
-def scatter_mul(operand: Any, scatter_indices: Any, updates: Any,
+def scatter_mul(operand: Array, scatter_indices: ArrayLike, updates: ArrayLike,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Any:
+                unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
     """The operand multiplied by updates at every index vector; see `scatter_add`."""
     return bind_scatter(scatter_mul_p, operand, scatter_indices, updates, dimension_numbers,
                         indices_are_sorted, unique_indices, mode)
 
 
-def scatter_min(operand: Any, scatter_indices: Any, updates: Any,
+def scatter_min(operand: Array, scatter_indices: ArrayLike, updates: ArrayLike,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Any:
+                unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
     """The least of operand and updates at every index vector; see `scatter_add`."""
     return bind_scatter(scatter_min_p, operand, scatter_indices, updates, dimension_numbers,
                         indices_are_sorted, unique_indices, mode)
 
 
-def scatter_max(operand: Any, scatter_indices: Any, updates: Any,
+def scatter_max(operand: Array, scatter_indices: ArrayLike, updates: ArrayLike,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Any:
+                unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
     """The greatest of operand and updates at every index vector; see `scatter_add`."""
     return bind_scatter(scatter_max_p, operand, scatter_indices, updates, dimension_numbers,
                         indices_are_sorted, unique_indices, mode)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from functrans.primitives.broadcast import (
     transpose,
 )
 from functrans.primitives.compare import select_n
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike, DTypeLike
 
 
 class Movement(LinearPrimitive, abstract=True):
@@ -356,8 +359,8 @@ reshape_p, slice_p, pad_p, concatenate_p = Reshape(), Slice(), Pad(), Concatenat
 rev_p, iota_p, copy_p = Rev(), Iota(), Copy()
 
 
-def reshape(operand: Any, new_sizes: Sequence[Size], dimensions: Sequence[int] | None = None
-            ) -> Any:
+def reshape(operand: Array, new_sizes: Sequence[Size], dimensions: Sequence[int] | None = None
+            ) -> Array:
     """The elements in row-major order in the shape `new_sizes`, of which one may be -1.
 
     `dimensions` is the order in which the dimensions are taken before.
@@ -387,7 +390,7 @@ def reshape(operand: Any, new_sizes: Sequence[Size], dimensions: Sequence[int] |
     return reshape_p.bind(operand, new_sizes=sizes)
 
 
-def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array: Array, dimensions: Sequence[int]) -> Array:
     """The array without `dimensions`, which must be of size 1."""
     dims = {d % array.ndim for d in dimensions}
     if any(array.shape[d] != 1 for d in dims):
@@ -396,7 +399,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     return reshape(array, tuple(s for d, s in enumerate(array.shape) if d not in dims))
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+def expand_dims(array: Array, dimensions: Sequence[int]) -> Array:
     """The array with new dimensions of size 1 at the places `dimensions` of the result."""
     if not hasattr(array, "shape"):
         array = to_array(array, "expand_dims: the array")
@@ -406,8 +409,8 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     return reshape(array, tuple(1 if d in dims else next(rest) for d in range(ndim)))
 
 
-def slice(operand: Any, start_indices: Sequence[Size], limit_indices: Sequence[Size],
-          strides: Sequence[int] | None = None) -> Any:
+def slice(operand: Array, start_indices: Sequence[Size], limit_indices: Sequence[Size],
+          strides: Sequence[int] | None = None) -> Array:
     """The elements from start to before limit in every dimension.
 
     Raises ShapeError when a bound lies outside.
@@ -421,19 +424,21 @@ def slice(operand: Any, start_indices: Sequence[Size], limit_indices: Sequence[S
                         strides=(1,) * operand.ndim if strides is None else tuple(strides))
 
 
-def slice_in_dim(operand: Any, start_index: Size, limit_index: Size, stride: int = 1,
-                 axis: int = 0) -> Any:
+def slice_in_dim(operand: Array, start_index: Size, limit_index: Size, stride: int = 1,
+                 axis: int = 0) -> Array:
     """The elements from start to before limit along one axis; the operand where these are all."""
     axis %= operand.ndim
     if _is_zero(start_index) and limit_index == operand.shape[axis] and stride == 1:
         return operand
     starts: list[Size] = [0] * operand.ndim
-    limits, strides = list(operand.shape), [1] * operand.ndim
+    limits: list[Size] = list(operand.shape)
+    strides = [1] * operand.ndim
     starts[axis], limits[axis], strides[axis] = start_index, limit_index, stride
     return slice(operand, starts, limits, strides)
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[Size, Size, int]]) -> Any:
+def pad(operand: Array, padding_value: ArrayLike, padding_config: Sequence[tuple[Size, Size, int]]
+        ) -> Array:
     """The operand with (low, high, interior) padding in every dimension; negative widths crop.
 
     Raises ShapeError when the value is not a scalar of the operand's dtype.
@@ -450,7 +455,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[Size, S
     return pad_p.bind(operand, padding_value, padding_config=config)
 
 
-def concatenate(operands: Sequence[Any], dimension: int) -> Any:
+def concatenate(operands: Sequence[Array], dimension: int) -> Array:
     """The operands one after the other along `dimension`.
 
     Raises ShapeError when they differ elsewhere, ValueError when there are none.
@@ -466,12 +471,12 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     return concatenate_p.bind(*operands, dimension=dimension)
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: Array, dimensions: Sequence[int]) -> Array:
     """The operand with the order along `dimensions` reversed."""
     return rev_p.bind(operand, dimensions=tuple(dimensions)) if len(dimensions) else operand
 
 
-def iota(dtype: Any, size: Size) -> Any:
+def iota(dtype: DTypeLike, size: Size) -> Array:
     """0, 1, ..., size - 1.
 
     >>> import functrans as ft
@@ -481,12 +486,12 @@ def iota(dtype: Any, size: Size) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Sequence[Size], dimension: int) -> Any:
+def broadcasted_iota(dtype: DTypeLike, shape: Sequence[Size], dimension: int) -> Array:
     """0, 1, 2, ... along `dimension` of an array of `shape`."""
     return iota_p.bind(dtype=dtypes.as_dtype(dtype), shape=tuple(shape), dimension=dimension)
 
 
-def copy(x: Any) -> Any:
+def copy(x: ArrayLike) -> Array:
     """x in memory of its own."""
     return copy_p.bind(x)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from functrans.primitives.matrix import (
     triu,
 )
 from functrans.primitives.shape import expand_dims, reshape, squeeze
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike
 
 __all__ = ["adjugate", "adjugate_p", "det", "det_p", "inv", "slogdet", "slogdet_p", "solve",
            "solve_p", "triangular_solve", "triangular_solve_p"]
@@ -276,9 +279,9 @@ triangular_solve_p, solve_p = TriangularSolve(), Solve()
 det_p, slogdet_p, adjugate_p = Det(), Slogdet(), Adjugate()
 
 
-def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = False,
+def triangular_solve(a: Array, b: Array, *, left_side: bool = False, lower: bool = False,
                      transpose_a: bool = False, conjugate_a: bool = False,
-                     unit_diagonal: bool = False) -> Any:
+                     unit_diagonal: bool = False) -> Array:
     """x with op(a) x = b when `left_side`, else x op(a) = b, for triangular matrices a.
 
     Only the triangle that `lower` names is read; op(a) is a, transposed and conjugated as asked;
@@ -300,17 +303,17 @@ def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = F
     return squeeze(x, (at,)) if vector else x
 
 
-def solve(a: Any, b: Any) -> Any:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """x with a x = b for stacks of square matrices a and of right-hand sides b."""
     return solve_p.bind(a, b)
 
 
-def inv(a: Any) -> Any:
+def inv(a: ArrayLike) -> Array:
     """The inverse matrices; infinities or NaN where one is singular."""
     return solve_p.bind(a, eye(get_aval(a).shape, get_aval(a).dtype))
 
 
-def det(a: Any) -> Any:
+def det(a: ArrayLike) -> Array:
     """The determinants of square matrices."""
     return det_p.bind(a)
 

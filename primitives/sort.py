@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from functrans.primitives.base import sample_array, shapes_differ
 from functrans.primitives.broadcast import align_batch
 from functrans.primitives.index import GatherDimensionNumbers, gather
 from functrans.primitives.shape import broadcasted_iota, expand_dims
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike, DTypeLike
 
 __all__ = ["argsort", "sort", "sort_p", "take_along", "top_k", "top_k_p"]
 
@@ -195,7 +198,23 @@ def _sorting_cost(ins: Sequence[ShapedArray], outs: Sequence[ShapedArray], depth
 sort_p, top_k_p = Sort(), TopK()
 
 
-def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+@overload
+def sort(operand: tuple[ArrayLike, ...], dimension: int = -1, is_stable: bool = True,
+         num_keys: int = 1) -> tuple[Array, ...]: ...
+
+
+@overload
+def sort(operand: list[ArrayLike], dimension: int = -1, is_stable: bool = True,
+         num_keys: int = 1) -> list[Array]: ...
+
+
+@overload
+def sort(operand: ArrayLike, dimension: int = -1, is_stable: bool = True,
+         num_keys: int = 1) -> Array: ...
+
+
+def sort(operand: ArrayLike | tuple[ArrayLike, ...] | list[ArrayLike], dimension: int = -1,
+         is_stable: bool = True, num_keys: int = 1) -> Array | tuple[Array, ...] | list[Array]:
     """The operand sorted along `dimension`; of a tuple, all arrays by its first `num_keys`.
 
     Zeros of both signs are equal and NaN comes last. Raises ShapeError when shapes differ.
@@ -205,8 +224,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     >>> ft.lax.sort((keys, values))[1].tolist()
     [1.0, 2.0, 0.0]
     """
-    many = isinstance(operand, (tuple, list))
-    operands = tuple(operand) if many else (operand,)
+    operands = tuple(operand) if isinstance(operand, (tuple, list)) else (operand,)
     if not 1 <= num_keys <= len(operands):
         raise ShapeError(f"sort: num_keys = {num_keys} of {len(operands)} operands.",
                          where=user_source(), fix=f"1 <= num_keys <= {len(operands)}")
@@ -216,11 +234,15 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
                          where=user_source())
     outs = sort_p.bind(*operands, dimension=dimension % ndim, is_stable=bool(is_stable),
                         num_keys=num_keys)
-    return type(operand)(outs) if many else outs[0]
+    if not isinstance(operand, (tuple, list)):
+        return outs[0]
+    sequence: Any = type(operand)
+    ordered: tuple[Array, ...] = sequence(outs)
+    return ordered
 
 
-def argsort(operand: Any, dimension: int = -1, is_stable: bool = True,
-            index_dtype: Any = None) -> Any:
+def argsort(operand: ArrayLike, dimension: int = -1, is_stable: bool = True,
+            index_dtype: DTypeLike | None = None) -> Array:
     """The indices that sort the operand along `dimension`.
 
     >>> import functrans as ft
@@ -236,7 +258,7 @@ def argsort(operand: Any, dimension: int = -1, is_stable: bool = True,
     return sort((operand, places), dimension, is_stable)[1]
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     """The k largest elements along `axis` in decreasing order, and their indices (int32).
 
     Of equal elements the first comes first. Raises ShapeError when there are fewer than k.

@@ -9,7 +9,7 @@ from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.primitives.arithmetic import abs, add, div, max, mul, neg, sign, sub
 from functrans.primitives.compare import lt, where
-from functrans.primitives.elementwise import Elementwise
+from functrans.primitives.elementwise import Elementwise, Operation
 from functrans.primitives.transcendental import digamma, exp, lgamma, log
 
 __all__ = ["bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p", "igamma", "igamma_p",
@@ -108,9 +108,9 @@ def _bessel_i1e_derivative(out: Any, x: Any) -> Any:
 igamma_p, igammac_p, random_gamma_grad_p = Igamma(), Igammac(), RandomGammaGrad()
 zeta_p, bessel_i0e_p, bessel_i1e_p = Zeta(), BesselI0e(), BesselI1e()
 
-igamma: Any = igamma_p.eager
-igammac: Any = igammac_p.eager
-random_gamma_grad: Any = random_gamma_grad_p.eager
-zeta: Any = zeta_p.eager
-bessel_i0e: Any = bessel_i0e_p.eager
-bessel_i1e: Any = bessel_i1e_p.eager
+igamma: Operation = igamma_p.eager
+igammac: Operation = igammac_p.eager
+random_gamma_grad: Operation = random_gamma_grad_p.eager
+zeta: Operation = zeta_p.eager
+bessel_i0e: Operation = bessel_i0e_p.eager
+bessel_i1e: Operation = bessel_i1e_p.eager

@@ -8,7 +8,7 @@ are differentiable; the second derivative of the values contains that of the vec
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -43,6 +43,9 @@ from functrans.primitives.matrix import (
 from functrans.primitives.shape import slice_in_dim
 from functrans.primitives.solve import inv, solve
 from functrans.primitives.transcendental import sqrt
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike
 
 __all__ = ["eig", "eig_p", "eigh", "eigh_p", "eigvalsh", "svd", "svd_p"]
 
@@ -232,9 +235,9 @@ def _turned(u: Any, u1: Any, turn: Any, t: Any, v1: Any, inverse: Any, whole: bo
 eigh_p, eig_p, svd_p = Eigh(), Eig(), Svd()
 
 
-def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
+def eigh(x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True,
          sort_eigenvalues: bool = True, subset_by_index: tuple[int, int] | None = None
-         ) -> tuple[Any, Any]:
+         ) -> tuple[Array, Array]:
     """Eigenvectors v and increasing eigenvalues w of Hermitian matrices, with x v = v diag(w).
 
     x is replaced by (x + x*) / 2 when `symmetrize_input`, else the triangle that `lower` names is
@@ -252,7 +255,7 @@ def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
     return subset_of(v, subset_by_index), subset_of(w, subset_by_index)
 
 
-def subset_of(x: Any, subset: tuple[int, int], axis: int = -1) -> Any:
+def subset_of(x: Array, subset: tuple[int, int], axis: int = -1) -> Array:
     """The values (or vectors) i to j - 1 along an axis, for `subset` (i, j)."""
     first, last = subset
     size = x.shape[axis]
@@ -262,12 +265,13 @@ def subset_of(x: Any, subset: tuple[int, int], axis: int = -1) -> Any:
     return slice_in_dim(x, first, last, axis=axis)
 
 
-def singular_subset(u: Any, s: Any, vh: Any, subset: tuple[int, int]) -> tuple[Any, Any, Any]:
+def singular_subset(u: Array, s: Array, vh: Array, subset: tuple[int, int]
+                    ) -> tuple[Array, Array, Array]:
     """u, s and vh for some of the singular values."""
     return subset_of(u, subset), subset_of(s, subset), subset_of(vh, subset, -2)
 
 
-def eigvalsh(x: Any, *, lower: bool = True, symmetrize_input: bool = True) -> Any:
+def eigvalsh(x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True) -> Array:
     """The eigenvalues of Hermitian matrices in increasing order."""
     (w,) = eigh_p.bind(hermitian(x, lower, symmetrize_input), vectors=False)
     return w
@@ -281,8 +285,8 @@ def hermitian(x: Any, lower: bool, symmetrize_input: bool) -> Any:
     return x if lower else adjoint(x)
 
 
-def eig(x: Any, *, compute_left_eigenvectors: bool = True,
-        compute_right_eigenvectors: bool = True) -> list[Any]:
+def eig(x: ArrayLike, *, compute_left_eigenvectors: bool = True,
+        compute_right_eigenvectors: bool = True) -> list[Array]:
     """Complex eigenvalues w, then as asked the left and the right eigenvectors, of unit columns.
 
     x v = v diag(w) and vl* x = diag(w) vl*. Raises ShapeError when matrices are not square.
@@ -310,8 +314,18 @@ def _left_vectors(v: Any) -> Any:
     return div(left, convert_element_type(_as_columns(norms, left), left.dtype))
 
 
-def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
-        subset_by_index: tuple[int, int] | None = None) -> Any:
+@overload
+def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: Literal[True] = True,
+        subset_by_index: tuple[int, int] | None = None) -> tuple[Array, Array, Array]: ...
+
+
+@overload
+def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: Literal[False],
+        subset_by_index: tuple[int, int] | None = None) -> Array: ...
+
+
+def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
+        subset_by_index: tuple[int, int] | None = None) -> Array | tuple[Array, Array, Array]:
     """u, s and vh with x = u diag(s) vh and s decreasing; s alone when not `compute_uv`.
 
     Shapes (m, n) give (m, m), (k,), (n, n) for k = min(m, n), and (m, k), (k,), (k, n) when not

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from functrans.core.primitive import Sample
 from functrans.primitives.arithmetic import add, div, integer_pow, log_p, mul, neg, sub
 from functrans.primitives.base import sample_array
 from functrans.primitives.elementwise import Elementwise, Operation
+
+if TYPE_CHECKING:
+    from functrans.typing import Array
 
 _POSITIVE = ((0.2, 3.0),)
 _UNIT = ((-0.9, 0.9),)
@@ -305,7 +308,7 @@ tanh, asinh, acosh, atanh = (p.eager for p in (tanh_p, asinh_p, acosh_p, atanh_p
 logistic, erf, erfc, erf_inv = logistic_p.eager, erf_p.eager, erfc_p.eager, erf_inv_p.eager
 
 
-def polygamma(x: Any, n: int) -> Any:
+def polygamma(x: Any, n: int) -> Array:
     """The derivative of order `n` >= 1 of digamma at x > 0.
 
     >>> import functrans as ft

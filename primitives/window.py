@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -45,6 +45,9 @@ from functrans.primitives.geometry import (
 from functrans.primitives.reduce import reduce_max_p, reduce_min_p
 from functrans.primitives.shape import pad
 from functrans.primitives.shape import slice as slice_
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, ArrayLike, PyTree
 
 __all__ = ["reduce_window", "reduce_window_max", "reduce_window_max_p", "reduce_window_min",
            "reduce_window_min_p", "reduce_window_sum", "reduce_window_sum_p", "window_argmax_p",
@@ -327,10 +330,10 @@ def _sample_places(sample: Sample) -> NDArray:
     return np.random.default_rng(2).integers(0, number, shape, dtype=np.int32)
 
 
-def reduce_window_sum(operand: Any, window_dimensions: Sequence[int],
+def reduce_window_sum(operand: ArrayLike, window_dimensions: Sequence[int],
                       window_strides: Sequence[int] | None = None, padding: Padding = "VALID",
                       base_dilation: Sequence[int] | None = None,
-                      window_dilation: Sequence[int] | None = None) -> Any:
+                      window_dilation: Sequence[int] | None = None) -> Array:
     """The sum over each window; windows have a size in every dimension of the operand.
 
     >>> import functrans as ft
@@ -341,10 +344,10 @@ def reduce_window_sum(operand: Any, window_dimensions: Sequence[int],
                  base_dilation, window_dilation)
 
 
-def reduce_window_max(operand: Any, window_dimensions: Sequence[int],
+def reduce_window_max(operand: ArrayLike, window_dimensions: Sequence[int],
                       window_strides: Sequence[int] | None = None, padding: Padding = "VALID",
                       base_dilation: Sequence[int] | None = None,
-                      window_dilation: Sequence[int] | None = None) -> Any:
+                      window_dilation: Sequence[int] | None = None) -> Array:
     """The largest element of each window (max pooling); padding never wins.
 
     >>> import functrans as ft
@@ -355,10 +358,10 @@ def reduce_window_max(operand: Any, window_dimensions: Sequence[int],
                  base_dilation, window_dilation)
 
 
-def reduce_window_min(operand: Any, window_dimensions: Sequence[int],
+def reduce_window_min(operand: ArrayLike, window_dimensions: Sequence[int],
                       window_strides: Sequence[int] | None = None, padding: Padding = "VALID",
                       base_dilation: Sequence[int] | None = None,
-                      window_dilation: Sequence[int] | None = None) -> Any:
+                      window_dilation: Sequence[int] | None = None) -> Array:
     """The smallest element of each window; padding never wins.
 
     >>> import functrans as ft
@@ -371,7 +374,7 @@ def reduce_window_min(operand: Any, window_dimensions: Sequence[int],
 
 def _bind(primitive: WindowReduction, x: Any, window: Sequence[int],
           strides: Sequence[int] | None, padding: Padding, base_dilation: Sequence[int] | None,
-          window_dilation: Sequence[int] | None) -> Any:
+          window_dilation: Sequence[int] | None) -> Array:
     if dtypes.kind(x.dtype) not in primitive.kinds:
         raise DTypeError(f"{primitive.name} does not take {x.dtype}.", where=user_source())
     params = _parameters(primitive.name, x.shape, window, strides, padding, base_dilation,
@@ -400,10 +403,11 @@ _KNOWN: dict[Primitive, WindowReduction] = {
     add_p: reduce_window_sum_p, max_p: reduce_window_max_p, min_p: reduce_window_min_p}
 
 
-def reduce_window(operand: Any, init_value: Any, computation: Callable[[Any, Any], Any],
-                  window_dimensions: Sequence[int], window_strides: Sequence[int] | None = None,
-                  padding: Padding = "VALID", base_dilation: Sequence[int] | None = None,
-                  window_dilation: Sequence[int] | None = None) -> Any:
+def reduce_window(operand: PyTree, init_value: PyTree,
+                  computation: Callable[[PyTree, PyTree], PyTree], window_dimensions: Sequence[int],
+                  window_strides: Sequence[int] | None = None, padding: Padding = "VALID",
+                  base_dilation: Sequence[int] | None = None,
+                  window_dilation: Sequence[int] | None = None) -> PyTree:
     """Each window folded by `computation`, from `init_value`, which padding and holes hold too.
 
     Sums, maxima and minima (lax.add, numpy.maximum, operator.add, a lambda that does the same)

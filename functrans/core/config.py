@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -68,7 +68,7 @@ def debug_from_environment() -> bool:
 _base: Final = Config(internal_frames=debug_from_environment())
 _current: Final[ContextVar[Config]] = ContextVar("functrans_config", default=_base)
 
-current = _current.get
+current: Callable[[], Config] = _current.get
 """The Config of the running thread or task."""
 
 
@@ -130,7 +130,7 @@ def _token(config: Config) -> int:
 _tokens = count(1)
 
 
-def disable_jit(disable: bool = True) -> Any:
+def disable_jit(disable: bool = True) -> AbstractContextManager[Config]:
     """Context manager: `jit` calls its target as plain Python, so that a debugger can step in.
 
     >>> with disable_jit():

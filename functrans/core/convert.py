@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from functrans._runtime import ArrayBase, wrap
+from functrans._runtime import wrap
 from functrans.core import dtypes
 from functrans.core.errors import NonArrayError, shown
 from functrans.core.keypath import KeyPath, keystr
 from functrans.core.masked import refuse_masked
 from functrans.core.source import user_source
-from functrans.core.trace import Tracer
+from functrans.core.trace import ARRAYS
+
+if TYPE_CHECKING:
+    from functrans.typing import Array
 
 __all__ = ["to_array", "to_arrays"]
 
 _SCALARS = (bool, int, float, complex)
 
 
-def to_array(x: Any, what: str = "an argument") -> Any:
+def to_array(x: Any, what: str = "an argument") -> Array:
     """x as an immutable array; arrays and tracers pass, NumPy arrays are copied.
 
     Raises NonArrayError naming `what` when x is no array or number.
     """
-    if isinstance(x, (ArrayBase, Tracer)):
+    if isinstance(x, ARRAYS):
         return x
     if isinstance(x, (np.ndarray, np.generic)):
         refuse_masked(x)
@@ -64,11 +67,11 @@ def _fix_for(x: Any) -> str:
 
 
 def to_arrays(leaves: Sequence[Any], what: str,
-              paths: Sequence[KeyPath] | None = None) -> list[Any]:
+              paths: Sequence[KeyPath] | None = None) -> list[Array]:
     """All leaves of a tree as arrays; `what` and the key path name the one that is not."""
-    result = []
+    result: list[Array] = []
     for i, x in enumerate(leaves):
-        if isinstance(x, (ArrayBase, Tracer)):
+        if isinstance(x, ARRAYS):
             result.append(x)
         else:
             where = what if paths is None else f"{what}{keystr(paths[i])}"

@@ -5,9 +5,11 @@ Python scalar: it takes part in promotion by its kind only, so that `x * 2.0` ke
 floating x. All 64-bit dtypes are legal everywhere.
 """
 
+from __future__ import annotations
+
 from contextlib import AbstractContextManager
 from functools import cache, lru_cache
-from typing import Any, Final, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 
 import ml_dtypes
 import numpy as np
@@ -23,6 +25,9 @@ from functrans.core.errors import (
     PromotionError,
     shown,
 )
+
+if TYPE_CHECKING:
+    from functrans.typing import DTypeLike
 
 __all__ = [
     "DType",
@@ -146,7 +151,7 @@ def default_complex() -> DType:
 
 
 def default_dtypes(
-    float_dtype: Any = None, int_dtype: Any = None
+    float_dtype: DTypeLike | None = None, int_dtype: DTypeLike | None = None
 ) -> AbstractContextManager[config.Config]:
     """Context manager: the dtypes of Python scalars and dtype-less creation, in this thread.
 
@@ -408,7 +413,7 @@ def _join(*pairs: tuple[DType, bool]) -> tuple[DType, bool]:
 _NARROWEST: Final[dict[str, DType]] = {"i*": _INTS[0], "f*": float16, "c*": complex64}
 
 
-def promote_types(a: Any, b: Any) -> DType:
+def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     """The lowest dtype to which both convert implicitly; Python's int, float, complex are weak.
 
     Raises PromotionError where there is none (8-bit floats among each other).
@@ -512,7 +517,7 @@ _ABSTRACT: Final[dict[str, type]] = {
 }
 
 
-def issubdtype(arg1: Any, arg2: Any) -> bool:
+def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
     """Whether `arg1` is `arg2` or below it in NumPy's tree of scalar types; ml_dtypes included.
 
     >>> issubdtype("bfloat16", np.floating), issubdtype(np.int8, np.floating)
@@ -545,7 +550,7 @@ def short_name(dtype: DType) -> str:
     return name
 
 
-def finfo(dtype: Any) -> Any:
+def finfo(dtype: DTypeLike) -> Any:
     """Limits of a floating or complex dtype, as numpy.finfo; bfloat16 and float8 included.
 
     >>> float(finfo("bfloat16").eps)
@@ -554,7 +559,7 @@ def finfo(dtype: Any) -> Any:
     return ml_dtypes.finfo(as_dtype(dtype))  # type: ignore[no-untyped-call]
 
 
-def iinfo(dtype: Any) -> Any:
+def iinfo(dtype: DTypeLike) -> Any:
     """Limits of an integer dtype, as numpy.iinfo; int2 and int4 included.
 
     >>> iinfo("int8").max

@@ -207,7 +207,6 @@ def jaxprs_in(params: Mapping[str, Any]) -> Iterator[Jaxpr]:
                 yield item
 
 
-
 class _Names:
     """Letters for variables in the order in which they are met: a, b, ..., z, ba, bb, ..."""
 

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from functrans.core.dims import Size
 from functrans.core.eager import evaluate
 from functrans.core.errors import MissingRuleError
 from functrans.core.trace import Tracer, get_trace, leaked
+
+if TYPE_CHECKING:
+    from functrans.typing import Array
 
 __all__ = ["Cost", "HigherOrder", "Linear", "Primitive", "Sample"]
 
@@ -106,12 +109,15 @@ class Primitive:
         """Names of the symbolic sizes of the results that running the operation decides."""
         return frozenset()
 
-    def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply the primitive to arrays, tracers or Python scalars in the current trace."""
+    def bind(self, *args: Any, **params: Any) -> Array:
+        """Apply the primitive to arrays, tracers or Python scalars in the current trace.
+
+        With `multiple_results` the result is a list of arrays, which unpacks as an array does.
+        """
         trace = get_trace()
-        if trace is None:
-            return evaluate(self, args, params)
-        return trace.process(self, args, params)
+        out: Array = evaluate(self, args, params) if trace is None else \
+            trace.process(self, args, params)
+        return out
 
     def evaluate_eagerly(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Evaluate on concrete values and wrap the results as arrays.
@@ -192,6 +198,9 @@ class HigherOrder(Primitive, abstract=True):
     def cost(self, *avals: Any, **params: Any) -> Cost:
         """A call costs what the program costs that it runs; loops and branches say theirs."""
         return jaxpr_cost(self.called(avals, **params)[0])
+
+    if TYPE_CHECKING:
+        def bind(self, *args: Any, **params: Any) -> Any: ...
 
     def samples(self) -> Iterator[Sample]:
         """None: bodies are programs, and the tests of control flow and composition draw them."""

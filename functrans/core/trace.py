@@ -9,7 +9,7 @@ parent; otherwise it runs the primitive's rule with the parent as the current tr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -22,8 +22,10 @@ from functrans.core.source import Source, describe_source, user_source
 if TYPE_CHECKING:
     from functrans.core.custom import CustomCall
     from functrans.core.primitive import Primitive
+    from functrans.typing import Array
 
-__all__ = ["Trace", "Tracer", "get_trace", "is_array", "process_in", "run_in", "set_trace"]
+__all__ = ["ARRAYS", "Trace", "Tracer", "get_trace", "is_array", "process_in", "run_in",
+           "set_trace"]
 
 Params = Mapping[str, Any]
 
@@ -123,6 +125,11 @@ class Tracer:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.aval}>"
+
+
+# What is an array, for isinstance: tracers stand for arrays wherever one is declared. It costs
+# nothing, where isinstance(tracer, Array) calls Python.
+ARRAYS = cast("tuple[type[Array], ...]", (ArrayBase, Tracer))
 
 
 def is_array(x: Any) -> bool:

@@ -5,14 +5,19 @@ classes are nodes; None is a node without leaves; everything else is a leaf. Reg
 `functrans.core.tree_registry`, the printed keys are in `functrans.core.keypath`.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import optree
 
 from functrans.core.errors import HERE, ArgumentError, TreeMismatchError
 from functrans.core.keypath import KeyPath, keystr, to_key_path
+
+if TYPE_CHECKING:
+    from functrans.typing import PyTree
 
 __all__ = [
     "NAMESPACE",
@@ -78,7 +83,7 @@ def tree_structure_slow(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
 # ---------------------------------------------------------------------------- flatten and rebuild
 
 
-def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
+def tree_flatten(tree: PyTree, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
     """The leaves of a tree, left to right, and its structure.
 
     `is_leaf` is asked at every node, None included, and stops the descent where it is true.
@@ -99,7 +104,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
     return optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
 
 
-def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
     """The tree of structure `treedef` with these leaves; the inverse of `tree_flatten`.
 
     Raises TreeMismatchError if the number of leaves differs.
@@ -120,7 +125,7 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     return treedef.unflatten(leaves)
 
 
-def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+def tree_leaves(tree: PyTree, is_leaf: IsLeaf | None = None) -> list[Any]:
     """The leaves of a tree, left to right.
 
     >>> tree_leaves([1, (2, None), {"a": 3}])
@@ -131,12 +136,13 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
     return optree.tree_leaves(tree, is_leaf, namespace=NAMESPACE)
 
 
-def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
+def tree_structure(tree: PyTree, is_leaf: IsLeaf | None = None) -> PyTreeDef:
     """The structure of a tree: hashable, comparable, printable."""
     return tree_flatten(tree, is_leaf)[1]
 
 
-def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
+def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf | None = None
+             ) -> PyTree:
     """Apply `f` to the leaves of `tree`, and to the subtrees of `rest` at the same places.
 
     Raises TreeMismatchError, with the key path, if `tree` is no prefix of one of `rest`.
@@ -169,7 +175,7 @@ def flatten_up_to(treedef: PyTreeDef, tree: Any, *, what: str = "tree") -> list[
 
 def tree_reduce(
     function: Callable[[Any, Any], Any],
-    tree: Any,
+    tree: PyTree,
     initializer: Any = ...,
     is_leaf: IsLeaf | None = None,
 ) -> Any:
@@ -184,12 +190,12 @@ def tree_reduce(
     return functools.reduce(function, leaves, initializer)
 
 
-def tree_all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
+def tree_all(tree: PyTree, *, is_leaf: IsLeaf | None = None) -> bool:
     """Whether all leaves are true; true for a tree without leaves."""
     return all(tree_leaves(tree, is_leaf))
 
 
-def tree_any(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
+def tree_any(tree: PyTree, *, is_leaf: IsLeaf | None = None) -> bool:
     """Whether at least one leaf is true."""
     return any(tree_leaves(tree, is_leaf))
 
@@ -200,7 +206,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
 
 
 def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
-                   pytree_to_transpose: Any) -> Any:
+                   pytree_to_transpose: PyTree) -> PyTree:
     """Turn a tree of trees inside out.
 
     `inner_treedef` None stands for the structure of the first subtree. Raises TreeMismatchError
@@ -225,7 +231,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
 
 
 def tree_flatten_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+    tree: PyTree, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """Like `tree_flatten`, with pairs (key path, leaf) for the leaves.
 
@@ -260,16 +266,16 @@ def _decided_leaves(tree: Any, is_leaf: Callable[[KeyPath, Any], bool],
 
 
 def tree_leaves_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+    tree: PyTree, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
     """The pairs (key path, leaf) of a tree, left to right."""
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 def tree_map_with_path(
-    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[..., bool] | None = None,
+    f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
-) -> Any:
+) -> PyTree:
     """Like `tree_map`, with the key path as the first argument of `f`.
 
     With `is_leaf_takes_path`, `is_leaf` is called with the path of a node and the node.
@@ -306,7 +312,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     return treedef == LEAF
 
 
-def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
+def build_tree(treedef: PyTreeDef, xs: PyTree) -> PyTree:
     """The tree of structure `treedef` from a tree with its nesting, made of any iterables."""
     if treedef == LEAF:
         return xs
@@ -319,8 +325,8 @@ def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
 
 
 def broadcast_prefix(
-    prefix_tree: Any,
-    full_tree: Any,
+    prefix_tree: PyTree,
+    full_tree: PyTree,
     is_leaf: IsLeaf | None = None,
     *,
     what: str = "prefix tree",
@@ -353,7 +359,7 @@ def broadcast_prefix(
 _HOLE: Final = object()
 
 
-def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> Any:
+def tree_broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf | None = None) -> PyTree:
     """The tree with the structure of `full_tree` and the leaves of its prefix, repeated.
 
     >>> tree_broadcast((1, 2), (0, [0, 0]))

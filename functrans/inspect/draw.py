@@ -11,6 +11,7 @@ from functrans.core.errors import ArgumentError, public, shown
 from functrans.inspect.explain import lowered_of, report_of
 from functrans.inspect.graph import Drawn, Group, Node, graph_of_report
 from functrans.inspect.layout import Box, Placed, place
+from functrans.typing import PyTree
 
 __all__ = ["Drawing", "draw"]
 
@@ -43,7 +44,8 @@ class Drawing:
 
 
 @public
-def draw(f: Callable[..., Any], *args: Any, target: str | None = None, **kwargs: Any) -> Drawing:
+def draw(f: Callable[..., Any], *args: PyTree, target: str | None = None, **kwargs: PyTree
+         ) -> Drawing:
     """The graph of `f` as it is compiled: a rounded box for each kernel, what it computes inside.
 
     Arguments are green, results orange; long chains of elementwise operations are one node, and

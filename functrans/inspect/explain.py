@@ -18,6 +18,7 @@ from functrans.lowering.report import KernelReport, Report, TracedProgram
 from functrans.transforms.flat import name_of
 from functrans.transforms.jit import lower
 from functrans.transforms.lowered import Compiled, Lowered
+from functrans.typing import PyTree
 
 __all__ = ["Explanation", "explain", "inspected", "lowered_of", "report_of"]
 
@@ -66,8 +67,8 @@ class Explanation:
 
 
 @public
-def explain(f: Callable[..., Any], *args: Any, target: str | None = None,
-            **kwargs: Any) -> Explanation:
+def explain(f: Callable[..., Any], *args: PyTree, target: str | None = None,
+            **kwargs: PyTree) -> Explanation:
     """What the compiler did with `f` for such arguments: printed, or shown in a notebook.
 
     `f` is a function, jitted or not, or what `ft.lower` returned; arguments are arrays or

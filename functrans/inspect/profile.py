@@ -22,6 +22,7 @@ from functrans.lowering.backend import computes_on_gpus, default_backend, is_bui
 from functrans.lowering.report import KernelReport, Report, bytes_text, count_text
 from functrans.lowering.report_parts import computes_nothing
 from functrans.placement import device_put
+from functrans.typing import PyTree
 
 __all__ = ["Profile", "Timed", "profile"]
 
@@ -149,7 +150,7 @@ def _seconds_text(seconds: float) -> str:
 
 
 @public
-def profile(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
+def profile(f: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> Profile:
     """How long each kernel and call of `f`, jitted or not, takes on these arguments, when warm.
 
     The program runs for 0.3 s; times are medians. On a GPU each step is run many times in a row.

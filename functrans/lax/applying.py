@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from functrans._runtime import ArrayBase
-from functrans.core.dims import is_static
+from functrans.core.dims import Size, is_static
 from functrans.lax.loops import while_loop
 from functrans.primitives.arithmetic import add
 from functrans.primitives.base import full
@@ -17,14 +17,15 @@ from functrans.primitives.index import scatter_add
 from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensionNumbers
 from functrans.primitives.reduce import reduce_max
 from functrans.primitives.scatter import is_single
+from functrans.typing import Array, ArrayLike
 
 __all__ = ["scatter_apply"]
 
 
-def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Any], Any],
-                  dimension_numbers: ScatterDimensionNumbers, *, update_shape: Sequence[Any] = (),
+def scatter_apply(operand: Array, scatter_indices: ArrayLike, func: Callable[[Array], ArrayLike],
+                  dimension_numbers: ScatterDimensionNumbers, *, update_shape: Sequence[Size] = (),
                   indices_are_sorted: bool = False, unique_indices: bool = False,
-                  mode: str | GatherScatterMode | None = None) -> Any:
+                  mode: str | GatherScatterMode | None = None) -> Array:
     """The operand with `func` applied at every index vector, as often as the vector is there.
 
     `func` is elementwise; `update_shape` is the shape that updates of these indices would have.
@@ -41,7 +42,7 @@ def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Any], Any]
         dimension_numbers, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices,
         mode=mode)
 
-    def applied(times: Any, x: Any) -> Any:
+    def applied(times: Any, x: Array) -> Array:
         """func where a place is named more than so many times; elsewhere it may meet no x."""
         here = gt(counts, times)
         return where(here, func(where(here, x, 0)), x)
@@ -61,10 +62,10 @@ def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Any], Any]
     return x
 
 
-def _until_counted(x: Any, counts: Any, applied: Callable[[Any, Any], Any]) -> Any:
+def _until_counted(x: Array, counts: Any, applied: Callable[[Any, Array], Array]) -> Array:
     """Applied again until every place has had its number, which is known when the program runs."""
     if is_static(counts.shape) and counts.size == 0:
         return x
     most = reduce_max(counts, tuple(range(counts.ndim)))
-    return while_loop(lambda c: lt(c[0], most), lambda c: (add(c[0], 1), applied(*c)),
-                      (np.int32(1), x))[1]
+    first: tuple[Any, Array] = (np.int32(1), x)
+    return while_loop(lambda c: lt(c[0], most), lambda c: (add(c[0], 1), applied(*c)), first)[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from functrans.core.avals import get_aval
 from functrans.core.errors import AxisSizeError, ShapeError, hide_internal_frames
@@ -13,12 +13,15 @@ from functrans.core.tree import PyTreeDef, check_same_structure, tree_paths, tre
 from functrans.lax.bodies import leaves_of
 from functrans.primitives.shape import concatenate, expand_dims, reshape, rev, slice_in_dim
 from functrans.transforms.flat import check_callable
+from functrans.typing import Array
+
+T = TypeVar("T")
 
 __all__ = ["associative_scan"]
 
 
-def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False,
-                     axis: int = 0) -> Any:
+def associative_scan(fn: Callable[[T, T], T], elems: T, reverse: bool = False,
+                     axis: int = 0) -> T:
     """The results of combining the first 1, 2, ..., n elements along `axis` with `fn`.
 
     `fn(a, b)` is associative; it takes two trees with the structure of `elems`, whose arrays hold
@@ -48,7 +51,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         return leaves_of(out, "associative_scan: the result of fn")[0]
 
     try:
-        return _associative_scan(combine, leaves, axes, tree, reverse)
+        results: T = _associative_scan(combine, leaves, axes, tree, reverse)
+        return results
     except Exception as error:
         raise hide_internal_frames(error) from error.__cause__
 
@@ -89,7 +93,7 @@ def _interleave(even: Any, odd: Any, axis: int, half: int) -> Any:
     return reshape(both, (*even.shape[:axis], 2 * half, *even.shape[axis + 1:]))
 
 
-def _axis(x: Any, axis: int, path: str) -> int:
+def _axis(x: Array, axis: int, path: str) -> int:
     if not -x.ndim <= axis < x.ndim:
         raise ShapeError(f"associative_scan: elems{path} is {get_aval(x)}, without axis {axis}.",
                          where=user_source())

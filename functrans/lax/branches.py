@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,14 +29,17 @@ from functrans.primitives.compare import clamp, ne
 from functrans.primitives.control_flow import cond_p
 from functrans.primitives.convert import convert_element_type
 from functrans.transforms.flat import FlatFunction, check_callable, name_of
+from functrans.typing import ArrayLike, PyTree
+
+T = TypeVar("T")
 
 __all__ = ["cond", "switch"]
 
 _MISSING = object()
 
 
-def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any = _MISSING,
-         linear: Any = None) -> Any:
+def cond(pred: ArrayLike, true_fun: PyTree, false_fun: PyTree, *operands: PyTree,
+         operand: PyTree = _MISSING, linear: object = None) -> PyTree:
     """`true_fun(*operands)` if the scalar `pred` holds, else `false_fun(*operands)`.
 
     Both functions return one structure of arrays with the same shapes and dtypes. The form
@@ -69,8 +72,8 @@ def _two_operands(pred: Any, true_operand: Any, true_fun: Any, false_operand: An
                 (true_operand, false_operand))
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any,
-           operand: Any = _MISSING) -> Any:
+def switch(index: ArrayLike, branches: Sequence[Callable[..., T]], *operands: PyTree,
+           operand: PyTree = _MISSING) -> T:
     """`branches[index](*operands)`; an integer scalar `index` out of range is clamped into it.
 
     All branches return one structure of arrays with the same shapes and dtypes. Raises
@@ -99,7 +102,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any,
             return branches[0](*operands)
         index = clamp(np.int32(0), convert_element_type(index, np.int32),
                       np.int32(len(branches) - 1))
-        return _choose("switch", index, branches, operands)
+        chosen: T = _choose("switch", index, branches, operands)
+        return chosen
     except Exception as error:
         raise hide_internal_frames(error) from error.__cause__
 

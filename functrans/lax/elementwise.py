@@ -7,7 +7,7 @@ one size is 1: as in jax.lax, ranks are not promoted.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -21,33 +21,38 @@ from functrans.primitives import arithmetic, compare, special, transcendental
 from functrans.primitives.broadcast import broadcast_in_dim
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.elementwise import Elementwise
+from functrans.typing import Array, ArrayLike, DTypeLike
 
-Operation = Callable[..., Any]
+if TYPE_CHECKING:
+    from functrans._array_types import Binary, Unary
+
+F = TypeVar("F", bound=Callable[..., Array])
 
 
-def _named(primitive: Elementwise, name: str, fallback: Operation) -> Any:
+def _named(primitive: Elementwise, name: str, fallback: F) -> F:
     """`fallback` under its public name, with the primitive's ufunc as fast path."""
     fallback.__name__ = fallback.__qualname__ = name
     fallback.__doc__ = primitive.__doc__
     eager = primitive.eager
     if not isinstance(eager, EagerOp):
         return fallback
-    return EagerOp(eager.ufunc, fallback, name, primitive.__doc__, primitive.fast_kinds, False)
+    op = EagerOp(eager.ufunc, fallback, name, primitive.__doc__, primitive.fast_kinds, False)
+    return cast("F", op)
 
 
-def _unary(primitive: Elementwise, name: str = "") -> Any:
+def _unary(primitive: Elementwise, name: str = "") -> Unary:
     bind = primitive.bind
 
-    def fallback(x: Any) -> Any:
+    def fallback(x: ArrayLike) -> Array:
         return bind(x)
 
     return _named(primitive, name or primitive.name, fallback)
 
 
-def _binary(primitive: Elementwise, name: str = "") -> Any:
+def _binary(primitive: Elementwise, name: str = "") -> Binary:
     bind = primitive.bind
 
-    def fallback(x: Any, y: Any) -> Any:
+    def fallback(x: ArrayLike, y: ArrayLike) -> Array:
         try:
             return bind(x, y)
         except ShapeError:
@@ -146,7 +151,7 @@ _zeta = _binary(special.zeta_p)
 _mul = arithmetic.mul_p.bind
 
 
-def _typed_mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def _typed_mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     if out_dtype is not None:
         x, y = convert_element_type(x, out_dtype), convert_element_type(y, out_dtype)
     try:
@@ -158,32 +163,32 @@ def _typed_mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
 mul = _named(arithmetic.mul_p, "mul", _typed_mul)
 
 
-def nextafter(x1: Any, x2: Any) -> Any:
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The next representable number after x1 towards x2."""
     return _nextafter(x1, x2)
 
 
-def igamma(a: Any, x: Any) -> Any:
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized lower incomplete gamma function P(a, x)."""
     return _igamma(a, x)
 
 
-def igammac(a: Any, x: Any) -> Any:
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized upper incomplete gamma function Q(a, x)."""
     return _igammac(a, x)
 
 
-def random_gamma_grad(a: Any, x: Any) -> Any:
+def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of samples x of a gamma distribution in its shape a."""
     return _random_gamma_grad(a, x)
 
 
-def zeta(x: Any, q: Any) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """The Hurwitz zeta function: the sum of (k + q) ** -x over k >= 0."""
     return _zeta(x, q)
 
 
-def polygamma(m: Any, x: Any) -> Any:
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of order m of digamma at x > 0; m is an integer, or an array of whole numbers.
 
     >>> import functrans as ft

@@ -12,11 +12,12 @@ from functrans.primitives.base import full
 from functrans.primitives.broadcast import broadcast_in_dim, move_axis
 from functrans.primitives.matrix import adjoint, columns, eye, matmul, tril
 from functrans.primitives.shape import concatenate, slice_in_dim
+from functrans.typing import Array
 
 __all__ = ["householder_product", "tridiagonal_solve"]
 
 
-def householder_product(a: Any, taus: Any) -> Any:
+def householder_product(a: Array, taus: Array) -> Array:
     """The first n columns of H_1 ... H_k, H_i = 1 - taus[i] v_i v_i*, of shape (..., m, n) as a.
 
     v_i is zero above row i, one there, and column i of a below. Raises ShapeError when m < n or
@@ -43,7 +44,7 @@ def householder_product(a: Any, taus: Any) -> Any:
     return out
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
+def tridiagonal_solve(dl: Array, d: Array, du: Array, b: Array) -> Array:
     """x with A x = b for A with diagonals dl (below, dl[0] unused), d and du (above, last unused).
 
     Diagonals have shape (..., n), b (..., n, k). Without pivoting (Thomas), in n steps: A should be

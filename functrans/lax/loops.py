@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -42,13 +42,19 @@ from functrans.primitives.convert import convert_element_type
 from functrans.primitives.shape import concatenate, expand_dims, reshape, slice_in_dim, squeeze
 from functrans.transforms.flat import FlatFunction, check_callable, name_of
 from functrans.transforms.vmap import vmap
+from functrans.typing import Array, ArrayLike
+
+T = TypeVar("T")
+C = TypeVar("C")
+X = TypeVar("X")
+Y = TypeVar("Y")
 
 __all__ = ["fori_loop", "map", "scan", "while_loop"]
 
 
-def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None,
+def scan(f: Callable[[C, X], tuple[C, Y]], init: C, xs: X | None = None,
          length: int | None = None, reverse: bool = False, unroll: int | bool = 1,
-         _split_transpose: bool = False) -> tuple[Any, Any]:
+         _split_transpose: bool = False) -> tuple[C, Y]:
     """Run `carry, y = f(carry, x)` over the elements of `xs`; returns the last carry and all ys.
 
     `xs` is a pytree of arrays, which are read along their first axis; the ys are stacked along a
@@ -154,8 +160,8 @@ def _python_scan(f: Callable[..., Any], carry: Any, xs: list[Any], tree: PyTreeD
     return carry, tree_map(lambda *each: concatenate([expand_dims(y, (0,)) for y in each], 0), *ys)
 
 
-def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any],
-               init_val: Any) -> Any:
+def while_loop(cond_fun: Callable[[T], ArrayLike], body_fun: Callable[[T], T],
+               init_val: T) -> T:
     """Run `val = body_fun(val)` as long as `cond_fun(val)` holds; returns the last value.
 
     The value is a pytree of one structure with the same shapes and dtypes throughout; `cond_fun`
@@ -173,7 +179,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any],
     check_callable(cond_fun, "while_loop: cond_fun")
     check_callable(body_fun, "while_loop: body_fun")
     try:
-        return _while("while_loop", cond_fun, body_fun, init_val)
+        last: T = _while("while_loop", cond_fun, body_fun, init_val)
+        return last
     except Exception as error:
         raise hide_internal_frames(error) from error.__cause__
 
@@ -214,8 +221,8 @@ def _check_predicate(what: str, cond_fun: Any, avals: Any, tree: PyTreeDef) -> N
                          where=user_source(), fix="return x != 0")
 
 
-def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *,
-              unroll: int | bool | None = None) -> Any:
+def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Array, T], T], init_val: T, *,
+              unroll: int | bool | None = None) -> T:
     """Run `val = body_fun(i, val)` for i in range(lower, upper); returns the last value.
 
     The bounds are integers, or both floating, traced ones too; where both are known the loop is
@@ -228,7 +235,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     """
     check_callable(body_fun, "fori_loop")
     try:
-        return _fori_loop(lower, upper, body_fun, init_val, unroll)
+        last: T = _fori_loop(lower, upper, body_fun, init_val, unroll)
+        return last
     except Exception as error:
         raise hide_internal_frames(error) from error.__cause__
 
@@ -297,7 +305,7 @@ def _loop_of_sizes(lower: Size, upper: Size, body_fun: Callable[[Any, Any], Any]
     return value
 
 
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     """`f` of every element of `xs` along its first axis, one after the other, stacked.
 
     `xs` is a pytree of arrays. With `batch_size`, that many elements are computed at a time, by
@@ -314,7 +322,8 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         raise ArgumentError(f"map: batch_size must be a positive int, or 0 for all at a time, got "
                             f"{batch_size!r}.", where=user_source())
     if batch_size == 0:
-        return vmap(f)(xs)
+        results: Y = vmap(f)(xs)
+        return results
     leaves, tree = leaves_of(xs, "map: xs")
     size = _scan_length("map", leaves, tree, None)
     if isinstance(size, Dim):
@@ -331,6 +340,6 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     if count * batch_size < size or not count:
         rest = [slice_in_dim(x, count * batch_size, size) for x in leaves]
         parts.append(many(tree_unflatten(tree, rest)))
-    if len(parts) == 1:
-        return parts[0]
-    return tree_map(lambda *each: concatenate(each, 0), *parts)
+    joined: Y = parts[0] if len(parts) == 1 else \
+        tree_map(lambda *each: concatenate(each, 0), *parts)
+    return joined

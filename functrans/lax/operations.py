@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,12 +19,15 @@ from functrans.primitives.broadcast import broadcast_in_dim, size_array
 from functrans.primitives.compare import ge, lt, select_n
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.dot import dot_general
+from functrans.typing import Array, ArrayLike, DotDimensionNumbers, DTypeLike, PrecisionLike, Shape
+
+T = TypeVar("T")
 
 __all__ = ["batch_matmul", "broadcast", "dot", "full", "full_like",
            "reciprocal", "round", "square", "stop_gradient", "zeros_like_array"]
 
 
-def full(shape: Sequence[Any], fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     """An array of `shape` filled with one value, weakly typed as a Python number is.
 
     >>> import functrans as ft
@@ -41,7 +43,8 @@ def full(shape: Sequence[Any], fill_value: Any, dtype: Any = None) -> Any:
     return broadcast_in_dim(value, tuple(shape), ()) if len(shape) else value
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike | None = None,
+              shape: Shape | None = None) -> Array:
     """An array of the shape and dtype of x, unless given, filled with one value."""
     aval = get_aval(x)
     out = full(aval.shape if shape is None else shape, fill_value,
@@ -49,32 +52,33 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     return convert_element_type(out, aval.dtype, True) if dtype is None and aval.weak_type else out
 
 
-def zeros_like_array(x: Any) -> Any:
+def zeros_like_array(x: ArrayLike) -> Array:
     """Zeros of the shape and dtype of x."""
     return base.zeros(get_aval(x))
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: T) -> T:
     """A pytree of the same values whose derivative is zero.
 
     >>> import functrans as ft
     >>> float(ft.grad(lambda x: x * ft.lax.stop_gradient(x))(3.0))
     3.0
     """
-    return tree_map(lambda leaf: stop_gradient_p.bind(to_array(leaf)), x)
+    stopped: T = tree_map(lambda leaf: stop_gradient_p.bind(to_array(leaf)), x)
+    return stopped
 
 
-def square(x: Any) -> Any:
+def square(x: ArrayLike) -> Array:
     """x * x, elementwise."""
     return integer_pow(x, 2)
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Array:
     """1 / x, elementwise."""
     return div(1.0, x)
 
 
-def round(x: Any, rounding_method: int = 0) -> Any:
+def round(x: ArrayLike, rounding_method: int = 0) -> Array:
     """The nearest integer: ties away from zero (method 0) or to even (method 1)."""
     if rounding_method == 1:
         return rint(x)
@@ -84,7 +88,7 @@ def round(x: Any, rounding_method: int = 0) -> Any:
     return select_n(lt(size, 4503599627370496.0), x, mul(sign(x), up))
 
 
-def broadcast(operand: Any, sizes: Sequence[Any]) -> Any:
+def broadcast(operand: ArrayLike, sizes: Shape) -> Array:
     """The operand repeated along new leading axes of `sizes`.
 
     >>> import functrans as ft
@@ -96,8 +100,8 @@ def broadcast(operand: Any, sizes: Sequence[Any]) -> Any:
                             range(len(sizes), len(sizes) + operand.ndim))
 
 
-def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None,
-        preferred_element_type: Any = None) -> Any:
+def dot(lhs: Array, rhs: Array, *, dimension_numbers: DotDimensionNumbers | None = None,
+        precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """The product over the last axis of lhs and the first of rhs, or over `dimension_numbers`.
 
     `dimension_numbers` and `precision` are as in dot_general.
@@ -107,7 +111,7 @@ def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = N
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+def batch_matmul(lhs: Array, rhs: Array, precision: PrecisionLike = None) -> Array:
     """Matrix products over the last two axes, for each index of the leading ones."""
     batch = tuple(range(lhs.ndim - 2))
     return dot_general(lhs, rhs, (((lhs.ndim - 1,), (rhs.ndim - 2,)), (batch, batch)), precision)

@@ -23,12 +23,13 @@ from functrans.primitives.collective import (
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.reduce import reduce_max, reduce_min
 from functrans.primitives.shape import reshape
+from functrans.typing import Array, AxisName, PyTree
 
 __all__ = ["all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute",
            "pshuffle", "psum", "psum_scatter"]
 
 
-def axis_size(axis_name: Any) -> Size:
+def axis_size(axis_name: AxisName) -> Size:
     """The size of a named axis, or the product of several.
 
     Raises AxisNameError when no enclosing vmap binds it.
@@ -43,7 +44,7 @@ def axis_size(axis_name: Any) -> Size:
     return size
 
 
-def psum(x: Any, axis_name: Any) -> Any:
+def psum(x: PyTree, axis_name: AxisName) -> PyTree:
     """The sum of a pytree over a named axis (or several); of a Python number, times its size.
 
     Raises AxisNameError when no enclosing vmap binds the name.
@@ -57,7 +58,7 @@ def psum(x: Any, axis_name: Any) -> Any:
                     psum_p.bind(to_array(leaf), axis_name=axis_name), x)
 
 
-def pmean(x: Any, axis_name: Any) -> Any:
+def pmean(x: PyTree, axis_name: AxisName) -> PyTree:
     """The mean of a pytree over a named axis.
 
     >>> import functrans as ft
@@ -75,12 +76,12 @@ def pmean(x: Any, axis_name: Any) -> Any:
     return tree_map(mean, x)
 
 
-def pmax(x: Any, axis_name: Any) -> Any:
+def pmax(x: PyTree, axis_name: AxisName) -> PyTree:
     """The largest element of a pytree over a named axis, elementwise."""
     return tree_map(lambda leaf: reduce_max(_gather(to_array(leaf), axis_name), (0,)), x)
 
 
-def pmin(x: Any, axis_name: Any) -> Any:
+def pmin(x: PyTree, axis_name: AxisName) -> PyTree:
     """The smallest element of a pytree over a named axis, elementwise."""
     return tree_map(lambda leaf: reduce_min(_gather(to_array(leaf), axis_name), (0,)), x)
 
@@ -93,7 +94,7 @@ def _gather(x: Any, axis_name: Any) -> Any:
     return x
 
 
-def all_gather(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Any:
+def all_gather(x: PyTree, axis_name: AxisName, *, axis: int = 0, tiled: bool = False) -> PyTree:
     """The values of a pytree at all positions of a named axis, stacked along `axis`.
 
     With `tiled` they are joined along the existing axis instead.
@@ -113,8 +114,8 @@ def all_gather(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) ->
     return tree_map(gather, x)
 
 
-def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0, tiled: bool = False
-                 ) -> Any:
+def psum_scatter(x: PyTree, axis_name: AxisName, *, scatter_dimension: int = 0, tiled: bool = False
+                 ) -> PyTree:
     """The sum over a named axis, of which position i gets part i along `scatter_dimension`.
 
     That dimension has the size of the named axis and is removed; with `tiled` it is divided into
@@ -146,7 +147,7 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0, tiled: b
     return tree_map(scatter, x)
 
 
-def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> PyTree:
     """A pytree sent along a named axis by (source, destination) pairs; others receive zeros.
 
     Raises ArgumentError when a source or destination appears twice or is out of range.
@@ -166,12 +167,12 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
                     x)
 
 
-def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+def pshuffle(x: PyTree, axis_name: AxisName, perm: Sequence[int]) -> PyTree:
     """A pytree permuted along a named axis: position i gets the value at perm[i]."""
     return ppermute(x, axis_name, [(s, d) for d, s in enumerate(perm)])
 
 
-def axis_index(axis_name: Any) -> Any:
+def axis_index(axis_name: AxisName) -> Array:
     """The position along a named axis, int32.
 
     >>> import functrans as ft

@@ -20,11 +20,12 @@ from functrans.primitives.linalg import qr as plain_qr
 from functrans.primitives.reduce import argmax
 from functrans.primitives.shape import iota, reshape
 from functrans.transforms.vmap import vmap
+from functrans.typing import Array
 
 __all__ = ["qr"]
 
 
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Any, ...]:
+def qr(x: Array, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Array, ...]:
     """Orthonormal columns Q and an upper triangle R with Q R = x; with `pivoting` also P.
 
     Shapes (m, n) give (m, m) and (m, n), or (m, k) and (k, n) for k = min(m, n) when not
@@ -48,7 +49,7 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[A
             reshape(order, (*lead, n)))
 
 
-def _pivots(x: Any) -> Any:
+def _pivots(x: Array) -> Any:
     """The order of the columns of one matrix (m, n), by Gram-Schmidt on what is left of each."""
     m, n = x.shape
     number = iota(np.int32, n)

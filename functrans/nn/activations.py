@@ -7,7 +7,6 @@ chosen sees a harmless argument, so that it cannot put NaN into a gradient.
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
 
 import functrans.numpy as fnp
 from functrans import lax
@@ -15,14 +14,13 @@ from functrans._runtime import get_trace
 from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import operand, promote_dtypes_inexact
+from functrans.typing import Array, ArrayLike
 
 __all__ = ["celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
            "identity", "leaky_relu", "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid",
            "silu", "soft_sign", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "swish",
            "tanh"]
 
-Array: TypeAlias = Any
-ArrayLike: TypeAlias = Any
 
 # alpha and scale with which activations keep mean 0 and variance 1 (Klambauer et al., 2017,
 # arXiv:1706.02515, equation 14)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -14,11 +14,29 @@ from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.nn.functions import logsumexp, softmax
 from functrans.numpy.common import operand
+from functrans.typing import Array, ArrayLike
 
 __all__ = ["dot_product_attention"]
 
-Array: TypeAlias = Any
-ArrayLike: TypeAlias = Any
+
+@overload
+def dot_product_attention(
+        query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = None,
+        mask: ArrayLike | None = None, *, scale: float | None = None, is_causal: bool = False,
+        query_seq_lengths: ArrayLike | None = None,
+        key_value_seq_lengths: ArrayLike | None = None,
+        local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
+        return_residual: Literal[False] = False) -> Array: ...
+
+
+@overload
+def dot_product_attention(
+        query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = None,
+        mask: ArrayLike | None = None, *, scale: float | None = None, is_causal: bool = False,
+        query_seq_lengths: ArrayLike | None = None,
+        key_value_seq_lengths: ArrayLike | None = None,
+        local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
+        return_residual: Literal[True]) -> tuple[Array, Array]: ...
 
 
 def dot_product_attention(
@@ -27,7 +45,7 @@ def dot_product_attention(
         query_seq_lengths: ArrayLike | None = None,
         key_value_seq_lengths: ArrayLike | None = None,
         local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
-        return_residual: bool = False) -> Any:
+        return_residual: bool = False) -> Array | tuple[Array, Array]:
     """softmax(query key^T * scale + bias) value, for each head.
 
     Shapes: query (B, T, N, H), key and value (B, S, K, H), all with or without B; N is a multiple

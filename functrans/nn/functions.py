@@ -8,8 +8,7 @@ leaves out have zero gradient, whatever they hold; rows that it empties give 0 (
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -19,13 +18,10 @@ from functrans.core import dtypes
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.numpy.common import operand, promote_dtypes_inexact
+from functrans.typing import Array, ArrayLike, Axis, DTypeLike
 
 __all__ = ["log1mexp", "log_softmax", "logmeanexp", "logsumexp", "normalize", "one_hot", "softmax",
            "standardize"]
-
-Array: TypeAlias = Any
-ArrayLike: TypeAlias = Any
-Axis: TypeAlias = int | Sequence[int] | None
 
 
 def _peak(x: Array, axis: Axis, where: ArrayLike | None, initial: ArrayLike | None) -> Array:
@@ -75,8 +71,20 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None, *
     return shifted - fnp.log(total)
 
 
+@overload
 def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False,
-              return_sign: bool = False, where: ArrayLike | None = None) -> Any:
+              return_sign: Literal[False] = False, where: ArrayLike | None = None) -> Array: ...
+
+
+@overload
+def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False,
+              *, return_sign: Literal[True], where: ArrayLike | None = None
+              ) -> tuple[Array, Array]: ...
+
+
+def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False,
+              return_sign: bool = False, where: ArrayLike | None = None
+              ) -> Array | tuple[Array, Array]:
     """log(sum(b * exp(a))) over axes (all by default), without overflow.
 
     With `return_sign` the logarithm of the absolute value and the sign of the sum (for complex
@@ -101,7 +109,7 @@ def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepd
         powers = powers * (b if where is None else fnp.where(where, b, 0))
     total = fnp.sum(powers, axis=axis, keepdims=True)
     real = dtypes.kind(x.dtype) != "c"
-    sign = fnp.sign(total) if return_sign else None
+    sign: Any = fnp.sign(total) if return_sign else None
     size = fnp.abs(total) if return_sign or (real and b is not None) else total
     empty = size == 0
     out = fnp.where(empty, -math.inf, fnp.log(fnp.where(empty, 1, size)) + peak)
@@ -178,19 +186,21 @@ def standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None,
     if mean is None:
         mean = fnp.mean(x, axis=axis, keepdims=True, where=where)
     centered = x - mean
+    spread: Any = variance
     if variance is None:
         square = fnp.square(centered if algorithm == "stable" else x)
-        variance = fnp.mean(square, axis=axis, keepdims=True, where=where)
+        spread = fnp.mean(square, axis=axis, keepdims=True, where=where)
         if algorithm == "fast":
-            variance = variance - fnp.square(mean)
-    (scale,) = promote_dtypes_inexact("standardize", variance + epsilon)
+            spread = spread - fnp.square(mean)
+    (scale,) = promote_dtypes_inexact("standardize", spread + epsilon)
     return centered * lax.rsqrt(scale)
 
 
 normalize = standardize
 
 
-def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
+def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+            ) -> Array:
     """Zeros with a 1 at index x along a new axis of size num_classes; no 1 if x is out of range.
 
     The dtype is the default floating one unless given.

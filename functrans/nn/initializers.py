@@ -7,8 +7,8 @@ Fans: of a weight with input axis `in_axis` and output axis `out_axis`, all othe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
 
 import functrans.numpy as fnp
 from functrans import random
@@ -16,17 +16,14 @@ from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
 from functrans.primitives.linalg import qr
+from functrans.typing import Array, ArrayLike, DTypeLike
 
 __all__ = ["Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform",
            "he_normal", "he_uniform", "kaiming_normal", "kaiming_uniform", "lecun_normal",
            "lecun_uniform", "normal", "ones", "orthogonal", "truncated_normal", "uniform",
            "variance_scaling", "xavier_normal", "xavier_uniform", "zeros"]
 
-Array: TypeAlias = Any
-Key: TypeAlias = Any
 Axes: TypeAlias = int | Sequence[int]
-DTypeLike: TypeAlias = Any
-Shape: TypeAlias = Sequence[int]
 
 # the standard deviation of a normal variable cut off at two of its standard deviations
 _CUT_NORMAL_STDDEV = 0.87962566103423978
@@ -35,17 +32,18 @@ _CUT_NORMAL_STDDEV = 0.87962566103423978
 class Initializer(Protocol):
     """Makes an array of `shape` from a random key; `dtype` is by default that of its maker."""
 
-    def __call__(self, key: Key, shape: Shape, dtype: DTypeLike = None) -> Array: ...
+    def __call__(self, key: Array, shape: Sequence[int], dtype: DTypeLike | None = None
+                 ) -> Array: ...
 
 
-def _float(dtype: DTypeLike, default: DTypeLike = None) -> Any:
+def _float(dtype: DTypeLike | None, default: DTypeLike | None = None) -> Any:
     for choice in (dtype, default):
         if choice is not None:
             return dtypes.as_dtype(choice)
     return dtypes.default_float()
 
 
-def zeros(key: Key, shape: Shape, dtype: DTypeLike = None) -> Array:
+def zeros(key: Array | None, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
     """An initializer that gives zeros.
 
     >>> import functrans as ft
@@ -55,7 +53,7 @@ def zeros(key: Key, shape: Shape, dtype: DTypeLike = None) -> Array:
     return fnp.zeros(shape, _float(dtype))
 
 
-def ones(key: Key, shape: Shape, dtype: DTypeLike = None) -> Array:
+def ones(key: Array | None, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
     """An initializer that gives ones.
 
     >>> import functrans as ft
@@ -65,7 +63,7 @@ def ones(key: Key, shape: Shape, dtype: DTypeLike = None) -> Array:
     return fnp.ones(shape, _float(dtype))
 
 
-def constant(value: Any, dtype: DTypeLike = None) -> Initializer:
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """The initializer that gives `value`, broadcast.
 
     >>> import functrans as ft
@@ -74,13 +72,13 @@ def constant(value: Any, dtype: DTypeLike = None) -> Initializer:
     """
     default = dtype
 
-    def init(key: Key, shape: Shape, dtype: DTypeLike = None) -> Array:
+    def init(key: Array, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
         return fnp.full(shape, value, _float(dtype, default))
 
     return init
 
 
-def uniform(scale: Any = 1e-2, dtype: DTypeLike = None) -> Initializer:
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """The initializer of uniform numbers in [0, scale).
 
     >>> import functrans as ft
@@ -89,14 +87,14 @@ def uniform(scale: Any = 1e-2, dtype: DTypeLike = None) -> Initializer:
     """
     default = dtype
 
-    def init(key: Key, shape: Shape, dtype: DTypeLike = None) -> Array:
+    def init(key: Array, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
         kind = _float(dtype, default)
         return random.uniform(key, shape, kind) * fnp.asarray(scale, kind)
 
     return init
 
 
-def normal(stddev: Any = 1e-2, dtype: DTypeLike = None) -> Initializer:
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """The initializer of normal numbers of mean 0 and standard deviation `stddev`.
 
     >>> import functrans as ft
@@ -105,15 +103,15 @@ def normal(stddev: Any = 1e-2, dtype: DTypeLike = None) -> Initializer:
     """
     default = dtype
 
-    def init(key: Key, shape: Shape, dtype: DTypeLike = None) -> Array:
+    def init(key: Array, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
         kind = _float(dtype, default)
         return random.normal(key, shape, kind) * fnp.asarray(stddev, kind)
 
     return init
 
 
-def truncated_normal(stddev: Any = 1e-2, dtype: DTypeLike = None, lower: Any = -2.0,
-                     upper: Any = 2.0) -> Initializer:
+def truncated_normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None,
+                     lower: ArrayLike = -2.0, upper: ArrayLike = 2.0) -> Initializer:
     """The initializer of stddev times standard normal numbers that lie in (lower, upper).
 
     >>> import functrans as ft
@@ -123,18 +121,19 @@ def truncated_normal(stddev: Any = 1e-2, dtype: DTypeLike = None, lower: Any = -
     """
     default = dtype
 
-    def init(key: Key, shape: Shape, dtype: DTypeLike = None) -> Array:
+    def init(key: Array, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
         kind = _float(dtype, default)
         return random.truncated_normal(key, lower, upper, shape, kind) * fnp.asarray(stddev, kind)
 
     return init
 
 
-def _product(shape: Shape, axes: Axes) -> int:
+def _product(shape: Sequence[int], axes: Axes) -> int:
     return math.prod(shape[a] for a in ((axes,) if isinstance(axes, int) else axes))
 
 
-def _fans(shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> tuple[float, float]:
+def _fans(shape: Sequence[int], in_axis: Axes, out_axis: Axes, batch_axis: Axes
+          ) -> tuple[float, float]:
     if len(shape) < 2:
         raise ShapeError(f"nn.initializers: a weight of shape {tuple(shape)} has no fans.",
                          where=user_source(), why="it needs an input and an output axis.",
@@ -144,9 +143,10 @@ def _fans(shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> tupl
     return inputs * field, outputs * field
 
 
-def variance_scaling(scale: Any, mode: str, distribution: str, in_axis: Axes = -2,
-                     out_axis: Axes = -1, batch_axis: Axes = (),
-                     dtype: DTypeLike = None) -> Initializer:
+def variance_scaling(scale: ArrayLike, mode: Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"],
+                     distribution: Literal["normal", "truncated_normal", "uniform"],
+                     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (),
+                     dtype: DTypeLike | None = None) -> Initializer:
     """The initializer of random numbers of mean 0 and variance scale / fan.
 
     mode: "fan_in", "fan_out", "fan_avg" (their mean) or "fan_geo_avg"; distribution: "normal",
@@ -158,8 +158,9 @@ def variance_scaling(scale: Any, mode: str, distribution: str, in_axis: Axes = -
     >>> init(ft.random.key(0), (3, 4)).shape
     (3, 4)
     """
-    fan_of = {"fan_in": lambda i, o: i, "fan_out": lambda i, o: o,
-              "fan_avg": lambda i, o: (i + o) / 2, "fan_geo_avg": lambda i, o: math.sqrt(i * o)}
+    fan_of: dict[str, Callable[[float, float], float]] = {
+        "fan_in": lambda i, o: i, "fan_out": lambda i, o: o,
+        "fan_avg": lambda i, o: (i + o) / 2, "fan_geo_avg": lambda i, o: math.sqrt(i * o)}
     if mode not in fan_of or distribution not in ("normal", "truncated_normal", "uniform"):
         raise ArgumentError(f"nn.initializers.variance_scaling: mode={mode!r}, "
                             f"distribution={distribution!r}.", where=user_source(),
@@ -167,10 +168,11 @@ def variance_scaling(scale: Any, mode: str, distribution: str, in_axis: Axes = -
                                 'distributions "normal", "truncated_normal" and "uniform".')
     default = dtype
 
-    def init(key: Key, shape: Shape, dtype: DTypeLike = None) -> Array:
+    def init(key: Array, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
         kind = _float(dtype, default)
         fan = fan_of[mode](*_fans(shape, in_axis, out_axis, batch_axis))
-        variance = fnp.asarray(scale / fan if fan else 0.0, kind)
+        ratio: Any = scale
+        variance = fnp.asarray(ratio / fan if fan else 0.0, kind)
         if distribution == "normal":
             return random.normal(key, shape, kind) * fnp.sqrt(variance)
         if distribution == "uniform":
@@ -182,7 +184,7 @@ def variance_scaling(scale: Any, mode: str, distribution: str, in_axis: Axes = -
 
 
 def glorot_uniform(in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (),
-                   dtype: DTypeLike = None) -> Initializer:
+                   dtype: DTypeLike | None = None) -> Initializer:
     """Uniform with variance 1 / the mean of the fans (Glorot and Bengio, 2010).
 
     >>> import functrans as ft
@@ -193,7 +195,7 @@ def glorot_uniform(in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (
 
 
 def glorot_normal(in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (),
-                  dtype: DTypeLike = None) -> Initializer:
+                  dtype: DTypeLike | None = None) -> Initializer:
     """Truncated normal with variance 1 / the mean of the fans (Glorot and Bengio, 2010).
 
     >>> import functrans as ft
@@ -205,7 +207,7 @@ def glorot_normal(in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = ()
 
 
 def lecun_uniform(in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (),
-                  dtype: DTypeLike = None) -> Initializer:
+                  dtype: DTypeLike | None = None) -> Initializer:
     """Uniform with variance 1 / fan in (LeCun et al., 1998).
 
     >>> import functrans as ft
@@ -216,7 +218,7 @@ def lecun_uniform(in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = ()
 
 
 def lecun_normal(in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (),
-                 dtype: DTypeLike = None) -> Initializer:
+                 dtype: DTypeLike | None = None) -> Initializer:
     """Truncated normal with variance 1 / fan in (LeCun et al., 1998).
 
     >>> import functrans as ft
@@ -228,7 +230,7 @@ def lecun_normal(in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (),
 
 
 def he_uniform(in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (),
-               dtype: DTypeLike = None) -> Initializer:
+               dtype: DTypeLike | None = None) -> Initializer:
     """Uniform with variance 2 / fan in, for relu (He et al., 2015, arXiv:1502.01852).
 
     >>> import functrans as ft
@@ -239,7 +241,7 @@ def he_uniform(in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (),
 
 
 def he_normal(in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (),
-              dtype: DTypeLike = None) -> Initializer:
+              dtype: DTypeLike | None = None) -> Initializer:
     """Truncated normal with variance 2 / fan in, for relu (He et al., 2015, arXiv:1502.01852).
 
     >>> import functrans as ft
@@ -254,7 +256,8 @@ xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
 kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
-def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: DTypeLike = None) -> Initializer:
+def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+               ) -> Initializer:
     """The initializer of `scale` times matrices with orthonormal columns (or rows, if fewer).
 
     The columns run along `column_axis`; the other axes together are the rows. Saxe et al., 2013,
@@ -267,7 +270,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: DTypeLike = None)
     """
     default = dtype
 
-    def init(key: Key, shape: Shape, dtype: DTypeLike = None) -> Array:
+    def init(key: Array, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
         kind = _float(dtype, default)
         if len(shape) < 2:
             raise ShapeError(f"nn.initializers.orthogonal: the shape {tuple(shape)} is no matrix.",
@@ -286,8 +289,8 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: DTypeLike = None)
     return init
 
 
-def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1,
-                     dtype: DTypeLike = None) -> Initializer:
+def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1,
+                     dtype: DTypeLike | None = None) -> Initializer:
     """The initializer of kernels (*window, in, out) that are an orthogonal matrix at the centre.
 
     Xiao et al., 2018, arXiv:1806.05393. Raises ShapeError for shapes of less than three or more
@@ -299,7 +302,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1,
     """
     default = dtype
 
-    def init(key: Key, shape: Shape, dtype: DTypeLike = None) -> Array:
+    def init(key: Array, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
         kind = _float(dtype, default)
         if len(shape) not in (3, 4, 5) or shape[-1] < shape[-2]:
             raise ShapeError(f"nn.initializers.delta_orthogonal: the shape {tuple(shape)}.",

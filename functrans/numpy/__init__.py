@@ -21,12 +21,8 @@ from functrans.numpy.creation import (
     full_like,
     geomspace,
     identity,
-    indices,
     linspace,
     logspace,
-    meshgrid,
-    mgrid,
-    ogrid,
     ones,
     ones_like,
     tri,
@@ -90,6 +86,7 @@ from functrans.numpy.elementwise import (
     sinc,
     unwrap,
 )
+from functrans.numpy.grids import indices, meshgrid, mgrid, ogrid
 from functrans.numpy.index_arithmetic import (
     diag_indices,
     diag_indices_from,

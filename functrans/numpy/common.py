@@ -6,16 +6,15 @@ import copy
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from functrans import lax
 from functrans._runtime import ArrayBase, get_trace, place_array, with_weak_type
-from functrans.array import Array
 from functrans.core import dtypes
 from functrans.core.cuda import gpu_of
-from functrans.core.dims import Dim, same_shape
+from functrans.core.dims import Dim, Shape, same_shape
 from functrans.core.dtypes import as_dtype, kind
 from functrans.core.errors import (
     ArgumentError,
@@ -27,14 +26,9 @@ from functrans.core.errors import (
 )
 from functrans.core.masked import refuse_masked
 from functrans.core.source import user_source
-from functrans.core.trace import Tracer
+from functrans.core.trace import ARRAYS, Tracer
+from functrans.typing import Array, ArrayLike, Axis
 
-ArrayLike: TypeAlias = Any
-DTypeLike: TypeAlias = Any
-Shape: TypeAlias = tuple[Any, ...]
-Axis: TypeAlias = int | Sequence[int] | None
-
-ARRAYS = (ArrayBase, Tracer)  # at no cost, where isinstance(tracer, Array) calls Python
 PYTHON_SCALARS = (bool, int, float, complex)
 
 
@@ -72,7 +66,7 @@ _MOVING = frozenset((
 """The functions that take random keys: they move, select and compare elements."""
 
 
-def operand(name: str, x: ArrayLike) -> Array:
+def operand(name: str, x: ArrayLike | None) -> Array:
     """x as an Array or tracer; sequences are refused, as they hide a conversion in a hot path.
 
     Raises KeyTypeError for random keys where `name` is a function of numbers.
@@ -93,7 +87,8 @@ def operand(name: str, x: ArrayLike) -> Array:
         # A size that is known only when the program runs is counted there.
         return lax.reduce_sum(lax.full((x,), 1, dtypes.default_int()), (0,))
     if isinstance(x, PYTHON_SCALARS):  # a subclass, such as an IntEnum
-        return operand(name, next(t for t in PYTHON_SCALARS if isinstance(x, t))(x))
+        plain: Any = next(t for t in PYTHON_SCALARS if isinstance(x, t))
+        return operand(name, plain(x))
     raise NonArrayError(
         f"functrans.numpy.{name} takes arrays and numbers, and got {_description(x)}.",
         where=user_source(),
@@ -175,18 +170,16 @@ def is_inexact(x: Any) -> bool:
 
 def is_complex(x: Any) -> bool:
     """Whether x is complex."""
-    return x.dtype.kind == "c"
+    return bool(x.dtype.kind == "c")
 
 
-def cast(x: ArrayLike, dtype: np.dtype, weak: bool = False) -> Array:
+def cast(x: Any, dtype: np.dtype, weak: bool = False) -> Array:
     """x in dtype; a Python scalar stays one when it can, so that it prints as a literal."""
     if type(x) in PYTHON_SCALARS:
         if isinstance(x, complex) and kind(dtype) != "c":
             x = x.real
         return wrap(np.asarray(x).astype(dtype), weak)
-    if x.dtype == dtype:
-        return x
-    return lax.convert_element_type(x, dtype, weak)
+    return x if x.dtype == dtype else lax.convert_element_type(x, dtype, weak)
 
 
 def converted(name: str, x: ArrayLike, dtype: np.dtype) -> Array:
@@ -213,12 +206,12 @@ def promote_dtypes_inexact(name: str, *xs: ArrayLike) -> list[Array]:
     return [cast(x, dtype, weak) for x in args]
 
 
-def promote(name: str, *xs: ArrayLike) -> list[Array]:
+def promote(name: str, *xs: ArrayLike) -> Sequence[Array]:
     """The operands in one dtype and one shape (or rank 0), ready for an elementwise primitive."""
     return align(name, promote_dtypes(name, *xs))
 
 
-def promote_inexact(name: str, *xs: ArrayLike) -> list[Array]:
+def promote_inexact(name: str, *xs: ArrayLike) -> Sequence[Array]:
     """As promote, in a floating or complex dtype."""
     return align(name, promote_dtypes_inexact(name, *xs))
 
@@ -263,7 +256,7 @@ def broadcast(x: Array, shape: Shape) -> Array:
     return lax.broadcast_in_dim(x, shape, tuple(range(offset, len(shape))))
 
 
-def align(name: str, xs: list[Array]) -> list[Array]:
+def align(name: str, xs: Sequence[Array]) -> Sequence[Array]:
     """The operands broadcast to one shape, those of rank 0 left as they are."""
     shapes = [x.shape for x in xs if x.ndim]
     if not shapes or all(same_shape(s, shapes[0]) for s in shapes):

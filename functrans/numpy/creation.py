@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -17,13 +16,10 @@ from functrans.core.dtypes import as_dtype, kind
 from functrans.core.errors import ArgumentError, NonArrayError, shown
 from functrans.core.masked import refuse_masked
 from functrans.core.source import user_source
+from functrans.core.trace import ARRAYS
 from functrans.device import CPU, find_device, place_of
 from functrans.numpy.common import (
-    ARRAYS,
     PYTHON_SCALARS,
-    Array,
-    ArrayLike,
-    DTypeLike,
     another,
     axis_index,
     broadcast,
@@ -39,10 +35,14 @@ from functrans.numpy.common import (
     wrap,
 )
 from functrans.numpy.ufuncs import astype, power
+from functrans.transforms.staged import ShapeDtypeStruct
 from functrans.transforms.vmap import vmap
+from functrans.typing import Array, ArrayLike, DeviceLike, DTypeLike, NestedArrays, ShapeLike
+
+T = TypeVar("T")
 
 
-def _float(dtype: DTypeLike) -> np.dtype:
+def _float(dtype: DTypeLike | None) -> np.dtype:
     return dtypes.default_float() if dtype is None else as_dtype(dtype)
 
 
@@ -76,10 +76,8 @@ def on_device(x: Array, device: Any) -> Array:
     return place_array(x, place_of(target))
 
 
-def array(
-    object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | None = "K",
-    ndmin: int = 0, *, device: Any = None,
-) -> Array:
+def array(object: NestedArrays, dtype: DTypeLike | None = None, copy: bool = True,
+          order: str | None = "K", ndmin: int = 0, *, device: DeviceLike | None = None) -> Array:
     """An array from numbers, nested sequences, NumPy arrays (whose dtype stays) or arrays.
 
     With `copy` it is another array than `object` is: donating one leaves the other as it is.
@@ -109,7 +107,8 @@ def array(
     elif hasattr(object, "__array__") or hasattr(object, "__dlpack__") or _is_buffer(object):
         x = operand("array", np.asarray(object))
     else:
-        x = operand("array", object)
+        number: Any = object  # of a kind to be refused, or a size
+        x = operand("array", number)
     if dtype is not None:
         x = astype(x, dtype)
     elif x.weak_type and not weak and not isinstance(object, ARRAYS):
@@ -119,7 +118,7 @@ def array(
     return placed(x) if device is None else on_device(x, device)
 
 
-def _checked(value: Any, dtype: DTypeLike) -> Any:
+def _checked(value: Any, dtype: DTypeLike | None) -> Any:
     """A Python int that is to be stored in a wide integer goes there directly."""
     if type(value) is int and dtype is not None and kind(as_dtype(dtype)) in "iu":
         dtypes.check_int(value, as_dtype(dtype), where=user_source())
@@ -133,7 +132,7 @@ def _is_buffer(x: Any) -> bool:
     return isinstance(x, (bytes, bytearray, memoryview))
 
 
-def _from_sequence(x: list[Any] | tuple[Any, ...], dtype: DTypeLike) -> Array:
+def _from_sequence(x: list[Any] | tuple[Any, ...], dtype: DTypeLike | None) -> Array:
     leaves = _nested(x)
     if any(isinstance(leaf, ARRAYS) for leaf in leaves):
         if all(type(leaf) is Array for leaf in leaves) and get_trace() is None and all(
@@ -175,8 +174,8 @@ def _map_nested(f: Callable[[Any], Any], x: Any) -> Any:
     return [_map_nested(f, item) for item in x] if isinstance(x, (list, tuple)) else f(x)
 
 
-def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: bool | None = None,
-            device: Any = None) -> Array:
+def asarray(a: NestedArrays, dtype: DTypeLike | None = None, order: str | None = None, *,
+            copy: bool | None = None, device: DeviceLike | None = None) -> Array:
     """An array from numbers, nested sequences or other arrays; an array passes as it is.
 
     >>> import functrans.numpy as jnp
@@ -188,18 +187,18 @@ def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: 
     return array(a, dtype, bool(copy), order, device=device)
 
 
-def ascontiguousarray(a: Any, dtype: DTypeLike = None) -> Array:
+def ascontiguousarray(a: NestedArrays, dtype: DTypeLike | None = None) -> Array:
     """asarray with at least one dimension; every array here is contiguous to its users."""
     return array(a, dtype, copy=False, ndmin=1)
 
 
-def copy(a: Any, order: str | None = None) -> Array:
+def copy(a: NestedArrays, order: str | None = None) -> Array:
     """Another array of the same values, which outlives the donation of the first."""
     return array(a, order=order)
 
 
-def frombuffer(buffer: Any, dtype: DTypeLike = np.float64, count: int = -1, offset: int = 0
-               ) -> Array:
+def frombuffer(buffer: bytes | bytearray | memoryview | np.ndarray, dtype: DTypeLike = np.float64,
+               count: int = -1, offset: int = 0) -> Array:
     """A 1-d array of the bytes of a buffer, which `dtype` says how to read.
 
     Python's float and int are what they are in NumPy: 64 bits wide.
@@ -212,7 +211,7 @@ def frombuffer(buffer: Any, dtype: DTypeLike = np.float64, count: int = -1, offs
     return wrap(np.array(data, as_dtype(data.dtype)))
 
 
-def fromiter(iter: Any, dtype: DTypeLike, count: int = -1) -> Array:
+def fromiter(iter: Iterable[complex], dtype: DTypeLike, count: int = -1) -> Array:
     """A 1-d array of the items of an iterable."""
     return wrap(np.fromiter(iter, as_dtype(dtype), count))
 
@@ -222,15 +221,15 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     return wrap(np.fromstring(string, as_dtype(dtype), count, sep=sep))
 
 
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: DTypeLike = float,
-                 **kwargs: Any) -> Any:
+def fromfunction(function: Callable[..., T], shape: Sequence[int], *, dtype: DTypeLike = float,
+                 **kwargs: Any) -> T:
     """function called on the coordinates of every element, one vmapped axis for each dimension."""
-    shape = shape_tuple(shape, "fromfunction")
-    for axis in range(len(shape)):
-        in_axes = tuple(0 if i == axis else None for i in range(len(shape)))
+    sizes = shape_tuple(shape, "fromfunction")
+    for axis in range(len(sizes)):
+        in_axes = tuple(0 if i == axis else None for i in range(len(sizes)))
         function = _mapped(function, in_axes, kwargs)
         kwargs = {}
-    return function(*(arange(size, dtype=as_dtype(dtype)) for size in shape), **kwargs)
+    return function(*(arange(size, dtype=as_dtype(dtype)) for size in sizes), **kwargs)
 
 
 def _mapped(function: Callable[..., Any], in_axes: tuple[Any, ...], kwargs: dict[str, Any]
@@ -242,7 +241,8 @@ def _mapped(function: Callable[..., Any], in_axes: tuple[Any, ...], kwargs: dict
 # constants -----------------------------------------------------------------------------------
 
 
-def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
+def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None
+          ) -> Array:
     """Zeros of the given shape.
 
     >>> import functrans.numpy as jnp
@@ -252,18 +252,20 @@ def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     return on_device(filled(shape_tuple(shape, "zeros"), 0, _float(dtype)), device)
 
 
-def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
+def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None
+         ) -> Array:
     """Ones of the given shape."""
     return on_device(filled(shape_tuple(shape, "ones"), 1, _float(dtype)), device)
 
 
-def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
+def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None
+          ) -> Array:
     """Zeros of the given shape: an immutable array has no use for unset memory."""
     return on_device(filled(shape_tuple(shape, "empty"), 0, _float(dtype)), device)
 
 
-def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: Any = None
-         ) -> Array:
+def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
+         device: DeviceLike | None = None) -> Array:
     """fill_value broadcast to the given shape; weakly typed, as a Python number is, without dtype.
 
     >>> import functrans.numpy as jnp
@@ -273,7 +275,7 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: 
     return on_device(_full(shape_tuple(shape, "full"), fill_value, dtype), device)
 
 
-def _full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike) -> Array:
+def _full(shape: Any, fill_value: Any, dtype: DTypeLike | None) -> Array:
     if type(fill_value) in PYTHON_SCALARS:
         weak = dtype is None and type(fill_value) is not bool
         fill_dtype = dtypes.canonical_scalar(fill_value) if dtype is None else as_dtype(dtype)
@@ -284,7 +286,7 @@ def _full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike) -> Array:
     return broadcast(value if dtype is None else astype(value, dtype), shape)
 
 
-def _like(a: Any, dtype: DTypeLike, shape: Any) -> tuple[Any, np.dtype, bool]:
+def _like(a: Any, dtype: DTypeLike | None, shape: Any) -> tuple[Any, np.dtype, bool]:
     """Shape, dtype and weakness of what is made like a."""
     x = a if isinstance(a, ARRAYS) or hasattr(a, "dtype") else asarray(a)
     return (tuple(x.shape) if shape is None else shape_tuple(shape),
@@ -292,36 +294,37 @@ def _like(a: Any, dtype: DTypeLike, shape: Any) -> tuple[Any, np.dtype, bool]:
             dtype is None and getattr(x, "weak_type", False))
 
 
-def zeros_like(a: Any, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None
-               ) -> Array:
+def zeros_like(a: NestedArrays | ShapeDtypeStruct, dtype: DTypeLike | None = None,
+               shape: ShapeLike | None = None, *, device: DeviceLike | None = None) -> Array:
     """Zeros of a's shape and dtype."""
-    shape, dtype, weak = _like(a, dtype, shape)
-    return on_device(filled(shape, 0, dtype, weak), device)
+    sizes, dtype, weak = _like(a, dtype, shape)
+    return on_device(filled(sizes, 0, dtype, weak), device)
 
 
-def ones_like(a: Any, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None
-              ) -> Array:
+def ones_like(a: NestedArrays | ShapeDtypeStruct, dtype: DTypeLike | None = None,
+              shape: ShapeLike | None = None, *, device: DeviceLike | None = None) -> Array:
     """Ones of a's shape and dtype."""
-    shape, dtype, weak = _like(a, dtype, shape)
-    return on_device(filled(shape, 1, dtype, weak), device)
+    sizes, dtype, weak = _like(a, dtype, shape)
+    return on_device(filled(sizes, 1, dtype, weak), device)
 
 
-def empty_like(prototype: Any, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None
-               ) -> Array:
+def empty_like(prototype: NestedArrays | ShapeDtypeStruct, dtype: DTypeLike | None = None,
+               shape: ShapeLike | None = None, *, device: DeviceLike | None = None) -> Array:
     """Zeros of prototype's shape and dtype."""
     return zeros_like(prototype, dtype, shape, device=device)
 
 
-def full_like(a: Any, fill_value: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
-              device: Any = None) -> Array:
+def full_like(a: NestedArrays | ShapeDtypeStruct, fill_value: ArrayLike,
+              dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
+              device: DeviceLike | None = None) -> Array:
     """fill_value in a's shape and dtype."""
-    shape, dtype, weak = _like(a, dtype, shape)
-    x = full(shape, fill_value, dtype)
+    sizes, dtype, weak = _like(a, dtype, shape)
+    x = full(sizes, fill_value, dtype)
     return on_device(lax.convert_element_type(x, dtype, True) if weak else x, device)
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, *, device: Any = None
-        ) -> Array:
+def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, *,
+        device: DeviceLike | None = None) -> Array:
     """An N x M matrix of zeros with ones on diagonal k.
 
     >>> import functrans.numpy as jnp
@@ -334,7 +337,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, *, de
                                               _float(dtype)), device)
 
 
-def identity(n: int, dtype: DTypeLike = None) -> Array:
+def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """The identity matrix of size n."""
     return eye(n, dtype=dtype)
 
@@ -358,7 +361,7 @@ def _band(rows: Any, columns: Any, k: Any, compare: Callable[..., Array]) -> Arr
     return compare(lax.add(i, lax.full_like(i, k)), j)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None) -> Array:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """An N x M matrix of ones at and below diagonal k, zeros above."""
     rows = shape_tuple(N, "tri")[0]
     columns = rows if M is None else shape_tuple(M, "tri")[0]
@@ -372,7 +375,8 @@ def _triangle(name: str, m: ArrayLike, k: int, lower: bool) -> Array:
         raise ArgumentError(f"functrans.numpy.{name} takes matrices, and got shape {x.shape}.",
                             where=user_source())
     k = _diagonal(name, k)
-    mask = _band(*x.shape[-2:], k, lax.ge) if lower else _band(*x.shape[-2:], k - 1, lax.lt)
+    rows, columns = x.shape[-2:]
+    mask = _band(rows, columns, k, lax.ge) if lower else _band(rows, columns, k - 1, lax.lt)
     return lax.select_n(broadcast(mask, x.shape), lax.full_like(x, 0), x)
 
 
@@ -401,8 +405,8 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 # ranges --------------------------------------------------------------------------------------
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = None, *,
-           device: Any = None) -> Array:
+def arange(start: ArrayLike, stop: ArrayLike | None = None, step: ArrayLike | None = None,
+           dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Array:
     """start, start + step, ... below stop; arange(n) counts from 0.
 
     >>> import functrans.numpy as jnp
@@ -412,7 +416,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = No
     return on_device(_arange(start, stop, step, dtype), device)
 
 
-def _arange(start: Any, stop: Any, step: Any, dtype: DTypeLike) -> Array:
+def _arange(start: Any, stop: Any, step: Any, dtype: DTypeLike | None) -> Array:
     if stop is None:
         start, stop = 0, start
     step = 1 if step is None else step
@@ -422,8 +426,8 @@ def _arange(start: Any, stop: Any, step: Any, dtype: DTypeLike) -> Array:
     if symbolic:  # a symbolic size
         return _sized_range(start, stop, step,
                             dtypes.default_int() if dtype is None else as_dtype(dtype))
-    values = [v if type(v) in PYTHON_SCALARS else static("arange", v, "its arguments")[()]
-              for v in given]
+    values: list[Any] = [v if type(v) in PYTHON_SCALARS else
+                         static("arange", v, "its arguments")[()] for v in given]
     wanted = dtypes.result_type(*values) if dtype is None else as_dtype(dtype)
     whole = all(isinstance(v, (int, np.integer)) for v in values)
     if whole and get_trace() is not None and kind(wanted) in "iu":
@@ -432,14 +436,14 @@ def _arange(start: Any, stop: Any, step: Any, dtype: DTypeLike) -> Array:
         size = len(given_range)
         for end in (given_range[0], given_range[-1]) if size else ():
             dtypes.check_int(end, wanted)
-        counted = lax.iota(wanted, size)
+        made = lax.iota(wanted, size)
         if by != 1:
-            counted = lax.mul(counted, lax.full_like(counted, by))
-        return counted if first == 0 else lax.add(counted, lax.full_like(counted, first))
-    counted = np.arange(*values)
+            made = lax.mul(made, lax.full_like(made, by))
+        return made if first == 0 else lax.add(made, lax.full_like(made, first))
+    counted: np.ndarray = np.arange(*values)
     if whole and kind(wanted) in "iu" and counted.size:
-        for end in (counted[0], counted[-1]):
-            dtypes.check_int(int(end), wanted)
+        for number in (counted[0], counted[-1]):
+            dtypes.check_int(int(number), wanted)
     return placed(wrap(counted.astype(wanted)))
 
 
@@ -459,10 +463,25 @@ def _sized_range(start: Any, stop: Any, step: Any, dtype: np.dtype[Any]) -> Arra
     return made
 
 
+@overload
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
-    retstep: bool = False, dtype: DTypeLike = None, axis: int = 0, *, device: Any = None,
-) -> Array | tuple[Array, Array]:
+    retstep: Literal[False] = False, dtype: DTypeLike | None = None, axis: int = 0, *,
+    device: DeviceLike | None = None,
+) -> Array: ...
+
+
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, *,
+    retstep: Literal[True], dtype: DTypeLike | None = None, axis: int = 0,
+    device: DeviceLike | None = None,
+) -> tuple[Array, Array]: ...
+
+
+def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
+             retstep: bool = False, dtype: DTypeLike | None = None, axis: int = 0, *,
+             device: DeviceLike | None = None) -> Array | tuple[Array, Array]:
     """num evenly spaced values from start to stop, which is included if endpoint.
 
     >>> import functrans.numpy as jnp
@@ -474,7 +493,7 @@ def linspace(
     return (made, step) if retstep else made
 
 
-def _linspace(start: ArrayLike, stop: ArrayLike, num: Any, endpoint: bool, dtype: DTypeLike,
+def _linspace(start: Any, stop: Any, num: Any, endpoint: bool, dtype: DTypeLike | None,
               axis: int) -> tuple[Array, Array]:
     """The values, and the step between them."""
     symbolic = isinstance(num, Dim)
@@ -484,9 +503,9 @@ def _linspace(start: ArrayLike, stop: ArrayLike, num: Any, endpoint: bool, dtype
                             where=user_source())
     if not symbolic and type(start) in PYTHON_SCALARS and type(stop) in PYTHON_SCALARS:
         wanted = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
-        value, step = np.linspace(start, stop, num, endpoint, retstep=True)
+        value, width = np.linspace(start, stop, num, endpoint, retstep=True)
         made = placed(wrap(value.astype(wanted if dtype is None else as_dtype(dtype))))
-        return made, wrap(np.asarray(step).astype(wanted))
+        return made, wrap(np.asarray(width).astype(wanted))
     first, last = promote_dtypes_inexact("linspace", start, stop)
     shape = broadcast_shapes(first.shape, last.shape, name="linspace")
     first, last = (broadcast(operand("linspace", v), shape) for v in (first, last))
@@ -520,7 +539,7 @@ def _count_like(x: Array, count: Size) -> Array:
 
 
 def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
-             base: ArrayLike = 10.0, dtype: DTypeLike = None, axis: int = 0) -> Array:
+             base: ArrayLike = 10.0, dtype: DTypeLike | None = None, axis: int = 0) -> Array:
     """base to the power of num evenly spaced exponents from start to stop."""
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     result = power(base, exponents)
@@ -528,7 +547,7 @@ def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
 
 
 def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
-              dtype: DTypeLike = None, axis: int = 0) -> Array:
+              dtype: DTypeLike | None = None, axis: int = 0) -> Array:
     """num values from start to stop, each the same multiple of the one before."""
     first, last = promote_dtypes_inexact("geomspace", start, stop)
     first, last = operand("geomspace", first), operand("geomspace", last)
@@ -546,85 +565,6 @@ def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool =
 def _outer(x: Array, y: Array) -> Array:
     shape = broadcast_shapes(x.shape, y.shape)
     return lax.mul(broadcast(x, shape), broadcast(y, shape))
-
-
-# grids ---------------------------------------------------------------------------------------
-
-
-def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
-             ) -> list[Array]:
-    """Coordinate arrays from coordinate vectors; "xy" swaps the first two axes, "ij" does not."""
-    del copy
-    if indexing not in ("xy", "ij"):
-        raise ArgumentError(f"functrans.numpy.meshgrid: indexing is 'xy' or 'ij', and not "
-                            f"{indexing!r}.", where=user_source())
-    vectors = [asarray(x) for x in xi]
-    vectors = [lax.reshape(x, (1,)) if not x.ndim else x for x in vectors]
-    axes = list(range(len(vectors)))
-    if indexing == "xy" and len(axes) >= 2:
-        axes[0], axes[1] = 1, 0
-    shape: list[Any] = [0] * len(vectors)
-    for axis, x in zip(axes, vectors, strict=True):
-        if x.ndim != 1:
-            raise ArgumentError(f"functrans.numpy.meshgrid takes vectors, and got shape {x.shape}.",
-                                where=user_source())
-        shape[axis] = x.shape[0]
-    result = []
-    for axis, x in zip(axes, vectors, strict=True):
-        sizes = tuple(s if i == axis or not sparse else 1 for i, s in enumerate(shape))
-        result.append(lax.broadcast_in_dim(x, sizes, (axis,)))
-    return result
-
-
-def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = False
-            ) -> Array | tuple[Array, ...]:
-    """The index of every element along every axis, stacked; a tuple of open grids if sparse."""
-    dtype = dtypes.default_int() if dtype is None else as_dtype(dtype)
-    shape = shape_tuple(dimensions, "indices")
-    if sparse:
-        return tuple(
-            lax.broadcast_in_dim(lax.iota(dtype, s), tuple(
-                s if i == axis else 1 for i in range(len(shape))), (axis,))
-            for axis, s in enumerate(shape))
-    if not shape:
-        return filled((0,), 0, dtype)
-    grids = [lax.expand_dims(lax.broadcasted_iota(dtype, shape, axis), (0,))
-             for axis in range(len(shape))]
-    return lax.concatenate(grids, 0)
-
-
-class _Grid:
-    """The objects mgrid and ogrid: grids written as slices, with a complex step as a count."""
-
-    def __init__(self, name: str, open_grid: bool) -> None:
-        self._name, self._open = name, open_grid
-
-    def _axis(self, key: Any) -> Array:
-        if not isinstance(key, slice):
-            raise ArgumentError(f"functrans.numpy.{self._name} takes slices, and got {key!r}.",
-                                where=user_source(), fix=f"{self._name}[0:3, 0:1:5j]")
-        start = 0 if key.start is None else key.start
-        if isinstance(key.step, complex):
-            return linspace(start, key.stop, math.floor(np.abs(key.step)))
-        return arange(start, key.stop, 1 if key.step is None else key.step)
-
-    def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, slice):
-            return self._axis(key)
-        if not key:
-            return () if self._open else filled((0,), 0, dtypes.default_int())
-        vectors = promote_dtypes(self._name, *(self._axis(k) for k in key))
-        grids = meshgrid(*vectors, sparse=self._open, indexing="ij")
-        if self._open:
-            return tuple(grids)
-        return lax.concatenate([lax.expand_dims(g, (0,)) for g in grids], 0)
-
-    def __repr__(self) -> str:
-        return f"<functrans.numpy.{self._name}>"
-
-
-mgrid = _Grid("mgrid", False)
-ogrid = _Grid("ogrid", True)
 
 
 def as_arrays(xs: Any) -> list[Array]:

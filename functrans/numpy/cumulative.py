@@ -12,9 +12,6 @@ from functrans.core.dtypes import as_dtype, kind
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
-    Array,
-    ArrayLike,
-    DTypeLike,
     axis_index,
     axis_tuple,
     broadcast,
@@ -29,10 +26,11 @@ from functrans.numpy.common import (
 )
 from functrans.numpy.reductions import _sum_dtype, sum
 from functrans.numpy.ufuncs import divide, isnan, multiply, not_equal, subtract
+from functrans.typing import Array, ArrayLike, DTypeLike
 
 
 def _cumulate(
-    name: str, op: Callable[..., Array], a: ArrayLike, axis: int | None, dtype: DTypeLike
+    name: str, op: Callable[..., Array], a: ArrayLike, axis: int | None, dtype: DTypeLike | None
 ) -> Array:
     x = operand(name, a)
     x = cast(x, _sum_dtype(x) if dtype is None else as_dtype(dtype))
@@ -46,7 +44,7 @@ def _cumulate(
     return op(x, axis=axis_index(axis, x.ndim, name))
 
 
-def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None,
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
            out: None = None) -> Array:
     """Running sum along axis, or over the flattened array.
 
@@ -58,7 +56,7 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None,
     return _cumulate("cumsum", lax.cumsum, a, axis, dtype)
 
 
-def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None,
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
             out: None = None) -> Array:
     """Running product along axis, or over the flattened array."""
     refuse_out("cumprod", out)
@@ -72,24 +70,22 @@ def _without_nan(name: str, a: ArrayLike, value: float) -> Array:
     return lax.select_n(isnan(x), x, lax.full_like(x, value))
 
 
-def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None,
+def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
               out: None = None) -> Array:
     """Running sum with NaN counted as 0."""
     refuse_out("nancumsum", out)
     return cumsum(_without_nan("nancumsum", a, 0), axis, dtype)
 
 
-def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None,
+def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
                out: None = None) -> Array:
     """Running product with NaN counted as 1."""
     refuse_out("nancumprod", out)
     return cumprod(_without_nan("nancumprod", a, 1), axis, dtype)
 
 
-def _with_initial(
-    name: str, cumulate: Callable[..., Array], x: ArrayLike, axis: int | None, dtype: DTypeLike,
-    include_initial: bool, initial: int,
-) -> Array:
+def _with_initial(name: str, cumulate: Callable[..., Array], x: ArrayLike, axis: int | None,
+                  dtype: DTypeLike | None, include_initial: bool, initial: int) -> Array:
     x = operand(name, x)
     if axis is None:
         if x.ndim != 1:
@@ -104,13 +100,13 @@ def _with_initial(
     return lax.concatenate([filled(shape, initial, result.dtype), result], axis)
 
 
-def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike = None,
+def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None,
                    include_initial: bool = False) -> Array:
     """Running sum along axis, with a leading 0 if include_initial."""
     return _with_initial("cumulative_sum", cumsum, x, axis, dtype, include_initial, 0)
 
 
-def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike = None,
+def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None,
                     include_initial: bool = False) -> Array:
     """Running product along axis, with a leading 1 if include_initial."""
     return _with_initial("cumulative_prod", cumprod, x, axis, dtype, include_initial, 1)
@@ -122,8 +118,8 @@ def _edge(name: str, value: ArrayLike, x: Array, axis: int) -> Array:
     return broadcast(value, shape) if not value.ndim else value
 
 
-def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike = None,
-         append: ArrayLike = None) -> Array:
+def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None,
+         append: ArrayLike | None = None) -> Array:
     """n-th difference between neighbours along axis, after joining prepend and append.
 
     >>> import functrans.numpy as jnp
@@ -152,7 +148,8 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike = None,
     return x
 
 
-def ediff1d(ary: ArrayLike, to_end: ArrayLike = None, to_begin: ArrayLike = None) -> Array:
+def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
+            ) -> Array:
     """Differences between neighbours of the flattened array, with values put around them."""
     x = operand("ediff1d", ary)
     result = diff(lax.reshape(x, (x.size,)))
@@ -165,7 +162,8 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike = None, to_begin: ArrayLike = None
     return lax.concatenate(parts, 0) if len(parts) > 1 else result
 
 
-def trapezoid(y: ArrayLike, x: ArrayLike = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+              ) -> Array:
     """Integral of samples y along axis by the trapezoidal rule, at points x or spaced by dx."""
     if x is None:
         (y,) = promote_dtypes_inexact("trapezoid", y)

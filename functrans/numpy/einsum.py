@@ -17,9 +17,6 @@ from functrans.core.dtypes import as_dtype
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
-    Array,
-    ArrayLike,
-    DTypeLike,
     cast,
     operand,
     promote_dtypes,
@@ -27,6 +24,7 @@ from functrans.numpy.common import (
 )
 from functrans.numpy.products import diagonal
 from functrans.numpy.ufuncs import multiply
+from functrans.typing import Array, ArrayLike, DTypeLike, PrecisionLike
 
 Path = list[tuple[int, ...]]
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -193,7 +191,7 @@ def _choose_path(terms: Sequence[str], output: str, sizes: dict[str, Any], optim
     if n <= 2:
         return [(0, 1)] if n == 2 else []
     if optimize is False:
-        return [(0, 1)] + [(0, n - k - 1) for k in range(1, n - 1)]
+        return [(0, 1), *((0, n - k - 1) for k in range(1, n - 1))]
     if optimize not in (True, "optimal", "greedy", "auto"):
         raise _wrong(f"optimize={optimize!r} is no strategy; take 'optimal', 'greedy' or 'auto'")
     sets = [frozenset(t) for t in terms]
@@ -320,10 +318,10 @@ def _prepare(args: Sequence[Any]) -> tuple[str, list[Array]]:
                         for x in given]
 
 
-def einsum(
-    subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize: Any = "auto",
-    precision: Any = None, preferred_element_type: DTypeLike = None,
-) -> Array:
+def einsum(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[object],
+           out: None = None, optimize: bool | str | Sequence[object] = "auto",
+           precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
+           ) -> Array:
     """Sum of products over named axes, in the cheapest order of pairwise contractions.
 
     optimize: 'optimal', 'greedy', 'auto' (optimal for up to 8 operands), False (from the left) or
@@ -359,8 +357,9 @@ def einsum(
     return x if preferred is None else cast(x, preferred)
 
 
-def einsum_path(subscripts: Any, /, *operands: ArrayLike, optimize: Any = "auto"
-                ) -> tuple[list[Any], str]:
+def einsum_path(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[object],
+                optimize: bool | str | Sequence[object] = "auto"
+                ) -> tuple[list[str | tuple[int, ...]], str]:
     """The order of contractions that einsum takes, as NumPy writes it, and a report about it."""
     if isinstance(optimize, tuple) and optimize and isinstance(optimize[0], str):
         optimize = optimize[0]  # a memory limit, as in ('greedy', n), is not observed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,8 @@ from functrans.core.dims import same_shape
 from functrans.core.dtypes import kind
 from functrans.core.errors import ArgumentError, DTypeError
 from functrans.core.source import user_source
+from functrans.core.trace import ARRAYS
 from functrans.numpy.common import (
-    ARRAYS,
-    Array,
-    ArrayLike,
     broadcast,
     broadcast_all,
     broadcast_shapes,
@@ -50,6 +48,10 @@ from functrans.numpy.ufuncs import (
     ufunc_like,
     unary,
 )
+from functrans.typing import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from functrans._array_types import BinaryFunction
 
 _full_like = lax.full_like
 
@@ -57,7 +59,7 @@ _full_like = lax.full_like
 # choosing ------------------------------------------------------------------------------------
 
 
-def select_where(condition: Array, x: ArrayLike, y: ArrayLike, name: str = "where") -> Array:
+def select_where(condition: Any, x: Any, y: Any, name: str = "where") -> Array:
     """x where condition holds, else y, promoted and broadcast."""
     if (isinstance(x, ARRAYS) and isinstance(y, ARRAYS) and x.dtype is y.dtype
             and same_shape(x.shape, y.shape) and same_shape(y.shape, condition.shape)
@@ -75,8 +77,8 @@ def select_where(condition: Array, x: ArrayLike, y: ArrayLike, name: str = "wher
 
 
 def clip(
-    arr: ArrayLike = None, /, min: ArrayLike = None, max: ArrayLike = None, *,
-    a_min: ArrayLike = None, a_max: ArrayLike = None, out: None = None,
+    arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None, *,
+    a_min: ArrayLike | None = None, a_max: ArrayLike | None = None, out: None = None,
 ) -> Array:
     """arr limited to [min, max]; where min exceeds max, max.
 
@@ -85,7 +87,7 @@ def clip(
     [0, 0, 5]
     """
     refuse_out("clip", out)
-    x = operand("clip", arr)
+    x: Array = operand("clip", arr)
     low = a_min if min is None else min
     high = a_max if max is None else max
     if x.dtype.kind == "c":
@@ -289,7 +291,7 @@ def _copysign(x: Array, y: Array) -> Array:
 def _both_shaped(op: Callable[..., Array]) -> Callable[..., Array]:
     """op with rank-0 operands and Python numbers broadcast to the shape of the other."""
 
-    def shaped(x: Array, y: Array) -> Array:
+    def shaped(x: Any, y: Any) -> Array:
         if type(x) is float:
             x = scalar_like(y, x)
         elif type(y) is float:
@@ -299,8 +301,8 @@ def _both_shaped(op: Callable[..., Array]) -> Callable[..., Array]:
     return shaped
 
 
-copysign = binary("copysign", _both_shaped(_copysign), "|x| with the sign of y.", np.copysign,
-                  kinds="fc", refused="c")
+copysign: BinaryFunction = binary("copysign", _both_shaped(_copysign),
+                                  "|x| with the sign of y.", np.copysign, kinds="fc", refused="c")
 
 
 def _heaviside(x: Array, y: Array) -> Array:
@@ -309,9 +311,9 @@ def _heaviside(x: Array, y: Array) -> Array:
     return lax.select_n(isnan(x), result, x)
 
 
-heaviside = binary("heaviside", _both_shaped(_heaviside),
-                   "0 where x < 0, y where x is 0, 1 where x > 0.", np.heaviside,
-                   kinds="fc", refused="c")
+heaviside: BinaryFunction = binary("heaviside", _both_shaped(_heaviside),
+                                   "0 where x < 0, y where x is 0, 1 where x > 0.", np.heaviside,
+                                   kinds="fc", refused="c")
 
 
 def _hypot(x: Array, y: Array) -> Array:
@@ -327,8 +329,9 @@ def _hypot(x: Array, y: Array) -> Array:
     return lax.select_n(infinite, result, _full_like(x, np.inf))
 
 
-hypot = binary("hypot", _both_shaped(_hypot), "sqrt(x**2 + y**2) without overflow.", np.hypot,
-               kinds="fc", refused="c")
+hypot: BinaryFunction = binary("hypot", _both_shaped(_hypot),
+                               "sqrt(x**2 + y**2) without overflow.", np.hypot, kinds="fc",
+                               refused="c")
 
 
 def _logaddexp_base(x: Array, y: Array, exp: Callable[..., Array], log1p: Callable[..., Array]
@@ -368,16 +371,16 @@ def _fmin(x: Array, y: Array) -> Array:
     return lax.select_n(isnan(y), lax.select_n(isnan(x), lax.min(x, y), y), x)
 
 
-_larger = binary("fmax", _both_shaped(_fmax), "", None)
-_smaller = binary("fmin", _both_shaped(_fmin), "", None)
+_larger: BinaryFunction = binary("fmax", _both_shaped(_fmax), "", None)
+_smaller: BinaryFunction = binary("fmin", _both_shaped(_fmin), "", None)
 
 
-def _fmax_named(x1: ArrayLike, x2: ArrayLike, *, out: None = None, where: ArrayLike = None
+def _fmax_named(x1: ArrayLike, x2: ArrayLike, *, out: None = None, where: ArrayLike | None = None
                 ) -> Array:
     return _larger(x1, x2, out=out, where=where)
 
 
-def _fmin_named(x1: ArrayLike, x2: ArrayLike, *, out: None = None, where: ArrayLike = None
+def _fmin_named(x1: ArrayLike, x2: ArrayLike, *, out: None = None, where: ArrayLike | None = None
                 ) -> Array:
     return _smaller(x1, x2, out=out, where=where)
 
@@ -460,8 +463,8 @@ def i0(x: ArrayLike) -> Array:
     return _bessel_i0(x)
 
 
-def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike = None,
-               neginf: ArrayLike = None) -> Array:
+def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0,
+               posinf: ArrayLike | None = None, neginf: ArrayLike | None = None) -> Array:
     """x with NaN and infinities replaced by finite numbers (0 and the largest by default)."""
     del copy
     x = operand("nan_to_num", x)
@@ -529,8 +532,8 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     return lax.mul(x, lax.div(y, safe))
 
 
-def unwrap(p: ArrayLike, discont: ArrayLike = None, axis: int = -1, period: ArrayLike = 2 * math.pi
-           ) -> Array:
+def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1,
+           period: ArrayLike = 2 * math.pi) -> Array:
     """Phases along axis with jumps larger than half a period removed by whole periods."""
     (x,) = promote_inexact("unwrap", p)
     axis = axis % x.ndim
@@ -597,7 +600,8 @@ def _found_in_sorted(x: Array, row: Array) -> Array:
     return lax.eq(at(low), x)
 
 
-def select(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Array:
+def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
+           ) -> Array:
     """For each element the choice of the first condition that holds, else default."""
     if len(condlist) != len(choicelist):
         raise ArgumentError(f"functrans.numpy.select: {len(condlist)} conditions for "
@@ -608,7 +612,9 @@ def select(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Array:
         lambda result, pair: select_where(operand("select", pair[0]), pair[1], result), pairs, rest)
 
 
-def piecewise(x: ArrayLike, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Array:
+def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
+              funclist: Sequence[ArrayLike | Callable[..., ArrayLike]], *args: Any, **kw: Any
+              ) -> Array:
     """funclist[i](x) where condlist[i] holds (the last one that does), else the extra function."""
     x = operand("piecewise", x)
     if isinstance(condlist, ARRAYS) or not isinstance(condlist, (list, tuple)):

@@ -18,10 +18,6 @@ from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, publish
 from functrans.core.source import user_source
 from functrans.numpy.common import (
-    Array,
-    ArrayLike,
-    Axis,
-    DTypeLike,
     axis_index,
     axis_tuple,
     cast,
@@ -33,6 +29,7 @@ from functrans.numpy.creation import on_device
 from functrans.numpy.manipulation import moveaxis, roll
 from functrans.numpy.ufuncs import conj
 from functrans.primitives.fft import FftType
+from functrans.typing import Array, ArrayLike, Axis, DeviceLike, DTypeLike
 
 __all__ = [
     "fft",
@@ -270,13 +267,14 @@ def irfft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (
 # Frequencies ---------------------------------------------------------------------------------
 
 
-def _frequencies(first: Any, count: Any, n: int, d: ArrayLike, dtype: DTypeLike) -> Array:
+def _frequencies(first: Any, count: Any, n: int, d: ArrayLike, dtype: DTypeLike | None) -> Array:
     dtype = dtypes.default_float() if dtype is None else dtypes.as_dtype(dtype)
     whole = lax.add(lax.iota(dtype, count), float(first))
     return lax.div(whole, lax.mul(cast(operand("fft.fftfreq", d), dtype), float(n)))
 
 
-def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Any = None) -> Array:
+def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None,
+            device: DeviceLike | None = None) -> Array:
     """The frequencies of the values of fft, in cycles per unit of the sample spacing `d`.
 
     >>> import functrans.numpy as fnp
@@ -289,7 +287,8 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Any 
                                       _frequencies(-(n // 2), n // 2, n, d, dtype)], 0), device)
 
 
-def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Any = None) -> Array:
+def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None,
+             device: DeviceLike | None = None) -> Array:
     """The frequencies of the values of rfft, in cycles per unit of the sample spacing `d`.
 
     >>> import functrans.numpy as fnp

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,9 +14,6 @@ from functrans.core.dtypes import as_dtype, kind
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
-    Array,
-    ArrayLike,
-    DTypeLike,
     cast,
     concrete,
     filled,
@@ -29,9 +25,10 @@ from functrans.numpy.common import (
 from functrans.numpy.creation import asarray
 from functrans.numpy.elementwise import clip
 from functrans.numpy.searching import flatnonzero, index_operand, nonzero, normal_index
+from functrans.typing import Array, ArrayLike, DTypeLike, ShapeLike
 
 
-def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
+def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     """Flat indices as one index for each axis; out of bounds is clipped, negative counts back."""
     index = index_operand("unravel_index", indices)
     sizes = shape_tuple(shape, "unravel_index")
@@ -46,7 +43,7 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
 
 
 def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise",
-                      order: str = "C", *, dtype: DTypeLike = None) -> Array:
+                      order: str = "C", *, dtype: DTypeLike | None = None) -> Array:
     """Indices for each axis as flat indices; under tracing give mode 'clip' or 'wrap'."""
     indices = [index_operand("ravel_multi_index", i) for i in multi_index]
     sizes = [operator.index(d) for d in dims]

@@ -50,7 +50,7 @@ def _has_tracer(items: Any) -> bool:
 def _stacked(items: Any) -> Any:
     """A list with traced integers in it, as an array."""
     if not isinstance(items, list):
-        x = items if isinstance(items, (Tracer, ArrayBase)) else np.asarray(items)
+        x: Any = items if isinstance(items, (Tracer, ArrayBase)) else np.asarray(items)
         if dtypes.kind(x.dtype) not in "iu":
             raise IndexingError(f"the list in an index holds {shown(items)}, which is no integer.",
                                 where=user_source())

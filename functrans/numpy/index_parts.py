@@ -186,7 +186,8 @@ def _expand(shape: Shape, items: Sequence[Any], index: Any) -> list[Any]:
                             f"array of shape {_shape(shape)}.", where=user_source())
     if dots is None:
         return [*items, *[slice(None)] * missing]
-    return [*items[:dots], *([slice(None)] * missing or [Ellipsis]), *items[dots + 1:]]
+    gap: list[Any] = [slice(None)] * missing or [Ellipsis]
+    return [*items[:dots], *gap, *items[dots + 1:]]
 
 
 def _no_index(item: Any) -> IndexingError:
@@ -363,4 +364,4 @@ def _shape(shape: Sequence[Size]) -> str:
 
 
 def size_of(shape: Shape) -> Any:
-    return math.prod(shape)  # type: ignore[arg-type]
+    return math.prod(shape)

@@ -36,6 +36,7 @@ from functrans.primitives.index_layout import (
     default_fill,
 )
 from functrans.primitives.shape import reshape, rev, slice_p
+from functrans.typing import Array
 
 __all__ = ["check_mode", "check_parts", "getitem", "index_array", "numpy_index",
            "scalar_masks_expanded"]
@@ -46,7 +47,7 @@ _STATIC = frozenset((int, slice, type(None), type(Ellipsis)))
 _MODES = ("fill", "drop", "clip", "wrap", "promise_in_bounds")
 
 
-def getitem(x: Any, index: Any) -> Any:
+def getitem(x: Array, index: Any) -> Array:
     """x[index] of an array or tracer."""
     if get_trace() is None and isinstance(x, ArrayBase) and not is_on_gpu(x):
         result = _eager(x, index)
@@ -55,7 +56,7 @@ def getitem(x: Any, index: Any) -> Any:
     return index_array(x, index)
 
 
-def _eager(x: ArrayBase, index: Any) -> Any:
+def _eager(x: Array, index: Any) -> Array | None:
     """x[index] by NumPy, None where it is not NumPy's to say (or to refuse)."""
     index = numpy_index(index)
     if index is NotImplemented:
@@ -95,9 +96,9 @@ def _as_numpy(i: Any) -> Any:
     return NotImplemented
 
 
-def index_array(x: Any, index: Any, *, mode: Any = None, fill_value: Any = None,
+def index_array(x: Array, index: Any, *, mode: Any = None, fill_value: Any = None,
                 indices_are_sorted: bool = False, unique_indices: bool = False,
-                wrap_negative_indices: bool = True) -> Any:
+                wrap_negative_indices: bool = True) -> Array:
     """x[index], with a word on indices out of bounds.
 
     `mode` is "clip" (default), "fill" (with `fill_value`, NaN or the lowest integer by default),
@@ -163,7 +164,7 @@ def check_mode(mode: Any, default: str) -> str:
     return "fill" if mode == "drop" else str(mode)
 
 
-def _sliced(x: Any, at: Indices) -> Any:
+def _sliced(x: Array, at: Indices) -> Array:
     """x with the slices of an index applied and the axes of its ints dropped."""
     starts: list[Any] = [0] * len(at.shape)
     limits: list[Any] = list(at.shape)
@@ -192,7 +193,7 @@ def _sliced(x: Any, at: Indices) -> Any:
         if dropped and at.arrays else x
 
 
-def _reshaped(x: Any, shape: tuple[Any, ...]) -> Any:
+def _reshaped(x: Array, shape: tuple[Any, ...]) -> Array:
     return x if tuple(x.shape) == shape else reshape(x, shape)
 
 
@@ -212,7 +213,7 @@ def settle_bounds(values: list[Any], sizes: list[Any],
     return values, GatherScatterMode.from_any(named)
 
 
-def _nothing_to_index(x: Any, at: Indices, named: str, fill_value: Any) -> Any:
+def _nothing_to_index(x: Array, at: Indices, named: str, fill_value: Any) -> Array:
     """Index arrays on an axis of size 0.
 
     A traced one fills: the body of a loop over the axis is traced, though it never runs.

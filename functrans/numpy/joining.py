@@ -14,12 +14,8 @@ from functrans.core.dims import Dim
 from functrans.core.dtypes import as_dtype, kind
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
+from functrans.core.trace import ARRAYS
 from functrans.numpy.common import (
-    ARRAYS,
-    Array,
-    ArrayLike,
-    Axis,
-    DTypeLike,
     axis_index,
     axis_tuple,
     broadcast,
@@ -36,16 +32,18 @@ from functrans.numpy.common import (
     static_int,
     wrap,
 )
-from functrans.numpy.creation import as_arrays, asarray, mgrid
+from functrans.numpy.creation import as_arrays, asarray
+from functrans.numpy.grids import mgrid
 from functrans.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel
 from functrans.numpy.reductions import sum
 from functrans.numpy.ufuncs import astype, truth
+from functrans.typing import Array, ArrayLike, Axis, DTypeLike, NestedArrays, ShapeLike
 
 
 def _items(name: str, arrays: Any) -> list[Array]:
     """The arrays to join: a sequence, or the rows of one array."""
     if isinstance(arrays, ARRAYS):
-        return unstack(arrays)
+        return list(unstack(arrays))
     if isinstance(arrays, np.ndarray):
         return [asarray(a) for a in arrays]
     items = as_arrays(arrays)
@@ -54,7 +52,8 @@ def _items(name: str, arrays: Any) -> list[Array]:
     return items
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike = None) -> Array:
+def concatenate(arrays: Array | Sequence[NestedArrays], axis: int | None = 0,
+                dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along an existing axis; along the flattened arrays if axis is None.
 
     >>> import functrans.numpy as jnp
@@ -87,7 +86,8 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike = None) -> A
 concat = concatenate
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike = None) -> Array:
+def stack(arrays: Array | Sequence[NestedArrays], axis: int = 0, out: None = None,
+          dtype: DTypeLike | None = None) -> Array:
     """Arrays of one shape joined along a new axis.
 
     >>> import functrans.numpy as jnp
@@ -120,23 +120,23 @@ def _list(arrays: Array | list[Array]) -> list[Array]:
     return arrays if isinstance(arrays, list) else [arrays]
 
 
-def vstack(tup: Any, dtype: DTypeLike = None) -> Array:
+def vstack(tup: Array | Sequence[NestedArrays], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along the first axis, vectors as rows."""
     return concatenate(_list(atleast_2d(*_items("vstack", tup))), 0, dtype)
 
 
-def hstack(tup: Any, dtype: DTypeLike = None) -> Array:
+def hstack(tup: Array | Sequence[NestedArrays], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along the second axis, vectors along their only one."""
     xs = _list(atleast_1d(*_items("hstack", tup)))
     return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype)
 
 
-def dstack(tup: Any, dtype: DTypeLike = None) -> Array:
+def dstack(tup: Array | Sequence[NestedArrays], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along the third axis."""
     return concatenate(_list(atleast_3d(*_items("dstack", tup))), 2, dtype)
 
 
-def column_stack(tup: Any) -> Array:
+def column_stack(tup: Array | Sequence[NestedArrays]) -> Array:
     """Vectors as columns, and matrices, joined along the second axis."""
     xs = [x if x.ndim >= 2 else lax.reshape(x, (x.size, 1)) for x in _items("column_stack", tup)]
     return concatenate(xs, 1)
@@ -146,7 +146,7 @@ def _block_depth(arrays: Any) -> int:
     return 1 + max((_block_depth(a) for a in arrays), default=0) if isinstance(arrays, list) else 0
 
 
-def block(arrays: Any) -> Array:
+def block(arrays: NestedArrays) -> Array:
     """An array of nested lists of blocks: the innermost are joined along the last axis."""
     depth = _block_depth(arrays)
 
@@ -187,7 +187,8 @@ def _split(name: str, ary: ArrayLike, sections: Any, axis: int, uneven: bool) ->
             for start, stop in itertools.pairwise(bounds)]
 
 
-def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
+          ) -> list[Array]:
     """Equal parts of an array along axis, or its parts between the given indices.
 
     >>> import functrans.numpy as jnp
@@ -197,23 +198,24 @@ def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array
     return _split("split", ary, indices_or_sections, axis, False)
 
 
-def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
+                ) -> list[Array]:
     """As split, into parts that differ by at most one in size."""
     return _split("array_split", ary, indices_or_sections, axis, True)
 
 
-def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """split along the first axis."""
     return split(ary, indices_or_sections, 0)
 
 
-def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """split along the second axis, or the only one of a vector."""
     x = operand("hsplit", ary)
     return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
-def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """split along the third axis."""
     return split(ary, indices_or_sections, 2)
 
@@ -286,7 +288,7 @@ def take_rows(x: Array, index: Array, axis: int) -> Array:
     return lax.gather(x, lax.expand_dims(index, (1,)), dims, sizes, mode="clip")
 
 
-def resize(a: ArrayLike, new_shape: Any) -> Array:
+def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     """The elements of a, repeated as often as needed, in a new shape."""
     x = ravel(asarray(a))
     shape = shape_tuple(new_shape, "resize")
@@ -311,7 +313,7 @@ def _keep(obj: Any, size: int) -> np.ndarray:
     return keep
 
 
-def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
+def delete(arr: ArrayLike, obj: int | slice | Sequence[int] | ArrayLike, axis: int | None = None, *,
            assume_unique_indices: bool = False) -> Array:
     """arr without the entries at index, indices, mask or slice obj along axis."""
     x = asarray(arr)
@@ -321,7 +323,8 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
     size = x.shape[axis]
     if isinstance(obj, slice):
         keep = _keep(obj, size)
-    elif is_traced(obj) and (assume_unique_indices or obj.ndim == 0 or obj.size == 1):
+    elif isinstance(obj, ARRAYS) and is_traced(obj) and (
+            assume_unique_indices or obj.ndim == 0 or obj.size == 1):
         return _delete_traced(x, lax.reshape(obj, (obj.size,)), axis)
     else:
         index = static("delete", obj, "obj") if not isinstance(obj, list) else np.asarray(
@@ -350,7 +353,8 @@ def _delete_traced(x: Array, obj: Array, axis: int) -> Array:
     return take_rows(x, lax.add(index, sum(passed, 1, dtype)), axis)
 
 
-def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
+def insert(arr: ArrayLike, obj: int | slice | Sequence[int] | ArrayLike, values: ArrayLike,
+           axis: int | None = None) -> Array:
     """arr with values put in before the index, indices or slice obj along axis.
 
     A traced obj is an integer or an array of integers.

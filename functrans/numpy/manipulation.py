@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 from functrans import lax
-from functrans.core.dims import Dim
+from functrans.core.dims import Dim, Size
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
+from functrans.core.trace import ARRAYS
 from functrans.numpy.common import (
-    ARRAYS,
-    Array,
-    ArrayLike,
     axis_index,
     axis_tuple,
     broadcast,
@@ -31,9 +29,10 @@ from functrans.numpy.common import (
 from functrans.numpy.common import broadcast_shapes as _broadcast_shapes
 from functrans.numpy.creation import asarray
 from functrans.numpy.ufuncs import remainder
+from functrans.typing import Array, ArrayLike, ShapeLike
 
 
-def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
+def reshape(a: ArrayLike, shape: ShapeLike, order: str = "C", *, copy: bool | None = None) -> Array:
     """The elements of a in another shape, one size of which may be -1.
 
     >>> import functrans.numpy as jnp
@@ -174,7 +173,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     return lax.expand_dims(x, axes) if axes else x
 
 
-def broadcast_to(array: ArrayLike, shape: Any) -> Array:
+def broadcast_to(array: ArrayLike, shape: ShapeLike) -> Array:
     """array repeated along new or size-1 axes to fill shape.
 
     >>> import functrans.numpy as jnp
@@ -196,7 +195,7 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     return [broadcast(x, shape) for x in xs]
 
 
-def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
+def broadcast_shapes(*shapes: ShapeLike) -> tuple[Size, ...]:
     """The shape that arrays of the given shapes broadcast to."""
     return _broadcast_shapes(*(shape_tuple(s) for s in shapes))
 
@@ -215,14 +214,38 @@ def _at_least(n: int, name: str, arys: tuple[ArrayLike, ...]) -> Array | list[Ar
     return result[0] if len(result) == 1 else result
 
 
+@overload
+def atleast_1d(x: ArrayLike, /) -> Array: ...
+
+
+@overload
+def atleast_1d(*arys: ArrayLike) -> list[Array]: ...
+
+
 def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
     """Scalars as vectors of size 1, other arrays as they are."""
     return _at_least(1, "atleast_1d", arys)
 
 
+@overload
+def atleast_2d(x: ArrayLike, /) -> Array: ...
+
+
+@overload
+def atleast_2d(*arys: ArrayLike) -> list[Array]: ...
+
+
 def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     """Scalars and vectors as matrices of one row, other arrays as they are."""
     return _at_least(2, "atleast_2d", arys)
+
+
+@overload
+def atleast_3d(x: ArrayLike, /) -> Array: ...
+
+
+@overload
+def atleast_3d(*arys: ArrayLike) -> list[Array]: ...
 
 
 def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
@@ -261,7 +284,8 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return swapaxes(flip(x, j), i, j) if k == 1 else flip(swapaxes(x, i, j), j)
 
 
-def roll(a: ArrayLike, shift: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None
+         ) -> Array:
     """a shifted along axes, what leaves at one end entering at the other; shift may be traced.
 
     >>> import functrans.numpy as jnp
@@ -269,19 +293,18 @@ def roll(a: ArrayLike, shift: ArrayLike, axis: int | Sequence[int] | None = None
     [3, 0, 1, 2]
     """
     x = operand("roll", a)
-    if isinstance(shift, Dim):
-        shift = asarray(shift)
+    given: Any = asarray(shift) if isinstance(shift, Dim) else shift
     if axis is None:
-        return reshape(roll(ravel(x), shift, 0), x.shape)
+        return reshape(roll(ravel(x), given, 0), x.shape)
     axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)
-    if getattr(shift, "ndim", 0) > 1:
+    if getattr(given, "ndim", 0) > 1:
         raise ArgumentError(f"functrans.numpy.roll: shift is a number or a vector of one for each "
-                            f"axis, and has shape {shift.shape}.", where=user_source())
-    if is_traced(shift):
-        steps: list[Any] = [shift] if not shift.ndim else [shift[i] for i in range(shift.shape[0])]
+                            f"axis, and has shape {given.shape}.", where=user_source())
+    if is_traced(given):
+        steps: list[Any] = [given] if not given.ndim else [given[i] for i in range(given.shape[0])]
     else:
         steps = [static_int("roll", s, "shift")
-                 for s in (shift if isinstance(shift, (list, tuple)) else _flat(shift))]
+                 for s in (given if isinstance(given, (list, tuple)) else _flat(given))]
     if len(steps) == 1:
         steps = steps * len(axes)
     if len(axes) == 1:

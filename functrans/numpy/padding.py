@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from functrans import lax
-from functrans.core.dims import Dim, known_relation
+from functrans.core.dims import Dim, Size, known_relation
 from functrans.core.dtypes import kind
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
+from functrans.core.trace import ARRAYS
 from functrans.numpy.common import (
-    ARRAYS,
-    Array,
-    ArrayLike,
     broadcast,
     cast,
     concrete,
@@ -31,6 +29,7 @@ from functrans.numpy.reductions import mean
 from functrans.numpy.reductions import min as _min
 from functrans.numpy.sorting import median
 from functrans.numpy.ufuncs import floor, rint
+from functrans.typing import Array, ArrayLike
 
 _OPTIONS = {
     "constant": {"constant_values"}, "edge": set(), "empty": set(), "linear_ramp": {"end_values"},
@@ -98,7 +97,8 @@ def _pad_constant(x: Array, widths: list[tuple[int, int]], values: Any) -> Array
             values, (*ARRAYS, list, tuple, np.ndarray)):
         fill = converted("pad", values, x.dtype)
         return lax.pad(x, fill, [(before, after, 0) for before, after in widths])
-    table = asarray(values)
+    given: Any = values
+    table = asarray(given)
     if table.ndim == 1 and table.shape[0] == 1:
         table = lax.reshape(table, ())
     table = broadcast(cast(table, x.dtype), (x.ndim, 2))
@@ -191,8 +191,9 @@ def _pad_function(x: Array, widths: list[tuple[int, int]], function: Callable[..
     return wrap(np.pad(value, widths, call, **options))
 
 
-def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant",
-        **kwargs: Any) -> Array:
+def pad(array: ArrayLike,
+        pad_width: ArrayLike | Sequence[Size | Sequence[Size]] | Mapping[int, int | Sequence[int]],
+        mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Array:
     """array with pad_width = (before, after) for each axis added around it.
 
     mode: constant (constant_values), edge, empty (zeros), linear_ramp (end_values), maximum, mean,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -10,8 +10,6 @@ from functrans import lax
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
-    Array,
-    ArrayLike,
     broadcast,
     broadcast_shapes,
     filled,
@@ -26,6 +24,7 @@ from functrans.numpy.common import (
 from functrans.numpy.creation import asarray
 from functrans.numpy.joining import concatenate, trim_zeros
 from functrans.numpy.ufuncs import add, conj, divide, multiply, negative, subtract
+from functrans.typing import Array, ArrayLike, DTypeLike, PrecisionLike
 
 _UNROLLED = 64
 
@@ -65,8 +64,9 @@ def _operands(name: str, a: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     return x, y
 
 
-def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
-             preferred_element_type: Any = None) -> Array:
+def convolve(a: ArrayLike, v: ArrayLike, mode: Literal["full", "same", "valid"] = "full", *,
+             precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
+             ) -> Array:
     """Convolution of two vectors: all overlaps, as many as the longer one has, or complete ones.
 
     >>> import functrans.numpy as jnp
@@ -79,8 +79,9 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any =
     return _correlate("convolve", x, lax.rev(y, (0,)), mode, precision, preferred_element_type)
 
 
-def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None,
-              preferred_element_type: Any = None) -> Array:
+def correlate(a: ArrayLike, v: ArrayLike, mode: Literal["full", "same", "valid"] = "valid", *,
+              precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
+              ) -> Array:
     """Correlation sum_n a[n + k] conj(v[n]) of two vectors over the overlaps that mode names."""
     x, y = _operands("correlate", a, v)
     y = conj(y)
@@ -181,7 +182,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     return x
 
 
-def polyint(p: ArrayLike, m: int = 1, k: ArrayLike = None) -> Array:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """The m-th integral of a polynomial, with constants k of integration (0 by default)."""
     m = static_int("polyint", m, "m")
     constants = _vector("polyint", 0 if k is None else k)

@@ -10,11 +10,8 @@ from functrans._runtime import get_trace
 from functrans.core.dtypes import as_dtype
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
+from functrans.core.trace import ARRAYS
 from functrans.numpy.common import (
-    ARRAYS,
-    Array,
-    ArrayLike,
-    DTypeLike,
     axis_index,
     axis_tuple,
     broadcast,
@@ -27,6 +24,7 @@ from functrans.numpy.joining import stack, unstack
 from functrans.numpy.manipulation import moveaxis, ravel
 from functrans.numpy.reductions import sum
 from functrans.numpy.ufuncs import conj, multiply, subtract
+from functrans.typing import Array, ArrayLike, DTypeLike, PrecisionLike
 
 _MATRIX = (((1,), (0,)), ((), ()))
 
@@ -46,15 +44,15 @@ def _mismatch(name: str, a: Array, b: Array, i: Any, j: Any) -> ShapeError:
         fix="transpose one of them: a.T, b.T, or .mT for the last two axes")
 
 
-def _dot_general(a: Array, b: Array, dims: Any, precision: Any, preferred: DTypeLike) -> Array:
+def _dot_general(a: Array, b: Array, dims: Any, precision: Any, preferred: DTypeLike | None
+                 ) -> Array:
     if preferred is not None:
         preferred = as_dtype(preferred)
     return lax.dot_general(a, b, dims, precision=precision, preferred_element_type=preferred)
 
 
-def matmul(
-    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None
-) -> Array:
+def matmul(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None,
+           preferred_element_type: DTypeLike | None = None) -> Array:
     """Matrix product over the last two axes, the others broadcast; vectors count as matrices.
 
     >>> import functrans.numpy as jnp
@@ -89,13 +87,13 @@ def matmul(
     ones = [p for p in range(len(lead)) if p not in (*batch, *from_a, *from_b)]
     a = _squeeze_lead(a, lead_a, len(lead), {*batch, *from_a})
     b = _squeeze_lead(b, lead_b, len(lead), {*batch, *from_b})
-    in_a, in_b = sorted((*batch, *from_a)), sorted((*batch, *from_b))
+    of_a, of_b = sorted((*batch, *from_a)), sorted((*batch, *from_b))
     contract = (a.ndim - 1,), (max(b.ndim - 2, 0),)
-    dims = (contract, (tuple(in_a.index(p) for p in batch), tuple(in_b.index(p) for p in batch)))
+    dims = (contract, (tuple(of_a.index(p) for p in batch), tuple(of_b.index(p) for p in batch)))
     result = _dot_general(a, b, dims, precision, preferred_element_type)
     # The axes as they came: batch, free axes of a and its rows, free axes of b and its columns.
-    rows = ["row"] if a.ndim > len(in_a) + 1 else []
-    columns = ["column"] if b.ndim > len(in_b) + 1 else []
+    rows = ["row"] if a.ndim > len(of_a) + 1 else []
+    columns = ["column"] if b.ndim > len(of_b) + 1 else []
     order: list[Any] = [*batch, *from_a, *rows, *from_b, *columns]
     wanted = [*sorted((*batch, *from_a, *from_b)), *rows, *columns]
     if order != wanted:
@@ -120,10 +118,8 @@ def _squeeze_lead(x: Array, lead: tuple[Any, ...], rank: int, keep: set[int]) ->
     return lax.squeeze(x, drop) if drop else x
 
 
-def dot(
-    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None,
-    out: None = None,
-) -> Array:
+def dot(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None,
+        preferred_element_type: DTypeLike | None = None, out: None = None) -> Array:
     """Sum of products over the last axis of a and the second to last of b (or its only one).
 
     >>> import functrans.numpy as jnp
@@ -143,15 +139,15 @@ def dot(
                         preferred_element_type)
 
 
-def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
-         preferred_element_type: DTypeLike = None) -> Array:
+def vdot(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None,
+         preferred_element_type: DTypeLike | None = None) -> Array:
     """Inner product of the flattened arrays, the first one conjugated."""
     return dot(ravel(conj(operand("vdot", a))), ravel(b), precision=precision,
                preferred_element_type=preferred_element_type)
 
 
-def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
-          preferred_element_type: DTypeLike = None) -> Array:
+def inner(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None,
+          preferred_element_type: DTypeLike | None = None) -> Array:
     """Sum of products over the last axes."""
     a, b = _pair("inner", a, b)
     if not a.ndim or not b.ndim:
@@ -167,10 +163,9 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     return multiply(lax.reshape(a, (a.size, 1)), lax.reshape(b, (1, b.size)))
 
 
-def tensordot(
-    a: ArrayLike, b: ArrayLike, axes: int | Sequence[Any] = 2, *, precision: Any = None,
-    preferred_element_type: DTypeLike = None,
-) -> Array:
+def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
+              *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
+              ) -> Array:
     """Sum of products over pairs of axes, or over the last `axes` of a and the first of b."""
     a, b = _pair("tensordot", a, b)
     if isinstance(axes, int):
@@ -192,8 +187,8 @@ def tensordot(
 
 
 def vecdot(
-    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
-    preferred_element_type: DTypeLike = None,
+    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Inner products along one axis, the first array conjugated and the other axes broadcast."""
     a, b = _pair("vecdot", x1, x2)
@@ -259,7 +254,7 @@ def cross(
 
 
 def trace(
-    a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike = None,
+    a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
     """Sum of a diagonal of the matrices that two axes span."""

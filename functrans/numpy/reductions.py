@@ -12,12 +12,8 @@ from functrans.core import dtypes
 from functrans.core.dtypes import as_dtype, is_half, kind, real_dtype
 from functrans.core.errors import ArgumentError, DTypeError
 from functrans.core.source import user_source
+from functrans.core.trace import ARRAYS
 from functrans.numpy.common import (
-    ARRAYS,
-    Array,
-    ArrayLike,
-    Axis,
-    DTypeLike,
     axis_index,
     axis_tuple,
     broadcast,
@@ -34,6 +30,7 @@ from functrans.numpy.common import (
 )
 from functrans.numpy.ufuncs import divide, isnan, multiply, sqrt, square, subtract, truth
 from functrans.numpy.ufuncs import true_divide as _divide
+from functrans.typing import Array, ArrayLike, Axis, DTypeLike
 
 Reduction = Callable[..., Array]
 
@@ -62,8 +59,8 @@ def _masked(name: str, x: Array, where: ArrayLike, identity: Any) -> Array:
 
 
 def _reduce(
-    name: str, op: Reduction, x: Array, axis: Axis, keepdims: bool, where: ArrayLike,
-    identity: Any, initial: ArrayLike, combine: Callable[[Array, Array], Array],
+    name: str, op: Reduction, x: Array, axis: Axis, keepdims: bool, where: ArrayLike | None,
+    identity: Any, initial: ArrayLike | None, combine: Callable[[Array, Array], Array],
 ) -> Array:
     if where is not None:
         x = _masked(name, x, where, identity)
@@ -85,7 +82,8 @@ def _sum_dtype(x: Array) -> np.dtype:
     return x.dtype
 
 
-def _accumulate_into(name: str, a: ArrayLike, dtype: DTypeLike, promote_integers: bool) -> Array:
+def _accumulate_into(name: str, a: ArrayLike, dtype: DTypeLike | None, promote_integers: bool
+                     ) -> Array:
     x = operand(name, a)
     if dtype is not None:
         return lax.convert_element_type(x, as_dtype(dtype))
@@ -93,8 +91,8 @@ def _accumulate_into(name: str, a: ArrayLike, dtype: DTypeLike, promote_integers
 
 
 def sum(
-    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
-    keepdims: bool = False, initial: ArrayLike = None, where: ArrayLike = None,
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
     """Sum over axes (all by default), of elements where `where` holds, plus `initial`.
@@ -115,8 +113,8 @@ def sum(
 
 
 def prod(
-    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
-    keepdims: bool = False, initial: ArrayLike = None, where: ArrayLike = None,
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
     """Product over axes (all by default), of elements where `where` holds, times `initial`."""
@@ -135,8 +133,8 @@ def _reduce_all(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _extremum(
-    name: str, a: ArrayLike, axis: Axis, out: None, keepdims: bool, initial: ArrayLike,
-    where: ArrayLike, largest: bool,
+    name: str, a: ArrayLike, axis: Axis, out: None, keepdims: bool, initial: ArrayLike | None,
+    where: ArrayLike | None, largest: bool,
 ) -> Array:
     refuse_out(name, out)
     x = operand(name, a)
@@ -166,7 +164,7 @@ def _isint0(size: Any) -> bool:
 
 def max(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
-    initial: ArrayLike = None, where: ArrayLike = None,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:
     """Maximum over axes (all by default); NaN if there is one.
 
@@ -179,7 +177,7 @@ def max(
 
 def min(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
-    initial: ArrayLike = None, where: ArrayLike = None,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:
     """Minimum over axes (all by default); NaN if there is one."""
     return _extremum("min", a, axis, out, keepdims, initial, where, False)
@@ -190,7 +188,7 @@ amax, amin = max, min
 
 def all(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
-    where: ArrayLike = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Whether all elements along axes are true."""
     refuse_out("all", out)
@@ -200,7 +198,7 @@ def all(
 
 def any(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
-    where: ArrayLike = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Whether any element along axes is true."""
     refuse_out("any", out)
@@ -228,14 +226,14 @@ def _computation(x: Array) -> Array:
     return lax.convert_element_type(x, np.dtype(np.float32)) if is_half(x.dtype) else x
 
 
-def _mean_operand(name: str, a: ArrayLike, dtype: DTypeLike) -> tuple[Array, np.dtype]:
+def _mean_operand(name: str, a: ArrayLike, dtype: DTypeLike | None) -> tuple[Array, np.dtype]:
     """The operand in the dtype to compute in, and the dtype of the result."""
     x = operand(name, a)
     dtype = dtypes.to_inexact_dtype(x.dtype) if dtype is None else as_dtype(dtype)
     return _computation(cast(x, dtype)), dtype
 
 
-def _count(x: Array, axes: tuple[int, ...], where: ArrayLike, name: str) -> Any:
+def _count(x: Array, axes: tuple[int, ...], where: ArrayLike | None, name: str) -> Any:
     """The number of elements that a reduction takes: a size, or an array if it depends on where."""
     if where is None:
         return size_of(x, axes)
@@ -259,8 +257,8 @@ def _over_size(total: Array, count: Any) -> Array:
 
 
 def mean(
-    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
-    keepdims: bool = False, *, where: ArrayLike = None,
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, *, where: ArrayLike | None = None,
 ) -> Array:
     """Arithmetic mean over axes (all by default); float16 and bfloat16 are summed in float32.
 
@@ -276,11 +274,9 @@ def mean(
     return keep_dims(result, axes, x.ndim) if keepdims else result
 
 
-def var(
-    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: ArrayLike = None, mean: ArrayLike = None,
-    correction: float | None = None,
-) -> Array:
+def var(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
+        ddof: float = 0, keepdims: bool = False, *, where: ArrayLike | None = None,
+        mean: ArrayLike | None = None, correction: float | None = None) -> Array:
     """Variance over axes: the mean squared distance from the mean, over N - ddof."""
     refuse_out("var", out)
     if correction is not None:
@@ -329,11 +325,9 @@ def _over_degrees(total: Array, count: Any) -> Array:
     return divide(total, count)
 
 
-def std(
-    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: ArrayLike = None, mean: ArrayLike = None,
-    correction: float | None = None,
-) -> Array:
+def std(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
+        ddof: float = 0, keepdims: bool = False, *, where: ArrayLike | None = None,
+        mean: ArrayLike | None = None, correction: float | None = None) -> Array:
     """Standard deviation over axes: the square root of var."""
     refuse_out("std", out)
     return sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean,
@@ -341,7 +335,7 @@ def std(
 
 
 def average(
-    a: ArrayLike, axis: Axis = None, weights: ArrayLike = None, returned: bool = False,
+    a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False,
     keepdims: bool = False,
 ) -> Array | tuple[Array, Array]:
     """Weighted mean over axes; weights have a's shape, or the shape of its reduced axes."""
@@ -442,7 +436,7 @@ def _replace(x: Array, where: Array, value: Any) -> Array:
 
 
 def _nan_reduce(
-    name: str, reduce: Reduction, a: ArrayLike, axis: Axis, keepdims: bool, where: ArrayLike,
+    name: str, reduce: Reduction, a: ArrayLike, axis: Axis, keepdims: bool, where: ArrayLike | None,
     identity: Any, empty_is_nan: bool, **options: Any,
 ) -> Array:
     x = operand(name, a)
@@ -458,8 +452,8 @@ def _nan_reduce(
 
 
 def nansum(
-    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
-    keepdims: bool = False, initial: ArrayLike = None, where: ArrayLike = None,
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:
     """Sum over axes with NaN counted as 0."""
     refuse_out("nansum", out)
@@ -468,8 +462,8 @@ def nansum(
 
 
 def nanprod(
-    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
-    keepdims: bool = False, initial: ArrayLike = None, where: ArrayLike = None,
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:
     """Product over axes with NaN counted as 1."""
     refuse_out("nanprod", out)
@@ -479,7 +473,7 @@ def nanprod(
 
 def nanmax(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
-    initial: ArrayLike = None, where: ArrayLike = None,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:
     """Maximum over axes without NaN; NaN where all are."""
     refuse_out("nanmax", out)
@@ -488,14 +482,14 @@ def nanmax(
 
 def nanmin(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
-    initial: ArrayLike = None, where: ArrayLike = None,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:
     """Minimum over axes without NaN; NaN where all are."""
     refuse_out("nanmin", out)
     return _nan_reduce("nanmin", min, a, axis, keepdims, where, np.inf, True, initial=initial)
 
 
-def _valid(name: str, x: Array, where: ArrayLike) -> Array:
+def _valid(name: str, x: Array, where: ArrayLike | None) -> Array:
     """Where an element counts: it is not NaN, and `where` holds."""
     valid = lax.bitwise_not(isnan(x))
     if where is None:
@@ -505,8 +499,8 @@ def _valid(name: str, x: Array, where: ArrayLike) -> Array:
 
 
 def nanmean(
-    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
-    keepdims: bool = False, where: ArrayLike = None,
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, where: ArrayLike | None = None,
 ) -> Array:
     """Mean over axes of the elements that are not NaN."""
     refuse_out("nanmean", out)
@@ -516,10 +510,9 @@ def nanmean(
     return mean(x, axis, dtype, keepdims=keepdims, where=_valid("nanmean", x, where))
 
 
-def nanvar(
-    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: float = 0,
-    keepdims: bool = False, where: ArrayLike = None, mean: ArrayLike = None,
-) -> Array:
+def nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
+           ddof: float = 0, keepdims: bool = False, where: ArrayLike | None = None,
+           mean: ArrayLike | None = None) -> Array:
     """Variance over axes of the elements that are not NaN; NaN where ddof leaves none."""
     refuse_out("nanvar", out)
     x = operand("nanvar", a)
@@ -532,10 +525,9 @@ def nanvar(
     return _replace(result, lax.le(count, lax.full_like(count, ddof)), np.nan)
 
 
-def nanstd(
-    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: float = 0,
-    keepdims: bool = False, where: ArrayLike = None, mean: ArrayLike = None,
-) -> Array:
+def nanstd(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
+           ddof: float = 0, keepdims: bool = False, where: ArrayLike | None = None,
+           mean: ArrayLike | None = None) -> Array:
     """Standard deviation over axes of the elements that are not NaN."""
     refuse_out("nanstd", out)
     return sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where, mean))

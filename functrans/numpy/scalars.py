@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from functrans.core import dtypes
 from functrans.core.dtypes import as_dtype, finfo, iinfo, issubdtype, kind
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
-from functrans.numpy.common import ARRAYS, PYTHON_SCALARS, Array, ArrayLike, Shape
+from functrans.core.trace import ARRAYS
+from functrans.numpy.common import PYTHON_SCALARS
 from functrans.numpy.creation import asarray
+from functrans.typing import Array, ArrayLike, DTypeLike, NestedArrays
 
 __all__ = [
     "bfloat16", "bool", "bool_", "can_cast", "cdouble", "complex64", "complex128", "complex_",
@@ -24,6 +26,9 @@ __all__ = [
     "promote_types", "result_type", "shape", "signedinteger", "single", "size", "uint", "uint8",
     "uint16", "uint32", "uint64", "unsignedinteger",
 ]
+
+
+Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 
 class ScalarType:
@@ -44,7 +49,7 @@ class ScalarType:
         return asarray(x, self.dtype)
 
     def __eq__(self, other: object) -> builtins.bool:
-        return self.dtype == other
+        return builtins.bool(self.dtype == other)
 
     def __hash__(self) -> int:
         return hash(self.dtype)
@@ -72,7 +77,7 @@ pi, e, euler_gamma = math.pi, math.e, float(np.euler_gamma)
 inf, nan, newaxis = math.inf, math.nan, None
 
 
-def result_type(*args: Any) -> np.dtype:
+def result_type(*args: ArrayLike | DTypeLike) -> np.dtype:
     """The dtype to which the arguments (arrays, dtypes, Python numbers) promote.
 
     >>> import functrans.numpy as jnp
@@ -82,12 +87,12 @@ def result_type(*args: Any) -> np.dtype:
     return dtypes.result_type(*args)
 
 
-def promote_types(a: Any, b: Any) -> np.dtype:
+def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
     """The dtype to which two dtypes promote."""
     return dtypes.promote_types(a, b)
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> builtins.bool:
+def can_cast(from_: DTypeLike, to: DTypeLike, casting: Casting = "safe") -> builtins.bool:
     """Whether a dtype converts to another by NumPy's casting rule of that name."""
     return builtins.bool(np.can_cast(from_.dtype if isinstance(from_, ARRAYS) else as_dtype(from_),
                             as_dtype(to), casting))
@@ -97,7 +102,7 @@ _KIND_NAMES = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "int
                "real floating": "f", "complex floating": "c", "numeric": "iufc"}
 
 
-def isdtype(dtype: Any, kind: Any) -> builtins.bool:
+def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> builtins.bool:
     """Whether a dtype is of a kind: a dtype, a name such as 'real floating', or a tuple of them."""
     given = as_dtype(dtype)
     for one in kind if isinstance(kind, tuple) else (kind,):
@@ -112,7 +117,7 @@ def isdtype(dtype: Any, kind: Any) -> builtins.bool:
     return False
 
 
-def iscomplexobj(x: Any) -> builtins.bool:
+def iscomplexobj(x: NestedArrays | None) -> builtins.bool:
     """Whether x has a complex dtype."""
     if x is None:
         return False
@@ -120,34 +125,36 @@ def iscomplexobj(x: Any) -> builtins.bool:
                 else asarray(x).dtype) == "c"
 
 
-def isrealobj(x: Any) -> builtins.bool:
+def isrealobj(x: NestedArrays | None) -> builtins.bool:
     """Whether x does not have a complex dtype."""
     return not iscomplexobj(x)
 
 
-def isscalar(element: Any) -> builtins.bool:
+def isscalar(element: object) -> builtins.bool:
     """Whether element is a number, or an array without dimensions."""
-    if isinstance(element, (*ARRAYS, np.ndarray)):
+    if isinstance(element, ARRAYS):
+        return element.ndim == 0
+    if isinstance(element, np.ndarray):
         return element.ndim == 0
     return isinstance(element, (*PYTHON_SCALARS, np.generic))
 
 
-def iterable(y: Any) -> builtins.bool:
+def iterable(y: object) -> builtins.bool:
     """Whether y can be iterated over."""
-    return ndim(y) > 0 if isinstance(y, ARRAYS) else builtins.bool(np.iterable(y))
+    return builtins.bool(ndim(y) > 0) if isinstance(y, ARRAYS) else builtins.bool(np.iterable(y))
 
 
-def shape(a: Any) -> Shape:
+def shape(a: NestedArrays) -> tuple[int, ...]:
     """The shape of an array or of nested sequences."""
     return tuple(a.shape) if hasattr(a, "shape") else asarray(a).shape
 
 
-def ndim(a: Any) -> int:
+def ndim(a: NestedArrays) -> int:
     """The number of dimensions of an array or of nested sequences."""
     return len(shape(a))
 
 
-def size(a: Any, axis: int | None = None) -> Any:
+def size(a: NestedArrays, axis: int | None = None) -> int:
     """The number of elements, or the size of one axis."""
     whole = shape(a)
     return whole[axis] if axis is not None else math.prod(whole)

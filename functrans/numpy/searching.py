@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from functrans.core.dtypes import kind
 from functrans.core.errors import ArgumentError, DTypeError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
-    Array,
-    ArrayLike,
-    DTypeLike,
     axis_index,
     broadcast,
     broadcast_all,
@@ -40,14 +37,24 @@ from functrans.numpy.manipulation import ravel
 from functrans.numpy.reductions import sum
 from functrans.numpy.ufuncs import truth
 from functrans.primitives.index_checks import check_index, looks_at_indices
+from functrans.typing import Array, ArrayLike, DTypeLike
 
 _SIZE_FIX = "{}(..., size=n, fill_value=0)"
 
 
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
+
+
+@overload
+def where(condition: ArrayLike, x: None = None, y: None = None, /, *, size: int | None = None,
+          fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> tuple[Array, ...]: ...
+
+
 def where(
-    condition: ArrayLike, x: ArrayLike = None, y: ArrayLike = None, /, *,
-    size: int | None = None, fill_value: Any = None,
-) -> Any:
+    condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *,
+    size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> Array | tuple[Array, ...]:
     """x where condition holds, else y; with one argument the indices where it holds, as nonzero.
 
     >>> import functrans.numpy as jnp
@@ -86,8 +93,8 @@ def scatter_rows(scatter: Callable[..., Array], x: Array, index: Array, updates:
     return scatter(x, lax.expand_dims(index, (1,)), updates, dims, mode="drop")
 
 
-def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None
-            ) -> tuple[Array, ...]:
+def nonzero(a: ArrayLike, *, size: int | None = None,
+            fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> tuple[Array, ...]:
     """The indices of the elements that are not zero, one vector for each axis.
 
     Their number depends on the data: under tracing give size=; what is missing gets fill_value.
@@ -125,12 +132,14 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None
     return tuple(result)
 
 
-def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
+def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+                ) -> Array:
     """The indices of the elements of the flattened array that are not zero."""
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
+def argwhere(a: ArrayLike, *, size: int | None = None,
+             fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> Array:
     """The indices of the elements that are not zero, one row for each."""
     x = operand("argwhere", a)
     if not x.ndim:
@@ -141,13 +150,13 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -
 
 
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None,
-            fill_value: Any = 0) -> Array:
+            fill_value: ArrayLike = 0) -> Array:
     """The elements of arr where condition holds, as a vector."""
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
 
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
-             size: int | None = None, fill_value: Any = 0, out: None = None) -> Array:
+             size: int | None = None, fill_value: ArrayLike = 0, out: None = None) -> Array:
     """The slices of a along axis where the vector condition holds."""
     refuse_out("compress", out)
     mask = truth(asarray(condition))
@@ -159,8 +168,8 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
         x, axis = ravel(x), 0
     axis = axis_index(axis, x.ndim, "compress")
     if not is_traced(mask) and size is None:
-        places = np.flatnonzero(concrete("compress", mask, "condition", ""))
-        return take_rows(x, wrap(places.astype(index_dtype(x.shape[axis]))), axis)
+        known = np.flatnonzero(concrete("compress", mask, "condition", ""))
+        return take_rows(x, wrap(known.astype(index_dtype(x.shape[axis]))), axis)
     if size is None:
         concrete("compress", mask, "condition", _SIZE_FIX.format("compress"))
     places = _positions(mask, static_int("compress", size, "size"), x.shape[axis])
@@ -214,7 +223,7 @@ def normal_index(name: str, index: Array, size: Any, mode: str | None, axis: int
 def take(
     a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = None,
     mode: str | None = None, unique_indices: bool = False, indices_are_sorted: bool = False,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """The elements or slices of a at indices along axis (of the flattened array if None).
 
@@ -262,7 +271,7 @@ def _along_axis(x: Array, index: Array, axis: int) -> Array:
 
 
 def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
-                    mode: str | None = None, fill_value: Any = None, *,
+                    mode: str | None = None, fill_value: ArrayLike | None = None, *,
                     wrap_negative_indices: bool | None = None) -> Array:
     """The elements of arr at indices along axis, matched along the others, as argsort gives them.
 
@@ -384,7 +393,8 @@ def _refuse_inplace(name: str, inplace: bool) -> None:
                             fix=f"x = {name}(x, ..., inplace=False)")
 
 
-def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
+def choose(a: ArrayLike, choices: ArrayLike | Sequence[ArrayLike], out: None = None,
+           mode: str = "raise") -> Array:
     """For each element the choice whose number a gives; a must be concrete unless mode is given."""
     refuse_out("choose", out)
     index = index_operand("choose", a)
@@ -410,14 +420,15 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
 # rows of values ------------------------------------------------------------------------------
 
 
-def count_into(index: Array, weights: Array | None, length: Any, dtype: DTypeLike = None) -> Array:
+def count_into(index: Array, weights: Array | None, length: Any, dtype: DTypeLike | None = None
+               ) -> Array:
     """The sum of weights (1 each) for every index in [0, length)."""
     if weights is None:
         weights = lax.full(index.shape, 1, index_dtype(size_of(index)) if dtype is None else dtype)
     return scatter_rows(lax.scatter_add, filled((length,), 0, weights.dtype), index, weights)
 
 
-def bincount(x: ArrayLike, weights: ArrayLike = None, minlength: int = 0, *,
+def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *,
              length: int | None = None) -> Array:
     """How often each integer from 0 up occurs, or the sum of its weights.
 
@@ -453,10 +464,8 @@ def _before(x: Array, y: Array) -> Array:
     return lax.bitwise_or(lax.lt(x, y), lax.bitwise_and(lax.ne(y, y), lax.eq(x, x)))
 
 
-def searchsorted(
-    a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike = None, *,
-    method: str = "scan",
-) -> Array:
+def searchsorted(a: ArrayLike, v: ArrayLike, side: Literal["left", "right"] = "left",
+                 sorter: ArrayLike | None = None, *, method: str = "scan") -> Array:
     """Where values v go into the sorted vector a: before equal elements ("left") or behind.
 
     >>> import functrans.numpy as jnp
@@ -526,7 +535,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     """The number of the bin of each element; bins rise or fall."""
     method = "scan" if method is None else method
     edges = asarray(bins)
-    side = "right" if not right else "left"
+    side: Literal["left", "right"] = "right" if not right else "left"
     values = asarray(x)
     if edges.ndim != 1:
         raise ShapeError(f"functrans.numpy.digitize: bins is a vector, and not of shape "

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 from functrans import lax
 from functrans.core.dtypes import kind
 from functrans.numpy.common import (
-    Array,
-    ArrayLike,
     axis_index,
     broadcast,
     concrete,
@@ -30,6 +28,7 @@ from functrans.numpy.elementwise import isin
 from functrans.numpy.joining import concatenate
 from functrans.numpy.manipulation import moveaxis, ravel
 from functrans.numpy.searching import count_into, scatter_rows, take
+from functrans.typing import Array, ArrayLike
 
 _FIX = "{}(..., size=n), which pads with fill_value"
 
@@ -68,7 +67,7 @@ def _differs(rows: Array, equal_nan: bool) -> Array:
     return lax.reduce_or(different, (1,))
 
 
-def _unique_rows(rows: Array, size: int | None, fill: ArrayLike, equal_nan: bool, name: str
+def _unique_rows(rows: Array, size: int | None, fill: ArrayLike | None, equal_nan: bool, name: str
                  ) -> tuple[Array, Array, Array, Array]:
     """Sorted different rows, the first index of each, the inverse and the counts."""
     n, width = rows.shape
@@ -106,11 +105,27 @@ def _unique_rows(rows: Array, size: int | None, fill: ArrayLike, equal_nan: bool
     return values, index, inverse, counts
 
 
+@overload
+def unique(
+    ar: ArrayLike, return_index: Literal[False] = False, return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False, axis: int | None = None, *, equal_nan: bool = True,
+    size: int | None = None, fill_value: ArrayLike | None = None, sorted: bool = True,
+) -> Array: ...
+
+
+@overload
 def unique(
     ar: ArrayLike, return_index: bool = False, return_inverse: bool = False,
     return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
-    size: int | None = None, fill_value: ArrayLike = None, sorted: bool = True,
-) -> Any:
+    size: int | None = None, fill_value: ArrayLike | None = None, sorted: bool = True,
+) -> Array | tuple[Array, ...]: ...
+
+
+def unique(
+    ar: ArrayLike, return_index: bool = False, return_inverse: bool = False,
+    return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
+    size: int | None = None, fill_value: ArrayLike | None = None, sorted: bool = True,
+) -> Array | tuple[Array, ...]:
     """The different elements, or slices along axis, in order.
 
     Their number depends on the data: under tracing give size=; what is missing repeats the
@@ -147,27 +162,27 @@ def unique(
     return tuple(result) if len(result) > 1 else values
 
 
-def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike = None
+def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
                   ) -> Array:
     """The different elements; every NaN is one of its own."""
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
-def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike = None
+def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
                   ) -> UniqueCountsResult:
     """The different elements and how often each occurs."""
     return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size,
                                       fill_value=fill_value))
 
 
-def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike = None
+def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
                    ) -> UniqueInverseResult:
     """The different elements and for each element of x the index of its value."""
     return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size,
                                        fill_value=fill_value))
 
 
-def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike = None
+def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
                ) -> UniqueAllResult:
     """The different elements, their first indices, the inverse and the counts."""
     return UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size,
@@ -179,7 +194,8 @@ def _vectors(name: str, *xs: ArrayLike) -> list[Array]:
             for x in promote_dtypes(name, *(asarray(x) for x in xs))]
 
 
-def _finish(name: str, ordered: Array, keep: Array, size: int | None, fill: ArrayLike) -> Array:
+def _finish(name: str, ordered: Array, keep: Array, size: int | None, fill: ArrayLike | None
+            ) -> Array:
     """The kept elements of a sorted vector: exactly these, or `size` of them and fill."""
     if size is None:
         places = np.flatnonzero(concrete(name, keep, "its arguments", _FIX.format(name)))
@@ -192,7 +208,7 @@ def _finish(name: str, ordered: Array, keep: Array, size: int | None, fill: Arra
 
 
 def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None,
-            fill_value: ArrayLike = None) -> Array:
+            fill_value: ArrayLike | None = None) -> Array:
     """The different elements of both arrays."""
     return unique(concatenate(_vectors("union1d", ar1, ar2)), size=size, fill_value=fill_value)
 
@@ -204,10 +220,25 @@ def _neighbours(x: Array) -> Array:
     return lax.concatenate([same, lax.full((1,), False, np.dtype(bool))], 0)
 
 
+@overload
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False,
+    return_indices: Literal[False] = False, *, size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array: ...
+
+
+@overload
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
+    return_indices: Literal[True], size: int | None = None, fill_value: ArrayLike | None = None,
+) -> tuple[Array, Array, Array]: ...
+
+
 def intersect1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
-    size: int | None = None, fill_value: ArrayLike = None,
-) -> Any:
+    size: int | None = None, fill_value: ArrayLike | None = None,
+) -> Array | tuple[Array, Array, Array]:
     """The elements that both arrays have, each once, and on request where they stand in both."""
     x, y = _vectors("intersect1d", ar1, ar2)
     dtype = index_dtype(x.shape[0] + y.shape[0])
@@ -258,7 +289,7 @@ def _distinct(name: str, x: Array, size: int | None, dtype: Any = None
 
 
 def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
-              size: int | None = None, fill_value: ArrayLike = None) -> Array:
+              size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The different elements of ar1 that ar2 does not have."""
     x = ravel(asarray(ar1))
     missing = isin(x, ravel(asarray(ar2)), invert=True)
@@ -270,7 +301,7 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
 
 
 def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
-             size: int | None = None, fill_value: ArrayLike = None) -> Array:
+             size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The different elements that one of the arrays has and the other has not."""
     x, y = _vectors("setxor1d", ar1, ar2)
     joined = lax.concatenate([x, y], 0)

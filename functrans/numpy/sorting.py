@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,6 @@ from functrans.core.dtypes import kind as kind_of
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
-    Array,
-    ArrayLike,
-    Axis,
-    DTypeLike,
     axis_index,
     axis_tuple,
     broadcast,
@@ -35,6 +32,7 @@ from functrans.numpy.manipulation import ravel
 from functrans.numpy.reductions import any as _any
 from functrans.numpy.reductions import sum
 from functrans.numpy.ufuncs import isnan
+from functrans.typing import Array, ArrayLike, Axis, DTypeLike
 
 
 def _check_kind(name: str, kind: str | None, order: Any) -> None:
@@ -63,7 +61,7 @@ def sort(a: ArrayLike, axis: int | None = -1, *, kind: str | None = None, order:
 
 
 def argsort(a: ArrayLike, axis: int | None = -1, *, kind: str | None = None, order: None = None,
-            stable: bool = True, descending: bool = False, dtype: DTypeLike = None) -> Array:
+            stable: bool = True, descending: bool = False, dtype: DTypeLike | None = None) -> Array:
     """The indices that sort a along axis, in an integer dtype; equal elements keep their order.
 
     >>> import functrans.numpy as jnp
@@ -84,7 +82,7 @@ def argsort(a: ArrayLike, axis: int | None = -1, *, kind: str | None = None, ord
     return lax.rev(backwards, (axis,))
 
 
-def _place_dtype(dtype: DTypeLike, size: Any) -> np.dtype:
+def _place_dtype(dtype: DTypeLike | None, size: Any) -> np.dtype:
     if dtype is None:
         return index_dtype(size)
     wanted = as_dtype(dtype)
@@ -94,7 +92,7 @@ def _place_dtype(dtype: DTypeLike, size: Any) -> np.dtype:
     return wanted
 
 
-def lexsort(keys: Any, axis: int = -1) -> Array:
+def lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> Array:
     """The indices that sort by the last key, ties by the one before it, and so on."""
     xs = [operand("lexsort", k) for k in keys]
     if not xs:
@@ -142,7 +140,7 @@ def _check_kth(name: str, kth: int, x: Array, axis: int) -> None:
 
 def _quantile(
     name: str, a: ArrayLike, q: ArrayLike, axis: Axis, method: str, keepdims: bool, skip_nan: bool
-, weights: ArrayLike = None
+, weights: ArrayLike | None = None
               ) -> Array:
     """Quantiles along axes: sort them as one, then read between two neighbours."""
     if method not in ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf"):
@@ -288,7 +286,7 @@ def _strong_or_scalar(q: Any) -> Any:
 def quantile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
     overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
-    weights: ArrayLike = None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """The values below which a fraction q in [0, 1] lies along axes; NaN if there is one.
 
@@ -306,7 +304,7 @@ def quantile(
 def nanquantile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
     overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
-    weights: ArrayLike = None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """As quantile, without NaN."""
     refuse_out("nanquantile", out)
@@ -325,7 +323,7 @@ def _hundredth(q: Any) -> Any:
 def percentile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
     overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
-    weights: ArrayLike = None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """As quantile, with q in percent."""
     refuse_out("percentile", out)
@@ -336,7 +334,7 @@ def percentile(
 def nanpercentile(
     a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
     overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
-    weights: ArrayLike = None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """As percentile, without NaN."""
     refuse_out("nanpercentile", out)

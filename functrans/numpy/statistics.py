@@ -11,11 +11,8 @@ from functrans import lax
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
+from functrans.core.trace import ARRAYS
 from functrans.numpy.common import (
-    ARRAYS,
-    Array,
-    ArrayLike,
-    DTypeLike,
     broadcast,
     cast,
     concrete,
@@ -37,6 +34,7 @@ from functrans.numpy.reductions import max as _max
 from functrans.numpy.reductions import min as _min
 from functrans.numpy.searching import count_into, searchsorted, take
 from functrans.numpy.ufuncs import conj, divide, multiply, remainder, sqrt, subtract
+from functrans.typing import Array, ArrayLike, DTypeLike
 
 
 def _bounds(x: Array, given: Any) -> tuple[Array, Array]:
@@ -54,16 +52,18 @@ def _bounds(x: Array, given: Any) -> tuple[Array, Array]:
             lax.select_n(same, high, lax.add(high, half)))
 
 
-def histogram_bin_edges(a: ArrayLike, bins: ArrayLike = 10, range: Any = None,
-                        weights: ArrayLike = None) -> Array:
+def histogram_bin_edges(a: ArrayLike, bins: ArrayLike | str = 10,
+                        range: Sequence[ArrayLike] | None = None,
+                        weights: ArrayLike | None = None) -> Array:
     """Edges of equal bins over the data or over range; a rule's name as bins needs a concrete a."""
     x = asarray(a)
     x = cast(x, dtypes.to_inexact_dtype(x.dtype))
     if isinstance(bins, str):
         value = concrete("histogram_bin_edges", x, "a", "bins=10")
-        edges = np.histogram_bin_edges(value, bins, range, weights)
-        return wrap(edges.astype(x.dtype))
-    if np.ndim(bins) == 1 or (isinstance(bins, ARRAYS) and bins.ndim == 1):
+        given: Any = range, weights
+        return wrap(np.histogram_bin_edges(value, bins, *given).astype(x.dtype))
+    counted: Any = bins
+    if np.ndim(counted) == 1 or (isinstance(bins, ARRAYS) and bins.ndim == 1):
         edges = asarray(bins)
         return cast(edges, dtypes.to_inexact_dtype(edges.dtype))
     count = static_int("histogram_bin_edges", bins, "bins")
@@ -83,10 +83,8 @@ def _bin_of(x: Array, edges: Array) -> Array:
     return lax.select_n(outside, place, lax.full_like(place, n))
 
 
-def histogram(
-    a: ArrayLike, bins: ArrayLike = 10, range: Any = None, weights: ArrayLike = None,
-    density: bool | None = None,
-) -> tuple[Array, Array]:
+def histogram(a: ArrayLike, bins: ArrayLike | str = 10, range: Sequence[ArrayLike] | None = None,
+              weights: ArrayLike | None = None, density: bool | None = None) -> tuple[Array, Array]:
     """Number (or weight, or density) of elements in each bin, and the edges of the bins.
 
     >>> import functrans.numpy as jnp
@@ -112,10 +110,10 @@ def histogram(
     return counts, edges
 
 
-def histogramdd(
-    sample: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike = None,
-    density: bool | None = None,
-) -> tuple[Array, list[Array]]:
+def histogramdd(sample: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
+                range: Sequence[Sequence[ArrayLike] | None] | None = None,
+                weights: ArrayLike | None = None, density: bool | None = None
+                ) -> tuple[Array, list[Array]]:
     """A histogram over several dimensions; sample has a row for each point."""
     x = asarray(sample)
     if x.ndim != 2:
@@ -156,10 +154,10 @@ def histogramdd(
     return counts, edges
 
 
-def histogram2d(
-    x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike = None,
-    density: bool | None = None,
-) -> tuple[Array, Array, Array]:
+def histogram2d(x: ArrayLike, y: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
+                range: Sequence[Sequence[ArrayLike] | None] | None = None,
+                weights: ArrayLike | None = None, density: bool | None = None
+                ) -> tuple[Array, Array, Array]:
     """A histogram over the points (x, y), and the edges along both axes."""
     xs, ys = promote_dtypes_inexact("histogram2d", asarray(x), asarray(y))
     points = lax.concatenate([lax.expand_dims(v, (1,)) for v in (xs, ys)], 1)
@@ -175,9 +173,9 @@ def histogram2d(
 
 
 def cov(
-    m: ArrayLike, y: ArrayLike = None, rowvar: bool = True, bias: bool = False,
-    ddof: int | None = None, fweights: ArrayLike = None, aweights: ArrayLike = None,
-    dtype: DTypeLike = None,
+    m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False,
+    ddof: int | None = None, fweights: ArrayLike | None = None, aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Covariance matrix of variables in rows (columns if not rowvar), over N - 1 (N if bias)."""
     if y is None:
@@ -229,8 +227,8 @@ def cov(
     return lax.reshape(result, ()) if result.shape == (1, 1) else result
 
 
-def corrcoef(x: ArrayLike, y: ArrayLike = None, rowvar: bool = True, dtype: DTypeLike = None
-             ) -> Array:
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True,
+             dtype: DTypeLike | None = None) -> Array:
     """Correlation coefficients of variables in rows (columns if not rowvar)."""
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:
@@ -251,10 +249,8 @@ def _unit(x: Array) -> Array:
 # interpolation -------------------------------------------------------------------------------
 
 
-def interp(
-    x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike = None, right: ArrayLike = None,
-    period: ArrayLike = None,
-) -> Array:
+def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | None = None,
+           right: ArrayLike | None = None, period: ArrayLike | None = None) -> Array:
     """Piecewise linear interpolation at x of the points (xp, fp), xp rising.
 
     Outside of the points the value is left or right (by default that of the end point;

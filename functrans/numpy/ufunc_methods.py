@@ -17,8 +17,6 @@ from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy import reductions, ufuncs
 from functrans.numpy.common import (
-    Array,
-    ArrayLike,
     axis_index,
     axis_tuple,
     broadcast,
@@ -36,10 +34,11 @@ from functrans.numpy.joining import stack, unstack
 from functrans.numpy.searching import take
 from functrans.numpy.ufuncs import astype
 from functrans.numpy.updates import UPDATES, update, update_by_function
+from functrans.typing import Array, ArrayLike
 
 __all__ = ["accumulate", "at", "outer", "reduce", "reduceat"]
 
-Function = Callable[..., Any]
+Function = Callable[..., Array]
 
 # By the name of the ufunc: its reduction, and the value that changes nothing.
 _REDUCTIONS: dict[str, Callable[..., Array]] = {
@@ -56,7 +55,8 @@ def _typed(name: str, a: ArrayLike, dtype: Any) -> Array:
 
 
 def reduce(function: Function, a: ArrayLike, axis: Any = 0, dtype: Any = None, out: None = None,
-           keepdims: bool = False, initial: ArrayLike = None, where: ArrayLike = None) -> Array:
+           keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None
+           ) -> Array:
     """All elements along axes combined into one."""
     name = f"{function.__name__}.reduce"
     refuse_out(name, out)
@@ -82,7 +82,7 @@ def reduce(function: Function, a: ArrayLike, axis: Any = 0, dtype: Any = None, o
     return x
 
 
-def _fold(function: Function, name: str, x: Array, axis: int, initial: ArrayLike) -> Array:
+def _fold(function: Function, name: str, x: Array, axis: int, initial: ArrayLike | None) -> Array:
     """`function` over all slices along an axis; in order unless it is known to be associative."""
     slices: Sequence[Array] = unstack(x, axis=axis)
     if initial is not None:
@@ -104,7 +104,7 @@ def _fold(function: Function, name: str, x: Array, axis: int, initial: ArrayLike
 
 
 def _reduce_where(function: Function, name: str, x: Array, axes: Sequence[int], keepdims: bool,
-                  initial: ArrayLike, where: ArrayLike) -> Array:
+                  initial: ArrayLike | None, where: ArrayLike) -> Array:
     if initial is None:
         raise ArgumentError(f"functrans.numpy.{name} with where= needs initial=.",
                             where=user_source(), why="the ufunc has no value that changes nothing.")
@@ -184,7 +184,7 @@ def outer(function: Function, a: ArrayLike, b: ArrayLike, /, **options: Any) -> 
     return function(lax.expand_dims(x, tuple(range(x.ndim, x.ndim + y.ndim))), y, **options)
 
 
-def at(function: Function, a: ArrayLike, indices: Any, b: ArrayLike = None, /, *,
+def at(function: Function, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *,
        inplace: bool = True) -> Array:
     """a with its elements at an index combined with b, repeated indices once for each.
 
@@ -220,4 +220,4 @@ _BINARY = (
 for _function in (*(getattr(ufuncs, name) for name in _BINARY), logaddexp, logaddexp2):
     for _method in (reduce, accumulate, reduceat, outer, at):
         setattr(_function, _method.__name__, partial(_method, _function))
-ufuncs.negative.at = partial(at, ufuncs.negative)
+setattr(ufuncs.negative, at.__name__, partial(at, ufuncs.negative))

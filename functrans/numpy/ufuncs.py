@@ -8,7 +8,8 @@ the cheap case (arrays of one dtype and shape) and then promotes and broadcasts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+from typing import cast as cast_type
 
 import numpy as np
 
@@ -19,11 +20,9 @@ from functrans.core.dtypes import as_dtype, default_float, key_dtype, kind
 from functrans.core.eager import is_on_gpu
 from functrans.core.errors import ArgumentError, DTypeError
 from functrans.core.source import user_source
+from functrans.core.trace import ARRAYS
 from functrans.device import find_device
 from functrans.numpy.common import (
-    ARRAYS,
-    Array,
-    ArrayLike,
     align,
     broadcast_all,
     cast,
@@ -35,31 +34,36 @@ from functrans.numpy.common import (
     wrap,
 )
 from functrans.transforms.eager import evaluate_together
+from functrans.typing import Array, ArrayLike, DeviceLike, DTypeLike
 
-Operation = Callable[..., Any]
+if TYPE_CHECKING:
+    from functrans._array_types import BinaryUfunc, UnaryUfunc
+
+Operation = Callable[..., Array]
+F = TypeVar("F", bound=Callable[..., Any])
 NUMBERS = (float, int)
 
 
 def ufunc_like(
-    name: str, doc: str, fallback: Operation, fast: np.ufunc | None = None, kinds: str = "biufc"
-) -> Any:
+    name: str, doc: str, fallback: F, fast: np.ufunc | None = None, kinds: str = "biufc"
+) -> F:
     """`fallback` under the public name, with NumPy's loop as fast path for dtypes of `kinds`."""
     fallback.__name__ = fallback.__qualname__ = name
     fallback.__module__ = __name__
     fallback.__doc__ = doc
-    return fallback if fast is None else EagerOp(fast, fallback, name, doc, kinds)
+    return fallback if fast is None else cast_type("F", EagerOp(fast, fallback, name, doc, kinds))
 
 
 def unary(
     name: str, op: Operation, doc: str, fast: np.ufunc | None = None, kinds: str = "fc",
     integer: Operation | None = None, fast_kinds: str | None = None,
-) -> Any:
+) -> UnaryUfunc:
     """A function of one array: `kinds` go to op directly, others to `integer` or become floating.
 
     `kinds` of "biufc" means that op takes every dtype; `fast` is right for `fast_kinds` of them.
     """
 
-    def fallback(x: ArrayLike, /, *, out: None = None, where: ArrayLike = None) -> Array:
+    def fallback(x: ArrayLike, /, *, out: None = None, where: ArrayLike | None = None) -> Array:
         if where is not None or out is not None:
             return _where(name, fallback, (x,), out, where)
         if isinstance(x, ARRAYS) and x.dtype.kind in kinds:
@@ -75,13 +79,13 @@ def unary(
 def binary(
     name: str, op: Operation, doc: str, fast: np.ufunc | None = None, kinds: str = "biufc",
     refused: str = "", boolean: Operation | None = None,
-) -> Any:
+) -> BinaryUfunc:
     """A function of two arrays, promoted to one dtype; to a floating one if not among `kinds`."""
     promoted = promote if kinds != "fc" else promote_inexact
     direct = "".join(k for k in kinds if k not in refused and (boolean is None or k != "b"))
     floats, integers = "f" in direct, "i" in direct
 
-    def fallback(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: ArrayLike = None
+    def fallback(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: ArrayLike | None = None
                  ) -> Array:
         if where is not None or out is not None:
             return _where(name, fallback, (x, y), out, where)
@@ -94,11 +98,11 @@ def binary(
                     return (op(x, y) if same_shape(x.shape, y.shape)
                             else aligned(name, op, x, y))
             elif floats and dtype.kind == "f" and type(y) in NUMBERS:
-                return op(x, float(y))
+                return op(x, float(y))  # type: ignore[arg-type]  # of type int or float
             elif integers and dtype.kind == "i" and type(y) is int and -128 <= y <= 127:
                 return op(x, y)
         elif floats and isinstance(y, ARRAYS) and y.dtype.kind == "f" and type(x) in NUMBERS:
-            return op(float(x), y)
+            return op(float(x), y)  # type: ignore[arg-type]  # of type int or float
         x, y = promoted(name, x, y)
         dtype = x.dtype
         k = kind(dtype)
@@ -109,7 +113,7 @@ def binary(
             return boolean(x, y)
         return op(x, y)
 
-    return ufunc_like(name, doc, fallback, fast, direct)
+    return cast_type("BinaryUfunc", ufunc_like(name, doc, fallback, fast, direct))
 
 
 def _where(name: str, function: Operation, xs: tuple[ArrayLike, ...], out: None,
@@ -123,11 +127,13 @@ def _where(name: str, function: Operation, xs: tuple[ArrayLike, ...], out: None,
 def aligned(name: str, op: Operation, x: Array, y: Array) -> Array:
     """op of two arrays that broadcast; on a GPU one kernel that repeats neither."""
     if get_trace() is None and x.ndim and y.ndim and (is_on_gpu(x) or is_on_gpu(y)):
-        return evaluate_together(lambda *xs: op(*align(name, xs)), name, x, y)
+        together: Array = evaluate_together(lambda *xs: op(*align(name, xs)), name, x, y)
+        return together
     return op(*align(name, [x, y]))
 
 
-def predicate(name: str, op: Operation, doc: str, exact: bool, fast: np.ufunc | None = None) -> Any:
+def predicate(name: str, op: Operation, doc: str, exact: bool, fast: np.ufunc | None = None
+              ) -> UnaryUfunc:
     """A test of floating values; every integer and boolean answers `exact`."""
 
     def constant(x: Array) -> Array:
@@ -263,7 +269,7 @@ ceil = unary("ceil", lax.ceil, "Smallest integer value >= x, in x's dtype.", np.
 _truncated = unary("trunc", _trunc, "", None, "f", _same)
 
 
-def _named_trunc(x: ArrayLike, *, out: None = None, where: ArrayLike = None) -> Array:
+def _named_trunc(x: ArrayLike, *, out: None = None, where: ArrayLike | None = None) -> Array:
     return _truncated(x, out=out, where=where)
 
 
@@ -300,7 +306,7 @@ def _add_scalar_docs(symbol: str, name: str, result: str) -> str:
     """
 
 
-def _floor_divide(x: Array, y: Array) -> Array:
+def _floor_divide(x: Any, y: Any) -> Array:
     x, y = _both(x, y)
     k = kind(x.dtype)
     if k == "u" or k == "b":
@@ -313,7 +319,7 @@ def _floor_divide(x: Array, y: Array) -> Array:
     return _float_divmod(x, y)[0]
 
 
-def _remainder(x: Array, y: Array) -> Array:
+def _remainder(x: Any, y: Any) -> Array:
     may_be_zero = not (type(y) is int and y)
     x, y = _both(x, y)
     if kind(x.dtype) == "f":
@@ -326,7 +332,7 @@ def _remainder(x: Array, y: Array) -> Array:
     return lax.select_n(off, rest, lax.add(rest, y))
 
 
-def _fmod(x: Array, y: Array) -> Array:
+def _fmod(x: Any, y: Any) -> Array:
     may_be_zero = not (type(y) is int and y)
     x, y = _both(x, y)
     return lax.rem(x, y) if kind(x.dtype) == "f" else _rest(x, y, may_be_zero)
@@ -355,7 +361,7 @@ def _float_divmod(x: Array, y: Array) -> tuple[Array, Array]:
     return lax.select_n(infinite, quotient, lax.div(x, y)), rest
 
 
-def _both(x: Array, y: Array) -> tuple[Array, Array]:
+def _both(x: Any, y: Any) -> tuple[Array, Array]:
     """Both operands as arrays of one shape, for functions that combine them more than once."""
     if type(x) in (int, float):
         x = scalar_like(y, x)
@@ -385,7 +391,7 @@ def _divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
 def _lexicographic(real_op: Operation) -> Operation:
     """An order for complex numbers too: by real part, ties by imaginary part."""
 
-    def op(x: Array, y: Array) -> Array:
+    def op(x: Any, y: Any) -> Array:
         if type(x) is float or x.dtype.kind != "c":
             return real_op(x, y)
         x, y = _both(x, y)
@@ -396,7 +402,8 @@ def _lexicographic(real_op: Operation) -> Operation:
     return op
 
 
-def _power(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: ArrayLike = None) -> Array:
+def _power(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: ArrayLike | None = None
+           ) -> Array:
     """An int exponent becomes repeated multiplication: exact, and differentiable at 0."""
     if where is not None or out is not None:
         return _where("power", _power, (x, y), out, where)
@@ -446,12 +453,13 @@ remainder = mod = binary("remainder", _remainder, "Rest of floor division, with 
 fmod = binary("fmod", _fmod, "Rest of truncating division, with the sign of x.", None,
               refused="c")
 divmod = ufunc_like("divmod", "floor_divide(x, y) and remainder(x, y).", _divmod)
-power = pow = ufunc_like("power", """x to the power y, elementwise.
+power: BinaryUfunc = cast_type("BinaryUfunc", ufunc_like("power", """x to the power y, elementwise.
 
     >>> import functrans.numpy as jnp
     >>> jnp.power(jnp.asarray([1.0, 3.0]), 2).tolist()
     [1.0, 9.0]
-    """, _power, np.power, "fc")
+    """, _power, np.power, "fc"))
+pow = power
 maximum = binary("maximum", lax.max, """The larger of x and y; NaN if either is.
 
     >>> import functrans.numpy as jnp
@@ -522,20 +530,20 @@ def truth(x: Array) -> Array:
     return x if x.dtype.kind == "b" else lax.ne(x, _zero(x))
 
 
-def logical(name: str, op: Operation, doc: str, fast: np.ufunc) -> Any:
+def logical(name: str, op: Operation, doc: str, fast: np.ufunc) -> BinaryUfunc:
     """A function of truth values."""
 
-    def fallback(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: ArrayLike = None
+    def fallback(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: ArrayLike | None = None
                  ) -> Array:
         if where is not None or out is not None:
             return _where(name, fallback, (x, y), out, where)
         x, y = promote(name, truth(operand(name, x)), truth(operand(name, y)))
         return op(x, y)
 
-    return ufunc_like(name, doc, fallback, fast)
+    return cast_type("BinaryUfunc", ufunc_like(name, doc, fallback, fast))
 
 
-def bitwise(name: str, op: Operation, doc: str, fast: np.ufunc, refused: str = "fc") -> Any:
+def bitwise(name: str, op: Operation, doc: str, fast: np.ufunc, refused: str = "fc") -> BinaryUfunc:
     """A function of integers."""
     return binary(name, op, doc, fast, "biu", refused)
 
@@ -559,7 +567,7 @@ def _right_shift(x: Array, y: Array) -> Array:
     return op(x, y)
 
 
-def _invert(x: ArrayLike, /, *, out: None = None, where: ArrayLike = None) -> Array:
+def _invert(x: ArrayLike, /, *, out: None = None, where: ArrayLike | None = None) -> Array:
     if where is not None or out is not None:
         return _where("invert", _invert, (x,), out, where)
     x = operand("invert", x)
@@ -608,7 +616,8 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     return multiply(result, float(180 / np.pi)) if deg else result
 
 
-def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
+def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False,
+           device: DeviceLike | None = None) -> Array:
     """x converted to dtype (the default float if None); complex to real drops imaginary parts."""
     if device is not None:
         find_device(device)

@@ -52,6 +52,7 @@ from functrans.primitives.index_checks import looks_at_indices
 from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensionNumbers
 from functrans.primitives.shape import iota, reshape, rev
 from functrans.primitives.shape import slice as static_slice
+from functrans.typing import Array
 
 __all__ = ["UPDATES", "update", "update_by_function"]
 
@@ -100,7 +101,7 @@ UPDATES = {u.name: u for u in (
 _NATIVE_FLOATS = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
 
 
-def _eager(x: ArrayBase, index: Any, values: Any, kind: Update) -> Any:
+def _eager(x: ArrayBase, index: Any, values: Any, kind: Update) -> Array | None:
     """The update by NumPy on a copy, None where it is not NumPy's to say (or to refuse).
 
     Values have x's dtype, or are Python numbers that it holds; all index arrays are in bounds.
@@ -140,9 +141,9 @@ def _has_array(index: Any) -> bool:
         isinstance(index, np.ndarray)
 
 
-def update(x: Any, index: Any, values: Any, kind: Update, *, mode: Any = None,
+def update(x: Array, index: Any, values: Any, kind: Update, *, mode: Any = None,
            indices_are_sorted: bool = False, unique_indices: bool = False,
-           wrap_negative_indices: bool = True) -> Any:
+           wrap_negative_indices: bool = True) -> Array:
     """x with `kind.combine(x[index], values)` at the index, in x's dtype.
 
     Indices out of bounds are left out unless `mode` is "clip", "wrap" or "promise_in_bounds".
@@ -190,7 +191,7 @@ def _common(x: Any, values: Any, kind: Update) -> tuple[Any, Any]:
     return convert_element_type(x, result), convert_element_type(values, result)
 
 
-def _masked(x: Any, index: Any, values: Any, kind: Update) -> Any:
+def _masked(x: Any, index: Any, values: Any, kind: Update) -> Array | None:
     """One traced mask and values that do not depend on what it selects: a selection."""
     if type(index) is tuple and len(index) == 1:
         index = index[0]
@@ -198,7 +199,9 @@ def _masked(x: Any, index: Any, values: Any, kind: Update) -> Any:
             or values.ndim > x.ndim - index.ndim or is_known(known_value(index)) \
             or index.shape != x.shape[:index.ndim]:
         return None
-    mask = broadcast_in_dim(index, x.shape, range(index.ndim)) if index.ndim else index
+    mask: Any = index
+    if index.ndim:
+        mask = broadcast_in_dim(mask, x.shape, range(index.ndim))
     new = kind.combine(x, _broadcast(values, x.shape, index, kind.name))
     return select_n(mask, x, new)
 
@@ -242,7 +245,7 @@ def _has_none(shape: Sequence[Any]) -> bool:
     return any(isinstance(s, int) and s == 0 for s in shape)
 
 
-def _update_window(x: Any, at: Indices, values: Any, combine: Operation) -> Any:
+def _update_window(x: Array, at: Indices, values: Any, combine: Operation) -> Array:
     """Ints and slices without gaps: one window is read, combined and written back."""
     starts, shape, reverse = [], [], []
     for kind, axis, value in at.parts:
@@ -259,7 +262,8 @@ def _update_window(x: Any, at: Indices, values: Any, combine: Operation) -> Any:
         values = values if tuple(values.shape) == tuple(shape) else reshape(values, shape)
         values = rev(values, reverse)
     if tuple(shape) == at.shape:
-        return combine(x, values)
+        combined: Array = combine(x, values)
+        return combined
     if combine is not _replace:
         limits = [s + n for s, n in zip(starts, shape, strict=True)]
         values = combine(static_slice(x, starts, limits), values)
@@ -368,8 +372,8 @@ def _is_distinct(arrays: list[Any], block: Any) -> bool:
         return True
     if count > _MAX_COMPARED or not all(is_known(a) for a in arrays):
         return False
-    vectors = np.stack([np.broadcast_to(a, block).reshape(-1) for a in arrays], axis=-1)
-    return len(set(map(tuple, vectors.tolist()))) == count
+    vectors: np.ndarray = np.stack([np.broadcast_to(a, block).reshape(-1) for a in arrays], axis=-1)
+    return bool(len(set(map(tuple, vectors.tolist()))) == count)
 
 
 def _windows_forward(values: Any, at: Indices, plan: _UpdatePlan) -> Any:
@@ -378,9 +382,9 @@ def _windows_forward(values: Any, at: Indices, plan: _UpdatePlan) -> Any:
     return rev(values, plan.reverse)
 
 
-def update_by_function(x: Any, index: Any, function: Callable[[Any], Any], *, mode: Any = None,
+def update_by_function(x: Array, index: Any, function: Callable[[Any], Any], *, mode: Any = None,
                        indices_are_sorted: bool = False, unique_indices: bool = False,
-                       wrap_negative_indices: bool = True) -> Any:
+                       wrap_negative_indices: bool = True) -> Array:
     """x with an elementwise function applied at the index, again where an index repeats."""
     whole, index = scalar_masks_expanded(x, index)
     named = check_mode(mode, "fill")

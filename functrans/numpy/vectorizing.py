@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
 
 from functrans import lax
 from functrans.core.errors import ArgumentError, ShapeError, public
 from functrans.core.source import user_source
-from functrans.numpy.common import (
-    ARRAYS,
-    Array,
-    ArrayLike,
-    axis_index,
-    broadcast_shapes,
-    operand,
-)
+from functrans.core.trace import ARRAYS
+from functrans.numpy.common import axis_index, broadcast_shapes, operand
 from functrans.numpy.creation import asarray
 from functrans.numpy.manipulation import moveaxis
 from functrans.transforms.vmap import vmap
+from functrans.typing import Array, ArrayLike
+
+T = TypeVar("T")
 
 _ARGUMENT = r"\(\s*(?:\w+(?:\s*,\s*\w+)*)?\s*\)"
 _SIGNATURE = re.compile(rf"^\s*{_ARGUMENT}(?:\s*,\s*{_ARGUMENT})*\s*->\s*{_ARGUMENT}"
@@ -52,8 +49,8 @@ def _check_sizes(args: list[Array], core: list[tuple[str, ...]], sizes: dict[str
                                  f"{sizes.get(name, name)} and {size}.", where=user_source())
 
 
-def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
-              signature: str | None = None) -> Callable[..., Any]:
+def vectorize(pyfunc: Callable[..., T], *, excluded: Collection[int | str] = frozenset(),
+              signature: str | None = None) -> Callable[..., T]:
     """pyfunc of scalars (or of the core axes in signature) as a function that broadcasts.
 
     excluded: positions and names of arguments that are passed as they are.

@@ -6,9 +6,10 @@ import numpy as np
 
 from functrans import lax
 from functrans.core import dtypes
-from functrans.numpy.common import Array, ArrayLike, operand, static_int, wrap
+from functrans.numpy.common import operand, static_int, wrap
 from functrans.numpy.elementwise import i0
 from functrans.numpy.ufuncs import multiply
+from functrans.typing import Array, ArrayLike
 
 
 def _made(values: np.ndarray) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -17,39 +16,38 @@ from functrans.core.source import user_source
 from functrans.numpy.common import shape_tuple
 from functrans.primitives.random import threefry2x32
 from functrans.random.keys import Pair, counters, is_key, swapped
+from functrans.typing import Array, ArrayLike, DTypeLike, ShapeLike
 
-ArrayLike: TypeAlias = Any
-Shape: TypeAlias = int | Sequence[Any]
-DTypeLike: TypeAlias = Any
-Bound: TypeAlias = Any
+Bound: TypeAlias = float | Array
 """A Python float or an array."""
 
 _KIND_NAMES = {"f": "floating", "fc": "floating or complex", "iu": "integer", "u": "unsigned"}
 
 
-def sample_dtype(name: str, dtype: DTypeLike, kinds: str, default: dtypes.DType) -> dtypes.DType:
+def sample_dtype(name: str, dtype: DTypeLike | None, kinds: str, default: dtypes.DType
+                 ) -> dtypes.DType:
     """The dtype asked for, or the default; raises DTypeError if it is of another kind."""
-    dtype = default if dtype is None else dtypes.as_dtype(dtype)
-    if dtypes.kind(dtype) not in kinds:
+    chosen = default if dtype is None else dtypes.as_dtype(dtype)
+    if dtypes.kind(chosen) not in kinds:
         raise DTypeError(
-            f"ft.random.{name} samples {_KIND_NAMES[kinds]} dtypes, not {dtype}.",
+            f"ft.random.{name} samples {_KIND_NAMES[kinds]} dtypes, not {chosen}.",
             where=user_source(),
             fix=f"ft.random.{name}(..., dtype=None)",
         )
-    return dtype
+    return chosen
 
 
-def float_dtype(name: str, dtype: DTypeLike) -> dtypes.DType:
+def float_dtype(name: str, dtype: DTypeLike | None) -> dtypes.DType:
     """The floating dtype asked for, or the default one."""
     return sample_dtype(name, dtype, "f", dtypes.default_float())
 
 
-def int_dtype(name: str, dtype: DTypeLike) -> dtypes.DType:
+def int_dtype(name: str, dtype: DTypeLike | None) -> dtypes.DType:
     """The integer dtype asked for, or the default one."""
     return sample_dtype(name, dtype, "iu", dtypes.default_int())
 
 
-def sample_shape(name: str, shape: Shape | None, *params: Any) -> tuple[Any, ...]:
+def sample_shape(name: str, shape: ShapeLike | None, *params: Any) -> tuple[Any, ...]:
     """The shape asked for, to which the parameters must broadcast; None means their own shape.
 
     Raises ShapeError where they do not.
@@ -77,7 +75,7 @@ def sample_shape(name: str, shape: Shape | None, *params: Any) -> tuple[Any, ...
     return common
 
 
-def parameter(x: ArrayLike, dtype: dtypes.DType, shape: tuple[Any, ...] | None = None) -> Any:
+def parameter(x: ArrayLike, dtype: dtypes.DType, shape: tuple[Any, ...] | None = None) -> Array:
     """A parameter of a distribution in the dtype of the samples, and broadcast to `shape`."""
     x = lax.convert_element_type(ftnp.asarray(x), dtype)
     return x if shape is None or tuple(x.shape) == shape else ftnp.broadcast_to(x, shape)
@@ -88,7 +86,7 @@ def rounded(x: Any, dtype: dtypes.DType) -> float:
     return float(np.asarray(x).astype(dtype))
 
 
-def random_bits(key: Pair, bits: int, shape: tuple[Any, ...]) -> Any:
+def random_bits(key: Pair, bits: int, shape: tuple[Any, ...]) -> Array:
     """Random unsigned integers of 8 to 64 bits; words that are arrays give a sample each."""
     first, second = threefry2x32(*key, *counters(shape))
     if bits == 64:
@@ -99,7 +97,7 @@ def random_bits(key: Pair, bits: int, shape: tuple[Any, ...]) -> Any:
     return word if bits == 32 else lax.convert_element_type(word, np.dtype(f"uint{bits}"))
 
 
-def unit_uniform(key: Pair, shape: tuple[Any, ...], dtype: dtypes.DType) -> Any:
+def unit_uniform(key: Pair, shape: tuple[Any, ...], dtype: dtypes.DType) -> Array:
     """Uniform floats in [0, 1): random mantissa bits under the exponent of 1, less 1."""
     drawn, shift, unsigned, exponent_of_one = _layout(dtype)
     bits = random_bits(key, drawn, shape)
@@ -118,11 +116,11 @@ def _layout(dtype: dtypes.DType) -> tuple[int, int, dtypes.DType, int]:
 
 
 def scaled_uniform(key: Pair, shape: tuple[Any, ...], dtype: dtypes.DType, low: Bound,
-                   high: Bound) -> Any:
+                   high: Bound) -> Array:
     """Uniform floats in [low, high): floats that are exact in `dtype`, or arrays of it."""
     unit = unit_uniform(key, shape, dtype)
     if not (isinstance(low, float) and isinstance(high, float)):
-        span: Any = high - low
+        span: float | Array = high - low
         exact = False
     else:
         if low == 0.0 and high == 1.0:
@@ -135,7 +133,7 @@ def scaled_uniform(key: Pair, shape: tuple[Any, ...], dtype: dtypes.DType, low: 
         return ftnp.maximum(unit * span + low, low)
     # One rounding, as a fused multiply-add makes it (and jax.random, which is compiled to one).
     wide = np.dtype(np.float64)
-    unit, span, offset = (
+    drawn, scale, offset = (
         x if isinstance(x, float) else lax.convert_element_type(x, wide) for x in (unit, span, low)
     )
-    return ftnp.maximum(lax.convert_element_type(unit * span + offset, dtype), low)
+    return ftnp.maximum(lax.convert_element_type(drawn * scale + offset, dtype), low)

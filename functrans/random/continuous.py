@@ -13,9 +13,6 @@ from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.random.arguments import (
-    ArrayLike,
-    DTypeLike,
-    Shape,
     float_dtype,
     parameter,
     random_bits,
@@ -26,9 +23,10 @@ from functrans.random.arguments import (
     unit_uniform,
 )
 from functrans.random.keys import Pair, child, pair
+from functrans.typing import Array, ArrayLike, DTypeLike, ShapeLike
 
 
-def bits(key: Any, shape: Shape = (), dtype: DTypeLike = None) -> Any:
+def bits(key: Array, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
     """Random bits as unsigned integers of `dtype`, by default as wide as the default int.
 
     >>> import functrans as ft
@@ -41,12 +39,12 @@ def bits(key: Any, shape: Shape = (), dtype: DTypeLike = None) -> Any:
 
 
 def uniform(
-    key: Any,
-    shape: Shape = (),
-    dtype: DTypeLike = None,
+    key: Array,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
     minval: ArrayLike = 0.0,
     maxval: ArrayLike = 1.0,
-) -> Any:
+) -> Array:
     """Uniform numbers in [minval, maxval), whose shapes broadcast to `shape`.
 
     >>> import functrans as ft
@@ -62,7 +60,7 @@ def uniform(
     return scaled_uniform(pair("uniform", key), shape, dtype, low, high)
 
 
-def normal(key: Any, shape: Shape = (), dtype: DTypeLike = None) -> Any:
+def normal(key: Array, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
     """Standard normal numbers; complex dtypes have variance 1/2 in each part.
 
     >>> import functrans as ft
@@ -79,7 +77,7 @@ def normal(key: Any, shape: Shape = (), dtype: DTypeLike = None) -> Any:
     return lax.complex(*(normal_from_key(child(words, i), shape, real) * root for i in (0, 1)))
 
 
-def normal_from_key(key: Pair, shape: tuple[Any, ...], dtype: dtypes.DType) -> Any:
+def normal_from_key(key: Pair, shape: tuple[Any, ...], dtype: dtypes.DType) -> Array:
     """Standard normal numbers from the words of a key (each its own where they are arrays)."""
     low = np.nextafter(np.asarray(-1.0).astype(dtype), np.zeros((), dtype))
     u = scaled_uniform(key, shape, dtype, float(low), 1.0)
@@ -87,12 +85,12 @@ def normal_from_key(key: Pair, shape: tuple[Any, ...], dtype: dtypes.DType) -> A
 
 
 def truncated_normal(
-    key: Any,
+    key: Array,
     lower: ArrayLike,
     upper: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike = None,
-) -> Any:
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Standard normal numbers on condition that they are in (lower, upper).
 
     The shape is by default that of the bounds together.
@@ -115,7 +113,7 @@ def truncated_normal(
     return ftnp.clip(lax.erf_inv(u) * root, *inside)
 
 
-def exponential(key: Any, shape: Shape = (), dtype: DTypeLike = None) -> Any:
+def exponential(key: Array, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
     """Exponentially distributed numbers of rate 1, in [0, inf).
 
     >>> import functrans as ft
@@ -127,7 +125,8 @@ def exponential(key: Any, shape: Shape = (), dtype: DTypeLike = None) -> Any:
     return -lax.log1p(-u)
 
 
-def gumbel(key: Any, shape: Shape = (), dtype: DTypeLike = None, mode: str | None = None) -> Any:
+def gumbel(key: Array, shape: ShapeLike = (), dtype: DTypeLike | None = None,
+           mode: str | None = None) -> Array:
     """Standard Gumbel numbers; mode "high" draws twice the bits for a longer upper tail.
 
     >>> import functrans as ft
@@ -139,7 +138,7 @@ def gumbel(key: Any, shape: Shape = (), dtype: DTypeLike = None, mode: str | Non
 
 
 def gumbel_from_key(key: Pair, shape: tuple[Any, ...], dtype: dtypes.DType,
-                    mode: str | None) -> Any:
+                    mode: str | None) -> Array:
     """Standard Gumbel numbers from the words of a key."""
     if mode not in (None, "low", "high"):
         raise ArgumentError(
@@ -155,7 +154,7 @@ def gumbel_from_key(key: Pair, shape: tuple[Any, ...], dtype: dtypes.DType,
     return -lax.log(-lax.log(scaled_uniform(key, shape, dtype, tiny, 1.0)))
 
 
-def laplace(key: Any, shape: Shape = (), dtype: DTypeLike = None) -> Any:
+def laplace(key: Array, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
     """Standard Laplace numbers, of density exp(-|x|) / 2.
 
     >>> import functrans as ft
@@ -168,7 +167,7 @@ def laplace(key: Any, shape: Shape = (), dtype: DTypeLike = None) -> Any:
     return lax.sign(u) * lax.log1p(-lax.abs(u))
 
 
-def logistic(key: Any, shape: Shape = (), dtype: DTypeLike = None) -> Any:
+def logistic(key: Array, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
     """Standard logistic numbers, of distribution function 1 / (1 + exp(-x)).
 
     >>> import functrans as ft
@@ -181,7 +180,7 @@ def logistic(key: Any, shape: Shape = (), dtype: DTypeLike = None) -> Any:
     return lax.log(u) - lax.log1p(-u)
 
 
-def cauchy(key: Any, shape: Shape = (), dtype: DTypeLike = None) -> Any:
+def cauchy(key: Array, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
     """Standard Cauchy numbers, of density 1 / (pi (1 + x^2)).
 
     >>> import functrans as ft
@@ -195,13 +194,13 @@ def cauchy(key: Any, shape: Shape = (), dtype: DTypeLike = None) -> Any:
 
 
 def multivariate_normal(
-    key: Any,
+    key: Array,
     mean: ArrayLike,
     cov: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike = None,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     method: str = "cholesky",
-) -> Any:
+) -> Array:
     """Normal vectors of shape (*shape, n) with mean (..., n) and covariance (..., n, n).
 
     `method` factors the covariance: "cholesky", or "svd" or "eigh" where it is singular. Raises
@@ -230,7 +229,7 @@ def multivariate_normal(
     return mean + ftnp.matmul(factor, noise[..., None])[..., 0]
 
 
-def _factor(cov: Any, method: str) -> Any:
+def _factor(cov: Any, method: str) -> Array:
     """A matrix A with A A^T = cov."""
     if method == "cholesky":
         return ftnp.linalg.cholesky(cov)
@@ -246,8 +245,8 @@ def _factor(cov: Any, method: str) -> Any:
     return vectors * ftnp.sqrt(scales[..., None, :])
 
 
-def rayleigh(key: Any, scale: ArrayLike, shape: Shape | None = None,
-             dtype: DTypeLike = None) -> Any:
+def rayleigh(key: Array, scale: ArrayLike, shape: ShapeLike | None = None,
+             dtype: DTypeLike | None = None) -> Array:
     """Rayleigh numbers: lengths of plane normal vectors with standard deviation `scale`.
 
     >>> import functrans as ft
@@ -260,7 +259,8 @@ def rayleigh(key: Any, scale: ArrayLike, shape: Shape | None = None,
     return lax.sqrt(lax.log(u) * -2.0) * scale
 
 
-def pareto(key: Any, b: ArrayLike, shape: Shape | None = None, dtype: DTypeLike = None) -> Any:
+def pareto(key: Array, b: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike | None = None
+           ) -> Array:
     """Pareto numbers of density b / x^(b + 1) on [1, inf).
 
     >>> import functrans as ft
@@ -272,8 +272,8 @@ def pareto(key: Any, b: ArrayLike, shape: Shape | None = None, dtype: DTypeLike 
     return lax.exp(exponential(key, sample_shape("pareto", shape, b), dtype) / b)
 
 
-def weibull_min(key: Any, scale: ArrayLike, concentration: ArrayLike, shape: Shape = (),
-                dtype: DTypeLike = None) -> Any:
+def weibull_min(key: Array, scale: ArrayLike, concentration: ArrayLike, shape: ShapeLike = (),
+                dtype: DTypeLike | None = None) -> Array:
     """Weibull numbers: `scale` times exponential ones to the power 1 / concentration.
 
     >>> import functrans as ft

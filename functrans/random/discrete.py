@@ -15,9 +15,6 @@ from functrans.core.dims import Dim
 from functrans.core.errors import ArgumentError, DTypeError, ShapeError
 from functrans.core.source import user_source
 from functrans.random.arguments import (
-    ArrayLike,
-    DTypeLike,
-    Shape,
     int_dtype,
     random_bits,
     sample_shape,
@@ -25,9 +22,11 @@ from functrans.random.arguments import (
 )
 from functrans.random.continuous import gumbel_from_key
 from functrans.random.keys import Pair, child, pair
+from functrans.typing import Array, ArrayLike, DTypeLike, ShapeLike
 
 
-def bernoulli(key: Any, p: ArrayLike = 0.5, shape: Shape | None = None, mode: str = "low") -> Any:
+def bernoulli(key: Array, p: ArrayLike = 0.5, shape: ShapeLike | None = None, mode: str = "low"
+              ) -> Array:
     """Booleans that are true with probability `p`; mode "high" resolves p below 1e-7.
 
     >>> import functrans as ft
@@ -51,10 +50,11 @@ def bernoulli(key: Any, p: ArrayLike = 0.5, shape: Shape | None = None, mode: st
     if mode == "low":
         return unit_uniform(words, shape, dtype) < p
     drawn = unit_uniform(words, (2, *shape), dtype)
-    return drawn[1] * 2.0 ** -dtypes.finfo(dtype).nmant < p - drawn[0]
+    ulp: float = 2.0 ** -dtypes.finfo(dtype).nmant
+    return drawn[1] * ulp < p - drawn[0]
 
 
-def rademacher(key: Any, shape: Shape = (), dtype: DTypeLike = None) -> Any:
+def rademacher(key: Array, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> Array:
     """Signs: -1 or 1 with equal probability, by default of the default integer dtype.
 
     >>> import functrans as ft
@@ -66,8 +66,8 @@ def rademacher(key: Any, shape: Shape = (), dtype: DTypeLike = None) -> Any:
     return heads * 2 - 1
 
 
-def randint(key: Any, shape: Shape, minval: ArrayLike, maxval: ArrayLike,
-            dtype: DTypeLike = None) -> Any:
+def randint(key: Array, shape: ShapeLike, minval: ArrayLike, maxval: ArrayLike,
+            dtype: DTypeLike | None = None) -> Array:
     """Integers in [minval, maxval), whose shapes broadcast to `shape`; minval if that is empty.
 
     Bounds outside of the dtype are cut to it, so that the whole range of uint8 is 0 and 256.
@@ -110,21 +110,21 @@ def _bound(x: ArrayLike, dtype: dtypes.DType, least: int, most: int) -> tuple[An
     return lax.convert_element_type(cut, dtype), beyond
 
 
-def _static_offsets(key: Pair, shape: tuple[Any, ...], span: int, dtype: dtypes.DType) -> Any:
+def _static_offsets(key: Pair, shape: tuple[Any, ...], span: int, dtype: dtypes.DType) -> Array:
     """Integers in [0, span) as `_integers` draws them, for a span that Python knows."""
     width = 8 * dtype.itemsize
     lower = random_bits(child(key, 1), width, shape)
     if span == 2**width:
         return lower
-    shift = ((2 ** (width // 2) % span) ** 2 % 2**width) % span
+    shift: int = ((2 ** (width // 2) % span) ** 2 % 2**width) % span
     if not shift:
         return lower % span
     upper = random_bits(child(key, 0), width, shape)
     return (upper % span * shift + lower % span) % span
 
 
-def _integers(key: Pair, shape: tuple[Any, ...], low: Any, high: Any, beyond: Any,
-              dtype: dtypes.DType) -> Any:
+def _integers(key: Pair, shape: tuple[Any, ...], low: Array, high: Array, beyond: Any,
+              dtype: dtypes.DType) -> Array:
     """Integers in [low, high), or [low, high] where `beyond`, by the remainder of twice the bits.
 
     The remainder of (a 2^n + b) modulo m is that of (a mod m) (2^n mod m) + (b mod m).
@@ -143,7 +143,7 @@ def _integers(key: Pair, shape: tuple[Any, ...], low: Any, high: Any, beyond: An
     return low + lax.convert_element_type(offset, dtype)
 
 
-def _remainder(x: Any, span: Any) -> Any:
+def _remainder(x: Any, span: Any) -> Array:
     """x modulo span; x itself where span is zero, which stands for 2^n."""
     if tuple(x.shape) != tuple(span.shape):
         span = ftnp.broadcast_to(span, x.shape)
@@ -152,13 +152,13 @@ def _remainder(x: Any, span: Any) -> Any:
 
 
 def categorical(
-    key: Any,
+    key: Array,
     logits: ArrayLike,
     axis: int = -1,
-    shape: Shape | None = None,
+    shape: ShapeLike | None = None,
     replace: bool = True,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """Categories with probabilities softmax(logits) along `axis`, as indices.
 
     The shape is by default that of the logits without the axis, and must end with it. Without
@@ -199,7 +199,7 @@ def categorical(
     return ftnp.moveaxis(chosen, -1, 0).reshape(shape)
 
 
-def permutation(key: Any, x: ArrayLike, axis: int = 0, independent: bool = False) -> Any:
+def permutation(key: Array, x: ArrayLike, axis: int = 0, independent: bool = False) -> Array:
     """The elements of x along an axis in random order, or of range(x) for an integer x.
 
     With `independent` every vector along the axis is shuffled on its own.
@@ -226,7 +226,7 @@ def _axis(name: str, axis: int, ndim: int) -> int:
     return axis % ndim
 
 
-def _shuffle(key: Pair, x: Any, axis: int) -> Any:
+def _shuffle(key: Pair, x: Array, axis: int) -> Array:
     """x sorted along an axis by random 32-bit numbers, as often as makes equal ones harmless.
 
     With n numbers drawn, r rounds leave a tie with probability about n^2 / 2^(32 r); the number
@@ -240,14 +240,14 @@ def _shuffle(key: Pair, x: Any, axis: int) -> Any:
 
 
 def choice(
-    key: Any,
+    key: Array,
     a: ArrayLike,
-    shape: Shape = (),
+    shape: ShapeLike = (),
     replace: bool = True,
     p: ArrayLike | None = None,
     axis: int = 0,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """Random elements of `a` along an axis (or of range(a)), uniform or with probabilities p.
 
     The axis is replaced by `shape`. Raises ArgumentError if, without replacement, more are asked
@@ -259,12 +259,13 @@ def choice(
     """
     words = pair("choice", key)
     shape = sample_shape("choice", shape)
-    number = isinstance(a, (int, np.integer, Dim))
-    array = None if number else ftnp.asarray(a)
+    number: Any = a
+    array = None if isinstance(a, (int, np.integer, Dim)) else ftnp.asarray(a)
     if array is not None and not array.ndim:
-        a, array = int(array), None
+        number, array = int(array), None
     axis = 0 if array is None else _axis("choice", axis, array.ndim)
-    total = array.shape[axis] if array is not None else a if isinstance(a, Dim) else int(a)
+    total = array.shape[axis] if array is not None else \
+        number if isinstance(number, Dim) else int(number)
     count = math.prod(shape)
     if not count:
         rest = () if array is None else (array.shape[:axis], array.shape[axis + 1 :])
@@ -287,15 +288,15 @@ def choice(
     )
 
 
-def _spread(x: Any, array: Any, axis: int, shape: tuple[Any, ...]) -> Any:
+def _spread(x: Array, array: Any, axis: int, shape: tuple[Any, ...]) -> Array:
     """x with the sampled axis in the sample shape."""
     if array is None:
         return x.reshape(shape)
     return x.reshape((*array.shape[:axis], *shape, *array.shape[axis + 1 :]))
 
 
-def _indices(key: Any, words: Pair, total: Any, shape: tuple[Any, ...], replace: bool,
-             p: ArrayLike | None, mode: str | None) -> Any:
+def _indices(key: Array, words: Pair, total: Any, shape: tuple[Any, ...], replace: bool,
+             p: ArrayLike | None, mode: str | None) -> Array:
     """Indices below `total`: with replacement, or without and with probabilities."""
     if p is None:
         return randint(key, shape, 0, total)
@@ -316,7 +317,8 @@ def _indices(key: Any, words: Pair, total: Any, shape: tuple[Any, ...], replace:
     return lax.convert_element_type(lax.top_k(noisy, math.prod(shape))[1], dtypes.default_int())
 
 
-def geometric(key: Any, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike = None) -> Any:
+def geometric(key: Array, p: ArrayLike, shape: ShapeLike | None = None,
+              dtype: DTypeLike | None = None) -> Array:
     """The number of trials up to the first success, each of probability p.
 
     >>> import functrans as ft

@@ -11,9 +11,6 @@ from functrans import lax
 from functrans import numpy as ftnp
 from functrans.core import dtypes
 from functrans.random.arguments import (
-    ArrayLike,
-    DTypeLike,
-    Shape,
     float_dtype,
     parameter,
     sample_shape,
@@ -23,9 +20,11 @@ from functrans.random.continuous import normal_from_key
 from functrans.random.gamma_derivative import gamma_derivative
 from functrans.random.keys import Pair, child, children, pair
 from functrans.transforms.custom_jvp import custom_jvp
+from functrans.typing import Array, ArrayLike, DTypeLike, ShapeLike
 
 
-def gamma(key: Any, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike = None) -> Any:
+def gamma(key: Array, a: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike | None = None
+          ) -> Array:
     """Gamma numbers of shape parameter a > 0 and scale 1; differentiable in a.
 
     Marsaglia and Tsang, A simple method for generating gamma variables (2000).
@@ -37,7 +36,8 @@ def gamma(key: Any, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike =
     return _sample("gamma", key, a, shape, float_dtype("gamma", dtype), log_space=False)
 
 
-def loggamma(key: Any, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike = None) -> Any:
+def loggamma(key: Array, a: ArrayLike, shape: ShapeLike | None = None,
+             dtype: DTypeLike | None = None) -> Array:
     """The logarithms of gamma numbers, accurate for small a, where these underflow.
 
     >>> import functrans as ft
@@ -47,8 +47,8 @@ def loggamma(key: Any, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLik
     return _sample("loggamma", key, a, shape, float_dtype("loggamma", dtype), log_space=True)
 
 
-def _sample(name: str, key: Any, a: ArrayLike, shape: Shape | None, dtype: dtypes.DType, *,
-            log_space: bool) -> Any:
+def _sample(name: str, key: Array, a: Any, shape: ShapeLike | None, dtype: dtypes.DType, *,
+            log_space: bool) -> Array:
     a = parameter(a, dtype)
     shape = sample_shape(name, shape, a)
     a = a if tuple(a.shape) == shape else ftnp.broadcast_to(a, shape)
@@ -58,7 +58,7 @@ def _sample(name: str, key: Any, a: ArrayLike, shape: Shape | None, dtype: dtype
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(2,))
-def _moving(sample: Any, a: Any, log_space: bool) -> Any:
+def _moving(sample: Array, a: Array, log_space: bool) -> Array:
     """The sample, which moves with its parameter at a fixed value of the distribution function."""
     return sample
 
@@ -74,7 +74,7 @@ def _moving_jvp(log_space: bool, primals: Any, tangents: Any) -> Any:
     return sample, tangent * (gamma_derivative(a, value) / value)
 
 
-def _gamma(keys: Pair, a: Any, *, log_space: bool) -> Any:
+def _gamma(keys: Pair, a: Array, *, log_space: bool) -> Array:
     """One gamma number per element of a and of the words of the keys, by rejection.
 
     All elements are tried together, and those that have been accepted keep their value.
@@ -124,8 +124,8 @@ def _positive(key: Pair, c: Any, wanted: Any) -> tuple[Any, Any]:
     return x, v
 
 
-def beta(key: Any, a: ArrayLike, b: ArrayLike, shape: Shape | None = None,
-         dtype: DTypeLike = None) -> Any:
+def beta(key: Array, a: ArrayLike, b: ArrayLike, shape: ShapeLike | None = None,
+         dtype: DTypeLike | None = None) -> Array:
     """Beta numbers of density x^(a-1) (1-x)^(b-1), up to a factor; differentiable in a and b.
 
     >>> import functrans as ft
@@ -146,8 +146,8 @@ def beta(key: Any, a: ArrayLike, b: ArrayLike, shape: Shape | None = None,
     return first / (first + second)
 
 
-def dirichlet(key: Any, alpha: ArrayLike, shape: Shape | None = None,
-              dtype: DTypeLike = None) -> Any:
+def dirichlet(key: Array, alpha: ArrayLike, shape: ShapeLike | None = None,
+              dtype: DTypeLike | None = None) -> Array:
     """Dirichlet vectors of shape (*shape, n) for alpha of shape (..., n): positive, of sum 1.
 
     >>> import functrans as ft
@@ -163,8 +163,8 @@ def dirichlet(key: Any, alpha: ArrayLike, shape: Shape | None = None,
     return weights / ftnp.sum(weights, -1, keepdims=True)
 
 
-def chisquare(key: Any, df: ArrayLike, shape: Shape | None = None,
-              dtype: DTypeLike = None) -> Any:
+def chisquare(key: Array, df: ArrayLike, shape: ShapeLike | None = None,
+              dtype: DTypeLike | None = None) -> Array:
     """Chi-square numbers with `df` degrees of freedom; differentiable in df.
 
     >>> import functrans as ft
@@ -175,7 +175,8 @@ def chisquare(key: Any, df: ArrayLike, shape: Shape | None = None,
     return lax.exp(loggamma(key, parameter(df, dtype) / 2.0, shape, dtype)) * 2.0
 
 
-def t(key: Any, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike = None) -> Any:
+def t(key: Array, df: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike | None = None
+      ) -> Array:
     """Numbers of Student's t distribution with `df` degrees of freedom; differentiable in df.
 
     >>> import functrans as ft
@@ -192,7 +193,8 @@ def t(key: Any, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike = No
     return normal * ftnp.sqrt(half / _moving(draws, half, False))
 
 
-def poisson(key: Any, lam: ArrayLike, shape: Shape | None = None, dtype: DTypeLike = None) -> Any:
+def poisson(key: Array, lam: ArrayLike, shape: ShapeLike | None = None,
+            dtype: DTypeLike | None = None) -> Array:
     """Poisson numbers of mean `lam` as integers.
 
     Below 10 by multiplying uniform numbers (Knuth), above by transformed rejection (Hormann, The
@@ -214,7 +216,7 @@ def poisson(key: Any, lam: ArrayLike, shape: Shape | None = None, dtype: DTypeLi
     return ftnp.where(lam == 0, ftnp.zeros_like(drawn), drawn)
 
 
-def _poisson_by_products(key: Pair, lam: Any, dtype: dtypes.DType) -> Any:
+def _poisson_by_products(key: Pair, lam: Any, dtype: dtypes.DType) -> Array:
     """How many uniform numbers can be multiplied before the product is below exp(-lam)."""
 
     def step(state: Any) -> Any:
@@ -227,7 +229,7 @@ def _poisson_by_products(key: Pair, lam: Any, dtype: dtypes.DType) -> Any:
     return lax.while_loop(lambda state: ftnp.any(state[2] > -lam), step, start)[1] - 1
 
 
-def _poisson_by_rejection(key: Pair, lam: Any, dtype: dtypes.DType) -> Any:
+def _poisson_by_rejection(key: Pair, lam: Any, dtype: dtypes.DType) -> Array:
     """Poisson numbers for lam of at least 10; the names of the constants are Hormann's."""
     b = lax.sqrt(lam) * 2.53 + 0.931
     a = b * 0.02483 - 0.059

@@ -12,9 +12,10 @@ from typing import Any
 from functrans import lax
 from functrans import numpy as ftnp
 from functrans.core import dtypes
+from functrans.typing import Array
 
 
-def gamma_derivative(a: Any, x: Any) -> Any:
+def gamma_derivative(a: Array, x: Array) -> Array:
     """dx/da of a sample x of the gamma distribution of parameter a, both of one shape and dtype.
 
     >>> import functrans as ft
@@ -33,7 +34,7 @@ def gamma_derivative(a: Any, x: Any) -> Any:
     return ftnp.where(valid | (x == 0), out, ftnp.full_like(x, float("nan")))
 
 
-def _by_series(a: Any, x: Any, active: Any) -> Any:
+def _by_series(a: Array, x: Array, active: Array) -> Array:
     """With P = x^a e^-x / Gamma(a + 1) S and S = sum of x^n / ((a + 1) ... (a + n))."""
     eps = float(dtypes.finfo(x.dtype).eps)
 
@@ -54,7 +55,7 @@ def _by_series(a: Any, x: Any, active: Any) -> Any:
     return -(d_total + total * (lax.log(x) - lax.digamma(a + 1.0))) * x / a
 
 
-def _by_fraction(a: Any, x: Any, active: Any) -> Any:
+def _by_fraction(a: Array, x: Array, active: Array) -> Array:
     """With 1 - P = x^a e^-x / Gamma(a) F and F a continued fraction p_n / q_n."""
     eps = float(dtypes.finfo(x.dtype).eps)
 

@@ -18,8 +18,8 @@ from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 from functrans.primitives.convert import bitcast_convert_type
 from functrans.primitives.random import threefry2x32
+from functrans.typing import Array, ArrayLike
 
-ArrayLike: TypeAlias = Any
 Pair: TypeAlias = tuple[Any, Any]
 """The two uint32 halves of one key."""
 
@@ -32,7 +32,7 @@ def is_key(x: Any) -> bool:
     return isinstance(x, (ArrayBase, Tracer)) and x.dtype == key_dtype
 
 
-def _key_of(words: Any) -> Any:
+def _key_of(words: Any) -> Array:
     """The keys of a uint32 array of shape (..., 2)."""
     return bitcast_convert_type(words, key_dtype)
 
@@ -40,7 +40,7 @@ def _key_of(words: Any) -> Any:
 # ------------------------------------------------------------------------------- making and reading
 
 
-def key(seed: ArrayLike, *, impl: str | None = None) -> Any:
+def key(seed: ArrayLike, *, impl: str | None = None) -> Array:
     """One key from an integer seed, all of whose up to 64 bits count: an array of shape ().
 
     Keys are arrays of dtype `key<fry>`: they are leaves of trees, are indexed, stacked, reshaped
@@ -55,7 +55,7 @@ def key(seed: ArrayLike, *, impl: str | None = None) -> Any:
     return _key_of(_seed_data(seed, impl))
 
 
-def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Any:
+def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
     """One key as a plain uint32 array of shape (2,), for code written for such; see `key`.
 
     >>> PRNGKey(42).tolist()
@@ -64,7 +64,7 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Any:
     return _seed_data(seed, impl)
 
 
-def _seed_data(seed: ArrayLike, impl: str | None) -> Any:
+def _seed_data(seed: ArrayLike, impl: str | None) -> Array:
     if impl not in (None, _IMPLEMENTATION):
         raise ArgumentError(
             f"there is no generator {impl!r}.",
@@ -97,7 +97,7 @@ def _seed_data(seed: ArrayLike, impl: str | None) -> Any:
     return join((high, low))
 
 
-def key_data(keys: Any) -> Any:
+def key_data(keys: Array) -> Array:
     """The uint32 array of shape (*keys.shape, 2) that keys are made of.
 
     >>> key_data(split(key(0), 3)).shape
@@ -106,7 +106,7 @@ def key_data(keys: Any) -> Any:
     return _data("key_data", keys)
 
 
-def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Any:
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Array:
     """The keys that a uint32 array of shape (..., 2) holds; the inverse of `key_data`.
 
     >>> wrap_key_data(key_data(key(7))) == key(7)
@@ -120,13 +120,13 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Any:
     return _key_of(_data("wrap_key_data", key_bits_array))
 
 
-def key_impl(keys: Any) -> str:
+def key_impl(keys: Array) -> str:
     """The name of the generator of keys: 'threefry2x32'."""
     _data("key_impl", keys)
     return _IMPLEMENTATION
 
 
-def clone(key: Any) -> Any:
+def clone(key: Array) -> Array:
     """The same key, marked as meant to be used twice.
 
     >>> clone(key_) == key_ if (key_ := key(0)) is not None else None
@@ -136,7 +136,7 @@ def clone(key: Any) -> Any:
     return key
 
 
-def _data(name: str, keys: Any) -> Any:
+def _data(name: str, keys: Any) -> Array:
     """The words of keys given as such or as a uint32 array of shape (..., 2), checked."""
     if is_key(keys):
         return bitcast_convert_type(keys, UINT32)
@@ -158,7 +158,7 @@ def swapped(name: str, what: str) -> KeyTypeError:
                         fix=f"ft.random.{name}(key, ...)")
 
 
-def pair(name: str, key: Any) -> Pair:
+def pair(name: str, key: Array) -> Pair:
     """The two words of one key; raises KeyTypeError for a batch of keys."""
     data = _data(name, key)
     if len(data.shape) != 1:
@@ -172,7 +172,7 @@ def pair(name: str, key: Any) -> Pair:
     return data[0], data[1]
 
 
-def join(words: Sequence[Any]) -> Any:
+def join(words: Sequence[Any]) -> Array:
     """The array of shape (..., 2) of the two words of keys."""
     parts = [lax.reshape(word, (*word.shape, 1)) for word in words]
     return lax.concatenate(parts, len(parts[0].shape) - 1)
@@ -211,7 +211,7 @@ def children(key: Pair, shape: tuple[Any, ...]) -> Pair:
     return first, second
 
 
-def split(key: Any, num: Size | tuple[Size, ...] = 2) -> Any:
+def split(key: Array, num: Size | tuple[Size, ...] = 2) -> Array:
     """`num` new keys, independent of each other and of the key, which is used up.
 
     `num` may be a shape. Raises KeyTypeError for keys in a batch.
@@ -229,7 +229,7 @@ def split(key: Any, num: Size | tuple[Size, ...] = 2) -> Any:
     return _key_of(data) if is_key(key) else data
 
 
-def fold_in(key: Any, data: ArrayLike) -> Any:
+def fold_in(key: Array, data: ArrayLike) -> Array:
     """A new key from a key and a 32-bit integer; equals split(key, n)[data].
 
     Raises IntegerOverflowError for a Python int outside of uint32.

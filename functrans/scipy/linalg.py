@@ -6,14 +6,14 @@ Arguments that only concern SciPy's memory (`overwrite_a`, `check_finite`, ...) 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Literal, overload
 
 from functrans import lax
 from functrans import numpy as fnp
 from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError, publish
 from functrans.core.source import user_source
-from functrans.numpy.common import Array, ArrayLike, operand, promote_dtypes_inexact
+from functrans.numpy.common import operand, promote_dtypes_inexact
 from functrans.numpy.linalg import det as _det
 from functrans.numpy.linalg import inv as _inv
 from functrans.numpy.linalg import qr as _qr
@@ -24,6 +24,7 @@ from functrans.primitives import linalg, matrix, spectral
 from functrans.primitives.solve import triangular_solve
 from functrans.transforms.forward import jvp
 from functrans.transforms.vmap import vmap
+from functrans.typing import Array, ArrayLike
 
 __all__ = [
     "block_diag",
@@ -80,7 +81,7 @@ def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bo
 
 
 def solve_triangular(a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bool = False,
-                     unit_diagonal: bool = False, overwrite_b: bool = False, debug: Any = None,
+                     unit_diagonal: bool = False, overwrite_b: bool = False, debug: object = None,
                      check_finite: bool = True) -> Array:
     """x with op(a) x = b for a triangle of a; op is none ("N", 0), a^T ("T", 1) or a* ("C", 2).
 
@@ -131,36 +132,64 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     return _det(a)
 
 
+@overload
+def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: Literal[True] = True,
+        overwrite_a: bool = False, check_finite: bool = True, lapack_driver: str = "gesdd"
+        ) -> tuple[Array, Array, Array]: ...
+
+
+@overload
+def svd(a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False],
+        overwrite_a: bool = False, check_finite: bool = True, lapack_driver: str = "gesdd"
+        ) -> Array: ...
+
+
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
-        overwrite_a: bool = False, check_finite: bool = True, lapack_driver: str = "gesdd") -> Any:
+        overwrite_a: bool = False, check_finite: bool = True, lapack_driver: str = "gesdd"
+        ) -> Array | tuple[Array, ...]:
     """U, s and Vh with a = U diag(s) Vh, or s alone."""
-    out = _svd(a, full_matrices, compute_uv)
-    return tuple(out) if compute_uv else out
+    if not compute_uv:
+        return _svd(a, full_matrices, compute_uv=False)
+    return tuple(_svd(a, full_matrices))
 
 
-def qr(a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
-       pivoting: bool = False, check_finite: bool = True) -> Any:
+def qr(a: ArrayLike, overwrite_a: bool = False, lwork: object = None,
+       mode: Literal["full", "economic", "r"] = "full", pivoting: bool = False,
+       check_finite: bool = True) -> tuple[Array, ...]:
     """Q and R with Q R = a; mode "full", "economic", or "r" for (R,).
 
     With `pivoting` also P, with Q R = a[:, P] and a diagonal of R that falls in size.
     Raises ArgumentError for another mode.
     """
-    names = {"full": "complete", "economic": "reduced", "r": "r"}
-    if mode not in names:
+    if mode not in ("full", "economic", "r"):
         raise ArgumentError(f"functrans.scipy.linalg.qr: there is no mode {mode!r}.",
                             where=user_source(), fix="'full', 'economic' or 'r'")
     if pivoting:
         q, r, order = lax.linalg.qr(matrices("qr", a), pivoting=True,
                                     full_matrices=mode != "economic")
         return (r, order) if mode == "r" else (q, r, order)
-    if mode == "r":
-        return (_qr(a, "complete").R,)
-    return tuple(_qr(a, names[mode]))
+    q, r = _qr(a, "reduced" if mode == "economic" else "complete")
+    return (r,) if mode == "r" else (q, r)
+
+
+@overload
+def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True,
+         eigvals_only: Literal[False] = False, overwrite_a: bool = False,
+         overwrite_b: bool = False, turbo: bool = True, eigvals: tuple[int, int] | None = None,
+         type: int = 1, check_finite: bool = True) -> tuple[Array, Array]: ...
+
+
+@overload
+def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, *,
+         eigvals_only: Literal[True], overwrite_a: bool = False, overwrite_b: bool = False,
+         turbo: bool = True, eigvals: tuple[int, int] | None = None, type: int = 1,
+         check_finite: bool = True) -> Array: ...
 
 
 def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_only: bool = False,
          overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True,
-         eigvals: tuple[int, int] | None = None, type: int = 1, check_finite: bool = True) -> Any:
+         eigvals: tuple[int, int] | None = None, type: int = 1, check_finite: bool = True
+         ) -> Array | tuple[Array, Array]:
     """Eigenvalues w and vectors v of Hermitian a: a v = v diag(w), or a v = b v diag(w).
 
     With `eigvals_only` w alone; `eigvals=(i, j)` are the numbers of the first and the last that are
@@ -171,10 +200,11 @@ def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_o
         raise ArgumentError(f"functrans.scipy.linalg.eigh: type is 1, 2 or 3, and not {type}.",
                             where=user_source())
     if eigvals is not None:
-        found = eigh(a, b, lower, eigvals_only, type=type)
         wanted = (eigvals[0], eigvals[1] + 1)
-        return spectral.subset_of(found, wanted) if eigvals_only else tuple(
-            [spectral.subset_of(part, wanted) for part in found])
+        if eigvals_only:
+            return spectral.subset_of(eigh(a, b, lower, eigvals_only=True, type=type), wanted)
+        w, v = eigh(a, b, lower, type=type)
+        return spectral.subset_of(w, wanted), spectral.subset_of(v, wanted)
     x = matrices("eigh", a, True)
     factor = None
     if b is not None:
@@ -290,7 +320,8 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     """
     x = matrices("expm", A, True)
     if x.ndim > 2:
-        return vmap(lambda a: expm(a, max_squarings=max_squarings))(x)
+        stack: Array = vmap(lambda a: expm(a, max_squarings=max_squarings))(x)
+        return stack
     order, limit = _PADE[8 if dtypes.real_dtype(x.dtype).itemsize == 8 else 4]
     size = lax.stop_gradient(fnp.max(fnp.sum(fnp.abs(x), 0), initial=0))
     squarings = fnp.maximum(0.0, fnp.ceil(fnp.log2(size / limit)))
@@ -303,8 +334,18 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     return fnp.where(too_many, math.nan, out)
 
 
+@overload
 def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
-                 compute_expm: bool = True) -> Any:
+                 compute_expm: Literal[True] = True) -> tuple[Array, Array]: ...
+
+
+@overload
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
+                 compute_expm: Literal[False]) -> Array: ...
+
+
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
+                 compute_expm: bool = True) -> Array | tuple[Array, Array]:
     """expm(A) and its derivative in the direction E, or without `compute_expm` that alone."""
     a, e = promote_dtypes_inexact("linalg.expm_frechet", A, E)
     value, tangent = jvp(expm, (a,), (e,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from functrans.core.errors import ArgumentError, DTypeError, publish
 from functrans.core.source import user_source
 from functrans.nn import functions as nn
 from functrans.nn.functions import logsumexp
-from functrans.numpy.common import Array, ArrayLike, broadcast_all, operand, promote_dtypes_inexact
+from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexact
 from functrans.primitives import special
 from functrans.primitives.transcendental import polygamma as _polygamma
 from functrans.transforms.custom_jvp import custom_jvp
+from functrans.typing import Array, ArrayLike, Axis
 
 __all__ = [
     "beta",
@@ -68,8 +69,19 @@ _SQRT_HALF = math.sqrt(0.5)
 _OF_COMPLEX = frozenset(("boxcox", "boxcox1p", "expit", "gamma", "logit", "xlog1py", "xlogy"))
 
 
+@overload
+def _elementwise(fun: Callable[[Array], Array]) -> Callable[[ArrayLike], Array]: ...
+
+
+@overload
+def _elementwise(fun: Callable[[Array, Array], Array]
+                 ) -> Callable[[ArrayLike, ArrayLike], Array]: ...
+
+
 def _elementwise(fun: Callable[..., Array]) -> Callable[..., Array]:
     """`fun` on operands of one floating dtype and shape."""
+    # the signature of the wrapper is that of `fun`: this is what the wrapper takes
+    fun.__annotations__ = dict.fromkeys(fun.__annotations__, "ArrayLike") | {"return": "Array"}
 
     @functools.wraps(fun)
     def wrapper(*args: ArrayLike) -> Array:
@@ -87,7 +99,7 @@ def _elementwise(fun: Callable[..., Array]) -> Callable[..., Array]:
 
 
 @_elementwise
-def erf(x: ArrayLike) -> Array:
+def erf(x: Array) -> Array:
     """The error function.
 
     >>> import functrans as ft
@@ -98,19 +110,19 @@ def erf(x: ArrayLike) -> Array:
 
 
 @_elementwise
-def erfc(x: ArrayLike) -> Array:
+def erfc(x: Array) -> Array:
     """1 - erf(x), accurate for large x."""
     return lax.erfc(x)
 
 
 @_elementwise
-def erfinv(x: ArrayLike) -> Array:
+def erfinv(x: Array) -> Array:
     """The inverse of the error function, for x in [-1, 1]."""
     return lax.erf_inv(x)
 
 
 @_elementwise
-def ndtr(x: ArrayLike) -> Array:
+def ndtr(x: Array) -> Array:
     """The cumulative distribution function of the standard normal distribution.
 
     >>> import functrans as ft
@@ -121,7 +133,7 @@ def ndtr(x: ArrayLike) -> Array:
 
 
 @_elementwise
-def log_ndtr(x: ArrayLike) -> Array:
+def log_ndtr(x: Array) -> Array:
     """log(ndtr(x)), accurate in both tails, with its derivative.
 
     Far below zero by the asymptotic series (Abramowitz & Stegun 26.2.12).
@@ -170,7 +182,7 @@ def _ndtri_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @_elementwise
-def ndtri(p: ArrayLike) -> Array:
+def ndtri(p: Array) -> Array:
     """The inverse of ndtr: the quantile of the standard normal distribution, for p in [0, 1].
 
     >>> import functrans as ft
@@ -184,7 +196,7 @@ def ndtri(p: ArrayLike) -> Array:
 
 
 @_elementwise
-def expit(x: ArrayLike) -> Array:
+def expit(x: Array) -> Array:
     """1 / (1 + exp(-x)).
 
     >>> import functrans as ft
@@ -195,7 +207,7 @@ def expit(x: ArrayLike) -> Array:
 
 
 @_elementwise
-def logit(x: ArrayLike) -> Array:
+def logit(x: Array) -> Array:
     """log(x / (1 - x)), the inverse of expit."""
     return lax.log(x) - lax.log1p(-x)
 
@@ -213,13 +225,13 @@ def _box(log: Array, lmbda: Array) -> Array:
 
 
 @_elementwise
-def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
+def boxcox(x: Array, lmbda: Array) -> Array:
     """(x ** lmbda - 1) / lmbda, and log(x) where lmbda is 0."""
     return _box(lax.log(x), lmbda)
 
 
 @_elementwise
-def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
+def boxcox1p(x: Array, lmbda: Array) -> Array:
     """boxcox(1 + x, lmbda), accurate near 0."""
     return _box(lax.log1p(x), lmbda)
 
@@ -252,7 +264,7 @@ def _xlog1py_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @_elementwise
-def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
+def xlogy(x: Array, y: Array) -> Array:
     """x log(y), and 0 where x is 0.
 
     >>> import functrans as ft
@@ -263,7 +275,7 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 @_elementwise
-def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
+def xlog1py(x: Array, y: Array) -> Array:
     """x log(1 + y), and 0 where x is 0."""
     return _xlog1py(x, y)
 
@@ -280,14 +292,14 @@ def _entr_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @_elementwise
-def entr(x: ArrayLike) -> Array:
+def entr(x: Array) -> Array:
     """-x log(x), 0 at 0 and -inf below."""
     negative = x < 0
     return fnp.where(negative, -np.inf, _entr(fnp.where(negative, 1.0, x)))
 
 
 @_elementwise
-def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
+def rel_entr(p: Array, q: Array) -> Array:
     """p log(p / q) for positive p and q, 0 where p is 0 and q >= 0, else inf."""
     both = (p > 0) & (q > 0)
     only_zero = (p == 0) & (q >= 0)
@@ -297,7 +309,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 
 
 @_elementwise
-def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
+def kl_div(p: Array, q: Array) -> Array:
     """rel_entr(p, q) - p + q, and inf where rel_entr is by definition."""
     defined = (p >= 0) & (q >= 0) & ((p == 0) | (q > 0))
     return rel_entr(p, q) + fnp.where(defined, q - p, 0.0)
@@ -307,7 +319,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
 
 
 @_elementwise
-def gammaln(x: ArrayLike) -> Array:
+def gammaln(x: Array) -> Array:
     """log |Gamma(x)|.
 
     >>> import functrans as ft
@@ -318,13 +330,13 @@ def gammaln(x: ArrayLike) -> Array:
 
 
 @_elementwise
-def loggamma(x: ArrayLike) -> Array:
+def loggamma(x: Array) -> Array:
     """The principal branch of log Gamma(x): real for x >= 0, NaN for real x below."""
     return fnp.where(x < 0, np.nan, lax.lgamma(x))
 
 
 @_elementwise
-def digamma(x: ArrayLike) -> Array:
+def digamma(x: Array) -> Array:
     """The derivative of log |Gamma(x)|."""
     return lax.digamma(x)
 
@@ -344,12 +356,12 @@ def polygamma(n: int, x: ArrayLike) -> Array:
 
 
 def _higher(x: ArrayLike, n: int) -> Array:
-    (x,) = promote_dtypes_inexact("polygamma", x)
-    return _polygamma(x, n)
+    (y,) = promote_dtypes_inexact("polygamma", x)
+    return _polygamma(y, n)
 
 
 @_elementwise
-def gammasgn(x: ArrayLike) -> Array:
+def gammasgn(x: Array) -> Array:
     """The sign of Gamma(x): -1 or 1; NaN at negative integers."""
     floor = lax.floor(x)
     sign = fnp.where(fnp.remainder(floor, 2.0) == 0, 1.0, -1.0)
@@ -368,17 +380,17 @@ def _complex_gamma(z: Array) -> Array:
     """Gamma of complex z: Lanczos's series right of 1/2, and by reflection left of it."""
     left = lax.real(z) < 0.5
     right = fnp.where(left, -z, z - 1.0)
-    total = 0.99999999999980993
+    total: Any = 0.99999999999980993
     for k, term in enumerate(_LANCZOS, start=1):
         total = total + term / (right + k)
     base = right + 7.5
-    value = total * lax.exp((right + 0.5) * lax.log(base) - base + _HALF_LOG_2PI)
+    value: Array = total * lax.exp((right + 0.5) * lax.log(base) - base + _HALF_LOG_2PI)
     mirrored = fnp.where(left, z, 0.5)
     return fnp.where(left, math.pi / (lax.sin(math.pi * mirrored) * value), value)
 
 
 @_elementwise
-def gamma(x: ArrayLike) -> Array:
+def gamma(x: Array) -> Array:
     """Gamma(x), the factorial of x - 1; x may be complex.
 
     >>> import functrans as ft
@@ -400,12 +412,12 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     return fnp.where(x < 0, 0.0, lax.exp(lax.lgamma(fnp.where(x < 0, 0.0, x) + 1.0)))
 
 
-def softmax(x: ArrayLike, /, *, axis: Any = None) -> Array:
+def softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
     """exp(x) / sum(exp(x)) along axes, by default over all elements."""
     return nn.softmax(x, axis)
 
 
-def log_softmax(x: ArrayLike, /, *, axis: Any = None) -> Array:
+def log_softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
     """log(softmax(x)) along axes, by default over all elements."""
     return nn.log_softmax(x, axis)
 
@@ -423,14 +435,14 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
 
 
 @_elementwise
-def _comb(N: ArrayLike, k: ArrayLike) -> Array:
+def _comb(N: Array, k: Array) -> Array:
     valid = (k >= 0) & (k <= N)
     n, m = fnp.where(valid, N, 1.0), fnp.where(valid, k, 1.0)
     return fnp.where(valid, lax.exp(-lax.log1p(n) - _betaln(n - m + 1.0, m + 1.0)), 0.0)
 
 
 @_elementwise
-def poch(z: ArrayLike, m: ArrayLike) -> Array:
+def poch(z: Array, m: Array) -> Array:
     """Gamma(z + m) / Gamma(z), for z > 0 and z + m > 0."""
     return lax.exp(lax.lgamma(z + m) - lax.lgamma(z))
 
@@ -440,13 +452,13 @@ def _betaln(a: Array, b: Array) -> Array:
 
 
 @_elementwise
-def betaln(a: ArrayLike, b: ArrayLike) -> Array:
+def betaln(a: Array, b: Array) -> Array:
     """log |B(a, b)|, for B(a, b) = Gamma(a) Gamma(b) / Gamma(a + b)."""
     return _betaln(a, b)
 
 
 @_elementwise
-def beta(a: ArrayLike, b: ArrayLike) -> Array:
+def beta(a: Array, b: Array) -> Array:
     """B(a, b) = Gamma(a) Gamma(b) / Gamma(a + b)."""
     sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
     return lax.stop_gradient(sign) * lax.exp(_betaln(a, b))
@@ -462,7 +474,7 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
 
 
 @_elementwise
-def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
+def gammainc(a: Array, x: Array) -> Array:
     """The regularized lower incomplete gamma function P(a, x), for a > 0 and x >= 0.
 
     >>> import functrans as ft
@@ -473,7 +485,7 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 @_elementwise
-def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
+def gammaincc(a: Array, x: Array) -> Array:
     """The regularized upper incomplete gamma function 1 - P(a, x)."""
     return special.igammac(a, x)
 
@@ -497,19 +509,19 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
 
 
 @_elementwise
-def i0e(x: ArrayLike) -> Array:
+def i0e(x: Array) -> Array:
     """exp(-|x|) i0(x)."""
     return special.bessel_i0e(x)
 
 
 @_elementwise
-def i1e(x: ArrayLike) -> Array:
+def i1e(x: Array) -> Array:
     """exp(-|x|) i1(x)."""
     return special.bessel_i1e(x)
 
 
 @_elementwise
-def i0(x: ArrayLike) -> Array:
+def i0(x: Array) -> Array:
     """The modified Bessel function of order 0.
 
     >>> import functrans as ft
@@ -520,7 +532,7 @@ def i0(x: ArrayLike) -> Array:
 
 
 @_elementwise
-def i1(x: ArrayLike) -> Array:
+def i1(x: Array) -> Array:
     """The modified Bessel function of order 1."""
     return lax.exp(lax.abs(x)) * special.bessel_i1e(x)
 

@@ -8,7 +8,7 @@ Source: Griewank and Walther, Algorithm 799: revolve, ACM TOMS 26 (2000), one le
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from functrans._runtime import get_trace
@@ -29,6 +29,9 @@ from functrans.transforms.linearize import LinearizeTrace, LinearMap
 from functrans.transforms.program_call import ProgramCall
 from functrans.transforms.static import StaticArguments
 from functrans.transforms.tangents import tangent_aval
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 __all__ = ["checkpoint", "checkpoint_p"]
 
@@ -149,9 +152,9 @@ def _replay(jaxpr: Jaxpr, inputs: Sequence[Any], saved: dict[Var, Any],
     return [read(v) for v in jaxpr.outvars]
 
 
-def checkpoint(fun: Callable[..., Any], *, prevent_cse: bool = True,
-               policy: Policy | None = None, static_argnums: Any = (),
-               static_argnames: Any = ()) -> Callable[..., Any]:
+def checkpoint(fun: Callable[P, R], *, prevent_cse: bool = True,
+               policy: Policy | None = None, static_argnums: int | Sequence[int] = (),
+               static_argnames: str | Sequence[str] = ()) -> Callable[P, R]:
     """`fun`, but its inner values are recomputed in the backward pass instead of being kept.
 
     Arguments named by `static_argnums` or `static_argnames` are Python values of any kind.

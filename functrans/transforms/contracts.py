@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,14 +20,17 @@ from functrans.core.tree import tree_flatten, tree_flatten_with_path, tree_map
 from functrans.transforms.flat import check_callable, name_of
 from functrans.transforms.staged import ShapeDtypeStruct, eval_shape
 
+if TYPE_CHECKING:
+    from functrans.typing import DTypeLike, PyTree
+
 __all__ = ["check_shapes"]
 
 _TYPED = re.compile(r"\s*(\w+)\s*\[(.*)\]\s*")
 
 
 @public
-def check_shapes(fun: Callable[..., Any], *specs: Any, result: Any = None,
-                 dtype: Any = "float32") -> Any:
+def check_shapes(fun: Callable[..., Any], *specs: PyTree, result: PyTree = None,
+                 dtype: DTypeLike = "float32") -> PyTree:
     """Verify the shapes of `fun` for all sizes: its outputs, as ShapeDtypeStructs of named sizes.
 
     `"B S D, D E -> B S E"` gives the shapes of the arguments and of the result. Where arguments are

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -47,6 +47,8 @@ from functrans.transforms.jvp import JVPTrace
 from functrans.transforms.linearize import apply_rule
 from functrans.transforms.tangents import SymbolicZero, instantiate, symbolic_zero, tangent_aval
 
+R = TypeVar("R")
+
 __all__ = ["custom_jvp"]
 
 
@@ -59,7 +61,7 @@ class JVPRuleCall(CustomCall):
     __slots__ = ("name", "owner", "rule", "symbolic_zeros")
 
     def __init__(self, fun: Callable[..., Sequence[Any]], rule: Callable[..., Sequence[Any]],
-                 name: str, owner: custom_jvp, user_values: Sequence[Any],
+                 name: str, owner: custom_jvp[Any], user_values: Sequence[Any],
                  symbolic_zeros: bool = False) -> None:
         super().__init__(fun, user_values)
         self.owner = owner
@@ -221,7 +223,7 @@ def closure_tangents(jaxpr: Jaxpr, operands: Sequence[Any], closure: Sequence[An
 custom_jvp_call_p = CustomJVPPrimitive()
 
 
-class custom_jvp(WithRules):  # a decorator, named as in JAX
+class custom_jvp(WithRules, Generic[R]):  # a decorator, named as in JAX
     """A function whose derivative is given by `defjvp` or `defjvps` instead of being derived.
 
     Arguments at `nondiff_argnums` are passed to the rule first, and need not be arrays.
@@ -240,7 +242,7 @@ class custom_jvp(WithRules):  # a decorator, named as in JAX
     1.0
     """
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: int | Sequence[int] = (),
+    def __init__(self, fun: Callable[..., R], nondiff_argnums: int | Sequence[int] = (),
                  nondiff_argnames: str | Sequence[str] = ()) -> None:
         check_callable(fun, "custom_jvp")
         functools.update_wrapper(self, fun)  # before our own attributes
@@ -278,7 +280,7 @@ class custom_jvp(WithRules):  # a decorator, named as in JAX
         return self if instance is None else functools.partial(self, instance)
 
     @public
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
         if self.jvp is None:
             raise CustomRuleError(f"the custom_jvp function {name_of(self.fun)} has no rule.",
                                   fix="@f.defjvp\n"
@@ -293,7 +295,8 @@ class custom_jvp(WithRules):  # a decorator, named as in JAX
         outs = JVPRuleCall(flat, rule, name_of(self.fun), self,
                            (*self.user_functions, *rule_args),
                            self.symbolic_zeros).apply(get_trace(), leaves)
-        return tree_unflatten(flat.out_tree, outs)
+        results: R = tree_unflatten(flat.out_tree, outs)
+        return results
 
 
 def _filled_in(fun: Callable[..., Any], fixed: dict[int, Any], count: int) -> Callable[..., Any]:

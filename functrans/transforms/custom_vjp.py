@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -55,6 +55,8 @@ from functrans.transforms.custom_jvp import closure_tangents
 from functrans.transforms.flat import FlatFunction, check_callable, flatten_args, name_of
 from functrans.transforms.jvp import JVPTrace, JVPTracer, PrimalTrace
 from functrans.transforms.tangents import SymbolicZero, instantiate_aval
+
+R = TypeVar("R")
 
 __all__ = ["CustomVJPPrimal", "custom_vjp"]
 
@@ -145,7 +147,7 @@ class VJPRuleCall(CustomCall):
     __slots__ = ("backward", "forward", "name", "owner")
 
     def __init__(self, fun: Callable[..., Sequence[Any]], forward: Callable[..., Sequence[Any]],
-                 backward: Callable[..., Sequence[Any]], name: str, owner: custom_vjp,
+                 backward: Callable[..., Sequence[Any]], name: str, owner: custom_vjp[Any],
                  user_values: Sequence[Any]) -> None:
         super().__init__(fun, user_values)
         self.owner = owner
@@ -417,7 +419,7 @@ def _apply_rules(primals: Sequence[Any], tangents: Sequence[Any], call_jaxpr: Ja
 custom_vjp_call_p = CustomVJPPrimitive()
 
 
-class custom_vjp(WithRules):  # a decorator, named as in JAX
+class custom_vjp(WithRules, Generic[R]):  # a decorator, named as in JAX
     """A function whose reverse-mode derivative is given by `defvjp` instead of being derived.
 
     `fwd(*args) -> (out, residuals)` and `bwd(*nondiff, residuals, ct) -> cotangents`, a tuple with
@@ -434,7 +436,7 @@ class custom_vjp(WithRules):  # a decorator, named as in JAX
     1.0
     """
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: int | Sequence[int] = (),
+    def __init__(self, fun: Callable[..., R], nondiff_argnums: int | Sequence[int] = (),
                  nondiff_argnames: str | Sequence[str] = ()) -> None:
         check_callable(fun, "custom_vjp")
         functools.update_wrapper(self, fun)  # before our own attributes
@@ -459,7 +461,7 @@ class custom_vjp(WithRules):  # a decorator, named as in JAX
         return self if instance is None else functools.partial(self, instance)
 
     @public
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
         if self.fwd is None or self.bwd is None:
             raise CustomRuleError(f"the custom_vjp function {name_of(self.fun)} has no rules.",
                                   fix="f.defvjp(fwd, bwd), with fwd(*args) -> (out, residuals) and "
@@ -472,13 +474,14 @@ class custom_vjp(WithRules):  # a decorator, named as in JAX
         call = VJPRuleCall(rules.flat, rules.forward, rules.backward, name_of(self.fun), self,
                            (*self.user_functions, *fixed.values()))
         outs = call.apply(get_trace(), leaves)
-        return tree_unflatten(rules.flat.out_tree, outs)
+        results: R = tree_unflatten(rules.flat.out_tree, outs)
+        return results
 
 
 class _FlatRules:
     """A user's forward and backward rules on lists of leaves, with their results checked."""
 
-    def __init__(self, owner: custom_vjp, fixed: dict[int, Any], count: int, tree: Any,
+    def __init__(self, owner: custom_vjp[Any], fixed: dict[int, Any], count: int, tree: Any,
                  avals: list[ShapedArray]) -> None:
         self.owner, self.fixed, self.count, self.tree = owner, fixed, count, tree
         self.avals = avals

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -32,13 +32,20 @@ from functrans.transforms.linearize import linearize_flat
 from functrans.transforms.reverse import float0_zeros, vjp
 from functrans.transforms.vmap import vmap
 
+if TYPE_CHECKING:
+    from functrans.typing import PyTree
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
 __all__ = ["grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
 
 ArgNums = int | Sequence[int]
 
 
-def value_and_grad(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
-                   holomorphic: bool = False, allow_int: bool = False) -> Callable[..., Any]:
+def value_and_grad(fun: Callable[P, R], argnums: ArgNums = 0, has_aux: bool = False,
+                   holomorphic: bool = False, allow_int: bool = False
+                   ) -> Callable[P, tuple[R, PyTree]]:
     """The function that returns `fun`'s value and its gradient in the arguments `argnums`.
 
     `fun` returns one real scalar (or a pair of it and anything, with `has_aux`). The gradient has
@@ -63,8 +70,8 @@ def value_and_grad(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool 
     return value_and_grad_fun  # type: ignore[no-any-return]
 
 
-def grad(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
-         holomorphic: bool = False, allow_int: bool = False) -> Callable[..., Any]:
+def grad(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
+         holomorphic: bool = False, allow_int: bool = False) -> Callable[P, PyTree]:
     """The function that returns the gradient of `fun` in the arguments `argnums`.
 
     Arguments and errors as in `value_and_grad`; with `has_aux` it returns (gradient, aux).
@@ -177,8 +184,8 @@ def _tree_text(tree: Any) -> str:
     return text.removesuffix(")") if text.count(")") > text.count("(") else text
 
 
-def jacfwd(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
-           holomorphic: bool = False) -> Callable[..., Any]:
+def jacfwd(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
+           holomorphic: bool = False) -> Callable[P, PyTree]:
     """The Jacobian of `fun` by forward mode, one pass per input element, all at once by vmap.
 
     The result has the structure of the output; each leaf holds the structure of the argument with
@@ -221,8 +228,8 @@ def jacfwd(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
     return jacfwd_fun  # type: ignore[no-any-return]
 
 
-def jacrev(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
-           holomorphic: bool = False, allow_int: bool = False) -> Callable[..., Any]:
+def jacrev(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
+           holomorphic: bool = False, allow_int: bool = False) -> Callable[P, PyTree]:
     """The Jacobian of `fun` by reverse mode, one pass per output element, all at once by vmap.
 
     Structure and shapes as in `jacfwd`. Use it for fewer outputs than inputs.
@@ -277,8 +284,8 @@ def _check_row(aval: Any, holomorphic: bool) -> None:
 jacobian = jacrev
 
 
-def hessian(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False,
-            holomorphic: bool = False) -> Callable[..., Any]:
+def hessian(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
+            holomorphic: bool = False) -> Callable[P, PyTree]:
     """The matrix of second derivatives of `fun`: forward over reverse mode.
 
     >>> import functrans as ft
@@ -289,7 +296,7 @@ def hessian(fun: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
                   has_aux=has_aux, holomorphic=holomorphic)
 
 
-def hvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+def hvp(fun: Callable[..., Any], primals: Sequence[PyTree], tangents: Sequence[PyTree]) -> PyTree:
     """The Hessian of a scalar function times a vector, without the matrix: a jvp of the gradient.
 
     `primals` and `tangents` are tuples of one length; the result has the structure of the first

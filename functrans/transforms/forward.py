@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -23,11 +23,27 @@ from functrans.transforms.flat import FlatFunction, check_callable, flatten_args
 from functrans.transforms.jvp import jvp_flat, strip_tangents
 from functrans.transforms.tangents import instantiate, tangent_aval
 
+if TYPE_CHECKING:
+    from functrans.typing import PyTree
+
+R = TypeVar("R")
+A = TypeVar("A")
+
 __all__ = ["check_tangents", "jvp", "public_tangent"]
 
 
-def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
-        has_aux: bool = False) -> Any:
+@overload
+def jvp(fun: Callable[..., R], primals: Sequence[PyTree], tangents: Sequence[PyTree],
+        has_aux: Literal[False] = False) -> tuple[R, R]: ...
+
+
+@overload
+def jvp(fun: Callable[..., tuple[R, A]], primals: Sequence[PyTree], tangents: Sequence[PyTree],
+        has_aux: Literal[True]) -> tuple[R, R, A]: ...
+
+
+def jvp(fun: Callable[..., Any], primals: Sequence[PyTree], tangents: Sequence[PyTree],
+        has_aux: bool = False) -> tuple[PyTree, ...]:
     """The value of `fun` at `primals` and its derivative in the direction `tangents`.
 
     `primals` and `tangents` are sequences of one structure, shapes and dtypes; tangents of integer

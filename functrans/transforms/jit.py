@@ -8,8 +8,8 @@ not plain containers of arrays) goes to `Calls.miss`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, overload
 from weakref import WeakSet
 
 from functrans import _runtime
@@ -26,15 +26,47 @@ from functrans.transforms.staged import aval_of
 from functrans.transforms.static import StaticArguments
 from functrans.transforms.traces import Jitted
 
+if TYPE_CHECKING:
+    from functrans.typing import PyTree
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
 __all__ = ["clear_caches", "jit", "lower"]
+
+if TYPE_CHECKING:
+    class CompiledFunction(_runtime.JitFunction[P, R]):
+        """What `jit` returns."""
+
+        lower: Callable[..., Lowered]
+
+ArgNums: TypeAlias = int | Sequence[int] | None
+ArgNames: TypeAlias = str | Sequence[str] | None
 
 _functions: WeakSet[Any] = WeakSet()
 
 
-def jit(fun: Callable[..., Any] | None = None, *, static_argnums: Any = None,
-        static_argnames: Any = None, donate_argnums: Any = None, donate_argnames: Any = None,
-        inline: bool = False, keep_unused: bool = False, require_inplace: bool = False,
-        dynamic_shapes: Any = None) -> Any:
+@overload
+def jit(fun: Callable[P, R], *, static_argnums: ArgNums = None, static_argnames: ArgNames = None,
+        donate_argnums: ArgNums = None, donate_argnames: ArgNames = None, inline: bool = False,
+        keep_unused: bool = False, require_inplace: bool = False,
+        dynamic_shapes: Mapping[str | int, Any] | None = None
+        ) -> CompiledFunction[P, R]: ...
+
+
+@overload
+def jit(fun: None = None, *, static_argnums: ArgNums = None, static_argnames: ArgNames = None,
+        donate_argnums: ArgNums = None, donate_argnames: ArgNames = None, inline: bool = False,
+        keep_unused: bool = False, require_inplace: bool = False,
+        dynamic_shapes: Mapping[str | int, Any] | None = None
+        ) -> Callable[[Callable[P, R]], CompiledFunction[P, R]]: ...
+
+
+def jit(fun: Callable[..., Any] | None = None, *, static_argnums: ArgNums = None,
+        static_argnames: ArgNames = None, donate_argnums: ArgNums = None,
+        donate_argnames: ArgNames = None, inline: bool = False, keep_unused: bool = False,
+        require_inplace: bool = False, dynamic_shapes: Mapping[str | int, Any] | None = None
+        ) -> Callable[..., Any]:
     """`fun` compiled for each combination of structure, ranks and dtypes of its arguments.
 
     Arguments are pytrees of arrays; those named by `static_argnums` or `static_argnames` are
@@ -71,7 +103,7 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: Any = None,
     donate = static.positions(donate_argnums, donate_argnames, "donate_argnums")
     calls = Calls(Jitted(fun, name_of(fun), static, donate, inline, require_inplace,
                          NamedSizes(dynamic_shapes, static)))
-    call = _runtime.JitFunction(calls.miss, static.argnums, static.argnames)
+    call: Any = _runtime.JitFunction(calls.miss, static.argnums, static.argnames)
     adopt_attributes(call, fun)
     call.__name__ = calls.jitted.name
     call.calls = calls
@@ -79,7 +111,8 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: Any = None,
     call.clear_cache = functools.partial(_clear, calls, call)
     call.eval_shape = public(functools.partial(_eval_shape, calls))
     _functions.add(call)
-    return call
+    compiled: CompiledFunction[..., Any] = call
+    return compiled
 
 
 def _clear(calls: Calls, call: Any) -> None:
@@ -94,8 +127,8 @@ def clear_caches() -> None:
     forget_executables()
 
 
-def lower(fun: Callable[..., Any], *args: Any, target: str | None = None,
-          **kwargs: Any) -> Lowered:
+def lower(fun: Callable[..., Any], *args: PyTree, target: str | None = None,
+          **kwargs: PyTree) -> Lowered:
     """`fun` traced for arguments given as arrays or ShapeDtypeStructs, ready to be compiled.
 
     The target is `"cpu"`, or `"cuda:90"` with the compute capability of GPUs (here Hopper's), which
@@ -115,7 +148,8 @@ def lower(fun: Callable[..., Any], *args: Any, target: str | None = None,
     jitted = fun if isinstance(fun, _runtime.JitFunction) else jit(fun)
     if target is not None:
         kwargs["target"] = target
-    return jitted.lower(*args, **kwargs)  # type: ignore[no-any-return]
+    lowered: Lowered = jitted.lower(*args, **kwargs)
+    return lowered
 
 
 def _lower(calls: Calls, *args: Any, **kwargs: Any) -> Lowered:

@@ -79,7 +79,7 @@ class Retraces:
     __repr__ = __str__
 
 
-def explain_retrace(fun: Any) -> Retraces:
+def explain_retrace(fun: Callable[..., Any]) -> Retraces:
     """Why `fun`, a jitted function, was compiled each time: a table of words to be printed.
 
     For each compilation it says what differed from the programs there were (the structure of the

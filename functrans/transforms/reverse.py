@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -28,6 +28,12 @@ from functrans.transforms.linear import transpose_flat
 from functrans.transforms.linear_functions import LinearFunction, register_linear_function
 from functrans.transforms.linearize import linearize_flat
 from functrans.transforms.tangents import is_differentiable
+
+if TYPE_CHECKING:
+    from functrans.typing import PyTree
+
+R = TypeVar("R")
+A = TypeVar("A")
 
 __all__ = ["JVP", "VJP", "float0_zeros", "linear_transpose", "linearize", "vjp"]
 
@@ -131,7 +137,17 @@ def fitting_cotangent(ct: Any, aval: ShapedArray, tree: PyTreeDef, index: int) -
     return ct
 
 
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+@overload
+def vjp(fun: Callable[..., R], *primals: PyTree, has_aux: Literal[False] = False
+        ) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]]]: ...
+
+
+@overload
+def vjp(fun: Callable[..., tuple[R, A]], *primals: PyTree, has_aux: Literal[True]
+        ) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]], A]: ...
+
+
+def vjp(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) -> tuple[PyTree, ...]:
     """The value of `fun` at `primals` and the function that pulls cotangents back.
 
     Returns (out, vjp_fun), and the auxiliary output with `has_aux`. `vjp_fun` takes one cotangent
@@ -153,7 +169,18 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (out, pull, strip_tangents(flat.aux)) if has_aux else (out, pull)
 
 
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+@overload
+def linearize(fun: Callable[..., R], *primals: PyTree, has_aux: Literal[False] = False
+              ) -> tuple[R, Callable[..., R]]: ...
+
+
+@overload
+def linearize(fun: Callable[..., tuple[R, A]], *primals: PyTree, has_aux: Literal[True]
+              ) -> tuple[R, Callable[..., R], A]: ...
+
+
+def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False
+              ) -> tuple[PyTree, ...]:
     """The value of `fun` at `primals` and its derivative there as a linear function of tangents.
 
     Returns (out, jvp_fun), and the auxiliary output with `has_aux`; `jvp_fun(*tangents)` repeats
@@ -180,7 +207,8 @@ def _types(active: list[bool], primals: list[Any], in_tree: PyTreeDef, out_tree:
                  list(map(get_aval, outs)))
 
 
-def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
+def linear_transpose(fun: Callable[..., Any], *primals: PyTree
+                     ) -> Callable[[PyTree], tuple[PyTree, ...]]:
     """The transpose of a linear function; `primals` give only shapes and dtypes.
 
     Floating and complex values go to such, or integers to integers. Raises

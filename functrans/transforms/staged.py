@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval, shape_text
@@ -24,6 +24,11 @@ from functrans.core.tree import (
     tree_unflatten,
 )
 from functrans.transforms.flat import FlatFunction, check_callable, name_of, wraps
+
+if TYPE_CHECKING:
+    from functrans.typing import Array, PyTree
+
+R = TypeVar("R")
 
 __all__ = ["ShapeDtypeStruct", "aval_of", "closure_convert", "eval_shape", "make_jaxpr"]
 
@@ -92,7 +97,17 @@ def aval_of(x: Any) -> ShapedArray:
     return get_aval(to_array(x))
 
 
-def make_jaxpr(fun: Callable[..., Any], static_argnums: Any = (), *,
+@overload
+def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *,
+               return_shape: Literal[False] = False) -> Callable[..., ClosedJaxpr]: ...
+
+
+@overload
+def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *,
+               return_shape: Literal[True]) -> Callable[..., tuple[ClosedJaxpr, PyTree]]: ...
+
+
+def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *,
                return_shape: bool = False) -> Callable[..., Any]:
     """The function that returns the jaxpr of `fun` on arguments of given types.
 
@@ -136,7 +151,7 @@ def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTree:
     """The structure of ShapeDtypeStructs that `fun` would return, without computing it.
 
     >>> import functrans as ft
@@ -148,7 +163,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return tree_unflatten(out_tree, [_struct(a) for a in closed.out_avals])
 
 
-def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Any, list[Any]]:
+def closure_convert(fun: Callable[..., R], *example_args: PyTree
+                    ) -> tuple[Callable[..., R], list[Array]]:
     """`fun` with what it closes over as explicit arguments: (converted, values).
 
     `converted(*args, *values)` equals `fun(*args)`; the values are the floating arrays and tracers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -37,11 +37,18 @@ from functrans.transforms.flat import (
     wraps,
 )
 
+if TYPE_CHECKING:
+    from functrans.typing import AxisName, PyTree
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
 __all__ = ["vmap"]
 
 
-def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None,
-         axis_size: int | None = None, *, chunk_size: int | None = None) -> Callable[..., Any]:
+def vmap(fun: Callable[P, R], in_axes: PyTree = 0, out_axes: PyTree = 0,
+         axis_name: AxisName | None = None, axis_size: int | None = None, *,
+         chunk_size: int | None = None) -> Callable[P, R]:
     """The function that applies `fun` to every element along an axis of its arguments, at once.
 
     `in_axes` and `out_axes` are ints, None (not mapped), or pytrees of these that are prefixes of

@@ -539,7 +539,7 @@ def _cond(eqn: Equation, operands: Sequence[Components]) -> list[Components]:
 
 def _barrier(eqn: Equation, operands: Sequence[Components]) -> list[Components]:
     outs = optimization_barrier_p.bind(*_flat(operands), **eqn.params)
-    return _again(outs, [p.shape for p in operands])
+    return _again(list(outs), [p.shape for p in operands])
 
 
 _OF_BODIES: Final[Table[Callable[[Equation, Sequence[Components]], list[Components]]]] = Table(

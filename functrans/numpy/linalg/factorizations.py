@@ -6,42 +6,43 @@ while that of the values is right.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, cast, overload
 
 from functrans import lax
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
-from functrans.numpy.common import Array, ArrayLike, promote_dtypes_inexact
+from functrans.numpy.common import promote_dtypes_inexact
 from functrans.primitives import linalg, matrix, spectral
+from functrans.typing import Array, ArrayLike
 
 
 class EigResult(NamedTuple):
     """Eigenvalues (..., n) and eigenvectors (..., n, n), as columns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class EighResult(NamedTuple):
     """Real eigenvalues (..., n), increasing, and orthonormal eigenvectors (..., n, n), columns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class QRResult(NamedTuple):
     """Orthonormal columns Q and an upper triangle R."""
 
-    Q: Any
-    R: Any
+    Q: Array
+    R: Array
 
 
 class SVDResult(NamedTuple):
     """Left vectors U (columns), singular values S (decreasing) and right vectors Vh (rows)."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: Array
+    S: Array
+    Vh: Array
 
 
 def matrices(name: str, a: ArrayLike, square: bool = False) -> Array:
@@ -72,7 +73,15 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     return matrix.adjoint(factor) if upper else factor
 
 
-def qr(a: ArrayLike, mode: str = "reduced") -> Any:
+@overload
+def qr(a: ArrayLike, mode: Literal["reduced", "complete", "full"] = "reduced") -> QRResult: ...
+
+
+@overload
+def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
+
+
+def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
     """Orthonormal columns Q and an upper triangle R with Q R = a, of shape (..., m, n).
 
     mode: "reduced" for Q (..., m, k), k = min(m, n), "complete" for Q (..., m, m), "r" for R alone.
@@ -144,8 +153,20 @@ def eigvals(a: ArrayLike) -> Array:
     return spectral.eig_p.bind(matrices("eigvals", a, True), vectors=False)[0]
 
 
+@overload
+def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: Literal[True] = True,
+        hermitian: bool = False, subset_by_index: tuple[int, int] | None = None
+        ) -> SVDResult: ...
+
+
+@overload
+def svd(a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False],
+        hermitian: bool = False, subset_by_index: tuple[int, int] | None = None) -> Array: ...
+
+
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
-        hermitian: bool = False, subset_by_index: tuple[int, int] | None = None) -> Any:
+        hermitian: bool = False, subset_by_index: tuple[int, int] | None = None
+        ) -> Array | SVDResult:
     """U, S and Vh with a = U diag(S) Vh and S decreasing; S alone when not `compute_uv`.
 
     a: (..., m, n); U: (..., m, m), Vh: (..., n, n), or (..., m, k) and (..., k, n) with
@@ -160,9 +181,10 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
     if hermitian:
         found = _hermitian_svd(x, compute_uv)
         if subset_by_index is None:
-            return found
-        return SVDResult(*spectral.singular_subset(*found, subset_by_index)) if compute_uv else \
-            spectral.subset_of(found, subset_by_index)
+            return cast("Array | SVDResult", found)
+        if not compute_uv:
+            return spectral.subset_of(found, subset_by_index)
+        return SVDResult(*spectral.singular_subset(found.U, found.S, found.Vh, subset_by_index))
     if not compute_uv:
         return spectral.svd(x, compute_uv=False, subset_by_index=subset_by_index)
     return SVDResult(*spectral.svd(x, full_matrices=full_matrices,

@@ -14,9 +14,6 @@ from functrans.core import dtypes
 from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
-    Array,
-    ArrayLike,
-    Axis,
     axis_index,
     axis_tuple,
     cast,
@@ -31,6 +28,7 @@ from functrans.numpy.reductions import max as _max
 from functrans.numpy.reductions import min as _min
 from functrans.numpy.reductions import sum
 from functrans.primitives import spectral
+from functrans.typing import Array, ArrayLike, Axis
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 

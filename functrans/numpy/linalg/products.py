@@ -8,12 +8,13 @@ from typing import Any
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy import products
-from functrans.numpy.common import Array, ArrayLike, DTypeLike, operand
+from functrans.numpy.common import operand
 from functrans.numpy.linalg.factorizations import matrices
 from functrans.numpy.linalg.systems import inv
 from functrans.numpy.manipulation import expand_dims, matrix_transpose, squeeze
 from functrans.numpy.products import matmul, vecdot
 from functrans.primitives.matrix import eye
+from functrans.typing import Array, ArrayLike, DTypeLike, PrecisionLike
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "outer",
            "tensordot", "trace", "vecdot"]
@@ -48,8 +49,10 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     return products.cross(a, b, axis=axis)
 
 
-def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2, precision: Any = None,
-              preferred_element_type: DTypeLike = None) -> Array:
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, *,
+              axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
+              precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
+              ) -> Array:
     """Sums of products over axes: the last ones of x1 and the first of x2, or pairs of them."""
     return products.tensordot(x1, x2, axes, precision=precision,
                               preferred_element_type=preferred_element_type)
@@ -60,7 +63,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     return products.diagonal(x, offset, -2, -1)
 
 
-def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The sum of a diagonal of each matrix: (..., m, n) -> (...)."""
     return products.trace(x, offset, -2, -1, dtype)
 
@@ -84,17 +87,17 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
         return eye(x.shape, x.dtype)
     if n < 0:
         x, n = inv(x), -n
-    result = None
-    while True:
-        if n & 1:
-            result = x if result is None else matmul(result, x)
-        n >>= 1
-        if not n:
-            return result
+    while not n & 1:
+        x, n = matmul(x, x), n >> 1
+    result = x
+    while n := n >> 1:
         x = matmul(x, x)
+        if n & 1:
+            result = matmul(result, x)
+    return result
 
 
-def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -> Array:
     """The product of two or more matrices in the order that takes the fewest multiplications.
 
     The first and the last may be vectors. Raises ArgumentError when there are fewer than two.

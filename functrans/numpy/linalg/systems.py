@@ -13,8 +13,6 @@ from functrans.core import dtypes
 from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import (
-    Array,
-    ArrayLike,
     axis_tuple,
     broadcast,
     broadcast_shapes,
@@ -31,13 +29,14 @@ from functrans.numpy.reductions import sum
 from functrans.primitives import linalg, matrix, spectral
 from functrans.primitives import solve as systems
 from functrans.transforms.custom_jvp import custom_jvp
+from functrans.typing import Array, ArrayLike
 
 
 class SlogdetResult(NamedTuple):
     """Sign of the determinants, and the logarithm of their absolute values."""
 
-    sign: Any
-    logabsdet: Any
+    sign: Array
+    logabsdet: Array
 
 
 def det(a: ArrayLike) -> Array:

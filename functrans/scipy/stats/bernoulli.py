@@ -6,9 +6,9 @@ import math
 
 from functrans import lax
 from functrans import numpy as fnp
-from functrans.numpy.common import Array, ArrayLike
 from functrans.scipy import special
 from functrans.scipy.stats.common import between, promoted, supported
+from functrans.typing import Array, ArrayLike
 
 
 def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:

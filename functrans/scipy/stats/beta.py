@@ -6,9 +6,9 @@ import math
 
 from functrans import lax
 from functrans import numpy as fnp
-from functrans.numpy.common import Array, ArrayLike
 from functrans.scipy import special
 from functrans.scipy.stats.common import positive, promoted, standard, supported
+from functrans.typing import Array, ArrayLike
 
 
 def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0,

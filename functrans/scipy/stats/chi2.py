@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functrans import numpy as fnp
-from functrans.numpy.common import Array, ArrayLike
 from functrans.scipy.stats import gamma
+from functrans.typing import Array, ArrayLike
 
 
 def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:

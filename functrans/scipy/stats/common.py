@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from functrans import numpy as fnp
-from functrans.numpy.common import Array, ArrayLike, broadcast_all, operand, promote_dtypes_inexact
+from functrans.numpy.common import broadcast_all, operand, promote_dtypes_inexact
+from functrans.typing import Array, ArrayLike
 
 
 def promoted(name: str, *args: ArrayLike) -> list[Array]:
@@ -26,7 +26,7 @@ def standard(x: Array, loc: Array, scale: Array) -> Array:
     return (x - loc) / positive(scale)
 
 
-def supported(inside: Any, value: Array, otherwise: float, *known: Array) -> Array:
+def supported(inside: Array, value: Array, otherwise: float, *known: Array) -> Array:
     """value where inside the support, else a constant; NaN where any of the `known` is NaN."""
     found = fnp.where(inside, value, otherwise)
     for x in known:

@@ -6,8 +6,8 @@ import math
 
 from functrans import lax
 from functrans import numpy as fnp
-from functrans.numpy.common import Array, ArrayLike
 from functrans.scipy.stats.common import between, positive, promoted, standard, supported
+from functrans.typing import Array, ArrayLike
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functrans import lax
 from functrans import numpy as fnp
-from functrans.numpy.common import Array, ArrayLike
 from functrans.scipy.stats.common import promoted, standard
+from functrans.typing import Array, ArrayLike
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functrans import lax
-from functrans.numpy.common import Array, ArrayLike
 from functrans.scipy import special
 from functrans.scipy.stats.common import positive, promoted, standard
+from functrans.typing import Array, ArrayLike
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:

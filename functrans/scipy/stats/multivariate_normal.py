@@ -8,9 +8,10 @@ from functrans import lax
 from functrans import numpy as fnp
 from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
-from functrans.numpy.common import Array, ArrayLike, operand, promote_dtypes_inexact
+from functrans.numpy.common import operand, promote_dtypes_inexact
 from functrans.primitives.linalg import cholesky
 from functrans.scipy.linalg import solve_triangular
+from functrans.typing import Array, ArrayLike
 
 
 def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:

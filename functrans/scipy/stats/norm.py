@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from functrans import lax
-from functrans.numpy.common import Array, ArrayLike
 from functrans.scipy import special
 from functrans.scipy.stats.common import positive, promoted, standard
+from functrans.typing import Array, ArrayLike
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from functrans import lax
-from functrans.numpy.common import Array, ArrayLike
 from functrans.scipy.stats.common import promoted, standard
+from functrans.typing import Array, ArrayLike
 
 
 def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ContextDecorator
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from functrans import _runtime
 from functrans._runtime import get_trace, set_trace
@@ -19,11 +19,17 @@ from functrans.transforms.checks.eager import CheckTrace
 from functrans.transforms.flat import check_callable, wraps
 from functrans.transforms.jit import jit
 
+if TYPE_CHECKING:
+    from functrans.typing import ArrayLike
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
 __all__ = ["check", "checked", "debug_nans"]
 
 
-def checked(fun: Callable[..., Any],
-            errors: Sequence[str] = config.CHECKS) -> Callable[..., Any]:
+def checked(fun: Callable[P, R],
+            errors: Sequence[str] = config.CHECKS) -> Callable[P, R]:
     """`fun` compiled so that it stops at the first thing that goes wrong.
 
     `errors` are among "nan", "inf" (an infinity where no operand has one) and "index" (an index out
@@ -103,7 +109,7 @@ def _kinds(errors: Sequence[str]) -> frozenset[str]:
     return frozenset(given)
 
 
-def check(condition: Any, message: str, **values: Any) -> None:
+def check(condition: ArrayLike, message: str, **values: ArrayLike) -> None:
     """Stop with FailedCheckError where the condition, a boolean array, does not hold everywhere.
 
     It holds in compiled programs as it does outside of them, in every transform; inside vmap it is

@@ -125,7 +125,7 @@ class _Emitter:
         if isinstance(eqn.primitive, Callback):
             params = {**params, "callback": self.recorder(eqn)}
         outs = eqn.primitive.bind(*values, **params)
-        return outs if eqn.primitive.multiple_results else [outs]
+        return list(outs) if eqn.primitive.multiple_results else [outs]
 
     def body(self, plan: CheckPlan, jaxpr: Jaxpr) -> Jaxpr:
         """A body with its first error as its last result."""

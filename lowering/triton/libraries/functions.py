@@ -58,9 +58,8 @@ library_p = LibraryPrimitive()
 def call(function: str, numbers: Sequence[int], operands: Sequence[Any],
          results: Sequence[ShapedArray]) -> list[Any]:
     """The results of a function."""
-    outs: list[Any] = library_p.bind(*operands, function=function, numbers=tuple(numbers),
-                                     results=tuple(results))
-    return outs
+    return list(library_p.bind(*operands, function=function, numbers=tuple(numbers),
+                               results=tuple(results)))
 
 
 class CudaLibraryCall(HostCall):

@@ -1,0 +1,94 @@
+"""Grids of coordinates: meshgrid, indices, mgrid and ogrid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from functrans import lax
+from functrans.core import dtypes
+from functrans.core.dtypes import as_dtype
+from functrans.core.errors import ArgumentError
+from functrans.core.source import user_source
+from functrans.numpy.common import filled, promote_dtypes, shape_tuple
+from functrans.numpy.creation import arange, asarray, linspace
+from functrans.typing import Array, ArrayLike, DTypeLike
+
+
+def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False,
+             indexing: Literal["xy", "ij"] = "xy") -> list[Array]:
+    """Coordinate arrays from coordinate vectors; "xy" swaps the first two axes, "ij" does not."""
+    del copy
+    if indexing not in ("xy", "ij"):
+        raise ArgumentError(f"functrans.numpy.meshgrid: indexing is 'xy' or 'ij', and not "
+                            f"{indexing!r}.", where=user_source())
+    vectors = [asarray(x) for x in xi]
+    vectors = [lax.reshape(x, (1,)) if not x.ndim else x for x in vectors]
+    axes = list(range(len(vectors)))
+    if indexing == "xy" and len(axes) >= 2:
+        axes[0], axes[1] = 1, 0
+    shape: list[Any] = [0] * len(vectors)
+    for axis, x in zip(axes, vectors, strict=True):
+        if x.ndim != 1:
+            raise ArgumentError(f"functrans.numpy.meshgrid takes vectors, and got shape {x.shape}.",
+                                where=user_source())
+        shape[axis] = x.shape[0]
+    result = []
+    for axis, x in zip(axes, vectors, strict=True):
+        sizes = tuple(s if i == axis or not sparse else 1 for i, s in enumerate(shape))
+        result.append(lax.broadcast_in_dim(x, sizes, (axis,)))
+    return result
+
+
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
+            ) -> Array | tuple[Array, ...]:
+    """The index of every element along every axis, stacked; a tuple of open grids if sparse."""
+    dtype = dtypes.default_int() if dtype is None else as_dtype(dtype)
+    shape = shape_tuple(dimensions, "indices")
+    if sparse:
+        return tuple(
+            lax.broadcast_in_dim(lax.iota(dtype, s), tuple(
+                s if i == axis else 1 for i in range(len(shape))), (axis,))
+            for axis, s in enumerate(shape))
+    if not shape:
+        return filled((0,), 0, dtype)
+    grids = [lax.expand_dims(lax.broadcasted_iota(dtype, shape, axis), (0,))
+             for axis in range(len(shape))]
+    return lax.concatenate(grids, 0)
+
+
+class _Grid:
+    """The objects mgrid and ogrid: grids written as slices, with a complex step as a count."""
+
+    def __init__(self, name: str, open_grid: bool) -> None:
+        self._name, self._open = name, open_grid
+
+    def _axis(self, key: Any) -> Array:
+        if not isinstance(key, slice):
+            raise ArgumentError(f"functrans.numpy.{self._name} takes slices, and got {key!r}.",
+                                where=user_source(), fix=f"{self._name}[0:3, 0:1:5j]")
+        start = 0 if key.start is None else key.start
+        if isinstance(key.step, complex):
+            return linspace(start, key.stop, math.floor(np.abs(key.step)))
+        return arange(start, key.stop, 1 if key.step is None else key.step)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return self._axis(key)
+        if not key:
+            return () if self._open else filled((0,), 0, dtypes.default_int())
+        vectors = promote_dtypes(self._name, *(self._axis(k) for k in key))
+        grids = meshgrid(*vectors, sparse=self._open, indexing="ij")
+        if self._open:
+            return tuple(grids)
+        return lax.concatenate([lax.expand_dims(g, (0,)) for g in grids], 0)
+
+    def __repr__(self) -> str:
+        return f"<functrans.numpy.{self._name}>"
+
+
+mgrid = _Grid("mgrid", False)
+ogrid = _Grid("ogrid", True)
