@@ -37,7 +37,7 @@ LAWS = {name: law for name, law in vars(laws).items() if name.startswith("test_"
 
 def cases_of(law):
     """The cases of the example that the law would get: by the list that it is parametrized with."""
-    (mark,) = law.pytestmark
+    (mark,) = [m for m in law.pytestmark if m.name == "parametrize"]
     if mark.args[1] is laws.CASES:
         return CASES
     smooth = [c.wide() for c in CASES if is_smooth(c)]

@@ -56,7 +56,7 @@ def test_hooks_have_the_version_of_ruff_that_is_pinned():
 
 
 def test_the_bug_report_names_the_file_of_a_defect():
-    prefix = re.search(r'prefix="([\w-]+)"', (ROOT / "lowering/reports.py").read_text())[1]
+    prefix = re.search(r'prefix="([\w-]+)"', (ROOT / "lowering/defect_report.py").read_text())[1]
     form = (ROOT / ".github/ISSUE_TEMPLATE/bug_report.yml").read_text()
     assert "DefectError" in form and prefix in form
 
