@@ -26,4 +26,6 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    gc.freeze()  # collections need not walk thousands of tests
+    """Collect garbage seldom, and not among the tests: programs that are kept are many objects."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)

@@ -25,7 +25,7 @@ def test_compiled_values_are_eager_values(cases: list[Case]):
             assert_same(a, e, tolerance)
 
 
-@pytest.mark.parametrize("cases", groups(differentiable_cases(), 4), ids=names)
+@pytest.mark.parametrize("cases", groups(differentiable_cases(), 8), ids=names)
 def test_compiled_derivatives_are_eager_derivatives(cases: list[Case]):
     fun, args = together([derivatives_of(case, twice=True) for case in cases])
     with ft.config.use_backend("c"):

@@ -33,6 +33,7 @@ def fits(case: Case) -> bool:
         isinstance(found, type) for found in (typed, outcome(case.outs, args)))
 
 
+@pytest.mark.one_sample_in(2)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_values_at_two_sets_of_sizes(case: Case):
     jitted = ft.jit(case.outs, dynamic_shapes=named(case.args))

@@ -144,6 +144,7 @@ def test_is_a_loop_over_samples(case, chunk_size, problem):
     np.testing.assert_allclose(result, expected(gradients), rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("algebra, chunk_size", [("always", None), ("off", None), ("auto", 3)])
 def test_under_jit(case, algebra, chunk_size, problem):

@@ -36,7 +36,7 @@ from tests.per_sample.networks import (
 )
 
 WORDS = "off", "auto", "always"
-EXAMPLES = 60
+EXAMPLES = 40
 COMPILED = 15
 MANY = int(os.environ.get("FUNCTRANS_EXAMPLES", "0"))
 LEAST = 0.5  # outputs and targets are about 1: a gradient that is less is a difference of such

@@ -19,7 +19,7 @@ from functrans.core.staging import stage
 from tests.transforms import programs
 
 MANY = int(os.environ.get("FUNCTRANS_EXAMPLES", "0"))
-EXAMPLES = settings(max_examples=MANY or 8, deadline=None, derandomize=not MANY, database=None,
+EXAMPLES = settings(max_examples=MANY or 6, deadline=None, derandomize=not MANY, database=None,
                     print_blob=False, suppress_health_check=list(HealthCheck))
 
 

@@ -325,6 +325,7 @@ def test_the_gradient_of_a_bias_keeps_the_weights():
     assert "attention" not in kernels_of(check(loss, BIAS, Q, K, V, tolerance=1e-3))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["causal", "padding", "dpa, bfloat16", "grouped heads"])
 def test_kernels_compile(name):
     fun, args = SPELLINGS[name]

@@ -61,6 +61,7 @@ PRODUCTS = {  # a function, its arguments, and its kernels
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products(name):
     fun, args, expected = PRODUCTS[name]
@@ -121,6 +122,7 @@ CONVOLUTIONS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 @pytest.mark.parametrize("gradient", [False, True], ids=["", "gradient"])
 def test_convolutions(name, gradient):

@@ -61,6 +61,7 @@ def test_what_is_not_a_number():
             np.testing.assert_allclose(a, e, 1e-6)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 def test_kernels_compile_without_a_gpu(name, dtype):

@@ -119,6 +119,7 @@ LOOPS = {  # a function, its arguments, how many steps of the host
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops(name):
     fun, args, hosts = LOOPS[name]

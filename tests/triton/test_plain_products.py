@@ -50,6 +50,7 @@ def test_products_that_are_added_up_in_more_bits(dtype):
                RNG.integers(0, 127, (300, 5)).astype(dtype))
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("dtype", ["float64", "int32"])
 @pytest.mark.parametrize("options", [
     {"window_strides": (1, 1), "padding": "SAME"},

@@ -29,6 +29,7 @@ def stored(shape, dtype="float32"):
     return ft.ShapeDtypeStruct(shape, dtype)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("result", RESULTS)
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "u8"])
