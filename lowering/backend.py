@@ -140,7 +140,7 @@ def backend_for(target: str) -> str:
     """
     if target == "cuda":
         target += ":90"
-    if target == "cpu":
+    if target in ("cpu", default_backend(None)):
         return default_backend(None)
     if target.startswith(_GPU_TARGETS):
         return get_backend(target).name
