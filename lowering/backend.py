@@ -61,14 +61,14 @@ def _c() -> Backend:
 def _triton() -> Backend:
     from functrans.lowering.triton.backend import TritonBackend  # noqa: PLC0415
 
-    return TritonBackend()
+    return TritonBackend(get_backend(default_backend(None)))
 
 
 def _triton_for(target: str) -> Backend:
+    from functrans.lowering.schedule.target import target_named  # noqa: PLC0415
     from functrans.lowering.triton.backend import TritonBackend  # noqa: PLC0415
-    from functrans.lowering.triton.machine.target import target_named  # noqa: PLC0415
 
-    return TritonBackend(target_named(target))
+    return TritonBackend(get_backend(default_backend(None)), target_named(target))
 
 
 def _reference() -> Backend:

@@ -15,10 +15,14 @@ from functrans.core.errors import FallbackWarning, FunctransError
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import Source, user_source
 
-__all__ = ["is_defect", "reporting", "warn_of_fallback"]
+__all__ = ["UnsupportedKernel", "is_defect", "reporting", "warn_of_fallback"]
 
 NO_DEFECTS: Final = (FunctransError, MemoryError, OSError, ImportError, RecursionError, Warning)
 """What is said to the user, or is of the machine."""
+
+
+class UnsupportedKernel(Exception):
+    """What a target has no kernel for; the message says why."""
 
 
 def is_defect(error: Exception) -> bool:

@@ -9,7 +9,7 @@ from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.core.source import Source
 from functrans.lowering.analysis import memory_of
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.memory import Block
+from functrans.lowering.memory.arena import Block
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rewrite import Change

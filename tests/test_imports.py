@@ -39,6 +39,16 @@ LAYERS = [
 # Names of types, which say nothing about what runs: annotations in every layer take them, under
 # TYPE_CHECKING alone.
 TYPES = "functrans.typing"
+# The rooms of the lowering in order: each may import those before it. Modules beside the folders
+# are rooms of their own; a folder stands for those in it that are not listed.
+ROOMS = [
+    "", "analysis", "defect_report", "defects", "progress", "portable", "report", "timing", "keys",
+    "host_driven", "loops", "passes", "rules", "schedule", "memory", "store",
+    "report_parts", "executable", "float0", "reference", "c.isa", "c.vectors", "c",
+    *[f"triton.{room}" for room in ("templates", "steps", "kernels", "attention", "products",
+                                    "libraries", "sort_scan", "loops", "emulator", "machine")],
+    "triton", "backend",
+]
 # what a layer knows of an earlier one, where that is less than everything
 NARROW = {
     ("transforms", "lowering"): {(f"functrans.transforms.{m}", "functrans.lowering.backend")
@@ -72,7 +82,7 @@ DEFERRED = {
     ("functrans.lowering.backend", "functrans.lowering.float0"),
     ("functrans.lowering.backend", "functrans.lowering.reference"),
     ("functrans.lowering.backend", "functrans.lowering.triton.backend"),
-    ("functrans.lowering.backend", "functrans.lowering.triton.machine.target"),
+    ("functrans.lowering.backend", "functrans.lowering.schedule.target"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.inspected"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.lower"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.portable"),
@@ -172,6 +182,39 @@ def test_no_back_edge_between_layers():
              if i.imported in KNOWN and is_back_edge(i.importer, i.imported)
              and not (i.types_only and i.imported == TYPES)]
     assert not wrong, "\n".join(wrong)
+
+
+def room_of(module):
+    name = module.removeprefix("functrans.lowering").removeprefix(".")
+    folders = [name, *[name.rsplit(".", n)[0] for n in range(1, name.count(".") + 1)]]
+    return next(f for f in folders if f in ROOMS)
+
+
+def enters_a_later_room(importer, imported):
+    """Whether a module of the lowering imports from a room after its own, or of another backend."""
+    here, there = room_of(importer), room_of(imported)
+    backends = {here.partition(".")[0], there.partition(".")[0]}
+    return ROOMS.index(there) > ROOMS.index(here) or backends == {"c", "triton"}
+
+
+def test_rooms_of_the_lowering_are_in_order():
+    wrong = [str(i) for i in imports() if not i.types_only
+             and i.importer.startswith("functrans.lowering.")
+             and i.imported.startswith("functrans.lowering.")
+             and enters_a_later_room(i.importer, i.imported)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("importer, imported", [
+    ("functrans.lowering.rules.graph", "functrans.lowering.schedule.group"),
+    ("functrans.lowering.triton.program", "functrans.lowering.c.program"),
+    ("functrans.lowering.c.program", "functrans.lowering.triton.program"),
+    ("functrans.lowering.triton.kernels.writer", "functrans.lowering.triton.products.calls"),
+    ("functrans.lowering.schedule.group", "functrans.lowering.backend"),
+])
+def test_later_rooms_are_recognised(importer, imported):
+    assert enters_a_later_room(importer, imported)
+    assert not enters_a_later_room(imported, imported)
 
 
 @pytest.mark.parametrize("importer, imported", [

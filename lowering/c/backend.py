@@ -6,6 +6,7 @@ rules and the C compiler; they are imported when a program has to be made, or to
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,22 +15,24 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from functrans._runtime import Program
+from functrans.core import config
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.c.cache import Cache, program_cache
 from functrans.lowering.c.executable import CExecutable
-from functrans.lowering.c.fingerprint import Fingerprint, constant_key, fingerprint
-from functrans.lowering.c.manifests import Schema, lookup, store
+from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
 from functrans.lowering.c.specs import runtime_program
 from functrans.lowering.defects import warn_of_fallback
 from functrans.lowering.executable import Backend, Executable
 from functrans.lowering.progress import watched
 from functrans.lowering.reference import ReferenceBackend
+from functrans.lowering.store.cache import Cache, program_cache
+from functrans.lowering.store.fingerprint import Fingerprint, constant_key, fingerprint
+from functrans.lowering.store.manifests import Schema, lookup, store
 
 if TYPE_CHECKING:
     from functrans.lowering.c.lower import LoweredToC
     from functrans.lowering.portable import Kernel, PortableProgram
 
-__all__ = ["CBackend", "CExecutable"]
+__all__ = ["CBackend", "CExecutable", "options_of"]
 
 MANIFEST: Final[Schema] = {"constants": [str], "aliases": [int], "arena": int, "sizes": [[int]],
                            "libs": [str], "heavy": bool}
@@ -48,7 +51,7 @@ class CBackend(Backend):
     def compile(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
                 require_inplace: bool = False) -> Executable:
         prints, cache = fingerprint(jaxpr), program_cache()
-        key = None if prints is None else prints.key(donated, require_inplace)
+        key = None if prints is None else prints.key(*options_of(donated, require_inplace))
         if prints is not None and key is not None:
             known = lookup(cache, key, MANIFEST)
             program = known and _loaded(jaxpr, prints, *known, cache)
@@ -137,6 +140,14 @@ class CBackend(Backend):
         executable = CExecutable(jaxpr, donated, program)
         executable.lowered = lowered
         return executable, path
+
+
+def options_of(donated: frozenset[int], require_inplace: bool) -> list[str]:
+    """What a program depends on besides its jaxpr and the version of the compiler."""
+    isa, settings = host_isa(), config.current()
+    return [os.environ.get("CC", ""), isa.name, *COMMON_FLAGS, *isa.flags, repr(sorted(donated)),
+            repr(require_inplace), settings.float_dtype.str, settings.int_dtype.str,
+            settings.algebra]
 
 
 def _program_of(jaxpr: Jaxpr, lowered: LoweredToC, path: Path) -> Program:

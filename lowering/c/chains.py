@@ -12,7 +12,7 @@ from functrans.lowering.c.limits import GRAIN_WORK
 from functrans.lowering.c.products import gemm_lines, gemm_work, write_epilogue
 from functrans.lowering.loops.call import Gemm
 from functrans.lowering.loops.tensor import Tensor, item_size
-from functrans.lowering.memory import Block, plan_arena
+from functrans.lowering.memory.arena import Block, plan_arena
 from functrans.lowering.schedule.chains import Chain
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Step

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.core.source import Source
 from functrans.lowering.defects import is_defect, warn_of_fallback
-from functrans.lowering.graph import Graph, graph_of
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.rules.graph import Graph, graph_of
 from functrans.lowering.schedule.chains import tensors_of
 from functrans.lowering.schedule.group import FusionNote, Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel

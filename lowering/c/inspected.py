@@ -9,7 +9,6 @@ from typing import Any
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
-from functrans.lowering.c.cache import program_cache
 from functrans.lowering.c.lower import LoweredToC, lower
 from functrans.lowering.c.portable import portable
 from functrans.lowering.c.report import report_of
@@ -17,6 +16,7 @@ from functrans.lowering.c.timed import time_steps
 from functrans.lowering.executable import Executable, report_without_code
 from functrans.lowering.portable import Kernel, NotPortableError, PortableProgram
 from functrans.lowering.report import Report, TracedProgram
+from functrans.lowering.store.cache import program_cache
 from functrans.lowering.timing import StepTimes
 
 __all__ = ["InspectedCProgram"]

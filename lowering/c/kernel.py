@@ -15,7 +15,7 @@ from functrans.lowering.c.names import C_TYPES
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.row_reductions import RowReduction
 from functrans.lowering.c.transposed_reads import TILE_ROWS, TransposedReads
-from functrans.lowering.elementwise import ELEMENTWISE
+from functrans.lowering.loops.elementwise import ELEMENTWISE
 from functrans.lowering.loops.expr import Expr, ExprBuilder, Range
 from functrans.lowering.loops.index import at_least_zero
 from functrans.lowering.loops.tensor import ITEM_SIZES, Reduce, ScatterTensor, Tensor

@@ -20,18 +20,18 @@ from functrans.core.dims import Dim, Size
 from functrans.core.jaxpr import Equation, Jaxpr, decided_names, size_names, subjaxprs
 from functrans.core.sizes import known_sizes, learned_names, shape_names, substitute
 from functrans.lowering.analysis import cost_of, memory_of
-from functrans.lowering.c.cache import Cache
 from functrans.lowering.c.dynamic_buffers import UnsupportedProgram
 from functrans.lowering.c.isa import COMMON_FLAGS, Isa, host_isa
 from functrans.lowering.c.objects import load_or_compile
 from functrans.lowering.c.program import ProgramText, write_program
 from functrans.lowering.c.specs import spec
 from functrans.lowering.c.toolchain import CompilerError, CompilerMissing
-from functrans.lowering.graph import graph_of
-from functrans.lowering.inplace import copies_needed
 from functrans.lowering.loops.call import HostCall
+from functrans.lowering.memory.inplace import copies_needed
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.rules.graph import graph_of
+from functrans.lowering.store.cache import Cache
 from functrans.primitives.control_flow.bodies import leaves_unsized
 
 __all__ = ["CompilerError", "CompilerMissing", "LoweredToC", "compiled", "lower"]

@@ -10,8 +10,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from functrans.lowering.c.cache import FORMAT, Cache, digest
 from functrans.lowering.c.toolchain import compile_shared, compiler_identity
+from functrans.lowering.store.cache import FORMAT, Cache, digest
 
 __all__ = ["load_or_compile"]
 

@@ -10,13 +10,13 @@ from typing import Any, Final
 import numpy as np
 
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.c.cache import FORMAT, HASH_BYTES, Cache, digest
 from functrans.lowering.c.executable import CExecutable
 from functrans.lowering.c.isa import host_isa
 from functrans.lowering.c.lower import compiled, lower
-from functrans.lowering.c.manifests import Schema, matches
 from functrans.lowering.c.specs import runtime_program
 from functrans.lowering.portable import PortableProgram
+from functrans.lowering.store.cache import FORMAT, HASH_BYTES, Cache, digest
+from functrans.lowering.store.manifests import Schema, matches
 
 __all__ = ["PortableCProgram", "portable"]
 

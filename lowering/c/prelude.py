@@ -43,7 +43,7 @@ from functrans.lowering.c.vectors.builder import (
     VectorBuilder,
     register_dtype,
 )
-from functrans.lowering.elementwise import ELEMENTWISE
+from functrans.lowering.loops.elementwise import ELEMENTWISE
 
 __all__ = ["Prelude", "math_functions"]
 

@@ -23,10 +23,10 @@ from functrans.lowering.c.kernel_text import KernelText, Scratch
 from functrans.lowering.c.limits import GRAIN_WORK, HEAVY_WORK, PARALLEL_WORK, STOP_WORK
 from functrans.lowering.c.names import size_text
 from functrans.lowering.c.prelude import Prelude
-from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call, HostCall, WhileLoop
 from functrans.lowering.loops.tensor import ScatterTensor, Tensor, item_size
-from functrans.lowering.memory import Block, plan_arena
+from functrans.lowering.memory.arena import Block, plan_arena
+from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel
 

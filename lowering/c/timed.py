@@ -13,9 +13,9 @@ import numpy as np
 from functrans.core.convert import to_array
 from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.c.cache import program_cache
 from functrans.lowering.c.lower import compiled, lower
 from functrans.lowering.c.specs import runtime_program
+from functrans.lowering.store.cache import program_cache
 from functrans.lowering.timing import StepTimes, repeated
 
 __all__ = ["TimedProgram", "time_steps"]

@@ -24,8 +24,8 @@ from functools import cache
 from pathlib import Path
 
 from functrans.core.errors import BackendError
-from functrans.lowering.c.cache import NOT_MAPPABLE, OUT_OF_ROOM, unique_name
 from functrans.lowering.c.processes import Children
+from functrans.lowering.store.cache import NOT_MAPPABLE, OUT_OF_ROOM, unique_name
 
 __all__ = ["CompilerError", "CompilerMissing", "compile_shared", "compiler", "compiler_identity"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from functrans.core.jaxpr import Atom, Equation, Literal, Var
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.source import Source
 from functrans.core.staging import stage
 
-__all__ = ["inlined"]
+__all__ = ["inlined", "inlined_jaxpr"]
 
 
 def inlined(fun: Callable[..., Sequence[Any]], operands: Sequence[Atom], eqns: list[Equation],
@@ -34,3 +34,17 @@ def inlined(fun: Callable[..., Sequence[Any]], operands: Sequence[Atom], eqns: l
     eqns += [eqn.replace(invars=tuple(map(read, eqn.invars)), source=source)
              for eqn in closed.jaxpr.eqns]
     return list(map(read, closed.jaxpr.outvars))
+
+
+def inlined_jaxpr(branch: Jaxpr, operands: Sequence[Atom], eqns: list[Equation]) -> list[Atom]:
+    """The results of a branch, whose equations are added with variables of their own."""
+    env: dict[Var, Atom] = dict(zip(branch.invars, operands, strict=True))
+
+    def read(a: Atom) -> Atom:
+        return a if isinstance(a, Literal) else env[a]
+
+    for eqn in branch.eqns:
+        outs = tuple([Var(v.aval) for v in eqn.outvars])
+        eqns.append(eqn.replace(invars=tuple(map(read, eqn.invars)), outvars=outs))
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return [read(a) for a in branch.outvars]

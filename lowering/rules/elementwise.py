@@ -9,7 +9,7 @@ import numpy as np
 
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.elementwise import ELEMENTWISE
+from functrans.lowering.loops.elementwise import ELEMENTWISE
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import Map, Tensor, compute_dtype, dtype_name

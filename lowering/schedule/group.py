@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from functrans.core.dims import Size
 from functrans.core.source import Source
-from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.expr import IterationSpaceMismatch
 from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import ScatterTensor, Stored, Tensor
+from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.domains import PreferredLoopNest, preferred_loop_nest, roles_in
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, accesses
 from functrans.lowering.schedule.reads import Reads

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.dims import Size
-from functrans.lowering.elementwise import ELEMENTWISE
+from functrans.lowering.loops.elementwise import ELEMENTWISE
 from functrans.lowering.loops.expr import Expr, ExprBuilder, IterationSpaceMismatch, Range
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, Quotient, Remainder, unflatten
 from functrans.lowering.loops.tensor import AnyFlag, Reduce, ScatterTensor, Tensor

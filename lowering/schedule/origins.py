@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from functrans.core.jaxpr import Equation
-from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.chains import Chain
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule, Step

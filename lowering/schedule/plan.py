@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functrans.lowering.graph import Graph
+from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.chains import form_chains
 from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of

@@ -19,20 +19,14 @@ from functrans.core import config
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import substitute
-from functrans.lowering.c.backend import CBackend
-from functrans.lowering.c.cache import program_cache
 from functrans.lowering.executable import Backend, Executable
-from functrans.lowering.triton.device import binaries, device_program
+from functrans.lowering.schedule.target import HOPPER, Target, device_target
+from functrans.lowering.store.cache import program_cache
+from functrans.lowering.triton.machine.device import MissingDeviceProgram, binaries, device_program
 from functrans.lowering.triton.machine.kernel_cache import RecentKernels
-from functrans.lowering.triton.machine.target import (
-    HOPPER,
-    MissingDeviceProgram,
-    Target,
-    device_target,
-)
 from functrans.lowering.triton.machine.unit import Binary
 from functrans.lowering.triton.saved import SavedProgram
-from functrans.lowering.triton.spec import GPUProgram
+from functrans.lowering.triton.steps.spec import GPUProgram
 
 if TYPE_CHECKING:
     from functrans.lowering.portable import Kernel, PortableProgram
@@ -131,14 +125,17 @@ class TritonExecutable(Executable):
 
 
 class TritonBackend(Backend):
-    """Compiles to Triton kernels: for the GPUs that are here, or a target that need not be."""
+    """Compiles to Triton kernels: for the GPUs that are here, or a target that need not be.
+
+    What the host computes, `cpu` compiles.
+    """
 
     name = "triton"
     devices = ("gpu",)
     exports_numbers = True
 
-    def __init__(self, target: Target | None = None) -> None:
-        self._cpu = CBackend()
+    def __init__(self, cpu: Backend, target: Target | None = None) -> None:
+        self._cpu = cpu
         self._target = target
         self._machine_code = partial(binaries, compiled=RecentKernels().compiled)
         if target is not None:

@@ -20,10 +20,10 @@ from functrans.core.dims import Size
 from functrans.core.errors import HostStepWarning
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import known_sizes, substitute_jaxpr
+from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.executable import HOST_COMPUTES, Executable
 from functrans.lowering.host_driven import HostDrivenProgram
-from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
-from functrans.lowering.triton.loops.bounded import bounded, record_bytes
+from functrans.lowering.passes.bounded_loops import bounded, record_bytes
 from functrans.primitives.control_flow.while_loop import while_p
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Final
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
 from functrans.core.source import Source
-from functrans.lowering.defects import warn_of_fallback
+from functrans.lowering.defects import UnsupportedKernel, warn_of_fallback
 from functrans.lowering.loops.call import Call, Conv, Gemm
 from functrans.lowering.loops.tensor import Map, Stored, Tensor
 from functrans.lowering.rules.calls import CallRule
@@ -27,7 +27,6 @@ from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import FusionNote, Schedule, Step
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member
 from functrans.lowering.triton.attention.calls import Attend, AttendGradient
-from functrans.lowering.triton.kernels.size_arguments import UnsupportedKernel
 
 __all__ = ["FallbackForms", "UnsupportedSteps"]
 

@@ -15,22 +15,21 @@ from functrans import _runtime
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
-from functrans.lowering.defects import warn_of_fallback
-from functrans.lowering.inplace import copies_needed
+from functrans.lowering.defects import UnsupportedKernel, warn_of_fallback
+from functrans.lowering.memory.inplace import copies_needed
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.triton.device import binaries, unit_of
-from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
+from functrans.lowering.schedule.target import Target
+from functrans.lowering.triton.kernels.rejected_kernels import RejectedKernels
 from functrans.lowering.triton.libraries.files import is_there
 from functrans.lowering.triton.libraries.replace import replace_by_library_calls
-from functrans.lowering.triton.machine.target import Target
+from functrans.lowering.triton.machine.device import binaries, unit_of
 from functrans.lowering.triton.machine.tuning import chooser_for
 from functrans.lowering.triton.machine.unit import KernelError
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.records import KernelRecord, records
-from functrans.lowering.triton.rejected_kernels import RejectedKernels
 from functrans.lowering.triton.sized import Compile, SizedExecutable
-from functrans.lowering.triton.spec import GPUProgram, launches_in
+from functrans.lowering.triton.steps.spec import GPUProgram, launches_in
 
 __all__ = ["LoweredToTriton", "lower", "sized"]
 

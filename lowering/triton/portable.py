@@ -11,18 +11,18 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.dims import is_static
 from functrans.lowering.portable import Kernel, PortableProgram
-from functrans.lowering.triton.device import binaries
+from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.kernels.source import alone
 from functrans.lowering.triton.libraries.files import has_function
-from functrans.lowering.triton.machine.target import Target
+from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.machine.unit import Binary
-from functrans.lowering.triton.serialize import (
+from functrans.lowering.triton.steps.serialize import (
     Plain,
     deserialize_steps,
     library_functions,
     serialize_steps,
 )
-from functrans.lowering.triton.spec import (
+from functrans.lowering.triton.steps.spec import (
     CopyStep,
     DoubleBufferedSteps,
     GPUProgram,

@@ -12,8 +12,7 @@ import numpy as np
 
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.table import Table, merged
-from functrans.lowering.defects import is_defect, warn_of_fallback
-from functrans.lowering.graph import Graph, graph_of
+from functrans.lowering.defects import UnsupportedKernel, is_defect, warn_of_fallback
 from functrans.lowering.loops.call import Call, HostCall
 from functrans.lowering.loops.tensor import (
     AnyFlag,
@@ -23,9 +22,16 @@ from functrans.lowering.loops.tensor import (
     item_size,
     memory_dtype,
 )
-from functrans.lowering.memory import Block, plan_arena
+from functrans.lowering.memory.aliasing import InputOutputAliases, input_output_aliases
+from functrans.lowering.memory.arena import Block, plan_arena
+from functrans.lowering.passes.any_conditions import merge_small_conditions
 from functrans.lowering.passes.complex_parts import split_complex
+from functrans.lowering.passes.if_conversion import convert_conds_to_selects
+from functrans.lowering.passes.one_hot_gather import rewrite_row_gather_as_one_hot
+from functrans.lowering.passes.sorted_scatters import COMBINING_SCATTERS, sort_combining_scatters
+from functrans.lowering.rules.any_flags import any_flag_rules
 from functrans.lowering.rules.calls import CallRule
+from functrans.lowering.rules.graph import Graph, graph_of
 from functrans.lowering.schedule.epilogues import fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
 from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel
@@ -39,15 +45,12 @@ from functrans.lowering.schedule.transposed_reads import (
     split_transposed_reads,
 )
 from functrans.lowering.schedule.work import flops_of
-from functrans.lowering.triton.any_conditions import any_flag_rules, merge_small_conditions
 from functrans.lowering.triton.attention.attention import recognize_attention
 from functrans.lowering.triton.attention.result_layouts import (
     UnsupportedResultLayout,
     absorb_attention_transposes,
 )
-from functrans.lowering.triton.donation import InputOutputAliases, input_output_aliases
 from functrans.lowering.triton.fallback_forms import FallbackForms, UnsupportedSteps
-from functrans.lowering.triton.if_conversion import convert_conds_to_selects
 from functrans.lowering.triton.kernels.any_flags import (
     ANY_FLAG_BYTES,
     any_flag_memory,
@@ -56,7 +59,6 @@ from functrans.lowering.triton.kernels.any_flags import (
 from functrans.lowering.triton.kernels.axis_calls import AxisCall
 from functrans.lowering.triton.kernels.complex_memory import RULES as COMPLEX_RULES
 from functrans.lowering.triton.kernels.complex_memory import memory
-from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernels.kernel import write_kernel
 from functrans.lowering.triton.kernels.kernel_source import (
     ArrivalCounters,
@@ -65,6 +67,7 @@ from functrans.lowering.triton.kernels.kernel_source import (
     Options,
     PartialResults,
 )
+from functrans.lowering.triton.kernels.launches import Launches
 from functrans.lowering.triton.kernels.size_arguments import arguments_of
 from functrans.lowering.triton.kernels.source import TritonModule
 from functrans.lowering.triton.libraries.functions import RULES as LIBRARY_RULES
@@ -85,21 +88,16 @@ from functrans.lowering.triton.loops.iterations import (
 )
 from functrans.lowering.triton.loops.phases import Source
 from functrans.lowering.triton.loops.resident import resident_scan, resident_while
-from functrans.lowering.triton.one_hot_gather import rewrite_row_gather_as_one_hot
 from functrans.lowering.triton.products.calls import RULES as CALL_RULES
-from functrans.lowering.triton.products.calls import Launches, launches_of
+from functrans.lowering.triton.products.calls import launches_of
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
 from functrans.lowering.triton.products.contiguous_operands import copy_operands_contiguous
 from functrans.lowering.triton.products.epilogues import slower_fused
 from functrans.lowering.triton.records import sources_of
 from functrans.lowering.triton.sort_scan.cumulative import OPS, cumulative_rule
-from functrans.lowering.triton.sort_scan.sorted_scatter import (
-    COMBINING_SCATTERS,
-    SEGMENT_REDUCES,
-    sort_combining_scatters,
-)
+from functrans.lowering.triton.sort_scan.segment_reduce import RULES as SEGMENT_REDUCES
 from functrans.lowering.triton.sort_scan.sorting import SORTING
-from functrans.lowering.triton.spec import (
+from functrans.lowering.triton.steps.spec import (
     CopyStep,
     GPUProgram,
     HostStep,

@@ -15,7 +15,7 @@ from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.triton.kernels.source import alone
 from functrans.lowering.triton.machine.unit import Binary
-from functrans.lowering.triton.spec import GPUProgram, Launch, launch_key, runs_in
+from functrans.lowering.triton.steps.spec import GPUProgram, Launch, launch_key, runs_in
 
 __all__ = ["KernelRecord", "LaunchGroup", "launch_groups", "records", "sources_of"]
 

@@ -16,10 +16,10 @@ from functrans.lowering.report_parts import (
     peak_of,
 )
 from functrans.lowering.schedule.show import tensor_text
+from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.lower import LoweredToTriton
-from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.records import KernelRecord, LaunchGroup, launch_groups
-from functrans.lowering.triton.spec import (
+from functrans.lowering.triton.steps.spec import (
     CopyStep,
     DoubleBufferedSteps,
     GPUProgram,

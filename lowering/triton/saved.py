@@ -11,28 +11,27 @@ from typing import Any, Final
 
 from functrans.core import config
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.c.cache import Cache, digest
-from functrans.lowering.c.fingerprint import (
+from functrans.lowering.memory.aliasing import InputOutputAliases
+from functrans.lowering.schedule.target import Target
+from functrans.lowering.store.cache import Cache
+from functrans.lowering.store.fingerprint import (
     Fingerprint,
-    compiler_version,
     constant_key,
     fingerprint,
 )
-from functrans.lowering.c.manifests import literal, matches
-from functrans.lowering.triton.donation import InputOutputAliases
+from functrans.lowering.store.manifests import literal, matches
 from functrans.lowering.triton.libraries.files import has_function
-from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.machine.unit import triton_version
-from functrans.lowering.triton.serialize import (
+from functrans.lowering.triton.steps.serialize import (
     deserialize_steps,
     library_functions,
     serialize_steps,
 )
-from functrans.lowering.triton.spec import GPUProgram
+from functrans.lowering.triton.steps.spec import GPUProgram
 
 __all__ = ["SavedProgram"]
 
-FORMAT: Final = "3"
+STEPS_FORMAT: Final = "triton 3"
 SCHEMA: Final = {"sources": [str], "steps": tuple, "constants": [str], "arena": int,
                  "given": dict, "specialized": str, "tickets": int}
 SHOWN: Final = frozenset({"progress", "internal_frames", "disable_jit"})
@@ -49,10 +48,10 @@ class SavedProgram:
                  target: Target, device: str) -> None:
         self.jaxpr, self.cache = jaxpr, cache
         self._prints = fingerprint(jaxpr)
-        version = compiler_version()
-        self._name = None if self._prints is None or version is None else digest(
-            FORMAT, version, triton_version(), _settings(), repr(target), device,
-            repr(sorted(donated)), repr(any_size), self._prints.text) + ".manifest"
+        key = None if self._prints is None else self._prints.key(
+            STEPS_FORMAT, triton_version(), _settings(), repr(target), device,
+            repr(sorted(donated)), repr(any_size))
+        self._name = None if key is None else f"{key}.manifest"
 
     def read(self) -> GPUProgram | None:
         """The program, if it is there and whole."""

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from functrans.core.avals import ShapedArray
+from functrans.lowering.memory.aliasing import InputOutputAliases
+from functrans.lowering.schedule.target import Target
 from functrans.lowering.timing import StepTimes
-from functrans.lowering.triton.device import binaries, device_program
-from functrans.lowering.triton.donation import InputOutputAliases
 from functrans.lowering.triton.loops.iterations import relocated
+from functrans.lowering.triton.machine.device import binaries, device_program
 from functrans.lowering.triton.machine.measure import Timer
-from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.records import launch_groups
-from functrans.lowering.triton.spec import (
+from functrans.lowering.triton.steps.spec import (
     GPUProgram,
     HostStep,
     LibraryStep,

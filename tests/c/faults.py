@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from unittest import mock
 
-from functrans.lowering.c import cache as module
+from functrans.lowering.store import cache as module
 
 OPERATIONS = ("makedirs", "mkdir", "stat", "open", "fstat", "fchmod", "replace", "unlink", "utime",
               "scandir", "rmdir", "listdir", "posix_fallocate", "posix_spawn")

@@ -12,8 +12,8 @@ import threading
 import pytest
 
 from functrans.lowering.c import objects
-from functrans.lowering.c.cache import Cache, digest, program_cache
 from functrans.lowering.c.objects import load_or_compile
+from functrans.lowering.store.cache import Cache, digest, program_cache
 
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler")
@@ -246,7 +246,7 @@ def test_corrupt_programs_are_compiled_again(cache):
 TWO = """
 import ctypes, sys
 from pathlib import Path
-from functrans.lowering.c.cache import Cache
+from functrans.lowering.store.cache import Cache
 from functrans.lowering.c.objects import load_or_compile
 print("ready", flush=True)
 sys.stdin.readline()

@@ -15,9 +15,9 @@ from faults import Faults
 
 import functrans as ft
 from functrans.core.errors import BackendError
-from functrans.lowering.c import cache as module
-from functrans.lowering.c.cache import Cache
 from functrans.lowering.c.toolchain import compile_shared
+from functrans.lowering.store import cache as module
+from functrans.lowering.store.cache import Cache
 from functrans.lowering.triton.machine import kernel_cache
 from functrans.lowering.triton.machine.unit import Binary, Unit
 

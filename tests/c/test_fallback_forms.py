@@ -13,18 +13,19 @@ import functrans as ft
 from functrans import lax
 from functrans import numpy as n
 from functrans.core.errors import DefectError, FallbackWarning
-from functrans.lowering import defects, graph
+from functrans.lowering import defects
 from functrans.lowering.c import backend, calls, chains, fallback_forms, lower, program
-from functrans.lowering.c.cache import Cache
 from functrans.lowering.c.isa import host_isa
 from functrans.lowering.c.toolchain import CompilerError
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.passes import pipeline
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rewrite import Dispatch, RewriteRule
+from functrans.lowering.rules import graph
 from functrans.lowering.schedule.chains import tensors_of
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.kernel import reachable_expressions
+from functrans.lowering.store.cache import Cache
 from functrans.primitives.transcendental import tanh_p
 from tests.laws.networks import draw_network
 

@@ -12,8 +12,9 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
-from functrans.lowering.c import fingerprint as module
-from functrans.lowering.c.fingerprint import constant_key, fingerprint
+from functrans.lowering.c.backend import options_of
+from functrans.lowering.store import fingerprint as module
+from functrans.lowering.store.fingerprint import constant_key, fingerprint
 from functrans.primitives.base import Constant, constant_p
 
 X = np.ones((4, 6), np.float32)
@@ -149,17 +150,22 @@ def test_large_constants_are_not_hashed(monkeypatch):
 def test_options_are_part_of_the_key(monkeypatch):
     monkeypatch.setattr(module, "compiler_version", lambda: "1")
     found = fingerprint(ft.jit(fnp.sin).lower(X).jaxpr)
-    key = found.key(frozenset(), False)
-    assert key == found.key(frozenset(), False)
-    assert len({key, found.key(frozenset([0]), False), found.key(frozenset(), True)}) == 3
+
+    def key(donated=frozenset(), require_inplace=False):
+        return found.key(*options_of(donated, require_inplace))
+
+    first = key()
+    assert key() == first
+    assert len({first, key(frozenset([0])), key(require_inplace=True)}) == 3
     with ft.default_dtypes("float64", "int64"):
-        assert found.key(frozenset(), False) != key
+        assert key() != first
     monkeypatch.setenv("CC", "other")
-    assert found.key(frozenset(), False) != key
+    assert key() != first
+    monkeypatch.delenv("CC")
     monkeypatch.setattr(module, "compiler_version", lambda: "2")
-    assert found.key(frozenset(), False) != key
+    assert key() != first
     monkeypatch.setattr(module, "compiler_version", lambda: None)
-    assert found.key(frozenset(), False) is None
+    assert key() is None
 
 
 def test_a_changed_compiler_has_another_version(monkeypatch, tmp_path):
@@ -186,7 +192,7 @@ def test_a_process_began_before_now():
     code = """
         import time
         before = time.time()
-        from functrans.lowering.c.fingerprint import _process_began
+        from functrans.lowering.store.fingerprint import _process_began
         print(before - _process_began())
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True,

@@ -8,8 +8,8 @@ import textwrap
 
 import pytest
 
-from functrans.lowering.c import manifests
-from functrans.lowering.c.cache import Cache, digest
+from functrans.lowering.store import manifests
+from functrans.lowering.store.cache import Cache, digest
 
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler")

@@ -10,7 +10,7 @@ import pytest
 
 import functrans as ft
 from functrans.core.errors import BackendError
-from functrans.lowering.triton.machine.target import device_target
+from functrans.lowering.schedule.target import device_target
 
 pytestmark = pytest.mark.gpu
 xp = ft.numpy

@@ -8,7 +8,7 @@ from functrans import numpy as fnp, lax
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
-from functrans.lowering.triton.spec import HostStep
+from functrans.lowering.triton.steps.spec import HostStep
 from functrans.transforms import eager as operations
 texts, made = set(), []
 class Interpreted:

@@ -4,10 +4,10 @@
 def test_a_program_is_timed_on_buffers_of_its_own(on_fake):
     on_fake("""
         from functrans.core.avals import ShapedArray
-        from functrans.lowering.triton import device
+        from functrans.lowering.triton.machine import device
         from functrans.lowering.triton.machine.measure import seconds_of
-        from functrans.lowering.triton.spec import GPUProgram, Launch, Pointer, launch_key
-        from functrans.lowering.triton.machine.target import device_target
+        from functrans.lowering.triton.steps.spec import GPUProgram, Launch, Pointer, launch_key
+        from functrans.lowering.schedule.target import device_target
         from functrans.lowering.triton.machine.unit import Binary
 
         x, y = Pointer("input", 0), Pointer("input", 1)
@@ -36,7 +36,7 @@ def test_a_program_is_timed_on_buffers_of_its_own(on_fake):
 
 def test_the_target_of_a_device(on_fake):
     on_fake("""
-        from functrans.lowering.triton.machine.target import device_target
+        from functrans.lowering.schedule.target import device_target
         from functrans.lowering.triton.machine.tuning import Tuner, chooser_for
         here = device_target(0)
         name, major, minor, count, _, shared = rt.cuda_devices()[0]
@@ -61,7 +61,7 @@ def test_steps_are_timed_as_graphs_on_what_the_program_left(on_fake):
         from functrans.lowering.triton import step_times
         from functrans.lowering.triton.backend import TritonExecutable
         from functrans.lowering.triton.machine.unit import Binary
-        from functrans.lowering.triton.spec import (
+        from functrans.lowering.triton.steps.spec import (
             GPUProgram, Launch, Pointer, RepeatedSteps, launch_key, launches_in)
 
         def scale(source, target, by):

@@ -18,7 +18,7 @@ from functrans.export import deserialize, export
 from functrans.export.container import pack, unpack
 from functrans.export.plain import from_bytes, to_bytes
 from functrans.lowering.triton.portable import PortableTritonProgram
-from functrans.lowering.triton.spec import (
+from functrans.lowering.triton.steps.spec import (
     CopyStep,
     DoubleBufferedSteps,
     Launch,

@@ -16,8 +16,8 @@ from functrans.export import deserialize, export
 from functrans.export.container import pack, unpack
 from functrans.export.plain import from_bytes, to_bytes
 from functrans.lowering.c.backend import CBackend
-from functrans.lowering.c.cache import Cache
 from functrans.lowering.c.portable import PortableCProgram
+from functrans.lowering.store.cache import Cache
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.transforms.executables import executable_of
 

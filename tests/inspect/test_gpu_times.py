@@ -12,20 +12,20 @@ from functrans.lowering.triton import step_times
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.records import launch_groups
-from functrans.lowering.triton.spec import (
-    DoubleBufferedSteps,
-    HostStep,
-    Launch,
-    RepeatedSteps,
-    launch_key,
-    launches_in,
-)
 from functrans.lowering.triton.step_times import (
     in_a_row,
     leaving_memory,
     on_memory,
     seconds_of_one,
     up_to,
+)
+from functrans.lowering.triton.steps.spec import (
+    DoubleBufferedSteps,
+    HostStep,
+    Launch,
+    RepeatedSteps,
+    launch_key,
+    launches_in,
 )
 
 X = np.linspace(-2, 2, 600, dtype=np.float32).reshape(20, 30)

@@ -9,11 +9,11 @@ import numpy as np
 
 import functrans as ft
 from functrans.lowering.c.lower import lower as lower_to_c
-from functrans.lowering.triton.device import unit_of
+from functrans.lowering.schedule.target import target_named
 from functrans.lowering.triton.kernels.source import module_of
 from functrans.lowering.triton.lower import lower as lower_to_triton
-from functrans.lowering.triton.machine.target import target_named
-from functrans.lowering.triton.spec import launch_key, launches_in
+from functrans.lowering.triton.machine.device import unit_of
+from functrans.lowering.triton.steps.spec import launch_key, launches_in
 from tests.laws.networks import Network
 
 __all__ = ["assert_near", "c_program", "cuda_units", "results", "to_triton_ir"]

@@ -2,8 +2,8 @@
 
 import pytest
 
+from functrans.lowering.schedule.target import target_named
 from functrans.lowering.triton.machine.compile import compile_unit
-from functrans.lowering.triton.machine.target import target_named
 from tests.laws.network_checks import cuda_units, to_triton_ir
 from tests.laws.networks import draw_network
 

@@ -12,9 +12,9 @@ import functrans.lowering
 import functrans.transforms
 from functrans.core.primitive import Primitive
 from functrans.core.table import Table, merged
-from functrans.lowering import graph
-from functrans.lowering.elementwise import ELEMENTWISE
+from functrans.lowering.loops.elementwise import ELEMENTWISE
 from functrans.lowering.loops.tensor import DTYPES, FLOAT8, ITEM_SIZES
+from functrans.lowering.rules import graph
 from functrans.primitives.arithmetic import add_p, sub_p
 from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.reduce import reduce_or_p

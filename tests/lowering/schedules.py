@@ -1,7 +1,7 @@
 """The steps of a compiled program, spelled in short lines."""
 
-from functrans.lowering.graph import graph_of
 from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.rules.graph import graph_of
 from functrans.lowering.schedule.chains import Chain
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.kernel import Kernel

@@ -7,8 +7,8 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.lowering.graph import graph_of
 from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.rules.graph import graph_of
 from functrans.lowering.schedule.plan import plan_of
 from functrans.lowering.schedule.show import show
 from tests.lowering.test_passes import program_of

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import functrans as ft
 from functrans.core import dtypes
-from functrans.lowering.graph import graph_of
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.rules.graph import graph_of
 from tests.laws.primitives import all_cases
 
 PAGE = Path(__file__).parents[2] / "docs" / "cpu.md"

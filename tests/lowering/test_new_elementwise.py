@@ -12,13 +12,13 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans.lowering.c.isa import AVX2
 from functrans.lowering.c.lower import lower
-from functrans.lowering.elementwise import (
+from functrans.lowering.loops.elementwise import (
     ELEMENTWISE,
     ON_HOST,
     TRANSCENDENTAL,
     ElementwiseLowering,
 )
-from functrans.lowering.triton.spec import HostStep
+from functrans.lowering.triton.steps.spec import HostStep
 from functrans.primitives.arithmetic import div, mul
 from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.transcendental import exp_p
@@ -121,7 +121,7 @@ def on_host(primitive):
 @pytest.mark.parametrize("primitive", [p for p in all_primitives() if isinstance(p, Elementwise)],
                          ids=lambda p: p.name)
 def test_elementwise_primitives_that_run_on_the_host_are_listed(primitive):
-    """One that is neither in a kernel nor listed gets an entry in `lowering/elementwise.py`."""
+    """One that is neither in a kernel nor listed needs an entry in `loops/elementwise.py`."""
     wanted = {"c", "triton"} if primitive in ON_HOST else set()
     if primitive.name in ("complex", "imag", "real", "conj"):
         wanted = {"c"}  # whose kernels have no complex numbers

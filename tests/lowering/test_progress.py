@@ -13,8 +13,8 @@ import functrans as ft
 from functrans import config
 from functrans.lowering import progress
 from functrans.lowering.c import backend
-from functrans.lowering.c.cache import Cache
 from functrans.lowering.progress import CLEAR, Progress, watched
+from functrans.lowering.store.cache import Cache
 
 
 class Terminal(io.StringIO):

@@ -4,8 +4,8 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as jnp
-from functrans.lowering.graph import graph_of
 from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.rules.graph import graph_of
 from functrans.lowering.schedule.group import schedule_of
 from functrans.lowering.schedule.small_reductions import split_small_reductions
 

@@ -5,10 +5,10 @@ That takes 50 ms where machine code takes seconds. Types, shapes and shared memo
 
 from functools import lru_cache
 
-from functrans.lowering.triton.device import unit_of
+from functrans.lowering.schedule.target import HOPPER
 from functrans.lowering.triton.machine.compile import TritonStages, stages_of
-from functrans.lowering.triton.machine.target import HOPPER
-from functrans.lowering.triton.spec import launch_key, launches_in
+from functrans.lowering.triton.machine.device import unit_of
+from functrans.lowering.triton.steps.spec import launch_key, launches_in
 
 
 @lru_cache(maxsize=4096)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from functrans.lowering.triton.machine.target import HOPPER
+from functrans.lowering.schedule.target import HOPPER
 from functrans.lowering.triton.machine.unit import Unit
 from tests.triton.compiled import shared_of
 

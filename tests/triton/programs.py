@@ -7,7 +7,7 @@ from functrans.core.evaluate import interpret
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
-from functrans.lowering.triton.spec import Launch
+from functrans.lowering.triton.steps.spec import Launch
 
 
 def program_of(fun, *args):

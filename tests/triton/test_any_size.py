@@ -11,10 +11,10 @@ from functrans.core.avals import ShapedArray
 from functrans.core.evaluate import interpret
 from functrans.core.staging import stage
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
+from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.program import write_program
-from functrans.lowering.triton.spec import Launch
+from functrans.lowering.triton.steps.spec import Launch
 from tests.laws.primitives import Case, all_cases
 from tests.laws.test_primitive_laws import assert_same
 from tests.triton.test_programs import PROGRAMS

@@ -5,7 +5,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.lowering.triton.device import binaries
+from functrans.lowering.triton.machine.device import binaries
 from tests.triton.programs import check, kernels_of, program_of
 
 RNG = np.random.default_rng(0)

@@ -8,9 +8,9 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.kernels import device_math
-from functrans.lowering.triton.spec import HostStep
+from functrans.lowering.triton.machine.device import binaries
+from functrans.lowering.triton.steps.spec import HostStep
 from tests.triton.programs import check, kernels_of, program_of
 
 RNG = np.random.default_rng(0)

@@ -13,13 +13,13 @@ import pytest
 from triton import knobs
 
 from functrans.core.errors import BackendError
-from functrans.lowering.c.cache import Cache
+from functrans.lowering.schedule.target import cuda_target, target_named
+from functrans.lowering.store.cache import Cache
 from functrans.lowering.triton.kernels.source import TritonModule, alone, module_of
 from functrans.lowering.triton.machine.compile import compile_unit
 from functrans.lowering.triton.machine.elf import resources
 from functrans.lowering.triton.machine.kernel_cache import RecentKernels, compiled_units, kept
 from functrans.lowering.triton.machine.pool import Pool, compile_all, split_work
-from functrans.lowering.triton.machine.target import cuda_target, target_named
 from functrans.lowering.triton.machine.unit import Binary, Unit
 
 SCALE = """\

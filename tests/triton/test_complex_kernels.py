@@ -9,9 +9,9 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.errors import DTypeError
-from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.libraries.replace import FUNCTIONS as LIBRARY
-from functrans.lowering.triton.spec import HostStep
+from functrans.lowering.triton.machine.device import binaries
+from functrans.lowering.triton.steps.spec import HostStep
 from tests.laws.primitives import all_cases
 from tests.triton.programs import check, kernels_of, program_of
 

@@ -5,8 +5,8 @@ import pytest
 
 from functrans import lax
 from functrans.core.evaluate import interpret
-from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
+from functrans.lowering.triton.machine.device import binaries
 from tests.triton.test_programs import kernels_of, program_of
 
 RNG = np.random.default_rng(0)

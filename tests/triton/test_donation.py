@@ -11,7 +11,7 @@ from functrans.core.evaluate import interpret
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.program import write_program
-from functrans.lowering.triton.spec import CopyStep
+from functrans.lowering.triton.steps.spec import CopyStep
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(40, 70)).astype("f"), RNG.normal(size=(40, 70)).astype("f")

@@ -7,9 +7,9 @@ import pytest
 import functrans as ft
 import functrans.numpy as jnp
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.triton.device import binaries
+from functrans.lowering.schedule.target import cuda_target
 from functrans.lowering.triton.machine.compile import launched_early
-from functrans.lowering.triton.machine.target import cuda_target
+from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.program import write_program
 
 

@@ -11,16 +11,16 @@ from functrans import numpy as xp
 from functrans.core.errors import FallbackWarning
 from functrans.core.evaluate import interpret
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.triton.device import unit_of
+from functrans.lowering.schedule.target import HOPPER
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.kernels.kernel import write_kernel
+from functrans.lowering.triton.kernels.rejected_kernels import RejectedKernels
 from functrans.lowering.triton.lower import lower
-from functrans.lowering.triton.machine.target import HOPPER
+from functrans.lowering.triton.machine.device import unit_of
 from functrans.lowering.triton.machine.unit import KernelError
 from functrans.lowering.triton.products.choosing import Chooser
 from functrans.lowering.triton.program import write_program
-from functrans.lowering.triton.rejected_kernels import RejectedKernels
-from functrans.lowering.triton.spec import HostStep, launches_in
+from functrans.lowering.triton.steps.spec import HostStep, launches_in
 from tests.triton.compiled import compile_kernels
 
 RNG = np.random.default_rng(0)

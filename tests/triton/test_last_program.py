@@ -7,8 +7,8 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as jnp
-from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
+from functrans.lowering.triton.machine.device import binaries
 from tests.triton.programs import kernels_of, program_of
 
 RNG = np.random.default_rng(5)

@@ -6,9 +6,9 @@ import numpy as np
 
 import functrans as ft
 import functrans.numpy as jnp
-from functrans.lowering.graph import graph_of
 from functrans.lowering.loops.call import Gemm
 from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.rules.graph import graph_of
 from functrans.lowering.schedule.group import schedule_of
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.reads import Reads

@@ -10,16 +10,21 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.errors import HostStepWarning
 from functrans.core.evaluate import interpret
-from functrans.lowering.c.cache import Cache
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.triton.device import binaries
+from functrans.lowering.schedule.target import HOPPER
+from functrans.lowering.store.cache import Cache
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.libraries import files, replace
 from functrans.lowering.triton.libraries.functions import emulated
-from functrans.lowering.triton.machine.target import HOPPER
+from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.saved import SavedProgram
-from functrans.lowering.triton.spec import DoubleBufferedSteps, HostStep, LibraryStep, RepeatedSteps
+from functrans.lowering.triton.steps.spec import (
+    DoubleBufferedSteps,
+    HostStep,
+    LibraryStep,
+    RepeatedSteps,
+)
 from tests.laws.primitives import all_cases
 
 RNG = np.random.default_rng(0)
@@ -175,7 +180,7 @@ def test_long_loops(monkeypatch):
 
 
 def test_programs_on_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr("functrans.lowering.triton.saved.compiler_version", lambda: "1")
+    monkeypatch.setattr("functrans.lowering.store.fingerprint.compiler_version", lambda: "1")
     jaxpr = ft.make_jaxpr(lambda x: fnp.fft.irfft(fnp.fft.rfft(x) * 2))(x := numbers(3, 16)).jaxpr
     place = SavedProgram(jaxpr, Cache(tmp_path), frozenset(), False, HOPPER, "")
     program = write_program(replace.replace_by_library_calls(simplify(jaxpr), lambda name: True))

@@ -10,10 +10,15 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.evaluate import interpret
 from functrans.lowering.triton import program as program_module
-from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.loops import iterations
-from functrans.lowering.triton.spec import DoubleBufferedSteps, HostStep, Launch, RepeatedSteps
+from functrans.lowering.triton.machine.device import binaries
+from functrans.lowering.triton.steps.spec import (
+    DoubleBufferedSteps,
+    HostStep,
+    Launch,
+    RepeatedSteps,
+)
 from tests.triton.test_programs import program_of
 
 RNG = np.random.default_rng(0)

@@ -5,8 +5,8 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as jnp
+from functrans.lowering.passes.one_hot_gather import rewrite_row_gather_as_one_hot
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.triton.one_hot_gather import rewrite_row_gather_as_one_hot
 from tests.triton.programs import check, kernels_of
 
 RNG = np.random.default_rng(8)

@@ -8,7 +8,7 @@ from functrans import lax
 from functrans import numpy as jnp
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.program import write_program
-from functrans.lowering.triton.spec import HostStep
+from functrans.lowering.triton.steps.spec import HostStep
 
 RNG = np.random.default_rng(0)
 DTYPES = ["float64", "int32", "int64", "int8", "uint8", "bool"]

@@ -7,8 +7,8 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.evaluate import interpret
-from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
+from functrans.lowering.triton.machine.device import binaries
 from tests.laws.primitives import Case, all_cases
 from tests.laws.test_primitive_laws import assert_same
 from tests.triton.programs import kernels_of, program_of

@@ -11,13 +11,13 @@ import pytest
 
 import functrans as ft
 from functrans.core import config
-from functrans.lowering.c.cache import Cache
 from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.schedule.target import HOPPER, cuda_target
+from functrans.lowering.store.cache import Cache
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
-from functrans.lowering.triton.machine.target import HOPPER, cuda_target
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.saved import SavedProgram
-from functrans.lowering.triton.spec import HostStep, Launch
+from functrans.lowering.triton.steps.spec import HostStep, Launch
 
 xp = ft.numpy
 X = np.random.default_rng(0).standard_normal((16, 24)).astype("f4")
@@ -28,7 +28,7 @@ TABLE = np.random.default_rng(1).standard_normal((300, 24)).astype("f4")
 def version(monkeypatch):
     """As if no file of the compiler were being edited; the disk knows nothing of this version."""
     version = str(time.time_ns())
-    monkeypatch.setattr("functrans.lowering.triton.saved.compiler_version", lambda: version)
+    monkeypatch.setattr("functrans.lowering.store.fingerprint.compiler_version", lambda: version)
 
 
 def model(x):

@@ -6,10 +6,10 @@ import pytest
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.evaluate import interpret
-from functrans.lowering.triton.device import binaries
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
+from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.sort_scan import radix, sorting, top_k
-from functrans.lowering.triton.spec import HostStep
+from functrans.lowering.triton.steps.spec import HostStep
 from tests.triton.programs import kernels_of, program_of
 
 RNG = np.random.default_rng(0)

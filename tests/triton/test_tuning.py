@@ -7,13 +7,13 @@ import pytest
 
 import functrans as ft
 from functrans.core import config
-from functrans.lowering.c.cache import Cache
 from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.schedule.target import HOPPER, cuda_target
+from functrans.lowering.store.cache import Cache
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
-from functrans.lowering.triton.machine.target import HOPPER, cuda_target
 from functrans.lowering.triton.machine.tuning import Tuner, shape_class
 from functrans.lowering.triton.program import write_program
-from functrans.lowering.triton.spec import Launch
+from functrans.lowering.triton.steps.spec import Launch
 from tests.triton import programs
 
 xp = ft.numpy

@@ -11,11 +11,11 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call, Gemm
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, strides_of
 from functrans.lowering.loops.tensor import AnyFlag, Map, Stored, Tensor
+from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.kernel import reachable_expressions
 from functrans.lowering.schedule.roots import live_items
 from functrans.lowering.triton.attention.calls import Attend, AttendGradient, AttentionLayout, View

@@ -11,10 +11,10 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from functrans.lowering.graph import Graph
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar
 from functrans.lowering.loops.tensor import AnyFlag, Map, Stored, Tensor
+from functrans.lowering.rules.graph import Graph
 from functrans.lowering.triton.attention.softmax import NotSoftmax
 
 __all__ = ["ScoreFlags", "score_flags"]

@@ -12,7 +12,7 @@ from triton.runtime.interpreter import InterpretedFunction
 
 from functrans.lowering.triton.emulator.emulation import emulation
 from functrans.lowering.triton.kernels.source import module_of
-from functrans.lowering.triton.spec import (
+from functrans.lowering.triton.steps.spec import (
     CopyStep,
     DoubleBufferedSteps,
     GPUProgram,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.triton.kernels.launches import Launches
 from functrans.lowering.triton.kernels.reductions import FUNCTIONS
-from functrans.lowering.triton.products.calls import Launches
 from functrans.lowering.triton.templates.kernel import Argument
 
 __all__ = ["AxisCall", "extents", "module_text", "sizes"]

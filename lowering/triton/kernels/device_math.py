@@ -42,7 +42,7 @@ from triton.language.extra.cuda.libdevice import (  # noqa: F401 (kernels call t
     trunc,
 )
 
-from functrans.lowering.triton.sort_scan.radix_tile import constraints
+from functrans.lowering.triton.kernels.radix_tile import constraints
 
 
 @triton.jit

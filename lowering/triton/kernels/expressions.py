@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from functrans.lowering.elementwise import ELEMENTWISE
+from functrans.lowering.defects import UnsupportedKernel
+from functrans.lowering.loops.elementwise import ELEMENTWISE
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient
 from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES, NARROW, Tensor
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.triton.kernels.names import REGISTER, literal
-from functrans.lowering.triton.kernels.size_arguments import SizeArguments, UnsupportedKernel
+from functrans.lowering.triton.kernels.size_arguments import SizeArguments
 
 __all__ = ["TileWriter", "UnsupportedKernel", "narrow", "widened"]
 

@@ -6,6 +6,7 @@ those along rows are folded by programs that walk the rows.
 
 from __future__ import annotations
 
+from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.group import Schedule
@@ -17,7 +18,7 @@ from functrans.lowering.triton.kernels.column_reductions import (
     RowSplit,
     spread,
 )
-from functrans.lowering.triton.kernels.expressions import TileWriter, UnsupportedKernel
+from functrans.lowering.triton.kernels.expressions import TileWriter
 from functrans.lowering.triton.kernels.kernel_source import KernelSource, Options, power_of_two
 from functrans.lowering.triton.kernels.reductions import TileReduction, tile_reduction
 from functrans.lowering.triton.kernels.writer import TILE, TritonKernelWriter

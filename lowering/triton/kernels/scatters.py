@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.tensor import ScatterTensor
-from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernels.kernel_source import KernelSource, PartialResults
 from functrans.lowering.triton.kernels.names import REGISTER
 from functrans.lowering.triton.kernels.size_arguments import SizeArguments

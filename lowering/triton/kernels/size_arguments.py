@@ -14,17 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.dims import Size
+from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.triton.kernels.names import REGISTER, literal
 from functrans.lowering.triton.templates.kernel import Argument
 
-__all__ = ["SizeArgument", "SizeArguments", "UnsupportedKernel", "arguments_of"]
+__all__ = ["SizeArgument", "SizeArguments", "arguments_of"]
 
 STRUCTURE = (-1, 0, 1)
 """Factors and terms that are no numbers: what they stand in is written in another way."""
-
-
-class UnsupportedKernel(Exception):
-    """A kernel that cannot be written in Triton; the message says why."""
 
 
 @dataclass(frozen=True)

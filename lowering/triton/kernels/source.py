@@ -9,7 +9,7 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Final
 
-from functrans.lowering.c.cache import digest
+from functrans.lowering.store.cache import digest
 from functrans.lowering.triton.kernels.reductions import FUNCTIONS
 
 __all__ = ["TritonModule", "alone", "module_of"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import (
@@ -12,7 +13,7 @@ from functrans.lowering.schedule.kernel import (
     reachable_expressions,
 )
 from functrans.lowering.schedule.transposed_reads import has_transposed_reads
-from functrans.lowering.triton.kernels.expressions import TileWriter, UnsupportedKernel
+from functrans.lowering.triton.kernels.expressions import TileWriter
 from functrans.lowering.triton.kernels.kernel_source import (
     ArrivalCounters,
     KernelOperand,

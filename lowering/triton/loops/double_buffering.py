@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from functrans.core.jaxpr import Jaxpr, Literal, subjaxprs
+from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.call import WhileLoop
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernels.kernel_source import PartialResults
 from functrans.lowering.triton.loops.iterations import (
     ALIGNMENT,
@@ -27,7 +27,7 @@ from functrans.lowering.triton.loops.iterations import (
     numbers_of,
     relocated,
 )
-from functrans.lowering.triton.spec import (
+from functrans.lowering.triton.steps.spec import (
     BufferSide,
     DoubleBufferedSteps,
     HostStep,

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.call import ScanLoop, WhileLoop
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
+from functrans.lowering.passes.separable import SeparableRows
 from functrans.lowering.triton.kernels.kernel_source import PartialResults
+from functrans.lowering.triton.kernels.launches import Launches
 from functrans.lowering.triton.kernels.names import MEMORY
 from functrans.lowering.triton.loops.iterations import (
     ProgramBody,
@@ -24,9 +26,7 @@ from functrans.lowering.triton.loops.iterations import (
     stack_of,
 )
 from functrans.lowering.triton.loops.phases import PhaseOperand, Phases, Source, bytes_of
-from functrans.lowering.triton.loops.separable import SeparableRows
-from functrans.lowering.triton.products.calls import Launches
-from functrans.lowering.triton.spec import CopyStep, Launch, Pointer
+from functrans.lowering.triton.steps.spec import CopyStep, Launch, Pointer
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
 
 __all__ = ["LoopScope", "LoopWriter"]

@@ -10,10 +10,10 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.triton.kernels.axis_calls import module_text
-from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.lowering.triton.kernels.reductions import FUNCTIONS
-from functrans.lowering.triton.spec import CopyStep, Launch, Pointer, Step
+from functrans.lowering.triton.steps.spec import CopyStep, Launch, Pointer, Step
 
 __all__ = ["PhaseOperand", "Phases", "Source", "bytes_of"]
 

@@ -10,13 +10,13 @@ import math
 
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.analysis import cost_of
+from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.call import ScanLoop, WhileLoop
-from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
+from functrans.lowering.passes.separable import SeparableRows, is_pointwise, rows_of
+from functrans.lowering.triton.kernels.launches import Launches
 from functrans.lowering.triton.kernels.writer import TILE
 from functrans.lowering.triton.loops.loop_kernel import LoopScope, LoopWriter
-from functrans.lowering.triton.loops.separable import SeparableRows, is_pointwise, rows_of
 from functrans.lowering.triton.loops.tile_loops import scan_in_registers, while_in_registers
-from functrans.lowering.triton.products.calls import Launches
 from functrans.lowering.triton.templates.single_program import HELD_BYTES, MOST_COLUMNS
 from functrans.primitives.dot import dot_general_p
 

@@ -9,7 +9,7 @@ from functrans.lowering.triton.loops.iterations import ProgramBody
 from functrans.lowering.triton.loops.loop_kernel import LoopWriter
 from functrans.lowering.triton.loops.phases import PhaseOperand, Source
 from functrans.lowering.triton.loops.tiles import TileBody, places_of, tile_of
-from functrans.lowering.triton.spec import CopyStep, Launch, Pointer
+from functrans.lowering.triton.steps.spec import CopyStep, Launch, Pointer
 
 __all__ = ["scan_in_registers", "while_in_registers"]
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from functrans.lowering.triton.loops.phases import Source
-from functrans.lowering.triton.spec import Launch, Pointer
+from functrans.lowering.triton.steps.spec import Launch, Pointer
 
 __all__ = ["TileBody", "places_of", "tile_of"]
 

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
-from functrans.lowering.c.cache import Cache
+from functrans.lowering.store.cache import Cache
 from functrans.lowering.triton.machine.unit import Binary, Unit
 
 __all__ = ["RecentKernels", "compiled_units", "kept"]

@@ -11,9 +11,9 @@ import numpy as np
 
 from functrans import _runtime
 from functrans.core.errors import BackendError, DeviceMemoryError
-from functrans.lowering.triton.device import device_program
-from functrans.lowering.triton.machine.target import Target
-from functrans.lowering.triton.spec import GPUProgram
+from functrans.lowering.schedule.target import Target
+from functrans.lowering.triton.machine.device import device_program
+from functrans.lowering.triton.steps.spec import GPUProgram
 
 __all__ = ["Timer", "seconds_of"]
 

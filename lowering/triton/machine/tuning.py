@@ -20,20 +20,20 @@ from functrans import _runtime
 from functrans.core import config
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import BackendError
-from functrans.lowering.c.cache import Cache, digest, program_cache
-from functrans.lowering.c.manifests import literal, matches
 from functrans.lowering.progress import Progress
-from functrans.lowering.triton.device import unit_of
+from functrans.lowering.schedule.target import Target
+from functrans.lowering.store.cache import Cache, digest, program_cache
+from functrans.lowering.store.manifests import literal, matches
 from functrans.lowering.triton.kernels.kernel_source import PartialResults
+from functrans.lowering.triton.kernels.launches import Launches
 from functrans.lowering.triton.kernels.names import MEMORY
+from functrans.lowering.triton.kernels.rejected_kernels import NONE_REJECTED, RejectedKernels
+from functrans.lowering.triton.machine.device import unit_of
 from functrans.lowering.triton.machine.kernel_cache import compiled_units
 from functrans.lowering.triton.machine.measure import seconds_of
-from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.machine.unit import triton_version
-from functrans.lowering.triton.products.calls import Launches
 from functrans.lowering.triton.products.choosing import Chooser
-from functrans.lowering.triton.rejected_kernels import NONE_REJECTED, RejectedKernels
-from functrans.lowering.triton.spec import GPUProgram, Launch, Pointer
+from functrans.lowering.triton.steps.spec import GPUProgram, Launch, Pointer
 from functrans.lowering.triton.templates.kernel import BYTES, EpilogueSource
 
 __all__ = ["Tuner", "candidate_program", "chooser_for", "shape_class"]

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from functrans.core.dtypes import float32
 from functrans.core.jaxpr import Equation, Var
 from functrans.core.precision import Precision
 from functrans.core.primitive import Primitive
-from functrans.lowering.graph import CALLS
+from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.call import Call, Conv, Gemm
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import FLOAT8, AnyFlag, Map, Tensor, dtype_name
 from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.rules.elementwise import convert
+from functrans.lowering.rules.graph import CALLS
 from functrans.lowering.rules.plain_products import RULES as PLAIN
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule
+from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.attention.calls import Attend, AttendGradient
-from functrans.lowering.triton.kernels.expressions import TileWriter, UnsupportedKernel
+from functrans.lowering.triton.kernels.expressions import TileWriter
 from functrans.lowering.triton.kernels.kernel_source import PartialResults
+from functrans.lowering.triton.kernels.launches import Launches
 from functrans.lowering.triton.kernels.names import MEMORY
 from functrans.lowering.triton.kernels.size_arguments import SizeArguments
-from functrans.lowering.triton.machine.target import Target
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
 from functrans.lowering.triton.templates import convolution, matmul
 from functrans.lowering.triton.templates import single_program as lone
@@ -41,7 +43,7 @@ from functrans.primitives.conv import conv_general_dilated_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.precision import resolved_precision
 
-__all__ = ["RULES", "Launches", "launches_of", "precision_of"]
+__all__ = ["RULES", "launches_of", "precision_of"]
 
 MATRIX_TYPES = {"f64": "fp64", "f32": "fp32", "bf16": "bf16", "f16": "fp16", "f8e4": "fp8e4nv",
                 "f8e5": "fp8e5"}
@@ -53,22 +55,6 @@ STORED_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16",
                 "f64": "fp64", "i8": "i8", "u8": "u8", "i32": "i32", "bool": "u8", "f8e4": "u8",
                 "f8e5": "u8"}
 """What a template stores itself."""
-
-
-@dataclass(eq=False)
-class Launches:
-    """Kernels in order, and what their pointers are: by name a tensor, and bytes into it."""
-
-    kernels: list[TemplateKernel]
-    places: dict[str, tuple[Tensor | PartialResults, int]]
-
-    def __post_init__(self) -> None:
-        if nbytes := max(k.workspace for k in self.kernels):
-            self.places["workspace"] = (PartialResults(1, -(-nbytes // 4), "f32"), 0)
-
-    @property
-    def touched(self) -> Iterable[Tensor | PartialResults]:
-        return dict.fromkeys(t for t, _ in self.places.values())
 
 
 def _known(eqn: Equation, xs: list[Tensor]) -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
-from functrans.lowering.triton.kernels.size_arguments import UnsupportedKernel
-from functrans.lowering.triton.machine.target import HOPPER, Target
-from functrans.lowering.triton.rejected_kernels import NONE_REJECTED, RejectedKernels
-from functrans.lowering.triton.spec import GPUProgram
+from functrans.lowering.defects import UnsupportedKernel
+from functrans.lowering.schedule.target import HOPPER, Target
+from functrans.lowering.triton.kernels.rejected_kernels import NONE_REJECTED, RejectedKernels
+from functrans.lowering.triton.steps.spec import GPUProgram
 
 __all__ = ["BY_MODEL", "Chooser"]
 

@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 from functrans.core.dims import Size
-from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call, Gemm
 from functrans.lowering.loops.index import ZERO, unflatten
 from functrans.lowering.loops.tensor import FLOAT8, Map, Tensor
+from functrans.lowering.rules.graph import Graph
 from functrans.lowering.triton.products.calls import precision_of
 
 __all__ = ["copy_operands_contiguous"]

@@ -7,23 +7,30 @@ its own: a row that has most of them would take long otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from functrans.core.jaxpr import Equation
+from functrans.core.primitive import Primitive
 from functrans.lowering.loops.expr import ExprBuilder
 from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import NARROW, Map, Tensor, compute_dtype
+from functrans.lowering.passes.sorted_scatters import (
+    COMBINING_SCATTERS,
+    is_atomic,
+    sorted_segment_reduce_p,
+)
+from functrans.lowering.rules import indexing
 from functrans.lowering.rules.calls import results_of
 from functrans.lowering.triton.kernels.axis_calls import AxisCall, module_text
 from functrans.lowering.triton.kernels.expressions import narrow, widened
 from functrans.lowering.triton.kernels.kernel_source import PartialResults, power_of_two
+from functrans.lowering.triton.kernels.launches import Launches
 from functrans.lowering.triton.kernels.names import MEMORY, literal
 from functrans.lowering.triton.kernels.reductions import TileReduction
-from functrans.lowering.triton.products.calls import Launches
 from functrans.lowering.triton.templates.kernel import Argument, TemplateKernel, pointer
 
-__all__ = ["SegmentReduceCall"]
+__all__ = ["RULES", "SegmentReduceCall"]
 
 BLOCK = 1024  # places of a program that looks where rows begin
 COLUMNS = 1024  # few programs: most rows have few updates
@@ -173,3 +180,14 @@ def _constant(t: Tensor) -> Any:
     variables = tuple([Index.of(LoopVar(f"d{k}", n)) for k, n in enumerate(t.shape)])
     e = t.at(ExprBuilder(lambda x: not isinstance(x, Map)), variables)
     return e.aux if e.op == "const" else None
+
+
+def _combining(primitive: Primitive) -> Callable[[Equation, list[Tensor]], Tensor | None]:
+    def rule(eqn: Equation, xs: list[Tensor]) -> Tensor | None:
+        found = indexing.RULES[primitive](eqn, xs) if is_atomic(eqn) else None
+        return None if found is None else found[0]
+    return rule
+
+
+RULES: dict[Primitive, Any] = {sorted_segment_reduce_p: SegmentReduceCall,
+                               **{p: _combining(p) for p in COMBINING_SCATTERS}}

@@ -8,15 +8,13 @@ common (A100, A10, Orin, L40, H100, B200, B300, RTX PRO 6000, GB10).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from functrans import _runtime
 from functrans.core.errors import BackendError
-from functrans.core.source import user_source
 
-__all__ = ["HOPPER", "MissingDeviceProgram", "Target", "cuda_target", "device_target",
+__all__ = ["HOPPER", "Target", "cuda_target", "device_target",
            "target_named"]
 
 LIMITS: Final = {80: (163, 108), 86: (99, 72), 87: (163, 16), 89: (99, 142), 90: (227, 132),
@@ -80,17 +78,3 @@ def target_named(name: str) -> Target:
                            why='targets are "cpu" and "cuda:" with a compute capability',
                            fix='target="cuda:90"')
     return cuda_target(int(found[1]))
-
-
-class MissingDeviceProgram:
-    """What runs instead of a program that was compiled for GPUs that are not here."""
-
-    def __init__(self, target: Target, here: Target | None) -> None:
-        self.target, self.here = target, here
-
-    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
-        found = "no GPU" if self.here is None else f"a {self.here.name}"
-        raise BackendError(f"this program is compiled for {self.target.name}.", where=user_source(),
-                           why=f"there is {found} here, and machine code runs on GPUs of its kind.",
-                           fix="ft.jit(f)(...) compiles for what is here; the kernels, their cost "
-                               "and memory can be looked at anywhere")

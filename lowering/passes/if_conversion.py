@@ -15,14 +15,14 @@ import numpy as np
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.prune import has_effects
 from functrans.lowering.analysis import cost_of
-from functrans.lowering.passes.inline import inlined as put_in_place
+from functrans.lowering.passes.inline import inlined, inlined_jaxpr
 from functrans.primitives.base import zeros
 from functrans.primitives.compare import eq, select_n_p
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 
-__all__ = ["convert_conds_to_selects", "inlined"]
+__all__ = ["convert_conds_to_selects"]
 
 # A step of the host costs 50 us and the copies of its operands at 10 GB/s; in 50 us an H100 moves
 # 128 MB or computes 1 GFLOP in float32.
@@ -77,7 +77,7 @@ def _iterations(eqn: Equation) -> float:
 def _select(choice: Equation, eqns: list[Equation]) -> None:
     which, *operands = choice.invars
     branches: Sequence[Jaxpr] = choice.params["branches"]
-    found = [inlined(branch, operands, eqns) if is_cheap
+    found = [inlined_jaxpr(branch, operands, eqns) if is_cheap
              else _once(k, branch, choice, eqns)
              for k, (branch, is_cheap) in enumerate(zip(branches, _cheap(branches), strict=True))]
     for k, out in enumerate(choice.outvars):
@@ -91,7 +91,7 @@ def _once(number: int, branch: Jaxpr, choice: Equation, eqns: list[Equation]) ->
         chosen = eq(which, choice.invars[0].aval.dtype.type(number))
         return [chosen, *[zeros(a.strong()) for a in branch.out_avals]]
 
-    start = put_in_place(begin, choice.invars[:1], eqns, "cond", choice.source)
+    start = inlined(begin, choice.invars[:1], eqns, "cond", choice.source)
     carry = [Var(x.aval) for x in start]
     done = Literal(np.bool_(False), start[0].aval)
     body = Jaxpr((), (*branch.invars, *carry), branch.eqns, (done, *branch.outvars),
@@ -102,17 +102,3 @@ def _once(number: int, branch: Jaxpr, choice: Equation, eqns: list[Equation]) ->
               "body_jaxpr": body, "cond_nconsts": 0, "body_nconsts": len(branch.invars)}
     eqns.append(Equation(while_p, (*choice.invars[1:], *start), outs, params, choice.source))
     return list(outs[1:])
-
-
-def inlined(branch: Jaxpr, operands: Sequence[Atom], eqns: list[Equation]) -> list[Atom]:
-    """The results of a branch, whose equations are added with variables of their own."""
-    env: dict[Var, Atom] = dict(zip(branch.invars, operands, strict=True))
-
-    def read(a: Atom) -> Atom:
-        return a if isinstance(a, Literal) else env[a]
-
-    for eqn in branch.eqns:
-        outs = tuple([Var(v.aval) for v in eqn.outvars])
-        eqns.append(eqn.replace(invars=tuple(map(read, eqn.invars)), outvars=outs))
-        env.update(zip(eqn.outvars, outs, strict=True))
-    return [read(a) for a in branch.outvars]

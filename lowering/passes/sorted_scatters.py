@@ -6,7 +6,6 @@ multiply, or that compare with NaN. Sorting gives the same bits in every run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,17 +17,15 @@ from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.core.primitive import Primitive
 from functrans.core.staging import stage
 from functrans.core.table import Table
-from functrans.lowering.loops.tensor import Tensor, dtype_name
+from functrans.lowering.loops.tensor import dtype_name
+from functrans.lowering.passes.inline import inlined_jaxpr
 from functrans.lowering.passes.scatter_rows import rows_of_updates
-from functrans.lowering.rules import indexing
-from functrans.lowering.triton.if_conversion import inlined
-from functrans.lowering.triton.sort_scan.segment_reduce import SegmentReduceCall
 from functrans.primitives.index import scatter_add_p
 from functrans.primitives.scatter import scatter_max_p, scatter_min_p, scatter_mul_p
 from functrans.primitives.shape import iota, reshape
 from functrans.primitives.sort import sort
 
-__all__ = ["COMBINING_SCATTERS", "SEGMENT_REDUCES", "sort_combining_scatters"]
+__all__ = ["COMBINING_SCATTERS", "is_atomic", "sort_combining_scatters", "sorted_segment_reduce_p"]
 
 OPS: Table[str] = Table(
     {scatter_add_p: "add", scatter_mul_p: "mul", scatter_min_p: "min", scatter_max_p: "max"},
@@ -67,7 +64,7 @@ def sort_combining_scatters(jaxpr: Jaxpr) -> Jaxpr:
             eqns.append(eqn)
             continue
         staged = stage(partial(_sorted, eqn), [x.aval for x in eqn.invars], name=jaxpr.name)
-        (out,) = inlined(staged.jaxpr, eqn.invars, eqns)
+        (out,) = inlined_jaxpr(staged.jaxpr, eqn.invars, eqns)
         assert eqns[-1].outvars == (out,)
         eqns[-1] = eqns[-1].replace(outvars=eqn.outvars)
     return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns), jaxpr.outvars, name=jaxpr.name)
@@ -83,10 +80,10 @@ def _is_ordered(eqn: Equation) -> bool:
     if not all(isinstance(n, int) for n in sizes) or 0 in sizes \
             or max(x.aval.size for x in eqn.invars) >= 2**31:
         return False
-    return not _is_atomic(eqn)
+    return not is_atomic(eqn)
 
 
-def _is_atomic(eqn: Equation) -> bool:
+def is_atomic(eqn: Equation) -> bool:
     """Whether atomic operations compute a scatter, and in deterministic programs in any order."""
     dtype = dtype_name(eqn.outvars[0].aval.dtype)
     return dtype in ATOMIC[OPS[eqn.primitive]] and (
@@ -104,13 +101,4 @@ def _sorted(eqn: Equation, base: Any, indices: Any, updates: Any) -> list[Any]:
     return [reshape(out, shape)]
 
 
-def _combining(primitive: Primitive) -> Callable[[Equation, list[Tensor]], Tensor | None]:
-    def rule(eqn: Equation, xs: list[Tensor]) -> Tensor | None:
-        found = indexing.RULES[primitive](eqn, xs) if _is_atomic(eqn) else None
-        return None if found is None else found[0]
-    return rule
-
-
 COMBINING_SCATTERS = frozenset(OPS)
-SEGMENT_REDUCES: dict[Primitive, Any] = {sorted_segment_reduce_p: SegmentReduceCall,
-                                         **{p: _combining(p) for p in OPS}}

@@ -24,8 +24,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.dims import Dim
 from functrans.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var
 from functrans.core.primitive import HigherOrder, Primitive
-from functrans.lowering.c.cache import FORMAT, digest
-from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
+from functrans.lowering.store.cache import FORMAT, digest
 from functrans.primitives.base import Constant
 
 __all__ = ["Fingerprint", "compiler_version", "constant_key", "fingerprint"]
@@ -47,17 +46,13 @@ class Fingerprint:
         self.text = text
         self.constants = constants
 
-    def key(self, donated: frozenset[int], require_inplace: bool) -> str | None:
-        """The key of the program as it is compiled with these options, now and on this machine.
+    def key(self, *options: str) -> str | None:
+        """The key of the program as this compiler makes it with these options.
 
         None while the compiler is being worked on.
         """
-        isa, settings, version = host_isa(), config.current(), compiler_version()
-        if version is None:
-            return None
-        return digest(FORMAT, version, os.environ.get("CC", ""), isa.name,
-                      *COMMON_FLAGS, *isa.flags, "", repr(sorted(donated)), repr(require_inplace),
-                      settings.float_dtype.str, settings.int_dtype.str, settings.algebra, self.text)
+        version = compiler_version()
+        return None if version is None else digest(FORMAT, version, *options, "", self.text)
 
 
 class Unserializable(Exception):

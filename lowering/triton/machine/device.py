@@ -10,13 +10,15 @@ import numpy as np
 
 from functrans import _runtime
 from functrans.core.avals import ShapedArray
+from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Equation
-from functrans.lowering.c.cache import Cache, program_cache
+from functrans.core.source import user_source
+from functrans.lowering.schedule.target import HOPPER, Target
+from functrans.lowering.store.cache import Cache, program_cache
 from functrans.lowering.triton.kernels.source import alone
 from functrans.lowering.triton.machine.kernel_cache import compiled_units
-from functrans.lowering.triton.machine.target import HOPPER, Target
 from functrans.lowering.triton.machine.unit import Binary, Unit
-from functrans.lowering.triton.spec import (
+from functrans.lowering.triton.steps.spec import (
     CopyStep,
     DoubleBufferedSteps,
     GPUProgram,
@@ -30,7 +32,7 @@ from functrans.lowering.triton.spec import (
     launches_in,
 )
 
-__all__ = ["binaries", "device_program", "unit_of"]
+__all__ = ["MissingDeviceProgram", "binaries", "device_program", "unit_of"]
 
 
 Compile = Callable[[Sequence[Unit], Cache], list[Binary]]
@@ -127,3 +129,17 @@ def _evaluate(eqn: Equation, *arrays: np.ndarray[Any, Any]) -> Sequence[np.ndarr
     out = eqn.primitive.run(*arrays, **eqn.params)
     outs = out if eqn.primitive.multiple_results else [out]
     return [np.asarray(o, v.aval.dtype) for o, v in zip(outs, eqn.outvars, strict=True)]
+
+
+class MissingDeviceProgram:
+    """What runs instead of a program that was compiled for GPUs that are not here."""
+
+    def __init__(self, target: Target, here: Target | None) -> None:
+        self.target, self.here = target, here
+
+    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
+        found = "no GPU" if self.here is None else f"a {self.here.name}"
+        raise BackendError(f"this program is compiled for {self.target.name}.", where=user_source(),
+                           why=f"there is {found} here, and machine code runs on GPUs of its kind.",
+                           fix="ft.jit(f)(...) compiles for what is here; the kernels, their cost "
+                               "and memory can be looked at anywhere")

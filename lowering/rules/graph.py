@@ -13,8 +13,8 @@ from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.core.table import Table, merged
 from functrans.lowering.defects import is_defect, warn_of_fallback
-from functrans.lowering.elementwise import BY_PASSES, ELEMENTWISE, ON_HOST
 from functrans.lowering.loops.call import Call, HostCall
+from functrans.lowering.loops.elementwise import BY_PASSES, ELEMENTWISE, ON_HOST
 from functrans.lowering.loops.tensor import (
     FLOAT8,
     Map,

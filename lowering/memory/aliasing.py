@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from functrans.lowering.graph import Graph
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.tensor import ScatterTensor, Tensor
+from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel, accesses, reachable_expressions

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from functrans.lowering.triton.spec import (
+from functrans.lowering.triton.steps.spec import (
     BufferSide,
     CopyStep,
     DoubleBufferedSteps,

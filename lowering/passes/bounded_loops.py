@@ -21,9 +21,9 @@ from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, decided_names, subjaxprs
 from functrans.core.primitive import HigherOrder, Primitive
 from functrans.core.sizes import substitute
+from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.call import has_effect
 from functrans.lowering.passes.inline import inlined
-from functrans.lowering.triton.kernels.expressions import UnsupportedKernel
 from functrans.primitives.arithmetic import add, max_p
 from functrans.primitives.base import full
 from functrans.primitives.broadcast import broadcast_in_dim

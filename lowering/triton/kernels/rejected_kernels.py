@@ -8,7 +8,7 @@ from typing import Final
 
 from functrans.lowering.triton.kernels.kernel_source import KernelSource
 from functrans.lowering.triton.kernels.source import TritonModule
-from functrans.lowering.triton.spec import GPUProgram, Launch
+from functrans.lowering.triton.steps.spec import GPUProgram, Launch
 from functrans.lowering.triton.templates.kernel import TemplateKernel
 
 __all__ = ["NONE_REJECTED", "RejectedKernels"]

@@ -1,61 +1,34 @@
-"""Conditions on any element of an array: any-flags, where a program has several conditions.
+"""Conditions on any element of small results: one reduction computes all of them.
 
-A reduction over all elements makes programs wait for each other, and a product could not compute
-the condition in its epilogue. A flag costs its condition, and one launch clears all flags. A
-checked program tests whether every result is finite, and most results are small: one launch reduces
-the conditions on all small results.
+A checked program tests whether every result is finite, and most results are small: one launch
+reduces the conditions on all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal
-from functrans.core.primitive import Primitive
 from functrans.core.prune import has_effects
-from functrans.lowering.loops.tensor import AnyFlag, Tensor
 from functrans.lowering.passes.inline import inlined
-from functrans.lowering.rules.calls import CallRule
-from functrans.lowering.rules.reduce import RULES as FOLDS
 from functrans.primitives.arithmetic import mul
 from functrans.primitives.compare import bitwise_and, eq_p, is_finite_p, ne, ne_p, not_p, or_p
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.reduce import reduce_or, reduce_or_p
 from functrans.primitives.shape import concatenate, reshape
 
-__all__ = ["any_flag_rules", "merge_small_conditions"]
+__all__ = ["decide_arrays", "is_condition", "merge_small_conditions"]
 
-LEAST = 2
-"""Conditions of a program that has flags; a single one is reduced, and no launch clears flags."""
-FEW = 1024
-"""Elements; one program reduces fewer, and goes on with the result, where arrays need that."""
 SMALL, MOST, BITS = 2048, 8192, 31
 """Elements of a small result, of all that one program reduces, and the number of conditions."""
 TESTS = frozenset((is_finite_p, not_p, ne_p, eq_p, or_p))
 """What a condition on the elements of a result is made of."""
 
 
-def any_flag_rules(jaxpr: Jaxpr) -> dict[Primitive, CallRule]:
-    """The rules that make any-flags; none where the launch that clears them would not pay."""
-    count = sum(map(_is_condition, jaxpr.eqns))
-    if count < LEAST:
-        return {}
-    return {reduce_or_p: partial(_any, few=FEW if _decide_arrays(jaxpr) else 0)}
-
-
-def _any(eqn: Equation, xs: list[Tensor], few: int) -> Any:
-    (x,) = xs
-    if not _is_condition(eqn) or not isinstance(x.size, int) or x.size == 0:
-        found = FOLDS[reduce_or_p](eqn, xs)
-        return found[0] if found else None
-    return AnyFlag(x.shape, xs, x.at, is_few=x.size <= few, source=eqn.source)
-
-
-def _is_condition(eqn: Equation) -> bool:
+def is_condition(eqn: Equation) -> bool:
     """Whether an equation tells if any element of an array is true."""
     if eqn.primitive is not reduce_or_p:
         return False
@@ -63,11 +36,11 @@ def _is_condition(eqn: Equation) -> bool:
     return bool(x.aval.dtype == np.bool_ and x.aval.shape) and not found.aval.shape
 
 
-def _decide_arrays(jaxpr: Jaxpr) -> bool:
+def decide_arrays(jaxpr: Jaxpr) -> bool:
     """Whether more than numbers depends on conditions."""
     late: set[Atom] = set()
     for eqn in jaxpr.eqns:
-        if _is_condition(eqn):
+        if is_condition(eqn):
             late.update(eqn.outvars)
         elif any(x in late for x in eqn.invars):
             if any(v.aval.shape for v in eqn.outvars):
@@ -76,16 +49,13 @@ def _decide_arrays(jaxpr: Jaxpr) -> bool:
     return False
 
 
-# --------------------------------------------------------------------------- small results
-
-
 def merge_small_conditions(jaxpr: Jaxpr) -> Jaxpr:
     """A program in which conditions on small results are bits of one number.
 
     What depends on them, which are numbers, comes after the last of them.
     """
     small = _on_small_results(jaxpr)
-    if len(small) < 2 or any(map(has_effects, jaxpr.eqns)) or _decide_arrays(jaxpr):
+    if len(small) < 2 or any(map(has_effects, jaxpr.eqns)) or decide_arrays(jaxpr):
         return jaxpr
     before: list[Equation] = []
     after: list[Equation] = []
@@ -117,7 +87,7 @@ def _on_small_results(jaxpr: Jaxpr) -> list[Equation]:
     found = []
     for eqn in jaxpr.eqns:
         if any(x in results or x in of_results for x in eqn.invars):
-            if _is_condition(eqn):
+            if is_condition(eqn):
                 found.append(eqn)
             elif eqn.primitive in TESTS:
                 of_results.update(eqn.outvars)

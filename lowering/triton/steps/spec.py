@@ -13,9 +13,9 @@ from functrans.core.jaxpr import Equation
 from functrans.core.source import Source
 from functrans.lowering.loops.call import HostCall
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.memory import Block
+from functrans.lowering.memory.aliasing import InputOutputAliases
+from functrans.lowering.memory.arena import Block
 from functrans.lowering.schedule.group import FusionNote
-from functrans.lowering.triton.donation import InputOutputAliases
 
 __all__ = [
     "BufferSide",

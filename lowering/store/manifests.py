@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final, TypeAlias
 
-from functrans.lowering.c.cache import FORMAT, Cache
+from functrans.lowering.store.cache import FORMAT, Cache
 
 __all__ = ["PARSING", "Schema", "literal", "lookup", "matches", "store"]
 

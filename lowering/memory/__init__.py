@@ -1,0 +1,1 @@
+"""Where values live: how long, in whose memory, and at which offset of the arena."""

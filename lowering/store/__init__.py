@@ -1,0 +1,1 @@
+"""Compiled programs on disk: fingerprints of jaxprs, manifests, and the cache of both backends."""

@@ -1,0 +1,1 @@
+"""Programs for a GPU as flat lists of steps, and as text."""
