@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from functrans.core.dims import Size
+from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.calls import prepare_call, write_call
 from functrans.lowering.c.limits import GRAIN_WORK, PARALLEL_WORK, STOP_WORK
 from functrans.lowering.loops.call import Branch, Call, ScanLoop, WhileLoop
@@ -53,25 +54,18 @@ def slice_bytes(t: Tensor) -> Size:
 class CarryBuffers:
     """Where the carry of a loop is: in the results, and unless it is updated in place, one more."""
 
-    def __init__(self, body: FunctionWriter, first_input: int, carry: Sequence[Tensor]) -> None:
-        self.in_place = [body.output_aliases[k] == first_input + k for k in range(len(carry))]
+    def __init__(self, body: FunctionWriter, carry: Sequence[Tensor]) -> None:
+        self.in_place = [k in body.aliases.inputs for k in range(len(carry))]
 
     def scratch(self, carry: Sequence[Tensor]) -> list[Size]:
         return [nbytes(t) for t, alone in zip(carry, self.in_place) if not alone]
 
 
-def _donated(first: int, count: int) -> frozenset[int]:
-    return frozenset(range(first, first + count))
-
-
-def _loop_body(call: Call, out: FunctionWriter, body: object, first: int,
+def _loop_body(call: Call, out: FunctionWriter, body: Jaxpr, first: int,
                carry: Sequence[Tensor]) -> CarryBuffers:
-    writer = out.module.body(body, _donated(first, len(carry)))  # type: ignore[arg-type]
-    if any(a >= 0 and a != first + k for k, a in enumerate(writer.output_aliases)):
-        # a value of the carry went into the memory of another one: that needs two buffers
-        writer = out.module.body(body)  # type: ignore[arg-type]
+    writer = out.module.body(body, first, len(carry))
     out.bodies[call] = [writer]
-    return CarryBuffers(writer, first, carry)
+    return CarryBuffers(writer, carry)
 
 
 def _begin_carry(out: FunctionWriter, step: int, call: Call, carry: Sequence[Tensor],

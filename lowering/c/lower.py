@@ -27,7 +27,7 @@ from functrans.lowering.c.program import ProgramText, write_program
 from functrans.lowering.c.specs import spec
 from functrans.lowering.c.toolchain import CompilerError, CompilerMissing
 from functrans.lowering.loops.call import HostCall
-from functrans.lowering.memory.inplace import copies_needed
+from functrans.lowering.memory.aliasing import copies_needed
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.rules.graph import graph_of

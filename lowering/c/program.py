@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -25,7 +25,9 @@ from functrans.lowering.c.names import size_text
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.loops.call import Call, HostCall, WhileLoop
 from functrans.lowering.loops.tensor import ScatterTensor, Tensor, item_size
+from functrans.lowering.memory.aliasing import Aliases
 from functrans.lowering.memory.arena import Block, plan_arena
+from functrans.lowering.memory.plan import plan_memory
 from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel
@@ -117,7 +119,8 @@ def _written(forms: FunctionForms, isa: Isa, size_names: dict[str, str], donated
         module.declare(GROW)
         copy = f"memcpy(sizes, z, {8 * given});" if given else ""
         table = f"  i64 sizes[{len(module.sizes)}] = {{0}};\n  {copy}\n  z = sizes;\n"
-    main = FunctionWriter(module, None, "ft_main", donated, timed)
+    outputs = range(len(graph.outputs))
+    main = FunctionWriter(module, None, "ft_main", dict.fromkeys(donated, outputs), timed)
     if timed:
         module.declare(CLOCK.replace("COUNT", str(len(main.schedule.steps) + 2)))
     main.write()
@@ -132,7 +135,8 @@ def _written(forms: FunctionForms, isa: Isa, size_names: dict[str, str], donated
             f"arena, z);\n}}\n"
             f"{_shapes_function(graph, main.arena_bytes, module) if given else ''}")
     return ProgramText(text, main, module.constants, main.arena_bytes, module.libs, module.hosts,
-                       main.work > HEAVY_WORK or not module.is_bounded, main.output_aliases,
+                       main.work > HEAVY_WORK or not module.is_bounded,
+                       [main.aliases.inputs.get(j, -1) for j in range(len(graph.outputs))],
                        module.kernels, module.schedules, module.copied, forms.changed)
 
 
@@ -182,12 +186,17 @@ class CModule:
             self.libs.append(name)
         return f"ft->lib[{self.libs.index(name)}]"
 
-    def body(self, jaxpr: Jaxpr, donated: frozenset[int] = frozenset()) -> FunctionWriter:
-        """The function of the body of a loop or a branch."""
-        key = (jaxpr, donated)
+    def body(self, jaxpr: Jaxpr, first: int = 0, carry: int = 0) -> FunctionWriter:
+        """The function of the body of a loop or a branch.
+
+        A loop gives it `carry` inputs, from the `first` on, whose memory may be that of the first
+        outputs.
+        """
+        key = (jaxpr, first, carry)
         if key not in self._known:
             self.forms.graph(key, jaxpr)
-            writer = FunctionWriter(self, key, f"body{len(self._known)}", donated)
+            writer = FunctionWriter(self, key, f"body{len(self._known)}",
+                                    {first + k: (k,) for k in range(carry)})
             self._known[key] = writer
             writer.write()
         return self._known[key]
@@ -196,8 +205,8 @@ class CModule:
 class FunctionWriter:
     """Writes `int name(ctx, b, w, g, arena, z)`: inputs, outputs, and constants of the program."""
 
-    def __init__(self, module: CModule, key: object, name: str, donated: frozenset[int],
-                 timed: bool = False) -> None:
+    def __init__(self, module: CModule, key: object, name: str,
+                 donated: Mapping[int, Collection[int]], timed: bool = False) -> None:
         self.module = module
         self.key = key
         self.graph = module.forms.graph(key)
@@ -210,7 +219,7 @@ class FunctionWriter:
         module.schedules.append(self.schedule)
         self.lines: list[str] = []
         self.where: dict[Tensor, str] = {}
-        self.aliases: dict[Tensor, Tensor] = {}
+        self.aliases = Aliases()
         self.bodies: dict[Call, list[FunctionWriter]] = {}
         self.scratch: dict[Call, list[Size]] = {}
         self.carries: dict[Call, CarryBuffers] = {}
@@ -218,9 +227,6 @@ class FunctionWriter:
         self.chains: dict[Call, ChainText] = {}
         self.texts: list[KernelText | None] = []
         self.blocks: list[Block[Any]] = []
-        self.in_place: set[Tensor] = set()
-        self.copied = module.copied
-        self.output_aliases = [-1] * len(self.graph.outputs)
         self.work = 0
         self.has_hosts = False
         self.own = DynamicBuffers(self.schedule.steps, self.sizes)
@@ -240,7 +246,6 @@ class FunctionWriter:
         for step in self.schedule.steps:
             if isinstance(step, Call):
                 self._step(step, partial(prepare_call, step, self))
-        self._find_aliases()
         self.arena_bytes = self._place_temporaries(texts)
         self._tick(0)
         for number, (step, text) in enumerate(zip(self.schedule.steps, texts)):
@@ -314,89 +319,36 @@ class FunctionWriter:
             if t not in self.where:
                 self.where[t] = f"w[{k}]"
 
-    def _find_aliases(self) -> None:
-        """Scatters into a temporary whose live range ends there work in place."""
-        last = self._last_uses()
-        inputs = {t: k for k, t in enumerate(self.graph.inputs) if k in self.donated}
-        for k, step in enumerate(self.schedule.steps):
-            if not isinstance(step, Kernel) or step.members[0].role != "scatter":
-                continue
-            t = step.members[0].tensor
-            assert isinstance(t, ScatterTensor)
-            if last.get(t.base, k) > k or t.base in self._reads(step):
-                self.copied.append((t, "its old value is read afterwards"))
-            elif t.base in inputs and t in self.graph.outputs:
-                number = self.graph.outputs.index(t)
-                if self.output_aliases[number] < 0 and inputs[t.base] not in self.output_aliases:
-                    self.output_aliases[number] = inputs[t.base]
-                    self.in_place.add(t)
-                else:
-                    self.copied.append((t, "another result is in the memory of this argument"))
-            elif t.base in self.where:
-                self.copied.append((t, "its old value belongs to the caller"))
-            else:
-                self.aliases[t.base] = t
-                self.in_place.add(t)
+    def _accessed(self, texts: Sequence[KernelText | None]) -> list[list[Tensor]]:
+        """The values that the code of each step accesses."""
+        return [[*step.operands, *step.results] if isinstance(step, Call)
+                else [t for t in text.operands if not isinstance(t, Scratch)] if text else []
+                for step, text in zip(self.schedule.steps, texts)]
 
-    def _reads(self, step: Kernel) -> set[Tensor]:
-        s = step.builder(self.schedule.is_stored)
-        from_elements = step.loads(s)
-        return from_elements
-
-    def _last_uses(self) -> dict[Tensor, int]:
-        last: dict[Tensor, int] = {}
-        for k, step in enumerate(self.schedule.steps):
-            if isinstance(step, Call):
-                for t in step.operands:
-                    last[t] = k
-                continue
-            for t in self._reads(step):
-                last[t] = k
-            for m in step.members:
-                if isinstance(m.tensor, ScatterTensor):
-                    last[m.tensor.base] = k
-        for t in self.graph.outputs:
-            last[t] = len(self.schedule.steps)
-        return last
-
-    def _root_of(self, t: Tensor) -> Tensor:
-        while t in self.aliases:
-            t = self.aliases[t]
-        return t
-
-    def _place_temporaries(self, texts: Sequence[KernelText | None]) -> Size:
-        first: dict[Any, int] = {}
-        last: dict[Any, int] = {}
-
-        def touch(t: Tensor, k: int) -> None:
-            t = self._root_of(t)
-            if t not in self.where:
-                first.setdefault(t, k)
-                last[t] = k
-
-        blocks: list[Block[Any]] = []
+    def _scratch(self, texts: Sequence[KernelText | None]) -> Iterator[Block[Any]]:
+        """Memory that one step needs besides."""
         for k, (step, text) in enumerate(zip(self.schedule.steps, texts)):
             if isinstance(step, Call):
-                for t in (*step.operands, *step.results):
-                    touch(t, k)
-                needed = self.scratch.get(step, ())
-                blocks.extend(Block((k, i), n, k, k) for i, n in enumerate(needed))
-                continue
-            assert text is not None
-            for t in text.operands:
-                if isinstance(t, Scratch):
-                    blocks.append(Block((k, t), self.nbytes(t), k, k))
-                else:
-                    touch(t, k)
-            for m in step.members:
-                if isinstance(m.tensor, ScatterTensor):
-                    touch(m.tensor.base, k)
-        blocks.extend(Block(t, self.nbytes(t), first[t], last[t]) for t in first)
+                for i, nbytes in enumerate(self.scratch.get(step, ())):
+                    yield Block((k, i), nbytes, k, k)
+            elif text is not None:
+                for t in text.operands:
+                    if isinstance(t, Scratch):
+                        yield Block((k, t), self.nbytes(t), k, k)
+
+    def _place_temporaries(self, texts: Sequence[KernelText | None]) -> Size:
+        """Plan aliases and the arena, whose size this is."""
+        accessed = self._accessed(texts)
+        plan = plan_memory(self.graph, self.schedule, accessed, self.donated, self.where)
+        self.aliases, ranges = plan.aliases, plan.ranges
+        self.module.copied += self.aliases.copied
+        blocks = [*self._scratch(texts),
+                  *(Block(t, self.nbytes(t), *steps) for t, steps in ranges.items())]
         self.blocks = blocks
         arena = plan_arena([b for b in blocks if not self.own.has(b.nbytes)])
         self.offsets = {key: f"(arena + {at})" for key, at in arena.offsets.items()}
-        recorded = [self._root_of(r) for step in self.schedule.steps if isinstance(step, WhileLoop)
-                    for r in step.records]
+        recorded = [self.aliases.place_of(r) for step in self.schedule.steps
+                    if isinstance(step, WhileLoop) for r in step.records]
         self.offsets.update(self.own.place(
             [b for b in blocks if self.own.has(b.nbytes)], recorded))
         end: Size = arena.nbytes
@@ -404,11 +356,9 @@ class FunctionWriter:
             self.line(f"const i64 s{n} = {self.size(end)};")
             self.offsets.update((key, f"(arena + s{n})") for key in keys)
             end = end + (nbytes + 63) // 64 * 64
-        for t in first:
-            self.where[t] = self.offsets[t]
-        for t in list(self.aliases):
-            root = self._root_of(t)
-            self.where[t] = self.where[root]
+        self.where.update((t, self.offsets[t]) for t in ranges)
+        for t in self.aliases.temporaries:
+            self.where[t] = self.where[self.aliases.place_of(t)]
         return end
 
     def place(self, t: Tensor | Scratch, step: int) -> str:
@@ -439,7 +389,7 @@ class FunctionWriter:
 
     def _prepare_scatter(self, step: Kernel) -> None:
         t = step.members[0].tensor
-        if isinstance(t, ScatterTensor) and t not in self.in_place:
+        if isinstance(t, ScatterTensor) and t not in self.aliases.in_place:
             self._copy(self.where[t], self.where[t.base], t)
 
     def _copy(self, out: str, x: str, t: Tensor) -> None:

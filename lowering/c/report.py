@@ -193,7 +193,7 @@ def memory_notes(program: ProgramText, donated: frozenset[int],
     """What was updated in place, given away and copied."""
     main = program.main
     found = []
-    for t in main.in_place:
+    for t in main.aliases.in_place:
         found.append(f"{_at(t)}updates a {tensor_text(t)} in place")
     for k, alias in enumerate(program.aliases):
         if alias >= 0:
@@ -201,8 +201,7 @@ def memory_notes(program: ProgramText, donated: frozenset[int],
     unused = donated - {*program.aliases}
     if unused:
         which = ", ".join(inputs[k] for k in sorted(unused))
-        found.append(f"donated, and not used for a result: {which} (on CPUs updates such as "
-                     "x.at[i].set() are done in donated memory, and nothing else)")
+        found.append(f"donated, and not used for a result: {which}")
     for t, reason in program.copied:
         found.append(f"{_at(t)}the {tensor_text(t)} is copied before its update: {reason}")
     for k, t in enumerate(main.graph.outputs):

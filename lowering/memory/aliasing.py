@@ -1,23 +1,33 @@
-"""Donation: which results alias arguments that the caller donates.
+"""Aliasing: which values of a program are in one place in memory, and which updates need a copy.
 
-A result may alias an argument that is not read afterwards: one that is updated, one that a kernel
-reads at the index where it writes, or one whose live range has ended.
+An *update* begins as a value, its base, and replaces some of its elements. Its result and the base
+are in one place where nothing reads the base afterwards. An output may be in the memory of an input
+that the caller donates: where it is an update of that input, where the step that writes the output
+reads the input at the same place alone, or where the live range of the input has ended. The rules
+are those of every backend; inputs of the body of a loop count as donated to the next value of the
+carry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from functrans.core.errors import BackendError
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.expr import Expr
-from functrans.lowering.loops.tensor import ScatterTensor, Tensor
+from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.memory.liveness import Update
 from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.epilogues import FusedGemm
-from functrans.lowering.schedule.group import Schedule
-from functrans.lowering.schedule.kernel import Kernel, accesses, reachable_expressions
+from functrans.lowering.schedule.group import Schedule, Step
+from functrans.lowering.schedule.kernel import Kernel, accesses, reachable_expressions, stages_of
 
-__all__ = ["InputOutputAliases", "input_output_aliases"]
+__all__ = ["Aliases", "Donated", "InputOutputAliases", "aliases_of", "copies_needed"]
+
+Donated = Mapping[int, Collection[int]]
+"""The inputs that are donated, by number, and the outputs that may take the memory of each."""
 
 
 @dataclass(frozen=True)
@@ -28,61 +38,113 @@ class InputOutputAliases:
     copied: Sequence[tuple[Tensor, str]] = ()
 
 
-def input_output_aliases(graph: Graph, schedule: Schedule, uses: Mapping[Tensor, Sequence[int]],
-                         updated: Mapping[Tensor, Tensor],
-                         donated: Collection[int]) -> InputOutputAliases:
-    """The outputs that alias donated inputs.
+@dataclass(frozen=True, eq=False)
+class Aliases(InputOutputAliases):
+    """What is in one place: outputs in inputs, and temporaries, by what each of them becomes."""
 
-    `uses` are the steps that read or write a tensor; a scatter does not read its base, but starts
-    from what is there. `updated` are temporaries, by what they are when they have been updated.
-    """
+    temporaries: Mapping[Tensor, Tensor] = field(default_factory=dict)
+    in_place: Collection[Tensor] = ()
+    """The results of updates that begin where their base is."""
+
+    def place_of(self, t: Tensor) -> Tensor:
+        """The value whose place a temporary has: what all its updates become."""
+        while t in self.temporaries:
+            t = self.temporaries[t]
+        return t
+
+
+def aliases_of(graph: Graph, schedule: Schedule, updates: Sequence[Update | None],
+               uses: Mapping[Any, Sequence[int]], donated: Donated) -> Aliases:
+    """The aliases of a program whose steps make `updates`; `uses` are the steps of each value."""
+    last = {t: steps[-1] for t, steps in uses.items()}
+    kept = {*graph.inputs, *graph.outputs, *(t for t, _ in graph.constants)}
+    temporaries = {u.base: u.result for k, u in enumerate(updates)
+                   if u is not None and u.base not in kept and not u.reads_base
+                   and last[u.base] == k}
+    inputs = _outputs_in_inputs(graph, schedule, uses, updates, temporaries, donated)
+    taken = {graph.outputs[j]: graph.inputs[k] for j, k in inputs.items()}
+    partial = Aliases(temporaries=temporaries)
+    in_place = [u.result for u in updates if u is not None and (
+        temporaries.get(u.base) is u.result or taken.get(partial.place_of(u.result)) is u.base)]
+    copied = [(u.result, _why_copied(graph, u, last[u.base] > k, donated))
+              for k, (step, u) in enumerate(zip(schedule.steps, updates, strict=True))
+              if u is not None and u.result not in in_place and _replaces_elements(step)]
+    return Aliases(inputs, copied, temporaries, in_place)
+
+
+def _replaces_elements(step: Step) -> bool:
+    """Whether a user wrote the update: who asks for updates in place is told of its copy."""
+    return not isinstance(step, Call) or step.replaces_elements
+
+
+def _why_copied(graph: Graph, update: Update, is_read_later: bool, donated: Donated) -> str:
+    base = update.base
+    if update.reads_base or is_read_later or base in graph.outputs:
+        return "its old value is read afterwards"
+    if base not in graph.inputs:
+        return "its old value is a constant of the program"
+    if graph.inputs.index(base) in donated:  # type: ignore[arg-type]
+        return "no other result is in the memory of this argument"
+    return "its old value belongs to the caller"
+
+
+def copies_needed(tensor: Tensor, reason: str) -> BackendError:
+    """The error where `require_inplace` was asked for, and a value is copied first."""
+    return BackendError(f"an update of a {tensor.dtype}{list(tensor.shape)} needs a copy.",
+                        where=tensor.source, why=f"{reason}.",
+                        fix="jit(f, donate_argnums=...) gives the program the memory of arguments "
+                            "that are not used again")
+
+
+# --------------------------------------------------------------------------- donated inputs
+
+
+def _outputs_in_inputs(graph: Graph, schedule: Schedule, uses: Mapping[Any, Sequence[int]],
+                       updates: Sequence[Update | None], temporaries: Mapping[Tensor, Tensor],
+                       donated: Donated) -> dict[int, int]:
     taken: dict[int, int] = {}
-    kept = set(graph.outputs)
-    free = {k: x for k, x in enumerate(graph.inputs) if k in donated and x not in kept}
-    before = {t: base for base, t in updated.items()}
-    for is_better in (_is_updated, _is_read_there, _is_dead):
+    free = {k: x for k, x in enumerate(graph.inputs) if k in donated and x not in graph.outputs}
+    before = {result: base for base, result in temporaries.items()}
+    for is_possible in (_is_updated, _is_read_there, _is_dead):
         for j, t in enumerate(graph.outputs):
             start = t
             while start in before:
                 start = before[start]
-            first = min(uses.get(start, ()), default=-1)
-            if j in taken or first < 0 or graph.outputs.index(t) != j:
+            if j in taken or start not in uses or graph.outputs.index(t) != j or not free:
                 continue
-            found = next((k for k, x in free.items() if _same_size(x, t) and is_better(
-                schedule, x, start, first, max(uses.get(x, ()), default=-1))), None)
-            if found is not None:
-                taken[j] = found
-                del free[found]
-    return InputOutputAliases(taken, list(_copies(graph, schedule, uses, updated, taken)))
+            first = uses[start][0]
+            for k, x in free.items():
+                if j in donated[k] and x.shape == t.shape and x.dtype == t.dtype and is_possible(
+                        schedule, updates[first], x, start, first, uses.get(x, (-1,))[-1]):
+                    taken[j] = k
+                    del free[k]
+                    break
+    return taken
 
 
-def _same_size(x: Tensor, t: Tensor) -> bool:
-    return x.shape == t.shape and x.dtype == t.dtype
+def _is_updated(schedule: Schedule, update: Update | None, x: Tensor, t: Tensor, first: int,
+                last: int) -> bool:
+    """Whether the step that makes t replaces elements of x, and nothing else reads x from then."""
+    return update is not None and update.base is x and update.result is t \
+        and not update.reads_base and last == first
 
 
-def _is_updated(schedule: Schedule, x: Tensor, t: Tensor, first: int, last: int) -> bool:
-    """Whether some elements of x are replaced, and nothing reads x from then on."""
-    return isinstance(t, ScatterTensor) and t.base is x and last < first
-
-
-def _is_dead(schedule: Schedule, x: Tensor, t: Tensor, first: int, last: int) -> bool:
+def _is_dead(schedule: Schedule, update: Update | None, x: Tensor, t: Tensor, first: int,
+             last: int) -> bool:
     """Whether x has been read when t is written."""
-    bases = [m.tensor.base for step in schedule.steps[first:] if isinstance(step, Kernel)
-             for m in step.members if isinstance(m.tensor, ScatterTensor)]
-    return last < first and x not in bases
+    return last < first
 
 
-def _is_read_there(schedule: Schedule, x: Tensor, t: Tensor, first: int, last: int) -> bool:
-    """Whether the step that writes t computes each element from the one of x at its place.
+def _is_read_there(schedule: Schedule, update: Update | None, x: Tensor, t: Tensor, first: int,
+                   last: int) -> bool:
+    """Whether the step that writes t reads x at the place where it writes, and not after that.
 
-    An element is then in a register before it is replaced; where it is read for something else
-    alone, other threads may be late.
+    An element is then in a register before it is replaced. Where t does not depend on it, other
+    threads may still read it.
     """
     step = schedule.steps[first]
     if last != first or (isinstance(step, FusedGemm) and x in step.operands[:2]):
         return False
-    if isinstance(step, Call) and step.updated is x:
-        return t is step.results[0]
     kernel = step.kernel if isinstance(step, FusedGemm) else step
     if not isinstance(kernel, Kernel) or any(m.role != "full" for m in kernel.members):
         return False
@@ -91,7 +153,11 @@ def _is_read_there(schedule: Schedule, x: Tensor, t: Tensor, first: int, last: i
     if t not in elements or any(tensor is x and index != kernel.places["full"]
                                 for tensor, index in accesses(elements.values())):
         return False
-    return any(e.op == "load" and e.aux[0] is x for e in _all(elements[t], elements))
+    stages = stages_of(kernel, elements)
+    order = {m.tensor: (stages[m.tensor], n) for n, m in enumerate(kernel.members)}
+    readers = [m for m, e in elements.items() if any(y is x for y, _ in accesses([e]))]
+    return bool(readers) and max(order[m] for m in readers) <= order[t] \
+        and any(e.op == "load" and e.aux[0] is x for e in _all(elements[t], elements))
 
 
 def _all(e: Expr, elements: Mapping[Tensor, Expr]) -> Iterator[Expr]:
@@ -105,26 +171,3 @@ def _all(e: Expr, elements: Mapping[Tensor, Expr]) -> Iterator[Expr]:
                 yield part
                 if part.op == "local":
                     roots.append(elements[part.aux])
-
-
-def _copies(graph: Graph, schedule: Schedule, uses: Mapping[Tensor, Sequence[int]],
-            updated: Mapping[Tensor, Tensor],
-            taken: Mapping[int, int]) -> Iterator[tuple[Tensor, str]]:
-    """Updates that start from a copy."""
-    inputs = {t: k for k, t in enumerate(graph.inputs)}
-    in_place = {graph.inputs[k]: graph.outputs[j] for j, k in taken.items()}
-    for k, step in enumerate(schedule.steps):
-        if isinstance(step, Call):
-            base = step.updated
-            if base is not None and in_place.get(base) is not step.results[0]:
-                yield step.results[0], "the updates of a row are added up beside its old value"
-            continue
-        if not isinstance(step.members[0].tensor, ScatterTensor):
-            continue
-        t = end = step.members[0].tensor
-        while end in updated:
-            end = updated[end]
-        if max(uses.get(t.base, ()), default=-1) >= k or t.base in graph.outputs:
-            yield t, "its old value is read afterwards"
-        elif t.base in inputs and in_place.get(t.base) is not end:
-            yield t, "its old value belongs to the caller"

@@ -16,7 +16,7 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.defects import UnsupportedKernel, warn_of_fallback
-from functrans.lowering.memory.inplace import copies_needed
+from functrans.lowering.memory.aliasing import copies_needed
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.schedule.target import Target

@@ -22,8 +22,9 @@ from functrans.lowering.loops.tensor import (
     item_size,
     memory_dtype,
 )
-from functrans.lowering.memory.aliasing import InputOutputAliases, input_output_aliases
+from functrans.lowering.memory.aliasing import InputOutputAliases
 from functrans.lowering.memory.arena import Block, plan_arena
+from functrans.lowering.memory.plan import plan_memory
 from functrans.lowering.passes.any_conditions import merge_small_conditions
 from functrans.lowering.passes.complex_parts import split_complex
 from functrans.lowering.passes.if_conversion import convert_conds_to_selects
@@ -239,7 +240,8 @@ class _TritonProgramWriter:
                  unaligned: frozenset[Tensor], donated: Collection[int] | None) -> None:
         self.graph, self.schedule, self.shared = graph, schedule, shared
         self.unaligned = unaligned
-        self.donated = donated  # None of the body of a loop
+        self.is_main = donated is not None  # and not the body of a loop
+        self.donated = range(len(graph.inputs)) if donated is None else donated
         self.failed: list[tuple[Kernel | Call, str]] = []
         self.calls: dict[Call, Launches] = {}
         self.loops: dict[Call, LaunchedScan | DoubleBufferedWhile] = {}
@@ -277,7 +279,6 @@ class _TritonProgramWriter:
         if self.failed:
             raise UnsupportedSteps(self.failed)
         arena = self._place(written)
-        aliased_inputs = self._aliased_inputs(written)
         steps: list[Step] = []
         if self.any_flags:
             results = [t for t in self.any_flags if t in graph.outputs]
@@ -290,8 +291,7 @@ class _TritonProgramWriter:
                 continue
             assert isinstance(step, Kernel)
             first = step.members[0].tensor
-            if isinstance(first, ScatterTensor) and self.where[first] not in (
-                    self.where[first.base], aliased_inputs.get(self.where[first.base])):
+            if isinstance(first, ScatterTensor) and not self._begins_in_place(first):
                 steps.append(CopyStep(self.where[first], self.where[first.base], _nbytes(first)))
             steps += self._annotated(step, [self._launch(w) for w in launches])
         kept = self._materialized(written, [steps[a:b] for a, b in pairwise([*begins, len(steps)])])
@@ -305,7 +305,7 @@ class _TritonProgramWriter:
         for loop in self.loops.values():
             notes += loop.body.notes if loop.body is not None else []
             apart += loop.body.apart if loop.body is not None else []
-        return ProgramBody(steps, arena, self._updated(written), notes, self.blocks, apart, kept)
+        return ProgramBody(steps, arena, self._updated(), notes, self.blocks, apart, kept)
 
     def _kernel(self, kernel: Kernel, options: Options) -> list[KernelSource]:
         """The launches of a kernel; none of one that cannot be written."""
@@ -357,7 +357,7 @@ class _TritonProgramWriter:
         noted = {n.tensor for n in self.schedule.notes}
         in_memory = {block.key for block in self.blocks} - noted
         found = []
-        for t, uses in self._uses(written).items():
+        for t, uses in self.memory.uses.items():
             readers = [steps[k][0] for k in dict.fromkeys(uses) if k != uses[0] and steps[k]]
             if isinstance(t, Tensor) and t in in_memory and readers:
                 found.append((t, readers))
@@ -365,7 +365,7 @@ class _TritonProgramWriter:
 
     def _never_written(self) -> frozenset[Tensor]:
         """The tensors that no launch writes; none is known of the body of a loop."""
-        if self.donated is None:
+        if not self.is_main:
             return frozenset()
         kept = [t for k, t in enumerate(self.graph.inputs) if k not in self.donated]
         return frozenset([*kept, *[t for t, _ in self.graph.constants]])
@@ -379,27 +379,20 @@ class _TritonProgramWriter:
                         self.where[t] = Pointer("tickets")
                         self.shared.arrival_counters = max(self.shared.arrival_counters, t.count)
 
-    def _aliased_inputs(self, written: list[list[KernelSource] | Call]) -> dict[Pointer, Pointer]:
-        """The inputs in whose memory outputs are, and which outputs those are."""
-        if self.donated is None:
-            return {}
-        input_aliases = input_output_aliases(self.graph, self.schedule, self._uses(written),
-                                             self.aliased, self.donated)
-        self.shared.aliases = input_aliases
-        return {Pointer("input", k): Pointer("output", j) for j, k in input_aliases.inputs.items()}
-
-    def _uses(self, written: list[list[KernelSource] | Call]) -> dict[KernelOperand, list[int]]:
-        """The steps that read or write values."""
-        found: dict[KernelOperand, list[int]] = {}
-        for k, launches in enumerate(written):
-            touched: Iterable[KernelOperand]
+    def _accessed(self, written: list[list[KernelSource] | Call]) -> list[list[KernelOperand]]:
+        """The buffers that each step accesses; one launch before all others clears the flags."""
+        found: list[list[KernelOperand]] = []
+        for launches in written:
             if isinstance(launches, Call):
-                more = self.calls[launches].touched if launches in self.calls else ()
-                touched = (*launches.operands, *launches.results, *more)
+                found.append([*launches.operands, *launches.results])
+                if launches in self.calls:
+                    found[-1] += self.calls[launches].touched
+                if launches in self.loops:
+                    found[-1].append(self.loops[launches].workspace)
             else:
-                touched = (t for w in launches for t in w.operands)
-            for t in touched:
-                found.setdefault(t, [0] if t in self.any_flags else []).append(k)
+                found.append([t for w in launches for t in w.operands])
+        if self.any_flags:
+            found[0] += self.any_flags
         return found
 
     def _body(self, jaxpr: Jaxpr, inputs: frozenset[int], outputs: frozenset[int]) -> ProgramBody:
@@ -495,93 +488,46 @@ class _TritonProgramWriter:
                       tuple([x.divisible and x.name not in unaligned for x in kernel.arguments]),
                       kernel.warps, kernel.stages, kernel.fuses, moved=moved)
 
+    def _begins_in_place(self, t: ScatterTensor) -> bool:
+        """Whether the old value of an update is where the new one is: by the runtime, of inputs.
+
+        A loop decides later where the values of its carry are, and leaves out copies.
+        """
+        aliases = self.memory.aliases
+        return aliases.temporaries.get(t.base) is t or (self.is_main and t in aliases.in_place)
+
+    def _updated(self) -> dict[int, int]:
+        """The outputs that begin as inputs of which they replace some elements, and these."""
+        bases = {t.base for t in self.memory.aliases.in_place if isinstance(t, ScatterTensor)}
+        return {j: k for j, k in self.memory.aliases.inputs.items()
+                if self.graph.inputs[k] in bases}
+
     def _place(self, written: list[list[KernelSource] | Call]) -> int:
-        """Plan the arena: what lives from which step to which."""
-        first: dict[KernelOperand, int] = {self.any_flag_memory: 0} if self.any_flags else {}
-        last: dict[KernelOperand,
-                   int] = {self.any_flag_memory: len(written)} if self.any_flags else {}
-        for k, (step, launches) in enumerate(zip(self.schedule.steps, written, strict=True)):
-            touched: list[KernelOperand] = []
-            if isinstance(launches, Call):
-                touched += [*launches.operands, *launches.results]
-                if launches in self.calls:
-                    touched += self.calls[launches].touched
-                if launches in self.loops:
-                    touched.append(self.loops[launches].workspace)
-            else:
-                touched += [t for w in launches for t in w.operands]
-                assert isinstance(step, Kernel)
-                touched += [m.tensor.base for m in step.members if isinstance(m.tensor,
-                                                                              ScatterTensor)]
-            for t in touched:
-                if t not in self.where and t not in self.any_flags:
-                    first.setdefault(t, k)
-                    last[t] = k
-        for t in self.graph.outputs:
-            if t in last:
-                last[t] = len(written)
-        aliases = self.aliased = self._aliases(written, first, last)
-        self.blocks = [Block(t, -(-_nbytes(t) // ALIGNMENT) * ALIGNMENT, first[t], last[t])
-                       for t in first]
+        """Plan aliases and the arena, whose size this is."""
+        outputs = range(len(self.graph.outputs))
+        self.memory = plan = plan_memory(
+            self.graph, self.schedule, self._accessed(written),
+            dict.fromkeys(self.donated, outputs), {*self.where, *self.any_flags})
+        if self.is_main:
+            self.shared.aliases = plan.aliases
+        whole = {self.any_flag_memory: (0, len(written))} if self.any_flags else {}
+        self.blocks = [Block(t, -(-_nbytes(t) // ALIGNMENT) * ALIGNMENT, *steps)
+                       for t, steps in {**whole, **plan.ranges}.items()]
         arena = plan_arena(self.blocks)
         for t, offset in arena.offsets.items():
             self.where[t] = Pointer("arena", 0, offset)
         for k, t in enumerate(self.any_flags):
             self.where.setdefault(t, Pointer("arena", 0, arena.offsets[self.any_flag_memory] + k
                                              * ANY_FLAG_BYTES))
-        for base, t in reversed(aliases.items()):
-            self.where[base] = self.where[t]
+        for base in plan.aliases.temporaries:
+            self.where[base] = self.where[plan.aliases.place_of(base)]
         return arena.nbytes
-
-    def _aliases(self, written: list[list[KernelSource] | Call], first: dict[KernelOperand, int],
-                 last: dict[KernelOperand, int]) -> dict[Tensor, Tensor]:
-        """Values that are updated and not read otherwise: they are in the memory of the result."""
-        found: dict[Tensor, Tensor] = {}
-        for k, (step, launches) in enumerate(zip(self.schedule.steps, written, strict=True)):
-            base, t = _update_of(step, launches)
-            if base is None or t is None or base not in first or last[base] > k:
-                continue
-            found[base] = t
-            begin = first.pop(base)
-            if t in first:
-                first[t] = min(first[t], begin)
-        return found
-
-    def _updated(self, written: list[list[KernelSource] | Call]) -> dict[int, int]:
-        """The outputs that are inputs with some elements replaced, and which inputs those are.
-
-        Nothing else reads the input from then on: the output may be in its memory.
-        """
-        inputs = {t: k for k, t in enumerate(self.graph.inputs)}
-        last = {t: steps[-1] for t, steps in self._uses(written).items()}
-        found: dict[int, int] = {}
-        for k, (step, launches) in enumerate(zip(self.schedule.steps, written, strict=True)):
-            if isinstance(launches, Call) or not isinstance(step, Kernel):
-                continue
-            t = step.members[0].tensor
-            if isinstance(t, ScatterTensor) and t.base in inputs and t in self.graph.outputs \
-                    and t.base not in self.graph.outputs and last.get(t.base, -1) < k:
-                found[self.graph.outputs.index(t)] = inputs[t.base]
-        return found
 
 
 def _any_flags_of(step: Kernel | Call) -> Iterable[Tensor]:
     if isinstance(step, Kernel):
         return [m.tensor for m in step.members if m.role in ANY_FLAG_ROLES]
     return [t for t in step.results if isinstance(t, AnyFlag)]
-
-
-def _update_of(step: Kernel | Call,
-               launches: list[KernelSource] | Call) -> tuple[Tensor | None, Tensor | None]:
-    """What a step starts from, and what that becomes; None where it writes to memory of its own."""
-    if isinstance(launches, CudaLibraryCall):
-        return launches.updated or (None, None)
-    if isinstance(launches, Call) or not isinstance(step, Kernel):
-        return None, None
-    t = step.members[0].tensor
-    if not isinstance(t, ScatterTensor) or any(t.base in w.operands for w in launches):
-        return None, None
-    return t.base, t
 
 
 def _nbytes(t: KernelOperand) -> int:

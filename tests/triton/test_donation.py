@@ -106,7 +106,7 @@ def test_updates_in_order_are_in_place():
         expected = X.copy()
         np.add.at(expected, args[1], args[2])
         np.testing.assert_allclose(update(fnp.asarray(X), *args[1:]), expected, 1e-6)
-        with pytest.raises(BackendError, match="beside its old value"):
+        with pytest.raises(BackendError, match="belongs to the caller"):
             ft.jit(add, require_inplace=True)(*args)
 
 

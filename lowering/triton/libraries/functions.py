@@ -72,14 +72,9 @@ class CudaLibraryCall(HostCall):
         super().__init__(eqn, operands, results)
         self.function: str = eqn.params["function"]
         self.numbers: tuple[int, ...] = eqn.params["numbers"]
-
-    @property
-    def updated(self) -> tuple[Tensor, Tensor] | None:
-        """The operand in whose memory the first result may be, and that result."""
         at = IN_PLACE.get(self.function)
-        if at is None or self.operands.count(self.operands[at]) > 1:
-            return None
-        return self.operands[at], self.results[0]
+        if at is not None and self.operands.count(self.operands[at]) == 1:
+            self.updated = self.operands[at]
 
 
 def _rule(eqn: Equation, xs: list[Tensor]) -> CudaLibraryCall:

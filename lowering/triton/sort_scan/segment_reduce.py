@@ -42,7 +42,8 @@ TILES = 4
 class SegmentReduceCall(AxisCall):
     """`sorted_segment_reduce`: base, keys, order and updates to the base with the updates in it."""
 
-    name = "fold of sorted rows"
+    name = "segment reduction"
+    replaces_elements = True
 
     def __init__(self, eqn: Equation, xs: Sequence[Tensor]) -> None:
         base, self.keys, self.order, self.updates = xs

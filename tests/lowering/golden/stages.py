@@ -144,7 +144,7 @@ def _function(w: FunctionWriter, jaxpr: Jaxpr) -> Iterator[str]:
     yield f"arena: {w.arena_bytes} bytes"
     for block in sorted(w.blocks, key=lambda b: (*_offset(w.offsets[b.key]), b.first)):
         yield _block(block, _place(w.offsets[block.key]))
-    for t in w.in_place:
+    for t in w.aliases.in_place:
         yield f"{_tensor(t)} is updated in place"
 
 
