@@ -211,7 +211,8 @@ class CudaProgram:
 
     def __new__(
         cls,
-        kernels: Iterable[tuple[str, bytes | str, int, int, str, int]],
+        kernels: Iterable[tuple[str, bytes | str, int, int, str, int]
+                          | tuple[str, bytes | str, int, int, str, int, bool]],
         steps: Iterable[tuple[Any, ...]],
         inputs: Iterable[tuple[DTypeLike, Sequence[int]]],
         outputs: Iterable[tuple[Any, ...]],
@@ -225,6 +226,8 @@ class CudaProgram:
     def __call__(self, leaves: Sequence[Any], /) -> list[Any]: ...
     @property
     def device(self) -> int: ...
+    @property
+    def host_calls(self) -> int: ...
     @property
     def stats(self) -> CudaStats: ...
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core import dtypes
+from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.executable import Executable, WrapperExecutable
 from functrans.lowering.passes.pipeline import simplify
@@ -24,7 +25,7 @@ class Float0Executable(WrapperExecutable):
     """An executable that skips arrays of float0: it drops such arguments, and adds such results."""
 
     def __init__(self, inner: Executable, kept_ins: list[int],
-                 outs: list[tuple[int, ...] | None]) -> None:
+                 outs: list[tuple[Size, ...] | None]) -> None:
         self._inner = inner
         self._kept_ins = kept_ins
         self._outs = outs  # the shapes of those that hold nothing
@@ -35,8 +36,8 @@ class Float0Executable(WrapperExecutable):
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         found = iter(self._inner.run([values[i] for i in self._kept_ins]))
-        return [np.asarray(next(found)) if shape is None else np.zeros(shape, dtypes.float0)
-                for shape in self._outs]
+        return [np.asarray(next(found)) if shape is None
+                else np.zeros(tuple(map(int, shape)), dtypes.float0) for shape in self._outs]
 
     @property
     def specialized(self) -> str:

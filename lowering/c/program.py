@@ -15,7 +15,7 @@ from functrans.lowering.c.bodies import CarryBuffers
 from functrans.lowering.c.calls import prepare_call, write_call
 from functrans.lowering.c.chains import ChainText
 from functrans.lowering.c.dynamic_buffers import GROW, DynamicBuffers
-from functrans.lowering.c.fallback_forms import FunctionForms, StepFailed
+from functrans.lowering.c.functions import FunctionForms
 from functrans.lowering.c.interface import API
 from functrans.lowering.c.isa import Isa
 from functrans.lowering.c.kernel import write_kernel
@@ -29,6 +29,7 @@ from functrans.lowering.memory.aliasing import Aliases
 from functrans.lowering.memory.arena import Block, plan_arena
 from functrans.lowering.memory.plan import plan_memory
 from functrans.lowering.rules.graph import Graph
+from functrans.lowering.schedule.forms import StepFailed
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel
 
@@ -105,7 +106,7 @@ def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
         try:
             return _written(forms, isa, size_names, donated, decided, timed)
         except StepFailed as failed:
-            forms.take_next(failed)
+            forms.fall_back(failed)
 
 
 def _written(forms: FunctionForms, isa: Isa, size_names: dict[str, str], donated: frozenset[int],

@@ -22,6 +22,8 @@ class Call:
     """Bytes of memory that it needs besides operands and results."""
     updated: Tensor | None = None
     """An operand in whose memory the first result may be: it is read where that is written."""
+    is_composed = False
+    """Whether simpler operations, from which it was recognised, compute the same."""
     replaces_elements = False
     """Whether that is an update that a user wrote, who may ask for updates in place."""
 

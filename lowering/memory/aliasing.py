@@ -83,7 +83,7 @@ def _why_copied(graph: Graph, update: Update, is_read_later: bool, donated: Dona
         return "its old value is read afterwards"
     if base not in graph.inputs:
         return "its old value is a constant of the program"
-    if graph.inputs.index(base) in donated:  # type: ignore[arg-type]
+    if graph.inputs.index(base) in donated:
         return "no other result is in the memory of this argument"
     return "its old value belongs to the caller"
 

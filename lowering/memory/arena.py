@@ -43,8 +43,8 @@ def plan_arena(blocks: Sequence[Block[K]]) -> Arena[K]:
     placed: list[tuple[int, int, Block[K]]] = []
     offsets: dict[K, int] = {}
     known = [b for b in blocks if isinstance(b.nbytes, int)]
-    for block in sorted(known, key=lambda b: -int(b.nbytes)):  # type: ignore[arg-type]
-        nbytes = _aligned(int(block.nbytes))  # type: ignore[arg-type]
+    for block in sorted(known, key=lambda b: -int(b.nbytes)):
+        nbytes = _aligned(int(block.nbytes))
         start = 0
         for low, high, other in sorted(placed, key=lambda p: p[0]):
             if other.first > block.last or block.first > other.last:

@@ -143,7 +143,10 @@ PARITY = 0x1BD11BDA
 def _threefry2x32(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     def pair(s: ExprBuilder, index: tuple[Index, ...]) -> tuple[Expr, Expr]:
         k0, k1, x0, x1 = [element(s, x, index) for x in xs]
-        number = lambda n: s.const(np.uint32(n), "u32")
+
+        def number(n: int) -> Expr:
+            return s.const(np.uint32(n), "u32")
+
         keys = (k0, k1, s.op("xor", s.op("xor", k0, k1), number(PARITY)))
         x0, x1 = s.op("add", x0, k0), s.op("add", x1, k1)
         for i in range(5):

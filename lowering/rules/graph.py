@@ -144,7 +144,7 @@ def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
     if of_kernels is None and primitive in ELEMENTWISE:  # registered since
         of_kernels = elementwise.rule_of(primitive)
     if known and of_kernels is not None and primitive not in hosted:
-        outs = _by_rule(of_kernels, eqn, operands)
+        outs: Sequence[Tensor] | None = _by_rule(of_kernels, eqn, operands)
         if outs is not None:
             for out in outs:
                 graph.add(out)

@@ -64,21 +64,21 @@ class _ChainRefused(Exception):
 
 
 def form_chains(schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
-                plain: UnfusedValues = ALL_FUSED) -> Schedule:
+                unfused: UnfusedValues = ALL_FUSED) -> Schedule:
     """The schedule with chains where values between products stay in the cache.
 
-    Steps that make what is to be `plain` are in none.
+    Steps that make values which are `unfused` are in none.
     """
     if sum(isinstance(s, Gemm) for s in schedule.steps) < 2:
         return schedule
-    return _ChainFormer(schedule, outputs, reads, plain).run()
+    return _ChainFormer(schedule, outputs, reads, unfused).run()
 
 
 class _ChainFormer:
     def __init__(self, schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
-                 plain: UnfusedValues) -> None:
+                 unfused: UnfusedValues) -> None:
         self.schedule = schedule
-        self.plain = plain
+        self.unfused = unfused
         self.steps = list(schedule.steps)
         self.outputs = set(outputs)
         self.notes = list(schedule.notes)
@@ -101,7 +101,7 @@ class _ChainFormer:
         return [m.tensor for m in step.members if m.tensor in self.schedule.stored]
 
     def _is_barrier(self, step: Step) -> bool:
-        return _is_barrier(step) or self.plain.has(tensors_of(step))
+        return _is_barrier(step) or bool(self.unfused.why(tensors_of(step)))
 
     def _form(self, first: int) -> None:
         """Put a chain that begins with a product in the place of its steps, if it pays."""

@@ -98,7 +98,7 @@ def _of_reduction(kept: list[list[LoopVar]], folded: list[list[LoopVar]],
             return Domain((row + (CHUNK - 1)) // CHUNK, CHUNK, 1, row), "reduce_all"
         piece = _divisor(row)
         if piece is not None:
-            return Domain(keep * (row // piece), piece, keep), "reduce_all"  # type: ignore[operator]
+            return Domain(keep * (row // piece), piece, keep), "reduce_all"
     return Domain(keep, row), "reduce_row"
 
 

@@ -27,17 +27,7 @@ from functrans.lowering.schedule.kernel import (
 from functrans.lowering.schedule.reads import Reads
 from functrans.lowering.schedule.unfused import ALL_FUSED, UnfusedValues
 
-__all__ = ["FusedGemm", "fuse_epilogues", "slower_on_cpus"]
-
-# An epilogue is called for every tile, its loops have tails, and sums that would go straight to c
-# go to a buffer first: for fewer elements, or rows, or shorter ones, a kernel over all elements at
-# once is faster (tanh after 8 x 1024 x 1024: 234 us fused, 175 apart; after 4096 x 16 x 1024: 2.2
-# and 3.7 ms).
-LEAST_TILE, LEAST_ROW, LEAST_ROWS = 1024, 16, 16
-# The library runs smaller products (multiply-adds) in one thread, while a kernel of its own over so
-# many elements would have several.
-SERIAL_WORK, SERIAL_ELEMENTS = 1 << 18, 1 << 15
-
+__all__ = ["FusedGemm", "fuse_epilogues"]
 
 class FusedGemm(Gemm):
     """A product whose elements are not stored but go through `kernel`, or are stored besides."""
@@ -58,28 +48,12 @@ class _EpilogueRefused(Exception):
     pass
 
 
-def slower_on_cpus(fused: FusedGemm, is_stored: Callable[[Tensor], bool]) -> str | None:
-    """Why the library of CPUs is faster without an epilogue; None where it is not."""
-    f = fused.fields
-    batch, m, n, k = f["batch0"] * f["batch1"], f["m"], f["n"], f["k"]
-    if any(isinstance(size, int) and size < least for size, least in (
-            (n, LEAST_ROW), (m, LEAST_ROWS), (m * n, LEAST_TILE))):
-        return "the product is small"
-    work = batch * m * n * k
-    if isinstance(work, int) and work < SERIAL_WORK and not (
-            isinstance(batch * m * n, int) and batch * m * n < SERIAL_ELEMENTS):
-        return "the product is too small for several threads, the kernel is not"
-    return None
-
-
 def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
-                   slower: Callable[[FusedGemm, Callable[[Tensor], bool]],
-                                    str | None] = slower_on_cpus,
-                   plain: UnfusedValues = ALL_FUSED) -> Schedule:
+                   slower: Callable[[FusedGemm, Callable[[Tensor], bool]], str | None],
+                   unfused: UnfusedValues = ALL_FUSED) -> Schedule:
     """The schedule with kernels moved into the products that they read.
 
-    `slower` says why a product is faster without its epilogue, if it is. What is to be `plain`
-    stays apart.
+    `slower` says why a product is faster without its epilogue, if it is.
     """
     steps = list(schedule.steps)
     stored, notes = set(schedule.stored), list(schedule.notes)
@@ -93,10 +67,11 @@ def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
         if not readers:
             continue
         kernel = steps[readers[0]]
-        if not isinstance(kernel, Kernel) or plain.has(
-                [product, *[m.tensor for m in kernel.members]]):
+        if not isinstance(kernel, Kernel):
             continue
         try:
+            if why := unfused.why([product, *[m.tensor for m in kernel.members]]):
+                raise _EpilogueRefused(why)
             fused, rest = _fused(gemm, kernel, stored,
                                  len(readers) > 1 or product in outputs)
             if why := slower(fused, is_stored):

@@ -15,7 +15,6 @@ from functrans.lowering.schedule.domains import PreferredLoopNest, preferred_loo
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, accesses
 from functrans.lowering.schedule.reads import Reads
 from functrans.lowering.schedule.roots import choose_roots, live_items
-from functrans.lowering.schedule.unfused import ALL_FUSED, UnfusedValues
 
 __all__ = ["FusionNote", "Schedule", "Step", "schedule_of"]
 
@@ -59,12 +58,11 @@ class FusionRefused(Exception):
 
 
 class _Scheduler:
-    def __init__(self, graph: Graph, reads: Reads, plain: UnfusedValues) -> None:
+    def __init__(self, graph: Graph, reads: Reads) -> None:
         self.reads = reads
-        self.plain = plain
         self.items = live_items(graph.items, graph.outputs)
         self.outputs = graph.outputs
-        self.roots = choose_roots(self.items, graph.outputs) | plain.roots(self.items)
+        self.roots = choose_roots(self.items, graph.outputs)
         self.steps: list[Step] = []
         self.made_in: dict[Tensor, int] = {}
         self.loads: list[set[Tensor]] = []
@@ -137,7 +135,7 @@ class _Scheduler:
 
     def _candidates(self, root: Tensor, preferred: PreferredLoopNest, before: int) -> list[int]:
         """Kernels that root may join, those that share most with it first."""
-        if isinstance(root, ScatterTensor) or self.plain.has([root]):
+        if isinstance(root, ScatterTensor):
             return []
         first = max((self.made_in.get(t, -1) for t in preferred.reads), default=-1)
         found = []
@@ -145,8 +143,7 @@ class _Scheduler:
             if (root, k) in self.tried or k in self.gone:
                 continue
             kernel = self.steps[k]
-            if not isinstance(kernel, Kernel) or kernel.members[0].role == "scatter" \
-                    or self.plain.has([m.tensor for m in kernel.members]):
+            if not isinstance(kernel, Kernel) or kernel.members[0].role == "scatter":
                 continue
             local = any(m.tensor in preferred.reads for m in kernel.members)
             shared = bool({t for t in preferred.reads & self.loads[k] if t.shape})
@@ -244,10 +241,9 @@ def _at_most(size: Size, limit: int) -> bool:
     return isinstance(size, int) and size <= limit
 
 
-def schedule_of(graph: Graph, reads: Reads | None = None,
-                plain: UnfusedValues = ALL_FUSED) -> Schedule:
+def schedule_of(graph: Graph, reads: Reads | None = None) -> Schedule:
     """Decide which values of a graph are stored, and compute the others where they are read.
 
-    What the steps read is known to `reads` then. Values that are to be `plain` join no others.
+    What the steps read is known to `reads` then.
     """
-    return _Scheduler(graph, Reads() if reads is None else reads, plain).run()
+    return _Scheduler(graph, Reads() if reads is None else reads).run()

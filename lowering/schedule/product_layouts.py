@@ -22,7 +22,7 @@ NAMES = ("batch0", "batch1", "row", "col")
 
 
 def absorb_product_transposes(schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
-                              plain: UnfusedValues = ALL_FUSED) -> Schedule:
+                              unfused: UnfusedValues = ALL_FUSED) -> Schedule:
     """The schedule without kernels that only give a product another order of dimensions."""
     steps = list(schedule.steps)
     for gemm in [s for s in schedule.steps if type(s) is Gemm]:
@@ -35,7 +35,7 @@ def absorb_product_transposes(schedule: Schedule, outputs: Collection[Tensor], r
                 kernel.members[0].role != "full":
             continue
         moved = kernel.members[0].tensor
-        if plain.has([product, moved]):
+        if unfused.why([product, moved]):
             continue
         fields = next((found for f in _batches(gemm)
                        if (found := _written(gemm, f, moved, schedule)) is not None), None)

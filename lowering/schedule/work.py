@@ -45,7 +45,8 @@ def _of_call(call: Call) -> Size:
     per_output: Any = call.fields["in_features"]
     for n in call.fields["window"]:  # type: ignore[union-attr]
         per_output = per_output * n
-    return 2 * call.results[0].size * per_output
+    flops: Size = 2 * call.results[0].size * per_output
+    return flops
 
 
 def _of_kernel(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> Size:

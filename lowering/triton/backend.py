@@ -131,7 +131,7 @@ class TritonBackend(Backend):
     """
 
     name = "triton"
-    devices = ("gpu",)
+    devices: tuple[str, ...] = ("gpu",)
     exports_numbers = True
 
     def __init__(self, cpu: Backend, target: Target | None = None) -> None:

@@ -98,6 +98,7 @@ class CapacityRetryExecutable(Executable):
     """A program whose loops record, as jit knows it; `first` is what a first call runs."""
 
     why_not_portable = HOST_COMPUTES
+    run: CapacityRetryProgram
 
     def __init__(self, jaxpr: Jaxpr, compile_: Compile) -> None:
         self._compile = compile_

@@ -147,8 +147,8 @@ class _Checker:
 
     def __init__(self, program: GPUProgram, kernels: Sequence[Binary], target: Target) -> None:
         self.kernels = kernels
-        self.sizes = {"input": [a.nbytes for a in program.inputs],
-                      "output": [a.nbytes for a in program.outputs],
+        self.sizes = {"input": [int(a.nbytes) for a in program.inputs],
+                      "output": [int(a.nbytes) for a in program.outputs],
                       "constant": [c.nbytes for c in program.constants],
                       "arena": [program.arena_bytes], "tickets": [4 * program.arrival_counters]}
         for kernel in kernels:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.primitive import Primitive
 from functrans.core.table import Table, merged
-from functrans.lowering.defects import UnsupportedKernel, is_defect, warn_of_fallback
+from functrans.lowering.defects import UnsupportedKernel, is_defect
 from functrans.lowering.loops.call import Call, HostCall
 from functrans.lowering.loops.tensor import (
     AnyFlag,
@@ -25,33 +26,27 @@ from functrans.lowering.loops.tensor import (
 from functrans.lowering.memory.aliasing import InputOutputAliases
 from functrans.lowering.memory.arena import Block, plan_arena
 from functrans.lowering.memory.plan import plan_memory
-from functrans.lowering.passes.any_conditions import merge_small_conditions
 from functrans.lowering.passes.complex_parts import split_complex
-from functrans.lowering.passes.if_conversion import convert_conds_to_selects
-from functrans.lowering.passes.one_hot_gather import rewrite_row_gather_as_one_hot
-from functrans.lowering.passes.sorted_scatters import COMBINING_SCATTERS, sort_combining_scatters
+from functrans.lowering.passes.sorted_scatters import COMBINING_SCATTERS
 from functrans.lowering.rules.any_flags import any_flag_rules
 from functrans.lowering.rules.calls import CallRule
 from functrans.lowering.rules.graph import Graph, graph_of
-from functrans.lowering.schedule.epilogues import fuse_epilogues
-from functrans.lowering.schedule.group import Schedule, schedule_of
+from functrans.lowering.rules.plain_products import RULES as PLAIN
+from functrans.lowering.schedule import plans
+from functrans.lowering.schedule.forms import (
+    Form,
+    StepFailed,
+    StepForms,
+    choose,
+)
+from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel
 from functrans.lowering.schedule.origins import equations_of_steps
-from functrans.lowering.schedule.product_layouts import absorb_product_transposes
-from functrans.lowering.schedule.reads import Reads
-from functrans.lowering.schedule.recompute import recompute
-from functrans.lowering.schedule.small_reductions import split_small_reductions
-from functrans.lowering.schedule.transposed_reads import (
-    fuse_transposed_column_sums,
-    split_transposed_reads,
-)
 from functrans.lowering.schedule.work import flops_of
 from functrans.lowering.triton.attention.attention import recognize_attention
 from functrans.lowering.triton.attention.result_layouts import (
-    UnsupportedResultLayout,
     absorb_attention_transposes,
 )
-from functrans.lowering.triton.fallback_forms import FallbackForms, UnsupportedSteps
 from functrans.lowering.triton.kernels.any_flags import (
     ANY_FLAG_BYTES,
     any_flag_memory,
@@ -73,27 +68,19 @@ from functrans.lowering.triton.kernels.size_arguments import arguments_of
 from functrans.lowering.triton.kernels.source import TritonModule
 from functrans.lowering.triton.libraries.functions import RULES as LIBRARY_RULES
 from functrans.lowering.triton.libraries.functions import CudaLibraryCall, library_p
-from functrans.lowering.triton.loops.double_buffering import (
-    DoubleBufferedWhile,
-    double_buffered_while,
-)
+from functrans.lowering.triton.loops.forms import LaunchedLoop, LoopForm, loop_forms
 from functrans.lowering.triton.loops.iterations import (
-    LaunchedScan,
     ProgramBody,
     ScanCall,
     WhileCall,
     after,
-    launched_scan,
     scan_rule,
     while_rule,
 )
 from functrans.lowering.triton.loops.phases import Source
-from functrans.lowering.triton.loops.resident import resident_scan, resident_while
 from functrans.lowering.triton.products.calls import RULES as CALL_RULES
 from functrans.lowering.triton.products.calls import launches_of
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
-from functrans.lowering.triton.products.contiguous_operands import copy_operands_contiguous
-from functrans.lowering.triton.products.epilogues import slower_fused
 from functrans.lowering.triton.records import sources_of
 from functrans.lowering.triton.sort_scan.cumulative import OPS, cumulative_rule
 from functrans.lowering.triton.sort_scan.segment_reduce import RULES as SEGMENT_REDUCES
@@ -178,61 +165,51 @@ def _write_body(jaxpr: Jaxpr, shared: _Shared, unaligned_inputs: Iterable[int] =
                 unaligned_outputs: Iterable[int] = (),
                 donated: Collection[int] | None = None) -> ProgramBody:
     """The steps of a jaxpr. Some inputs and outputs are at places of no alignment."""
-    jaxpr = merge_small_conditions(
-        sort_combining_scatters(rewrite_row_gather_as_one_hot(convert_conds_to_selects(jaxpr))))
-    marks = {} if shared.is_phase else any_flag_rules(jaxpr)
-    forms = FallbackForms()
-    traced: Graph | None = None
+    plan = plans.GPU_OF_ALL_SIZES if shared.is_phase or shared.any_size else plans.GPU
+    jaxpr = plan.program(jaxpr)
+    flags = {} if shared.is_phase else any_flag_rules(jaxpr)
+    forms = StepForms(partial(_graph, jaxpr, flags))
     while True:
-        if traced is None or forms.is_new:
-            traced = graph_of(jaxpr, rules=forms.rules({**RULES, **marks}), hosted=frozenset(
-                [*COMBINING_SCATTERS, *marks]), memory=memory, on_host=forms.hosted,
-                stores_literals=forms.stores_literals, of_any_dtype=OF_ANY_DTYPE)
-            forms.is_new = False
-        reads = Reads()
-        graph, schedule = _plan_with_attention(traced, forms, shared, reads)
-        schedule = fuse_epilogues(
-            absorb_product_transposes(schedule, graph.outputs, reads), graph.outputs, reads,
-            lambda *fused: forms.slower(*fused) or slower_fused(*fused))
-        if not (shared.is_phase or shared.any_size or forms.alone):
-            schedule = fuse_transposed_column_sums(schedule, reads)
+        graph, schedule = _planned(plan, forms)
         unaligned = frozenset([*(graph.inputs[k] for k in unaligned_inputs),
                                *(graph.outputs[k] for k in unaligned_outputs)])
         writer, before = _TritonProgramWriter(graph, schedule, shared, unaligned,
                                               donated), shared.state()
         try:
             body = writer.write()
-        except UnsupportedSteps as failed:
-            # kernels of all sizes, and of one program, have other forms besides: who asks knows
-            final = shared.is_phase or shared.any_size
-            changed = [forms.fall_back(step, why, schedule, writer.equations[id(step)], final)
-                       for step, why in failed.steps]
-            if not all(changed):
-                raise
+        except StepFailed as failed:
+            # kernels of all sizes, and of one program, are forms of a region that has others
+            forms.fall_back(failed, schedule, in_graph=shared.is_phase or shared.any_size)
             shared.restore(before)
         else:
-            return replace(body, notes=[*body.notes, *forms.notes])
+            return replace(body, notes=[*body.notes, *forms.texts])
 
 
-def _plan_with_attention(traced: Graph, forms: FallbackForms, shared: _Shared,
-                         reads: Reads) -> tuple[Graph, Schedule]:
-    """The graph with calls of attention where there are some, and what is stored of it."""
-    for placed in (False, True) if forms.attention else ():
-        graph = copy_operands_contiguous(recognize_attention(traced, placed))
-        with suppress(UnsupportedResultLayout):
-            return graph, absorb_attention_transposes(_plan(graph, shared, reads, forms),
-                                                      graph.outputs)
-    graph = copy_operands_contiguous(traced)
-    return graph, _plan(graph, shared, reads, forms)
+def _graph(jaxpr: Jaxpr, flags: Mapping[Primitive, CallRule], forms: StepForms) -> Graph:
+    """The graph of a program, in which some equations have other forms."""
+    def plain(primitive: Primitive) -> CallRule:
+        return lambda eqn, xs: (PLAIN if eqn in forms.sums else rules)[primitive](eqn, xs)
+
+    rules: Mapping[Primitive, CallRule] = {**RULES, **flags}
+    taken = {**rules, **{p: plain(p) for p in PLAIN if forms.sums}}
+    return graph_of(jaxpr, rules=taken, hosted=frozenset([*COMBINING_SCATTERS, *flags]),
+                    memory=memory, on_host=forms.hosted, stores_literals=forms.stores_literals,
+                    of_any_dtype=OF_ANY_DTYPE)
 
 
-def _plan(graph: Graph, shared: _Shared, reads: Reads, forms: FallbackForms) -> Schedule:
-    schedule = recompute(schedule_of(graph, reads), graph.outputs, reads)
-    if shared.is_phase or shared.any_size:
-        schedule = split_transposed_reads(schedule, in_tiles=False)
-    else:
-        schedule = split_small_reductions(split_transposed_reads(schedule))
-    return forms.applied(schedule, graph.items)
+def _planned(plan: plans.Plan, forms: StepForms) -> tuple[Graph, Schedule]:
+    """The plan of a graph: with attention where there is some, and results in either layout."""
+    def form(name: str, rank: int, plan: plans.Plan) -> Form[tuple[Graph, Schedule]]:
+        return Form(name, rank, lambda: plan.schedule(forms.graph, forms.unfused))
+
+    attention = [form("attention", 0, plan.with_attention(
+        partial(recognize_attention, placed=placed), absorb_attention_transposes))
+        for placed in (False, True)]
+    return choose([*attention * forms.attention, form("products", 1, plan)]).written
+
+
+class SpecializedKernel(UnsupportedKernel):
+    """A kernel for given sizes, where those of all sizes were asked for."""
 
 
 class _TritonProgramWriter:
@@ -242,9 +219,10 @@ class _TritonProgramWriter:
         self.unaligned = unaligned
         self.is_main = donated is not None  # and not the body of a loop
         self.donated = range(len(graph.inputs)) if donated is None else donated
-        self.failed: list[tuple[Kernel | Call, str]] = []
+        self.failed: list[tuple[Kernel | Call, Exception]] = []
         self.calls: dict[Call, Launches] = {}
-        self.loops: dict[Call, LaunchedScan | DoubleBufferedWhile] = {}
+        self.loops: dict[Call, LaunchedLoop] = {}
+        self.loop_notes: list[str] = []
         self.where: dict[KernelOperand, Pointer] = {}
         self.any_flags = dict.fromkeys(t for step in schedule.steps for t in _any_flags_of(step))
         self.any_flag_memory = any_flag_memory(len(self.any_flags))
@@ -255,29 +233,23 @@ class _TritonProgramWriter:
         graph = self.graph
         for k, t in enumerate(graph.inputs):
             self.where.setdefault(t, Pointer("input", k))
-        for t, value in graph.constants:
-            self.where[t] = Pointer("constant", len(self.shared.constants))
+        for constant, value in graph.constants:
+            self.where[constant] = Pointer("constant", len(self.shared.constants))
             self.shared.constants.append(value)
-        for k, t in enumerate(graph.outputs):
-            self.where.setdefault(t, Pointer("output", k))
+        for k, result in enumerate(graph.outputs):
+            self.where.setdefault(result, Pointer("output", k))
         any_size = self.shared.any_size
         options = Options(any_size, not self.shared.is_phase, self._never_written())
         written = [self._kernel(s, options) if isinstance(s, Kernel) else s
                    for s in self.schedule.steps]
         self._place_arrival_counters(written)
         for step in self.schedule.steps:
-            if isinstance(step, (ScanCall, WhileCall)) and (resident := self._resident(step)):
-                self.calls[step] = resident
-            elif isinstance(step, ScanCall):
-                if loop := launched_scan(step, self._body, self.unaligned.__contains__):
-                    self.loops[step] = loop
-            elif isinstance(step, WhileCall):
-                if buffered := double_buffered_while(step, self._body, self.unaligned.__contains__):
-                    self.loops[step] = buffered
+            if isinstance(step, (ScanCall, WhileCall)):
+                self._choose_loop(step)
             elif isinstance(step, Call) and (found := self._launches(step)):
                 self.calls[step] = found
         if self.failed:
-            raise UnsupportedSteps(self.failed)
+            raise StepFailed(None, self.failed)
         arena = self._place(written)
         steps: list[Step] = []
         if self.any_flags:
@@ -295,12 +267,11 @@ class _TritonProgramWriter:
                 steps.append(CopyStep(self.where[first], self.where[first.base], _nbytes(first)))
             steps += self._annotated(step, [self._launch(w) for w in launches])
         kept = self._materialized(written, [steps[a:b] for a, b in pairwise([*begins, len(steps)])])
-        for k, t in enumerate(graph.outputs):
+        for k, result in enumerate(graph.outputs):
             out = Pointer("output", k)
-            if self.where[t] != out:
-                steps.append(CopyStep(out, self.where[t], _nbytes(t)))
-        notes = [self._form(step) for step in self.schedule.steps
-                 if isinstance(step, (ScanCall, WhileCall))]
+            if self.where[result] != out:
+                steps.append(CopyStep(out, self.where[result], _nbytes(result)))
+        notes = self.loop_notes
         apart = list(self.schedule.notes)
         for loop in self.loops.values():
             notes += loop.body.notes if loop.body is not None else []
@@ -331,24 +302,21 @@ class _TritonProgramWriter:
         if found is not None:
             return found if self._is_compilable(call, found.kernels) else None
         if not isinstance(call, HostCall):
-            self.failed.append((call, f"there is no kernel of a {call.name}"))
+            self.failed.append((call, UnsupportedKernel(f"there is no kernel of a {call.name}")))
         return None
 
     def _record_failure(self, step: Kernel | Call, error: Exception) -> None:
-        """Record a step that does not compile; a defect of the compiler is a warning, too."""
+        """Record a step that cannot be written; others that fail are told at once."""
         if not is_defect(error):
             raise error
-        if not isinstance(error, UnsupportedKernel):
-            first = next(iter(sources_of(step, self.schedule.is_stored)), None)
-            warn_of_fallback("a kernel", "it is written in another form", error, first)
-        self.failed.append((step, str(error) or type(error).__name__))
+        self.failed.append((step, error))
 
     def _is_compilable(self, step: Kernel | Call,
                        kernels: Sequence[KernelSource | Template]) -> bool:
         """Whether no kernel of a step was rejected before."""
         why = self.shared.choose.rejected.of(kernels)
         if why is not None:
-            self.failed.append((step, why))
+            self.failed.append((step, UnsupportedKernel(why)))
         return why is None
 
     def _materialized(self, written: list[list[KernelSource] | Call],
@@ -398,31 +366,37 @@ class _TritonProgramWriter:
     def _body(self, jaxpr: Jaxpr, inputs: frozenset[int], outputs: frozenset[int]) -> ProgramBody:
         return _write_body(jaxpr, self.shared, inputs, outputs)
 
-    def _form(self, call: ScanCall | WhileCall) -> str:
-        """The form of a loop, for the text of the program."""
-        form = "computed by the host"
-        if call in self.calls:
-            form = f"one kernel of {self.calls[call].kernels[0].grid[0]} programs"
-        elif call in self.loops:
-            form = "in turns" if isinstance(call, WhileCall) else "launched step by step"
-        return f"{call.source or 'somewhere'}: {call.name} is {form}"
+    def _choose_loop(self, call: ScanCall | WhileCall) -> None:
+        """Take the form of a loop; one kernel is for its sizes alone, unless it has none."""
+        where = call.source or "somewhere"
+        forms = loop_forms(call, self, self._body, self.unaligned.__contains__)
+        has_sizes = isinstance(call, ScanCall) or any(t.shape for t in call.operands)
 
-    def _resident(self, call: ScanCall | WhileCall) -> Launches | None:
-        """The launch of a loop that is one kernel; None where it would be one for each size."""
-        constants = self.shared.constants
-        before = len(constants)
-        found = resident_scan(call, self) if isinstance(call, ScanCall) else resident_while(
-            call, self)
-        if found is not None and self.shared.choose.rejected.of(found.kernels):
-            found = None
-        if found is not None and self.shared.any_size and (
-                isinstance(call, ScanCall) or any(t.shape for t in call.operands)):
-            self.shared.specialized.append(f"{call.source or 'somewhere'}: a {call.name} is one "
-                                           "kernel, which is made for given sizes")
-            found = None
-        if found is None:
-            del constants[before:]
-        return found
+        def attempt(form: Form[LoopForm]) -> LoopForm:
+            before = self.shared.state()
+            try:
+                found = form.write()
+                if isinstance(found, Launches):
+                    if why := self.shared.choose.rejected.of(found.kernels):
+                        raise UnsupportedKernel(why)
+                    if self.shared.any_size and has_sizes:
+                        raise SpecializedKernel(f"{where}: a {call.name} is one kernel, which is "
+                                                "made for given sizes")
+            except UnsupportedKernel as error:
+                self.shared.restore(before)
+                if isinstance(error, SpecializedKernel):
+                    self.shared.specialized.append(str(error))
+                raise
+            return found
+
+        chosen = choose(form._replace(write=partial(attempt, form)) for form in forms)
+        name = chosen.form.name
+        if isinstance(chosen.written, Launches):
+            self.calls[call] = chosen.written
+            name = f"one kernel of {chosen.written.kernels[0].grid[0]} programs"
+        elif chosen.written is not None:
+            self.loops[call] = chosen.written
+        self.loop_notes.append(f"{where}: {call.name} is {name}")
 
     def apart(self, jaxpr: Jaxpr) -> tuple[ProgramBody, Source]:
         """The steps of a body that one program runs, and the modules of its launches."""

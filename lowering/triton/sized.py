@@ -81,6 +81,7 @@ class SizedExecutable(Executable):
     """A program of named sizes as jit knows it."""
 
     why_not_portable = HOST_COMPUTES
+    run: SizedProgram
 
     def __init__(self, jaxpr: Jaxpr, simplified: Jaxpr, decisions: list[Decision],
                  compile_: Compile) -> None:

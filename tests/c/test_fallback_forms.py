@@ -14,7 +14,7 @@ from functrans import lax
 from functrans import numpy as n
 from functrans.core.errors import DefectError, FallbackWarning
 from functrans.lowering import defects
-from functrans.lowering.c import backend, calls, chains, fallback_forms, lower, program
+from functrans.lowering.c import backend, calls, chains, lower, program
 from functrans.lowering.c.isa import host_isa
 from functrans.lowering.c.toolchain import CompilerError
 from functrans.lowering.loops.call import HostCall
@@ -22,6 +22,7 @@ from functrans.lowering.passes import pipeline
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rewrite import Dispatch, RewriteRule
 from functrans.lowering.rules import graph
+from functrans.lowering.schedule import plans
 from functrans.lowering.schedule.chains import tensors_of
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.kernel import reachable_expressions
@@ -76,8 +77,7 @@ WAYS = {
     "large expressions": lambda m: fail_where(m, program, "write_kernel", _has_operations(2)),
     "one operation": lambda m: fail_where(m, program, "write_kernel", _computes("tanh")),
     "every operation": lambda m: fail_where(m, program, "write_kernel", _has_operations(0)),
-    "plans": lambda m: fail_where(m, fallback_forms, "plan_of",
-                                  lambda graph, plain: not plain.whole),
+    "plans": lambda m: fail_where(m, plans, "schedule_of", lambda *a: True),
 }
 
 

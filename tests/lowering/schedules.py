@@ -2,17 +2,17 @@
 
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.rules.graph import graph_of
+from functrans.lowering.schedule import plans
 from functrans.lowering.schedule.chains import Chain
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.kernel import Kernel
-from functrans.lowering.schedule.plan import plan_of
 from tests.lowering.test_passes import program_of
 
 
 def plan(f, *args):
     """The schedule of a function of arrays."""
     program, _ = program_of(f, *args)
-    return plan_of(graph_of(simplify(program)))
+    return plans.CPU.schedule(graph_of(simplify(program)))[1]
 
 
 def steps(f, *args):

@@ -9,14 +9,14 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.rules.graph import graph_of
-from functrans.lowering.schedule.plan import plan_of
+from functrans.lowering.schedule import plans
 from functrans.lowering.schedule.show import show
 from tests.lowering.test_passes import program_of
 
 
 def plan(fun, *args):
     jaxpr, _ = program_of(fun, *args)
-    return plan_of(graph_of(simplify(jaxpr)))
+    return plans.CPU.schedule(graph_of(simplify(jaxpr)))[1]
 
 
 def shown(fun, *args):

@@ -9,6 +9,7 @@ import functrans.numpy as jnp
 from functrans.lowering.loops.call import Gemm
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.rules.graph import graph_of
+from functrans.lowering.schedule.contiguous_operands import copy_operands_contiguous
 from functrans.lowering.schedule.group import schedule_of
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.reads import Reads
@@ -17,7 +18,6 @@ from functrans.lowering.schedule.transposed_reads import (
     has_transposed_reads,
     split_transposed_reads,
 )
-from functrans.lowering.triton.products.contiguous_operands import copy_operands_contiguous
 
 S = ft.ShapeDtypeStruct
 RNG = np.random.default_rng(0)

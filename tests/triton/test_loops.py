@@ -9,9 +9,9 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.evaluate import interpret
-from functrans.lowering.triton import program as program_module
+from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
-from functrans.lowering.triton.loops import iterations
+from functrans.lowering.triton.loops import forms, iterations
 from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.steps.spec import (
     DoubleBufferedSteps,
@@ -136,10 +136,14 @@ def test_loops(name):
         np.testing.assert_allclose(a.astype("f8"), e.astype("f8"), 2e-4, 2e-4)
 
 
+def not_one_kernel(call, scope):
+    raise UnsupportedKernel("as if its values were large")
+
+
 @pytest.fixture
 def launched(monkeypatch):
     """Loops whose bodies are launched, however small."""
-    monkeypatch.setattr(program_module, "resident_scan", lambda call, scope: None)
+    monkeypatch.setattr(forms, "resident_scan", not_one_kernel)
 
 
 @pytest.mark.one_in(2)
@@ -151,7 +155,7 @@ def test_launched_loops(name, launched):
 @pytest.mark.parametrize("name", [name for name in LOOPS if "while" in name])
 def test_loops_with_large_values_take_turns(name, launched, monkeypatch):
     """As if all values were large, no loop is one kernel."""
-    monkeypatch.setattr(program_module, "resident_while", lambda call, scope: None)
+    monkeypatch.setattr(forms, "resident_while", not_one_kernel)
     fun, args, _ = LOOPS[name]
     nested = {"while inside": 0, "inside while": 1, "while and nothing else": 0}
     jaxpr, program, consts = program_of(fun, *args)

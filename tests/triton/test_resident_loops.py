@@ -6,7 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.lowering.triton.loops import separable
+from functrans.lowering.passes import separable
 from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.steps.spec import DoubleBufferedSteps, Launch
 from tests.triton.programs import check, program_of

@@ -84,6 +84,7 @@ class Attend(Call):
     """softmax(scores) values; the results are what attention gives, and the sums of rows."""
 
     name = "attention"
+    is_composed = True
 
     def __init__(self, problem: AttentionProblem, layout: AttentionLayout,
                  views: Mapping[str, View], out: View,
@@ -134,6 +135,7 @@ class AttendGradient(Call):
     """The gradients of queries, keys and values."""
 
     name = "gradient of attention"
+    is_composed = True
 
     def __init__(self, attend: Attend, gradient: AttentionGradientProblem,
                  views: Mapping[str, View],

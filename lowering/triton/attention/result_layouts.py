@@ -9,6 +9,7 @@ import math
 from collections.abc import Collection
 from dataclasses import replace
 
+from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import ExprBuilder
 from functrans.lowering.loops.index import LoopVar
 from functrans.lowering.loops.tensor import Map, Tensor
@@ -23,7 +24,7 @@ __all__ = ["UnsupportedResultLayout", "absorb_attention_transposes"]
 FLOATS = ("f32", "bf16", "f16")
 
 
-class UnsupportedResultLayout(Exception):
+class UnsupportedResultLayout(UnsupportedKernel):
     """A result is where kernels of attention cannot write it."""
 
 
@@ -46,7 +47,7 @@ def absorb_attention_transposes(schedule: Schedule, outputs: Collection[Tensor])
                 continue
             steps.remove(kernel)
         if not call.has_places:
-            raise UnsupportedResultLayout
+            raise UnsupportedResultLayout("kernels cannot write a result where it is read")
     for call in steps:
         if isinstance(call, AttendGradient):
             call.connect()

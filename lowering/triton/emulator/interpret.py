@@ -61,7 +61,7 @@ class Buffer:
         return 0
 
     def size(self) -> tuple[int, ...]:
-        return self.data.shape
+        return tuple(self.data.shape)
 
     def stride(self) -> tuple[int, ...]:
         return (1,)

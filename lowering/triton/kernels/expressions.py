@@ -86,6 +86,7 @@ class TileWriter:
 
     def _piece(self, variable: LoopVar) -> str:
         """The number of the piece of a line, or the place in it."""
+        assert self._linear is not None
         return f"(i {'//' if variable is self.kernel.o else '%'} {self._number(self._linear)})"
 
     def place(self, tensor: Tensor, index: Index) -> str:
@@ -107,7 +108,8 @@ class TileWriter:
         if e.op == "const":
             return self.name(self._numbers.constant(e.aux, e.dtype))
         if e.op == "load":
-            return self._load(*e.aux, e)
+            tensor, index = e.aux
+            return self._load(tensor, index, e)
         if e.op == "index":
             low, high = e.aux.bounds()
             small = isinstance(low, int) and isinstance(high, int) \

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel, Member, stages_of
 from functrans.lowering.triton.kernels.column_reductions import (
@@ -105,6 +105,7 @@ class RowReductionWriter(ColumnReductionWriter):
         if m.role != "reduce_row":
             self.value(w, m)
             return
+        assert isinstance(m.tensor, Reduce)
         fold = tile_reduction(m.tensor)
         reduce_rows(self, w, m.tensor, fold, self.reduction_operands(w, m.tensor, fold, "i"))
 

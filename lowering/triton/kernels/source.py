@@ -35,7 +35,7 @@ COMBINE_FUNCTIONS: Final = {_name_of(f): f"\n@triton.jit{f}"
 @lru_cache(maxsize=1024)
 def _called(text: str) -> frozenset[str]:
     """The functions of `COMBINE_FUNCTIONS` that a kernel calls."""
-    return COMBINE_FUNCTIONS.keys() & set(re.findall(r"\w+", text))
+    return frozenset(COMBINE_FUNCTIONS.keys() & set(re.findall(r"\w+", text)))
 
 
 class TritonModule:

@@ -38,7 +38,7 @@ class PivotsToPermutation(AxisCall):
     def __init__(self, eqn: Equation, pivots: Tensor, count: int, exchanges: int) -> None:
         shape = eqn.outvars[0].aval.shape
         super().__init__([pivots], [Stored(shape, "i32", (), eqn.source)], eqn.source)
-        self.count, self.exchanges, self.rows = count, exchanges, shape[-1]
+        self.count, self.exchanges, self.rows = count, exchanges, int(shape[-1])
 
     def launches(self) -> Launches:
         (pivots,), (order,) = self.operands, self.results

@@ -111,7 +111,7 @@ def _fft(n: tuple[int, ...], x: Array, results: Any) -> list[Array]:
 def _potrf(n: tuple[int, ...], a: Array, results: Any) -> list[Array]:
     upper = _by_columns(a, n[2], n[2])
     lower = lapack.or_nan(lambda x: [np.linalg.cholesky(x)], upper.conj().mT)[0]
-    failed = np.isnan(lower).any((-1, -2))
+    failed = np.asarray(np.isnan(lower).any((-1, -2)))
     return [_stored(np.triu(lower.conj().mT) + np.tril(upper, -1)), failed]
 
 
@@ -160,7 +160,7 @@ def _orgqr(n: tuple[int, ...], factors: Array, scales: Array, results: Any) -> l
 def _syevd(n: tuple[int, ...], a: Array, results: Any) -> list[Array]:
     upper = _by_columns(a, n[2], n[2])
     values, vectors = lapack.or_nan(np.linalg.eigh, upper.conj().mT)
-    return [_stored(vectors), values, np.isnan(values).any(-1)]
+    return [_stored(vectors), values, np.asarray(np.isnan(values).any(-1))]
 
 
 def _gesvdj(n: tuple[int, ...], a: Array, results: Any) -> list[Array]:
@@ -168,8 +168,8 @@ def _gesvdj(n: tuple[int, ...], a: Array, results: Any) -> list[Array]:
     u, s, vh = lapack.or_nan(lambda x: np.linalg.svd(x, not thin), _by_columns(a, m, k))
     if not vectors:  # there is room for them, in any state
         u, vh = (np.zeros(r.shape, r.dtype) for r in (results[0], results[2]))
-        return [u, s, vh, np.isnan(s).any(-1)]
-    return [_stored(u), s, vh.conj(), np.isnan(s).any(-1)]
+        return [u, s, vh, np.asarray(np.isnan(s).any(-1))]
+    return [_stored(u), s, vh.conj(), np.asarray(np.isnan(s).any(-1))]
 
 
 emulated: dict[str, Callable[..., list[Array]]] = {

@@ -105,7 +105,7 @@ def _exchanged(pivots: Any, size: int) -> Any:
     lead = pivots.shape[:-1]
     wide = np.dtype(np.float64)  # of the function for vectors of numbers: all are exact
     start = broadcasted_iota(wide, (*lead, size), len(lead))
-    (order,) = call("laswp", (TYPES["float64"], prod(lead), size, pivots.shape[-1]),
+    (order,) = call("laswp", (TYPES["float64"], int(prod(lead)), size, pivots.shape[-1]),
                     [start, pivots], [ShapedArray((*lead, size), wide)])
     return convert_element_type(order, INT)
 

@@ -38,7 +38,7 @@ def _transformed(x: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
         out = ShapedArray((*lead, *lengths[:-1], lengths[-1] // 2 + 1), complex_type)
     else:
         out = ShapedArray((*lead, *lengths), real_type if kind is FftType.IRFFT else complex_type)
-    numbers = (KINDS[kind], int(real_type.itemsize == 8), prod(lead), *lengths)
+    numbers = (KINDS[kind], int(real_type.itemsize == 8), int(prod(lead)), *lengths)
     (y,) = call("fft", numbers, [x], [out])
     scale = 1 / prod(lengths)
     if kind is FftType.IFFT:

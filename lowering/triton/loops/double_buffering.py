@@ -88,28 +88,25 @@ class DoubleBufferedWhile:
 
 
 def double_buffered_while(call: WhileLoop, write_body: WriteBody,
-                          is_unaligned: Callable[[Tensor], bool]) -> DoubleBufferedWhile | None:
-    """The loop on the device; None where the host is faster."""
+                          is_unaligned: Callable[[Tensor], bool]) -> DoubleBufferedWhile:
+    """The loop on the device. Raises UnsupportedKernel where the host is faster."""
     if call.record is not None:
-        return None
+        raise UnsupportedKernel("it records each iteration")
     first, second = call.predicate_consts, call.predicate_consts + call.body_consts
     carry = call.operands[second:]
     fixed = [v is x for v, x in zip(call.body.outvars, call.body.invars[call.body_consts:],
                                     strict=True)]
     unaligned = [f and is_unaligned(t) for f, t in zip(fixed, carry, strict=True)]
-    try:
-        holds, body = (write_body(jaxpr, numbers_of([*map(is_unaligned, consts), *unaligned]),
-                                  frozenset())
-                       for jaxpr, consts in ((call.predicate, call.operands[:first]),
-                                             (call.body, call.operands[first:second])))
-        sizes = [bytes_of(t.shape, t.dtype) for t, f in zip(carry, fixed, strict=True) if not f]
-    except UnsupportedKernel:
-        return None
+    holds, body = (write_body(jaxpr, numbers_of([*map(is_unaligned, consts), *unaligned]),
+                              frozenset())
+                   for jaxpr, consts in ((call.predicate, call.operands[:first]),
+                                         (call.body, call.operands[first:second])))
+    sizes = [bytes_of(t.shape, t.dtype) for t, f in zip(carry, fixed, strict=True) if not f]
     steps = [*holds.steps, *body.steps]
     if len(steps) > MOST_STEPS or not any(isinstance(s, (Launch, LibraryStep, RepeatedSteps,
                                                          DoubleBufferedSteps))
                                           for s in body.steps):
-        return None
+        raise UnsupportedKernel("the host computes its body")
     total = 0
     found = []
     for nbytes in [n for size in (*sizes, 1) for n in (size, size)]:

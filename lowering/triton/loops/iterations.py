@@ -178,8 +178,8 @@ class LaunchedScan:
 
 
 def launched_scan(call: ScanCall, write_body: WriteBody,
-                  is_unaligned: Callable[[Tensor], bool]) -> LaunchedScan | None:
-    """The loop of a scan on the device; None where the host is faster."""
+                  is_unaligned: Callable[[Tensor], bool]) -> LaunchedScan:
+    """The loop of a scan on the device. Raises UnsupportedKernel where the host is faster."""
     length, first, n = call.length, call.num_consts, call.num_carry
     if length == 0:
         return LaunchedScan(call, None, [], [], PartialResults(1, 1, "i32"))
@@ -196,17 +196,14 @@ def launched_scan(call: ScanCall, write_body: WriteBody,
     ins = [*map(is_unaligned, call.operands[:first]), *unaligned,
            *map(uneven, call.operands[first + n:])]
     outs = [*unaligned, *map(uneven, call.results[n:])]
-    try:
-        body = write_body(jaxpr, numbers_of(ins), numbers_of(outs))
-    except UnsupportedKernel:
-        return None
+    body = write_body(jaxpr, numbers_of(ins), numbers_of(outs))
     assert isinstance(length, int)
     if length * len(body.steps) > MOST_STEPS and (length < LEAST_ROUNDS or any(
             not isinstance(s, (Launch, CopyStep, LibraryStep)) for s in body.steps)):
-        return None
+        raise UnsupportedKernel("it has more steps than a program may")
     if body.steps and not any(isinstance(s, Launch) for s in body.steps) \
             and any(type(s) is HostStep for s in body.steps):
-        return None
+        raise UnsupportedKernel("the host computes its body")
     ways = carry_placements(call, body.updated)
     offsets, total = [], 0
     for k, way in enumerate(ways):

@@ -79,8 +79,8 @@ class LoopWriter:
         for t, is_cut in zip(tensors, cut, strict=True):
             if t.dtype not in MEMORY:
                 raise UnsupportedKernel(f"a loop over {t.dtype}")
-            if is_cut and self.steps.setdefault(t, math.prod(t.shape[axis + 1:])) != math.prod(
-                    t.shape[axis + 1:]):
+            step = math.prod(map(int, t.shape[axis + 1:])) if is_cut else 1
+            if is_cut and self.steps.setdefault(t, step) != step:
                 raise UnsupportedKernel("rows along two axes")
         return [self.base(t) for t in tensors]
 

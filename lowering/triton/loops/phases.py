@@ -119,7 +119,9 @@ class Phases:
         arguments = [place(x).at(t[1:]) if isinstance(x, Pointer) else repr(x)
                      for x, t in zip(step.arguments, step.types, strict=True)]
         if parts:
-            arguments += self._held(step, source, place(step.arguments[1]), parts)
+            weights = step.arguments[1]
+            assert isinstance(weights, Pointer)
+            arguments += self._held(step, source, place(weights), parts)
         if step.grid[0] == 1:
             return [f"{name}({', '.join(['0', '1', *arguments])})"]
         return [f"for program in range({step.grid[0]}):",

@@ -13,6 +13,7 @@ from functrans.lowering.analysis import cost_of
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.call import ScanLoop, WhileLoop
 from functrans.lowering.passes.separable import SeparableRows, is_pointwise, rows_of
+from functrans.lowering.schedule.forms import Form
 from functrans.lowering.triton.kernels.launches import Launches
 from functrans.lowering.triton.kernels.writer import TILE
 from functrans.lowering.triton.loops.loop_kernel import LoopScope, LoopWriter
@@ -35,42 +36,54 @@ PRODUCT_ROWS = 8  # that tensor cores multiply at least
 LEAST_TILE = 128  # elements of a program that has them in registers
 
 
-def resident_scan(call: ScanLoop, scope: LoopScope) -> Launches | None:
-    """The launch of a scan whose body is small, or falls into rows; None of another."""
+def resident_scan(call: ScanLoop, scope: LoopScope) -> tuple[Form[Launches], float]:
+    """A scan in one kernel, whose body is small or falls into rows, and seconds if launched.
+
+    Raises UnsupportedKernel for another one.
+    """
     if not isinstance(call.length, int) or call.length == 0 or call.has_effect:
-        return None
-    try:
-        rows, count = _cut(call.body, rows_of(call.body, call.num_consts, call.num_carry))
-        jaxpr = call.body if rows is None else rows.narrowed(count)
-        assert jaxpr is not None
-        programs = 1 if rows is None else rows.count // count
-        if not _is_small(jaxpr):
-            return None
-        body, source = scope.apart(jaxpr)
-        if not _pays(jaxpr, call.body, programs, len(body.steps)):
-            return None
+        raise UnsupportedKernel("it has no iterations, or effects")
+    length = call.length
+    rows, count = _cut(call.body, rows_of(call.body, call.num_consts, call.num_carry))
+    jaxpr, programs = call.body, 1
+    if rows is not None:
+        narrowed = rows.narrowed(count)
+        assert narrowed is not None
+        jaxpr, programs = narrowed, rows.count // count
+    _check_small(jaxpr)
+    body, source = scope.apart(jaxpr)
+    steps = len(body.steps)
+
+    def write() -> Launches:
         w = LoopWriter(scope, rows, count)
-        if not scan_in_registers(w, call, call.length, body, source):
-            w.scan(call, call.length, body, source)
+        if not scan_in_registers(w, call, length, body, source):
+            w.scan(call, length, body, source)
         return w.launches(programs)
-    except UnsupportedKernel:
-        return None
+
+    seconds = 1e-9 * length * _resident_time(jaxpr, programs, steps)
+    return Form("one kernel", seconds, write), 1e-9 * length * _launched_time(call.body, steps)
 
 
-def resident_while(call: WhileLoop, scope: LoopScope) -> Launches | None:
-    """The launch of a loop whose body and predicate are small; None of another."""
+def resident_while(call: WhileLoop, scope: LoopScope) -> tuple[Form[Launches], float]:
+    """A loop with a predicate in one kernel, and seconds of an iteration if launched.
+
+    Raises UnsupportedKernel for one that is not small.
+    """
     if call.has_effect or call.record is not None:
-        return None
-    try:
-        if not _is_small(call.body) or not _is_small(call.predicate):
-            return None
+        raise UnsupportedKernel("it has effects, or records each iteration")
+    seconds, launched = (sum(map(time, (call.body, call.predicate)))
+                         for time in (_alone_time, _launches_time))
+    for jaxpr in (call.body, call.predicate):
+        _check_small(jaxpr)
+
+    def write() -> Launches:
         w = LoopWriter(scope)
         holds, body = scope.apart(call.predicate), scope.apart(call.body)
         if not while_in_registers(w, call, holds, body):
             w.while_loop(call, holds, body)
         return w.launches(1)
-    except UnsupportedKernel:
-        return None
+
+    return Form("one kernel", 1e-9 * seconds, write), 1e-9 * launched
 
 
 # ------------------------------------------------------------------------------- whether it pays
@@ -82,7 +95,9 @@ def _cut(body: Jaxpr, rows: SeparableRows | None) -> tuple[SeparableRows | None,
     least = math.inf
     if rows is not None and is_pointwise(body) and (count := _rows_of_tile(rows)) < rows.count:
         return rows, count
-    for count in () if rows is None else _divisors(rows.count):
+    if rows is None:
+        return best
+    for count in _divisors(rows.count):
         narrowed = rows.narrowed(count)
         if narrowed is None:
             return None, 1
@@ -136,19 +151,30 @@ def _held_bytes(eqn: Equation, body: Jaxpr) -> int:
     return nbytes if fits else 0  # type: ignore[return-value]
 
 
-def _is_small(jaxpr: Jaxpr) -> bool:
-    """Whether one program may compute it between two launches, of as many steps as it could have.
+def _check_small(jaxpr: Jaxpr) -> None:
+    """Raise UnsupportedKernel unless one program may compute it between its launches.
 
     It is written to know how many there are.
     """
+    if _alone_time(jaxpr) >= _launches_time(jaxpr):
+        raise UnsupportedKernel("its body is more than one program computes in time")
+
+
+def _alone_time(jaxpr: Jaxpr) -> float:
+    """Nanoseconds of one program for the work of a body."""
     flops, moved = _cost(jaxpr)
-    return max(moved / ONE_BYTES, flops / ONE_FLOPS) < 2 * LAUNCH * max(len(jaxpr.eqns), 1)
+    return max(moved / ONE_BYTES, flops / ONE_FLOPS)
 
 
-def _pays(jaxpr: Jaxpr, whole: Jaxpr, programs: int, steps: int) -> bool:
-    flops, moved = _cost(whole)
-    launched = LAUNCH * max(steps, 1) + max(moved / ALL_BYTES, flops / ALL_FLOPS)
-    return _resident_time(jaxpr, programs, steps) < launched
+def _launches_time(jaxpr: Jaxpr) -> float:
+    """Nanoseconds of as many launches as a body could have, each of which waits for another."""
+    return 2 * LAUNCH * max(len(jaxpr.eqns), 1)
+
+
+def _launched_time(jaxpr: Jaxpr, steps: int) -> float:
+    """Nanoseconds of an iteration of so many launches on the whole GPU."""
+    flops, moved = _cost(jaxpr)
+    return LAUNCH * max(steps, 1) + max(moved / ALL_BYTES, flops / ALL_FLOPS)
 
 
 def _cost(jaxpr: Jaxpr) -> tuple[float, float]:

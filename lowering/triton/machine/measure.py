@@ -38,7 +38,7 @@ def seconds_of(programs: Sequence[GPUProgram], gpu: int, target: Target) -> list
 class Timer:
     """Mean seconds of a run, of so many that it takes long enough to be told."""
 
-    def __init__(self, run: Any, arrays: list[Any], gpu: int) -> None:
+    def __init__(self, run: Any, arrays: Sequence[Any], gpu: int) -> None:
         self.run, self.arrays = run, arrays
         self.begin, self.end = _runtime.CudaEvent(gpu), _runtime.CudaEvent(gpu)
         self.runs = 2

@@ -184,7 +184,8 @@ def shape_class(value: Any) -> str:
         return f"Epilogue({[a.type for a in value.arguments]},{value.result is None})"
     if isinstance(value, (tuple, list)):
         return f"({','.join(map(shape_class, value))})"
-    names = _names(type(value))
+    kind: type = type(value)
+    names = _names(kind)
     if names is None:
         return repr(value)
     return f"{type(value).__name__}({','.join([shape_class(getattr(value, n)) for n in names])})"

@@ -116,9 +116,9 @@ def precision_of(call: Gemm | Conv | Attend | AttendGradient) -> str:
 
 
 def _matmul(call: Gemm, unaligned: Collection[Tensor]) -> MatmulProblem:
-    f = call.fields
-    if not all(isinstance(n, int) for n in (*f.values(), call.a_offset, call.b_offset)):
+    if not all(isinstance(n, int) for n in (*call.fields.values(), call.a_offset, call.b_offset)):
         raise UnsupportedKernel("a product of matrices of symbolic sizes")
+    f = {name: int(n) for name, n in call.fields.items()}
     x, y = call.operands[:2]
 
     def operand(t: Tensor, name: str, offset: object) -> MatmulOperand:
@@ -140,7 +140,7 @@ def _exact_after(call: Gemm) -> int:
 
 
 def _operands(call: Gemm) -> dict[str, tuple[Tensor | PartialResults, int]]:
-    return {name: (t, offset * BYTES[MATRIX_TYPES[t.dtype]])  # type: ignore[operator]
+    return {name: (t, int(offset) * BYTES[MATRIX_TYPES[t.dtype]])
             for name, t, offset in zip("ab", call.operands, (call.a_offset, call.b_offset))}
 
 

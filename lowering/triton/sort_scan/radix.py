@@ -150,8 +150,8 @@ class Radix:
             lines += [f"where = lane + {WARP * k}", "inside = where < count",
                       *self._result(k, "u", "p")]
         # not a constant: that a loop is not unrolled, with the shared memory of what is in it
-        parameters = self._words((name, word), 0) | self.parameters | self.sizes | sizes(
-            size=word.nbytes)
+        parameters = {**self._words((name, word), 0), **self.parameters, **self.sizes,
+                      **sizes(size=word.nbytes)}
         return self._kernel("sorted_block", parameters, lines, self.rows,
                             ptx=arranged(self.slots, THREADS // WARP, self.sets, self.zero))
 

@@ -51,8 +51,8 @@ class SegmentReduceCall(AxisCall):
         self.base = self.updated = None if self.start is not None else base
         operands = [t for t in (self.base, *xs[1:]) if t is not None]
         super().__init__(operands, results_of(eqn), eqn.source)
-        self.rows, self.width = map(int, base.shape)  # type: ignore[arg-type]
-        self.count = int(self.keys.size)  # type: ignore[arg-type]
+        self.rows, self.width = map(int, base.shape)
+        self.count = int(self.keys.size)
         self.dtype = base.dtype
         self.fold = TileReduction(eqn.params["op"], compute_dtype(base.dtype))
         self.block_c = min(power_of_two(self.width), COLUMNS)
@@ -65,9 +65,9 @@ class SegmentReduceCall(AxisCall):
 
     def launches(self) -> Launches:
         bounds = PartialResults(1, 2 * self.rows, "i32")
-        places = {"out": (self.results[0], 0), "keys": (self.keys, 0), "order": (self.order, 0),
-                  "updates": (self.updates, 0), "begins": (bounds, 0),
-                  "ends": (bounds, 4 * self.rows)}
+        places: dict[str, tuple[Tensor | PartialResults, int]] = {
+            "out": (self.results[0], 0), "keys": (self.keys, 0), "order": (self.order, 0),
+            "updates": (self.updates, 0), "begins": (bounds, 0), "ends": (bounds, 4 * self.rows)}
         if self.base is not None:
             places["base"] = (self.base, 0)
         found = [self._cleared(), self._bounds(), self._folded()]

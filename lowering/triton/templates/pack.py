@@ -63,7 +63,8 @@ def pack(name: str, source: str, dtype: str, dims: Sequence[tuple[int, int]],
             size *= merged.pop()[0]
         merged.append((size, step))
     merged = merged or [(1, 1)]
-    pitches, pitch = [], pitch_of(col[0], dtype)
+    pitches: list[int] = []
+    pitch = pitch_of(col[0], dtype)
     for size, _ in reversed(merged):
         pitches.insert(0, pitch)
         pitch *= size

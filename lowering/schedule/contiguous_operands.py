@@ -14,11 +14,12 @@ from dataclasses import replace
 from typing import Any
 
 from functrans.core.dims import Size
+from functrans.core.precision import Precision
 from functrans.lowering.loops.call import Call, Gemm
 from functrans.lowering.loops.index import ZERO, unflatten
 from functrans.lowering.loops.tensor import FLOAT8, Map, Tensor
 from functrans.lowering.rules.graph import Graph
-from functrans.lowering.triton.products.calls import precision_of
+from functrans.primitives.precision import resolved_precision
 
 __all__ = ["copy_operands_contiguous"]
 
@@ -46,7 +47,8 @@ def copy_operands_contiguous(graph: Graph) -> Graph:
 def _needs_contiguous(call: Gemm) -> bool:
     """Whether tensor cores have no transposed operands of a product."""
     dtype = call.operands[0].dtype
-    return dtype in FLOAT8 or (dtype == "f32" and precision_of(call) == "tf32")
+    return dtype in FLOAT8 or (
+        dtype == "f32" and resolved_precision(call.precision) is Precision.DEFAULT)
 
 
 def _is_known(call: Gemm) -> bool:

@@ -13,7 +13,7 @@ from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.work import flops_of
 
-__all__ = ["slower_fused"]
+__all__ = ["slower_on_cpus", "slower_on_gpus"]
 
 # Picoseconds an element, on an H100: what an epilogue takes for an operation and to load two bytes,
 # what memory takes for a byte. Of few elements, or wide ones, the launch or the traffic is more.
@@ -22,7 +22,7 @@ LEAST_ELEMENTS = 1 << 22
 HALVES = ("bf16", "f16")
 
 
-def slower_fused(fused: FusedGemm, is_stored: Callable[[Tensor], bool]) -> str | None:
+def slower_on_gpus(fused: FusedGemm, is_stored: Callable[[Tensor], bool]) -> str | None:
     """Why a product is faster without its epilogue; None where it is not."""
     size = fused.product.size
     if fused.product.dtype not in HALVES or not isinstance(size, int) or size < LEAST_ELEMENTS:
@@ -36,3 +36,27 @@ def slower_fused(fused: FusedGemm, is_stored: Callable[[Tensor], bool]) -> str |
     if inside <= apart:
         return None
     return f"it takes {inside * size / 1e6:.0f} us there and {apart * size / 1e6:.0f} us apart"
+
+
+# An epilogue is called for every tile, its loops have tails, and sums that would go straight to c
+# go to a buffer first: for fewer elements, or rows, or shorter ones, a kernel over all elements at
+# once is faster (tanh after 8 x 1024 x 1024: 234 us fused, 175 apart; after 4096 x 16 x 1024: 2.2
+# and 3.7 ms).
+LEAST_TILE, LEAST_ROW, LEAST_ROWS = 1024, 16, 16
+# The library runs smaller products (multiply-adds) in one thread, while a kernel of its own over so
+# many elements would have several.
+SERIAL_WORK, SERIAL_ELEMENTS = 1 << 18, 1 << 15
+
+
+def slower_on_cpus(fused: FusedGemm, is_stored: Callable[[Tensor], bool]) -> str | None:
+    """Why the library of CPUs is faster without an epilogue; None where it is not."""
+    f = fused.fields
+    batch, m, n, k = f["batch0"] * f["batch1"], f["m"], f["n"], f["k"]
+    if any(isinstance(size, int) and size < least for size, least in (
+            (n, LEAST_ROW), (m, LEAST_ROWS), (m * n, LEAST_TILE))):
+        return "the product is small"
+    work = batch * m * n * k
+    if isinstance(work, int) and work < SERIAL_WORK and not (
+            isinstance(batch * m * n, int) and batch * m * n < SERIAL_ELEMENTS):
+        return "the product is too small for several threads, the kernel is not"
+    return None

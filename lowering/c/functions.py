@@ -1,0 +1,77 @@
+"""The functions of a program, the main one and bodies of loops and branches, and their plans.
+
+A step that cannot be written is a defect: the next form of it computes the same, a warning at the
+user's line says so, and so does a note that `explain` shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.defects import is_defect
+from functrans.lowering.rules.graph import Graph, graph_of
+from functrans.lowering.schedule import plans
+from functrans.lowering.schedule.forms import StepFailed, StepForms, with_notes
+from functrans.lowering.schedule.group import Schedule, Step
+from functrans.lowering.schedule.unfused import UnfusedValues
+
+__all__ = ["FunctionForms"]
+
+T = TypeVar("T")
+
+
+class FunctionForms:
+    """The forms of the functions of a program: of the main one, None, and of bodies."""
+
+    def __init__(self, main: Graph, unfused: bool = False) -> None:
+        self._unfused = UnfusedValues(whole=unfused)
+        self._forms: dict[object, StepForms] = {}
+        self._schedules: dict[object, Schedule] = {}
+        assert main.jaxpr is not None
+        self._add(None, main.jaxpr, main)
+
+    def _add(self, function: object, jaxpr: Jaxpr, graph: Graph | None = None) -> None:
+        self._forms[function] = StepForms(
+            lambda forms: graph_of(jaxpr, on_host=forms.hosted), self._unfused, _graph=graph)
+
+    @property
+    def changed(self) -> bool:
+        """Whether something is not computed as planned."""
+        return self._unfused.whole or any(forms.notes for forms in self._forms.values())
+
+    def graph(self, function: object, jaxpr: Jaxpr | None = None) -> Graph:
+        """The graph of a function, the same each time until NumPy takes some of its equations."""
+        if function not in self._forms:
+            assert jaxpr is not None
+            self._add(function, jaxpr)
+        return self._forms[function].graph
+
+    def schedule(self, function: object) -> Schedule:
+        """The schedule of a function. Raises StepFailed."""
+        forms = self._forms[function]
+        _, found = self.written(function, None,
+                                lambda: plans.CPU.schedule(forms.graph, forms.unfused))
+        self._schedules[function] = found
+        return with_notes(found, forms)
+
+    def written(self, function: object, step: Step | None, write: Callable[[], T]) -> T:
+        """What `write` makes of a step. Raises StepFailed where it fails."""
+        try:
+            return write()
+        except StepFailed:
+            raise
+        except Exception as error:
+            if not is_defect(error):
+                raise
+            raise StepFailed(function, [(step, error)]) from error
+
+    def fall_back(self, failed: StepFailed) -> None:
+        """Take the next forms of what failed. Raises its error where there is none."""
+        try:
+            self._forms[failed.function].fall_back(
+                failed, self._schedules.get(failed.function), reason=lambda error:
+                f"the compiler failed on it ({type(error).__name__}: {error})")
+        except StepFailed:
+            raise failed.steps[0][1] from None

@@ -1,0 +1,158 @@
+"""The plan of each target: what is done with a program on its way to kernels, pass by pass.
+
+All programs are simplified first (`passes/pipeline.py`). A plan then has passes over programs, for
+what its kernels compute in another way; the rules of primitives make a graph of what is left, and
+passes over graphs and over schedules follow. A schedule says which values are in memory, and which
+are computed together: a backend only writes its steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.passes.any_conditions import merge_small_conditions
+from functrans.lowering.passes.if_conversion import convert_conds_to_selects
+from functrans.lowering.passes.one_hot_gather import rewrite_row_gather_as_one_hot
+from functrans.lowering.passes.sorted_scatters import sort_combining_scatters
+from functrans.lowering.rules.graph import Graph
+from functrans.lowering.schedule.chains import form_chains
+from functrans.lowering.schedule.contiguous_operands import copy_operands_contiguous
+from functrans.lowering.schedule.epilogue_costs import slower_on_cpus, slower_on_gpus
+from functrans.lowering.schedule.epilogues import fuse_epilogues
+from functrans.lowering.schedule.group import Schedule, schedule_of
+from functrans.lowering.schedule.product_layouts import absorb_product_transposes
+from functrans.lowering.schedule.reads import Reads
+from functrans.lowering.schedule.recompute import recompute
+from functrans.lowering.schedule.small_reductions import split_small_reductions
+from functrans.lowering.schedule.transposed_reads import (
+    fuse_transposed_column_sums,
+    split_row_sums,
+    split_transposed_reads,
+)
+from functrans.lowering.schedule.unfused import (
+    ALL_FUSED,
+    UnfusedValues,
+    schedule_without_fusion,
+    separate_unfused,
+)
+
+__all__ = ["CPU", "GPU", "GPU_OF_ALL_SIZES", "Plan", "SchedulePass", "Scope"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """What a pass over schedules knows besides the schedule."""
+
+    graph: Graph
+    unfused: UnfusedValues = ALL_FUSED
+    reads: Reads = field(default_factory=Reads)
+    """What steps read, as long as they are not changed."""
+
+
+ProgramPass = Callable[[Jaxpr], Jaxpr]
+GraphPass = Callable[[Graph], Graph]
+SchedulePass = Callable[[Schedule, Scope], Schedule]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Passes by name, in order. Those of `programs` are made once, the others for every graph."""
+
+    programs: Mapping[str, ProgramPass]
+    graphs: Mapping[str, GraphPass]
+    schedules: Mapping[str, SchedulePass]
+
+    def program(self, jaxpr: Jaxpr) -> Jaxpr:
+        """A simplified program as the rules of the target take it."""
+        for change in self.programs.values():
+            jaxpr = change(jaxpr)
+        return jaxpr
+
+    def schedule(self, graph: Graph, unfused: UnfusedValues = ALL_FUSED,
+                 ) -> tuple[Graph, Schedule]:
+        """The graph after its passes, and what of it is stored and computed together."""
+        for transform in self.graphs.values():
+            graph = transform(graph)
+        if unfused.whole:
+            return graph, schedule_without_fusion(graph)
+        scope = Scope(graph, unfused)
+        schedule = schedule_of(graph, scope.reads)
+        for change in self.schedules.values():
+            schedule = change(schedule, scope)
+        return graph, schedule
+
+    def with_attention(self, recognize: GraphPass,
+                       absorb: Callable[[Schedule, Collection[Tensor]], Schedule]) -> Plan:
+        """The plan with calls of attention, which write results as their readers want them."""
+        schedules: dict[str, SchedulePass] = {}
+        for name, change in self.schedules.items():
+            if name == "transposes absorbed by products":
+                schedules["transposes absorbed by attention"] = lambda s, scope: absorb(
+                    s, scope.graph.outputs)
+            schedules[name] = change
+        return replace(self, graphs={"attention": recognize, **self.graphs}, schedules=schedules)
+
+
+def _unfused(schedule: Schedule, scope: Scope) -> Schedule:
+    return separate_unfused(schedule, scope.graph.items, scope.unfused)
+
+
+def _absorbed(schedule: Schedule, scope: Scope) -> Schedule:
+    return absorb_product_transposes(schedule, scope.graph.outputs, scope.reads, scope.unfused)
+
+
+def _recomputed(schedule: Schedule, scope: Scope) -> Schedule:
+    return recompute(schedule, scope.graph.outputs, scope.reads)
+
+
+def _with_epilogues(schedule: Schedule, scope: Scope) -> Schedule:
+    return fuse_epilogues(schedule, scope.graph.outputs, scope.reads, slower_on_gpus,
+                          scope.unfused)
+
+
+CPU: Final = Plan(programs={}, graphs={}, schedules={
+    "sums along rows apart from transposed reads": lambda s, scope: split_row_sums(s),
+    "what failed apart": _unfused,
+    "transposes absorbed by products": _absorbed,
+    "epilogues of products": lambda s, scope: fuse_epilogues(
+        s, scope.graph.outputs, scope.reads, slower_on_cpus, scope.unfused),
+    "chains of steps over blocks of rows": lambda s, scope: form_chains(
+        s, scope.graph.outputs, scope.reads, scope.unfused),
+})
+
+GPU: Final = Plan(
+    programs={
+        "cheap conds to selects": convert_conds_to_selects,
+        "gathers of rows to one-hot products": rewrite_row_gather_as_one_hot,
+        "combining scatters to sorted ones": sort_combining_scatters,
+        "conditions on small results merged": merge_small_conditions,
+    },
+    graphs={
+        "operands of products contiguous along the sum": copy_operands_contiguous,
+    },
+    schedules={
+        "values recomputed by their readers": _recomputed,
+        "reductions apart from transposed reads": lambda s, scope: split_transposed_reads(s),
+        "small reductions apart": lambda s, scope: split_small_reductions(s),
+        "what failed apart": _unfused,
+        "transposes absorbed by products": _absorbed,
+        "epilogues of products": _with_epilogues,
+        "sums of columns with transposed reads": lambda s, scope: s if scope.unfused.apart
+        else fuse_transposed_column_sums(s, scope.reads),
+    })
+
+GPU_OF_ALL_SIZES: Final = Plan(
+    programs=GPU.programs, graphs=GPU.graphs,
+    schedules={
+        "values recomputed by their readers": _recomputed,
+        "reductions apart from transposed reads": lambda s, scope: split_transposed_reads(
+            s, in_tiles=False),
+        "what failed apart": _unfused,
+        "transposes absorbed by products": _absorbed,
+        "epilogues of products": _with_epilogues,
+    })
+"""Of kernels that all sizes share, and of phases of a kernel that walks a loop."""
