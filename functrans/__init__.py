@@ -35,8 +35,8 @@ from functrans.transforms.derivatives import (
     value_and_grad,
 )
 from functrans.transforms.forward import jvp
-from functrans.transforms.jit import clear_caches, jit, lower
-from functrans.transforms.retrace import explain_retrace
+from functrans.transforms.jit.api import clear_caches, jit, lower
+from functrans.transforms.jit.retrace import explain_retrace
 from functrans.transforms.reverse import linear_transpose, linearize, vjp
 from functrans.transforms.staged import (
     ShapeDtypeStruct,

@@ -40,7 +40,7 @@ from functrans.export.exported import Exported
 from functrans.lowering.c.isa import AVX2, AVX512, GENERIC, NEON, Isa, host_isa
 from functrans.lowering.c.lower import LoweredToC, lower
 from functrans.lowering.loops.call import CLibraryCall
-from functrans.transforms.jit import jit
+from functrans.transforms.jit.api import jit
 
 __all__ = ["to_c"]
 

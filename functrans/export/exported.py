@@ -25,17 +25,16 @@ from functrans.export.files import Contents, read, written
 from functrans.export.kernels import Kernel, compile_targets
 from functrans.export.ready import ReadyPrograms
 from functrans.export.rules import has_rules
-from functrans.transforms.calls import Calls
-from functrans.transforms.executables import provide
 from functrans.transforms.flat import argument_name, flatten_args
-from functrans.transforms.jit import jit
-from functrans.transforms.jit_primitive import jit_p
-from functrans.transforms.named_sizes import NamedSizes
+from functrans.transforms.jit.api import jit
+from functrans.transforms.jit.calls import Calls, Jitted, Traced
+from functrans.transforms.jit.executables import provide
+from functrans.transforms.jit.primitive import jit_p
+from functrans.transforms.jit.sizes import NamedSizes
 from functrans.transforms.reverse import vjp
 from functrans.transforms.staged import ShapeDtypeStruct
 from functrans.transforms.static import StaticArguments
 from functrans.transforms.tangents import is_differentiable
-from functrans.transforms.traces import Jitted, Traced
 
 __all__ = ["Exported", "deserialize", "export", "load", "save"]
 

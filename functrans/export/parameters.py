@@ -59,8 +59,9 @@ from functrans.primitives.index_layout import (
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
-from functrans.transforms import checkpoint, custom_jvp, custom_vjp, jit_primitive
+from functrans.transforms import checkpoint, custom_jvp, custom_vjp
 from functrans.transforms.custom_call import LazyJaxpr, known_jaxpr
+from functrans.transforms.jit import primitive as jit_primitive
 
 __all__ = ["OPTIONAL", "PARAMETERS", "PRIMITIVES", "Kind", "ParameterReader", "ParameterWriter",
            "dtype_named",

@@ -16,8 +16,7 @@ from functrans.inspect.text import text_of
 from functrans.lowering.backend import AUTO, Executable, default_backend, get_backend
 from functrans.lowering.report import KernelReport, Report, TracedProgram
 from functrans.transforms.flat import name_of
-from functrans.transforms.jit import lower
-from functrans.transforms.lowered import Compiled, Lowered
+from functrans.transforms.jit.api import Compiled, Lowered, lower
 from functrans.typing import PyTree
 
 __all__ = ["Explanation", "explain", "inspected", "lowered_of", "report_of"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from functrans.placement import block_until_ready, device_put
-from functrans.transforms.jit import jit
+from functrans.transforms.jit.api import jit
 
 __all__ = ["Machine", "machine"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from functrans.core.keypath import keystr
 from functrans.core.tree import tree_paths
-from functrans.transforms.lowered import Lowered
+from functrans.transforms.jit.api import Lowered
 
 __all__ = ["input_names", "title_of"]
 

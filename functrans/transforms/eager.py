@@ -31,7 +31,7 @@ from functrans.primitives.base import full_p
 from functrans.primitives.broadcast import broadcast_in_dim_p
 from functrans.primitives.dynamic_slice import dynamic_slice_p
 from functrans.primitives.shape import reshape_p, slice_p
-from functrans.transforms.executables import executable_of, is_on_gpu, operation_on_gpu
+from functrans.transforms.jit.executables import executable_of, is_on_gpu, operation_on_gpu
 
 __all__ = ["evaluate_on_gpu", "evaluate_together", "install"]
 

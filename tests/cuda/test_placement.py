@@ -77,7 +77,7 @@ def test_memory_is_counted_for_each_gpu(on_fake):
 def test_kernels_are_compiled_once_for_gpus_of_a_kind(on_fake):
     on_fake("""
         from functrans.lowering.triton.machine import pool
-        from functrans.transforms.executables import executable_of
+        from functrans.transforms.jit.executables import executable_of
         compiled = []
         inner = pool.compile_unit
         pool.compile_unit = lambda unit: compiled.append(unit) or inner(unit)

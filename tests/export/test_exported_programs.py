@@ -34,7 +34,7 @@ def assert_same(got, expected):
 
 
 def all_primitives():
-    modules = [functrans.primitives, ft.transforms.jit_primitive]
+    modules = [functrans.primitives, ft.transforms.jit.primitive]
     for info in pkgutil.walk_packages(functrans.primitives.__path__, "functrans.primitives."):
         modules.append(importlib.import_module(info.name))
     return {p.name: p for m in modules for p in vars(m).values() if isinstance(p, Primitive)}

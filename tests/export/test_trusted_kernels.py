@@ -19,7 +19,7 @@ from functrans.lowering.c.backend import CBackend
 from functrans.lowering.c.portable import PortableCProgram
 from functrans.lowering.store.cache import Cache
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
-from functrans.transforms.executables import executable_of
+from functrans.transforms.jit.executables import executable_of
 
 X = np.random.default_rng(0).normal(size=(6, 8)).astype(np.float32)
 TABLE = np.random.default_rng(1).normal(size=(300, 8)).astype(np.float32)

@@ -8,7 +8,7 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.lowering.backend import get_backend
 from functrans.lowering.triton.sized import SizedExecutable
-from functrans.transforms.executables import executable_of
+from functrans.transforms.jit.executables import executable_of
 from tests.transforms.test_dynamic_shapes import ARITHMETIC, check, compilations, rows
 
 LOOPS = {"scan", "fori_loop"}

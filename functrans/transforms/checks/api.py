@@ -17,7 +17,7 @@ from functrans.core.source import user_source
 from functrans.primitives.check import CHECK, check_p
 from functrans.transforms.checks.eager import CheckTrace
 from functrans.transforms.flat import check_callable, wraps
-from functrans.transforms.jit import jit
+from functrans.transforms.jit.api import jit
 
 if TYPE_CHECKING:
     from functrans.typing import ArrayLike

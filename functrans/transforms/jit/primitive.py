@@ -12,7 +12,7 @@ from functrans.core.axes import MappedAxis
 from functrans.core.compiling import for_compiler
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Linear
-from functrans.transforms.executables import (
+from functrans.transforms.jit.executables import (
     executable_of,
     is_on_gpu,
     to_machine_code,

@@ -17,7 +17,7 @@ from functrans.core.guards import Guard
 from functrans.core.sizes import shape_names
 from functrans.core.source import Source, describe_source
 from functrans.core.tree import PyTreeDef, tree_paths
-from functrans.transforms.dynamic import SizedShapes
+from functrans.transforms.jit.sizes import SizedShapes
 
 __all__ = ["Compilation", "Retraces", "explain_retrace"]
 
