@@ -72,7 +72,6 @@ class ConvGeneralDilated(Differentiable):
     `group_axes` are the places of a group axis in lhs, rhs and the result, or None.
     """
 
-    mixes_elements = True
     widens_halves = False  # done in evaluate: the result may have another dtype
     derivatives = (linear, linear)
 

@@ -69,7 +69,6 @@ class Cumulative(Primitive, abstract=True):
 class Cumsum(Cumulative):
     """The sums of all elements up to each one."""
 
-    mixes_elements = True
     ufunc = np.add
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:

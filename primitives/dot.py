@@ -36,7 +36,6 @@ class DotGeneral(Differentiable):
     The result has the batch axes, then the other axes of x, then those of y.
     """
 
-    mixes_elements = True
     derivatives = (linear, linear)
 
     def type(self, x: ShapedArray, y: ShapedArray, *, dimension_numbers: DimensionNumbers,

@@ -47,7 +47,6 @@ class Fft(LinearPrimitive):
     the first n // 2 + 1 of the last axis, IRFFT starts from these and gives `fft_lengths[-1]`.
     """
 
-    mixes_elements = True
     def type(self, x: ShapedArray, *, fft_type: FftType,
              fft_lengths: tuple[Size, ...]) -> ShapedArray:
         rank = len(fft_lengths)

@@ -72,7 +72,6 @@ class TriangularSolve(System):
     ones when `unit_diagonal`.
     """
 
-    mixes_elements = True
     def type(self, a: ShapedArray, b: ShapedArray, *, left_side: bool, lower: bool,
              transpose_a: bool, conjugate_a: bool, unit_diagonal: bool) -> ShapedArray:
         return self.check_system(a, b, left_side)
@@ -138,7 +137,6 @@ class TriangularSolve(System):
 class Solve(System):
     """x with a x = b for square matrices a; infinities or NaN where one is singular."""
 
-    mixes_elements = True
     def type(self, a: ShapedArray, b: ShapedArray) -> ShapedArray:
         return self.check_system(a, b, True)
 

@@ -71,9 +71,6 @@ class Primitive:
     has_rules: ClassVar[bool] = False
     # makes an array of the parameter `shape` from no operand
     creates: ClassVar[bool] = False
-    # linear, and its transpose adds up elements of a cotangent that belong to different elements:
-    # zeros of a masked cotangent do not stay zeros
-    mixes_elements: ClassVar[bool] = False
     # the derivative is zero because the operation says so, whatever its values do
     stops_derivatives: ClassVar[bool] = False
     required_rules: ClassVar[tuple[str, ...]] = ("type", "evaluate", "jvp", "batch", "samples")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar, overload
 
 from functrans.core.primitive import Primitive
@@ -18,14 +18,15 @@ class Table(Mapping[Primitive, V], Generic[V]):
 
     `otherwise` says what is true of every primitive without an entry. Where that would hide an
     omission, `without` gives each such primitive and the reason: then primitives of the kind `of`
-    that are in neither, nor in the table `beside` this one, fail a law (`tests/laws/test_tables`).
+    (a class, or what is true of them) that are in neither, nor in the table `beside` this one, fail
+    a law (`tests/laws/test_tables`).
     """
 
     __slots__ = ("_entries", "beside", "of", "otherwise", "without")
 
     def __init__(self, entries: Mapping[Primitive, V], *, otherwise: str = "",
                  without: Mapping[Primitive, str] | None = None,
-                 of: type[Primitive] = Primitive,
+                 of: type[Primitive] | Callable[[Primitive], bool] = Primitive,
                  beside: Mapping[Primitive, Any] | None = None) -> None:
         for key in (*entries, *(without or ())):
             if not isinstance(key, Primitive):
@@ -64,9 +65,14 @@ class Table(Mapping[Primitive, V], Generic[V]):
         """Those that the table should say something of, and does not."""
         if self.without is None:
             return []
-        return [p for p in primitives
-                if isinstance(p, self.of) and p not in self and p not in self.without
-                and p not in self.beside]
+        return [p for p in primitives if self._covers(p) and p not in self
+                and p not in self.without and p not in self.beside]
+
+    def _covers(self, primitive: Primitive) -> bool:
+        """Whether a primitive is of the kind that the table is of."""
+        if isinstance(self.of, type):
+            return isinstance(primitive, self.of)
+        return self.of(primitive)
 
 
 def merged(*tables: Mapping[Primitive, V]) -> dict[Primitive, V]:

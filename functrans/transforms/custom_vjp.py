@@ -79,7 +79,6 @@ class CustomVJPLinearPrimitive(Primitive):
     """
 
     name = "custom_vjp_linear"
-    mixes_elements = True
     multiple_results = True
     widens_halves = False
 

@@ -23,23 +23,16 @@ from functrans.core.eager import is_on_gpu
 from functrans.core.errors import NotDifferentiableError
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Jaxpr, Literal
-from functrans.core.primitive import Linear, Primitive
+from functrans.core.primitive import HigherOrder, Linear, Primitive
 from functrans.core.scope import current_scope
 from functrans.core.source import Source, interpreted, user_source
 from functrans.core.staging import StageTracer
 from functrans.core.trace import Params, Trace, Tracer, process_in
 from functrans.core.tree import known_leaf
-from functrans.primitives.arithmetic import div_p, mul_p
-from functrans.primitives.compare import select_n_p
 from functrans.primitives.differentiable import add_any
 from functrans.primitives.elementwise import fit
-from functrans.primitives.masked import (
-    masked_div,
-    masked_div_p,
-    masked_mul,
-    masked_mul_p,
-)
 from functrans.transforms.closed import stage_closed
+from functrans.transforms.masking import PRODUCTS, SELECTIONS, MaskedProduct, Masking, masking_of
 from functrans.transforms.tangents import instantiate_aval
 
 __all__ = ["LinearTrace", "LinearTracer", "transpose_flat", "transpose_jaxpr"]
@@ -198,15 +191,12 @@ class LinearTrace(Trace):
                 found, flags = transpose_masked(primitive, ct, operands, params, masks)
             else:
                 found = transpose_operation(primitive, ct, operands, params)
-                flags = repeat(primitive in MASKING)
+                flags = repeat(primitive in SELECTIONS)
             for a, c, mask in zip(args, found, flags):
                 if c is not None and type(a) is LinearTracer and a._trace is self:
                     accumulate(a.index, c, mask)
         return [cts[x.index] for x in inputs], [is_masked[x.index] for x in inputs]
 
-
-MASKING: Final = frozenset({select_n_p, masked_mul_p, masked_div_p})
-"""Operations whose transposition gives masked cotangents."""
 
 def transpose_masked(primitive: Primitive, ct: Any, operands: Sequence[Any], params: Params,
                      masks: Sequence[bool]) -> tuple[Sequence[Any], Iterable[bool]]:
@@ -214,14 +204,14 @@ def transpose_masked(primitive: Primitive, ct: Any, operands: Sequence[Any], par
 
     0 times an infinite derivative is 0 here.
     """
-    if primitive is mul_p or primitive is div_p:
+    product = PRODUCTS.get(primitive)
+    if product is not None:
         x, y = operands
         linear, other = (x, y) if isinstance(x, Linear) else (y, x)
-        if not _is_harmless(other, primitive is div_p):
-            masked = masked_mul if primitive is mul_p else masked_div
-            c = fit(masked(ct, other), linear)
+        if not _is_plain(product, other):
+            c = fit(product.operation(ct, other), linear)
             return ((c, None) if linear is x else (None, c)), repeat(True)
-    if primitive.higher_order and primitive.called is not None:  # type: ignore[attr-defined]
+    if isinstance(primitive, HigherOrder) and primitive.called is not None:
         inner: list[tuple[bool, ...]] = []
 
         def transpose_body(jaxpr: Jaxpr, linear: Sequence[bool], nonzero: Sequence[bool]) -> Jaxpr:
@@ -234,19 +224,19 @@ def transpose_masked(primitive: Primitive, ct: Any, operands: Sequence[Any], par
             return results, repeat(False)
         found = iter(inner[0])
         return results, [isinstance(x, Linear) and next(found) for x in operands]
-    keeps = primitive in MASKING or not (primitive.higher_order or primitive.mixes_elements)
-    return transpose_operation(primitive, ct, operands, params), repeat(keeps)
+    return (transpose_operation(primitive, ct, operands, params),
+            repeat(masking_of(primitive) is not Masking.LOST))
 
 
-def _is_harmless(x: Any, divides: bool) -> bool:
-    """Whether a factor or divisor is a constant with which 0 is 0."""
+def _is_plain(product: MaskedProduct, x: Any) -> bool:
+    """Whether an operand is a constant with which a product of 0 is 0."""
     if isinstance(x, StageTracer):  # sqrt(64.0), say
         return x.eqn is not None and all(isinstance(a, Literal) for a in x.eqn.invars) \
             and not x.eqn.primitive.higher_order and x.ndim == 0
     if isinstance(x, (Tracer, Linear)) or is_on_gpu(x):
         return False
     value = np.asarray(x)
-    return value.ndim == 0 and bool(np.isfinite(value)) and not (divides and value == 0)
+    return value.ndim == 0 and product.is_plain(value.item())
 
 
 def transpose_operation(primitive: Primitive, ct: Any, operands: Sequence[Any],
@@ -257,10 +247,12 @@ def transpose_operation(primitive: Primitive, ct: Any, operands: Sequence[Any],
             f"{primitive.name} is applied to a linear value but is not linear.",
             why="a derivative rule must be linear in its tangents, so that it can be transposed.",
             fix="check the jvp rule that uses it, or write a custom_vjp")
+    found: Sequence[Any]
     if primitive.higher_order:
-        return primitive.transpose(  # type: ignore[no-any-return]
-            ct, *operands, transpose_jaxpr=transpose_jaxpr, **params)
-    return primitive.transpose(ct, *operands, **params)  # type: ignore[no-any-return]
+        found = primitive.transpose(ct, *operands, transpose_jaxpr=transpose_jaxpr, **params)
+    else:
+        found = primitive.transpose(ct, *operands, **params)
+    return found
 
 
 def transpose_flat(fun: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray],

@@ -10,14 +10,20 @@ import pytest
 
 import functrans.lowering
 import functrans.transforms
-from functrans.core.primitive import Primitive
+from functrans.core.avals import get_aval
+from functrans.core.primitive import Linear, Primitive
 from functrans.core.table import Table, merged
 from functrans.lowering.loops.elementwise import ELEMENTWISE
 from functrans.lowering.loops.tensor import DTYPES, FLOAT8, ITEM_SIZES
 from functrans.lowering.rules import graph
-from functrans.primitives.arithmetic import add_p, sub_p
+from functrans.primitives.arithmetic import add_p, neg_p, sub_p
+from functrans.primitives.compare import select_n_p
+from functrans.primitives.control_flow.cond import cond_p
+from functrans.primitives.dot import dot_general_p
 from functrans.primitives.elementwise import Elementwise
+from functrans.primitives.masked import masked_mul_p
 from functrans.primitives.reduce import reduce_or_p
+from functrans.transforms.masking import MASKING, SELECTIONS, Masking, masking_of
 from tests.laws.primitives import all_primitives
 
 PRIMITIVES = all_primitives()
@@ -94,6 +100,27 @@ def test_a_table_is_checked():
         merged({add_p: 1}, {add_p: 2})
     with pytest.raises(TypeError):
         Table({add_p: 1}, otherwise="nothing")[sub_p] = 2
+
+
+def test_every_linear_primitive_says_what_it_does_to_masked_cotangents():
+    assert {masking_of(p) for p in PRIMITIVES if p.transpose is not None} == {*Masking}
+    assert masking_of(neg_p) is Masking.KEPT and masking_of(cond_p) is Masking.LOST
+    assert Table({add_p: 1}, of=MASKING.of, without={}).missing([dot_general_p, sub_p, cond_p]) \
+        == [dot_general_p]
+
+
+@pytest.mark.parametrize("primitive", SELECTIONS, ids=lambda p: p.name)
+def test_transposes_of_selections_give_zeros_where_nothing_is_selected(primitive):
+    """Also where the other operand is infinite."""
+    infinite = np.full(4, np.inf, np.float32)
+    if primitive is select_n_p:
+        cases = (np.zeros(4, bool), Linear(get_aval(infinite)), Linear(get_aval(infinite)))
+        cotangent = primitive.transpose(infinite, *cases)[2]
+    else:
+        cotangent = primitive.transpose(np.zeros(4, np.float32), Linear(get_aval(infinite)),
+                                        infinite if primitive is masked_mul_p
+                                        else np.zeros(4, np.float32))[0]
+    np.testing.assert_array_equal(cotangent, np.zeros(4, np.float32))
 
 
 def test_a_forgotten_primitive_is_found():
