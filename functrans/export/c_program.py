@@ -40,6 +40,7 @@ from functrans.export.exported import Exported
 from functrans.lowering.c.isa import AVX2, AVX512, GENERIC, NEON, Isa, host_isa
 from functrans.lowering.c.lower import LoweredToC, lower
 from functrans.lowering.loops.call import CLibraryCall
+from functrans.primitives.callback import Callback
 from functrans.transforms.jit.api import jit
 
 __all__ = ["to_c"]
@@ -142,7 +143,7 @@ def _program(jaxpr: Jaxpr, isa: str, name: str) -> LoweredToC:
     for host in made.text.hosts:
         eqn = host.eqn
         types = ", ".join(str(a.aval) for a in eqn.invars)
-        why = "it calls a Python function." if "callback" in eqn.primitive.name else \
+        why = "it calls a Python function." if isinstance(eqn.primitive, Callback) else \
             "it raises an error in Python." if eqn.primitive.has_effect else \
             f"the C compiler has no code for it on {types}."
         raise ExportError(f"{eqn.primitive.name} cannot be exported to C.", where=eqn.source,

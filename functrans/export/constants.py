@@ -10,7 +10,7 @@ import numpy as np
 from functrans._runtime import wrap
 from functrans.core.dtypes import float0
 from functrans.export.container import ALIGNMENT, aligned
-from functrans.export.parameters import dtype_named, name_of_dtype
+from functrans.export.kinds import dtype_named, name_of_dtype
 from functrans.export.plain import damaged
 
 __all__ = ["ArrayReader", "ArrayWriter"]

@@ -13,7 +13,7 @@ from functrans.core.tree import PyTreeDef
 from functrans.export.constants import ArrayReader
 from functrans.export.container import pack, unpack
 from functrans.export.kernels import TargetProgram, kernels_plain, read_kernels
-from functrans.export.parameters import text_from
+from functrans.export.kinds import text_from
 from functrans.export.plain import damaged, from_bytes, to_bytes
 from functrans.export.programs import ProgramReader, ProgramWriter
 from functrans.export.sizes import SizeReader

@@ -1,467 +1,220 @@
-"""What the static parameters of each primitive are in a file, and which primitives may be there.
-
-A parameter has a kind, which turns it into a plain value and back and lets nothing else through:
-what a file says ends up in generated code. Primitives without an entry in `PARAMETERS` have none.
-"""
+"""Which primitives a file may name, and of what kinds their static parameters are there."""
 
 from __future__ import annotations
 
-import enum
-import re
-import string
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import fields
-from types import ModuleType
-from typing import Any, Final, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Final
 
-import numpy as np
-
-from functrans import checkpoint_policies
-from functrans.core.dims import Size
-from functrans.core.dtypes import as_dtype, float0, key_dtype
-from functrans.core.errors import DTypeError, ExportError
-from functrans.core.jaxpr import Jaxpr
-from functrans.core.precision import Precision
 from functrans.core.primitive import Primitive
-from functrans.export.plain import damaged
-from functrans.primitives import (
-    arithmetic,
-    barrier,
-    base,
-    broadcast,
-    check,
-    compare,
-    conv,
-    convert,
-    cumulative,
-    differentiable,
-    dot,
-    dynamic_slice,
-    fft,
-    index,
-    linalg,
-    masked,
-    random,
-    reduce,
-    scatter,
-    shape,
-    solve,
-    sort,
-    special,
-    spectral,
-    transcendental,
-    window,
+from functrans.core.table import Table
+from functrans.export.kinds import (
+    ARRAY,
+    CONV_NUMBERS,
+    DTYPE,
+    EXPONENT,
+    FFT_TYPE,
+    FLAG,
+    GATHER_NUMBERS,
+    INDEX_MODE,
+    INT,
+    MESSAGE,
+    NUMBER,
+    POLICY,
+    PRECISION,
+    PROGRAM,
+    PROGRAMS,
+    RULE,
+    SCATTER_NUMBERS,
+    SIZES,
+    TEXT,
+    TEXTS,
+    Kind,
 )
-from functrans.primitives.control_flow import cond, scan, while_loop
-from functrans.primitives.index_layout import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
+from functrans.primitives import arithmetic, compare, masked, special, transcendental
+from functrans.primitives.arithmetic import integer_pow_p
+from functrans.primitives.barrier import checkpoint_name_p, optimization_barrier_p, stop_gradient_p
+from functrans.primitives.base import constant_p, full_p
+from functrans.primitives.broadcast import broadcast_in_dim_p, reduce_sum_p, transpose_p
+from functrans.primitives.callback import debug_callback_p, io_callback_p, pure_callback_p
+from functrans.primitives.check import check_p
+from functrans.primitives.collective import (
+    all_gather_p,
+    axis_index_p,
+    ppermute_p,
+    psum_p,
+    psum_scatter_p,
 )
-from functrans.transforms import checkpoint, custom_jvp, custom_vjp
-from functrans.transforms.custom_call import LazyJaxpr, known_jaxpr
-from functrans.transforms.jit import primitive as jit_primitive
-
-__all__ = ["OPTIONAL", "PARAMETERS", "PRIMITIVES", "Kind", "ParameterReader", "ParameterWriter",
-           "dtype_named",
-           "name_of_dtype", "number_from", "number_of", "text_from"]
-
-
-class ParameterWriter(Protocol):
-    """Who collects what the parameters of a program refer to."""
-
-    def size(self, size: Size) -> Any: ...
-    def array(self, value: Any) -> int: ...
-    def jaxpr(self, jaxpr: Jaxpr, order: int) -> int: ...
-
-
-class ParameterReader(Protocol):
-    """Who has what a file's parameters refer to."""
-
-    def size(self, plain: Any) -> Size: ...
-    def array(self, plain: Any) -> Any: ...
-    def jaxpr(self, plain: Any) -> Jaxpr: ...
-
-
-class Kind(Protocol):
-    """How values of one kind are written; `order` counts the derivatives still to be told."""
-
-    def write(self, value: Any, to: ParameterWriter, order: int) -> Any: ...
-    def read(self, plain: Any, of: ParameterReader) -> Any: ...
-
-
-class _ExactKind:
-    """Values that are plain already, of one type; integers from `least` on."""
-
-    def __init__(self, kind: type, least: int = 0) -> None:
-        self.kind = kind
-        self.least = least
-
-    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
-        return self.kind(value)
-
-    def read(self, plain: Any, of: ParameterReader) -> Any:
-        if type(plain) is not self.kind:
-            raise damaged(f"{plain!r:.50} stands where a {self.kind.__name__} must be")
-        if isinstance(plain, int) and not self.least <= plain < 2**63:
-            raise damaged(f"the integer {plain} is out of range")
-        return text_from(plain) if self.kind is str else plain
-
-
-class _SizesKind:
-    """Sizes, None, and tuples of such: shapes, axes, pads, dimension numbers."""
-
-    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
-        if value is None:
-            return None
-        if isinstance(value, (tuple, list)):
-            return ["t", *[self.write(v, to, order) for v in value]]
-        return to.size(value)
-
-    def read(self, plain: Any, of: ParameterReader) -> Any:
-        if plain is None:
-            return None
-        if isinstance(plain, list) and plain and plain[0] == "t":
-            return tuple([self.read(p, of) for p in plain[1:]])
-        return of.size(plain)
-
-
-class _ConvNumbersKind:
-    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
-        return SIZES.write(tuple(value), to, order)
-
-    def read(self, plain: Any, of: ParameterReader) -> Any:
-        return conv.ConvDimensionNumbers(*_fields(SIZES.read(plain, of), 3))
-
-
-class _TextsKind:
-    """A tuple of texts."""
-
-    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
-        return list(map(text_from, value))
-
-    def read(self, plain: Any, of: ParameterReader) -> Any:
-        return tuple(map(text_from, _fields(plain)))
-
-
-class _MessageKind:
-    """A message with `{name}` for values: names alone, which format no more than numbers."""
-
-    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
-        try:
-            return self.read(value, to)
-        except ExportError:
-            raise ExportError(f"the message {value!r:.200} of a check cannot be exported.",
-                              why="in a file it is one line, with names alone in braces."
-                              ) from None
-
-    def read(self, plain: Any, of: Any) -> Any:
-        message = text_from(plain)
-        for name, spec in _fields_of(message):
-            if name and not (name.isidentifier() and _SPEC.fullmatch(spec or "")):
-                raise damaged("a message asks for more than the values of names")
-        return message
-
-
-def _fields_of(message: str) -> Iterator[tuple[str | None, str | None]]:
-    """What is in the braces of a message, up to where it cannot be parsed: so it is filled in."""
-    with suppress(ValueError):
-        for _, name, spec, _ in string.Formatter().parse(message):
-            yield name, spec
-
-
-_SPEC: Final = re.compile(r"[-+]?[0-9]?[0-9]?(\.[0-9][0-9]?)?[a-zA-Z%]?")
-
-
-class _DTypeKind:
-    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
-        return None if value is None else name_of_dtype(np.dtype(value))
-
-    def read(self, plain: Any, of: ParameterReader) -> Any:
-        return None if plain is None else dtype_named(plain)
-
-
-class _NumberKind:
-    """Numbers, Python's and NumPy's, which differ in how they promote."""
-
-    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
-        return value if value is None else number_of(value)
-
-    def read(self, plain: Any, of: ParameterReader) -> Any:
-        return plain if plain is None else number_from(plain)
-
-
-class _EnumKind:
-    """A member of an enumeration, by name; `trusted` says what becomes of a member."""
-
-    def __init__(self, members: type[enum.Enum],
-                 trusted: Callable[[Any], Any] = lambda member: member) -> None:
-        self.members = members
-        self.trusted = trusted
-
-    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
-        return None if value is None else value.name
-
-    def read(self, plain: Any, of: ParameterReader) -> Any:
-        if plain is None:
-            return None
-        if not isinstance(plain, str) or plain not in self.members.__members__:
-            raise damaged(f"there is no {self.members.__name__} {plain!r:.50}")
-        return self.trusted(self.members[plain])
-
-
-def _checked_mode(mode: GatherScatterMode) -> GatherScatterMode:
-    """Files promise nothing: an index out of bounds would read memory of others."""
-    return GatherScatterMode.CLIP if mode is GatherScatterMode.PROMISE_IN_BOUNDS else mode
-
-
-class _IndexNumbersKind:
-    """Dimension numbers of gather or scatter: five tuples of axes."""
-
-    def __init__(self, numbers: type[GatherDimensionNumbers | ScatterDimensionNumbers]) -> None:
-        self.numbers = numbers
-
-    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
-        return [list(getattr(value, f.name)) for f in fields(self.numbers)]
-
-    def read(self, plain: Any, of: ParameterReader) -> Any:
-        return self.numbers(*[tuple(map(_axis, _fields(p))) for p in _fields(plain, 5)])
-
-
-class _ArrayKind:
-    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
-        return to.array(value.value)
-
-    def read(self, plain: Any, of: ParameterReader) -> Any:
-        return base.Constant(of.array(plain))
-
-
-class _ProgramKind:
-    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
-        return to.jaxpr(value, order)
-
-    def read(self, plain: Any, of: ParameterReader) -> Any:
-        return of.jaxpr(plain)
-
-
-class _ProgramsKind:
-    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
-        return [to.jaxpr(v, order) for v in value]
-
-    def read(self, plain: Any, of: ParameterReader) -> Any:
-        if not _fields(plain):
-            raise damaged("a cond has no branches")
-        return tuple([of.jaxpr(p) for p in plain])
-
-
-class _RuleKind:
-    """A rule of custom_jvp or custom_vjp: there while derivatives are to be told."""
-
-    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
-        return to.jaxpr(known_jaxpr(value), order - 1) if order > 0 else None
-
-    def read(self, plain: Any, of: ParameterReader) -> Any:
-        return LazyJaxpr(_no_rule) if plain is None else of.jaxpr(plain)
-
-
-def _no_rule() -> Jaxpr:
-    raise ExportError("the program was exported without this derivative of a function with a rule "
-                      "of its own (custom_jvp, custom_vjp).",
-                      fix="functrans.export.export(f, vjp_order=1)(...), or a higher order")
-
-
-class _PolicyKind:
-    """A policy of checkpoint: one of ours, by name."""
-
-    def write(self, value: Any, to: ParameterWriter, order: int) -> Any:
-        if value is None:
-            return None
-        if value in _POLICIES.values():
-            return [value.__name__]
-        for name, make in _NAMED_POLICIES.items():
-            if getattr(value, "__code__", None) is make("").__code__:
-                return [name, *value.__closure__[0].cell_contents]
-        raise ExportError(f"the checkpoint policy {value!r} cannot be exported.",
-                          why="a file has the policies of functrans.checkpoint_policies alone.")
-
-    def read(self, plain: Any, of: ParameterReader) -> Any:
-        if plain is None:
-            return None
-        name, *names = map(text_from, _fields(plain) or [None])
-        if name in _NAMED_POLICIES:
-            return _NAMED_POLICIES[name](*names)
-        if name not in _POLICIES or names:
-            raise damaged("there is no such policy of checkpoint")
-        return _POLICIES[name]
-
-
-_POLICIES = {p.__name__: p for p in (
-    checkpoint_policies.everything_saveable, checkpoint_policies.nothing_saveable,
-    checkpoint_policies.dots_saveable, checkpoint_policies.dots_with_no_batch_dims_saveable)}
-_NAMED_POLICIES = {p.__name__: p for p in (checkpoint_policies.save_only_these_names,
-                                           checkpoint_policies.save_any_names_but_these)}
-
-
-def _fields(plain: Any, count: int | None = None) -> Any:
-    if not isinstance(plain, (list, tuple)) or (count is not None and len(plain) != count):
-        raise damaged(f"a list{'' if count is None else f' of {count}'} is missing")
-    return plain
-
-
-def _axis(plain: Any) -> int:
-    if type(plain) is not int or not 0 <= plain < 64:
-        raise damaged("an axis is out of range")
-    return plain
-
-
-def text_from(plain: Any) -> str:
-    """Text of one line that prints; raises ExportError for anything else."""
-    if not isinstance(plain, str) or len(plain) > 1000 or not plain.isprintable():
-        raise damaged("a name is no text of one line")
-    return plain
-
-
-def name_of_dtype(dtype: np.dtype[Any]) -> str:
-    """What a file calls a dtype."""
-    return "float0" if dtype == float0 else dtype.name
-
-
-def dtype_named(plain: Any) -> np.dtype[Any]:
-    """The dtype of that name; raises ExportError where there is none."""
-    if plain == "float0":
-        return float0
-    try:
-        if plain == key_dtype.name:
-            return key_dtype
-        if isinstance(plain, str) and as_dtype(plain).name == plain:
-            return as_dtype(plain)
-    except DTypeError:
-        pass
-    raise damaged(f"there is no dtype {plain!r:.50}")
-
-
-def number_of(value: Any) -> Any:
-    """A number as a plain value: NumPy's are a list of dtype and value."""
-    if isinstance(value, np.ndarray):
-        value = value[()]
-    if not isinstance(value, np.generic):
-        return value
-    item = value.item()
-    if not isinstance(item, (bool, int, float, complex)):
-        item = float(value)
-    return [name_of_dtype(value.dtype), item]
-
-
-def number_from(plain: Any) -> Any:
-    """The number that `number_of` wrote; raises ExportError for anything else."""
-    name = None
-    if isinstance(plain, list) and len(plain) == 2:
-        name, plain = plain
-    if not isinstance(plain, (bool, int, float, complex)):
-        raise damaged(f"{plain!r:.50} stands where a number must be")
-    if name is None:
-        return plain
-    try:
-        with np.errstate(all="ignore"):
-            return dtype_named(name).type(plain)
-    except (TypeError, ValueError, OverflowError):
-        raise damaged(f"{plain} is no number of dtype {name}") from None
-
-
-FLAG, INT, TEXT, SIZES = _ExactKind(bool), _ExactKind(int), _ExactKind(str), _SizesKind()
-DTYPE, NUMBER, JAXPR, RULE = _DTypeKind(), _NumberKind(), _ProgramKind(), _RuleKind()
-PRECISION = _EnumKind(Precision)
-
-_AXES: Final[dict[str, Kind]] = {"axes": SIZES}
-_CUMULATIVE: Final[dict[str, Kind]] = {"axis": INT, "reverse": FLAG}
-_WINDOW: Final[dict[str, Kind]] = {
+from functrans.primitives.compare import clamp_p, select_n_p
+from functrans.primitives.control_flow.cond import cond_p
+from functrans.primitives.control_flow.scan import scan_p
+from functrans.primitives.control_flow.while_loop import while_p
+from functrans.primitives.conv import conv_general_dilated_p
+from functrans.primitives.convert import bitcast_convert_type_p, convert_element_type_p
+from functrans.primitives.cumulative import (
+    cumlogsumexp_p,
+    cummax_p,
+    cummin_p,
+    cumprod_p,
+    cumsum_p,
+)
+from functrans.primitives.differentiable import add_any_p
+from functrans.primitives.dot import dot_general_p
+from functrans.primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
+from functrans.primitives.elementwise import Elementwise
+from functrans.primitives.fft import fft_p
+from functrans.primitives.index import gather_p, scatter_add_p
+from functrans.primitives.linalg import cholesky_p, lu_p, lu_pivots_to_permutation_p, qr_p
+from functrans.primitives.random import threefry2x32_p
+from functrans.primitives.reduce import (
+    argmax_p,
+    argmin_p,
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+    reduce_xor_p,
+)
+from functrans.primitives.scatter import scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p
+from functrans.primitives.shape import (
+    concatenate_p,
+    copy_p,
+    iota_p,
+    pad_p,
+    reshape_p,
+    rev_p,
+    slice_p,
+)
+from functrans.primitives.solve import adjugate_p, det_p, slogdet_p, solve_p, triangular_solve_p
+from functrans.primitives.sort import sort_p, top_k_p
+from functrans.primitives.spectral import eig_p, eigh_p, svd_p
+from functrans.primitives.transcendental import polygamma_p
+from functrans.primitives.window import (
+    reduce_window_max_p,
+    reduce_window_min_p,
+    reduce_window_sum_p,
+    window_argmax_p,
+    window_argmin_p,
+    window_put_p,
+    window_take_p,
+)
+from functrans.transforms.checkpoint import checkpoint_p
+from functrans.transforms.custom_jvp import custom_jvp_call_p
+from functrans.transforms.custom_vjp import custom_vjp_call_p, custom_vjp_linear_p
+from functrans.transforms.jit.primitive import checked_p, jit_p
+
+__all__ = ["INSTEAD", "OPTIONAL", "PARAMETERS", "PRIMITIVES", "Parameters"]
+
+Parameters = Mapping[str, Kind]
+
+_AXES: Final[Parameters] = {"axes": SIZES}
+_CUMULATIVE: Final[Parameters] = {"axis": INT, "reverse": FLAG}
+_WINDOW: Final[Parameters] = {
     "window_dimensions": SIZES, "window_strides": SIZES, "padding": SIZES, "base_dilation": SIZES,
     "window_dilation": SIZES}
-_INDEX: Final[dict[str, Kind]] = {
-    "mode": _EnumKind(GatherScatterMode, _checked_mode), "unique_indices": FLAG,
-    "indices_are_sorted": FLAG}
-_SCATTER: Final[dict[str, Kind]] = {
-    "dimension_numbers": _IndexNumbersKind(ScatterDimensionNumbers), **_INDEX}
+_INDEX: Final[Parameters] = {
+    "mode": INDEX_MODE, "unique_indices": FLAG, "indices_are_sorted": FLAG}
+_SCATTER: Final[Parameters] = {"dimension_numbers": SCATTER_NUMBERS, **_INDEX}
+_NONE: Final[Parameters] = {}
 
-PARAMETERS: Final[dict[str, dict[str, Kind]]] = {
-    "argmax": {"axes": SIZES, "index_dtype": DTYPE},
-    "argmin": {"axes": SIZES, "index_dtype": DTYPE},
-    "bitcast_convert_type": {"new_dtype": DTYPE},
-    "broadcast_in_dim": {"shape": SIZES, "broadcast_dimensions": SIZES},
-    "check": {"message": _MessageKind(), "names": _TextsKind(), "kind": TEXT, "lanes": INT},
-    "checkpoint": {"jaxpr": JAXPR, "prevent_cse": FLAG, "policy": _PolicyKind()},
-    "concatenate": {"dimension": INT},
-    "cond": {"branches": _ProgramsKind()},
-    "constant": {"value": _ArrayKind()},
-    "conv_general_dilated": {
-        "window_strides": SIZES, "padding": SIZES, "lhs_dilation": SIZES, "rhs_dilation": SIZES,
-        "dimension_numbers": _ConvNumbersKind(), "group_axes": SIZES,
-        "preferred_element_type": DTYPE, "precision": PRECISION},
-    "convert_element_type": {"new_dtype": DTYPE, "weak_type": FLAG},
-    "custom_jvp_call": {"call_jaxpr": JAXPR, "rule_jaxpr": RULE, "num_consts": SIZES},
-    "custom_vjp_call": {"call_jaxpr": JAXPR, "fwd_jaxpr": RULE, "bwd_jaxpr": RULE,
-                        "num_consts": SIZES},
-    **dict.fromkeys(("cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"), _CUMULATIVE),
-    "dot_general": {"dimension_numbers": SIZES, "preferred_element_type": DTYPE,
-                    "precision": PRECISION},
-    "dynamic_slice": {"slice_sizes": SIZES},
-    "eig": {"vectors": FLAG},
-    "eigh": {"vectors": FLAG},
-    "fft": {"fft_type": _EnumKind(fft.FftType), "fft_lengths": SIZES},
-    "full": {"shape": SIZES, "dtype": DTYPE, "value": NUMBER},
-    "gather": {"dimension_numbers": _IndexNumbersKind(GatherDimensionNumbers), "slice_sizes": SIZES,
-               **_INDEX, "fill_value": NUMBER},
-    "integer_pow": {"y": _ExactKind(int, -2**63)},
-    "iota": {"dtype": DTYPE, "shape": SIZES, "dimension": INT},
-    "jit": {"jaxpr": JAXPR, "name": TEXT},
-    "lu_pivots_to_permutation": {"permutation_size": SIZES},
-    "name": {"name": TEXT},
-    "pad": {"padding_config": SIZES},
-    "polygamma": {"n": INT},
-    "qr": {"full_matrices": FLAG},
-    **dict.fromkeys(("reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod",
-                     "reduce_sum", "reduce_xor"), _AXES),
-    **dict.fromkeys(("reduce_window_max", "reduce_window_min", "reduce_window_sum",
-                     "window_argmax", "window_argmin", "window_take"), _WINDOW),
-    "reshape": {"new_sizes": SIZES},
-    "rev": {"dimensions": SIZES},
-    "scan": {"jaxpr": JAXPR, "length": SIZES, "reverse": FLAG, "unroll": INT, "num_consts": INT,
-             "num_carry": INT},
-    **dict.fromkeys(("scatter", "scatter_add", "scatter_max", "scatter_min", "scatter_mul"),
-                    _SCATTER),
-    "slice": {"start_indices": SIZES, "limit_indices": SIZES, "strides": SIZES},
-    "sort": {"dimension": INT, "is_stable": FLAG, "num_keys": INT},
-    "svd": {"full_matrices": FLAG, "compute_uv": FLAG},
-    "top_k": {"k": SIZES, "axis": INT},
-    "transpose": {"permutation": SIZES},
-    "triangular_solve": {"left_side": FLAG, "lower": FLAG, "transpose_a": FLAG,
-                         "conjugate_a": FLAG, "unit_diagonal": FLAG},
-    "while": {"cond_jaxpr": JAXPR, "body_jaxpr": JAXPR, "cond_nconsts": INT, "body_nconsts": INT,
-              "record": SIZES, "num_active": INT},
-    "window_put": {"shape": SIZES, **_WINDOW},
+_CALLS_PYTHON: Final = "it calls a Python function, which a file does not hold."
+_OF_A_VMAP: Final = "its named axis belongs to a vmap outside of the function."
+_CHECKED: Final = "a file holds no programs that look for NaN."
+INSTEAD: Final = {
+    _CALLS_PYTHON: "compute it with functrans.numpy, or leave it out of the exported function",
+    _OF_A_VMAP: "export the mapped function",
+    _CHECKED: "export the function without ft.checked; ft.check may stay",
 }
-"""The kinds of the parameters of each primitive that has some."""
+"""What a user may do, by the reason why a primitive cannot be exported."""
 
-OPTIONAL: Final = frozenset({
-    ("conv_general_dilated", "group_axes"), ("conv_general_dilated", "precision"),
-    ("conv_general_dilated", "preferred_element_type"), ("convert_element_type", "weak_type"),
-    ("dot_general", "precision"), ("dot_general", "preferred_element_type"),
-    ("gather", "fill_value"), ("while", "num_active"), ("while", "record"),
-    ("checkpoint", "policy"), ("checkpoint", "prevent_cse")})
+
+def _is_no_function(primitive: Primitive) -> bool:
+    return not isinstance(primitive, Elementwise)
+
+
+PARAMETERS: Final[Table[Parameters]] = Table({
+    argmax_p: {"axes": SIZES, "index_dtype": DTYPE},
+    argmin_p: {"axes": SIZES, "index_dtype": DTYPE},
+    bitcast_convert_type_p: {"new_dtype": DTYPE},
+    broadcast_in_dim_p: {"shape": SIZES, "broadcast_dimensions": SIZES},
+    check_p: {"message": MESSAGE, "names": TEXTS, "kind": TEXT, "lanes": INT},
+    checkpoint_p: {"jaxpr": PROGRAM, "prevent_cse": FLAG, "policy": POLICY},
+    concatenate_p: {"dimension": INT},
+    cond_p: {"branches": PROGRAMS},
+    constant_p: {"value": ARRAY},
+    conv_general_dilated_p: {
+        "window_strides": SIZES, "padding": SIZES, "lhs_dilation": SIZES, "rhs_dilation": SIZES,
+        "dimension_numbers": CONV_NUMBERS, "group_axes": SIZES,
+        "preferred_element_type": DTYPE, "precision": PRECISION},
+    convert_element_type_p: {"new_dtype": DTYPE, "weak_type": FLAG},
+    custom_jvp_call_p: {"call_jaxpr": PROGRAM, "rule_jaxpr": RULE, "num_consts": SIZES},
+    custom_vjp_call_p: {"call_jaxpr": PROGRAM, "fwd_jaxpr": RULE, "bwd_jaxpr": RULE,
+                        "num_consts": SIZES},
+    **dict.fromkeys((cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p), _CUMULATIVE),
+    dot_general_p: {"dimension_numbers": SIZES, "preferred_element_type": DTYPE,
+                    "precision": PRECISION},
+    dynamic_slice_p: {"slice_sizes": SIZES},
+    eig_p: {"vectors": FLAG},
+    eigh_p: {"vectors": FLAG},
+    fft_p: {"fft_type": FFT_TYPE, "fft_lengths": SIZES},
+    full_p: {"shape": SIZES, "dtype": DTYPE, "value": NUMBER},
+    gather_p: {"dimension_numbers": GATHER_NUMBERS, "slice_sizes": SIZES,
+               **_INDEX, "fill_value": NUMBER},
+    integer_pow_p: {"y": EXPONENT},
+    iota_p: {"dtype": DTYPE, "shape": SIZES, "dimension": INT},
+    jit_p: {"jaxpr": PROGRAM, "name": TEXT},
+    lu_pivots_to_permutation_p: {"permutation_size": SIZES},
+    checkpoint_name_p: {"name": TEXT},
+    pad_p: {"padding_config": SIZES},
+    polygamma_p: {"n": INT},
+    qr_p: {"full_matrices": FLAG},
+    **dict.fromkeys((reduce_and_p, reduce_max_p, reduce_min_p, reduce_or_p, reduce_prod_p,
+                     reduce_sum_p, reduce_xor_p), _AXES),
+    **dict.fromkeys((reduce_window_max_p, reduce_window_min_p, reduce_window_sum_p,
+                     window_argmax_p, window_argmin_p, window_take_p), _WINDOW),
+    reshape_p: {"new_sizes": SIZES},
+    rev_p: {"dimensions": SIZES},
+    scan_p: {"jaxpr": PROGRAM, "length": SIZES, "reverse": FLAG, "unroll": INT, "num_consts": INT,
+             "num_carry": INT},
+    **dict.fromkeys((scatter_p, scatter_add_p, scatter_max_p, scatter_min_p, scatter_mul_p),
+                    _SCATTER),
+    slice_p: {"start_indices": SIZES, "limit_indices": SIZES, "strides": SIZES},
+    sort_p: {"dimension": INT, "is_stable": FLAG, "num_keys": INT},
+    svd_p: {"full_matrices": FLAG, "compute_uv": FLAG},
+    top_k_p: {"k": SIZES, "axis": INT},
+    transpose_p: {"permutation": SIZES},
+    triangular_solve_p: {"left_side": FLAG, "lower": FLAG, "transpose_a": FLAG,
+                         "conjugate_a": FLAG, "unit_diagonal": FLAG},
+    while_p: {"cond_jaxpr": PROGRAM, "body_jaxpr": PROGRAM, "cond_nconsts": INT,
+              "body_nconsts": INT, "record": SIZES, "num_active": INT},
+    window_put_p: {"shape": SIZES, **_WINDOW},
+    **dict.fromkeys((
+        add_any_p, adjugate_p, cholesky_p, clamp_p, copy_p, det_p, dynamic_update_slice_p, lu_p,
+        optimization_barrier_p, select_n_p, slogdet_p, solve_p, stop_gradient_p, threefry2x32_p),
+        _NONE),
+}, of=_is_no_function, without={
+    **dict.fromkeys((pure_callback_p, io_callback_p, debug_callback_p), _CALLS_PYTHON),
+    **dict.fromkeys((psum_p, all_gather_p, psum_scatter_p, ppermute_p, axis_index_p), _OF_A_VMAP),
+    checked_p: _CHECKED,
+    custom_vjp_linear_p: "its transpose alone is known, which is a Python function.",
+})
+"""The kinds of the parameters of each primitive; an elementwise one without an entry has none."""
+
+OPTIONAL: Final[Table[frozenset[str]]] = Table({
+    checkpoint_p: frozenset({"policy", "prevent_cse"}),
+    conv_general_dilated_p: frozenset({"group_axes", "precision", "preferred_element_type"}),
+    convert_element_type_p: frozenset({"weak_type"}),
+    dot_general_p: frozenset({"precision", "preferred_element_type"}),
+    gather_p: frozenset({"fill_value"}),
+    while_p: frozenset({"num_active", "record"}),
+}, otherwise="an equation has all parameters")
 """The parameters that an equation may be without."""
 
 
-def _primitives_of(modules: Iterable[ModuleType]) -> dict[str, Primitive]:
-    return {p.name: p for module in modules for p in vars(module).values()
-            if isinstance(p, Primitive) and p.name not in _UNEXPORTABLE}
+def _elementwise() -> Iterator[Primitive]:
+    for module in (arithmetic, compare, masked, special, transcendental):
+        yield from (p for p in vars(module).values() if isinstance(p, Elementwise))
 
 
-_UNEXPORTABLE: Final = ("custom_vjp_linear",)  # known by its transpose alone, a Python function
-
-PRIMITIVES: Final[dict[str, Primitive]] = _primitives_of((
-    arithmetic, barrier, base, broadcast, check, compare, conv, convert, cumulative,
-    differentiable, dot, dynamic_slice, fft, index, linalg, masked, random, reduce, scatter, shape,
-    solve, sort, special, spectral, transcendental, window, cond, scan, while_loop, jit_primitive,
-    checkpoint, custom_jvp, custom_vjp))
-"""The primitives that a file may name: all but callbacks and those of named axes."""
+PRIMITIVES: Final[dict[str, Primitive]] = {p.name: p for p in (*PARAMETERS, *_elementwise())}
+"""The primitives that a file may have, by their names in files."""

@@ -19,17 +19,16 @@ from functrans.core.dims import Size
 from functrans.core.dtypes import float0
 from functrans.core.errors import ExportError, FunctransError
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
+from functrans.core.primitive import Primitive
 from functrans.export.constants import ArrayReader, ArrayWriter
-from functrans.export.parameters import (
-    OPTIONAL,
-    PARAMETERS,
-    PRIMITIVES,
+from functrans.export.kinds import (
     dtype_named,
     name_of_dtype,
     number_from,
     number_of,
     text_from,
 )
+from functrans.export.parameters import INSTEAD, OPTIONAL, PARAMETERS, PRIMITIVES
 from functrans.export.plain import damaged
 from functrans.export.rules import check_rules
 from functrans.export.sizes import SizeReader, SizeWriter
@@ -41,6 +40,8 @@ MOST_LEVELS: Final = 64
 MOST_EQUATIONS: Final = 2_000_000
 """Equations at most, each as often as its body is called."""
 MOST_AXES: Final = 32
+
+EXPORTED: Final = frozenset(PRIMITIVES.values())
 
 
 class ProgramWriter:
@@ -64,7 +65,7 @@ class ProgramWriter:
         return [name_of_dtype(aval.dtype), aval.weak_type, *map(self.size, aval.shape)]
 
     def jaxpr(self, jaxpr: Jaxpr, order: int) -> int:
-        """The number of a jaxpr, whose rules are told to some order of derivatives."""
+        """The number of a jaxpr, whose rules are written to some order of derivatives."""
         key = (id(jaxpr), order)
         if key not in self._numbers:
             plain = self._plain(jaxpr, order)
@@ -95,10 +96,8 @@ class ProgramWriter:
 
     def _params(self, eqn: Equation, order: int) -> list[list[Any]]:
         primitive = eqn.primitive
-        if PRIMITIVES.get(primitive.name) is not primitive:
-            raise _unexportable(eqn)
-        kinds = PARAMETERS.get(primitive.name, {})
-        if not kinds.keys() >= eqn.params.keys():
+        kinds = PARAMETERS.get(primitive, {})
+        if primitive not in EXPORTED or not kinds.keys() >= eqn.params.keys():
             raise _unexportable(eqn)
         try:
             return [[name, kinds[name].write(value, self, order)]
@@ -110,17 +109,10 @@ class ProgramWriter:
 
 
 def _unexportable(eqn: Equation) -> ExportError:
-    name, why, fix = eqn.primitive.name, "only primitives of functrans have a place in a file.", ""
-    if "callback" in name:
-        why = "it calls a Python function, which a file does not hold."
-        fix = "compute it with functrans.numpy, or leave it out of the exported function"
-    elif name == "checked":
-        why = "a file holds no programs that look for NaN."
-        fix = "export the function without ft.checked; ft.check may stay"
-    elif eqn.primitive.collective:
-        why = "its named axis belongs to a vmap outside of the function."
-        fix = "export the mapped function"
-    return ExportError(f"{name} cannot be exported.", where=eqn.source, why=why, fix=fix)
+    reasons = PARAMETERS.without or {}
+    why = reasons.get(eqn.primitive, "only primitives of functrans have a place in a file.")
+    return ExportError(f"{eqn.primitive.name} cannot be exported.", where=eqn.source, why=why,
+                       fix=INSTEAD.get(why, ""))
 
 
 class ProgramReader:
@@ -188,7 +180,7 @@ class ProgramReader:
             raise damaged(f"there is no primitive {name!r:.50}")
         invars = tuple([self._atom(p, known) for p in _parts(ins)])
         outvars = tuple([Var(self.aval(p)) for p in _parts(outs)])
-        eqn = Equation(primitive, invars, outvars, self._params(name, params))
+        eqn = Equation(primitive, invars, outvars, self._params(primitive, params))
         try:
             check_types(eqn)
             check_rules(eqn)
@@ -199,17 +191,16 @@ class ProgramReader:
         known.extend(outvars)
         return eqn
 
-    def _params(self, name: str, plain: Any) -> dict[str, Any]:
-        kinds = PARAMETERS.get(name, {})
+    def _params(self, primitive: Primitive, plain: Any) -> dict[str, Any]:
+        name, kinds = primitive.name, PARAMETERS.get(primitive, {})
         params: dict[str, Any] = {}
         for entry in _parts(plain):
             key, value = _parts(entry, 2)
             if not isinstance(key, str) or key not in kinds or key in params:
                 raise damaged(f"{name} has no parameter {key!r:.50}, or has it twice")
             params[key] = kinds[key].read(value, self)
-        for key in kinds.keys() - params.keys():
-            if (name, key) not in OPTIONAL:
-                raise damaged(f"{name} is without its parameter {key}")
+        for key in kinds.keys() - params.keys() - OPTIONAL.get(primitive, frozenset()):
+            raise damaged(f"{name} is without its parameter {key}")
         return params
 
     def _measure(self, jaxpr: Jaxpr) -> None:

@@ -4,20 +4,29 @@ parameters are such as the functions of functrans give.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import JaxprError
 from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
 from functrans.core.primitive import HigherOrder
-from functrans.primitives.check import CHECK, INDEX
+from functrans.core.table import Table
+from functrans.primitives.check import CHECK, INDEX, check_p
 from functrans.primitives.control_flow.bodies import check_operands
-from functrans.primitives.window import window_take_p
+from functrans.primitives.conv import conv_general_dilated_p
+from functrans.primitives.shape import pad_p
+from functrans.primitives.sort import sort_p
+from functrans.primitives.transcendental import polygamma_p
+from functrans.primitives.window import window_put_p, window_take_p
 from functrans.transforms.custom_call import LazyJaxpr, differentiable_flags
+from functrans.transforms.custom_jvp import custom_jvp_call_p
+from functrans.transforms.custom_vjp import custom_vjp_call_p
 from functrans.transforms.tangents import tangent_aval
 
 __all__ = ["check_rules", "has_rules"]
+
+Operands = Sequence[ShapedArray]
 
 
 def check_rules(eqn: Equation) -> None:
@@ -27,13 +36,9 @@ def check_rules(eqn: Equation) -> None:
     primitive, params = eqn.primitive, eqn.params
     operands = [a.aval for a in eqn.invars]
     _check_parameters(eqn, operands)
-    if primitive.name in ("custom_jvp_call", "custom_vjp_call"):
-        counts = params["num_consts"]
-        groups = 2 if primitive.name == "custom_jvp_call" else 3
-        if not isinstance(counts, tuple) or len(counts) != groups \
-                or any(type(n) is not int or n < 0 for n in counts) or sum(counts) > len(operands):
-            raise JaxprError(f"num_consts={counts} does not divide {len(operands)} operands.")
-        _check_rule(eqn, operands)
+    check = CHECKS.get(primitive)
+    if check is not None:
+        check(eqn, operands)
     if isinstance(primitive, HigherOrder) and primitive.called is not None:
         body, given = primitive.called(operands, **params)
         check_operands(primitive.name, body.in_avals, given)
@@ -60,62 +65,89 @@ _DISTINCT = ("axes", "dimensions", "permutation", "broadcast_dimensions")
 _COUNTS = (("num_consts", "num_carry"), ("cond_nconsts", "body_nconsts"))
 
 
-def _check_parameters(eqn: Equation, operands: Sequence[ShapedArray]) -> None:
-    name, params = eqn.primitive.name, eqn.params
-
-    def need(holds: bool, key: str) -> None:
-        if not holds:
-            raise JaxprError(f"{key}={params[key]} is out of range.")
-
+def _check_parameters(eqn: Equation, operands: Operands) -> None:
+    params = eqn.params
     for key in params.keys() & _POSITIVE:
-        need(isinstance(params[key], tuple) and all(
-            n > 0 for n in params[key] if isinstance(n, int)), key)
+        _need(eqn, key, isinstance(params[key], tuple) and all(
+            n > 0 for n in params[key] if isinstance(n, int)))
     for key in params.keys() & _DISTINCT:
-        need(len({*params[key]}) == len(params[key]) and all(
-            type(n) is int and n >= 0 for n in params[key]), key)
+        _need(eqn, key, len({*params[key]}) == len(params[key]) and all(
+            type(n) is int and n >= 0 for n in params[key]))
     for first, second in _COUNTS:
         if first in params and second in params:
-            need(params[first] + params[second] <= len(operands), second)
-    if name == "conv_general_dilated":
-        groups = params.get("group_axes") or ((),) * 3
-        specs = [[*spec, *(g if isinstance(g, tuple) else (g,))]
-                 for spec, g in zip(params["dimension_numbers"], groups, strict=True)]
-        ranks = [a.ndim for a in (*operands, *(v.aval for v in eqn.outvars))]
-        need([sorted(spec) for spec in specs] == [list(range(n)) for n in ranks],
-             "dimension_numbers")
-    elif name == "pad":
-        need(all(type(interior) is int and interior >= 0
-                 for _, _, interior in params["padding_config"]), "padding_config")
-    elif name == "check":
-        need(params["kind"] in (CHECK, INDEX), "kind")
-        need(len(params["names"]) == len(operands) - 1, "names")
-        need(all(params["lanes"] <= len(a.shape) for a in operands), "lanes")
-    elif name == "sort":
-        need(1 <= params["num_keys"] <= len(operands), "num_keys")
-    elif name == "polygamma":
-        need(params["n"] >= 1, "n")
-    elif name == "window_put":
-        window = {k: v for k, v in params.items() if k != "shape"}
-        image = operands[0].with_shape(params["shape"])
-        need(window_take_p.type(image, operands[1], **window).matches(operands[0]), "shape")
+            _need(eqn, second, params[first] + params[second] <= len(operands))
 
 
-def _check_rule(eqn: Equation, operands: Sequence[ShapedArray]) -> None:
-    params, counts = eqn.params, eqn.params["num_consts"]
-    args, outs = operands[sum(counts):], params["call_jaxpr"].out_avals
-    first = operands[counts[0]:counts[0] + counts[1]]
-    if "rule_jaxpr" in params:
-        if not isinstance(params["rule_jaxpr"], LazyJaxpr):
-            _check(eqn, params["rule_jaxpr"], [*first, *args, *_tangents(args)],
-                   [*outs, *_tangents(outs)])
-        return
-    forward, backward = params["fwd_jaxpr"], params["bwd_jaxpr"]
+def _need(eqn: Equation, key: str, holds: bool) -> None:
+    if not holds:
+        raise JaxprError(f"{key}={eqn.params[key]} is out of range.")
+
+
+# --- of one primitive
+
+
+def _check_conv(eqn: Equation, operands: Operands) -> None:
+    groups = eqn.params.get("group_axes") or ((),) * 3
+    specs = [[*spec, *(g if isinstance(g, tuple) else (g,))]
+             for spec, g in zip(eqn.params["dimension_numbers"], groups, strict=True)]
+    ranks = [a.ndim for a in (*operands, *(v.aval for v in eqn.outvars))]
+    _need(eqn, "dimension_numbers", [sorted(spec) for spec in specs]
+          == [list(range(n)) for n in ranks])
+
+
+def _check_pad(eqn: Equation, operands: Operands) -> None:
+    _need(eqn, "padding_config", all(type(interior) is int and interior >= 0
+                                     for _, _, interior in eqn.params["padding_config"]))
+
+
+def _check_check(eqn: Equation, operands: Operands) -> None:
+    params = eqn.params
+    _need(eqn, "kind", params["kind"] in (CHECK, INDEX))
+    _need(eqn, "names", len(params["names"]) == len(operands) - 1)
+    _need(eqn, "lanes", all(params["lanes"] <= len(a.shape) for a in operands))
+
+
+def _check_sort(eqn: Equation, operands: Operands) -> None:
+    _need(eqn, "num_keys", 1 <= eqn.params["num_keys"] <= len(operands))
+
+
+def _check_polygamma(eqn: Equation, operands: Operands) -> None:
+    _need(eqn, "n", eqn.params["n"] >= 1)
+
+
+def _check_window_put(eqn: Equation, operands: Operands) -> None:
+    window = {k: v for k, v in eqn.params.items() if k != "shape"}
+    image = operands[0].with_shape(eqn.params["shape"])
+    _need(eqn, "shape", window_take_p.type(image, operands[1], **window).matches(operands[0]))
+
+
+def _check_custom_jvp(eqn: Equation, operands: Operands) -> None:
+    args, first, _ = _operand_groups(eqn, operands, 2)
+    outs, rule = eqn.params["call_jaxpr"].out_avals, eqn.params["rule_jaxpr"]
+    if not isinstance(rule, LazyJaxpr):
+        _check(eqn, rule, [*first, *args, *_tangents(args)], [*outs, *_tangents(outs)])
+
+
+def _check_custom_vjp(eqn: Equation, operands: Operands) -> None:
+    args, first, second = _operand_groups(eqn, operands, 3)
+    outs = eqn.params["call_jaxpr"].out_avals
+    forward, backward = eqn.params["fwd_jaxpr"], eqn.params["bwd_jaxpr"]
     if isinstance(forward, LazyJaxpr) or isinstance(backward, LazyJaxpr):
         return
     residuals = forward.out_avals[len(outs):]
     _check(eqn, forward, [*first, *args], [*outs, *residuals])
-    second = operands[counts[0] + counts[1]:sum(counts)]
     _check(eqn, backward, [*second, *residuals, *_tangents(outs)], _tangents(args))
+
+
+def _operand_groups(eqn: Equation, operands: Operands,
+                    count: int) -> tuple[Operands, Operands, Operands]:
+    """The arguments of a call, and what its first and second rule close over."""
+    counts = eqn.params["num_consts"]
+    if not isinstance(counts, tuple) or len(counts) != count \
+            or any(type(n) is not int or n < 0 for n in counts) or sum(counts) > len(operands):
+        raise JaxprError(f"num_consts={counts} does not divide {len(operands)} operands.")
+    second = counts[0] + counts[1]
+    return operands[sum(counts):], operands[counts[0]:second], operands[second:sum(counts)]
 
 
 def _check(eqn: Equation, rule: Jaxpr, ins: Sequence[Any], outs: Sequence[Any]) -> None:
@@ -127,3 +159,15 @@ def _check(eqn: Equation, rule: Jaxpr, ins: Sequence[Any], outs: Sequence[Any]) 
 def _tangents(avals: Sequence[ShapedArray]) -> list[ShapedArray]:
     """The types of the tangents of the differentiable ones."""
     return [tangent_aval(a) for a, f in zip(avals, differentiable_flags(avals), strict=True) if f]
+
+
+CHECKS: Final[Table[Callable[[Equation, Operands], None]]] = Table({
+    conv_general_dilated_p: _check_conv,
+    pad_p: _check_pad,
+    check_p: _check_check,
+    sort_p: _check_sort,
+    polygamma_p: _check_polygamma,
+    window_put_p: _check_window_put,
+    custom_jvp_call_p: _check_custom_jvp,
+    custom_vjp_call_p: _check_custom_vjp,
+}, otherwise="its type rule refuses what is out of range, or no kind lets it through")

@@ -15,7 +15,7 @@ import functrans.primitives
 from functrans.core.errors import ArgumentError, ExportError, FailedCheckError
 from functrans.core.primitive import Primitive
 from functrans.export import deserialize, export
-from functrans.export.parameters import PARAMETERS, PRIMITIVES
+from functrans.export.parameters import OPTIONAL, PARAMETERS, PRIMITIVES
 
 X = np.linspace(-1.5, 2.0, 12, dtype=np.float32).reshape(3, 4)
 
@@ -43,8 +43,11 @@ def all_primitives():
 def test_every_primitive_has_its_place():
     outside = {n for n, p in all_primitives().items() if PRIMITIVES.get(n) is not p}
     assert outside == {"pure_callback", "io_callback", "debug_callback", "psum", "all_gather",
-                       "psum_scatter", "ppermute", "axis_index"}
-    assert PARAMETERS.keys() <= PRIMITIVES.keys()
+                       "psum_scatter", "ppermute", "axis_index", "checked"}
+    assert {*PARAMETERS, *OPTIONAL} <= {*PRIMITIVES.values()}
+    assert len(PRIMITIVES) == len({*PRIMITIVES.values()})
+    assert {p.name for p in PARAMETERS.without} - outside == {"custom_vjp_linear"}
+    assert all(OPTIONAL[p] <= PARAMETERS[p].keys() for p in OPTIONAL)
 
 
 @pytest.mark.parametrize("name", sorted(PRIMITIVES))

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import functrans.export
 import functrans.lowering
 import functrans.transforms
 from functrans.core.avals import get_aval
@@ -30,7 +31,7 @@ PRIMITIVES = all_primitives()
 
 
 def modules():
-    for package in (functrans.lowering, functrans.transforms):
+    for package in (functrans.lowering, functrans.transforms, functrans.export):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             yield importlib.import_module(found.name)
 
