@@ -18,7 +18,7 @@ from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
 
 if TYPE_CHECKING:
-    from functrans.lowering.portable import Kernel, PortableProgram
+    from functrans.lowering.portable import Kernel, PortableProgram, StandaloneProgram
     from functrans.lowering.report import Report, TracedProgram
     from functrans.lowering.timing import StepTimes
 
@@ -201,6 +201,16 @@ class Backend(ABC):
     def target(self) -> str:
         """What files call the machines that its portable programs are for."""
         return self.name
+
+    instruction_sets: tuple[str, ...] = ()
+    """The names of those that `standalone` writes programs for."""
+
+    def standalone(self, jaxpr: Jaxpr, isa: str) -> StandaloneProgram | None:
+        """The program of a jaxpr as C that needs no Python, for an instruction set.
+
+        None where there is none: the jaxpr computes nothing, or decides the sizes of its results.
+        """
+        return None
 
     def read_portable(self, plain: Any, kernels: Sequence[Kernel],
                       constants: list[np.ndarray[Any, Any]], jaxpr: Jaxpr,

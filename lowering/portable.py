@@ -1,17 +1,20 @@
-"""Programs with their machine code, which travel in files: what a backend gives and takes back."""
+"""Programs that travel: with their machine code in files, or as C that is built without Python."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from functrans.core.dims import Dim, Size
 from functrans.core.errors import BackendError
+from functrans.core.jaxpr import Equation
+from functrans.core.source import Source
 
-__all__ = ["Kernel", "NotPortableError", "PortableProgram"]
+__all__ = ["Kernel", "LibraryCall", "NotPortableError", "PortableProgram", "StandaloneProgram"]
 
 
 @dataclass(frozen=True)
@@ -47,3 +50,40 @@ class NotPortableError(BackendError):
 
     def __init__(self, why: str) -> None:
         super().__init__("this program has no kernels that can be exported.", where=None, why=why)
+
+
+@dataclass(frozen=True)
+class LibraryCall:
+    """A call of a function of the backend's library, and the line that asks for it."""
+
+    function: str
+    is_complex: bool
+    source: Source | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StandaloneProgram:
+    """A program as C that is built and run without Python, beside a runtime that it is given."""
+
+    text: str
+    """The C of `ft_program`."""
+    sizes: Sequence[Dim]
+    """The named sizes, in the order in which it takes them."""
+    constants: Sequence[np.ndarray[Any, Any]]
+    arena_bytes: int
+    """Bytes of memory that it needs; with named sizes `ft_shapes` tells them."""
+    library: Sequence[str]
+    """The functions of the library that it is given, in order."""
+    library_calls: Sequence[LibraryCall]
+    host_equations: Sequence[Equation]
+    """What Python would evaluate."""
+    product_types: Mapping[int, str]
+    """The element types of its products and convolutions, by the codes that it passes."""
+    headers: Mapping[str, str]
+    """The texts that a runtime has in common with it, by the names of headers."""
+    flags: Sequence[str]
+    """Compiler flags under which its results are those of the backend."""
+    isa_flags: Sequence[str]
+    """Compiler flags of its instruction set."""
+    size_text: Callable[[Size, dict[str, str]], str]
+    """A size as a C expression, where every named size has one."""

@@ -60,15 +60,11 @@ NARROW = {
         ("functrans.inspect.profile", "functrans.lowering.report_parts"),
         *[(f"functrans.inspect.{m}", "functrans.lowering.report")
           for m in ("explain", "graph", "page", "profile", "text")]},
-    # and C for those without Python is what the C backend writes
     ("export", "lowering"): {
-        *[(f"functrans.export.{m}", "functrans.lowering.backend") for m in ("kernels", "ready")],
-        ("functrans.export.kernels", "functrans.lowering.portable"),
-        ("functrans.export.c_program", "functrans.lowering.c.isa"),
-        ("functrans.export.c_program", "functrans.lowering.c.lower"),
-        ("functrans.export.c_program", "functrans.lowering.loops.call"),
-        *[("functrans.export.c_files", f"functrans.lowering.{m}")
-          for m in ("c.interface", "c.isa", "c.names", "c.products", "rules.library")]},
+        *[(f"functrans.export.{m}", "functrans.lowering.backend")
+          for m in ("c_program", "kernels", "ready")],
+        *[(f"functrans.export.{m}", "functrans.lowering.portable")
+          for m in ("c_files", "c_program", "kernels")]},
 }
 
 # imported where they are needed, because they are slow (sympy, importlib.metadata) or may be
@@ -86,6 +82,7 @@ DEFERRED = {
     ("functrans.lowering.c.backend", "functrans.lowering.c.inspected"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.lower"),
     ("functrans.lowering.c.backend", "functrans.lowering.c.portable"),
+    ("functrans.lowering.c.backend", "functrans.lowering.c.standalone"),
     ("functrans.lowering.c.executable", "functrans.lowering.c.lower"),
     ("functrans.lowering.c.executable", "functrans.lowering.c.report"),
     ("functrans.lowering.c.executable", "functrans.lowering.c.timed"),
@@ -226,6 +223,7 @@ def test_later_rooms_are_recognised(importer, imported):
     ("functrans.inspect.explain", "functrans.lowering.c.lower"),
     ("functrans.inspect.profile", "functrans.lowering.triton.backend"),
     ("functrans.export.ready", "functrans.lowering.c.portable"),
+    ("functrans.export.c_program", "functrans.lowering.c.standalone"),
     ("functrans.transforms.vmap", "functrans.lowering.backend"),
     ("functrans.transforms.vmap", "functrans.lax"),
     ("functrans.lax.loops", "functrans.numpy.creation"),

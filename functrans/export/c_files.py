@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,11 +15,7 @@ from functrans.core.bounds import Bound
 from functrans.core.guards import Guard
 from functrans.export.c_names import Parameter
 from functrans.export.container import ALIGNMENT, aligned
-from functrans.lowering.c.interface import API, CONV, GEMM
-from functrans.lowering.c.isa import COMMON_FLAGS, Isa
-from functrans.lowering.c.names import size_text
-from functrans.lowering.c.products import GEMM_TYPES
-from functrans.lowering.rules.library import TYPE_CODES
+from functrans.lowering.portable import StandaloneProgram
 
 __all__ = ["LIBRARY", "LOCALS", "REAL_MATRICES", "Function", "SizeParameter", "cmake_text",
            "constants_files", "function_text", "header_text", "is_replaceable", "runtime_file",
@@ -28,16 +24,6 @@ __all__ = ["LIBRARY", "LOCALS", "REAL_MATRICES", "Function", "SizeParameter", "c
 MADE: Final = "Made by functrans"
 """In the first line of every text."""
 RUNTIME: Final = Path(__file__).parent / "runtime"
-
-
-def _codes(prefix: str, types: Iterable[str]) -> str:
-    return f"enum {{ {', '.join(prefix + t.upper() for t in types)} }};\n"
-
-
-HEADERS: Final = {"api.h": API, "gemm.h": GEMM, "conv.h": CONV,
-                  "product_types.h": _codes("FT_", GEMM_TYPES),
-                  "row_types.h": _codes("FT_ROW_", TYPE_CODES)}
-"""What stands in the place of headers: the runtime of a program is one file."""
 
 _PRODUCTS = ("numbers.c", "gemm.c", "gemm_of_type.c")
 REAL_MATRICES: Final = ("cholesky", "det", "lu", "slogdet", "solve", "triangular_solve")
@@ -87,9 +73,10 @@ class SizeParameter:
 
 @dataclass(frozen=True)
 class Function:
-    """What the C function is: its name, sizes, arrays and memory."""
+    """What the C function is: its name, program, sizes and arrays."""
 
     name: str
+    program: StandaloneProgram
     sizes: Sequence[SizeParameter]
     constraints: Sequence[Guard]
     inputs: Sequence[Parameter]
@@ -97,10 +84,6 @@ class Function:
     constants: Sequence[np.ndarray[Any, Any]]
     hoisted: int
     """How many of the constants come before the inputs; the others come after them."""
-    arena_bytes: int
-    libs: Sequence[str]
-    product_types: Sequence[int]
-    """The codes of the element types of its products."""
 
     @property
     def places(self) -> list[int]:
@@ -119,31 +102,32 @@ class Function:
         return f"int {self.name}({line}{(',' + line).join(parts) or 'void'})"
 
 
-def runtime_file(name: str) -> str:
-    """The text of a file of the runtime, which needs no headers but those of the C library."""
+def runtime_file(name: str, headers: Mapping[str, str]) -> str:
+    """The text of a file of the runtime with the texts of our headers: the runtime is one file."""
     text = (RUNTIME / name).read_text()
-    for header, types in HEADERS.items():
+    for header, types in headers.items():
         text = text.replace(f'#include "{header}"\n', types)
     return text
 
 
 def runtime_text(function: Function) -> str:
     """The C text of threads, memory and the library functions that the program calls."""
-    files = list(dict.fromkeys(("core.c", *(f for lib in function.libs for f in LIBRARY[lib]))))
+    program = function.program
+    files = list(dict.fromkeys(("core.c", *(f for lib in program.library for f in LIBRARY[lib]))))
     parts = [f"// {MADE}: what the program of {function.name}.c calls.\n"]
     for file in files:
-        text = runtime_file(file)
-        parts.append(_products(text, function) if file == "gemm_of_type.c" else text)
-    entries = ", ".join([*(f"(void *)ft_lib_{lib}" for lib in function.libs), "0"])
+        text = runtime_file(file, program.headers)
+        parts.append(_products(text, program) if file == "gemm_of_type.c" else text)
+    entries = ", ".join([*(f"(void *)ft_lib_{lib}" for lib in program.library), "0"])
     parts.append(f"static void *const ft_library[] = {{{entries}}};\n"
                  f"const ft_api {function.name}_api = {{2, ft_parallel_to_end, 0, ft_allocate, "
                  "free, ft_library, ft_never};\n")
     return "\n".join(parts)
 
 
-def _products(text: str, function: Function) -> str:
+def _products(text: str, program: StandaloneProgram) -> str:
     """The products of the element types that the program has, narrow integers in 32 bits."""
-    sums = {code: _SUMS.get(GEMM_TYPES[code], "u32") for code in function.product_types}
+    sums = {code: _SUMS.get(name, "u32") for code, name in program.product_types.items()}
     parts = [text.replace("SUM", {"f32": "float", "f64": "double"}.get(tag, tag)).replace(
         "TAG", tag) for tag in sorted(set(sums.values()))]
     cases = "".join(f"  if (g->in_type == {code}) return ft_product_of_{tag}(g);\n"
@@ -185,7 +169,7 @@ def is_replaceable(file: Path) -> bool:
         return re.search(rb"(Made|Exported) by functrans", opened.readline(256)) is not None
 
 
-def header_text(function: Function, isa: Isa, files: Sequence[str]) -> str:
+def header_text(function: Function, files: Sequence[str]) -> str:
     """The header: the function, what each parameter is, and how to build without CMake."""
     guard = f"{function.name.upper()}_H"
     about = [f"{p.name}: {p.comment()}" for p in function.sizes]
@@ -195,8 +179,8 @@ def header_text(function: Function, isa: Isa, files: Sequence[str]) -> str:
     sources = [f for f in files if f.endswith((".c", ".S"))]
     rest = " ".join(f for f in sources if f != f"{function.name}.c")
     commands = "\n".join(f"//   {line}" for line in (
-        f"cc -c {program_flags(isa)} {function.name}.c",
-        f"cc -c {runtime_flags(isa)} -fopenmp {rest}",
+        f"cc -c {program_flags(function.program)} {function.name}.c",
+        f"cc -c {runtime_flags(function.program)} -fopenmp {rest}",
         f"cc -fopenmp yours.c {' '.join(f[:-2] + '.o' for f in sources)} -lm"))
     return (f"// Exported by functrans. Arrays are in row-major order; outputs may not overlap "
             f"inputs.\n//\n{comment}\n//\n// Returns 0, 1 where a size is not one of those above, "
@@ -209,20 +193,21 @@ def header_text(function: Function, isa: Isa, files: Sequence[str]) -> str:
             f"#ifdef __cplusplus\n}}\n#endif\n\n#endif\n")
 
 
-def program_flags(isa: Isa) -> str:
+def program_flags(program: StandaloneProgram) -> str:
     """Flags of the program, whose arithmetic is exact to the last bit as written."""
-    return " ".join([*(f for f in COMMON_FLAGS if f != "-fPIC"), "-w", *isa.flags])
+    return " ".join([*program.flags, "-w", *program.isa_flags])
 
 
-def runtime_flags(isa: Isa) -> str:
+def runtime_flags(program: StandaloneProgram) -> str:
     """Flags of the library, whose sums are not."""
     return " ".join(["-std=gnu11 -O3 -ffp-contract=fast -fwrapv -fno-strict-aliasing -w",
-                     *isa.flags])
+                     *program.isa_flags])
 
 
-def function_text(function: Function, program: str) -> str:
+def function_text(function: Function) -> str:
     """The C text of the program, and of the function that calls it."""
-    name, sizes = function.name, [size.name for size in function.sizes]
+    program, name, sizes = function.program, function.name, [s.name for s in function.sizes]
+    size_text = program.size_text
     renamed = "".join(f"#define ft_{x} {name}_{x}\n" for x in ("program", "shapes", "abi"))
     checks = "".join(f"  if ({size.is_outside()}) return 1;\n" for size in function.sizes)
     names = {size.symbol: size.name for size in function.sizes}
@@ -231,12 +216,12 @@ def function_text(function: Function, program: str) -> str:
     constants = [f"constants + {at}" for at in function.places]
     buffers = [*constants[:function.hoisted], *(f"(char *){p.name}" for p in function.inputs),
                *constants[function.hoisted:], *(f"(char *){p.name}" for p in function.outputs)]
-    arena = f"  i64 bytes = {function.arena_bytes};\n"
+    arena = f"  i64 bytes = {program.arena_bytes};\n"
     if sizes:
         dims = sum(len(p.aval.shape) for p in function.outputs)
         arena = f"  i64 shapes[{max(dims, 1)}], bytes;\n  {name}_shapes(z, shapes, &bytes);\n"
     return (
-        f"// {MADE}\n{renamed}{program}\n#include \"{name}.h\"\n\n"
+        f"// {MADE}\n{renamed}{program.text}\n#include \"{name}.h\"\n\n"
         f"extern const uint64_t {name}_constants[];\nextern const ft_api {name}_api;\n\n"
         f"{function.signature(chr(10) + '    ')} {{\n{checks}"
         f"  const i64 z[] = {{{', '.join([*sizes, '0'])}}};\n{arena}"
@@ -247,9 +232,9 @@ def function_text(function: Function, program: str) -> str:
         f"  {name}_api.release(arena);\n  return error;\n}}\n")
 
 
-def cmake_text(function: Function, isa: Isa, files: Sequence[str]) -> str:
+def cmake_text(function: Function, files: Sequence[str]) -> str:
     """A CMake file that makes a static library of the program."""
-    name = function.name
+    name, program = function.name, function.program
     sources = "\n  ".join(f for f in files if f.endswith((".c", ".S")))
     languages = "C ASM" if any(f.endswith(".S") for f in files) else "C"
     assembled = "" if languages == "C" else (
@@ -271,8 +256,8 @@ add_library({name} STATIC
 target_include_directories({name} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
 set_target_properties({name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 # The program's arithmetic is exact to the last bit as written; that of the library's sums is not.
-set_source_files_properties({name}.c PROPERTIES COMPILE_FLAGS "{program_flags(isa)}")
-set_source_files_properties({name}_runtime.c PROPERTIES COMPILE_FLAGS "{runtime_flags(isa)}")
+set_source_files_properties({name}.c PROPERTIES COMPILE_FLAGS "{program_flags(program)}")
+set_source_files_properties({name}_runtime.c PROPERTIES COMPILE_FLAGS "{runtime_flags(program)}")
 {assembled}target_link_libraries({name} PUBLIC m)
 if(OpenMP_C_FOUND)
   target_link_libraries({name} PUBLIC OpenMP::OpenMP_C)

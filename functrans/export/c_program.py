@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ import numpy as np
 from functrans import _runtime
 from functrans._runtime import ArrayBase
 from functrans.core.bounds import Bound
-from functrans.core.dims import Dim, bounds_of
+from functrans.core.dims import bounds_of
 from functrans.core.errors import ArgumentError, ExportError, public
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.trace import Tracer
@@ -37,17 +37,12 @@ from functrans.export.c_names import (
     unique,
 )
 from functrans.export.exported import Exported
-from functrans.lowering.c.isa import AVX2, AVX512, GENERIC, NEON, Isa, host_isa
-from functrans.lowering.c.lower import LoweredToC, lower
-from functrans.lowering.loops.call import CLibraryCall
+from functrans.lowering.backend import Backend, backend_for, get_backend
+from functrans.lowering.portable import StandaloneProgram
 from functrans.primitives.callback import Callback
 from functrans.transforms.jit.api import jit
 
 __all__ = ["to_c"]
-
-ISAS: Final[dict[str, Callable[[], Isa]]] = {
-    "generic": lambda: GENERIC, "avx2": lambda: AVX2, "avx512": lambda: AVX512,
-    "neon": lambda: NEON, "host": host_isa}
 
 
 @public
@@ -80,9 +75,10 @@ def to_c(fun: Callable[..., Any] | Exported, specs: Sequence[Any],
     derived = fun.fun_name if isinstance(fun, Exported) else ""
     fun = fun.call if isinstance(fun, Exported) else fun
     jitted = fun if isinstance(fun, _runtime.JitFunction) else jit(fun)
-    if isa not in ISAS:
+    backend = get_backend(backend_for("cpu"))
+    if isa not in backend.instruction_sets:
         raise ArgumentError(f"to_c: there is no instruction set {isa!r}.",
-                            fix=f"isa is one of {', '.join(map(repr, ISAS))}")
+                            fix=f"isa is one of {', '.join(map(repr, backend.instruction_sets))}")
     if not isinstance(specs, (list, tuple)):
         raise ArgumentError(f"to_c: the arguments are a {type(specs).__name__}.",
                             why="they are a list of what the function takes.",
@@ -92,25 +88,22 @@ def to_c(fun: Callable[..., Any] | Exported, specs: Sequence[Any],
     if any(isinstance(c, Tracer) for c in consts):
         raise ExportError(f"{jitted.__name__} closes over a traced value.",
                           fix="export outside of the transform, or pass it as an argument")
-    made = _program(lowered.jaxpr, isa, jitted.__name__)
-    text = made.text
-    name = function_name(name, derived or jitted.__name__, _globals(text.text) | {*LOCALS})
-    sizes = _sizes(made, [name, *LOCALS])
+    program = _program(backend, lowered.jaxpr, isa, jitted.__name__)
+    name = function_name(name, derived or jitted.__name__, _globals(program.text) | {*LOCALS})
+    sizes = _sizes(program, [name, *LOCALS])
     reserved = [*(size.name for size in sizes), name, *LOCALS]
     in_avals = lowered.jaxpr.in_avals[len(consts):]
     inputs = input_parameters(jitted.__wrapped__, lowered._in_tree, in_avals, reserved)
     outputs = output_parameters(lowered.out_tree, lowered.jaxpr.out_avals,
                                 [*reserved, *(p.name for p in inputs)])
     arrays = [c._np if isinstance(c, ArrayBase) else np.asarray(c) for c in consts]
-    arena = text.arena_bytes if isinstance(text.arena_bytes, int) else 0
-    function = Function(name, sizes, lowered._traced.guards, inputs, outputs,
-                        [*arrays, *text.constants], len(arrays), arena, text.libs,
-                        _product_types(text.text))
+    function = Function(name, program, sizes, lowered._traced.guards, inputs, outputs,
+                        [*arrays, *program.constants], len(arrays))
     files: dict[str, str | bytes] = {
-        f"{name}.c": function_text(function, text.text),
+        f"{name}.c": function_text(function),
         f"{name}_runtime.c": runtime_text(function), **constants_files(function)}
-    files["CMakeLists.txt"] = cmake_text(function, ISAS[isa](), list(files))
-    files[f"{name}.h"] = header_text(function, ISAS[isa](), list(files))
+    files["CMakeLists.txt"] = cmake_text(function, list(files))
+    files[f"{name}.h"] = header_text(function, list(files))
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     others = [] if overwrite else [file for file in files if not is_replaceable(target / file)]
@@ -127,21 +120,20 @@ KEPT_IN_PYTHON: Final = ("ft.export.export(jit(f))(*specs), which runs in Python
                          "comes before it and after it, and call that in between")
 
 
-def _program(jaxpr: Jaxpr, isa: str, name: str) -> LoweredToC:
+def _program(backend: Backend, jaxpr: Jaxpr, isa: str, name: str) -> StandaloneProgram:
     """The program as C; raises ExportError where it calls what cannot be exported."""
-    made = lower(jaxpr, frozenset(), isa=ISAS[isa]())
+    made = backend.standalone(jaxpr, isa)
     if made is None:
         raise ExportError(f"{name} has no C program.", where=None,
                           why="it computes nothing, or decides the sizes of its results.")
-    for call in _library_calls(made):
-        of_complex = call.function in REAL_MATRICES and call.arguments[0] not in (0, 1)
+    for call in made.library_calls:
+        of_complex = call.function in REAL_MATRICES and call.is_complex
         if call.function not in LIBRARY or of_complex:
             raise ExportError(
                 f"{call.function} {'of complex numbers ' * of_complex}cannot be exported to C.",
                 where=call.source, why="it is computed by a library (LAPACK) that comes with "
                                        "Python alone.", fix=KEPT_IN_PYTHON)
-    for host in made.text.hosts:
-        eqn = host.eqn
+    for eqn in made.host_equations:
         types = ", ".join(str(a.aval) for a in eqn.invars)
         why = "it calls a Python function." if isinstance(eqn.primitive, Callback) else \
             "it raises an error in Python." if eqn.primitive.has_effect else \
@@ -162,22 +154,10 @@ def _globals(text: str) -> set[str]:
     return found
 
 
-def _product_types(text: str) -> list[int]:
-    """The element types of the products and convolutions in a program, those in loops included."""
-    return sorted({int(code) for code in re.findall(r"\.in_type = (\d+)", text)})
-
-
-def _library_calls(made: LoweredToC) -> Iterator[CLibraryCall]:
-    for schedule in made.text.schedules:
-        yield from (step for step in schedule.steps if isinstance(step, CLibraryCall))
-
-
-def _sizes(made: LoweredToC, taken: Sequence[str]) -> list[SizeParameter]:
+def _sizes(program: StandaloneProgram, taken: Sequence[str]) -> list[SizeParameter]:
     """The symbolic sizes in the order in which the program has them."""
     found: list[SizeParameter] = []
-    for number, axis in made.sizes:
-        size = made.simplified.invars[number].aval.shape[axis]
-        assert isinstance(size, Dim)
+    for size in program.sizes:
         name = unique(size.name, [*taken, *(s.name for s in found)])
         found.append(SizeParameter(name, size.name, bounds_of(size).get(size.name, Bound())))
     return found

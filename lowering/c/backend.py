@@ -30,7 +30,7 @@ from functrans.lowering.store.manifests import Schema, lookup, store
 
 if TYPE_CHECKING:
     from functrans.lowering.c.lower import LoweredToC
-    from functrans.lowering.portable import Kernel, PortableProgram
+    from functrans.lowering.portable import Kernel, PortableProgram, StandaloneProgram
 
 __all__ = ["CBackend", "CExecutable", "options_of"]
 
@@ -43,6 +43,7 @@ class CBackend(Backend):
 
     name = "c"
     target = "cpu"
+    instruction_sets = ("generic", "avx2", "avx512", "neon", "host")
 
     def __init__(self) -> None:
         self._fallback = ReferenceBackend()
@@ -75,6 +76,12 @@ class CBackend(Backend):
         from functrans.lowering.c.inspected import InspectedCProgram  # noqa: PLC0415
 
         return InspectedCProgram(jaxpr, donated, compiled)
+
+    def standalone(self, jaxpr: Jaxpr, isa: str) -> StandaloneProgram | None:
+        # later: only who exports C needs it
+        from functrans.lowering.c.standalone import standalone  # noqa: PLC0415
+
+        return standalone(jaxpr, isa)
 
     def read_portable(self, plain: Any, kernels: Sequence[Kernel],
                       constants: list[np.ndarray[Any, Any]], jaxpr: Jaxpr,

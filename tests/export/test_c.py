@@ -16,7 +16,9 @@ import functrans.numpy as jnp
 from functrans.core.errors import ArgumentError, ExportError
 from functrans.export import to_c
 from functrans.export.c_files import runtime_file
+from functrans.lowering.backend import get_backend
 from functrans.lowering.c.isa import COMMON_FLAGS, GENERIC, host_isa
+from functrans.lowering.c.standalone import HEADERS, INSTRUCTION_SETS
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
@@ -381,6 +383,21 @@ def test_what_c_does_not_compute_names_the_line(tmp_path):
         to_c(jnp.sin, [array(3)], tmp_path, isa="vax")
 
 
+def test_instruction_sets_are_those_that_programs_are_written_for():
+    backend = get_backend("c")
+    assert backend.instruction_sets == (*INSTRUCTION_SETS,)
+    jaxpr = ft.jit(lambda x: x @ x).lower(array(4, 4)).jaxpr
+    programs = [backend.standalone(jaxpr, isa) for isa in backend.instruction_sets]
+    assert {tuple(p.isa_flags) for p in programs} >= {(), INSTRUCTION_SETS["avx2"]().flags}
+    assert all("-fPIC" not in p.flags and p.product_types == {0: "f32"} for p in programs)
+
+
+def test_other_backends_write_no_c():
+    backend = get_backend("reference")
+    assert backend.instruction_sets == ()
+    assert backend.standalone(ft.jit(jnp.sin).lower(array(3)).jaxpr, "generic") is None
+
+
 HALVES = """\
 float from_f16(unsigned short h) { return ft_from_f16(h); }
 unsigned short to_f16(float x) { return ft_to_f16(x); }
@@ -391,7 +408,7 @@ unsigned short to_bf16(float x) { return ft_to_bf16(x); }
 @pytest.fixture(scope="module")
 def conversions(tmp_path_factory):
     folder = tmp_path_factory.mktemp("halves")
-    text = "".join(map(runtime_file, ("core.c", "numbers.c")))
+    text = "".join(runtime_file(file, HEADERS) for file in ("core.c", "numbers.c"))
     (folder / "halves.c").write_text(text + HALVES)
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", "halves.so", "halves.c"], cwd=folder,
                    check=True)
