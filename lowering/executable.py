@@ -18,7 +18,7 @@ from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
 
 if TYPE_CHECKING:
-    from functrans.lowering.portable import Kernel, PortableProgram, StandaloneProgram
+    from functrans.lowering.portable import PortableKernel, PortableProgram, StandaloneProgram
     from functrans.lowering.report import Report, TracedProgram
     from functrans.lowering.timing import StepTimes
 
@@ -80,7 +80,7 @@ class Executable(ABC):
 
         return time_as_a_whole(self.run, inputs)
 
-    def portable(self, name: str) -> tuple[PortableProgram, tuple[Kernel, ...]]:
+    def portable(self, name: str) -> tuple[PortableProgram, tuple[PortableKernel, ...]]:
         """The program of that name to be written to a file, and its kernels.
 
         Raises NotPortableError where it runs in this process alone.
@@ -212,7 +212,7 @@ class Backend(ABC):
         """
         return None
 
-    def read_portable(self, plain: Any, kernels: Sequence[Kernel],
+    def read_portable(self, plain: Any, kernels: Sequence[PortableKernel],
                       constants: list[np.ndarray[Any, Any]], jaxpr: Jaxpr,
                       sizes: Mapping[str, int]) -> PortableProgram:
         """The portable program of a jaxpr with such sizes that a file has, as plain values.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,12 @@ from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Equation
 from functrans.core.source import Source
 
-__all__ = ["Kernel", "LibraryCall", "NotPortableError", "PortableProgram", "StandaloneProgram"]
+__all__ = ["LibraryCall", "NotPortableError", "PortableKernel", "PortableProgram",
+           "StandaloneProgram"]
 
 
 @dataclass(frozen=True)
-class Kernel:
+class PortableKernel:
     """One kernel: its name, its source and machine code, and for a GPU its PTX.
 
     For the CPU a program is one kernel, whose machine code is a shared object. `resources` are the
@@ -29,7 +30,12 @@ class Kernel:
     source: str
     ptx: str = ""
     code: bytes = b""
-    resources: tuple[str | int, ...] | None = field(default=None, repr=False)
+    resources: tuple[str | int, ...] | None = None
+
+    def __repr__(self) -> str:
+        # users know it as functrans.export.Kernel
+        return (f"Kernel(name={self.name!r}, source={self.source!r}, ptx={self.ptx!r}, "
+                f"code={self.code!r})")
 
 
 class PortableProgram(ABC):

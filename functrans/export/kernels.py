@@ -15,7 +15,8 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.sizes import substitute_jaxpr
 from functrans.export.plain import damaged, from_bytes
 from functrans.lowering.backend import Backend, backend_for, get_backend, reader_of
-from functrans.lowering.portable import Kernel, NotPortableError, PortableProgram
+from functrans.lowering.portable import NotPortableError, PortableProgram
+from functrans.lowering.portable import PortableKernel as Kernel
 
 __all__ = ["Kernel", "TargetProgram", "compile_targets", "kernels_plain", "read_kernels",
            "settings_now"]

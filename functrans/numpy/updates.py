@@ -62,7 +62,7 @@ _MAX_COMPARED = 4096
 
 
 @dataclass(frozen=True)
-class Update:
+class UpdateMethod:
     """One way to change elements: by `combine(old, new)`, or with index arrays by `scatter`.
 
     `ufunc` does the same on NumPy arrays of one dtype; `repeats` where an index repeats too.
@@ -89,19 +89,19 @@ def _through_product(combine: Operation) -> Callable[..., Any]:
 
 
 UPDATES = {u.name: u for u in (
-    Update("set", _replace, scatters.scatter),
-    Update("add", add, scatter_add, np.add),
-    Update("subtract", sub, scatters.scatter_sub, np.subtract),
-    Update("multiply", mul, scatters.scatter_mul, np.multiply),
-    Update("divide", div, _through_product(div), np.true_divide, repeats=False),
-    Update("power", power, _through_product(power), np.power, repeats=False),
-    Update("min", min, scatters.scatter_min, np.minimum),
-    Update("max", max, scatters.scatter_max, np.maximum),
+    UpdateMethod("set", _replace, scatters.scatter),
+    UpdateMethod("add", add, scatter_add, np.add),
+    UpdateMethod("subtract", sub, scatters.scatter_sub, np.subtract),
+    UpdateMethod("multiply", mul, scatters.scatter_mul, np.multiply),
+    UpdateMethod("divide", div, _through_product(div), np.true_divide, repeats=False),
+    UpdateMethod("power", power, _through_product(power), np.power, repeats=False),
+    UpdateMethod("min", min, scatters.scatter_min, np.minimum),
+    UpdateMethod("max", max, scatters.scatter_max, np.maximum),
 )}
 _NATIVE_FLOATS = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
 
 
-def _eager(x: ArrayBase, index: Any, values: Any, kind: Update) -> Array | None:
+def _eager(x: ArrayBase, index: Any, values: Any, kind: UpdateMethod) -> Array | None:
     """The update by NumPy on a copy, None where it is not NumPy's to say (or to refuse).
 
     Values have x's dtype, or are Python numbers that it holds; all index arrays are in bounds.
@@ -141,7 +141,7 @@ def _has_array(index: Any) -> bool:
         isinstance(index, np.ndarray)
 
 
-def update(x: Array, index: Any, values: Any, kind: Update, *, mode: Any = None,
+def update(x: Array, index: Any, values: Any, kind: UpdateMethod, *, mode: Any = None,
            indices_are_sorted: bool = False, unique_indices: bool = False,
            wrap_negative_indices: bool = True) -> Array:
     """x with `kind.combine(x[index], values)` at the index, in x's dtype.
@@ -168,7 +168,7 @@ def update(x: Array, index: Any, values: Any, kind: Update, *, mode: Any = None,
     return convert_element_type(out, dtype, weak)
 
 
-def _common(x: Any, values: Any, kind: Update) -> tuple[Any, Any]:
+def _common(x: Any, values: Any, kind: UpdateMethod) -> tuple[Any, Any]:
     """x and values in the dtype in which they are combined."""
     if not isinstance(values, (ArrayBase, Tracer)):
         if isinstance(values, np.ndarray):
@@ -191,7 +191,7 @@ def _common(x: Any, values: Any, kind: Update) -> tuple[Any, Any]:
     return convert_element_type(x, result), convert_element_type(values, result)
 
 
-def _masked(x: Any, index: Any, values: Any, kind: Update) -> Array | None:
+def _masked(x: Any, index: Any, values: Any, kind: UpdateMethod) -> Array | None:
     """One traced mask and values that do not depend on what it selects: a selection."""
     if type(index) is tuple and len(index) == 1:
         index = index[0]
@@ -225,8 +225,9 @@ def _broadcast(values: Any, shape: Any, index: Any, name: str) -> Any:
     return broadcast_in_dim(values, shape, range(len(shape) - len(given), len(shape)))
 
 
-def _update(x: Any, index: Any, values: Any, kind: Update, named: str, indices_are_sorted: bool,
-            unique_indices: bool, wrap_negative: bool, says_mode: bool) -> Any:
+def _update(x: Any, index: Any, values: Any, kind: UpdateMethod, named: str,
+            indices_are_sorted: bool, unique_indices: bool, wrap_negative: bool,
+            says_mode: bool) -> Any:
     at = parse_index(tuple(x.shape), index, ints_in_bounds=not says_mode,
                      clamp_scalars=named in ("clip", "promise_in_bounds") and wrap_negative)
     values = _broadcast(values, at.result_shape, index, kind.name)

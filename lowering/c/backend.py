@@ -30,7 +30,7 @@ from functrans.lowering.store.manifests import Schema, lookup, store
 
 if TYPE_CHECKING:
     from functrans.lowering.c.lower import LoweredToC
-    from functrans.lowering.portable import Kernel, PortableProgram, StandaloneProgram
+    from functrans.lowering.portable import PortableKernel, PortableProgram, StandaloneProgram
 
 __all__ = ["CBackend", "CExecutable", "options_of"]
 
@@ -83,7 +83,7 @@ class CBackend(Backend):
 
         return standalone(jaxpr, isa)
 
-    def read_portable(self, plain: Any, kernels: Sequence[Kernel],
+    def read_portable(self, plain: Any, kernels: Sequence[PortableKernel],
                       constants: list[np.ndarray[Any, Any]], jaxpr: Jaxpr,
                       sizes: Mapping[str, int]) -> PortableProgram:
         from functrans.lowering.c.portable import PortableCProgram  # noqa: PLC0415  who reads files

@@ -14,7 +14,7 @@ from functrans.lowering.c.portable import portable
 from functrans.lowering.c.report import report_of
 from functrans.lowering.c.timed import time_steps
 from functrans.lowering.executable import Executable, report_without_code
-from functrans.lowering.portable import Kernel, NotPortableError, PortableProgram
+from functrans.lowering.portable import NotPortableError, PortableKernel, PortableProgram
 from functrans.lowering.report import Report, TracedProgram
 from functrans.lowering.store.cache import program_cache
 from functrans.lowering.timing import StepTimes
@@ -56,10 +56,10 @@ class InspectedCProgram(Executable):
     def timed_steps(self, inputs: Sequence[Any], gpu: int | None) -> StepTimes:
         return time_steps(self.jaxpr, inputs)
 
-    def portable(self, name: str) -> tuple[PortableProgram, tuple[Kernel, ...]]:
+    def portable(self, name: str) -> tuple[PortableProgram, tuple[PortableKernel, ...]]:
         made = portable(self.jaxpr, program_cache())
         if made is None:
             raise NotPortableError("it computes nothing, decides the sizes of its results, or "
                                    "needs Python for a part of it.")
         program, text = made
-        return program, (Kernel(name, text, "", program.shared_object),)
+        return program, (PortableKernel(name, text, "", program.shared_object),)

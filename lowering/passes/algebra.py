@@ -19,7 +19,7 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.jaxpr import Atom, Equation, Literal
 from functrans.lowering.passes.cse import COMMUTATIVE
-from functrans.lowering.passes.rewrite import Results, Rewriter, Table
+from functrans.lowering.passes.rewrite import Results, Rewriter, RewriteTable
 from functrans.primitives.arithmetic import (
     abs_p,
     add_p,
@@ -50,7 +50,7 @@ from functrans.primitives.compare import (
 from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.transcendental import rsqrt_p, sqrt_p
 
-ALGEBRA = Table("algebra")
+ALGEBRA = RewriteTable("algebra")
 rule = ALGEBRA.rule
 
 MAX_POWER = 8  # x ** 8 by squaring is within 4 ULP; the power function is within 1

@@ -19,7 +19,7 @@ from functrans.core.avals import get_aval
 from functrans.core.dims import Shape
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, jaxprs_in
 from functrans.core.sizes import renamed_sizes
-from functrans.lowering.passes.rewrite import Results, Rewriter, Table
+from functrans.lowering.passes.rewrite import Results, Rewriter, RewriteTable
 from functrans.lowering.passes.scalarize import (
     MOVING,
     CannotScalarize,
@@ -35,7 +35,7 @@ from functrans.primitives.control_flow.while_loop import while_p
 
 __all__ = ["COMPONENTS"]
 
-COMPONENTS = Table("components")
+COMPONENTS = RewriteTable("components")
 rule = COMPONENTS.rule
 
 MOST_EQUATIONS: Final = 256  # of a loop over components

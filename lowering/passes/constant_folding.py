@@ -15,12 +15,12 @@ from functrans.core import dtypes
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation, Literal
 from functrans.core.primitive import Primitive
-from functrans.lowering.passes.rewrite import Results, Rewriter, Table
+from functrans.lowering.passes.rewrite import Results, Rewriter, RewriteTable
 from functrans.primitives.base import constant_p, full_p
 from functrans.primitives.callback import pure_callback_p
 from functrans.primitives.shape import iota_p
 
-CONSTANT_FOLDING = Table("fold")
+CONSTANT_FOLDING = RewriteTable("fold")
 
 
 @CONSTANT_FOLDING.rule(full_p, law="full(c) = broadcast(c)")

@@ -16,7 +16,7 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Atom, Equation
 from functrans.lowering.passes.movement import broadcast, reshape, transpose, without_units
 from functrans.lowering.passes.reductions import reduce_sum
-from functrans.lowering.passes.rewrite import Results, Rewriter, Table
+from functrans.lowering.passes.rewrite import Results, Rewriter, RewriteTable
 from functrans.primitives.arithmetic import div_p, mul_p, neg_p
 from functrans.primitives.broadcast import broadcast_in_dim_p, reduce_sum_p, transpose_p
 from functrans.primitives.convert import convert_element_type_p
@@ -25,7 +25,7 @@ from functrans.primitives.shape import reshape_p
 
 __all__ = ["CONTRACTIONS", "Dims", "dot"]
 
-CONTRACTIONS = Table("contractions")
+CONTRACTIONS = RewriteTable("contractions")
 rule = CONTRACTIONS.rule
 
 Axes = tuple[int, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Literal
-from functrans.lowering.passes.rewrite import Results, Rewriter, Table
+from functrans.lowering.passes.rewrite import Results, Rewriter, RewriteTable
 from functrans.primitives.arithmetic import add_p, div_p, max_p, min_p, mul_p
 from functrans.primitives.barrier import (
     checkpoint_name_p,
@@ -23,7 +23,7 @@ from functrans.primitives.masked import masked_div_p, masked_mul_p
 from functrans.primitives.reduce import reduce_or_p
 from functrans.primitives.shape import copy_p
 
-DECOMPOSE = Table("decompose")
+DECOMPOSE = RewriteTable("decompose")
 rule = DECOMPOSE.rule
 
 

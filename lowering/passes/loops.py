@@ -15,7 +15,7 @@ from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.core.prune import has_effects
 from functrans.lowering.passes.cse import literal_key
-from functrans.lowering.passes.rewrite import Results, Rewriter, Table
+from functrans.lowering.passes.rewrite import Results, Rewriter, RewriteTable
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
 from functrans.primitives.callback import pure_callback_p
 from functrans.primitives.control_flow.bodies import counted, pick, rearranged
@@ -27,7 +27,7 @@ from functrans.primitives.shape import iota_p, reshape_p, rev_p, slice_p
 
 __all__ = ["LOOPS"]
 
-LOOPS = Table("loops")
+LOOPS = RewriteTable("loops")
 rule = LOOPS.rule
 
 SMALL = 4096  # bytes that stay in the first-level cache throughout a loop

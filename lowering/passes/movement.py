@@ -13,7 +13,7 @@ from typing import Any
 
 from functrans.core.dims import Shape, Size, is_static
 from functrans.core.jaxpr import Atom, Equation, Literal
-from functrans.lowering.passes.rewrite import Results, Rewriter, Table
+from functrans.lowering.passes.rewrite import Results, Rewriter, RewriteTable
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
 from functrans.primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
 from functrans.primitives.index import Scatter, gather_p
@@ -27,7 +27,7 @@ from functrans.primitives.shape import concatenate_p, pad_p, reshape_p, rev_p, s
 
 __all__ = ["MOVEMENT", "broadcast", "reshape", "transpose", "without_units"]
 
-MOVEMENT = Table("movement")
+MOVEMENT = RewriteTable("movement")
 rule = MOVEMENT.rule
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from functrans.core.jaxpr import Atom, Equation
 from functrans.core.primitive import Primitive
 from functrans.lowering.passes.movement import broadcast
-from functrans.lowering.passes.rewrite import Results, Rewriter, Table
+from functrans.lowering.passes.rewrite import Results, Rewriter, RewriteTable
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
 from functrans.primitives.compare import select_n_p
 from functrans.primitives.convert import convert_element_type_p
@@ -21,7 +21,7 @@ from functrans.primitives.shape import reshape_p
 
 __all__ = ["MOVEMENT_SINKING"]
 
-MOVEMENT_SINKING = Table("outwards")
+MOVEMENT_SINKING = RewriteTable("outwards")
 rule = MOVEMENT_SINKING.rule
 
 POINTWISE: tuple[Primitive | type, ...] = (Elementwise, convert_element_type_p, select_n_p,

@@ -17,13 +17,19 @@ from functrans.lowering.passes.movement_sinking import MOVEMENT_SINKING
 from functrans.lowering.passes.networks.algebra import Decision, contract_networks
 from functrans.lowering.passes.recurrences import RECURRENCES
 from functrans.lowering.passes.reductions import REDUCTIONS
-from functrans.lowering.passes.rewrite import Change, Dispatch, Rewriter, Table, equation_text
+from functrans.lowering.passes.rewrite import (
+    Change,
+    Dispatch,
+    Rewriter,
+    RewriteTable,
+    equation_text,
+)
 
 __all__ = ["ALL_RULES", "TABLES", "simplify", "simplify_with"]
 
-TABLES: tuple[Table, ...] = (DECOMPOSE, CONSTANT_FOLDING, ALGEBRA, MOVEMENT, MOVEMENT_SINKING,
-                             REDUCTIONS,
-                            CONTRACTIONS, LOOPS, RECURRENCES)
+TABLES: tuple[RewriteTable, ...] = (
+    DECOMPOSE, CONSTANT_FOLDING, ALGEBRA, MOVEMENT, MOVEMENT_SINKING, REDUCTIONS, CONTRACTIONS,
+    LOOPS, RECURRENCES)
 MAX_SWEEPS = 12  # a chain of rewrites that each wait for the last one's dead code; 4 is usual
 
 ALL_RULES = Dispatch(TABLES)

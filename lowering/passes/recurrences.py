@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Var
 from functrans.lowering.passes.movement import transpose
-from functrans.lowering.passes.rewrite import Results, Rewriter, Table
+from functrans.lowering.passes.rewrite import Results, Rewriter, RewriteTable
 from functrans.lowering.passes.scans import ScanParts, nbytes, rebuilt, stack_of
 from functrans.lowering.passes.stacks import After, Cuts, widened
 from functrans.lowering.passes.sums import planned
@@ -25,7 +25,7 @@ from functrans.primitives.dot import dot_general_p
 
 __all__ = ["RECURRENCES"]
 
-RECURRENCES = Table("recurrences")
+RECURRENCES = RewriteTable("recurrences")
 rule = RECURRENCES.rule
 
 WIDEST = 8  # times that a product may be larger than the vector that it is of, to be stacked

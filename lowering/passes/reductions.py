@@ -16,7 +16,7 @@ from functrans.lowering.passes.movement import (
     transpose,
     without_units,
 )
-from functrans.lowering.passes.rewrite import Results, Rewriter, Table
+from functrans.lowering.passes.rewrite import Results, Rewriter, RewriteTable
 from functrans.primitives.arithmetic import mul_p, neg_p
 from functrans.primitives.broadcast import broadcast_in_dim_p, reduce_sum_p, transpose_p
 from functrans.primitives.cumulative import cummax_p, cummin_p, cumprod_p, cumsum_p
@@ -32,7 +32,7 @@ from functrans.primitives.shape import reshape_p
 
 __all__ = ["REDUCTIONS", "reduce_sum"]
 
-REDUCTIONS = Table("reductions")
+REDUCTIONS = RewriteTable("reductions")
 rule = REDUCTIONS.rule
 
 IDEMPOTENT: tuple[Primitive, ...] = (reduce_max_p, reduce_min_p, reduce_and_p, reduce_or_p)

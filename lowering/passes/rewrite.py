@@ -28,8 +28,8 @@ __all__ = [
     "Change",
     "Results",
     "RewriteRule",
+    "RewriteTable",
     "Rewriter",
-    "Table",
     "count_uses",
     "equation_text",
 ]
@@ -69,7 +69,7 @@ class RewriteRule:
                    for p in self.on) and (not self.of or not makers.isdisjoint(self.of))
 
 
-class Table:
+class RewriteTable:
     """The rules of one pass, in the order in which they are tried."""
 
     def __init__(self, name: str) -> None:
@@ -94,7 +94,7 @@ class Table:
 class Dispatch:
     """The rules of several tables by primitive and by what makes its operands."""
 
-    def __init__(self, tables: Sequence[Table]) -> None:
+    def __init__(self, tables: Sequence[RewriteTable]) -> None:
         self._rules = [rule for table in tables for rule in table.rules]
         self._known: dict[Any, tuple[RewriteRule, ...]] = {}
 

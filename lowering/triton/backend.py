@@ -29,7 +29,7 @@ from functrans.lowering.triton.saved import SavedProgram
 from functrans.lowering.triton.steps.spec import GPUProgram
 
 if TYPE_CHECKING:
-    from functrans.lowering.portable import Kernel, PortableProgram
+    from functrans.lowering.portable import PortableKernel, PortableProgram
     from functrans.lowering.report import Report, TracedProgram
     from functrans.lowering.timing import StepTimes
     from functrans.lowering.triton.lower import LoweredToTriton
@@ -116,7 +116,7 @@ class TritonExecutable(Executable):
 
         return step_times(self.lowered.program, self.target, inputs, gpu or 0)
 
-    def portable(self, name: str) -> tuple[PortableProgram, tuple[Kernel, ...]]:
+    def portable(self, name: str) -> tuple[PortableProgram, tuple[PortableKernel, ...]]:
         # later: only who exports a program needs it
         from functrans.lowering.triton.portable import portable  # noqa: PLC0415
 
@@ -172,7 +172,7 @@ class TritonBackend(Backend):
         target = self._target or device_target(0)
         return "" if target is None else target.name
 
-    def read_portable(self, plain: Any, kernels: Sequence[Kernel],
+    def read_portable(self, plain: Any, kernels: Sequence[PortableKernel],
                       constants: list[np.ndarray[Any, Any]], jaxpr: Jaxpr,
                       sizes: Mapping[str, int]) -> PortableProgram:
         # later: only who reads files needs it

@@ -10,7 +10,7 @@ import numpy as np
 
 from functrans.core.avals import ShapedArray
 from functrans.core.dims import is_static
-from functrans.lowering.portable import Kernel, PortableProgram
+from functrans.lowering.portable import PortableKernel, PortableProgram
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.kernels.source import alone
 from functrans.lowering.triton.libraries.files import has_function
@@ -65,14 +65,14 @@ class PortableTritonProgram(PortableProgram):
         return self.program.constants
 
     @property
-    def exported(self) -> tuple[Kernel, ...]:
+    def exported(self) -> tuple[PortableKernel, ...]:
         """Its kernels as they are shown and written to files."""
-        return tuple([Kernel(k.name, source, k.ptx, k.cubin,
+        return tuple([PortableKernel(k.name, source, k.ptx, k.cubin,
                                      tuple([getattr(k, n) for n in RESOURCES]))
                       for k, source in zip(self.kernels, self.program.sources, strict=True)])
 
     @classmethod
-    def read(cls, plain: Plain, exported: Sequence[Kernel],
+    def read(cls, plain: Plain, exported: Sequence[PortableKernel],
                    constants: Sequence[np.ndarray[Any, Any]], inputs: Sequence[ShapedArray],
                    outputs: Sequence[ShapedArray], target: Target) -> PortableTritonProgram:
         """The program that `to_plain` wrote. Raises ValueError where its parts do not fit."""
@@ -101,7 +101,7 @@ class PortableTritonProgram(PortableProgram):
         return {key: self.kernels[key[0]] for key in keys}
 
 
-def _binary(kernel: Kernel) -> Binary:
+def _binary(kernel: PortableKernel) -> Binary:
     """A kernel as the runtime takes it. Raises ValueError where its resources are not whole."""
     given = kernel.resources
     if given is None:

@@ -41,3 +41,8 @@ def test_sources_are_counted():
     tree = walks.ast.parse("class A: pass\nclass B:\n    class A: pass")
     path = walks.ROOT / "lowering" / "x.py"
     assert walks.repeated_classes({path: tree}) == {"A": ["lowering/x.py", "lowering/x.py"]}
+
+
+def test_a_class_name_stands_for_one_thing():
+    trees = {path: walks.ast.parse(path.read_text()) for _, path in walks.modules()}
+    assert walks.repeated_classes(trees) == {}
