@@ -84,7 +84,8 @@ def _iterate(self: Any) -> Iterator[Any]:
 def _length(self: Any) -> int:
     if not self.shape:
         raise ShapeError(f"len() of a traced {self.aval}, which has no axis.", fix="x.size")
-    return self.shape[0]  # type: ignore[no-any-return]
+    length: int = self.shape[0]
+    return length
 
 
 def _as_numpy(self: Any, dtype: Any = None, copy: Any = None) -> NoReturn:

@@ -70,8 +70,11 @@ def dtype_field(capsule: Any) -> _DLDataType:
     """
     if _is_valid(capsule, b"dltensor_versioned"):
         pointer = _get_pointer(capsule, b"dltensor_versioned")
-        return _DLManagedTensorVersioned.from_address(pointer).tensor.dtype  # type: ignore[no-any-return]
-    return _DLTensor.from_address(_get_pointer(capsule, b"dltensor")).dtype  # type: ignore[no-any-return]
+        tensor: _DLTensor = _DLManagedTensorVersioned.from_address(pointer).tensor
+    else:
+        tensor = _DLTensor.from_address(_get_pointer(capsule, b"dltensor"))
+    dtype: _DLDataType = tensor.dtype
+    return dtype
 
 
 def from_dlpack(x: object, /, *, device: DeviceLike | None = None, copy: bool | None = None

@@ -43,4 +43,5 @@ def install_foreign_attributes(cls: type) -> None:
     for name, fix in METHODS.items():
         if _in_class(cls, name) is None:
             setattr(cls, name, ForeignAttribute(name, fix))
+    # of a class that is known at run time alone
     cls.__dir__ = _own_names  # type: ignore[method-assign, assignment]

@@ -162,5 +162,6 @@ def install_operators() -> None:
     _runtime.set_operator_fallbacks(table)
     for name, operator in table.items():
         setattr(Tracer, f"__{name}__", operator)
+    # what Python does to a class with __eq__: object's annotation has no place for it
     Tracer.__hash__ = None  # type: ignore[assignment]
     Dim.array_operator = staticmethod(_size_operator)

@@ -57,7 +57,7 @@ class CustomCall:
         """Outputs as tracers of the BatchTrace `trace`: the rule is mapped with the function."""
         raise TypeError(f"{type(self).__name__} has no batching rule")
 
-    def stage(self, trace: Trace, args: Sequence[Any]) -> list[Any]:
+    def stage(self, trace: Any, args: Sequence[Any]) -> list[Any]:
         """Write the call down as an equation of the staging trace."""
         raise TypeError(f"{type(self).__name__} has no staging rule")
 

@@ -439,6 +439,7 @@ def _leaving(error: BaseException, fun: Any = None, args: Sequence[Any] = (),
         if config.current().internal_frames:
             unforeseen.__cause__ = error
         if isinstance(error, RecursionError):
+            # read where derivative rules call each other; any exception may have it
             unforeseen.depth = 0  # type: ignore[attr-defined]
         return unforeseen
     if fun is not None and _is_wrong_call(error):

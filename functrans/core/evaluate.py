@@ -41,13 +41,13 @@ def _eval(jaxpr: Jaxpr, env: dict[Var, Any], source: Source | None) -> list[Any]
     at = interpreted
     for eqn in jaxpr.eqns:
         at.source = eqn.source or source
-        ins = [a.operand if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore[index]
+        ins = [a.operand if type(a) is Literal else env[a] for a in eqn.invars]
         outs = eqn.primitive.bind(*ins, **eqn.params)
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, outs, strict=True))
         else:
             env[eqn.outvars[0]] = outs
-    return [a.operand if type(a) is Literal else env[a] for a in jaxpr.outvars]  # type: ignore[index]
+    return [a.operand if type(a) is Literal else env[a] for a in jaxpr.outvars]
 
 
 def _eval_symbolic(jaxpr: Jaxpr, env: dict[Var, Any], source: Source | None) -> list[Any]:
@@ -57,14 +57,14 @@ def _eval_symbolic(jaxpr: Jaxpr, env: dict[Var, Any], source: Source | None) -> 
         learn_sizes(sizes, var.aval.shape, get_aval(x).shape)
     for eqn in jaxpr.eqns:
         interpreted.source = eqn.source or source
-        ins = [a.operand if type(a) is Literal else env[a] for a in eqn.invars]  # type: ignore[index]
+        ins = [a.operand if type(a) is Literal else env[a] for a in eqn.invars]
         params = {k: substitute(v, sizes) for k, v in eqn.params.items()} if sizes else eqn.params
         outs = eqn.primitive.bind(*ins, **params)
         for var, x in zip(eqn.outvars, outs if eqn.primitive.multiple_results else (outs,),
                           strict=True):
             env[var] = x
             learn_sizes(sizes, var.aval.shape, get_aval(x).shape)
-    return [a.operand if type(a) is Literal else env[a] for a in jaxpr.outvars]  # type: ignore[index]
+    return [a.operand if type(a) is Literal else env[a] for a in jaxpr.outvars]
 
 
 class NumPyProgram:
@@ -129,7 +129,8 @@ def _straight_line(jaxpr: Jaxpr) -> Callable[[Sequence[Any]], list[Any]]:
     lines.append(f"return [{', '.join(f'asarray({read(a)})' for a in jaxpr.outvars)}]")
     source = "def run(args):\n    " + "\n    ".join(lines)
     exec(compile(source, GENERATED, "exec"), scope)
-    return scope["run"]  # type: ignore[no-any-return]
+    run: Callable[[Sequence[Any]], list[Any]] = scope["run"]
+    return run
 
 
 def _run_symbolic(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -35,6 +35,7 @@ class Var:
         return f"Var({self.aval})"
 
 
+@final
 class Literal:
     """A scalar constant written into an equation."""
 

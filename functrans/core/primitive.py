@@ -91,6 +91,8 @@ class Primitive:
     jvp: Any = None
     transpose: Any = None
     batch: Any = None
+    # of a collective one: (operands, axes, *, axis, **params), where its axis is that of the vmap
+    batch_collective: Any = None
     samples: Any = None
     # (equation, which results are used) -> an equation that may leave out the others
     prune: Any = None

@@ -69,8 +69,8 @@ class StageTrace(Trace):
         return StageTracer(self, Var(aval))
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
-        atoms = [a._var if type(a) is StageTracer and a._trace is self else self._lift(a, primitive)
-                 for a in args]
+        atoms: list[Any] = [a._var if type(a) is StageTracer and a._trace is self
+                            else self._lift(a, primitive) for a in args]
         if None in atoms:
             _fill_scalars(atoms, args, primitive)
         avals = primitive.type(*[a.aval for a in atoms], **params)
@@ -88,7 +88,7 @@ class StageTrace(Trace):
     def process_custom(self, call: CustomCall, args: Sequence[Any]) -> list[Any]:
         return list(self.run(call.stage, self, args))
 
-    def _lift(self, x: Any, primitive: Primitive) -> Any:
+    def _lift(self, x: Any, primitive: Primitive) -> Atom | None:
         """The atom of a value from outside; None for a Python scalar, typed by its neighbours."""
         if isinstance(x, Tracer):
             if not x._trace.alive:
@@ -119,7 +119,7 @@ class StageTrace(Trace):
         if lifted is None:
             aval = get_aval(x)
             return Literal(aval.dtype.type(x), aval)
-        return lifted  # type: ignore[no-any-return]
+        return lifted
 
     def close(self, args: Sequence[StageTracer], outs: Sequence[Any]) -> ClosedJaxpr:
         outvars = tuple(self.atom(x) for x in outs)

@@ -9,7 +9,7 @@ parent; otherwise it runs the primitive's rule with the parent as the current tr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -28,6 +28,7 @@ __all__ = ["ARRAYS", "Trace", "Tracer", "get_trace", "is_array", "process_in", "
            "set_trace"]
 
 Params = Mapping[str, Any]
+R = TypeVar("R")
 
 
 class Trace:
@@ -57,7 +58,7 @@ class Trace:
         """Interpret a call of a function with custom rules; by default, run the function."""
         return list(self.run(call.fun, *args))
 
-    def run(self, fun: Callable[..., Any], *args: Any) -> Any:
+    def run(self, fun: Callable[..., R], *args: Any) -> R:
         """Call `fun` with this trace current."""
         previous = set_trace(self)
         try:
@@ -145,7 +146,7 @@ def process_in(trace: Trace | None, primitive: Primitive, args: tuple[Any, ...],
     return trace.process(primitive, args, params)
 
 
-def run_in(trace: Trace | None, fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def run_in(trace: Trace | None, fun: Callable[..., R], *args: Any, **kwargs: Any) -> R:
     """Call `fun` with `trace` (None to evaluate) current."""
     previous = set_trace(trace)
     try:

@@ -116,13 +116,13 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
         leaves = list(leaves)
         if len(leaves) == 1:
             return leaves[0]
-    leaves = leaves if type(leaves) in (list, tuple) else list(leaves)
-    if len(leaves) != treedef.num_leaves:  # type: ignore[arg-type]
+    given = leaves if isinstance(leaves, (list, tuple)) else list(leaves)
+    if len(given) != treedef.num_leaves:
         raise TreeMismatchError(
-            f"tree_unflatten: {len(leaves)} leaves given to the structure {_show(treedef)}, "  # type: ignore[arg-type]
+            f"tree_unflatten: {len(given)} leaves given to the structure {_show(treedef)}, "
             f"which has {treedef.num_leaves}.",
         )
-    return treedef.unflatten(leaves)
+    return treedef.unflatten(given)
 
 
 def tree_leaves(tree: PyTree, is_leaf: IsLeaf | None = None) -> list[Any]:

@@ -94,13 +94,14 @@ def register_pytree_node_class(cls: _T) -> _T:
     ...     @classmethod
     ...     def tree_unflatten(cls, aux, children): return cls(*children)
     """
+    # that the class has the methods is for its author: a Protocol would fix their signatures
     _register(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)  # type: ignore[attr-defined]
     return cls
 
 
 def register_pytree_with_keys_class(cls: _T) -> _T:
     """Class decorator: as `register_pytree_node_class`, by `tree_flatten_with_keys()`."""
-    unflatten = cls.tree_unflatten  # type: ignore[attr-defined]
+    unflatten = cls.tree_unflatten  # type: ignore[attr-defined]  # as above
     register_pytree_with_keys(cls, lambda x: x.tree_flatten_with_keys(), unflatten)
     return cls
 

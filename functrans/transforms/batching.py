@@ -30,6 +30,7 @@ class BatchTracer(Tracer):
     """A value with a mapped axis, seen without it."""
 
     __slots__ = ("_aval", "axis", "value")
+    _trace: BatchTrace
 
     def __init__(self, trace: BatchTrace, value: Any, axis: int) -> None:
         self._trace = trace
@@ -75,7 +76,7 @@ class BatchTrace(Trace):
         axes: list[int | None] = [None] * len(values)
         batched = False
         for i, a in enumerate(values):
-            if type(a) is BatchTracer and a._trace.tag is self.tag:  # type: ignore[attr-defined]
+            if type(a) is BatchTracer and a._trace.tag is self.tag:
                 values[i] = a.value
                 axes[i] = a.axis
                 batched = True
@@ -89,7 +90,7 @@ class BatchTrace(Trace):
         extra: dict[str, Any]
         if primitive.collective and self.axis.name is not None \
                 and self.axis.name in axis_names(params["axis_name"]):
-            rule, extra = primitive.batch_collective, {"axis": self.axis}  # type: ignore[attr-defined]
+            rule, extra = primitive.batch_collective, {"axis": self.axis}
         elif not batched and not self.is_named_in(primitive, params):
             return process_in(self.parent, primitive, args, params)
         elif primitive.higher_order:
@@ -114,7 +115,7 @@ class BatchTrace(Trace):
     def process_custom(self, call: CustomCall, args: Sequence[Any]) -> list[Any]:
         values, axes, batched = self.split(args)
         if not batched and not call.closes_over(
-                lambda x: type(x) is BatchTracer and x._trace.tag is self.tag):  # type: ignore[attr-defined]
+                lambda x: type(x) is BatchTracer and x._trace.tag is self.tag):
             return call.apply(self.parent, values)
         return call.batch(self, values, axes)
 

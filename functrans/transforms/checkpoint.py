@@ -190,4 +190,4 @@ def checkpoint(fun: Callable[P, R], *, prevent_cse: bool = True,
                                  prevent_cse=prevent_cse, policy=policy)
         return tree_unflatten(flat.out_tree, outs)
 
-    return checkpointed  # type: ignore[no-any-return]
+    return checkpointed

@@ -110,6 +110,7 @@ class RunningRule:
             return
         deepest = max(self._depth, getattr(error, "depth", 0))
         if self._depth or deepest < _ENDLESS:
+            # of any exception: rules that call this one go on counting
             error.depth = deepest  # type: ignore[union-attr]
             return
         raise CustomRuleError(

@@ -23,7 +23,7 @@ from functrans.core.evaluate import eval_jaxpr, interpret
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import HigherOrder
 from functrans.core.source import own_lines, user_source
-from functrans.core.staging import StageTrace, stage
+from functrans.core.staging import stage
 from functrans.core.trace import get_trace
 from functrans.core.tree import tree_flatten, tree_unflatten
 from functrans.transforms.batching import BatchTrace, front
@@ -98,14 +98,15 @@ class JVPRuleCall(CustomCall):
                            self.owner, self.user_values)
         return [trace.join(o, 0) for o in call.apply(trace.parent, values)]
 
-    def stage(self, trace: StageTrace, args: Sequence[Any]) -> list[Any]:  # type: ignore[override]
+    def stage(self, trace: Any, args: Sequence[Any]) -> list[Any]:
         avals = [get_aval(x) for x in args]
         tangents = [tangent_aval(a) for a in avals if differentiable_flags([a])[0]]
         call = stage(self.fun, avals, name=self.name)
         consts, rule_jaxpr = self._stage_rule([*avals, *tangents])
-        return custom_jvp_call_p.bind(  # type: ignore[no-any-return]
+        outs: list[Any] = custom_jvp_call_p.bind(
             *call.consts, *consts, *args, call_jaxpr=call.jaxpr.hoist_consts(),
             rule_jaxpr=rule_jaxpr, num_consts=(len(call.consts), len(consts)))
+        return outs
 
     def _stage_rule(self, avals: list[ShapedArray]) -> tuple[Sequence[Any], Jaxpr | LazyJaxpr]:
         name = f"jvp_{self.name}"

@@ -25,7 +25,7 @@ from functrans.core.evaluate import eval_jaxpr, interpret
 from functrans.core.jaxpr import ClosedJaxpr, Jaxpr
 from functrans.core.primitive import HigherOrder, Linear, Primitive, Sample
 from functrans.core.source import own_lines, user_source
-from functrans.core.staging import StageTrace, stage
+from functrans.core.staging import stage
 from functrans.core.tree import (
     LEAF,
     flatten_up_to,
@@ -163,8 +163,9 @@ class VJPRuleCall(CustomCall):
         backward = self.backward
         if self.closes_over(lambda x: type(x) is JVPTracer and x._trace is trace):
             def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
-                return PrimalTrace(get_trace(), trace).run(  # type: ignore[no-any-return]
+                found: list[Any] = PrimalTrace(get_trace(), trace).run(
                     self.backward, residuals, cts)
+                return found
         own = linear_outputs(trace, outs, residuals, tangents, backward, self.name)
         return [trace.join(o, trace.run(plus, t, c))
                 for o, t, c in zip(outs, own, closure[:num_outs], strict=True)]
@@ -187,7 +188,7 @@ class VJPRuleCall(CustomCall):
                            self.owner, self.user_values)
         return [trace.join(o, 0) for o in call.apply(trace.parent, values)]
 
-    def stage(self, trace: StageTrace, args: Sequence[Any]) -> list[Any]:  # type: ignore[override]
+    def stage(self, trace: Any, args: Sequence[Any]) -> list[Any]:
         avals = [get_aval(x) for x in args]
         call = stage(self.fun, avals, name=self.name)
         consts: tuple[Sequence[Any], Sequence[Any]] = ((), ())
@@ -200,10 +201,11 @@ class VJPRuleCall(CustomCall):
             staged = StagedRules(self, avals).stage()
             consts = (staged[0].consts, staged[1].consts)
             fwd, bwd = (s.jaxpr.hoist_consts() for s in staged)
-        return custom_vjp_call_p.bind(  # type: ignore[no-any-return]
+        outs: list[Any] = custom_vjp_call_p.bind(
             *call.consts, *consts[0], *consts[1], *args, call_jaxpr=call.jaxpr.hoist_consts(),
             fwd_jaxpr=fwd, bwd_jaxpr=bwd,
             num_consts=(len(call.consts), len(consts[0]), len(consts[1])))
+        return outs
 
 
 class StagedRules:
@@ -263,15 +265,14 @@ def linear_outputs(trace: JVPTrace, outs: Sequence[Any], residuals: Sequence[Any
 
 
 def opaque_tangents(outs: Sequence[Any], residuals: Sequence[Any], tangents: Sequence[Any],
-                    backward: Any, name: str) -> list[Any]:
+                    backward: Callable[..., Sequence[Any]], name: str) -> list[Any]:
     """The same, in the current trace."""
     avals = [get_aval(o).strong() for o in outs]
     flags = differentiable_flags(avals)
 
     def with_zeros(saved: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
         given = iter(cts)
-        return backward(saved, [next(given) if f else None  # type: ignore[no-any-return]
-                                for f in flags])
+        return backward(saved, [next(given) if f else None for f in flags])
 
     results = iter(custom_vjp_linear_p.bind(
         *residuals, *[t for t in tangents if t is not None], backward=with_zeros, name=name,
@@ -377,7 +378,8 @@ class CustomVJPPrimitive(HigherOrder):
         call, _ = batch_jaxpr(call_jaxpr, axis, [True] * len(call_jaxpr.invars), True)
 
         def map_all(jaxpr: Jaxpr) -> Jaxpr:
-            return batch_jaxpr(jaxpr, axis, [True] * len(jaxpr.invars), True)[0]  # type: ignore[no-any-return]
+            mapped: Jaxpr = batch_jaxpr(jaxpr, axis, [True] * len(jaxpr.invars), True)[0]
+            return mapped
 
         fwd = LazyJaxpr(lambda: map_all(known_jaxpr(fwd_jaxpr)))
         bwd = LazyJaxpr(lambda: map_all(known_jaxpr(bwd_jaxpr)))
@@ -519,6 +521,7 @@ class _FlatRules:
         name = name_of(self.owner.bwd)
         filled = [self.cotangent(ct, a) for ct, a in zip(cts, self.out_avals, strict=True)]
         with own_lines(), RunningRule(self.owner, name_of(self.owner.fun)):
+            # only where the rule is set: the call of a function without one is refused
             result = self.owner.bwd(  # type: ignore[misc]
                 *[self.fixed[i] for i in sorted(self.fixed)],
                 tree_unflatten(self.residual_tree, residuals),

@@ -67,7 +67,7 @@ def value_and_grad(fun: Callable[P, R], argnums: ArgNums = 0, has_aux: bool = Fa
             fun, args, kwargs, argnums, has_aux, holomorphic, allow_int)
         return ((value, aux) if has_aux else value), gradient
 
-    return value_and_grad_fun  # type: ignore[no-any-return]
+    return value_and_grad_fun
 
 
 def grad(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
@@ -88,7 +88,7 @@ def grad(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
             fun, args, kwargs, argnums, has_aux, holomorphic, allow_int)
         return (gradient, aux) if has_aux else gradient
 
-    return grad_fun  # type: ignore[no-any-return]
+    return grad_fun
 
 
 def _value_and_grad(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
@@ -225,7 +225,7 @@ def jacfwd(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
         jacobian = tree_map(lambda y: _split_last(y, leaves, tree, single), columns)
         return (jacobian, aux) if has_aux else jacobian
 
-    return jacfwd_fun  # type: ignore[no-any-return]
+    return jacfwd_fun
 
 
 def jacrev(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
@@ -262,7 +262,7 @@ def jacrev(fun: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False,
             tree_unflatten(row_tree, [p[i] for p in parts]) for i in range(len(out_leaves))])
         return (jacobian, aux) if has_aux else jacobian
 
-    return jacrev_fun  # type: ignore[no-any-return]
+    return jacrev_fun
 
 
 def _check_row(aval: Any, holomorphic: bool) -> None:

@@ -114,7 +114,8 @@ def _run(name: Any, args: Sequence[Any], params: Params, make: Callable[[int], O
 def _dtype_beside(x: Any, args: Sequence[Any]) -> np.dtype[Any]:
     """The dtype of a number: its own, or of a Python scalar that of the operands beside it."""
     if type(x) not in SCALARS:
-        return x.dtype  # type: ignore[no-any-return]
+        dtype: np.dtype[Any] = x.dtype
+        return dtype
     return next(a.dtype for a in reversed(args) if type(a) not in SCALARS)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from functrans._runtime import ArrayBase, JitFunction
 from functrans.core.convert import to_array
@@ -21,6 +21,9 @@ from functrans.core.tree import (
 
 __all__ = ["FlatFunction", "adopt_attributes", "argument_name", "check_callable", "flatten_args",
            "name_of", "normalize_argnums", "wraps"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class FlatFunction:
@@ -110,12 +113,12 @@ def name_of(fun: Any) -> str:
     return getattr(fun, "__name__", type(fun).__name__)
 
 
-def wraps(fun: Callable[..., Any], what: str) -> Callable[[Callable[..., Any]], Any]:
+def wraps(fun: Callable[..., Any], what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """functools.wraps for any callable, with the transform's name in front of the function's.
 
     What is raised by the function, or by the transform, shows no frames of the package.
     """
-    def decorate(wrapper: Callable[..., Any]) -> Any:
+    def decorate(wrapper: Callable[P, R]) -> Callable[P, R]:
         outer = public(wrapper)
         adopt_attributes(outer, fun)
         outer.__name__ = f"{what}_{name_of(fun)}"

@@ -14,7 +14,7 @@ from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.custom import CustomCall
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Jaxpr
-from functrans.core.primitive import Primitive
+from functrans.core.primitive import HigherOrder, Primitive
 from functrans.core.source import Source
 from functrans.core.trace import Params, Trace, Tracer, process_in
 from functrans.core.tree import known_leaf, tree_map
@@ -83,7 +83,7 @@ class JVPTrace(Trace):
             return process_in(self.rules, primitive, args, params)
         previous = set_trace(self.rules)
         try:
-            if primitive.higher_order:
+            if isinstance(primitive, HigherOrder):
                 outs, out_tangents = self.higher_order(primitive, primals, tangents, params)
             else:
                 outs, out_tangents = primitive.jvp(primals, tangents, **params)
@@ -94,7 +94,7 @@ class JVPTrace(Trace):
                     for p, t in zip(outs, out_tangents, strict=True)]
         return outs if out_tangents is None else JVPTracer(self, outs, out_tangents)
 
-    def higher_order(self, primitive: Primitive, primals: list[Any], tangents: list[Any],
+    def higher_order(self, primitive: HigherOrder, primals: list[Any], tangents: list[Any],
                      params: Params) -> Any:
         return primitive.jvp(primals, tangents, jvp_jaxpr=jvp_jaxpr, **params)
 
@@ -135,7 +135,7 @@ class PrimalTrace(Trace):
             return super().process_custom(call, args)
         return call.apply(self.parent, self.primals(args))
 
-    def run(self, fun: Callable[..., Sequence[Any]], *args: Any) -> Any:
+    def run(self, fun: Callable[..., Any], *args: Any) -> Any:
         was, self.of.alive = self.of.alive, True  # bodies that are staged take its tracers, too
         try:
             return self.primals(super().run(fun, *args))

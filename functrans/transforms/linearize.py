@@ -11,7 +11,7 @@ from functrans._runtime import get_trace, set_trace
 from functrans.core.avals import get_aval
 from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import ClosedJaxpr, Jaxpr
-from functrans.core.primitive import Primitive
+from functrans.core.primitive import HigherOrder, Primitive
 from functrans.core.prune import prune_jaxpr
 from functrans.core.staging import StageTracer, stage
 from functrans.core.trace import Params, Trace
@@ -35,19 +35,21 @@ class LinearizeTrace(JVPTrace):
         self.rules = self.linear
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
-        if primitive.higher_order and any(map(self.linear.is_mine, self.split(args)[0])):
+        if isinstance(primitive, HigherOrder) \
+                and any(map(self.linear.is_mine, self.split(args)[0])):
             return self.split_body(primitive, args, params)
         return super().process(primitive, args, params)
 
-    def split_body(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> list[Any]:
+    def split_body(self, primitive: HigherOrder, args: tuple[Any, ...],
+                   params: Params) -> list[Any]:
         """A body that a derivative rule runs on primals and tangents alike, as a loop's `jvp` does.
 
         What depends on tangents is linear in them: it is the body's own derivative there. The
         rest must not get onto the tape.
         """
         if primitive.has_rules:  # a linear function: its own derivative, whatever its rule says
-            jaxpr, operands = primitive.called(args, **params)  # type: ignore[attr-defined]
-            return self.run(eval_jaxpr, jaxpr, (), *operands)  # type: ignore[no-any-return]
+            jaxpr, operands = primitive.called(args, **params)
+            return self.run(eval_jaxpr, jaxpr, (), *operands)
         primals, closure, active = self.split(args)
         values = [instantiate_aval(None, a.aval) if self.linear.is_mine(a) else a for a in primals]
         tangents = [a if self.linear.is_mine(a) else None for a in primals]
@@ -62,10 +64,9 @@ class LinearizeTrace(JVPTrace):
             set_trace(previous)
         return [o if t is None else t for o, t in zip(outs, results, strict=True)]
 
-    def higher_order(self, primitive: Primitive, primals: list[Any], tangents: list[Any],
+    def higher_order(self, primitive: HigherOrder, primals: list[Any], tangents: list[Any],
                      params: Params) -> Any:
-        return primitive.linearize(  # type: ignore[attr-defined]
-            primals, tangents, linearize_jaxpr=linearize_jaxpr, **params)
+        return primitive.linearize(primals, tangents, linearize_jaxpr=linearize_jaxpr, **params)
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def apply_rule(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
     if not any(eqn.primitive.higher_order for eqn in jaxpr.eqns) \
             or not isinstance(trace, LinearTrace):
         return eval_jaxpr(jaxpr, (), *args)
-    return LinearizeTrace(trace.parent, trace).run(eval_jaxpr, jaxpr, (), *args)  # type: ignore[no-any-return]
+    return LinearizeTrace(trace.parent, trace).run(eval_jaxpr, jaxpr, (), *args)
 
 
 _cache: WeakKeyDictionary[Jaxpr, dict[Any, Linearized]] = WeakKeyDictionary()

@@ -242,7 +242,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: PyTree
 
         results = transpose_flat(checked, avals, arrays)
         filled = [zeros(a) if r is None else r for r, a in zip(results, avals, strict=True)]
-        return tree_unflatten(tree, filled)  # type: ignore[no-any-return]
+        arguments: tuple[Any, ...] = tree_unflatten(tree, filled)
+        return arguments
 
     return transposed
 

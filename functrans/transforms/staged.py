@@ -137,7 +137,7 @@ def make_jaxpr(fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()
         shapes = [_struct(a) for a in closed.out_avals]
         return closed, tree_unflatten(out_tree, shapes)
 
-    return jaxpr_of  # type: ignore[no-any-return]
+    return jaxpr_of
 
 
 def stage_call(fun: Callable[..., Any], args: Any, name: str) -> tuple[ClosedJaxpr, Any]:

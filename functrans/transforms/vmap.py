@@ -88,7 +88,7 @@ def vmap(fun: Callable[P, R], in_axes: PyTree = 0, out_axes: PyTree = 0,
                   for i, (x, a, w) in enumerate(zip(outs, mapped, wanted, strict=True))]
         return tree_unflatten(flat.out_tree, placed)
 
-    return vmap_fun  # type: ignore[no-any-return]
+    return vmap_fun
 
 
 def _input_axes(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any],

@@ -55,7 +55,7 @@ def checked(fun: Callable[P, R],
     def checked_fun(*args: Any, **kwargs: Any) -> Any:
         return within(jitted, *args, **kwargs)
 
-    return checked_fun  # type: ignore[no-any-return]
+    return checked_fun
 
 
 class debug_nans(ContextDecorator):  # a context manager, named as JAX's setting
