@@ -95,11 +95,12 @@ def kernels_plain(targets: Mapping[str, Sequence[TargetProgram]],
 
 def _program_plain(program: TargetProgram, array: Callable[[Any], int]) -> list[Any]:
     portable = program.portable
-    told = None if portable is None else portable.to_plain()
-    constants = [] if portable is None or told is None else [*map(array, portable.arrays())]
+    stored = None if portable is None else portable.to_plain()
+    constants = [] if portable is None or stored is None else [*map(array, portable.arrays())]
     kernels = [[k.name, k.source, k.ptx, k.code, None if k.resources is None else [*k.resources]]
                for k in program.kernels]
-    return [[[k, v] for k, v in program.sizes.items()], program.settings, kernels, told, constants]
+    sizes = [[k, v] for k, v in program.sizes.items()]
+    return [sizes, program.settings, kernels, stored, constants]
 
 
 def read_kernels(data: bytes, jaxpr: Jaxpr,
@@ -132,15 +133,15 @@ def _reader(target: str) -> Backend:
 
 def _program(plain: Any, jaxpr: Jaxpr, arrays: Callable[[Any], Any],
              backend: Backend) -> TargetProgram:
-    sizes, settings, kernels, told, numbers = _list(plain, "a compiled program is not whole", 5)
+    sizes, settings, kernels, stored, numbers = _list(plain, "a compiled program is not whole", 5)
     known = _sizes(sizes, jaxpr)
     if not isinstance(settings, list) or [type(s) for s in settings] != [str, str, bool]:
         raise damaged("the settings of a compiled program are not whole")
     read = [_kernel(k) for k in _list(kernels, "the kernels of a program are no list")]
-    if told is None:
+    if stored is None:
         return TargetProgram(known, settings, tuple(read), None)
     try:
-        portable = backend.read_portable(told, read, [np.asarray(arrays(n)) for n in _list(
+        portable = backend.read_portable(stored, read, [np.asarray(arrays(n)) for n in _list(
             numbers, "the arrays of a program are no list")], jaxpr, known)
     except ValueError as error:
         raise damaged(f"{error}, in a compiled program") from None

@@ -29,7 +29,7 @@ TESTS = frozenset((is_finite_p, not_p, ne_p, eq_p, or_p))
 
 
 def is_condition(eqn: Equation) -> bool:
-    """Whether an equation tells if any element of an array is true."""
+    """Whether an equation reduces an array of booleans by `any`."""
     if eqn.primitive is not reduce_or_p:
         return False
     (x,), (found,) = eqn.invars, eqn.outvars

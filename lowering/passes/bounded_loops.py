@@ -1,9 +1,9 @@
-"""Loops that record each iteration, with room for so many: the recording `while` becomes a `scan`.
+"""Bounded loops: a `while` that records each iteration becomes a `scan` with a capacity.
 
-How long a record is, is decided on the device, and the host would have to be asked for memory in
-each iteration. With room for a number of iterations everything has a size. Those that do not take
-place change nothing, and say so in what they record, as lanes of a `vmap` do that are done. What
-comes of too little room is thrown away: the program tells how much was needed.
+The device decides how many iterations there are, and would have to ask the host for memory in each
+of them. With a capacity every array has a size. Iterations after the last one leave the carry as it
+is and are marked in the record, as finished lanes of a `vmap` are. Results of a capacity that is
+too small are discarded: the program also returns the number of iterations that were needed.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ __all__ = ["Capacities", "bounded", "record_bytes"]
 BOOL, INT = np.dtype(np.bool_), np.dtype(np.int32)
 
 Capacities = Mapping[str, int]
-"""For how many iterations there is room, by the name of the size that a loop decides."""
+"""The capacity of each loop, by the name of the size that it decides."""
 Rule = Callable[[Equation, list[Any], list[Any]], list[Any]]
 """Of an equation, its guard and its operands: the results, and what was needed."""
 
 
 def bounded(jaxpr: Jaxpr, capacities: Capacities) -> Jaxpr:
-    """The program with room for so many iterations; a last output has how many were needed.
+    """The program with such capacities; its last output is how many iterations were needed.
 
-    There they are in the order of `capacities`: more than there is room for, where that was too
-    little. Raises UnsupportedKernel for effects in such loops.
+    The counts are in the order of `capacities`; one is larger than the capacity where that was too
+    small. Raises UnsupportedKernel for effects in such loops.
     """
     body = _BoundedWriter(jaxpr, capacities).written()
     eqns = list(body.eqns)
@@ -83,10 +83,10 @@ def record_bytes(jaxpr: Jaxpr) -> dict[str, int]:
 
 @dataclass(eq=False)
 class _BoundedWriter:
-    """Writes a program with rooms; its last outputs are what its loops needed, in their order.
+    """Writes a program of bounded loops; its last outputs are the counts that they needed.
 
-    One that `is_guarded` has a first input more, that says whether its results are wanted: where
-    they are not its loops end at once, which they might never do otherwise.
+    One that `is_guarded` has a predicate as an additional first input: where it is false the
+    results are not used, and loops, which might not end on such values, end at once.
     """
 
     jaxpr: Jaxpr
@@ -137,9 +137,9 @@ class _BoundedWriter:
     # --------------------------------------------------------------------------- loops
 
     def threaded(self, eqn: Equation, ins: Sequence[Atom]) -> None:
-        """A loop or branch that tells what loops needed, and knows whether its results are wanted.
+        """A loop or branch that also returns the counts that loops in it needed, and is guarded.
 
-        Rules give the results, and then what was needed.
+        Rules return the results, and then the counts.
         """
         rules: dict[Primitive, Rule] = {scan_p: self.scan, while_p: self.loop, cond_p: self.branch}
         rule = rules.get(eqn.primitive)
@@ -158,7 +158,7 @@ class _BoundedWriter:
             self.needed.setdefault(name, []).append(count)
 
     def inner(self, jaxpr: Jaxpr, is_guarded: bool) -> tuple[Jaxpr, list[str]]:
-        """A body, and the names of the loops of which it tells what they needed."""
+        """A body, and the names of the loops whose counts it returns."""
         return _BoundedWriter(jaxpr, self.capacities,
                               is_guarded).written(), self.names(jaxpr.decided_names)
 
@@ -184,7 +184,7 @@ class _BoundedWriter:
         return [*outs[len(names):], *outs[:len(names)]]
 
     def loop(self, eqn: Equation, guard: list[Any], operands: list[Any]) -> list[Any]:
-        """A `while` that does not record: it ends where a loop inside had too little room."""
+        """A `while` that does not record; it ends where a capacity in its body was too small."""
         p = eqn.params
         tests, consts, init = counted(operands, p["cond_nconsts"], p["body_nconsts"])
         predicate = substitute(p["cond_jaxpr"], self.capacities)
@@ -247,7 +247,7 @@ class _BoundedWriter:
         return [*results, *[found[name] for name in self.names(decided_names(eqn))]]
 
     def branch(self, eqn: Equation, guard: list[Any], operands: list[Any]) -> list[Any]:
-        """Branches tell what the loops of all of them needed: nothing where they did not run."""
+        """Branches return the counts of the loops of all of them: 0 where they did not run."""
         which, *rest = operands
         wanted = self.names(decided_names(eqn))
         branches = []

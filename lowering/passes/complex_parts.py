@@ -365,7 +365,7 @@ def _reduce_prod(x: Pair, *, axes: tuple[int, ...]) -> Pair:
 
 
 def _cumprod(x: Pair, *, axis: int, reverse: bool) -> Pair:
-    """By doubling: every element takes in the one so many before it."""
+    """A scan in a logarithmic number of steps: x[i] *= x[i - step], and the step doubles."""
     out = _apart(lambda part: rev(part, (axis,)), x) if reverse else x
     shape, dtype = get_aval(x.re).shape, get_aval(x.re).dtype
     step = 1

@@ -1,9 +1,9 @@
-"""Laws of loops and branches: what an iteration need not do again is done before or after.
+"""Laws of loops and branches: loop-invariant code is moved before a loop, or after it.
 
 An equation that reads nothing but constants of a loop is computed before it when its result is no
-larger than what it reads (or small), or when it is dear: what merely moves or repeats elements
-stays inside, where it costs nothing. A `while` that runs no iteration has then computed in vain,
-which has no effect. All laws hold exactly.
+larger than what it reads (or small), or when it is expensive. Movements and broadcasts stay inside,
+where they cost nothing. A `while` of no iterations then computes values that nothing reads. All
+laws hold exactly.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Laws of the operations that move elements: all hold exactly.
 
-Normal forms, so that one meaning has one spelling: axes of size 1 come and go by `reshape`, and a
+Normal forms, so that one meaning has one spelling: `reshape` adds and removes axes of size 1, and a
 `broadcast_in_dim` has none, neither before nor after; what repeats a scalar is a
 `broadcast_in_dim` of it. Movements of the small go before repetitions.
 """

@@ -1,7 +1,7 @@
-"""Movements go outwards through elementwise operations: f(M x) = M f(x), exactly.
+"""Movement sinking: movements go behind elementwise operations, f(M x) = M f(x), exactly.
 
-f is then computed on the small before a repetition, the movements of a chain meet and cancel, and
-reach the contractions and reductions that absorb them.
+f is then computed on the small array before a broadcast, movements that follow each other cancel,
+and they reach the contractions and reductions that absorb them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def scalar_operands(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
     if len(operands) < 2 or not eqn.outvars[0].aval.shape:
         return None
     scalars = [_scalar(r, x) for x in operands]
-    if None not in scalars:  # all of them: what follows goes outwards
+    if None not in scalars:  # all of them: the movements after them sink further
         return None
     news = [x if s is None else s for x, s in zip(operands, scalars, strict=True)]
     if all(a is b for a, b in zip(news, operands, strict=True)):

@@ -42,13 +42,13 @@ from functrans.primitives.shape import (
 __all__ = ["rewrite_row_gather_as_one_hot"]
 
 MOST_READ = 1024
-"""Elements of a row that are read for one of them: as many as come in the time of a gather."""
+"""The longest row that is compared whole: reading it takes as long as a gather of one element."""
 
 Makers = Mapping[Atom, Equation]
 
 
 def rewrite_row_gather_as_one_hot(jaxpr: Jaxpr) -> Jaxpr:
-    """A program that compares where it would pick one element of each row, or put one there."""
+    """A program in which gathers and scatters of one element of each row are comparisons."""
     if not any(eqn.primitive in (gather_p, scatter_add_p) for eqn in jaxpr.eqns):
         return jaxpr
     makers: Makers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
@@ -200,7 +200,7 @@ class _RowSelection:
             else found
 
     def in_bounds(self, places: Any) -> Any:
-        """Which rows have the place that is given."""
+        """The rows whose place is in bounds, as booleans."""
         n = self.shape[-1]
         least = self._numbers(places, -n if self.wraps else 0)
         return ge(places, least) & lt(places, self._numbers(places, n))

@@ -1,7 +1,7 @@
-"""Bodies of loops whose rows do not mix: the same body for fewer rows.
+"""Separable loops: the rows of the body are independent, so that a loop runs on blocks of rows.
 
 Every axis of every value belongs to a class of axes whose places correspond to each other, or is
-mixed by an operation. A class that no operation mixes can be cut: each piece is a loop of its own.
+mixed by an operation. A class that no operation mixes can be cut: each block is a loop of its own.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ def _reshape(c: _Classes, eqn: Equation) -> None:
 
 
 def _befores(shape: Sequence[int]) -> list[tuple[int, bool]]:
-    """How many elements there are before each axis; axes of one place are told apart."""
+    """How many elements there are before each axis; axes of size 1 are distinguished."""
     found, total = [], 1
     for n in shape:
         found.append((total, n == 1))

@@ -173,7 +173,7 @@ class _Sums:
 
 
 def _is_linear(e: Equation, i: int) -> bool:
-    """Whether an equation is linear in operand i while the others are given."""
+    """Whether an equation is linear in operand i while the others are fixed."""
     if e.primitive is pad_p:
         return i == 0 and isinstance(e.invars[1], Literal) and bool(e.invars[1].value == 0)
     if e.primitive is convert_element_type_p:

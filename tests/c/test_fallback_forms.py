@@ -104,7 +104,7 @@ def run(fun, args, backend="c"):
 
 @pytest.fixture(autouse=True)
 def anew(monkeypatch, tmp_path):
-    """Every warning is one that was not told before, every program one that the disk has not."""
+    """Every warning is raised anew, and no program is in the disk cache."""
     monkeypatch.setattr(backend, "program_cache", lambda: Cache(tmp_path / "cache"))
     monkeypatch.setattr(defects, "_told", set())
 
@@ -157,7 +157,7 @@ def test_explain_says_it(monkeypatch):
 
 
 def test_no_other_process_gets_it_without_a_word(monkeypatch):
-    """A program with fallbacks is not kept for other processes, which would not be told."""
+    """A program with fallbacks is not cached for other processes, which would not warn."""
     fail_where(monkeypatch, calls, "write_epilogue", lambda *a: True)
     for _ in range(2):
         with monkeypatch.context() as patch, pytest.warns(FallbackWarning):

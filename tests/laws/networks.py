@@ -1,8 +1,8 @@
 """Random networks at real sizes: programs as plain source, the same for the same seed.
 
-How a program is compiled depends on its sizes, and on what stands beside what. A network has one to
-six layers over up to millions of elements, a loss, and the gradient of it, or the norms of the
-gradients of single samples.
+How a program is compiled depends on its sizes, and on which operations are neighbours. A network
+has one to six layers over up to millions of elements, a loss, and the gradient of it, or the norms
+of the gradients of single samples.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random chains of operations that move, select and fold elements, and the arrays they start from.
+"""Random chains of operations that move, select and reduce elements, and arrays for them.
 
 A chain is a list of functions of an array; `apply` runs it eagerly or while it is traced.
 """

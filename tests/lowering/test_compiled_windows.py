@@ -20,7 +20,7 @@ FOLDS = {"sum": lax.reduce_window_sum, "max": lax.reduce_window_max, "min": lax.
 
 @st.composite
 def cases(draw):
-    """An array of small whole numbers, perhaps with NaN, a fold, and windows that fit."""
+    """An array of small whole numbers, perhaps with NaN, a reduction, and windows that fit."""
     rank = draw(st.integers(1, 3))
     per_axis = lambda low, high: [draw(st.integers(low, high)) for _ in range(rank)]
     shape = [draw(st.sampled_from((1, 2, 5, 8, 21))) for _ in range(rank)]

@@ -1,4 +1,4 @@
-"""What takes long is told on stderr: in place on a terminal, else once, never if it is fast."""
+"""What takes long is reported on stderr: in place on a terminal, else once, never if it is fast."""
 
 import io
 import shutil

@@ -24,7 +24,7 @@ def in_turn(x):
 
 @pytest.mark.parametrize(("shape", "apart"), [
     ((256, 256), True),
-    ((4096, 10), False),  # the last program has little to fold
+    ((4096, 10), False),  # the last program has little to reduce
     ((4096, 512), False),  # much to read again
     ((3000, 80), False),  # many rows for one program
 ])

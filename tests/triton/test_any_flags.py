@@ -1,4 +1,4 @@
-"""Whether anything holds anywhere is told by who finds it, in the kernel that computes it."""
+"""Any flags: the kernel that computes a value sets the flag of a condition on its elements."""
 
 from itertools import pairwise
 
@@ -31,7 +31,7 @@ def scanned(x, limit):
     return ft.lax.scan(body, jnp.zeros((x.shape[1], x.shape[1]), "float32"), x)
 
 
-WAYS = {  # a function of arrays and a limit, arrays, launches without that which clears the marks
+WAYS = {  # a function of arrays and a limit, arrays, launches without the one that clears the flags
     "elements": (lambda x, limit: (jnp.sin(x), (x > limit).any()), [x(50, 70)], 1),
     "a line": (lambda x, limit: (x + 1, (x > limit).any(), (x < -limit).any()), [x(20000)], 1),
     "alone": (lambda x, limit: (x > limit).any(), [x(37, 61)], 1),
@@ -103,7 +103,7 @@ def test_marks_are_cleared_before_each_run():
 
 
 def test_nothing_is_compared_before_it_is_known():
-    """A mark that a condition decides on is read after the kernel that finds it."""
+    """A flag on which a cond branches is read after the kernel that sets it."""
     def fun(x):
         return ft.lax.cond((x > 1).any(), lambda x: x * 2, lambda x: x * 3, x)
 
@@ -122,7 +122,7 @@ GRADIENTS = {
 
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_checked_programs_have_the_kernels_of_unchecked_ones(name):
-    """One clears the marks, one tells the first; what is transposed is written so."""
+    """One launch clears the flags, one reduces the first; transposed results are stored so."""
     fun = ft.value_and_grad(GRADIENTS[name])
     args = [ft.ShapeDtypeStruct((64, 48), "float32"), ft.ShapeDtypeStruct((128, 64), "float32")]
     counts = []

@@ -1,4 +1,4 @@
-"""Running folds along an axis as Triton kernels."""
+"""Cumulative reductions along an axis as Triton kernels."""
 
 import numpy as np
 import pytest

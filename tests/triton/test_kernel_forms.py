@@ -176,7 +176,7 @@ def test_kernels_fit_a_target_with_half_the_memory():
 
 
 def test_lines_whose_pieces_divide_are_kernels():
-    """Rows of 8 of a line of 32,768: the place in a row is told from the piece and the place."""
+    """Rows of 8 of a line of 32,768: the place in a row follows from block and place."""
     def dispatch(gate, x):
         weights, experts = lax.top_k(gate, 2)
         chosen = xp.sum(nn.one_hot(experts, 8) * weights[..., None], axis=1)

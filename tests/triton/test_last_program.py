@@ -1,4 +1,4 @@
-"""What programs of a launch found is folded by the last of them, which leaves the tickets at 0."""
+"""The last program of a launch combines their partial results and resets the arrival counter."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Elements that are picked from rows, and put back, by comparison."""
+"""Gathers and scatters of one element of each row as one-hot selections."""
 
 import numpy as np
 import pytest

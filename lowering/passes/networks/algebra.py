@@ -1,4 +1,4 @@
-"""The pass: sinks that are cheaper from factors are contracted, in a program and its loops."""
+"""The pass: what is cheaper from factors is contracted, in a program and its loops."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def contract_networks(jaxpr: Jaxpr, eager: bool = False,
     """
     jaxpr = _with_bodies(jaxpr, lambda body: contract_networks(body, eager, decisions))
     found = analysis_of(jaxpr, eager)
-    if not found.sinks:
+    if not found.contractions:
         return jaxpr
     replacements, made = decide(found, eager)
     if decisions is not None:
         decisions += made
     if not replacements:
         return jaxpr
-    plans = {r.sink.eqn: r for r in replacements}
+    plans = {r.contraction.eqn: r for r in replacements}
     r = Rewriter(Dispatch(()), lambda body: body)
     for eqn in jaxpr.eqns:
         replacement = plans.get(eqn)
@@ -38,7 +38,7 @@ def contract_networks(jaxpr: Jaxpr, eager: bool = False,
             r.keep(eqn)
             continue
         r.at(eqn.source)
-        value = contracted(r, replacement.sink.form, replacement.plans)
+        value = contracted(r, replacement.contraction.form, replacement.plans)
         # under the name that it had: later networks know it by that
         r.keep(Equation(reshape_p, (value,), eqn.outvars, {"new_sizes": value.aval.shape},
                         eqn.source))

@@ -12,16 +12,16 @@ from functrans.core.dtypes import is_half
 from functrans.core.jaxpr import Atom
 from functrans.lowering.passes.movement import broadcast, reshape, transpose
 from functrans.lowering.passes.networks.network import (
-    Choice,
     Group,
     NetworkArray,
     NetworkIndex,
-    Part,
+    OneHot,
+    StridedSlice,
     SumOfNetworks,
     flat,
 )
 from functrans.lowering.passes.networks.paths import Path
-from functrans.lowering.passes.networks.selections import Dense, flattened
+from functrans.lowering.passes.networks.selections import DenseNetwork, flattened
 from functrans.lowering.passes.reductions import reduce_sum
 from functrans.lowering.passes.rewrite import Rewriter
 from functrans.primitives.arithmetic import add_p, max_p, mul_p
@@ -35,7 +35,7 @@ from functrans.primitives.shape import pad_p
 __all__ = ["Plan", "contracted", "kept_indices"]
 
 Named = tuple[Atom, list[NetworkIndex]]
-Plan = tuple[Dense, Path | None]
+Plan = tuple[DenseNetwork, Path | None]
 """A term to contract, and how; a term without arrays is a number."""
 
 
@@ -58,13 +58,14 @@ def _at_dtype(r: Rewriter, x: Atom, dtype: np.dtype[Any]) -> Atom:
     return x if x.aval.dtype == dtype else r(convert_element_type_p, x, new_dtype=dtype)
 
 
-def _term(r: Rewriter, dense: Dense, path: Path | None, form: SumOfNetworks,
+def _term(r: Rewriter, dense: DenseNetwork, path: Path | None, form: SumOfNetworks,
           inner: np.dtype[Any]) -> Atom:
     outputs = flat(form.axes)
     named: Named = (r.scalar(dense.coefficient, inner), [])
     if path is not None:
         first = dense.placed[0] if dense.placed else None
-        lead = () if first is None else first.inner if isinstance(first, Part) else first.where
+        lead = () if first is None else \
+            first.inner if isinstance(first, StridedSlice) else first.where
         order = {i: k for k, i in enumerate(dict.fromkeys((*lead, *outputs)))}
         x, names = _result(r, dense.arrays, path, inner, order, form.precision)
         named = (_at_dtype(r, x, inner), names)
@@ -103,7 +104,7 @@ def _result(r: Rewriter, arrays: Sequence[NetworkArray], path: Path, inner: np.d
 
 
 def _place(named: Named, other: Named, order: Mapping[NetworkIndex, int]) -> int:
-    """Where the first axis that an array has alone stands in the result."""
+    """The position in the result of the first axis that an array has alone."""
     return min((order.get(i, len(order)) for i in named[1] if i not in other[1]),
                default=len(order))
 
@@ -145,17 +146,17 @@ def _elementwise(r: Rewriter, first: Named, second: Named, inner: np.dtype[Any],
     return r(mul_p, *sides), names
 
 
-# ------------------------------------------------------------------------------- placing
+# ------------------------------------------------------------------------------- pad, scatter
 
 
-def kept_indices(placed: Sequence[Choice | Part], outputs: Group) -> Group:
-    """The indices that a result needs before it is placed."""
-    inner = [i for f in placed for i in (f.inner if isinstance(f, Part) else f.where)]
+def kept_indices(placed: Sequence[OneHot | StridedSlice], outputs: Group) -> Group:
+    """The indices that a result needs before it is padded or scattered."""
+    inner = [i for f in placed for i in (f.inner if isinstance(f, StridedSlice) else f.where)]
     return tuple(dict.fromkeys([*outputs, *inner]))
 
 
-def _placed(r: Rewriter, named: Named, selection: Choice | Part, kept: Group) -> Named:
-    return _padded(r, named, selection) if isinstance(selection, Part) else \
+def _placed(r: Rewriter, named: Named, selection: OneHot | StridedSlice, kept: Group) -> Named:
+    return _padded(r, named, selection) if isinstance(selection, StridedSlice) else \
         _scattered(r, named, selection, kept)
 
 
@@ -170,35 +171,35 @@ def _spread(r: Rewriter, named: Named, needed: Group) -> Named:
     return broadcast(r, x, shape, range(len(missing), len(names))), names
 
 
-def _padded(r: Rewriter, named: Named, part: Part) -> Named:
-    x, names = _spread(r, named, part.inner)
-    rest = [i for i in names if i not in part.inner]
-    x = transpose(r, x, [names.index(i) for i in (*rest, *part.inner)])
-    x = reshape(r, x, (*[i.size for i in rest], part.length))
-    size = part.outer.size
+def _padded(r: Rewriter, named: Named, strided: StridedSlice) -> Named:
+    x, names = _spread(r, named, strided.inner)
+    rest = [i for i in names if i not in strided.inner]
+    x = transpose(r, x, [names.index(i) for i in (*rest, *strided.inner)])
+    x = reshape(r, x, (*[i.size for i in rest], strided.length))
+    size = strided.outer.size
     assert isinstance(size, int)
-    high = size - part.start - (part.length - 1) * part.step - 1
-    padding = (*[(0, 0, 0)] * len(rest), (part.start, high, part.step - 1))
+    high = size - strided.start - (strided.length - 1) * strided.step - 1
+    padding = (*[(0, 0, 0)] * len(rest), (strided.start, high, strided.step - 1))
     x = r(pad_p, x, r.scalar(0, x.aval.dtype), padding_config=padding)
-    return x, [*rest, part.outer]
+    return x, [*rest, strided.outer]
 
 
-def _scattered(r: Rewriter, named: Named, choice: Choice, outputs: Group) -> Named:
-    """Rows added at their places. Places that vary over an output are paired with it."""
-    x, names = _spread(r, named, choice.where)
-    batch = [i for i in choice.where if i in outputs]
-    summed = [i for i in choice.where if i not in outputs]
-    rest = [i for i in names if i not in choice.where]
+def _scattered(r: Rewriter, named: Named, one_hot: OneHot, outputs: Group) -> Named:
+    """Rows added at their places; an output index that places vary over is a batch axis."""
+    x, names = _spread(r, named, one_hot.where)
+    batch = [i for i in one_hot.where if i in outputs]
+    summed = [i for i in one_hot.where if i not in outputs]
+    rest = [i for i in names if i not in one_hot.where]
     x = transpose(r, x, [names.index(i) for i in (*batch, *summed, *rest)])
-    places = reshape(r, choice.places, tuple([i.size for i in choice.where]))
-    places = transpose(r, places, [choice.where.index(i) for i in (*batch, *summed)])
+    places = reshape(r, one_hot.places, tuple([i.size for i in one_hot.where]))
+    places = transpose(r, places, [one_hot.where.index(i) for i in (*batch, *summed)])
     places = reshape(r, places, (*places.aval.shape, 1))
     nb, ns, nr = len(batch), len(summed), len(rest)
     numbers = ScatterDimensionNumbers(
         tuple(range(nb + ns, nb + ns + nr)), (nb,), (nb,), tuple(range(nb)), tuple(range(nb)))
-    shape = (*[i.size for i in batch], choice.index.size, *[i.size for i in rest])
+    shape = (*[i.size for i in batch], one_hot.index.size, *[i.size for i in rest])
     zeros = r.full(0, ShapedArray(shape, x.aval.dtype))
-    mode = GatherScatterMode.CLIP if choice.clips else GatherScatterMode.FILL_OR_DROP
+    mode = GatherScatterMode.CLIP if one_hot.clips else GatherScatterMode.FILL_OR_DROP
     out = r(scatter_add_p, zeros, places, x, dimension_numbers=numbers, mode=mode,
             indices_are_sorted=False, unique_indices=False)
-    return out, [*batch, choice.index, *rest]
+    return out, [*batch, one_hot.index, *rest]

@@ -1,8 +1,9 @@
 """Which values are materialised, by what it costs.
 
-Seeds that meet in one sink are decided together. For a set of seeds that are materialised, each of
-their sinks is computed either as the program says, from those values, or by contracting the
-networks of the others; the set of least time is taken, and none where nothing is gained.
+Expansions with a contraction in common are decided together. For a set of expansions that are
+materialised, each of their contractions is computed either by its equation, from those values, or
+by contracting the networks of the others; the set of least estimated time is taken, and the program
+stays as it is where nothing is gained.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from functrans.core.jaxpr import Equation, Var
 from functrans.core.source import Source
 from functrans.lowering.passes.networks.contract import Plan, kept_indices
 from functrans.lowering.passes.networks.cost_estimate import CostEstimate, in_lanes, magnitude
-from functrans.lowering.passes.networks.forms import Analysis, Sink
+from functrans.lowering.passes.networks.expansions import Expansion
+from functrans.lowering.passes.networks.forms import Analysis, Contraction
 from functrans.lowering.passes.networks.network import (
-    Choice,
     Group,
     Names,
     NetworkArray,
     NetworkIndex,
     NetworkTerm,
+    OneHot,
     flat,
-    instance,
     renamed,
+    with_fresh_indices,
 )
 from functrans.lowering.passes.networks.paths import best_path
-from functrans.lowering.passes.networks.seeds import Seed
-from functrans.lowering.passes.networks.selections import selected
+from functrans.lowering.passes.networks.selections import without_selections
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
 from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.dot import dot_general_p
@@ -41,11 +42,11 @@ from functrans.primitives.shape import concatenate_p, pad_p, reshape_p, slice_p
 __all__ = ["Decision", "Replacement", "decide"]
 
 GAIN = 0.9  # of the time; below the error of the model
-MOST_TRIED = 4  # seeds of which every subset is tried
+MOST_TRIED = 4  # expansions of which every subset is tried
 
 
 class Decision(NamedTuple):
-    """How the reductions of some values are computed, and what either way costs."""
+    """How the reductions of some values are computed, and what each strategy costs."""
 
     values: tuple[str, ...]
     source: Source | None
@@ -57,22 +58,22 @@ class Decision(NamedTuple):
     def __str__(self) -> str:
         where = f"{self.source.place}: " if self.source else ""
         what = f"{where}{' and '.join(self.values)} for {', '.join(self.reductions)}"
-        ways = f"materialised: {self.materialised}"
+        strategies = f"materialised: {self.materialised}"
         if self.contracted is not None:
-            ways = f"from factors: {self.contracted}; {ways}"
+            strategies = f"from factors: {self.contracted}; {strategies}"
         verdict = "never made" if self.is_contracted else "materialised"
-        return f"{what}: {verdict} ({ways})"
+        return f"{what}: {verdict} ({strategies})"
 
 
 class Replacement(NamedTuple):
-    """A sink and the plans of its terms."""
+    """A contraction and the plans of its terms."""
 
-    sink: Sink
+    contraction: Contraction
     plans: tuple[Plan, ...]
 
 
-class Way(NamedTuple):
-    """How to compute a sink: plans, or none where it stays as it is."""
+class Strategy(NamedTuple):
+    """How to compute a contraction: by plans, or by its equation where there are none."""
 
     plans: tuple[Plan, ...] | None
     cost_estimate: CostEstimate
@@ -82,69 +83,69 @@ def decide(a: Analysis, eager: bool) -> tuple[list[Replacement], list[Decision]]
     """What to contract; `eager` contracts all that can be."""
     replacements: list[Replacement] = []
     decisions: list[Decision] = []
-    for seeds, sinks in _components(a):
-        best = _Component(a, seeds, sinks).best(eager)
+    for expansions, contractions in _components(a):
+        best = _Component(a, expansions, contractions).best(eager)
         replacements += best[0]
         decisions.append(best[1])
     return replacements, decisions
 
 
-def _components(a: Analysis) -> list[tuple[list[Var], list[Sink]]]:
-    """Seeds that meet in a sink, and the sinks of each such set."""
+def _components(a: Analysis) -> list[tuple[list[Var], list[Contraction]]]:
+    """Expansions with a contraction in common, and the contractions of each such set."""
     owner: dict[Var, int] = {}
     members: dict[int, list[Var]] = {}
-    for sink in a.sinks:
-        groups = {owner[s] for s in sink.form.seeds if s in owner}
-        new = [s for s in a.seeds if s in sink.form.seeds and s not in owner]
+    for contraction in a.contractions:
+        groups = {owner[s] for s in contraction.form.expansions if s in owner}
+        new = [s for s in a.expansions if s in contraction.form.expansions and s not in owner]
         target = min(groups, default=len(members))
         joined = [s for g in sorted(groups) for s in members.pop(g)] + new
         members[target] = joined
         owner.update(dict.fromkeys(joined, target))  # type: ignore[arg-type]
-    return [(seeds, [s for s in a.sinks if owner[next(iter(s.form.seeds))] == key])
-            for key, seeds in members.items()]
+    return [(expansions, [s for s in a.contractions if owner[next(iter(s.form.expansions))] == key])
+            for key, expansions in members.items()]
 
 
 class _Component:
-    """Some seeds and all sinks in which they occur."""
+    """Some expansions and all contractions in which they occur."""
 
-    def __init__(self, a: Analysis, seeds: list[Var], sinks: list[Sink]) -> None:
-        self.a, self.seeds, self.sinks = a, seeds, sinks
-        self.forced = frozenset(s for s in seeds if s in a.forced)
-        self._ways: dict[tuple[int, frozenset[Var]], Way | None] = {}
+    def __init__(self, a: Analysis, expansions: list[Var], contractions: list[Contraction]) -> None:
+        self.a, self.expansions, self.contractions = a, expansions, contractions
+        self.forced = frozenset(s for s in expansions if s in a.forced)
+        self._strategies: dict[tuple[int, frozenset[Var]], Strategy | None] = {}
 
     def best(self, eager: bool) -> tuple[list[Replacement], Decision]:
-        everything = frozenset(self.seeds)
+        everything = frozenset(self.expansions)
         plain, cost_estimate = self._cost(everything, direct=True)
         assert plain is not None
         found = []
         for made in self._candidates():
-            ways, cost = self._cost(made)
-            if ways is not None and any(w.plans is not None for w in ways):
-                found.append((made, ways, cost))
+            strategies, cost = self._cost(made)
+            if strategies is not None and any(w.plans is not None for w in strategies):
+                found.append((made, strategies, cost))
         # eagerly, as few values are materialised as can be
         chosen = min(found, key=lambda x: (len(x[0]) if eager else 0, x[2].time), default=None)
         taken = chosen is not None and (eager or chosen[2].time < GAIN * cost_estimate.time)
         replacements = []
         if chosen is not None and taken:
-            replacements = [Replacement(sink, way.plans)
-                            for sink, way in zip(self.sinks, chosen[1], strict=True)
-                            if way.plans is not None]
+            replacements = [Replacement(contraction, s.plans)
+                            for contraction, s in zip(self.contractions, chosen[1], strict=True)
+                            if s.plans is not None]
         decision = Decision(
-            tuple([str(s.aval) for s in self.seeds]), self.sinks[0].eqn.source,
-            tuple([f"{s.eqn.primitive.name} {s.eqn.outvars[0].aval}" for s in self.sinks]),
+            tuple([str(s.aval) for s in self.expansions]), self.contractions[0].eqn.source,
+            tuple([f"{s.eqn.primitive.name} {s.eqn.outvars[0].aval}" for s in self.contractions]),
             bool(replacements), None if chosen is None else chosen[2], cost_estimate)
         return replacements, decision
 
     def _candidates(self) -> Iterable[frozenset[Var]]:
-        """Sets of seeds to materialise."""
-        free = [s for s in self.seeds if s not in self.forced]
+        """Sets of expansions to materialise."""
+        free = [s for s in self.expansions if s not in self.forced]
         if len(free) <= MOST_TRIED:
             for n in range(len(free) + 1):
                 for some in itertools.combinations(free, n):
                     yield self.forced | frozenset(some)
             return
         yield self.forced
-        yield frozenset(self.seeds)
+        yield frozenset(self.expansions)
         chosen = self.forced
         best = self._cost(chosen)[1].time
         for s in free:  # one after the other, where that helps
@@ -155,56 +156,58 @@ class _Component:
                 chosen, best = tried, time
 
     def _cost(self, materialised: frozenset[Var], direct: bool = False
-              ) -> tuple[list[Way] | None, CostEstimate]:
-        ways: list[Way] = []
+              ) -> tuple[list[Strategy] | None, CostEstimate]:
+        strategies: list[Strategy] = []
         total = CostEstimate()
         made: set[Var] = set()
         steps: set[object] = set()
-        for k, sink in enumerate(self.sinks):
-            way = self._direct(sink) if direct else self._way(k, sink, materialised)
-            if way is None:
+        for k, contraction in enumerate(self.contractions):
+            strategy = self._direct(contraction) if direct else \
+                self._strategy(k, contraction, materialised)
+            if strategy is None:
                 return None, CostEstimate(flops=float("inf"))
-            ways.append(way)
-            if way.plans is None:
-                total = total.then(way.cost_estimate)
+            strategies.append(strategy)
+            if strategy.plans is None:
+                total = total.then(strategy.cost_estimate)
             else:
-                total = total.then(_cost_of_plans(sink, way.plans, steps))
-                made |= sink.form.seeds & materialised
+                total = total.then(_cost_of_plans(contraction, strategy.plans, steps))
+                made |= contraction.form.expansions & materialised
         for s in materialised:
-            seed = self.a.seeds[s]
+            expansion = self.a.expansions[s]
             # products of two numbers are made where they are read
-            if s not in self.forced and (not seed.is_product or s in made):
-                total = total.alongside(seed_cost(seed))
+            if s not in self.forced and (not expansion.is_product or s in made):
+                total = total.alongside(expansion_cost(expansion))
             elif s in self.forced:
                 total = total._replace(memory=total.memory + s.aval.nbytes)  # type: ignore[arg-type]
-        return ways, total
+        return strategies, total
 
-    def _way(self, k: int, sink: Sink, materialised: frozenset[Var]) -> Way | None:
-        own = materialised & sink.form.seeds
-        if (k, own) not in self._ways:
-            contracted = self._contracted(sink, own)
-            if own == sink.form.seeds:
-                direct = self._direct(sink)
+    def _strategy(self, k: int, contraction: Contraction,
+             materialised: frozenset[Var]) -> Strategy | None:
+        own = materialised & contraction.form.expansions
+        if (k, own) not in self._strategies:
+            contracted = self._contracted(contraction, own)
+            if own == contraction.form.expansions:
+                direct = self._direct(contraction)
                 if contracted is None or direct.cost_estimate.time <= contracted.cost_estimate.time:
                     contracted = direct
-            self._ways[k, own] = contracted
-        return self._ways[k, own]
+            self._strategies[k, own] = contracted
+        return self._strategies[k, own]
 
     # --------------------------------------------------------------------------- as it is
 
-    def _direct(self, sink: Sink) -> Way:
-        """The operations between the seeds and the sink, in one kernel."""
+    def _direct(self, contraction: Contraction) -> Strategy:
+        """The operations between the expansions and the contraction, in one kernel."""
         seen: set[Equation] = set()
-        todo = [sink.eqn]
+        todo = [contraction.eqn]
         cost_estimate = CostEstimate(steps=1)
         for eqn in todo:
             out = eqn.outvars[0].aval
-            if eqn is sink.eqn:
+            if eqn is contraction.eqn:
                 size = max(in_lanes(x.aval.shape) for x in eqn.invars)
                 if eqn.primitive is dot_general_p:
                     cost = eqn.primitive.cost(*(x.aval for x in eqn.invars), **eqn.params)
                     cost_estimate = cost_estimate.then(CostEstimate(flops=_number(cost.flops)))
-                    for x in set(sink.operands) - self.a.seeds.keys():
+                    for x in set(contraction.operands) - self.a.expansions.keys():
                         cost_estimate = cost_estimate.then(_stored(x))
                 else:
                     cost_estimate = cost_estimate.then(CostEstimate(elements=size))
@@ -214,11 +217,11 @@ class _Component:
                 cost_estimate = cost_estimate.then(CostEstimate(elements=in_lanes(out.shape)))
             for x in dict.fromkeys(eqn.invars):
                 maker = self.a.makers.get(x)
-                seed = self.a.seeds.get(x)
-                if seed is not None:
-                    fused = seed.is_product and x not in self.forced
+                expansion = self.a.expansions.get(x)
+                if expansion is not None:
+                    fused = expansion.is_product and x not in self.forced
                     assert isinstance(x, Var)
-                    bytes_ = sum(_bytes(o) for o in seed.operands) if fused else _bytes(x)
+                    bytes_ = sum(_bytes(o) for o in expansion.operands) if fused else _bytes(x)
                     cost_estimate = cost_estimate.then(CostEstimate(
                         elements=in_lanes(x.aval.shape) if fused else 0.0, moved=bytes_))
                     if fused and eqn.primitive is dot_general_p:
@@ -229,12 +232,13 @@ class _Component:
                         todo.append(maker)
                 elif maker is None or maker.primitive is not broadcast_in_dim_p:
                     cost_estimate = cost_estimate.then(CostEstimate(moved=_bytes(x)))
-        return Way(None, cost_estimate)
+        return Strategy(None, cost_estimate)
 
     # --------------------------------------------------------------------------- contracted
 
-    def _contracted(self, sink: Sink, materialised: frozenset[Var]) -> Way | None:
-        form = sink.form
+    def _contracted(self, contraction: Contraction,
+                    materialised: frozenset[Var]) -> Strategy | None:
+        form = contraction.form
         inner = np.dtype(np.float32) if is_half(form.dtype) else form.dtype
         outputs = flat(form.axes)
         plans: list[Plan] = []
@@ -242,7 +246,7 @@ class _Component:
             expanded = self._expanded(term, form.axes, materialised)
             if expanded is None:
                 return None
-            dense = selected(expanded, outputs, inner)
+            dense = without_selections(expanded, outputs, inner)
             if dense is None:
                 return None
             if dense.coefficient == 0.0:
@@ -252,40 +256,41 @@ class _Component:
             if path is None and dense.arrays:
                 return None
             plans.append((dense, path))
-        return Way(tuple(plans), _cost_of_plans(sink, plans, set()))
+        return Strategy(tuple(plans), _cost_of_plans(contraction, plans, set()))
 
     def _expanded(self, term: NetworkTerm, axes: Sequence[Group], materialised: frozenset[Var]
                   ) -> NetworkTerm | None:
-        """The term with the networks of its seeds, but for those that are materialised."""
-        seeds = [f for f in term.factors if isinstance(f, NetworkArray) and f.source in self.a.seeds
-                 and f.source not in materialised]
-        factors = [f for f in term.factors if f not in seeds]
+        """The term with the networks of its expansions that are not materialised."""
+        expansions = [f for f in term.factors if isinstance(f, NetworkArray)
+                      and f.source in self.a.expansions
+                      and f.source not in materialised]
+        factors = [f for f in term.factors if f not in expansions]
         coefficient = term.coefficient
         outputs = set(flat(axes))
-        summed = {i for f in seeds for i in f.indices} - outputs
-        for k, f in enumerate(seeds):
-            seed = self.a.seeds[f.source]  # type: ignore[index]
-            others = [*factors, *seeds[k + 1:]]
-            if seed.conv is not None:
-                group = f.axes[seed.conv.eqn.params["group_axes"][2]]
+        summed = {i for f in expansions for i in f.indices} - outputs
+        for k, f in enumerate(expansions):
+            expansion = self.a.expansions[f.source]  # type: ignore[index]
+            others = [*factors, *expansions[k + 1:]]
+            if expansion.conv is not None:
+                group = f.axes[expansion.conv.eqn.params["group_axes"][2]]
                 if group and not outputs & set(group):
                     along = [o for o in others if set(o.indices) & set(group)]
                     arrays = [o for o in along if isinstance(o, NetworkArray)]
-                    total = seed.conv.summed(arrays, f.axes) if len(arrays) == len(along) \
-                        and not any(o in seeds for o in arrays) else None
+                    total = expansion.conv.summed(arrays, f.axes) if len(arrays) == len(along) \
+                        and not any(o in expansions for o in arrays) else None
                     if total is not None:
                         factors = [o for o in factors if o not in along]
                         factors.append(total)
                         summed -= set(group)
                         continue
-            if seed.term is None:
+            if expansion.term is None:
                 return None
-            inside = _placed(seed, f)
+            inside = _placed(expansion, f)
             if inside is None:
                 return None
             coefficient *= inside.coefficient
             factors += inside.factors
-        # an axis along which the networks of all seeds repeat themselves counts so often
+        # along an axis that no network varies along, the sum is a product with its size
         gone = [i.size for i in summed - {i for f in factors for i in f.indices}]
         if not all(isinstance(n, int) for n in gone):
             return None
@@ -296,19 +301,20 @@ FREE = frozenset((broadcast_in_dim_p, transpose_p, reshape_p, convert_element_ty
                   concatenate_p, slice_p))
 
 
-def _placed(seed: Seed, f: NetworkArray) -> NetworkTerm | None:
-    """The network of a seed with the names of the axes of a factor."""
-    assert seed.term is not None
+def _placed(expansion: Expansion, f: NetworkArray) -> NetworkTerm | None:
+    """The network of an expansion with the names of the axes of a factor."""
+    assert expansion.term is not None
     names: dict[NetworkIndex, Group] = {}
-    for group, axis in zip(seed.axes, f.axes, strict=True):
+    for group, axis in zip(expansion.axes, f.axes, strict=True):
         if group:
             names[group[0]] = axis
     found: Names = names
-    return renamed(instance(seed.term, seed.axes), found)
+    return renamed(with_fresh_indices(expansion.term, expansion.axes), found)
 
 
-def _cost_of_plans(sink: Sink, plans: Sequence[Plan], known: set[object]) -> CostEstimate:
-    """What contracting a sink costs. Steps that are `known`, which it adds to, are made once."""
+def _cost_of_plans(contraction: Contraction, plans: Sequence[Plan],
+                   known: set[object]) -> CostEstimate:
+    """What the plans of a contraction cost; steps that are `known`, to which it adds, cost once."""
     cost_estimate = CostEstimate()
     for dense, path in plans:
         for step in path.steps() if path is not None else ():
@@ -319,29 +325,30 @@ def _cost_of_plans(sink: Sink, plans: Sequence[Plan], known: set[object]) -> Cos
                 known.add(key)
                 cost_estimate = cost_estimate.alongside(step.own) if len(
                     leaves) > 1 else cost_estimate.then(step.own)
-        out = sink.eqn.outvars[0]
+        out = contraction.eqn.outvars[0]
         size = magnitude(out.aval.shape)
         cost_estimate = cost_estimate.then(CostEstimate(0.0, size))
         for f in dense.placed:
             placed = (tuple(sorted([id(a.source) for a in dense.arrays])), id(f.places)
-                      if isinstance(f, Choice) else f.start)
+                      if isinstance(f, OneHot) else f.start)
             if placed not in known:
                 known.add(placed)
                 cost_estimate = cost_estimate.then(CostEstimate(0.0, size, _bytes(out), 1))
     return cost_estimate
 
 
-def seed_cost(seed: Seed) -> CostEstimate:
-    """What it costs to materialise a seed."""
-    nbytes = _bytes(seed.var)
-    moved = nbytes + sum(_bytes(o) for o in seed.operands)
-    if seed.conv is not None:
-        return CostEstimate(seed.conv.flops, 0.0, moved, 1, nbytes)
-    assert seed.term is not None
-    whole = magnitude([i.size for i in {i for f in seed.term.factors if isinstance(f, NetworkArray)
+def expansion_cost(expansion: Expansion) -> CostEstimate:
+    """What it costs to materialise an expansion."""
+    nbytes = _bytes(expansion.var)
+    moved = nbytes + sum(_bytes(o) for o in expansion.operands)
+    if expansion.conv is not None:
+        return CostEstimate(expansion.conv.flops, 0.0, moved, 1, nbytes)
+    assert expansion.term is not None
+    whole = magnitude([i.size for i in {i for f in expansion.term.factors
+                                        if isinstance(f, NetworkArray)
                                         for i in f.indices}])
-    if len([f for f in seed.term.factors if isinstance(f,
-                                                       NetworkArray)]) == 2 and not seed.is_product:
+    arrays = [f for f in expansion.term.factors if isinstance(f, NetworkArray)]
+    if len(arrays) == 2 and not expansion.is_product:
         return CostEstimate(2 * whole, 0.0, moved, 1, nbytes)
     return CostEstimate(0.0, whole, moved, 1, nbytes)
 

@@ -1,8 +1,8 @@
 """Which values of a program are networks, where they are reduced, and where they are needed whole.
 
-One walk along the program. A value is followed from a seed through the operations that make a
-network of networks; where it meets a sum or a contraction that leaves little of it, that is a
-*sink*, which can be computed from the factors. Everything else needs the value itself.
+One walk along the program follows an expansion through the operations that make a network of
+networks. A sum or a `dot_general` whose result is much smaller than that is a *contraction*, which
+can be computed from the factors. Everything else needs the value itself.
 """
 
 from __future__ import annotations
@@ -17,13 +17,20 @@ from functrans.core import dtypes
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.table import Table
 from functrans.lowering.passes.networks.cost_estimate import magnitude
+from functrans.lowering.passes.networks.expansions import (
+    Expansion,
+    Makers,
+    before_broadcast,
+    broadcast_expansion,
+    expansion_of,
+)
 from functrans.lowering.passes.networks.network import (
     Derived,
     Group,
     NetworkArray,
     NetworkIndex,
     NetworkTerm,
-    Part,
+    StridedSlice,
     SumOfNetworks,
     aligned,
     flat,
@@ -32,7 +39,6 @@ from functrans.lowering.passes.networks.network import (
     reshaped,
     squared,
 )
-from functrans.lowering.passes.networks.seeds import Makers, Seed, repeated, seed_of, unrepeated
 from functrans.lowering.passes.rewrite import Rewriter
 from functrans.primitives.arithmetic import add_p, div_p, integer_pow_p, mul_p, neg_p, sub_p
 from functrans.primitives.broadcast import broadcast_in_dim_p, reduce_sum_p, transpose_p
@@ -42,7 +48,7 @@ from functrans.primitives.dot import dot_general_p
 from functrans.primitives.precision import most_precise
 from functrans.primitives.shape import concatenate_p, pad_p, reshape_p, slice_p
 
-__all__ = ["Analysis", "Sink", "analysis_of"]
+__all__ = ["Analysis", "Contraction", "analysis_of"]
 
 LEAST_BYTES = 1 << 15  # a smaller value stays in the cache, and is as quickly read as its factors
 LEAST_RATIO = 4  # of what is reduced to the result
@@ -52,8 +58,8 @@ MOST_PIECES = 64  # of a concatenation: the leaves of a model in one vector
 
 
 @dataclass
-class Sink:
-    """An equation that reduces a value to little, and its result as a form."""
+class Contraction:
+    """An equation that reduces an expansion to a much smaller result, and the result as a form."""
 
     eqn: Equation
     form: SumOfNetworks
@@ -66,9 +72,9 @@ class Analysis:
 
     makers: Makers = field(default_factory=dict)
     forms: dict[Atom, SumOfNetworks] = field(default_factory=dict)
-    seeds: dict[Atom, Seed] = field(default_factory=dict)
-    sinks: list[Sink] = field(default_factory=list)
-    forced: set[Var] = field(default_factory=set)  # seeds that are needed whole
+    expansions: dict[Atom, Expansion] = field(default_factory=dict)
+    contractions: list[Contraction] = field(default_factory=list)
+    forced: set[Var] = field(default_factory=set)  # expansions that are needed whole
     least_bytes: int = LEAST_BYTES
     least_ratio: float = LEAST_RATIO
 
@@ -84,8 +90,8 @@ class Analysis:
         axes = groups_of(x.aval.shape) if axes is None else axes
         if value is not None:
             return SumOfNetworks(axes, (NetworkTerm(value, ()),), dtype)
-        return SumOfNetworks(axes, (NetworkTerm(1.0, (unrepeated(x, x.aval.shape, axes,
-                                                                 self.makers),)),), dtype)
+        array = before_broadcast(x, x.aval.shape, axes, self.makers)
+        return SumOfNetworks(axes, (NetworkTerm(1.0, (array,)),), dtype)
 
     def constant(self, x: Atom) -> float | None:
         """The number that every element of x is, or None."""
@@ -113,7 +119,7 @@ class Analysis:
 
 
 def analysis_of(jaxpr: Jaxpr, eager: bool) -> Analysis:
-    """Analyse a program; `eager` takes every seed and every sink, however small."""
+    """Analyse a program; `eager` takes every expansion and contraction, however small."""
     found = Analysis()
     if eager:
         found.least_bytes, found.least_ratio = 0, 1.0
@@ -128,7 +134,7 @@ def analysis_of(jaxpr: Jaxpr, eager: bool) -> Analysis:
 
 def _visit(a: Analysis, eqn: Equation) -> None:
     if eqn.primitive is reshape_p and eqn.invars[0] not in a.forms:
-        _plant(a, repeated(eqn.invars[0], a.makers, a.least_bytes))
+        _enter(a, broadcast_expansion(eqn.invars[0], a.makers, a.least_bytes))
     known = [x for x in eqn.invars if x in a.forms]
     if known:
         rule = _RULES.get(eqn.primitive)
@@ -137,37 +143,37 @@ def _visit(a: Analysis, eqn: Equation) -> None:
             a.forms[eqn.outvars[0]] = form
             return
         if eqn.primitive in (reduce_sum_p, dot_general_p):
-            sink = _sink(a, eqn)
-            if sink is not None:
-                a.sinks.append(sink)
+            contraction = _contraction(a, eqn)
+            if contraction is not None:
+                a.contractions.append(contraction)
                 return
         for x in known:
             _need(a, x)
-    _plant(a, seed_of(eqn, a.makers, a.least_bytes))
+    _enter(a, expansion_of(eqn, a.makers, a.least_bytes))
 
 
-def _plant(a: Analysis, seed: Seed | None) -> None:
-    if seed is not None:
-        for x in seed.operands:
+def _enter(a: Analysis, expansion: Expansion | None) -> None:
+    if expansion is not None:
+        for x in expansion.operands:
             _need(a, x)
-        a.seeds[seed.var] = seed
-        a.forms[seed.var] = SumOfNetworks(seed.axes,
-                                          (NetworkTerm(1.0, (NetworkArray(seed.var, seed.axes),)),),
-                                          seed.var.aval.dtype, frozenset((seed.var,)),
-                                          precision=seed.precision)
+        a.expansions[expansion.var] = expansion
+        term = NetworkTerm(1.0, (NetworkArray(expansion.var, expansion.axes),))
+        a.forms[expansion.var] = SumOfNetworks(
+            expansion.axes, (term,), expansion.var.aval.dtype, frozenset((expansion.var,)),
+            precision=expansion.precision)
 
 
 def _need(a: Analysis, x: Atom) -> None:
     """Something needs all of x."""
     form = a.forms.get(x)
     if form is not None:
-        a.forced |= form.seeds
+        a.forced |= form.expansions
 
 
-# ------------------------------------------------------------------------------- sinks
+# ------------------------------------------------------------------------------- contractions
 
 
-def _sink(a: Analysis, eqn: Equation) -> Sink | None:
+def _contraction(a: Analysis, eqn: Equation) -> Contraction | None:
     out = eqn.outvars[0].aval
     if dtypes.kind(out.dtype) != "f":
         return None
@@ -176,7 +182,7 @@ def _sink(a: Analysis, eqn: Equation) -> Sink | None:
     if magnitude(out.shape) * a.least_ratio > largest:
         return None
     form = _summed(a, eqn) if eqn.primitive is reduce_sum_p else _dot(a, eqn)
-    return None if form is None else Sink(eqn, form, operands)
+    return None if form is None else Contraction(eqn, form, operands)
 
 
 def _without(form: SumOfNetworks, gone: set[NetworkIndex]) -> SumOfNetworks | None:
@@ -278,7 +284,8 @@ def _added(pair: tuple[SumOfNetworks, SumOfNetworks] | None) -> SumOfNetworks | 
     if pair is None or len(pair[0].terms) + len(pair[1].terms) > HIGHEST_SUM:
         return None
     x, y = pair
-    return x.replace(terms=(*x.terms, *y.terms), seeds=x.seeds | y.seeds, is_square=False,
+    return x.replace(terms=(*x.terms, *y.terms), expansions=x.expansions | y.expansions,
+                     is_square=False,
                      precision=most_precise(x.precision, y.precision))
 
 
@@ -334,13 +341,13 @@ def _reshaped(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     return reshaped(a.forms[eqn.invars[0]], eqn.params["new_sizes"])
 
 
-def _in_part(form: SumOfNetworks, axis: int, size: int, start: int, step: int) -> SumOfNetworks:
-    """A form as a part of a longer axis."""
+def _in_slice(form: SumOfNetworks, axis: int, size: int, start: int, step: int) -> SumOfNetworks:
+    """A form as a slice of a longer axis."""
     outer = NetworkIndex(size)
-    part = Part(form.axes[axis], outer, start, step)
+    strided = StridedSlice(form.axes[axis], outer, start, step)
     axes = tuple([(outer,) if d == axis else g for d, g in enumerate(form.axes)])
-    # a term that does not vary along the axis still ends where the part does
-    return form.replace(axes=axes, terms=tuple([NetworkTerm(t.coefficient, (*t.factors, part))
+    # a term that does not vary along the axis still ends where the slice does
+    return form.replace(axes=axes, terms=tuple([NetworkTerm(t.coefficient, (*t.factors, strided))
                                                 for t in form.terms]))
 
 
@@ -355,12 +362,12 @@ def _padded(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
             continue
         if not isinstance(size, int) or not isinstance(n, int) or low < 0 or high < 0 or n == 0:
             return None
-        form = _in_part(form, axis, size, low, hole + 1)
+        form = _in_slice(form, axis, size, low, hole + 1)
     return form
 
 
 def _joined(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
-    """A concatenation is a sum of its pieces, each padded."""
+    """A concatenation is the sum of its operands, each padded."""
     axis, out = eqn.params["dimension"], eqn.outvars[0].aval
     size = out.shape[axis]
     if not isinstance(size, int):
@@ -371,7 +378,7 @@ def _joined(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
         n = x.aval.shape[axis]
         if not isinstance(n, int) or n == 0:
             return None
-        form = _in_part(a.operand(x), axis, size, start, 1)
+        form = _in_slice(a.operand(x), axis, size, start, 1)
         start += n
         if total is None:
             total = form
@@ -380,13 +387,13 @@ def _joined(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
         if found is None or len(found[0].terms) + len(found[1].terms) > MOST_PIECES:
             return None
         total = found[0].replace(terms=(*found[0].terms, *found[1].terms),
-                                 seeds=found[0].seeds | found[1].seeds,
+                                 expansions=found[0].expansions | found[1].expansions,
                                  precision=most_precise(*(f.precision for f in found)))
     return None if total is None else total.replace(is_square=False)
 
 
 def _sliced(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
-    """Along a sliced axis the result is what the part of it holds."""
+    """The operand with an axis restricted to a slice of it."""
     p, shape = eqn.params, eqn.invars[0].aval.shape
     form = a.forms[eqn.invars[0]]
     for axis, (start, step) in enumerate(zip(p["start_indices"], p["strides"], strict=True)):
@@ -396,10 +403,10 @@ def _sliced(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
         if not isinstance(n, int) or n == 0 or len(form.axes[axis]) != 1:
             return None
         inner = groups_of((n,))[0]
-        part = Part(inner, form.axes[axis][0], start, step)
+        strided = StridedSlice(inner, form.axes[axis][0], start, step)
         form = form.replace(
             axes=tuple([inner if d == axis else g for d, g in enumerate(form.axes)]),
-            terms=tuple([NetworkTerm(t.coefficient, (*t.factors, part)) for t in form.terms]))
+            terms=tuple([NetworkTerm(t.coefficient, (*t.factors, strided)) for t in form.terms]))
     return form
 
 

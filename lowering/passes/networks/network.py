@@ -22,7 +22,6 @@ from functrans.lowering.passes.rewrite import Rewriter
 from functrans.primitives.precision import Precision, most_precise
 
 __all__ = [
-    "Choice",
     "Derived",
     "Factor",
     "Group",
@@ -30,18 +29,19 @@ __all__ = [
     "NetworkArray",
     "NetworkIndex",
     "NetworkTerm",
-    "Part",
+    "OneHot",
     "Splits",
+    "StridedSlice",
     "SumOfNetworks",
     "aligned",
     "flat",
     "groups_of",
-    "instance",
     "matched",
     "multiplied",
     "renamed",
     "reshaped",
     "squared",
+    "with_fresh_indices",
 ]
 
 MOST_TERMS = 64  # of a sum: 8 uses of one parameter, squared
@@ -87,9 +87,9 @@ class NetworkArray(NamedTuple):
         return NetworkArray(self.source, substituted(self.axes, names))
 
 
-class Choice(NamedTuple):
-    """1 where `index` is `places[where]`, 0 elsewhere. Places out of bounds are clipped, or
-    chosen nowhere."""
+class OneHot(NamedTuple):
+    """1 where `index` is `places[where]`, 0 elsewhere; with `clips` places out of bounds are
+    clipped, else they give zeros."""
 
     places: Atom
     where: Group
@@ -100,14 +100,14 @@ class Choice(NamedTuple):
     def indices(self) -> Group:
         return (*self.where, self.index)
 
-    def renamed(self, names: Names) -> Choice | None:
+    def renamed(self, names: Names) -> OneHot | None:
         index = names.get(self.index, (self.index,))
         if len(index) != 1:
             return None
-        return Choice(self.places, _renamed(self.where, names), index[0], self.clips)
+        return OneHot(self.places, _renamed(self.where, names), index[0], self.clips)
 
 
-class Part(NamedTuple):
+class StridedSlice(NamedTuple):
     """1 where `outer` is `start + step * inner`, 0 elsewhere; `inner` is a row-major group."""
 
     inner: Group
@@ -123,14 +123,14 @@ class Part(NamedTuple):
     def length(self) -> int:
         return math.prod(i.size for i in self.inner)  # type: ignore[return-value,misc]
 
-    def renamed(self, names: Names) -> Part | None:
+    def renamed(self, names: Names) -> StridedSlice | None:
         outer = names.get(self.outer, (self.outer,))
         if len(outer) != 1:
             return None
-        return Part(_renamed(self.inner, names), outer[0], self.start, self.step)
+        return StridedSlice(_renamed(self.inner, names), outer[0], self.start, self.step)
 
 
-Factor = NetworkArray | Choice | Part
+Factor = NetworkArray | OneHot | StridedSlice
 
 
 class NetworkTerm(NamedTuple):
@@ -144,14 +144,14 @@ class NetworkTerm(NamedTuple):
 class SumOfNetworks:
     """A value as a sum of networks whose result has `axes`.
 
-    `seeds` are the large values that occur in it, which may themselves be written as networks;
+    `expansions` are the large values that occur in it, which may themselves be written as networks;
     `is_square` says that no element is negative, `precision` is of the products.
     """
 
     axes: tuple[Group, ...]
     terms: tuple[NetworkTerm, ...]
     dtype: np.dtype[np.generic]
-    seeds: frozenset[Var] = field(default_factory=frozenset)
+    expansions: frozenset[Var] = field(default_factory=frozenset)
     is_square: bool = False
     precision: Precision | None = None
 
@@ -198,14 +198,14 @@ def _form_renamed(form: SumOfNetworks, names: Names) -> SumOfNetworks | None:
                         terms=tuple([t for t in terms if t is not None]))
 
 
-def hidden(term: NetworkTerm, axes: Iterable[Group]) -> set[NetworkIndex]:
+def summed_indices(term: NetworkTerm, axes: Iterable[Group]) -> set[NetworkIndex]:
     """The indices that a term is summed over."""
     return {i for f in term.factors for i in f.indices} - set(flat(axes))
 
 
-def instance(term: NetworkTerm, axes: Iterable[Group]) -> NetworkTerm:
+def with_fresh_indices(term: NetworkTerm, axes: Iterable[Group]) -> NetworkTerm:
     """A term with new names for what it is summed over."""
-    fresh = renamed(term, {i: (NetworkIndex(i.size),) for i in hidden(term, axes)})
+    fresh = renamed(term, {i: (NetworkIndex(i.size),) for i in summed_indices(term, axes)})
     assert fresh is not None
     return fresh
 
@@ -261,7 +261,7 @@ def aligned(x: SumOfNetworks, y: SumOfNetworks,
     """x, and y with the names of x for pairs of axes, new ones for others; None where axes are
     grouped in ways that do not fit."""
     # what y is summed over may have names that x has for its axes
-    y = y.replace(terms=tuple([instance(t, y.axes) for t in y.terms]))
+    y = y.replace(terms=tuple([with_fresh_indices(t, y.axes) for t in y.terms]))
     other = _form_renamed(y, {i: (NetworkIndex(i.size),) for i in flat(y.axes)})
     assert other is not None
     splits = Splits()
@@ -317,10 +317,10 @@ def multiplied(x: SumOfNetworks, y: SumOfNetworks, axes: tuple[Group, ...]) -> S
     """The product of two aligned forms, with `axes`; None where it has too many terms."""
     if len(x.terms) * len(y.terms) > MOST_TERMS:
         return None
-    own = [instance(t, y.axes) for t in y.terms]
+    own = [with_fresh_indices(t, y.axes) for t in y.terms]
     terms = tuple([NetworkTerm(a.coefficient * b.coefficient, (*a.factors, *b.factors))
                    for a in x.terms for b in own])
-    return SumOfNetworks(axes, terms, x.dtype, x.seeds | y.seeds,
+    return SumOfNetworks(axes, terms, x.dtype, x.expansions | y.expansions,
                          precision=most_precise(x.precision, y.precision))
 
 
@@ -332,9 +332,9 @@ def squared(x: SumOfNetworks) -> SumOfNetworks | None:
     terms = []
     for i, a in enumerate(x.terms):
         for b in x.terms[i:]:
-            other = instance(b, x.axes)
+            other = with_fresh_indices(b, x.axes)
             factor = 1.0 if b is a else 2.0
             terms.append(NetworkTerm(factor * a.coefficient * other.coefficient,
                                      (*a.factors, *other.factors)))
-    return SumOfNetworks(x.axes, tuple(terms), x.dtype, x.seeds, is_square=True,
+    return SumOfNetworks(x.axes, tuple(terms), x.dtype, x.expansions, is_square=True,
                          precision=x.precision)

@@ -1,5 +1,5 @@
-"""Choices and parts leave a network: what is summed over them becomes a gather, a slice or a
-comparison, and what remains of them scatters or pads the result.
+"""Selections (one-hot factors and slices) are eliminated from a network: a sum over one becomes a
+gather, a slice or a comparison; one that the result varies along scatters or pads the result.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from functrans.core.jaxpr import Atom
 from functrans.lowering.passes.movement import broadcast, reshape, transpose
 from functrans.lowering.passes.networks.cost_estimate import magnitude
 from functrans.lowering.passes.networks.network import (
-    Choice,
     Derived,
     Factor,
     Group,
@@ -21,8 +20,9 @@ from functrans.lowering.passes.networks.network import (
     NetworkArray,
     NetworkIndex,
     NetworkTerm,
-    Part,
+    OneHot,
     Splits,
+    StridedSlice,
     flat,
     matched,
 )
@@ -34,95 +34,96 @@ from functrans.primitives.index import gather_p
 from functrans.primitives.index_layout import GatherDimensionNumbers, GatherScatterMode
 from functrans.primitives.shape import reshape_p, slice_p
 
-__all__ = ["Dense", "atom_of", "flattened", "selected"]
+__all__ = ["DenseNetwork", "atom_of", "flattened", "without_selections"]
 
 
-class Dense(NamedTuple):
+class DenseNetwork(NamedTuple):
     """A network of arrays alone.
 
-    Its result is placed by `placed`, in this order, into zeros, and then multiplied with `after`,
-    which vary over axes of the result alone.
+    Its result is padded or scattered into zeros by `placed`, in this order, and then multiplied by
+    `after`, which vary over axes of the result alone.
     """
 
     coefficient: float
     arrays: tuple[NetworkArray, ...]
-    placed: tuple[Choice | Part, ...] = ()
+    placed: tuple[OneHot | StridedSlice, ...] = ()
     after: tuple[NetworkArray, ...] = ()
 
 
-ZERO = Dense(0.0, ())
+ZERO = DenseNetwork(0.0, ())
 
 
 class UnsupportedSelection(Exception):
     """Two selections that do not fit together."""
 
 
-def selected(term: NetworkTerm, outputs: Group, dtype: np.dtype[np.generic]) -> Dense | None:
-    """A product without selections that are summed; None where one cannot be taken away."""
+def without_selections(term: NetworkTerm, outputs: Group,
+                       dtype: np.dtype[np.generic]) -> DenseNetwork | None:
+    """A product without selections that are summed; None where one cannot be eliminated."""
     if all(isinstance(f, NetworkArray) for f in term.factors):
-        return Dense(term.coefficient, term.factors)  # type: ignore[arg-type]
+        return DenseNetwork(term.coefficient, term.factors)  # type: ignore[arg-type]
     try:
-        return _Selecting(term, outputs, dtype).result()
+        return _Elimination(term, outputs, dtype).result()
     except UnsupportedSelection:
         return None
 
 
-class _Selecting:
-    """The factors of a term while its selections are taken away, one after the other."""
+class _Elimination:
+    """The factors of a term while its selections are eliminated, one after the other."""
 
     def __init__(self, term: NetworkTerm, outputs: Group, dtype: np.dtype[np.generic]) -> None:
         self.coefficient = term.coefficient
         self.factors = list(term.factors)
         self.outputs = set(outputs)
         self.dtype = dtype
-        self.placed: list[Choice | Part] = []
-        placing = {f.index if isinstance(f, Choice) else f.outer for f in term.factors
+        self.placed: list[OneHot | StridedSlice] = []
+        placing = {f.index if isinstance(f, OneHot) else f.outer for f in term.factors
                    if not isinstance(f, NetworkArray)} & self.outputs
         # a gather and a scatter at the same places would do no more
         self.after = tuple([f for f in self.factors if isinstance(f, NetworkArray)
                             and placing & set(f.indices) and self.outputs >= set(f.indices)])
         self.factors = [f for f in self.factors if f not in self.after]
 
-    def result(self) -> Dense:
+    def result(self) -> DenseNetwork:
         while True:
             f = self._next()
             if f is None:
                 arrays = tuple([f for f in self.factors if isinstance(f, NetworkArray)])
-                return Dense(self.coefficient, arrays, tuple(self.placed[::-1]), self.after)
+                return DenseNetwork(self.coefficient, arrays, tuple(self.placed[::-1]), self.after)
             self.factors = [other for other in self.factors if other is not f]
-            if isinstance(f, Part):
-                if not self._take_part(f):
+            if isinstance(f, StridedSlice):
+                if not self._eliminate_slice(f):
                     return ZERO
-            elif isinstance(f, Choice):
-                self._take_choice(f)
+            elif isinstance(f, OneHot):
+                self._eliminate_one_hot(f)
 
-    def _next(self) -> Part | Choice | None:
-        """A selection that is inside of no other; parts first, as what is in one may be chosen."""
-        parts = [f for f in self.factors if isinstance(f, Part)]
-        if parts:
-            inside = {i for f in parts for i in f.inner}
-            found = next((f for f in parts if f.outer not in inside), None)
+    def _next(self) -> StridedSlice | OneHot | None:
+        """A selection whose index is inside of no other: slices first."""
+        slices = [f for f in self.factors if isinstance(f, StridedSlice)]
+        if slices:
+            inside = {i for f in slices for i in f.inner}
+            found = next((f for f in slices if f.outer not in inside), None)
             if found is None:
                 raise UnsupportedSelection
             return found
-        return next((f for f in self.factors if isinstance(f, Choice)), None)
+        return next((f for f in self.factors if isinstance(f, OneHot)), None)
 
-    def _take_part(self, part: Part) -> bool:
+    def _eliminate_slice(self, strided: StridedSlice) -> bool:
         names: list[Names] = []
         for k, f in enumerate(self.factors):
-            if part.outer not in f.indices:
+            if strided.outer not in f.indices:
                 continue
             if isinstance(f, NetworkArray):
-                self.factors[k] = _slice(f, part)
-            elif isinstance(f, Choice) or part.outer in f.inner:
+                self.factors[k] = _slice(f, strided)
+            elif isinstance(f, OneHot) or strided.outer in f.inner:
                 raise UnsupportedSelection
             else:
-                same = _same_part(f, part)
+                same = _same_slice(f, strided)
                 if same is None:
                     return False
                 names.append(same)
         self.factors = [f for f in self.factors
-                        if not (isinstance(f, Part) and f.outer is part.outer)]
+                        if not (isinstance(f, StridedSlice) and f.outer is strided.outer)]
         for mapping in names:
             if mapping.keys() & self.outputs:
                 raise UnsupportedSelection
@@ -130,35 +131,35 @@ class _Selecting:
             if None in news or mapping.keys() & {i for f in self.after for i in f.indices}:
                 raise UnsupportedSelection
             self.factors = [f for f in news if f is not None]
-        self._leave(part, part.outer, part.inner)
+        self._leave(strided, strided.outer, strided.inner)
         return True
 
-    def _take_choice(self, choice: Choice) -> None:
-        seen = choice.clips
+    def _eliminate_one_hot(self, one_hot: OneHot) -> None:
+        seen = one_hot.clips
         news: list[Factor] = []
         for f in self.factors:
-            if choice.index in f.indices:
+            if one_hot.index in f.indices:
                 seen = True
-                if isinstance(f, Part):
+                if isinstance(f, StridedSlice):
                     raise UnsupportedSelection
-                if isinstance(f, Choice):
-                    if f.index is not choice.index:
+                if isinstance(f, OneHot):
+                    if f.index is not one_hot.index:
                         raise UnsupportedSelection
-                    if f.places is choice.places and f.where == choice.where:
-                        seen = choice.clips
+                    if f.places is one_hot.places and f.where == one_hot.where:
+                        seen = one_hot.clips
                         continue
-                    news.append(_equal(f, choice, self.dtype))
+                    news.append(_equal(f, one_hot, self.dtype))
                 else:
-                    news.append(_gathered(f, choice))
+                    news.append(_gathered(f, one_hot))
             else:
                 news.append(f)
         self.factors = news
-        if not seen and choice.index not in self.outputs:
-            self.factors.append(_inside(choice, self.dtype))
-        self._leave(choice, choice.index, choice.where)
+        if not seen and one_hot.index not in self.outputs:
+            self.factors.append(_inside(one_hot, self.dtype))
+        self._leave(one_hot, one_hot.index, one_hot.where)
 
-    def _leave(self, selection: Choice | Part, index: NetworkIndex, inner: Group) -> None:
-        """Place the result by a selection, or sum it: it is 1 once for each of `inner`."""
+    def _leave(self, selection: OneHot | StridedSlice, index: NetworkIndex, inner: Group) -> None:
+        """Pad or scatter the result by a selection, or sum it: it is 1 once for each of `inner`."""
         if index in self.outputs:
             self.placed.append(selection)
             self.outputs.update(inner)
@@ -171,60 +172,60 @@ class _Selecting:
                 self.coefficient *= i.size
 
 
-# ------------------------------------------------------------------------------- parts
+# ------------------------------------------------------------------------------- slices
 
 
-def _same_part(f: Part, part: Part) -> Names | None:
-    """The names by which two parts of one axis are the same; None where they have nothing in
-    common."""
-    if (f.start, f.step) != (part.start, part.step):
-        a, b = sorted((f, part), key=lambda p: p.start)
+def _same_slice(f: StridedSlice, strided: StridedSlice) -> Names | None:
+    """The names by which two slices of an axis are the same; None where they are disjoint."""
+    if (f.start, f.step) != (strided.start, strided.step):
+        a, b = sorted((f, strided), key=lambda p: p.start)
         if a.start + a.step * (a.length - 1) < b.start:
             return None
         raise UnsupportedSelection
     splits = Splits()
-    pairs = matched(f.inner, part.inner, splits)
+    pairs = matched(f.inner, strided.inner, splits)
     if pairs is None or splits.names:
         raise UnsupportedSelection
     return {a: (b,) for a, b in pairs}
 
 
-def _slice(f: NetworkArray, part: Part) -> NetworkArray:
-    """The array where the outer index is in the part."""
+def _slice(f: NetworkArray, strided: StridedSlice) -> NetworkArray:
+    """The array restricted to a slice of the outer index."""
     own = f.indices
-    axis = own.index(part.outer)
-    shape = tuple([i.size if i is not part.outer else part.length for i in own])
-    limit = part.start + part.step * (part.length - 1) + 1
+    axis = own.index(strided.outer)
+    shape = tuple([i.size if i is not strided.outer else strided.length for i in own])
+    limit = strided.start + strided.step * (strided.length - 1) + 1
 
     def make(r: Rewriter) -> Atom:
         x = flattened(r, f)
         at = [(0, n, 1) for n in x.aval.shape]
-        at[axis] = (part.start, limit, part.step)
+        at[axis] = (strided.start, limit, strided.step)
         starts, limits, steps = zip(*at, strict=True)
         return r(slice_p, x, start_indices=starts, limit_indices=limits, strides=steps)
 
     derived = Derived(ShapedArray(shape, f.source.aval.dtype), 0.0, 0.0, 0.0, make)
-    return NetworkArray(derived, tuple([part.inner if i is part.outer else (i,) for i in own]))
+    return NetworkArray(derived,
+                        tuple([strided.inner if i is strided.outer else (i,) for i in own]))
 
 
-# ------------------------------------------------------------------------------- choices
+# ------------------------------------------------------------------------------- one-hot factors
 
 
-def _gathered(f: NetworkArray, choice: Choice) -> NetworkArray:
-    """The array at the places of a choice, in place of one of its indices."""
+def _gathered(f: NetworkArray, one_hot: OneHot) -> NetworkArray:
+    """The array gathered at the places of a one-hot factor, in place of one of its indices."""
     own = list(f.indices)
-    shared = [i for i in own if i in choice.where]
-    rest = [i for i in own if i not in choice.where and i is not choice.index]
-    batch = [i for i in choice.where if i in shared]
-    new = [i for i in choice.where if i not in shared]
+    shared = [i for i in own if i in one_hot.where]
+    rest = [i for i in own if i not in one_hot.where and i is not one_hot.index]
+    batch = [i for i in one_hot.where if i in shared]
+    new = [i for i in one_hot.where if i not in shared]
     axes = (*batch, *new, *rest)
     aval = ShapedArray(tuple([i.size for i in axes]), f.source.aval.dtype)
 
     def make(r: Rewriter) -> Atom:
         x = flattened(r, f)
-        x = transpose(r, x, [own.index(i) for i in (*batch, choice.index, *rest)])
-        places = _places(r, choice)
-        places = transpose(r, places, [choice.where.index(i) for i in (*batch, *new)])
+        x = transpose(r, x, [own.index(i) for i in (*batch, one_hot.index, *rest)])
+        places = _places(r, one_hot)
+        places = transpose(r, places, [one_hot.where.index(i) for i in (*batch, *new)])
         places = reshape(r, places, (*places.aval.shape, 1))
         nb, nn = len(batch), len(new)
         numbers = GatherDimensionNumbers(
@@ -233,23 +234,23 @@ def _gathered(f: NetworkArray, choice: Choice) -> NetworkArray:
         return r(gather_p, x, places, dimension_numbers=numbers,
                  slice_sizes=(*[1] * (nb + 1), *[i.size for i in rest]), fill_value=0.0,
                  indices_are_sorted=False, unique_indices=False,
-                 mode=GatherScatterMode.CLIP if choice.clips else GatherScatterMode.FILL_OR_DROP)
+                 mode=GatherScatterMode.CLIP if one_hot.clips else GatherScatterMode.FILL_OR_DROP)
 
     size = magnitude(aval.shape)
     derived = Derived(aval, size, 0.0, 2 * aval.dtype.itemsize * size, make)
     return NetworkArray(derived, tuple([(i,) for i in axes]))
 
 
-def _places(r: Rewriter, choice: Choice) -> Atom:
+def _places(r: Rewriter, one_hot: OneHot) -> Atom:
     """The places with an axis for each index that they vary over."""
-    return reshape(r, choice.places, tuple([i.size for i in choice.where]))
+    return reshape(r, one_hot.places, tuple([i.size for i in one_hot.where]))
 
 
-def _clipped(r: Rewriter, choice: Choice) -> Atom:
-    places = _places(r, choice)
-    if not choice.clips:
+def _clipped(r: Rewriter, one_hot: OneHot) -> Atom:
+    places = _places(r, one_hot)
+    if not one_hot.clips:
         return places
-    top = choice.index.size
+    top = one_hot.index.size
     if not isinstance(top, int):
         raise UnsupportedSelection
     places = r(max_p, places, _integer(r, 0, places))
@@ -260,22 +261,22 @@ def _integer(r: Rewriter, value: int, like: Atom) -> Atom:
     return r.scalar(value, like.aval.dtype)
 
 
-def _equal(f: Choice, choice: Choice, dtype: np.dtype[np.generic]) -> NetworkArray:
-    """1 where two choices are the same, and in bounds."""
-    axes = tuple(dict.fromkeys((*f.where, *choice.where)))
-    if not isinstance(choice.index.size, int):
+def _equal(f: OneHot, one_hot: OneHot, dtype: np.dtype[np.generic]) -> NetworkArray:
+    """1 where two one-hot factors select the same place, which is in bounds."""
+    axes = tuple(dict.fromkeys((*f.where, *one_hot.where)))
+    if not isinstance(one_hot.index.size, int):
         raise UnsupportedSelection
     shape = tuple([i.size for i in axes])
 
     def make(r: Rewriter) -> Atom:
         sides = []
-        for c in (f, choice):
+        for c in (f, one_hot):
             x, at = _clipped(r, c), [axes.index(i) for i in c.where]
             x = transpose(r, x, sorted(range(len(at)), key=at.__getitem__))
             sides.append(broadcast(r, x, shape, sorted(at)))
         same = r(eq_p, *sides)
-        if not f.clips and not choice.clips:
-            same = r(and_p, same, _in_bounds(r, sides[0], choice))
+        if not f.clips and not one_hot.clips:
+            same = r(and_p, same, _in_bounds(r, sides[0], one_hot))
         return r(convert_element_type_p, same, new_dtype=dtype)
 
     size = magnitude(shape)
@@ -283,22 +284,22 @@ def _equal(f: Choice, choice: Choice, dtype: np.dtype[np.generic]) -> NetworkArr
     return NetworkArray(derived, tuple([(i,) for i in axes]))
 
 
-def _in_bounds(r: Rewriter, places: Atom, choice: Choice) -> Atom:
+def _in_bounds(r: Rewriter, places: Atom, one_hot: OneHot) -> Atom:
     low = r(ge_p, places, _integer(r, 0, places))
-    return r(and_p, low, r(lt_p, places, _integer(r, choice.index.size, places)))  # type: ignore[arg-type]
+    return r(and_p, low, r(lt_p, places, _integer(r, one_hot.index.size, places)))  # type: ignore[arg-type]
 
 
-def _inside(choice: Choice, dtype: np.dtype[np.generic]) -> NetworkArray:
-    """1 where a choice is in bounds."""
-    shape = tuple([i.size for i in choice.where])
+def _inside(one_hot: OneHot, dtype: np.dtype[np.generic]) -> NetworkArray:
+    """1 where the place of a one-hot factor is in bounds."""
+    shape = tuple([i.size for i in one_hot.where])
     size = magnitude(shape)
 
     def make(r: Rewriter) -> Atom:
-        inside = _in_bounds(r, _places(r, choice), choice)
+        inside = _in_bounds(r, _places(r, one_hot), one_hot)
         return r(convert_element_type_p, inside, new_dtype=dtype)
 
     derived = Derived(ShapedArray(shape, dtype), 2 * size, 0.0, dtype.itemsize * size, make)
-    return NetworkArray(derived, tuple([(i,) for i in choice.where]))
+    return NetworkArray(derived, tuple([(i,) for i in one_hot.where]))
 
 
 # ------------------------------------------------------------------------------- arrays

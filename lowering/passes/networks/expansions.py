@@ -1,7 +1,7 @@
-"""Seeds: values that are networks of smaller arrays, by nature of the operation that makes them.
+"""Expansions: values that are larger than the arrays that one operation computes them from.
 
-Products of two repeated arrays, products of matrices in a batch, convolutions in groups (what the
-gradient of a kernel for every sample is) and scatters into zeros (of an embedding, for every one).
+Outer products (of two broadcast arrays), batched products of matrices, grouped convolutions (the
+gradient of a kernel for every sample) and scatters into zeros (of an embedding, for every sample).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from functrans.core.table import Table
 from functrans.lowering.passes.networks.convolutions import GroupedConvolution, convolution
 from functrans.lowering.passes.networks.cost_estimate import magnitude
 from functrans.lowering.passes.networks.network import (
-    Choice,
     Group,
     NetworkArray,
     NetworkTerm,
+    OneHot,
     groups_of,
 )
 from functrans.primitives.arithmetic import mul_p
@@ -30,15 +30,16 @@ from functrans.primitives.index import scatter_add_p
 from functrans.primitives.index_layout import GatherScatterMode
 from functrans.primitives.precision import Precision
 
-__all__ = ["Makers", "Seed", "repeated", "seed_of", "unrepeated"]
+__all__ = ["Expansion", "Makers", "before_broadcast", "broadcast_expansion", "expansion_of"]
 
 Makers = dict[Atom, Equation]
 
 
-class Seed(NamedTuple):
-    """A value and the network that it is: `term`, with result `axes`.
+class Expansion(NamedTuple):
+    """A value and the network that it equals: `term`, with result `axes`.
 
-    `operands` are the arrays that it is made of. A convolution can also be summed over its groups.
+    `operands` are the arrays that it is computed from. A convolution can also be summed over its
+    groups.
     """
 
     var: Var
@@ -51,14 +52,14 @@ class Seed(NamedTuple):
     @property
     def is_product(self) -> bool:
         """Whether each element is one product, which kernels compute wherever they need it."""
-        return self.term is not None and all(isinstance(f,
-                                                        NetworkArray) for f in self.term.factors) \
+        return self.term is not None \
+            and all(isinstance(f, NetworkArray) for f in self.term.factors) \
             and not {i for f in self.term.factors for i in f.indices} \
             - {i for g in self.axes for i in g}
 
 
-def unrepeated(x: Atom, shape: tuple[Size, ...], axes: tuple[Group, ...],
-               makers: Makers) -> NetworkArray:
+def before_broadcast(x: Atom, shape: tuple[Size, ...], axes: tuple[Group, ...],
+                     makers: Makers) -> NetworkArray:
     """x, or what it repeats, with names from `axes`."""
     eqn = makers.get(x)
     if eqn is not None and eqn.primitive is broadcast_in_dim_p:
@@ -69,9 +70,9 @@ def unrepeated(x: Atom, shape: tuple[Size, ...], axes: tuple[Group, ...],
     return NetworkArray(x, axes if x.aval.shape else ())
 
 
-def seed_of(eqn: Equation, makers: Makers, least_bytes: int) -> Seed | None:
-    """The seed that an equation makes, if it makes one of at least so many bytes."""
-    make = _SEEDS.get(eqn.primitive)
+def expansion_of(eqn: Equation, makers: Makers, least_bytes: int) -> Expansion | None:
+    """The expansion that an equation computes, if it is one of at least so many bytes."""
+    make = _EXPANSIONS.get(eqn.primitive)
     if make is None:
         return None
     out = eqn.outvars[0].aval
@@ -80,36 +81,36 @@ def seed_of(eqn: Equation, makers: Makers, least_bytes: int) -> Seed | None:
     return make(eqn, makers)
 
 
-def _product(eqn: Equation, makers: Makers) -> Seed | None:
+def _product(eqn: Equation, makers: Makers) -> Expansion | None:
     out = eqn.outvars[0]
     axes = groups_of(out.aval.shape)
-    x, y = [unrepeated(a, out.aval.shape, axes, makers) for a in eqn.invars]
+    x, y = [before_broadcast(a, out.aval.shape, axes, makers) for a in eqn.invars]
     everywhere = {i for g in axes for i in g}
     mine, others = set(x.indices), set(y.indices)
     if isinstance(x.source, Literal) or isinstance(y.source, Literal) \
             or mine == everywhere or others == everywhere or mine | others != everywhere:
         return None
-    return Seed(out, axes, NetworkTerm(1.0, (x, y)), _atoms(x, y))
+    return Expansion(out, axes, NetworkTerm(1.0, (x, y)), _atoms(x, y))
 
 
 def _atoms(*arrays: NetworkArray) -> tuple[Atom, ...]:
     return tuple([a.source for a in arrays if isinstance(a.source, (Var, Literal))])
 
 
-def repeated(x: Atom, makers: Makers, least_bytes: int) -> Seed | None:
-    """x as a seed, if it repeats a smaller array; most repetitions are part of other kernels."""
+def broadcast_expansion(x: Atom, makers: Makers, least_bytes: int) -> Expansion | None:
+    """x as an expansion, if it is a broadcast; kernels of its readers compute most broadcasts."""
     eqn = makers.get(x)
     if eqn is None or eqn.primitive is not broadcast_in_dim_p or not isinstance(x, Var) \
             or not eqn.invars[0].aval.shape or dtypes.kind(x.aval.dtype) != "f" \
             or magnitude(x.aval.shape) * x.aval.dtype.itemsize < least_bytes:
         return None
     axes = groups_of(x.aval.shape)
-    source = unrepeated(x, x.aval.shape, axes, makers)
-    return None if source.source is x else Seed(x, axes, NetworkTerm(1.0, (source,)),
-                                                _atoms(source))
+    source = before_broadcast(x, x.aval.shape, axes, makers)
+    return None if source.source is x else Expansion(x, axes, NetworkTerm(1.0, (source,)),
+                                                     _atoms(source))
 
 
-def _batched_dot(eqn: Equation, makers: Makers) -> Seed | None:
+def _batched_dot(eqn: Equation, makers: Makers) -> Expansion | None:
     out = eqn.outvars[0]
     (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
     x, y = eqn.invars
@@ -126,22 +127,24 @@ def _batched_dot(eqn: Equation, makers: Makers) -> Seed | None:
         names_x[a] = names_y[b] = groups_of((x.aval.shape[a],))[0]
     names_x.update(zip(free_x, axes[len(bx):], strict=False))
     names_y.update(zip(free_y, axes[len(bx) + len(free_x):], strict=True))
-    left = unrepeated(x, x.aval.shape, tuple([names_x[d] for d in range(len(names_x))]), makers)
-    right = unrepeated(y, y.aval.shape, tuple([names_y[d] for d in range(len(names_y))]), makers)
-    return Seed(out, axes, NetworkTerm(1.0, (left, right)), _atoms(left, right),
-                precision=eqn.params.get("precision"))
+    left = before_broadcast(x, x.aval.shape, tuple([names_x[d] for d in range(len(names_x))]),
+                            makers)
+    right = before_broadcast(y, y.aval.shape, tuple([names_y[d] for d in range(len(names_y))]),
+                             makers)
+    return Expansion(out, axes, NetworkTerm(1.0, (left, right)), _atoms(left, right),
+                     precision=eqn.params.get("precision"))
 
 
-def _grouped_conv(eqn: Equation, makers: Makers) -> Seed | None:
+def _grouped_conv(eqn: Equation, makers: Makers) -> Expansion | None:
     if eqn.params.get("group_axes") is None:
         return None
     out = eqn.outvars[0]
     axes = groups_of(out.aval.shape)
     conv = convolution(eqn, axes)
-    return Seed(out, axes, conv.as_product(), eqn.invars, conv, eqn.params.get("precision"))
+    return Expansion(out, axes, conv.as_product(), eqn.invars, conv, eqn.params.get("precision"))
 
 
-def _batched_scatter(eqn: Equation, makers: Makers) -> Seed | None:
+def _batched_scatter(eqn: Equation, makers: Makers) -> Expansion | None:
     """Rows added into zeros: sum over where of choice[where, row] * updates[where]."""
     base, indices, updates = eqn.invars
     numbers = eqn.params["dimension_numbers"]
@@ -171,12 +174,12 @@ def _batched_scatter(eqn: Equation, makers: Makers) -> Seed | None:
     rest, inside = iter(where), dict(zip(numbers.update_window_dims, window, strict=True))
     names = tuple([axes[inside[u]] if u in inside else next(rest)
                    for u in range(len(updates.aval.shape))])
-    chosen = Choice(indices, tuple([i for g in where for i in g]), axes[row][0],
+    chosen = OneHot(indices, tuple([i for g in where for i in g]), axes[row][0],
                     eqn.params["mode"] is not GatherScatterMode.FILL_OR_DROP)
-    rows = unrepeated(updates, updates.aval.shape, names, makers)
-    return Seed(out, axes, NetworkTerm(1.0, (rows, chosen)), (indices, *_atoms(rows)))
+    rows = before_broadcast(updates, updates.aval.shape, names, makers)
+    return Expansion(out, axes, NetworkTerm(1.0, (rows, chosen)), (indices, *_atoms(rows)))
 
 
-_SEEDS: Table[Callable[[Equation, Makers], Seed | None]] = Table({
+_EXPANSIONS: Table[Callable[[Equation, Makers], Expansion | None]] = Table({
     mul_p: _product, dot_general_p: _batched_dot, conv_general_dilated_p: _grouped_conv,
     scatter_add_p: _batched_scatter}, otherwise="no network begins with it")
