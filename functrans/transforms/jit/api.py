@@ -173,10 +173,10 @@ def _lower(calls: Calls, *args: Any, **kwargs: Any) -> Lowered:
 def _traced_for(calls: Calls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
     (dynamic, keywords), fixed = calls.jitted.static.split(args, kwargs)
     leaves, tree = tree_flatten((dynamic, keywords))
-    traces = calls.traces
-    traced = traces.for_names(leaves, tree, fixed) or traces.for_types(leaves, tree, fixed)
+    avals, traces = tuple(map(aval_of, leaves)), calls.traces
+    traced = traces.for_names(avals, tree, fixed) or traces.for_types(avals, tree, fixed)
     calls.jitted.note_donated(traced, args)
-    return Lowered(calls, traced, tree, fixed, [aval_of(x).shape for x in leaves])
+    return Lowered(calls, traced, tree, fixed, [a.shape for a in avals])
 
 
 def _eval_shape(calls: Calls, *args: Any, **kwargs: Any) -> Any:

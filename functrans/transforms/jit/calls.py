@@ -16,7 +16,7 @@ import numpy as np
 from functrans import _runtime
 from functrans._runtime import ArrayBase, get_trace, wrap
 from functrans.core import config
-from functrans.core.avals import ShapedArray
+from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.axes import bound_axes
 from functrans.core.compiling import for_compiler
 from functrans.core.dims import deciding
@@ -48,10 +48,11 @@ from functrans.transforms.jit.sizes import (
     SizedShapes,
     trace_some_sized,
 )
-from functrans.transforms.staged import aval_of
 from functrans.transforms.static import StaticArguments
 
 __all__ = ["Calls", "Jitted", "Traced", "Traces"]
+
+Avals = tuple[ShapedArray, ...]
 
 MOST_SIGNATURES = 4096
 """How many sets of sizes are looked up without Python, before they are forgotten."""
@@ -122,10 +123,9 @@ class Traces:
         self.families.clear()
         self.history.clear()
 
-    def for_types(self, leaves: Sequence[Any], tree: PyTreeDef, fixed: Any, failure: str = "",
+    def for_types(self, avals: Avals, tree: PyTreeDef, fixed: Any, failure: str = "",
                   merged: tuple[Guard, ...] = ()) -> Traced:
         """The trace for arguments of exactly these types."""
-        avals = tuple([aval_of(x) for x in leaves])
         key = self._key(avals, tree, fixed)
         known = self.exact.get(key)
         if known is None:
@@ -137,16 +137,15 @@ class Traces:
                              merged, failure)
         return known
 
-    def for_call(self, args: tuple[Any, ...], leaves: Sequence[Any], tree: PyTreeDef,
-                 fixed: Any) -> Traced:
+    def for_call(self, args: tuple[Any, ...], leaves: Sequence[Any], avals: Avals,
+                 tree: PyTreeDef, fixed: Any) -> Traced:
         """The trace for a call with arrays: one for all their sizes where that can be."""
         settings = config.current()
-        avals = tuple([aval_of(x) for x in leaves])
         shapes = tuple([a.shape for a in avals])
         names = self.names_of(tree, shapes)
         auto = settings.dynamic_shapes == "auto" and to_machine_code()
         if not names and not auto:
-            return self.for_types(leaves, tree, fixed)
+            return self.for_types(avals, tree, fixed)
         kinds = tuple([(a.dtype, a.weak_type, a.ndim) for a in avals])
         family = self.families.setdefault((tree, kinds, fixed, bound_axes(), settings), Family())
         known: Traced | None = self.exact.get(self._key(avals, tree, fixed))
@@ -161,7 +160,7 @@ class Traces:
         family.saw(shapes)
         traced: Traced | None = attempt.traced
         if traced is None:
-            traced = self.for_types(leaves, tree, fixed, attempt.failure, attempt.merged)
+            traced = self.for_types(avals, tree, fixed, attempt.failure, attempt.merged)
         else:
             sized = SizedShapes(attempt.shapes, attempt.guards)
             family.programs.insert(0, (sized, traced))
@@ -169,9 +168,8 @@ class Traces:
         family.fixed |= attempt.needed
         return traced
 
-    def for_names(self, leaves: Sequence[Any], tree: PyTreeDef, fixed: Any) -> Traced | None:
+    def for_names(self, avals: Avals, tree: PyTreeDef, fixed: Any) -> Traced | None:
         """The trace for the sizes that `dynamic_shapes` names, where the arguments have them."""
-        avals = [aval_of(x) for x in leaves]
         shapes = tuple([a.shape for a in avals])
         names = self.names_of(tree, shapes)
         symbolic = Family().symbolic(shapes, names, auto=False)
@@ -234,11 +232,12 @@ class Calls:
             return jitted.fun(*args, **kwargs)
         (dynamic, keywords), fixed = jitted.static.split(args, kwargs)
         leaves, tree = flatten_args((dynamic, keywords), f"jit of {jitted.name}", keywords=True)
+        avals = tuple(map(get_aval, leaves))
         if _concrete(leaves):
-            traced = self.traces.for_call(args, leaves, tree, fixed)
+            traced = self.traces.for_call(args, leaves, avals, tree, fixed)
         else:
-            self.traces.names_of(tree, [x.shape for x in leaves])
-            traced = self.traces.for_types(leaves, tree, fixed)
+            self.traces.names_of(tree, [a.shape for a in avals])
+            traced = self.traces.for_types(avals, tree, fixed)
         jitted.note_donated(traced, args)
         return self.apply(call, traced, leaves, key)
 
