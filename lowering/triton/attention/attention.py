@@ -14,21 +14,21 @@ from dataclasses import dataclass, field, replace
 from functrans.lowering.loops.call import Call, Gemm
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, strides_of
-from functrans.lowering.loops.tensor import AnyFlag, Map, Stored, Tensor
+from functrans.lowering.loops.tensor import FLOAT8, AnyFlag, Map, Stored, Tensor
 from functrans.lowering.rules.graph import Graph
+from functrans.lowering.rules.reduce import identity_element
 from functrans.lowering.schedule.kernel import reachable_expressions
 from functrans.lowering.schedule.roots import live_items
 from functrans.lowering.triton.attention.calls import Attend, AttendGradient, AttentionLayout, View
+from functrans.lowering.triton.attention.reindexed import NotSoftmax, moved, split_view
 from functrans.lowering.triton.attention.score_flags import ScoreFlags, score_flags
 from functrans.lowering.triton.attention.softmax import (
     ABSORBS,
     MASKS,
-    NotSoftmax,
     ScoreTerm,
     Softmax,
-    moved,
+    is_rounding,
     softmax_of,
-    split_view,
 )
 from functrans.lowering.triton.templates.attention import AttentionProblem, Heads
 from functrans.lowering.triton.templates.attention_gradient import AttentionGradientProblem
@@ -167,6 +167,8 @@ def _use(gemm: Gemm, role: str, gemms: Mapping[Tensor, Gemm],
     t = gemm.operands["ab".index(role)]
     if not isinstance(t, Map) or (gemm.a_offset if role == "a" else gemm.b_offset) != 0:
         return None
+    if _has_float8(t):
+        return None
     s = ExprBuilder(lambda x: not isinstance(x, Map))
     try:
         e, variables = split_view(t, s)
@@ -198,6 +200,19 @@ def _use(gemm: Gemm, role: str, gemms: Mapping[Tensor, Gemm],
         except NotSoftmax:
             continue
     return None
+
+
+def _has_float8(t: Tensor) -> bool:
+    """Whether something that a value is computed from has too few bits to leave out rounding it."""
+    waiting, seen = [t], {t}
+    while waiting:
+        x = waiting.pop()
+        if x.dtype in FLOAT8:
+            return True
+        inner = [y for y in x.operands if y not in seen and not isinstance(y, Stored)]
+        seen.update(inner)
+        waiting += inner
+    return False
 
 
 @dataclass
@@ -240,33 +255,15 @@ def _replaced(graph: Graph, product: Gemm, uses: list[AttentionUse], placed: boo
     made.gone.update(any_flags.forward, any_flags.backward)
     layout = _layout(sizes, key, through, [k, v], q, scores, first)
     views = {"q": replace(q, factor=1.0), "k": replace(k, factor=1.0), "v": v}
-    causal, masks, biases = False, list[ScoreTerm](), list[ScoreTerm]()
-    offset, s = 0, first.s
-    hidden = s.const(0.0, "f32")
-    for m in [*scores.masks, *scores.biases]:
-        hides = m if m in scores.masks else _as_mask(m, s)
-        limit = None if hides is None else _limit(hides.value, first, layout.row)
-        # numbers hide only beside what is seen: each row sees a key, if nothing else hides it
-        if hides is not None and limit is not None and (hides.fill == -math.inf or (
-                limit >= 0 and not any(_may_hide(x, m) for x in (*scores.masks, *scores.biases)))):
-            causal, offset = True, min(offset, limit) if causal else limit
-        elif hides is not None and hides.fill == -math.inf:
-            masks.append(hides)
-        elif m is not hides:
-            biases.append(m)
-        elif m.fill > ABSORBS:
-            raise NotSoftmax("what is not seen might have a weight")
-        else:
-            hidden = s.op("select", m.value, hidden, s.const(m.fill, "f32"), dtype="f32")
-    if hidden.op == "select":
-        biases.append(ScoreTerm(hidden))
-    if masks:
-        value = masks[0].value
-        for m in masks[1:]:
+    s = first.s
+    seen = _visibility(first, layout.row)
+    if seen.masks:
+        value = seen.masks[0].value
+        for m in seen.masks[1:]:
             value = s.op("and", value, m.value)
         views["mask"] = _score_term(value, "bool", first, made)
-    if biases:
-        views["bias"] = _score_term(_sum(biases, s), "f32", first, made)
+    if seen.biases:
+        views["bias"] = _score_term(_sum(seen.biases, s), "f32", first, made)
     if through.size > WIDEST or value_size > WIDEST:
         raise NotSoftmax("heads are too wide")
     out = kinds["out"].through.view("c") if "out" in kinds else \
@@ -275,10 +272,12 @@ def _replaced(graph: Graph, product: Gemm, uses: list[AttentionUse], placed: boo
         layout.size(layout.batch), layout.size(layout.head) * layout.size(layout.shared),
         layout.size(layout.head), layout.size(layout.row), layout.size(key), through.size,
         value_size, layout.heads(q), layout.heads(k, True), layout.heads(v, True),
-        _result(layout, out, placed), scores.scale * q.factor * k.factor, causal, offset,
+        _result(layout, out, placed), scores.scale * q.factor * k.factor,
+        seen.offset is not None, seen.offset or 0,
         layout.heads(_by_column(views["bias"], key)) if "bias" in views else None,
         layout.heads(_by_column(views["mask"], key)) if "mask" in views else None,
-        any_flags=len(any_flags.forward))
+        seen.masks[0].fill if seen.masks else -math.inf,
+        all(m.is_selected for m in seen.masks), any_flags=len(any_flags.forward))
     if any(t.tensor.dtype not in FLOATS for t in (q, k, v, out)):
         raise NotSoftmax("other types")
     sums = Stored((problem.batch * problem.heads * problem.queries,), "f32", (), product.source)
@@ -289,6 +288,8 @@ def _replaced(graph: Graph, product: Gemm, uses: list[AttentionUse], placed: boo
     if "out" in kinds:
         made.gone.add(kinds["out"].gemm)
     if gradients or "dv" in kinds:
+        if not first.softmax.zero and seen.offset is not None and seen.offset < 0:
+            raise NotSoftmax("no kernel looks at rows that see nothing, which are NaN")
         _add_gradient(made, attend, kinds, key, placed, any_flags)
     elif any_flags.backward:
         raise NotSoftmax("the gradient of the scores is asked for")
@@ -332,6 +333,51 @@ def _by_column(view: View, key: int) -> View:
     return replace(view, col=view.steps.get(key, 0))
 
 
+@dataclass
+class _Visibility:
+    """What hides keys, and what is added to scores.
+
+    Keys up to the row + `offset` are seen, if that is a number, and those for which all `masks`
+    hold, which have one number for what they hide.
+    """
+
+    offset: int | None = None
+    masks: list[ScoreTerm] = field(default_factory=list)
+    biases: list[ScoreTerm] = field(default_factory=list)
+
+
+def _visibility(use: AttentionUse, row: int | None) -> _Visibility:
+    """The masks and biases of scores, as kernels have them."""
+    scores, found = use.softmax.scores, _Visibility()
+    terms: list[tuple[ScoreTerm, int | None]] = []
+    for m in [*scores.masks, *scores.biases]:
+        hides = m if m in scores.masks else _as_mask(m, use.s)
+        limit = None if hides is None or row is None else _limit(hides.value, use, row)
+        # numbers hide only beside what is seen, which each row needs: others may not hide it
+        if hides is not None and limit is not None and hides.fill == -math.inf:
+            terms.append((hides, limit))
+        elif hides is not None and limit is not None and limit >= 0:
+            terms.append((m, limit))
+        else:
+            terms.append((hides if hides is not None and hides.fill == -math.inf else m, None))
+    masks = [t for t, n in terms if n is None and (t in scores.masks or not t.is_selected)]
+    biases = [t for t, n in terms if n is None and t not in masks]
+    limits = [(t, n) for t, n in terms if n is not None]
+    sure = not masks and not any(map(_may_hide, biases)) and all(n >= 0 for _, n in limits)
+    for t, n in limits:
+        if (t.fill == -math.inf and (t in scores.masks or not t.is_selected)) or sure:
+            found.offset = n if found.offset is None else min(found.offset, n)
+        else:
+            (masks if t in scores.masks else biases).append(t)
+    fills = {m.fill for m in masks}
+    if len(fills) > 1 or (fills - {-math.inf} and found.offset is not None):
+        raise NotSoftmax("what is not seen has several scores")
+    if fills - {-math.inf} and (scores.adds_to_masks or min(fills) > ABSORBS):
+        raise NotSoftmax("what is not seen might have a weight")
+    found.masks, found.biases = masks, biases
+    return found
+
+
 def _limit(e: Expr, use: AttentionUse, row: int | None) -> int | None:
     """n where a condition is `key <= row + n`."""
     if e.op == "not":
@@ -361,20 +407,33 @@ def _limit(e: Expr, use: AttentionUse, row: int | None) -> int | None:
 def _place(e: Expr) -> Index | None:
     """A number that is computed from variables alone."""
     if e.op == "index":
-        return e.aux  # type: ignore[no-any-return]
+        return e.aux if _holds(e.dtype, e.aux) else None
     if e.op == "const" and float(e.aux).is_integer():
         return Index.of(int(e.aux))
     if e.op == "convert":
-        return _place(e.args[0])
-    if e.op in ("add", "sub"):
+        found = _place(e.args[0])
+    elif e.op in ("add", "sub"):
         x, y = map(_place, e.args)
-        return None if x is None or y is None else x + y if e.op == "add" else x - y
-    return None
+        found = None if x is None or y is None else x + y if e.op == "add" else x - y
+    else:
+        return None
+    return found if found is not None and _holds(e.dtype, found) else None
 
 
-def _may_hide(x: ScoreTerm, other: ScoreTerm) -> bool:
-    return x is not other and any(e.op in ("load",
-                                           "select") for e in reachable_expressions([x.value]))
+def _holds(dtype: str, index: Index) -> bool:
+    """Whether all values of an index are numbers of a type."""
+    low, high = index.bounds()
+    digits = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}.get(dtype)
+    if digits is not None:
+        return bool(-(1 << digits) <= low and high <= 1 << digits)
+    if dtype == "bool":
+        return False
+    least = 0 if dtype[0] == "u" else identity_element("max", dtype)
+    return bool(least <= low and high <= identity_element("min", dtype))
+
+
+def _may_hide(x: ScoreTerm) -> bool:
+    return any(e.op in ("load", "select") for e in reachable_expressions([x.value]))
 
 
 def _as_mask(bias: ScoreTerm, s: ExprBuilder) -> ScoreTerm | None:
@@ -386,7 +445,9 @@ def _as_mask(bias: ScoreTerm, s: ExprBuilder) -> ScoreTerm | None:
     if no == 0:
         condition, yes, no = s.op("not", condition), no, yes
     fill = no * bias.factor
-    return ScoreTerm(condition, fill=fill) if yes == 0 and fill <= MASKS else None
+    if yes != 0 or fill > MASKS:
+        return None
+    return ScoreTerm(condition, fill=fill, is_selected=False)
 
 
 def _sum(terms: Iterable[ScoreTerm], s: ExprBuilder) -> Expr:
@@ -405,7 +466,7 @@ def _sum(terms: Iterable[ScoreTerm], s: ExprBuilder) -> Expr:
 def _score_term(e: Expr, dtype: str, use: AttentionUse, made: _Made) -> View:
     """What is added to scores, or hides them: as it is in memory, else computed apart."""
     inner = e
-    while inner.op in ("convert", "round_to") and dtype != "bool":
+    while dtype != "bool" and is_rounding(inner):
         inner = inner.args[0]
     if inner.op == "load" and inner.aux[0].dtype in (FLOATS if dtype != "bool" else ("bool",)):
         tensor, at = inner.aux
@@ -446,7 +507,7 @@ def _root(view: View, sizes: Mapping[int, int], width: int, converted: bool = Tr
         index.append(whole)
     e = t.define(s, tuple(index))
     factor = 1.0
-    while (converted and e.op in ("convert", "round_to")) or (
+    while (converted and is_rounding(e)) or (
             multiplied and e.op in ("mul", "div") and e.args[1].op == "const"
             and e.args[1].aux != 0):
         if e.args[1:]:

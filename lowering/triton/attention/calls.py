@@ -9,7 +9,7 @@ from typing import TypeVar
 from functrans.core.precision import Precision
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.tensor import AnyFlag, Stored, Tensor
-from functrans.lowering.triton.attention.softmax import NotSoftmax
+from functrans.lowering.triton.attention.reindexed import NotSoftmax
 from functrans.lowering.triton.kernels.kernel_source import PartialResults
 from functrans.lowering.triton.kernels.names import MEMORY
 from functrans.lowering.triton.templates.attention import (
@@ -113,7 +113,7 @@ class Attend(Call):
 
     def _known(self, precision: str, unaligned: Collection[Tensor]) -> AttentionProblem:
         return replace(_without_alignment(self.problem, self.places, unaligned),
-                       precision=precision)
+                       precision=precision, empty_is_zero=self.zero)
 
     def configs(self, precision: str, unaligned: Collection[Tensor]) -> list[list[AttentionConfig]]:
         """Of each launch those worth trying; tensors that are `unaligned` are not aligned."""
@@ -122,8 +122,7 @@ class Attend(Call):
     def kernels(self, precision: str, unaligned: Collection[Tensor],
                 chosen: Sequence[AttentionConfig]) -> list[TemplateKernel]:
         """The launches."""
-        p = replace(self._known(precision, unaligned), empty_is_zero=self.zero)
-        return forward(p, chosen[0])
+        return forward(self._known(precision, unaligned), chosen[0])
 
     @property
     def places(self) -> dict[str, tuple[Tensor | PartialResults, int]]:
@@ -177,7 +176,7 @@ class AttendGradient(Call):
 
     def _known(self, precision: str, unaligned: Collection[Tensor]) -> AttentionGradientProblem:
         p = replace(_without_alignment(self.attend.problem, self.places, unaligned),
-                    precision=precision)
+                    precision=precision, empty_is_zero=self.attend.zero)
         return replace(_without_alignment(self.gradient, self.places, unaligned), attention=p)
 
     def configs(self, precision: str, unaligned: Collection[Tensor]) -> list[list[AttentionConfig]]:

@@ -17,7 +17,8 @@ from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.reads import Reads
 from functrans.lowering.triton.attention.calls import Attend, AttendGradient, View
-from functrans.lowering.triton.attention.softmax import NotSoftmax, split_view
+from functrans.lowering.triton.attention.reindexed import NotSoftmax, split_view
+from functrans.lowering.triton.attention.softmax import is_rounding
 
 __all__ = ["UnsupportedResultLayout", "absorb_attention_transposes"]
 
@@ -61,7 +62,7 @@ def _view_of_moved(view: View, moved: Tensor, call: Attend | AttendGradient) -> 
         raise NotSoftmax("more than a movement")
     e, steps = split_view(moved, ExprBuilder(lambda x: not isinstance(x, Map)))
     factor = 1.0
-    while e.op in ("convert", "round_to") or (e.op == "mul" and e.args[1].op == "const"):
+    while is_rounding(e) or (e.op == "mul" and e.args[1].op == "const"):
         factor *= float(e.args[1].aux) if e.op == "mul" else 1.0
         e = e.args[0]
     if e.op != "load" or e.aux[0] is not t or e.aux[1].const != 0 or not all(

@@ -15,7 +15,7 @@ from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar
 from functrans.lowering.loops.tensor import AnyFlag, Map, Stored, Tensor
 from functrans.lowering.rules.graph import Graph
-from functrans.lowering.triton.attention.softmax import NotSoftmax
+from functrans.lowering.triton.attention.reindexed import NotSoftmax
 
 __all__ = ["ScoreFlags", "score_flags"]
 

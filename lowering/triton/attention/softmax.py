@@ -1,134 +1,58 @@
-"""What an expression has to do with a softmax, found by evaluating it at random numbers.
+"""Expressions that are the weights of a softmax, or the gradient of its scores.
 
 Attention and its gradient are written in many ways: scaled before or after, with the maximum
 subtracted or not, divided by the sum or multiplied by its inverse, with guards and conversions
-between. As functions of the scores, of their sums and of what else is read they are equal, and two
-expressions that agree at enough random points are equal.
+between. Weights are exp(scores) / sums, and gradients a multiple of
+weights * (cotangent - sum(weights * cotangent)): an expression is one of both where its normal form
+is (`normal_form`), in every case of the conditions that it reads. That is exact, so that a term of
+any size, and a mask that is false at one place, are seen.
+
+- The sums are those of the exponential that the scores are taken from, whatever is subtracted
+  from these: the maximum of them is left out, other terms of whole rows are part of the scores.
+- A sum of multiples of weights and of weights * cotangent over the row is known by its element.
+- Where all scores of a row are -inf, an expression is 0 or NaN, and kernels give the same: that
+  depends on guards, and is found by evaluating it for such a row (`_gives_zero`).
+- Numbers are real ones: kernels round differently, and do not overflow where a program does that
+  subtracts nothing. A causal mask of finite numbers hides what is at most MASKS: that is no mask of
+  scores that are themselves as low.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
+from fractions import Fraction
 
 from functrans.lowering.loops.expr import Expr, ExprBuilder
-from functrans.lowering.loops.index import (
-    ZERO,
-    Computed,
-    Index,
-    LoopVar,
-    Quotient,
-    Remainder,
-    unflatten,
-)
-from functrans.lowering.loops.tensor import Map, Reduce, Tensor
+from functrans.lowering.loops.index import Index, LoopVar, unflatten
+from functrans.lowering.loops.tensor import FLOAT8, Reduce
 from functrans.lowering.schedule.kernel import reachable_expressions
+from functrans.lowering.triton.attention.empty_rows import gives_zero
+from functrans.lowering.triton.attention.normal_form import (
+    ONE,
+    Case,
+    Form,
+    Monomial,
+    NoNormalForm,
+    Predicate,
+    atom,
+    by_cases,
+    inverse,
+    is_float,
+    plus,
+    times,
+)
+from functrans.lowering.triton.attention.reindexed import NotSoftmax
 
-__all__ = [
-    "ABSORBS",
-    "MASKS",
-    "NotSoftmax",
-    "RandomPoint",
-    "ScoreTerm",
-    "Scores",
-    "Softmax",
-    "moved",
-    "scores_of",
-    "softmax_of",
-    "split_view",
-]
+__all__ = ["ABSORBS", "MASKS", "ScoreTerm", "Scores", "Softmax", "is_rounding", "scores_of",
+           "softmax_of"]
 
 # Masked scores: -inf, or numbers so far below all others that their weights are 0. In a row where
-# all are masked a finite number gives all keys one weight: added to scores, one of ABSORBS or less
-# leaves nothing of them in float32.
+# all are masked a finite number gives all keys one weight.
 MASKS, ABSORBS = -1e4, -1e9
-TRIALS, TOLERANCE = 4, 1e-5
-
-
-class NotSoftmax(Exception):
-    """An expression is something else."""
-
-
-# --------------------------------------------------------------------------- numbers
-
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.maximum,
-    "min": np.minimum, "neg": np.negative, "abs": np.abs, "exp": np.exp, "exp2": np.exp2,
-    "log": np.log, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "is_finite": np.isfinite,
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
-    "ge": np.greater_equal, "select": np.where, "tanh": np.tanh}
-BITWISE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor,
-           "not": np.logical_not}
-
-
-class RandomPoint:
-    """Random numbers for what expressions read; what does not vary along a row is kept."""
-
-    def __init__(self, rng: np.random.Generator, along: LoopVar,
-                 known: Mapping[Expr, float] | None = None,
-                 reduced: Callable[[RandomPoint, Expr], float] | None = None) -> None:
-        self.rng, self.along = rng, along
-        self.orders: dict[Expr, list[Expr]] = {}
-        self.row: dict[Any, Any] = dict(known or {})
-        self.here: dict[Any, Any] = {}
-        self.reduced = reduced
-
-    def __call__(self, e: Expr) -> Any:
-        if e not in self.orders:
-            self.orders[e] = reachable_expressions([e])
-        for x in self.orders[e]:
-            table = self.here if x.depends_on(self.along) else self.row
-            if x not in table:
-                table[x] = self._value(x)
-        return self._of(e)
-
-    def again(self) -> None:
-        """Other numbers along the row."""
-        self.here.clear()
-
-    def _of(self, e: Expr) -> Any:
-        return (self.here if e.depends_on(self.along) else self.row)[e]
-
-    def _value(self, e: Expr) -> Any:
-        if e.op == "const":
-            return bool(e.aux) if e.dtype == "bool" else float(e.aux)
-        if e.op == "index":
-            return float(self._index(e.aux))
-        if e.op == "load":
-            if self.reduced is not None and isinstance(e.aux[0], Reduce):
-                return self.reduced(self, e)
-            if e.dtype == "bool":
-                return bool(self.rng.integers(2))
-            return float(self.rng.integers(8)) if e.dtype[0] != "f" else self.rng.normal()
-        args = [self._of(a) for a in e.args]
-        if e.op in ("convert", "round_to"):
-            return bool(args[0]) if e.dtype == "bool" else float(args[0])
-        if e.dtype == "bool" and e.op in BITWISE:
-            return BITWISE[e.op](*args)
-        if e.op not in OPERATIONS:
-            raise NotSoftmax(f"{e.op} is part of it")
-        return OPERATIONS[e.op](*args)
-
-    def _index(self, index: Index) -> int:
-        total = index.const
-        for atom, c in index.terms.items():
-            if isinstance(atom, LoopVar):
-                table = self.here if atom is self.along else self.row
-                if atom not in table:
-                    table[atom] = int(self.rng.integers(atom.high))
-                value = table[atom]
-            elif isinstance(atom, Computed):
-                raise NotSoftmax("it reads computed places")
-            else:
-                inner = self._index(atom.index)
-                value = inner // atom.divisor if isinstance(atom, Quotient) else \
-                    inner % atom.divisor
-            total = total + c * value
-        return total  # type: ignore[return-value]
+MOST_EXPRESSIONS = 300
+"""Of an expression that is compared: it has some tens."""
 
 
 # --------------------------------------------------------------------------- scores
@@ -141,20 +65,35 @@ class ScoreTerm:
     value: Expr
     factor: float = 1.0
     fill: float = -math.inf  # the score of what is not seen
+    is_selected: bool = True  # in the place of the score, not added to it
+    origin: Expr | None = None  # the value without masks that hide it
 
 
 @dataclass
 class Scores:
-    """The argument of the exponential: `scale * product + biases`, where all masks hold."""
+    """The argument of the exponential: `scale * product + biases + shifts`, under masks.
 
+    Masks stand in order, the first innermost: a later one hides what earlier ones do.
+    `shifts` are the terms of whole rows; `argument` has all of it, masks included.
+    """
+
+    argument: Expr
     scale: float = 1.0
     biases: list[ScoreTerm] = field(default_factory=list)
+    shifts: list[ScoreTerm] = field(default_factory=list)
     masks: list[ScoreTerm] = field(default_factory=list)
+    adds_to_masks: bool = False  # whether something is added to scores that masks gave
+
+
+def is_rounding(e: Expr) -> bool:
+    """Whether an expression is its operand in another type of floats."""
+    return (e.op == "round_to" and e.aux not in FLOAT8) or (
+        e.op == "convert" and is_float(e) and is_float(e.args[0]))
 
 
 def scores_of(e: Expr, product: Expr, along: LoopVar, s: ExprBuilder) -> Scores:
-    """The scores whose exponential an expression is; what is added to whole rows is left out."""
-    if e.op in ("convert", "round_to"):
+    """The scores whose exponential an expression is."""
+    if is_rounding(e):
         return scores_of(e.args[0], product, along, s)
     if e.op == "select":  # the exponential of what is seen, else 0
         condition, inner = _seen(e, product, s)
@@ -166,6 +105,7 @@ def scores_of(e: Expr, product: Expr, along: LoopVar, s: ExprBuilder) -> Scores:
     if e.op not in ("exp", "exp2"):
         raise NotSoftmax("the weights are no exponentials")
     found = _linear(e.args[0], product, along, s)
+    found.argument = e.args[0]
     if e.op == "exp2":
         _scaled(found, math.log(2))
     return found
@@ -173,8 +113,8 @@ def scores_of(e: Expr, product: Expr, along: LoopVar, s: ExprBuilder) -> Scores:
 
 def _linear(e: Expr, product: Expr, along: LoopVar, s: ExprBuilder) -> Scores:
     if e is product:
-        return Scores()
-    if e.op in ("convert", "round_to"):
+        return Scores(e)
+    if is_rounding(e):
         return _linear(e.args[0], product, along, s)
     if e.op == "neg":
         return _scaled(_linear(e.args[0], product, along, s), -1)
@@ -184,6 +124,11 @@ def _linear(e: Expr, product: Expr, along: LoopVar, s: ExprBuilder) -> Scores:
             raise NotSoftmax("what is not seen has a weight")
         found = _linear(inner, product, along, s)
         found.masks.append(ScoreTerm(condition, fill=fill))
+        if fill != -math.inf:
+            for b in found.biases:  # they are no part of the score of what is not seen
+                b.origin = b.origin or b.value
+                b.value = s.op("select", condition, b.value, s.const(0.0, b.value.dtype),
+                               dtype=b.value.dtype)
         return found
     if e.op in ("add", "sub"):
         x, y = e.args
@@ -196,10 +141,12 @@ def _linear(e: Expr, product: Expr, along: LoopVar, s: ExprBuilder) -> Scores:
             _scaled(found, sign)
             sign = 1.0
         other = y if first else x
+        if any(m.fill > ABSORBS for m in found.masks) and other.depends_on(along):
+            raise NotSoftmax("something is added to what is not seen")
         if other.depends_on(along):
-            if any(m.fill > ABSORBS for m in found.masks):
-                raise NotSoftmax("something is added to what is not seen")
-            found.biases.append(ScoreTerm(other, sign))
+            found.adds_to_masks |= any(m.fill != -math.inf for m in found.masks)
+        terms = found.biases if other.depends_on(along) else found.shifts
+        terms.append(ScoreTerm(other, sign))
         return found
     if e.op in ("mul", "div"):
         x, y = e.args
@@ -216,7 +163,7 @@ def _scaled(found: Scores, factor: float) -> Scores:
     if found.masks and factor <= 0:
         raise NotSoftmax("what is not seen has a weight")
     found.scale *= factor
-    for b in found.biases:
+    for b in (*found.biases, *found.shifts):
         b.factor *= factor
     for m in found.masks:
         m.fill *= factor
@@ -241,6 +188,9 @@ def _reads(e: Expr, product: Expr) -> bool:
 
 # --------------------------------------------------------------------------- softmax
 
+MEAN = ("mean",)
+"""The atom of the weighted mean of the cotangents of a row."""
+
 
 @dataclass
 class Softmax:
@@ -254,208 +204,191 @@ class Softmax:
     cotangent: Expr | None  # the other product, of an expression that is the gradient's
     factor: float           # of the gradient
     zero: bool              # whether rows that see nothing are 0, not NaN
-    orders: dict[Expr, list[Expr]] = field(default_factory=dict)  # of evaluation, kept
 
 
 def softmax_of(e: Expr, product: Expr, others: list[Expr], variables: list[LoopVar],
                s: ExprBuilder) -> Softmax:
     """The expression as weights of a softmax, or as the gradient of scores."""
-    loads = [x for x in reachable_expressions([e]) if x.op == "load" and isinstance(x.aux[0],
-                                                                                    Reduce)]
+    inside = reachable_expressions([e])
+    if len(inside) > MOST_EXPRESSIONS:
+        raise NotSoftmax("it is long")
     problem = NotSoftmax("no sum of exponentials")
-    for sums in loads:
+    for sums in [x for x in inside if x.op == "load" and isinstance(x.aux[0], Reduce)]:
         along = [v for v in variables if not sums.depends_on(v)]
         if sums.aux[0].op != "add" or len(along) != 1:
             continue
         try:
-            weights = _element(sums, along[0], s)
-            if product not in reachable_expressions([weights]) or any(
-                o in reachable_expressions([weights]) for o in others):
+            weights = element_of(sums, along[0], s)
+            read = reachable_expressions([weights])
+            if product not in read or len(read) > MOST_EXPRESSIONS or any(
+                    o in read for o in others):
                 continue
             scores = scores_of(weights, product, along[0], s)
-            return _checked(Softmax(product, sums, weights, along[0], scores, None, 1, False),
-                            e, others, s)
-        except NotSoftmax as reason:
-            problem = reason
+            found = Softmax(product, sums, weights, along[0], scores, None, 1, False)
+            _keep_shifts(found, s)
+            cotangents = [o for o in others if o in inside]
+            return _checked(found, e, cotangents, s)
+        except (NotSoftmax, NoNormalForm) as reason:
+            problem = NotSoftmax(str(reason))
     raise problem
 
 
-def _element(load: Expr, along: LoopVar, s: ExprBuilder) -> Expr:
-    """What a reduction over rows adds up."""
+def element_of(load: Expr, along: LoopVar, s: ExprBuilder) -> Expr:
+    """What a reduction over rows combines."""
     t, place = load.aux
-    if t.sizes != (along.high,):
+    if t.sizes != (along.high,) or load.depends_on(along):
         raise NotSoftmax("it is reduced over something else")
     return t.element(s, (*unflatten(place, t.shape), Index.of(along)))  # type: ignore[no-any-return]
 
 
-def _checked(found: Softmax, e: Expr, others: list[Expr], s: ExprBuilder) -> Softmax:
-    inside = set(reachable_expressions([e]))
-    found.zero = _is_zero_without_sum(found, e)
-    cotangents = [o for o in others if o in inside]
-    if not cotangents:
-        ratios = [_ratio(found, None, e, seed, s) for seed in range(TRIALS)]
-        if any(abs(r - 1) > TOLERANCE for r in ratios):
-            raise NotSoftmax("the weights are no softmax")
-        return found
-    problem = NotSoftmax("no gradient of a softmax")
-    for cotangent in cotangents:
+def _keep_shifts(found: Softmax, s: ExprBuilder) -> None:
+    """Terms of whole rows become biases, unless they subtract the maximum of the scores.
+
+    A softmax does not depend on them, but for infinities: of a row of -inf it is NaN, or 0. The
+    maximum is infinite where a score is.
+    """
+    scores, left_out = found.scores, list[ScoreTerm]()
+
+    def is_maximum(term: ScoreTerm, decided: Mapping[Predicate, bool]) -> bool:
+        case = Case(decided)
+        rest = case.form(scores.argument)
+        for x in left_out:
+            rest = plus(rest, times(case.form(x.value), {ONE: -Fraction(x.factor)}))
+        if not _reads_atom(rest, found.product):
+            return True  # it is not seen
+        value = times(case.form(term.value), {ONE: Fraction(term.factor)})
+        if isinstance(value, float):
+            return False
+        if all(m == ONE for m in value):
+            return True
+        ((m, c), *more) = value.items()
+        maximum = next((a for a, n in m.powers if n == 1 and isinstance(a, Expr)), None)
+        if more or len(m.powers) != 1 or m.exponent or c >= 0 or maximum is None \
+                or maximum.op != "load" or not isinstance(maximum.aux[0], Reduce) \
+                or maximum.aux[0].op != "max":
+            return False
+        element = times(case.form(element_of(maximum, found.along, s)), {ONE: -c})
+        return element == plus(rest, times(value, {ONE: Fraction(-1)}))
+
+    for term in scores.shifts[::-1]:
         try:
-            ratios = [_ratio(found, cotangent, e, seed, s) for seed in range(TRIALS)]
-        except NotSoftmax as reason:
-            problem = reason
+            dropped = all(by_cases(lambda d, t=term: is_maximum(t, d)))  # type: ignore[misc]
+        except NotSoftmax:
+            dropped = False
+        (left_out if dropped else scores.biases).append(term)
+    scores.shifts = left_out
+
+
+def _reads_atom(x: Form, e: Expr) -> bool:
+    return not isinstance(x, float) and any(a is e for m in x for a, _ in m.powers)
+
+
+def _checked(found: Softmax, e: Expr, cotangents: list[Expr], s: ExprBuilder) -> Softmax:
+    """What is found of an expression, if it is that. Raises NotSoftmax and NoNormalForm."""
+    problem = NotSoftmax("no gradient of a softmax")
+    for cotangent in cotangents or [None]:
+        comparison = _Comparison(found, cotangent, s)
+        try:
+            factors = {f for f in by_cases(lambda d, c=comparison: c.factor(e, d)) if f is not None}
+            if len(factors) != 1 or (cotangent is None and factors != {1}):
+                raise NotSoftmax("other weights")
+        except (NotSoftmax, NoNormalForm) as reason:
+            problem = NotSoftmax(str(reason))
             continue
-        if all(abs(r - ratios[0]) <= TOLERANCE * abs(ratios[0]) for r in ratios) and ratios[0]:
-            found.cotangent, found.factor = cotangent, ratios[0]
-            return found
+        found.cotangent, found.factor = cotangent, float(factors.pop())
+        found.zero = _gives_zero(found, e, s)
+        return found
     raise problem
 
 
-def _is_zero_without_sum(found: Softmax, e: Expr) -> bool:
-    with np.errstate(all="ignore"):
-        point = RandomPoint(np.random.default_rng(0), found.along, {found.sums: 0.0})
-        point.here.update({x: 0.0 for x in reachable_expressions([e]) if x.depends_on(found.along)
-                           and (x is found.weights or x.op in ("exp", "exp2"))})
-        return bool(point(e) == 0)
+def _gives_zero(found: Softmax, e: Expr, s: ExprBuilder) -> bool:
+    """Whether an expression is 0 in rows that see nothing, by masks or, without any, by biases."""
+    scores = found.scores
+    masks = [m.value for m in scores.masks if m.fill == -math.inf]
+    numbers = [m.value for m in scores.masks if m.fill != -math.inf]
+    hidden = masks or [b.origin or b.value for b in scores.biases] or [found.product]
+    return gives_zero(e, hidden, bool(masks), numbers, found.product, found.along, s)
 
 
-def _ratio(found: Softmax, cotangent: Expr | None, e: Expr, seed: int, s: ExprBuilder) -> float:
-    """An expression over the weights, or over their gradient, at a point where they are not 0."""
-    rng = np.random.default_rng(seed)
-    total, mean = float(rng.uniform(0.5, 2)), float(rng.normal())
+class _Comparison:
+    """An expression and the weights of a softmax, or the gradient of its scores."""
 
-    def reduced(point: RandomPoint, load: Expr) -> float:
-        t = load.aux[0]
-        if load is found.sums:
-            return total
-        if t.op == "add" and cotangent is not None and not load.depends_on(found.along):
-            element = _element(load, found.along, s)
-            if cotangent in reachable_expressions([element]):
-                return _sum_of(point, element)
-        return float(rng.uniform(0.5, 2))
+    def __init__(self, found: Softmax, cotangent: Expr | None, s: ExprBuilder) -> None:
+        self.found, self.cotangent, self.s = found, cotangent, s
+        self._elements: dict[Expr, Expr | None] = {}
 
-    def _sum_of(point: RandomPoint, element: Expr) -> float:
-        """The sum of multiples of weight * cotangent, or of the gradient: that is 0."""
-        ratios, zeros = [], []
-        for _ in range(4):
-            inner = _inside(RandomPoint(rng, found.along, None, reduced), point)
-            weight = inner(found.weights) / total
-            value, ct = inner(element), inner(cotangent)
-            ratios.append(value / (weight * ct))
-            zeros.append(value / (weight * (ct - mean)))
-        for values, result in ((ratios, ratios[0] * mean), (zeros, 0.0)):
-            if all(abs(r - values[0]) <= TOLERANCE * abs(values[0]) for r in values):
-                return float(result)
-        raise NotSoftmax("another sum of the gradient")
+    def case(self, decided: Mapping[Predicate, bool]) -> Case:
+        return Case(decided, (self.found.sums,), self._known)
 
-    def _inside(inner: RandomPoint, point: RandomPoint) -> RandomPoint:
-        inner.row, inner.orders = point.row, point.orders
-        return _visible(inner, found)
-
-    with np.errstate(all="ignore"):
-        point = RandomPoint(rng, found.along, None, reduced)
-        point.orders = found.orders
-        point = _visible(point, found)
-        weight = point(found.weights) / total
-        expected = weight if cotangent is None else weight * (point(cotangent) - mean)
-        ratio = float(point(e) / expected)
-        for _ in range(12):  # what is not seen has no weight, and no gradient
-            point.again()
-            if point(found.weights) == 0 and point(e) != 0:
+    def factor(self, e: Expr, decided: Mapping[Predicate, bool]) -> Fraction | None:
+        """What the gradient is multiplied by in a case; None where it is 0 whatever that is."""
+        case, scores = self.case(decided), self.found.scores
+        value = case.form(e)
+        weight = times(case.form(self.found.weights), atom(self.found.sums, -1))
+        hidden = not all(case.holds(m.value) for m in scores.masks if m.fill != -math.inf)
+        if not weight or (hidden and self.cotangent is not None):
+            if value:
                 raise NotSoftmax("what is not seen has a weight")
-    if not math.isfinite(ratio):
-        raise NotSoftmax("something else")
-    return ratio
+            return None
+        expected = weight if self.cotangent is None else times(weight, plus(
+            atom(self.cotangent), times(atom(MEAN), {ONE: Fraction(-1)})))
+        if isinstance(value, float) or isinstance(expected, float) \
+                or value.keys() != expected.keys():
+            raise NotSoftmax("something else")
+        factors = {c / expected[m] for m, c in value.items()}
+        if len(factors) != 1:
+            raise NotSoftmax("something else")
+        return factors.pop()
 
+    def _known(self, case: Case, load: Expr) -> Form | None:
+        """A sum over the row that is known by its element."""
+        if load is self.found.sums:
+            return None
+        if load not in self._elements:
+            self._elements[load] = self._element(load)
+        element = self._elements[load]
+        if element is None:
+            return None
+        along = self.found.along
+        outside = {p: v for p, v in case.decided.items() if not p.depends_on(along)}
+        try:
+            sums = [x for x in by_cases(lambda d: self._sum(element, d), outside, along)
+                    if x is not None]
+        except (NotSoftmax, NoNormalForm):
+            return None
+        return sums[0] if sums and all(x == sums[0] for x in sums) else None
 
-def _visible(point: RandomPoint, found: Softmax) -> RandomPoint:
-    for k in range(200):
-        if point(found.weights) != 0:
-            return point
-        point.again()
-        if k % 20 == 19:
-            kept = {x: v for x, v in point.row.items() if isinstance(x, Expr)
-                    and x.op == "load" and isinstance(x.aux[0], Reduce)}
-            point.row.clear()
-            point.row.update(kept)
-    raise NotSoftmax("nothing is seen")
+    def _element(self, load: Expr) -> Expr | None:
+        if not isinstance(load.aux[0], Reduce) or load.aux[0].op != "add":
+            return None
+        try:
+            element = element_of(load, self.found.along, self.s)
+        except NotSoftmax:
+            return None
+        inside = reachable_expressions([element])
+        is_short = len(inside) <= MOST_EXPRESSIONS
+        return element if is_short and self.found.product in inside else None
 
-
-# --------------------------------------------------------------------------- moved
-
-
-def moved(e: Expr, places: Mapping[LoopVar, Index], s: ExprBuilder) -> Expr:
-    """An expression at other places."""
-    made: dict[Expr, Expr] = {}
-    for x in reachable_expressions([e]):
-        if x.op == "load":
-            made[x] = s.read(x.aux[0], unflatten(_moved(x.aux[1], places), x.aux[0].shape))
-        elif x.op == "index":
-            made[x] = s.index(_moved(x.aux, places), x.dtype)
-        elif x.op == "const":
-            made[x] = s.const(x.aux, x.dtype)
-        else:
-            made[x] = s.op(x.op, *[made[a] for a in x.args], dtype=x.dtype, aux=x.aux)
-    return made[e]
-
-
-def _moved(index: Index, places: Mapping[LoopVar, Index]) -> Index:
-    total = Index.of(index.const)
-    for atom, c in index.terms.items():
-        if isinstance(atom, LoopVar):
-            total = total + places[atom] * c
-        elif isinstance(atom, (Quotient, Remainder)):
-            inner = _moved(atom.index, places)
-            total = total + (inner // atom.divisor if isinstance(atom, Quotient)
-                             else inner % atom.divisor) * c
-        else:
-            raise NotSoftmax("it reads computed places")
-    return total
-
-
-def split_view(t: Tensor, s: ExprBuilder) -> tuple[Expr, dict[LoopVar, int]]:
-    """An element of a tensor, and the steps of its variables in it: dimensions that are read in
-    pieces are variables of their own."""
-    pieces = [[n] for n in t.shape]
-    for _ in range(4):
-        variables: dict[LoopVar, int] = {}
-        index, step = [ZERO] * len(pieces), 1
-        for d in reversed(range(len(pieces))):
-            inner = 1
-            for n in reversed(pieces[d]):
-                if not isinstance(n, int):
-                    raise NotSoftmax("a size that is not known")
-                if n != 1:
-                    v = LoopVar(f"d{d}_{inner}", n)
-                    variables[v] = step * inner
-                    index[d] = index[d] + Index.of(v) * inner
-                inner *= n
-            step *= inner
-        e = t.define(s, tuple(index)) if isinstance(t, Map) else t.at(s, tuple(index))
-        cut = _cut(e, pieces)
-        if cut is None:
-            return e, variables
-        pieces = cut
-    raise NotSoftmax("its indices are too complicated")
-
-
-def _cut(e: Expr, pieces: list[list[Any]]) -> list[list[Any]] | None:
-    for x in reachable_expressions([e]):
-        if x.op != "load":
-            continue
-        for atom in x.aux[1].terms:
-            if not isinstance(atom, (Quotient, Remainder)) or atom.index.const != 0:
-                continue
-            for v, c in atom.index.terms.items():
-                if not isinstance(v, LoopVar) or c != 1 or len(atom.index.terms) != 1 \
-                        or not isinstance(atom.divisor, int) or v.high % atom.divisor:
-                    continue
-                d, inner = map(int, v.name[1:].split("_"))
-                made = [list(p) for p in pieces]
-                at = 1
-                for k in reversed(range(len(made[d]))):
-                    if at == inner:
-                        made[d][k:k + 1] = [v.high // atom.divisor, atom.divisor]
-                        break
-                    at *= made[d][k]
-                return made
-    return None
+    def _sum(self, element: Expr, decided: Mapping[Predicate, bool]) -> Form | None:
+        """The sum of (a + b * cotangent) * weight over a row; None where both are 0."""
+        case = self.case(decided)
+        weight, value = case.form(self.found.weights), case.form(element)
+        if not weight:
+            if value:
+                raise NotSoftmax("what is not seen is summed")
+            return None
+        total: Form = {}
+        ratio = times(value, inverse(weight))
+        for m, c in ratio.items() if not isinstance(ratio, float) else ():
+            powers = dict(m.powers)
+            has_cotangent = self.cotangent is not None and powers.pop(self.cotangent, 0)
+            if has_cotangent not in (0, 1, False) or m.exponent or any(
+                    (isinstance(a, Expr) and a.depends_on(self.found.along))
+                    or (isinstance(a, tuple) and a != MEAN) for a in powers):
+                raise NotSoftmax("another sum")
+            term: Form = {Monomial(frozenset(powers.items())): c}
+            term = times(term, atom(self.found.sums))
+            total = plus(total, times(term, atom(MEAN)) if has_cotangent else term)
+        if isinstance(ratio, float):
+            raise NotSoftmax("an infinite sum")
+        return total

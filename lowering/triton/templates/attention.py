@@ -64,7 +64,9 @@ class Heads:
 class AttentionProblem:
     """`heads` are those of the queries; each `key_heads` is shared by heads // key_heads of them.
 
-    Query r sees keys up to r + offset if causal, and those for which the mask (bytes) is not 0.
+    Query r sees keys up to r + offset if causal, and those for which the mask (bytes) is not 0;
+    the scores of others are `fill`, before the bias is added if that is a number, and their
+    gradients are 0 if it is `selected` and not added.
     The logarithms of the sums (`sums`, float32, contiguous (batch, heads, queries)) are to base 2;
     rows that see no key have -inf there, and are 0, or NaN unless `empty_is_zero`. `precision` is
     that of products of float32. So many `any_flags`, bytes, become 1 where scores are not finite.
@@ -86,9 +88,16 @@ class AttentionProblem:
     offset: int = 0
     bias: Heads | None = None
     mask: Heads | None = None
+    fill: float = -math.inf
+    selected: bool = True
     precision: str = "ieee"
     empty_is_zero: bool = True
     any_flags: int = 0
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether what is not seen has a score."""
+        return self.mask is not None and self.fill != -math.inf
 
     @property
     def rounds(self) -> bool:
@@ -191,6 +200,15 @@ else:
 SCORES = '''
 if not FOLDED:
     s = s * (SCALE * LOG2_E)
+if MASKED:
+    place_in = WIDE(ROWS) * mask_row + WIDE(start + COLS) * MASK_COL
+    if BOUND:
+        there = (ROWS < queries) & (start + COLS < keys)
+    else:
+        there = ROWS < queries
+    seen = tl.load(mask_head_base + place_in, mask=there, other=0) != 0
+    if FILLED:
+        s = tl.where(seen, s, FILL * LOG2_E)
 if BIASED:
     place_in = WIDE(ROWS) * bias_row + WIDE(start + COLS) * BIAS_COL
     if BOUND:
@@ -198,13 +216,8 @@ if BIASED:
     else:
         there = ROWS < queries
     s += tl.load(bias_head_base + place_in, mask=there, other=0).to(tl.float32) * LOG2_E
-if MASKED:
-    place_in = WIDE(ROWS) * mask_row + WIDE(start + COLS) * MASK_COL
-    if BOUND:
-        there = (ROWS < queries) & (start + COLS < keys)
-    else:
-        there = ROWS < queries
-    s = tl.where(tl.load(mask_head_base + place_in, mask=there, other=0) != 0, s, float('-inf'))
+if MASKED and not FILLED:
+    s = tl.where(seen, s, float('-inf'))
 if BOUND:
     if CAUSAL:
         s = tl.where((start + COLS < keys) & (start + COLS <= ROWS + offset), s, float('-inf'))
@@ -348,7 +361,9 @@ def constants(p: AttentionProblem, config: AttentionConfig) -> dict[str, object]
         "QUERIES_EVEN": p.queries % config.block_m == 0,
         "EMPTY_ROWS": p.mask is not None or p.bias is not None or (p.causal and p.offset < 0),
         "EIGHTHS": p.q.dtype != "fp32" or p.precision != "ieee",
-        "FOLDED": p.bias is None and p.scale > 0, "SCALE": p.scale, "LOG2_E": LOG2_E,
+        "FOLDED": p.bias is None and p.scale > 0 and not p.is_filled,
+        "FILLED": p.is_filled, "FILL": p.fill if p.is_filled else 0.0,
+        "SCALE": p.scale, "LOG2_E": LOG2_E,
         "PRECISION": p.precision, "ROUNDS": p.rounds, "V_TYPE": Expression(TYPES[p.v.dtype]),
         "K_TYPE": Expression(TYPES[p.k.dtype]), "Q_TYPE": Expression(TYPES[p.q.dtype]),
         "BIAS_COL": Expression("1" if p.bias and p.bias.col == 1 else "bias_col"),

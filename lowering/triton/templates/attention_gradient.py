@@ -67,6 +67,9 @@ class AttentionGradientProblem:
         return f"{value} * {self.attention.scale if scale is None else scale}"
 
 
+LOW = -1e8
+"""Scores below are those of keys that are not to be seen."""
+
 DQ = QUERY_BLOCK + '''BASES
 x = ROUNDED(LOAD_Q)
 dy = LOAD_DOUT
@@ -76,7 +79,7 @@ tl.store(products + first_row + rows, product, mask=rows < queries)
 dy = ROUNDED(dy)
 sum_of_row = tl.load(sums + first_row + rows, mask=rows < queries, other=float('inf'))
 if EMPTY_ROWS:
-    sum_of_row = tl.where(sum_of_row == float('-inf'), float('inf'), sum_of_row)
+    sum_of_row = tl.where(sum_of_row == float('-inf'), EMPTY_SUM, sum_of_row)
 acc = tl.full((BLOCK_M, SIZE), 0, dtype=tl.float32)
 ''' + WALK + '''STORE_DQ
 MARKS
@@ -91,7 +94,11 @@ if FOLDED:
     p = tl.exp2(s * (SCALE * LOG2_E) - sum_of_row[:, None])
 else:
     p = tl.exp2(s - sum_of_row[:, None])
+if HAS_LOW_ROWS:
+    p = tl.where((sum_of_row < LOW)[:, None], 1 / keys, p)
 ds = p * (dp - product[:, None])
+if HIDES:
+    ds = tl.where(seen, ds, 0)
 if BIAS_GRADIENT:
     STORE_DBIAS
 acc = tl.dot(ROUNDED(ds.to(K_TYPE)), tl.trans(y), acc, input_precision=PRECISION)
@@ -160,7 +167,7 @@ z = ROUNDED(LOAD_Q)
 dz = ROUNDED(LOAD_DOUT)
 sum_of_row = tl.load(sums + first_row + rows, mask=rows < queries, other=float('inf'))
 if EMPTY_ROWS:
-    sum_of_row = tl.where(sum_of_row == float('-inf'), float('inf'), sum_of_row)
+    sum_of_row = tl.where(sum_of_row == float('-inf'), EMPTY_SUM, sum_of_row)
 product = tl.load(products + first_row + rows, mask=rows < queries, other=0)
 if FOLDED:
     less = tl.broadcast_to((sum_of_row * (-1 / (SCALE * LOG2_E)))[None, :], (BLOCK_N, BLOCK_M))
@@ -174,7 +181,11 @@ if FOLDED:
     p = tl.exp2(s * (SCALE * LOG2_E))
 else:
     p = tl.exp2(s - sum_of_row[None, :])
+if HAS_LOW_ROWS:
+    p = tl.where((sum_of_row < LOW)[None, :], 1 / keys, p)
 ds = p * dp
+if HIDES:
+    ds = tl.where(seen, ds, 0)
 dv_acc = tl.dot(ROUNDED(p.to(DOUT_TYPE)), dz, dv_acc, input_precision=PRECISION)
 dk_acc = tl.dot(ROUNDED(ds.to(Q_TYPE)), tl.trans(z), dk_acc, input_precision=PRECISION)
 if ALSO_DQ:
@@ -268,7 +279,7 @@ def _dq(g: AttentionGradientProblem, config: AttentionConfig, name: str,
                  pointer("sums", "fp32"), pointer("products", "fp32"), *_pointers(g, "dq"),
                  *([pointer("dbias", g.dbias.dtype)] if g.dbias is not None else []),
                  *any_flag_pointers(g.any_flags), *numbers)
-    values = constants(p, config) | {
+    values = constants(p, config) | _of_low_rows(p) | {
         "ROWS": Expression("rows[:, None]"), "COLS": Expression("cols[None, :]"),
         "BIAS_GRADIENT": dbias is not None, "LENGTH": Expression("queries"),
         "BLOCK": config.block_m, "PLACES": Expression("heads")}
@@ -312,7 +323,7 @@ def _dk_dv(g: AttentionGradientProblem, config: AttentionConfig, name: str, sms:
     arguments = (*_pointers(g, "q", "k", "v"), *extra_pointers(p), *_pointers(g, "dout"),
                  pointer("sums", "fp32"), pointer("products", "fp32"),
                  *_pointers(g, "dk", "dv"), *[pointer("dq_sums", "fp32")] * also_dq, *numbers)
-    values = constants(p, config) | {
+    values = constants(p, config) | _of_low_rows(p) | {
         "ROWS": Expression("rows[None, :]"), "COLS": Expression("cols[:, None]"),
         "DOUT_TYPE": Expression(TYPES[g.dout.dtype]), "LENGTH": Expression("keys"),
         "BLOCK": config.block_n, "PLACES": Expression("key_heads"), "ALSO_DQ": also_dq}
@@ -341,6 +352,18 @@ def _dk_dv(g: AttentionGradientProblem, config: AttentionConfig, name: str, sms:
     programs = -(-p.keys // config.block_n) * p.key_heads * p.batch
     return launch(name, arguments, values, blocks, programs, config, sms,
                   p.flops(2 + also_dq, 2))
+
+
+def _of_low_rows(p: AttentionProblem) -> dict[str, object]:
+    """What rows need that see nothing, or only keys whose scores are very low.
+
+    The logarithm of their sum is that score: nothing is left of the number of keys, which all have
+    one weight.
+    """
+    return {"EMPTY_SUM": Expression("float('inf')" if p.empty_is_zero else "float('nan')"),
+            "HAS_LOW_ROWS": p.is_filled or p.bias is not None, "LOW": LOW,
+            "HIDES": p.mask is not None and p.selected and (
+                p.is_filled or not p.empty_is_zero)}
 
 
 def _pointers(g: AttentionGradientProblem, *names: str) -> list[Argument]:
