@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.calls import prepare_call, write_call
-from functrans.lowering.c.limits import GRAIN_WORK, PARALLEL_WORK, STOP_WORK
 from functrans.lowering.loops.call import Branch, Call, ScanLoop, WhileLoop
 from functrans.lowering.loops.tensor import Tensor, item_size
+from functrans.lowering.schedule.cpu_target import SERVER
 
 if TYPE_CHECKING:
     from functrans.lowering.c.program import FunctionWriter
@@ -19,7 +19,7 @@ __all__ = ["CarryBuffers"]
 
 # Iterations for which a loop that records them makes room at first; the room then doubles.
 FIRST_ROOM = 16
-# What a call of a body costs besides its work, in the unit of `limits`: 5 ns.
+# What a call of a body costs besides its work, in the unit of `CPUTarget`: 5 ns.
 CALL_WORK = 60
 # The iterations that a while is taken to have.
 WHILE_ITERATIONS = 16
@@ -103,7 +103,7 @@ def _run(out: FunctionWriter, body: FunctionWriter, ins: str, outs: str, arena: 
 def _looks_after(*bodies: FunctionWriter) -> int:
     """After how many iterations a loop looks whether it is to end: a power of two."""
     work = sum(body.work + CALL_WORK for body in bodies)
-    return 1 << max(STOP_WORK // work, 1).bit_length() - 1
+    return 1 << max(SERVER.stop_work // work, 1).bit_length() - 1
 
 
 def _is_last(often: int) -> str:
@@ -130,7 +130,7 @@ def _(call: ScanLoop, out: FunctionWriter) -> None:
     body = out.bodies[call][0]
     out.has_hosts |= body.has_hosts
     work = call.length * (body.work + CALL_WORK)
-    out.work += work if isinstance(work, int) else PARALLEL_WORK
+    out.work += work if isinstance(work, int) else SERVER.parallel_work
     out.scratch[call] = [*state.scratch(carry), *([] if _is_parallel(call, body)
                                                   else [body.arena_bytes])]
 
@@ -140,7 +140,7 @@ def _is_parallel(call: ScanLoop, body: FunctionWriter) -> bool:
     return call.num_carry == 0 and not body.has_hosts and not (
         isinstance(call.length, int) and (
             call.length < FEW_ITERATIONS
-            or call.length * (body.work + CALL_WORK) <= PARALLEL_WORK))
+            or call.length * (body.work + CALL_WORK) <= SERVER.parallel_work))
 
 
 def _parallel_scan(call: ScanLoop, out: FunctionWriter, body: FunctionWriter) -> None:
@@ -167,7 +167,7 @@ def _parallel_scan(call: ScanLoop, out: FunctionWriter, body: FunctionWriter) ->
     length = out.size(call.length)
     out.line(f"{{ ft_map m = {{ctx, {_array([out.where[x] for x in operands])}, "
              f"{_array([out.where[y] for y in call.results])}, g, z, 0}};")
-    out.line(f"  if (ft_run(ctx, {name}, &m, {length}, {max(1, GRAIN_WORK // each)}, "
+    out.line(f"  if (ft_run(ctx, {name}, &m, {length}, {max(1, SERVER.grain_work // each)}, "
              f"{length} * {each})) return 1;")
     out.line("  if (m.error) return m.error; }")
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from functrans.lowering.c.expressions import CodeScope
 from functrans.lowering.c.kernel import write_kernel
 from functrans.lowering.c.kernel_text import KernelText
-from functrans.lowering.c.limits import GRAIN_WORK
 from functrans.lowering.c.products import gemm_lines, gemm_work, write_epilogue
 from functrans.lowering.loops.call import Gemm
 from functrans.lowering.loops.tensor import Tensor, item_size
 from functrans.lowering.memory.arena import Block, plan_arena
 from functrans.lowering.schedule.chains import Chain
+from functrans.lowering.schedule.cpu_target import SERVER
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Step
 from functrans.lowering.schedule.kernel import Kernel
@@ -69,7 +69,7 @@ def write_chain(chain: Chain, out: FunctionWriter) -> ChainText:
         f"  void *const *a = arg;\n  const i64 *z = a[{len(operands)}];\n  (void)z;\n"
         f"  char *s = ft->allocate({nbytes});\n  if (!s) {{ {failure} return; }}\n"
         f"  for (i64 t = begin; t < end; t++) {{\n{body.text()}  }}\n  ft->release(s);\n}}\n")
-    return ChainText(name, operands, work, max(1, GRAIN_WORK * chain.count // max(work, 1)))
+    return ChainText(name, operands, work, max(1, SERVER.grain_work * chain.count // max(work, 1)))
 
 
 def _text(step: Step, out: FunctionWriter) -> KernelText | None:

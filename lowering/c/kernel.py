@@ -10,7 +10,6 @@ from functrans.core.dims import Size
 from functrans.lowering.c.column_reductions import ColumnReductions
 from functrans.lowering.c.expressions import CodeScope, ExprWriter
 from functrans.lowering.c.kernel_text import KernelText, Scratch, is_number
-from functrans.lowering.c.limits import LONGEST_PREFETCH, PREFETCHED_BYTES, STREAMED_BYTES
 from functrans.lowering.c.names import C_TYPES
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.row_reductions import RowReduction
@@ -19,6 +18,7 @@ from functrans.lowering.loops.elementwise import ELEMENTWISE
 from functrans.lowering.loops.expr import Expr, ExprBuilder, Range
 from functrans.lowering.loops.index import at_least_zero
 from functrans.lowering.loops.tensor import ITEM_SIZES, Reduce, ScatterTensor, Tensor
+from functrans.lowering.schedule.cpu_target import SERVER
 from functrans.lowering.schedule.group import Schedule, has_constant_stride
 from functrans.lowering.schedule.kernel import Kernel, Member, reachable_expressions, stages_of
 
@@ -369,9 +369,9 @@ class CKernelWriter(ColumnReductions, TransposedReads):
                 continue
             nbytes = ITEM_SIZES[t.dtype]
             if (is_number(place.coefficient(kernel.i), 1) and place.coefficient(kernel.o) == d.row
-                    and (not isinstance(t.size, int) or t.size * nbytes >= PREFETCHED_BYTES)
+                    and (not isinstance(t.size, int) or t.size * nbytes >= SERVER.prefetched_bytes)
                     and (not isinstance(d.row, int)
-                         or 1024 <= d.row * nbytes <= LONGEST_PREFETCH)):
+                         or 1024 <= d.row * nbytes <= SERVER.longest_prefetch)):
                 start = self.writer.pointer(self.operand(t), place, t)
                 ahead = f"{start} + {self.writer.i_text} + {self.size(d.row)}"
                 loop.line(f"__builtin_prefetch({ahead}, 0, 2);")
@@ -421,7 +421,8 @@ class CKernelWriter(ColumnReductions, TransposedReads):
         """Whether a result is too large for the cache, and whole vectors of it are aligned."""
         row, i = self.domain.row, self.kernel.i
         return (self.lanes > 1 and self.writer.count is None and t not in self.later
-                and isinstance(t.size, int) and t.size * ITEM_SIZES[t.dtype] >= STREAMED_BYTES
+                and isinstance(t.size, int)
+                and t.size * ITEM_SIZES[t.dtype] >= SERVER.streamed_bytes
                 and isinstance(row, int) and row % self.lanes == 0
                 and isinstance(i.low, int) and i.low % self.lanes == 0)
 

@@ -20,7 +20,6 @@ from functrans.lowering.c.interface import API
 from functrans.lowering.c.isa import Isa
 from functrans.lowering.c.kernel import write_kernel
 from functrans.lowering.c.kernel_text import KernelText, Scratch
-from functrans.lowering.c.limits import GRAIN_WORK, HEAVY_WORK, PARALLEL_WORK, STOP_WORK
 from functrans.lowering.c.names import size_text
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.loops.call import Call, HostCall, WhileLoop
@@ -29,6 +28,7 @@ from functrans.lowering.memory.aliasing import Aliases
 from functrans.lowering.memory.arena import Block, plan_arena
 from functrans.lowering.memory.plan import plan_memory
 from functrans.lowering.rules.graph import Graph
+from functrans.lowering.schedule.cpu_target import SERVER
 from functrans.lowering.schedule.forms import StepFailed
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel
@@ -48,7 +48,7 @@ static inline i64 ft_floordiv(i64 a, i64 b) {
 }
 static inline i64 ft_mod(i64 a, i64 b) { return a - b * ft_floordiv(a, b); }
 static inline int ft_run(void *ctx, ft_range body, void *arg, i64 n, i64 grain, i64 work) {
-  if (work > PARALLEL_WORK && n > grain) return ft->parallel(ctx, body, arg, n, grain);
+  if (work > SERVER.parallel_work && n > grain) return ft->parallel(ctx, body, arg, n, grain);
   body(arg, 0, n);
   return 0;
 }
@@ -126,7 +126,7 @@ def _written(forms: FunctionForms, isa: Isa, size_names: dict[str, str], donated
         module.declare(CLOCK.replace("COUNT", str(len(main.schedule.steps) + 2)))
     main.write()
     inputs = len(graph.inputs)
-    abi = ABI.replace("PARALLEL_WORK", str(PARALLEL_WORK))
+    abi = ABI.replace("SERVER.parallel_work", str(SERVER.parallel_work))
     kernels = "\n".join(text.replace("NAME", name) for text, name in module.functions.items())
     text = (f"{module.prelude.source()}\n{abi}\n{''.join(module.declarations)}{kernels}\n"
             f"{''.join(module.bodies)}\n"
@@ -136,7 +136,7 @@ def _written(forms: FunctionForms, isa: Isa, size_names: dict[str, str], donated
             f"arena, z);\n}}\n"
             f"{_shapes_function(graph, main.arena_bytes, module) if given else ''}")
     return ProgramText(text, main, module.constants, main.arena_bytes, module.libs, module.hosts,
-                       main.work > HEAVY_WORK or not module.is_bounded,
+                       main.work > SERVER.heavy_work or not module.is_bounded,
                        [main.aliases.inputs.get(j, -1) for j in range(len(graph.outputs))],
                        module.kernels, module.schedules, module.copied, forms.changed)
 
@@ -268,7 +268,7 @@ class FunctionWriter:
         if isinstance(step, Call):
             before = self.work
             write_call(step, self, number)
-            if self.work - before >= STOP_WORK:
+            if self.work - before >= SERVER.stop_work:
                 self.line("if (ft->stops(ctx)) return 1;")
             return
         assert text is not None
@@ -379,11 +379,11 @@ class FunctionWriter:
             and text.count > 0 else None
         grain = text.grain
         if per_range is not None and isinstance(grain, int):  # a multiple of the kernel's own
-            grain *= max(1, GRAIN_WORK // max(per_range * grain, 1))
-        self.work += work if isinstance(work, int) else PARALLEL_WORK
+            grain *= max(1, SERVER.grain_work // max(per_range * grain, 1))
+        self.work += work if isinstance(work, int) else SERVER.parallel_work
         run = (f"if (ft_run(ctx, {name}, a, {self.size(text.count)}, {self.size(grain)}, "
                f"{self.size(work)})) return 1")
-        if text.serial or (isinstance(work, int) and work <= PARALLEL_WORK):
+        if text.serial or (isinstance(work, int) and work <= SERVER.parallel_work):
             run = f"{name}(a, 0, {self.size(text.count)})"
         finish = f" {name}_finish(a);" if text.has_finish else ""
         self.line(f"{{ void *a[] = {{{pointers}}}; {run};{finish} }}")

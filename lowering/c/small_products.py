@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from functrans.lowering.c.expressions import CodeScope, ctype
-from functrans.lowering.c.limits import GRAIN_WORK
 from functrans.lowering.loops.call import Gemm
 from functrans.lowering.loops.tensor import ITEM_SIZES
+from functrans.lowering.schedule.cpu_target import SERVER
 from functrans.lowering.schedule.epilogues import FusedGemm
 
 if TYPE_CHECKING:
@@ -87,5 +87,5 @@ def write_unrolled(call: Gemm, out: FunctionWriter) -> None:
     places = [f"({scalar} *){out.where[t]} + {out.size(offset)}"
               for t, offset in ((a, call.a_offset), (b, call.b_offset), (c, 0))]
     out.line(f"{{ void *p[] = {{{', '.join(places)}}}; if (ft_run(ctx, {name}, p, {batch}, "
-             f"{max(1, GRAIN_WORK // one)}, {batch * one})) return 1; }}")
+             f"{max(1, SERVER.grain_work // one)}, {batch * one})) return 1; }}")
     out.work += batch * one

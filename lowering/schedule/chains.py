@@ -18,6 +18,7 @@ from functrans.lowering.loops.call import Call, Gemm
 from functrans.lowering.loops.expr import IterationSpaceMismatch
 from functrans.lowering.loops.index import ZERO, Index, LoopVar
 from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.schedule.cpu_target import SERVER
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import FusionNote, Schedule, Step, has_constant_stride
 from functrans.lowering.schedule.kernel import Domain, Kernel, accesses
@@ -26,19 +27,6 @@ from functrans.lowering.schedule.unfused import ALL_FUSED, UnfusedValues
 
 __all__ = ["Chain", "form_chains", "tensors_of"]
 
-# Fewer blocks would leave threads without work; rows are split further to have ENOUGH_BLOCKS.
-LEAST_BLOCKS, ENOUGH_BLOCKS = 4, 16
-# Bytes, over all blocks, of values that only the chain reads: with less it saves nothing.
-LEAST_BYTES = 128 << 10
-# ... and of one block: more does not stay near the core. Rows are then split further, into at least
-# LEAST_BLOCK_ROWS, for which the library packs the other operand again. Attention with heads of
-# 512 x 64 (1 MB of scores), ms of processor time by rows of a block: 64: 15.8, 128: 15.1, 256:
-# 14.7, 512: 14.4; of 2048 x 64: 64: 64, 128: 60.6, 256: 59.3, 2048: 60.1. Its gradient, which
-# cannot be split, is no slower than apart even with 48 MB a block (222 and 227 ms), and needs less
-# memory.
-BLOCK_BYTES, LEAST_BLOCK_ROWS = 2 << 20, 128
-# Multiply-adds of a product on one block: smaller ones are faster as one batch.
-LEAST_BLOCK_WORK = 1 << 16
 # Kernels that read by transposed tiles begin at rows that are multiples of a tile.
 TILE_ROWS = 64
 
@@ -108,7 +96,8 @@ class _ChainFormer:
         start = self.steps[first]
         assert isinstance(start, Gemm)
         count = start.fields["batch0"] * start.fields["batch1"]
-        if not isinstance(count, int) or count < LEAST_BLOCKS or not self._fits(start, count, {}):
+        if not isinstance(count, int) or count < SERVER.least_blocks \
+                or not self._fits(start, count, {}):
             return
         self.spread = {start.results[0]} if _is_spread(start, count) else set()
         chain, before, after = [start], list[Step](), list[Step]()
@@ -140,10 +129,10 @@ class _ChainFormer:
         before = [s for s in self.steps[first:end] if s in before or s in apart]
         inner = self._inner(chain)
         saved = sum(_nbytes(t) for t in inner)
-        if len(chain) < 2 or saved < LEAST_BYTES:
+        if len(chain) < 2 or saved < SERVER.least_chain_bytes:
             return
         one = max(_live_bytes(chain, inner, self), 1) // count
-        if one > BLOCK_BYTES or count < ENOUGH_BLOCKS:
+        if one > SERVER.block_bytes or count < SERVER.enough_blocks:
             count = self._finer(chain, count, one)
         reads = dict.fromkeys(t for s in chain for t in self.reads[id(s)])
         all_made = [t for s in chain for t in self.made[id(s)]]
@@ -183,9 +172,9 @@ class _ChainFormer:
         assert isinstance(gemm, Gemm)
         m = gemm.fields["m"]
         assert isinstance(m, int)
-        pieces = [q for q in range(2, m // LEAST_BLOCK_ROWS + 1) if m % q == 0]
+        pieces = [q for q in range(2, m // SERVER.least_block_rows + 1) if m % q == 0]
         for q in pieces:
-            enough = nbytes // q <= BLOCK_BYTES and count * q >= ENOUGH_BLOCKS
+            enough = nbytes // q <= SERVER.block_bytes and count * q >= SERVER.enough_blocks
             if enough or q == pieces[-1]:
                 made = set[Tensor]()
                 for step in chain:
@@ -269,9 +258,9 @@ def _check_gemm(gemm: Gemm, count: int, made: Collection[Tensor]) -> None:
         raise _ChainRefused("its rows are not split in the same blocks")
     pieces = count // batch
     a, b = gemm.operands[:2]
-    if pieces > 1 and f["m"] // pieces < LEAST_BLOCK_ROWS:
+    if pieces > 1 and f["m"] // pieces < SERVER.least_block_rows:
         raise _ChainRefused("a block would have few rows")
-    if f["m"] // pieces * f["n"] * f["k"] < LEAST_BLOCK_WORK:
+    if f["m"] // pieces * f["n"] * f["k"] < SERVER.least_block_work:
         raise _ChainRefused("the product of a block is small")
     if b in made and pieces > 1:
         raise _ChainRefused(f"{b} is needed as a whole")

@@ -19,23 +19,19 @@ from functrans.lowering.loops.call import Call, Gemm
 from functrans.lowering.loops.index import ZERO, unflatten
 from functrans.lowering.loops.tensor import FLOAT8, Map, Tensor
 from functrans.lowering.rules.graph import Graph
+from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.primitives.precision import resolved_precision
 
 __all__ = ["copy_operands_contiguous"]
 
-OPERATIONS = {"f32": (390e12, 100e12, 50e12),
-              **dict.fromkeys(FLOAT8, (1500e12, 330e12, 330e12))}
-"""In a second, with so many operands across the sum, where products are of middle size."""
-BANDWIDTH, LAUNCH = 2.5e12, 2e-6  # of a copy: bytes in a second, and seconds
 
-
-def copy_operands_contiguous(graph: Graph) -> Graph:
+def copy_operands_contiguous(graph: Graph, target: Target = HOPPER) -> Graph:
     """The graph with copies of operands where these make products faster."""
     items: list[Tensor | Call] = []
     known = {t for t in graph.items if isinstance(t, Tensor)}
     for item in graph.items:
         if type(item) is Gemm and _needs_contiguous(item) and _is_known(item):
-            item = _with_copies(item)
+            item = _with_copies(item, target)
             for t in item.operands:
                 if isinstance(t, Map) and t not in known:
                     known.add(t)
@@ -55,10 +51,11 @@ def _is_known(call: Gemm) -> bool:
     return all(isinstance(n, int) for n in (*call.fields.values(), call.a_offset, call.b_offset))
 
 
-def _with_copies(call: Gemm) -> Gemm:
+def _with_copies(call: Gemm, target: Target) -> Gemm:
     """The product with the copies that pay."""
     f: Mapping[str, Any] = call.fields
-    rates = OPERATIONS[call.operands[0].dtype]
+    figures = target.measured
+    rates = figures.products_across[call.operands[0].dtype]
     work = 2 * f["batch0"] * f["batch1"] * f["m"] * f["n"] * f["k"]
     # rows that start anywhere would be copied again (`matmul_turned`)
     starts = f["k"] * (1 if call.operands[0].dtype in FLOAT8 else 4) % 16 == 0
@@ -66,13 +63,14 @@ def _with_copies(call: Gemm) -> Gemm:
     copies = (_OperandCopy(call, 0, "a", "m", ("a_row", "a_col")),
               _OperandCopy(call, 1, "b", "n", ("b_col", "b_row")))
 
-    def seconds(chosen: tuple[bool, ...]) -> float:
+    def nanoseconds(chosen: tuple[bool, ...]) -> float:
         left = sum(across) - sum(chosen)
-        return float(work / rates[left] + sum(c.seconds for c in itertools.compress(
-            copies, chosen)))
+        copied = [2 * c.nbytes / figures.copy_bandwidth + figures.copy_launch
+                  for c in itertools.compress(copies, chosen)]
+        return float(work / rates[left] + sum(copied))
 
     options = itertools.product(*[(False, True) if a else (False,) for a in across])
-    best = min(options, key=seconds)
+    best = min(options, key=nanoseconds)
     operands, offsets = list(call.operands), [call.a_offset, call.b_offset]
     fields = dict(f)
     for k, copy in enumerate(copies):
@@ -104,10 +102,6 @@ class _OperandCopy:
             self.fields[field] = step
             step *= size  # type: ignore[assignment,operator]
         self.nbytes *= step
-
-    @property
-    def seconds(self) -> float:
-        return 2 * self.nbytes / BANDWIDTH + LAUNCH
 
     def made(self) -> Tensor:
         base, key = self.base, (self.shape, self.steps, self.offset)

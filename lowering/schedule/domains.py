@@ -9,16 +9,10 @@ from functrans.core.dims import Size
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar
 from functrans.lowering.loops.tensor import AnyFlag, Reduce, ScatterTensor, Tensor
+from functrans.lowering.schedule.cpu_target import SERVER
 from functrans.lowering.schedule.kernel import Domain, Member, accesses
 
-__all__ = ["CHUNK", "PreferredLoopNest", "preferred_loop_nest", "roles_in"]
-
-CHUNK = 4096
-"""Elements in one piece of a long line: 16 KB of float32: three of them are in L1."""
-
-LONG_ROW = 32768
-FEW_ROWS = 16
-"""Fewer rows that are longer are split among the threads, not given to one thread each."""
+__all__ = ["PreferredLoopNest", "preferred_loop_nest", "roles_in"]
 
 
 @dataclass
@@ -69,10 +63,10 @@ def preferred_loop_nest(root: Tensor, is_stored: Callable[[Tensor], bool]) -> Pr
 
 
 def split_long_row(domain: Domain) -> Domain:
-    """One long line as rows of CHUNK elements."""
-    if not _is_one(domain.rows) or (isinstance(domain.row, int) and domain.row <= CHUNK):
+    """One long line as rows of `SERVER.chunk` elements."""
+    if not _is_one(domain.rows) or (isinstance(domain.row, int) and domain.row <= SERVER.chunk):
         return domain
-    return Domain((domain.row + (CHUNK - 1)) // CHUNK, CHUNK, 1, domain.row)
+    return Domain((domain.row + (SERVER.chunk - 1)) // SERVER.chunk, SERVER.chunk, 1, domain.row)
 
 
 def _of_reduction(kept: list[list[LoopVar]], folded: list[list[LoopVar]],
@@ -93,9 +87,11 @@ def _of_reduction(kept: list[list[LoopVar]], folded: list[list[LoopVar]],
     lead = _product([_run_size(r) for r in folded[:-1]])
     if not _is_one(lead):
         return Domain(keep * lead, row, keep), "reduce_all"
-    if isinstance(keep, int) and keep < FEW_ROWS and (not isinstance(row, int) or row >= LONG_ROW):
+    if isinstance(keep, int) and keep < SERVER.few_rows \
+            and (not isinstance(row, int) or row >= SERVER.long_row):
         if keep == 1:
-            return Domain((row + (CHUNK - 1)) // CHUNK, CHUNK, 1, row), "reduce_all"
+            chunk = SERVER.chunk
+            return Domain((row + (chunk - 1)) // chunk, chunk, 1, row), "reduce_all"
         piece = _divisor(row)
         if piece is not None:
             return Domain(keep * (row // piece), piece, keep), "reduce_all"
@@ -103,10 +99,10 @@ def _of_reduction(kept: list[list[LoopVar]], folded: list[list[LoopVar]],
 
 
 def _divisor(n: Size) -> int | None:
-    """A divisor of n near CHUNK, if there is one."""
+    """A divisor of n near `SERVER.chunk`, if there is one."""
     if not isinstance(n, int):
         return None
-    for piece in range(2 * CHUNK, CHUNK // 8, -1):
+    for piece in range(2 * SERVER.chunk, SERVER.chunk // 8, -1):
         if n % piece == 0 and piece % 16 == 0:
             return piece
     return None

@@ -11,18 +11,18 @@ from collections.abc import Callable
 
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.epilogues import FusedGemm
+from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.schedule.work import flops_of
 
 __all__ = ["slower_on_cpus", "slower_on_gpus"]
 
-# Picoseconds an element, on an H100: what an epilogue takes for an operation and to load two bytes,
-# what memory takes for a byte. Of few elements, or wide ones, the launch or the traffic is more.
-OPERATION, LOAD, BYTE = 0.045, 1.4, 1 / 3
+# of fewer elements, or wide ones, the launch or the traffic is more
 LEAST_ELEMENTS = 1 << 22
 HALVES = ("bf16", "f16")
 
 
-def slower_on_gpus(fused: FusedGemm, is_stored: Callable[[Tensor], bool]) -> str | None:
+def slower_on_gpus(fused: FusedGemm, is_stored: Callable[[Tensor], bool],
+                   target: Target = HOPPER) -> str | None:
     """Why a product is faster without its epilogue; None where it is not."""
     size = fused.product.size
     if fused.product.dtype not in HALVES or not isinstance(size, int) or size < LEAST_ELEMENTS:
@@ -31,11 +31,12 @@ def slower_on_gpus(fused: FusedGemm, is_stored: Callable[[Tensor], bool]) -> str
     loads = sum(t.size == size for t in fused.operands[2:])
     if not isinstance(operations, int):
         return None
-    inside = OPERATION * operations / size + LOAD * loads
-    apart = BYTE * (4 + 2 * loads)
+    figures = target.measured
+    inside = figures.epilogue_operation * operations / size + figures.epilogue_load * loads
+    apart = figures.byte * (4 + 2 * loads)
     if inside <= apart:
         return None
-    return f"it takes {inside * size / 1e6:.0f} us there and {apart * size / 1e6:.0f} us apart"
+    return f"it takes {inside * size / 1e3:.0f} us there and {apart * size / 1e3:.0f} us apart"
 
 
 # An epilogue is called for every tile, its loops have tails, and sums that would go straight to c

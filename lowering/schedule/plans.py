@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from functrans.core.jaxpr import Jaxpr
@@ -28,6 +29,7 @@ from functrans.lowering.schedule.product_layouts import absorb_product_transpose
 from functrans.lowering.schedule.reads import Reads
 from functrans.lowering.schedule.recompute import recompute
 from functrans.lowering.schedule.small_reductions import split_small_reductions
+from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.schedule.transposed_reads import (
     fuse_transposed_column_sums,
     split_row_sums,
@@ -49,12 +51,14 @@ class Scope:
 
     graph: Graph
     unfused: UnfusedValues = ALL_FUSED
+    target: Target = HOPPER
+    """Of programs for GPUs."""
     reads: Reads = field(default_factory=Reads)
     """What steps read, as long as they are not changed."""
 
 
 ProgramPass = Callable[[Jaxpr], Jaxpr]
-GraphPass = Callable[[Graph], Graph]
+GraphPass = Callable[[Graph, Target], Graph]
 SchedulePass = Callable[[Schedule, Scope], Schedule]
 
 
@@ -73,19 +77,19 @@ class Plan:
         return jaxpr
 
     def schedule(self, graph: Graph, unfused: UnfusedValues = ALL_FUSED,
-                 ) -> tuple[Graph, Schedule]:
+                 target: Target = HOPPER) -> tuple[Graph, Schedule]:
         """The graph after its passes, and what of it is stored and computed together."""
         for transform in self.graphs.values():
-            graph = transform(graph)
+            graph = transform(graph, target)
         if unfused.whole:
             return graph, schedule_without_fusion(graph)
-        scope = Scope(graph, unfused)
+        scope = Scope(graph, unfused, target)
         schedule = schedule_of(graph, scope.reads)
         for change in self.schedules.values():
             schedule = change(schedule, scope)
         return graph, schedule
 
-    def with_attention(self, recognize: GraphPass,
+    def with_attention(self, recognize: Callable[[Graph], Graph],
                        absorb: Callable[[Schedule, Collection[Tensor]], Schedule]) -> Plan:
         """The plan with calls of attention, which write results as their readers want them."""
         schedules: dict[str, SchedulePass] = {}
@@ -94,7 +98,8 @@ class Plan:
                 schedules["transposes absorbed by attention"] = lambda s, scope: absorb(
                     s, scope.graph.outputs)
             schedules[name] = change
-        return replace(self, graphs={"attention": recognize, **self.graphs}, schedules=schedules)
+        graphs: dict[str, GraphPass] = {"attention": lambda graph, target: recognize(graph)}
+        return replace(self, graphs=graphs | dict(self.graphs), schedules=schedules)
 
 
 def _unfused(schedule: Schedule, scope: Scope) -> Schedule:
@@ -106,12 +111,12 @@ def _absorbed(schedule: Schedule, scope: Scope) -> Schedule:
 
 
 def _recomputed(schedule: Schedule, scope: Scope) -> Schedule:
-    return recompute(schedule, scope.graph.outputs, scope.reads)
+    return recompute(schedule, scope.graph.outputs, scope.reads, scope.target)
 
 
 def _with_epilogues(schedule: Schedule, scope: Scope) -> Schedule:
-    return fuse_epilogues(schedule, scope.graph.outputs, scope.reads, slower_on_gpus,
-                          scope.unfused)
+    return fuse_epilogues(schedule, scope.graph.outputs, scope.reads,
+                          partial(slower_on_gpus, target=scope.target), scope.unfused)
 
 
 CPU: Final = Plan(programs={}, graphs={}, schedules={
@@ -137,7 +142,7 @@ GPU: Final = Plan(
     schedules={
         "values recomputed by their readers": _recomputed,
         "reductions apart from transposed reads": lambda s, scope: split_transposed_reads(s),
-        "small reductions apart": lambda s, scope: split_small_reductions(s),
+        "small reductions apart": lambda s, scope: split_small_reductions(s, scope.target),
         "what failed apart": _unfused,
         "transposes absorbed by products": _absorbed,
         "epilogues of products": _with_epilogues,

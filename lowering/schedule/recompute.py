@@ -22,22 +22,21 @@ from functrans.lowering.schedule.kernel import (
     reachable_expressions,
 )
 from functrans.lowering.schedule.reads import Reads
+from functrans.lowering.schedule.target import HOPPER, Target
 
 __all__ = ["recompute"]
 
-# An H100 does 20 simple operations in a picosecond, beside 3 bytes to or from memory.
-BYTES_OF_AN_ADDITION = 0.15
-
 
 def recompute(schedule: Schedule, outputs: Collection[Tensor],
-              reads: Reads | None = None) -> Schedule:
+              reads: Reads | None = None, target: Target = HOPPER) -> Schedule:
     """The schedule with values computed where they are read, if that moves fewer bytes."""
-    return _Recomputing(schedule, outputs, Reads() if reads is None else reads).run()
+    return _Recomputing(schedule, outputs, Reads() if reads is None else reads, target).run()
 
 
 class _Recomputing:
-    def __init__(self, schedule: Schedule, outputs: Collection[Tensor], reads: Reads) -> None:
-        self.schedule = schedule
+    def __init__(self, schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
+                 target: Target) -> None:
+        self.schedule, self.target = schedule, target
         self.steps: list[Step] = list(schedule.steps)
         self.stored = set(schedule.stored)
         self.kept = {*outputs, *_update_bases(schedule.steps)}
@@ -117,7 +116,7 @@ class _Recomputing:
             if x in products and x not in self.kept and all(
                     j == k for j, s in enumerate(self.steps) if x in self._loads(s)):
                 moved += _nbytes(x)
-        work = BYTES_OF_AN_ADDITION * weight * len(readers) * t.size  # type: ignore[operator]
+        work = self.target.measured.addition * weight * len(readers) * t.size  # type: ignore[operator]
         return bool(moved + work < 0)
 
     def _fits(self, j: int) -> bool:

@@ -7,11 +7,9 @@ from dataclasses import replace
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel, Member
+from functrans.lowering.schedule.target import HOPPER, Target
 
 __all__ = ["split_small_reductions"]
-
-SMALL = 1 << 18
-"""Elements that are read again in 1 us, from the second-level cache of an H100."""
 
 MOST_ROWS = 2048
 """Rows that one program reduces as quickly as many programs and a second launch."""
@@ -22,7 +20,7 @@ MOST_PARTIALS = 4096
 TILE = 1024
 
 
-def split_small_reductions(schedule: Schedule) -> Schedule:
+def split_small_reductions(schedule: Schedule, target: Target = HOPPER) -> Schedule:
     """The schedule with reductions over columns in kernels of their own, where these are small.
 
     Beside reductions along rows each program has all columns to fold, and another launch folds what
@@ -33,7 +31,7 @@ def split_small_reductions(schedule: Schedule) -> Schedule:
     steps: list[Step] = []
     stored = set(schedule.stored)
     for step in schedule.steps:
-        columns = _columns(step) if isinstance(step, Kernel) else []
+        columns = _columns(step, target.measured.small) if isinstance(step, Kernel) else []
         if not isinstance(step, Kernel) or not columns:
             steps.append(step)
             continue
@@ -49,14 +47,14 @@ def split_small_reductions(schedule: Schedule) -> Schedule:
     return replace(schedule, steps=steps, stored=stored)
 
 
-def _columns(kernel: Kernel) -> list[Member]:
+def _columns(kernel: Kernel, small: int) -> list[Member]:
     """The column reductions that are faster in another kernel than the row reductions."""
     d = kernel.domain
     roles = {m.role for m in kernel.members}
     if not isinstance(d.rows, int) or not isinstance(d.row, int) or not isinstance(d.parts, int):
         return []
     size = d.rows * d.row
-    if "reduce_row" not in roles or size > SMALL or d.rows // d.parts > MOST_ROWS \
+    if "reduce_row" not in roles or size > small or d.rows // d.parts > MOST_ROWS \
             or size // TILE * d.row // d.parts <= MOST_PARTIALS:
         return []
     return [m for m in kernel.members if m.role == "reduce_column"]

@@ -42,6 +42,7 @@ from functrans.lowering.schedule.forms import (
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel
 from functrans.lowering.schedule.origins import equations_of_steps
+from functrans.lowering.schedule.target import Target
 from functrans.lowering.schedule.work import flops_of
 from functrans.lowering.triton.attention.attention import recognize_attention
 from functrans.lowering.triton.attention.result_layouts import (
@@ -170,7 +171,7 @@ def _write_body(jaxpr: Jaxpr, shared: _Shared, unaligned_inputs: Iterable[int] =
     flags = {} if shared.is_phase else any_flag_rules(jaxpr)
     forms = StepForms(partial(_graph, jaxpr, flags))
     while True:
-        graph, schedule = _planned(plan, forms)
+        graph, schedule = _planned(plan, forms, shared.choose.target)
         unaligned = frozenset([*(graph.inputs[k] for k in unaligned_inputs),
                                *(graph.outputs[k] for k in unaligned_outputs)])
         writer, before = _TritonProgramWriter(graph, schedule, shared, unaligned,
@@ -197,10 +198,10 @@ def _graph(jaxpr: Jaxpr, flags: Mapping[Primitive, CallRule], forms: StepForms) 
                     of_any_dtype=OF_ANY_DTYPE)
 
 
-def _planned(plan: plans.Plan, forms: StepForms) -> tuple[Graph, Schedule]:
+def _planned(plan: plans.Plan, forms: StepForms, target: Target) -> tuple[Graph, Schedule]:
     """The plan of a graph: with attention where there is some, and results in either layout."""
     def form(name: str, rank: int, plan: plans.Plan) -> Form[tuple[Graph, Schedule]]:
-        return Form(name, rank, lambda: plan.schedule(forms.graph, forms.unfused))
+        return Form(name, rank, lambda: plan.schedule(forms.graph, forms.unfused, target))
 
     attention = [form("attention", 0, plan.with_attention(
         partial(recognize_attention, placed=placed), absorb_attention_transposes))
@@ -239,7 +240,7 @@ class _TritonProgramWriter:
         for k, result in enumerate(graph.outputs):
             self.where.setdefault(result, Pointer("output", k))
         any_size = self.shared.any_size
-        options = Options(any_size, not self.shared.is_phase, self._never_written())
+        options = Options(any_size, not self.shared.is_phase, self._never_written(), self.target)
         written = [self._kernel(s, options) if isinstance(s, Kernel) else s
                    for s in self.schedule.steps]
         self._place_arrival_counters(written)
@@ -291,7 +292,7 @@ class _TritonProgramWriter:
         """The launches of a call, if it has some and they can be written."""
         try:
             if isinstance(call, AxisCall):
-                call.any_size = self.shared.any_size
+                call.any_size, call.target = self.shared.any_size, self.target
                 found: Launches | None = call.launches()
             else:
                 found = launches_of(call, self.schedule, self.unaligned, self.shared.is_phase,
@@ -397,6 +398,11 @@ class _TritonProgramWriter:
         elif chosen.written is not None:
             self.loops[call] = chosen.written
         self.loop_notes.append(f"{where}: {call.name} is {name}")
+
+    @property
+    def target(self) -> Target:
+        """What the program is compiled for."""
+        return self.shared.choose.target
 
     def apart(self, jaxpr: Jaxpr) -> tuple[ProgramBody, Source]:
         """The steps of a body that one program runs, and the modules of its launches."""

@@ -24,6 +24,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from functrans.lowering.schedule.target import HOPPER
 from functrans.lowering.triton.templates import attention as attention_template
 from functrans.lowering.triton.templates import convolution as convolution_template
 from functrans.lowering.triton.templates.attention import AttentionProblem, Heads
@@ -87,6 +88,8 @@ class Buffer:
 
     def copy_(self, other: Buffer) -> None:
         assert other.array is self.array
+
+THREE = replace(HOPPER, multiprocessors=3)
 
 
 def aligned(array: NDArray) -> NDArray:
@@ -178,7 +181,8 @@ def multiply(run: Run, a: NDArray, b: NDArray, config: MatmulConfig, **fields: A
     out = np.full((*batch, a.shape[-2], b.shape[-1]), np.nan, fields.pop("dtype", a.dtype))
     p = MatmulProblem(a.shape[-2], b.shape[-1], a.shape[-1], operand(a), operand(b), operand(out),
                       tuple([1, 1, *batch][-2:]), **fields)
-    memory = run(kernels(p, config, sms=3), {"a": packed(a), "b": packed(b), "c": out, **tensors})
+    memory = run(kernels(p, config, target=THREE),
+                 {"a": packed(a), "b": packed(b), "c": out, **tensors})
     return np.asarray(memory["c"])
 
 
@@ -344,7 +348,7 @@ def test_attention(interpret: Run, name: str, shape: str) -> None:
     case, config = CASES[name], SHAPES[shape]
     out = heads(case.tensors()["out"])
     problem = replace(case.problem, out=out, precision="tf32" if config.persistent else "ieee")
-    memory = interpret(attention_template.forward(problem, config, sms=3), case.tensors())
+    memory = interpret(attention_template.forward(problem, config, target=THREE), case.tensors())
     np.testing.assert_allclose(memory["out"], case.expected, atol=2e-5)
     np.testing.assert_allclose(memory["sums"], case.sums, atol=2e-5)
 
@@ -362,13 +366,14 @@ def test_gradient_of_attention(interpret: Run, name: str, shape: str) -> None:
                                         heads(case.dout),
                                         *[heads(tensors[n]) for n in ("dq", "dk", "dv")],
                                         heads(tensors["dbias"]) if case.bias is not None else None)
-    memory = interpret(backward(gradient, config, config, sms=3), tensors)
+    memory = interpret(backward(gradient, config, config, target=THREE), tensors)
     for n, expected in case.gradients.items():
         if n != "dbias":
             np.testing.assert_allclose(memory[n], expected, atol=5e-5, err_msg=n)
     if not config.descriptors:  # the interpreter does not add through descriptors
         tensors["dq_sums"] = np.full(case.q.shape, np.nan, np.float32)
-        one = interpret(backward_in_one(replace(gradient, dbias=None), config, sms=3), tensors)
+        one = interpret(backward_in_one(replace(gradient, dbias=None), config, target=THREE),
+                        tensors)
         for n in ("dq", "dk", "dv"):
             np.testing.assert_allclose(one[n], case.gradients[n], atol=5e-5, err_msg=n)
     if case.bias is not None:
@@ -486,7 +491,7 @@ def test_convolution_of_boxes(
     config = convolution_template.ConvolutionConfig(16, 16, 16, 4, 2, descriptors=True, **cut)
     cuts = boxes(replace(p, in_dilation=(1, 1)), config)
     assert cuts is not None and cuts.rows == rows
-    memory = interpret(convolution_template.kernels(p, config, sms=3),
+    memory = interpret(convolution_template.kernels(p, config, target=THREE),
                        {"x": x.base, "w": w.base, "out": out.base})
     found = memory["out"].transpose(np.argsort(CHANNELS_LAST))
     expected = convolve(x, w[..., ::-1, ::-1] if flipped else w, p)
@@ -515,7 +520,7 @@ def test_convolution_of_packed_operands(
                            like_out, dilation, (1, 1), precision="tf32")
     config = convolution_template.ConvolutionConfig(16, 16, 16, 4, 2, descriptors=True, packed=True,
                                                     **cut)
-    launches = convolution_template.kernels(p, config, sms=3)
+    launches = convolution_template.kernels(p, config, target=THREE)
     assert any("_packed_" in kernel.name for kernel in launches)
     assert all("make_tensor_descriptor" in k.text for k in launches if k.name == "convolution")
     tensors = {name: v if order == FIRST else v.base

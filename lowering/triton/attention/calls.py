@@ -9,6 +9,7 @@ from typing import TypeVar
 from functrans.core.precision import Precision
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.tensor import AnyFlag, Stored, Tensor
+from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.attention.reindexed import NotSoftmax
 from functrans.lowering.triton.kernels.kernel_source import PartialResults
 from functrans.lowering.triton.kernels.names import MEMORY
@@ -120,9 +121,9 @@ class Attend(Call):
         return [configs(self._known(precision, unaligned))]
 
     def kernels(self, precision: str, unaligned: Collection[Tensor],
-                chosen: Sequence[AttentionConfig]) -> list[TemplateKernel]:
+                chosen: Sequence[AttentionConfig], target: Target) -> list[TemplateKernel]:
         """The launches."""
-        return forward(self._known(precision, unaligned), chosen[0])
+        return forward(self._known(precision, unaligned), chosen[0], target=target)
 
     @property
     def places(self) -> dict[str, tuple[Tensor | PartialResults, int]]:
@@ -185,11 +186,11 @@ class AttendGradient(Call):
         return [dq_configs(g), dk_dv_configs(g)]
 
     def kernels(self, precision: str, unaligned: Collection[Tensor],
-                chosen: Sequence[AttentionConfig]) -> list[TemplateKernel]:
+                chosen: Sequence[AttentionConfig], target: Target) -> list[TemplateKernel]:
         """The launches."""
         g = replace(self._known(precision, unaligned), dq_scale=self.factors["dq"],
                     dk_scale=self.factors["dk"])
-        return backward(g, *chosen)
+        return backward(g, *chosen, target=target)
 
     @property
     def places(self) -> dict[str, tuple[Tensor | PartialResults, int]]:

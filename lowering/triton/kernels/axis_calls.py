@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.schedule.target import HOPPER
 from functrans.lowering.triton.kernels.launches import Launches
 from functrans.lowering.triton.kernels.reductions import FUNCTIONS
 from functrans.lowering.triton.templates.kernel import Argument
@@ -19,10 +20,14 @@ from functrans.lowering.triton.kernels import device_math as fm
 
 
 class AxisCall(Call):
-    """A call that knows its launches; with `any_size`, of kernels that other sizes share."""
+    """A call that knows its launches; with `any_size`, of kernels that other sizes share.
+
+    `target` is what they are compiled for.
+    """
 
     name = "rows"
     any_size = False
+    target = HOPPER
 
     def launches(self) -> Launches:
         """Raises UnsupportedKernel for sizes that are not known."""

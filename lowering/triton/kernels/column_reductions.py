@@ -26,12 +26,11 @@ from functrans.lowering.triton.kernels.partials import (
 from functrans.lowering.triton.kernels.reductions import TileReduction
 from functrans.lowering.triton.kernels.writer import TILE, TritonKernelWriter
 
-__all__ = ["PROGRAMS", "ColumnReductionWriter", "RowSplit"]
+__all__ = ["ColumnReductionWriter", "RowSplit"]
 
 COLUMN_TILE = 128  # columns that a program reduces
 LEAST_COLUMNS = 32  # a line of the cache in float32
 ROW_TILE = 2048
-PROGRAMS = 264  # two on each multiprocessor of an H100
 # Elements that a program reduces at least: four tiles take as long as a second launch, 2 us
 SHARE = 1 << 13
 NARROWEST = 4  # columns that a program reduces where there are few: half of what is read at once
@@ -95,7 +94,8 @@ class ColumnReductionWriter(TritonKernelWriter):
         fits = max(1, ROW_TILE // block_i)
         block_o = min(self.extent(self.per_part, fits), fits)
         across = -(-self.row // block_i)
-        splits = min(-(-self.per_part // block_o), max(1, 4 * PROGRAMS // (across * self.parts)),
+        splits = min(-(-self.per_part // block_o),
+                     max(1, 4 * self.options.target.walkers // (across * self.parts)),
                      max(1, self.per_part * block_i // SHARE))
         return RowSplit(splits, across, block_o, block_i)
 
@@ -106,7 +106,7 @@ class ColumnReductionWriter(TritonKernelWriter):
         fits = max(1, tile // block_i)
         block_o = min(self.extent(self.per_part, fits), fits)
         tiles = -(-self.per_part // block_o) * -(-self.row // block_i)
-        splits = min(tiles, max(1, 4 * PROGRAMS // self.parts),
+        splits = min(tiles, max(1, 4 * self.options.target.walkers // self.parts),
                      max(1, self.per_part * self.row // SHARE))
         return RowSplit(splits, 1, block_o, block_i)
 
@@ -115,7 +115,7 @@ class ColumnReductionWriter(TritonKernelWriter):
         width = min(self.extent(self.row), COLUMN_TILE)
         if self.per_part * NARROWEST <= SHARE:
             while (width > NARROWEST and width * self.per_part > TILE
-                   and self.parts * self.row < PROGRAMS * width):
+                   and self.parts * self.row < self.options.target.walkers * width):
                 width = max(NARROWEST, width // (4 if self.any_size else 2))
         return width
 

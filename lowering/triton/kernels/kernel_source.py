@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from functrans.lowering.loops.tensor import ITEM_SIZES, Tensor
+from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.triton.kernels.names import MEMORY
 from functrans.lowering.triton.kernels.size_arguments import SizeArgument
 
@@ -30,6 +31,7 @@ class Options:
     any_size: bool = False
     has_arrival_counters: bool = True
     never_written: frozenset[Tensor] = frozenset()
+    target: Target = HOPPER
 
 
 @dataclass(eq=False)

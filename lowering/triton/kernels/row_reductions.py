@@ -12,7 +12,6 @@ from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel, Member, stages_of
 from functrans.lowering.triton.kernels.column_reductions import (
-    PROGRAMS,
     ROW_TILE,
     ColumnReductionWriter,
     RowSplit,
@@ -28,11 +27,7 @@ __all__ = ["LongRowReductionWriter", "RowReductionWriter", "row_writer"]
 LONGEST_ROW = 16384  # that is kept in registers
 LEAST_TILE = 512
 CHUNK = 4096
-# Rows beside which columns are folded: layer norm's gradient, 16384 x 4096 of float32 and 8192 x
-# 1024 of bfloat16, takes 223 and 28 us with these tiles and 32 elements for each thread; 281 and 71
-# with 132 programs and tiles of 8192 (16 warps), 370 and 64 with those of 4096 and 16 warps
-WALKED_TILE = 4096
-WALKERS = 264
+WALKED_TILE = 4096  # of rows beside which columns are folded, by `Target.walkers` programs
 
 
 def row_writer(kernel: Kernel, schedule: Schedule, options: Options) -> TritonKernelWriter:
@@ -72,7 +67,7 @@ class RowReductionWriter(ColumnReductionWriter):
     def _tile(self) -> int:
         """A smaller tile where there are too few rows for all multiprocessors."""
         tile = ROW_TILE
-        while (tile > LEAST_TILE and 2 * self.rows * self.row < PROGRAMS * tile
+        while (tile > LEAST_TILE and 2 * self.rows * self.row < self.options.target.walkers * tile
                and not self.any_size):
             tile //= 2
         return tile
@@ -81,7 +76,8 @@ class RowReductionWriter(ColumnReductionWriter):
         fits = max(1, self._walked_tile() // block_i)
         block_o = min(self.extent(self.per_part, fits), fits)
         tiles = -(-self.per_part // block_o)
-        walk = RowSplit(min(tiles, max(1, WALKERS // self.parts)), 1, block_o, block_i)
+        walkers = max(1, self.options.target.walkers // self.parts)
+        walk = RowSplit(min(tiles, walkers), 1, block_o, block_i)
         self.emit_program()
         share = self.n(walk.splits, "programs", near=False)
         per_part = self.n(self.per_part, "per_part", near=False)
@@ -96,7 +92,7 @@ class RowReductionWriter(ColumnReductionWriter):
     def _walked_tile(self) -> int:
         """A smaller tile where there are too few rows for all programs."""
         tile = WALKED_TILE
-        while tile > TILE and self.rows * self.row < WALKERS * tile:
+        while tile > TILE and self.rows * self.row < self.options.target.walkers * tile:
             tile //= 2
         return tile
 

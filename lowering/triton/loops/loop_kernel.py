@@ -16,6 +16,7 @@ from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.call import ScanLoop, WhileLoop
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.passes.separable import SeparableRows
+from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.kernels.kernel_source import PartialResults
 from functrans.lowering.triton.kernels.launches import Launches
 from functrans.lowering.triton.kernels.names import MEMORY
@@ -39,6 +40,10 @@ Written = tuple[ProgramBody, Source]
 
 class LoopScope(Protocol):
     """The program that a loop is part of."""
+
+    @property
+    def target(self) -> Target:
+        """What it is compiled for."""
 
     def apart(self, jaxpr: Jaxpr) -> Written:
         """The steps of a body that one program runs, and the modules of its launches."""

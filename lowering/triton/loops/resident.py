@@ -14,6 +14,7 @@ from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.call import ScanLoop, WhileLoop
 from functrans.lowering.passes.separable import SeparableRows, is_pointwise, rows_of
 from functrans.lowering.schedule.forms import Form
+from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.kernels.launches import Launches
 from functrans.lowering.triton.kernels.writer import TILE
 from functrans.lowering.triton.loops.loop_kernel import LoopScope, LoopWriter
@@ -23,14 +24,6 @@ from functrans.primitives.dot import dot_general_p
 
 __all__ = ["resident_scan", "resident_while"]
 
-MULTIPROCESSORS = 132
-# Nanoseconds, and bytes and operations in one. On an H100: two launches in a graph of which one
-# waits for the other, 4.7 us; a loop of two phases over scalars, 0.15 us an iteration; a step of an
-# RNN of 8 rows and 256 values, 1.8 us; 256^2 numbers times a vector in one program, 5 us; an LSTM
-# with 1 MB of weights, which a multiprocessor reads in every step, 14 us.
-LAUNCH, PHASE = 2200.0, 250.0
-ONE_BYTES, ONE_FLOPS = 60.0, 300.0  # one multiprocessor, from the second-level cache
-CACHE_BYTES, ALL_BYTES, ALL_FLOPS = 5000.0, 2500.0, 30000.0
 TOGETHER = 4  # programs on a multiprocessor; one with products, which takes all registers
 PRODUCT_ROWS = 8  # that tensor cores multiply at least
 LEAST_TILE = 128  # elements of a program that has them in registers
@@ -44,13 +37,14 @@ def resident_scan(call: ScanLoop, scope: LoopScope) -> tuple[Form[Launches], flo
     if not isinstance(call.length, int) or call.length == 0 or call.has_effect:
         raise UnsupportedKernel("it has no iterations, or effects")
     length = call.length
-    rows, count = _cut(call.body, rows_of(call.body, call.num_consts, call.num_carry))
+    target = scope.target
+    rows, count = _cut(call.body, rows_of(call.body, call.num_consts, call.num_carry), target)
     jaxpr, programs = call.body, 1
     if rows is not None:
         narrowed = rows.narrowed(count)
         assert narrowed is not None
         jaxpr, programs = narrowed, rows.count // count
-    _check_small(jaxpr)
+    _check_small(jaxpr, target)
     body, source = scope.apart(jaxpr)
     steps = len(body.steps)
 
@@ -60,8 +54,9 @@ def resident_scan(call: ScanLoop, scope: LoopScope) -> tuple[Form[Launches], flo
             w.scan(call, length, body, source)
         return w.launches(programs)
 
-    seconds = 1e-9 * length * _resident_time(jaxpr, programs, steps)
-    return Form("one kernel", seconds, write), 1e-9 * length * _launched_time(call.body, steps)
+    seconds = 1e-9 * length * _resident_time(jaxpr, programs, steps, target)
+    launched = 1e-9 * length * _launched_time(call.body, steps, target)
+    return Form("one kernel", seconds, write), launched
 
 
 def resident_while(call: WhileLoop, scope: LoopScope) -> tuple[Form[Launches], float]:
@@ -71,10 +66,11 @@ def resident_while(call: WhileLoop, scope: LoopScope) -> tuple[Form[Launches], f
     """
     if call.has_effect or call.record is not None:
         raise UnsupportedKernel("it has effects, or records each iteration")
-    seconds, launched = (sum(map(time, (call.body, call.predicate)))
+    parts = (call.body, call.predicate)
+    seconds, launched = (sum([time(part, scope.target) for part in parts])
                          for time in (_alone_time, _launches_time))
-    for jaxpr in (call.body, call.predicate):
-        _check_small(jaxpr)
+    for jaxpr in parts:
+        _check_small(jaxpr, scope.target)
 
     def write() -> Launches:
         w = LoopWriter(scope)
@@ -89,11 +85,13 @@ def resident_while(call: WhileLoop, scope: LoopScope) -> tuple[Form[Launches], f
 # ------------------------------------------------------------------------------- whether it pays
 
 
-def _cut(body: Jaxpr, rows: SeparableRows | None) -> tuple[SeparableRows | None, int]:
+def _cut(body: Jaxpr, rows: SeparableRows | None,
+         target: Target) -> tuple[SeparableRows | None, int]:
     """How many rows each program takes; no rows where all of them are better together."""
     best: tuple[SeparableRows | None, int] = (None, 1)
     least = math.inf
-    if rows is not None and is_pointwise(body) and (count := _rows_of_tile(rows)) < rows.count:
+    if rows is not None and is_pointwise(body) and (
+            count := _rows_of_tile(rows, target)) < rows.count:
         return rows, count
     if rows is None:
         return best
@@ -103,17 +101,18 @@ def _cut(body: Jaxpr, rows: SeparableRows | None) -> tuple[SeparableRows | None,
             return None, 1
         has_products = any(e.primitive is dot_general_p for e in narrowed.eqns)
         columns = math.ceil(count / PRODUCT_ROWS) if has_products else 1
-        time = columns * _resident_time(narrowed, rows.count // count, len(narrowed.eqns))
+        time = columns * _resident_time(narrowed, rows.count // count, len(narrowed.eqns),
+                                        target)
         if time < least:
             best, least = (rows if count < rows.count else None, count), time
     return best
 
 
-def _rows_of_tile(rows: SeparableRows) -> int:
+def _rows_of_tile(rows: SeparableRows, target: Target) -> int:
     """How many rows make a tile that stays in registers, where each element is by itself."""
     total = max(v.aval.size for v in rows.body.invars)
     assert isinstance(total, int)
-    tile = min(TILE, max(LEAST_TILE, total // (MULTIPROCESSORS * TOGETHER)))
+    tile = min(TILE, max(LEAST_TILE, total // (target.multiprocessors * TOGETHER)))
     return max((n for n in _divisors(rows.count) if n * total <= tile * rows.count), default=1)
 
 
@@ -127,17 +126,17 @@ def _divisors(n: int) -> list[int]:
     return found
 
 
-def _resident_time(jaxpr: Jaxpr, programs: int, phases: int) -> float:
+def _resident_time(jaxpr: Jaxpr, programs: int, phases: int, target: Target) -> float:
     """Nanoseconds of an iteration of a loop in one kernel."""
-    flops, moved = _cost(jaxpr)
+    figures, (flops, moved) = target.measured, _cost(jaxpr)
     products = [eqn for eqn in jaxpr.eqns if eqn.primitive is dot_general_p]
     held = [nbytes for eqn in products if (nbytes := _held_bytes(eqn, jaxpr))]
-    alone = max((moved - max(held, default=0)) / ONE_BYTES, flops / ONE_FLOPS)
-    at_once = MULTIPROCESSORS * (1 if products else TOGETHER)
+    alone = max((moved - max(held, default=0)) / figures.one_bandwidth, flops / figures.one_rate)
+    at_once = target.multiprocessors * (1 if products else TOGETHER)
     waves = math.ceil(programs / at_once)
-    shared = math.ceil(programs / MULTIPROCESSORS)
-    return max(PHASE * phases * waves + alone * shared,
-               programs * (moved - max(held, default=0)) / CACHE_BYTES)
+    shared = math.ceil(programs / target.multiprocessors)
+    return max(figures.phase * phases * waves + alone * shared,
+               programs * (moved - max(held, default=0)) / figures.shared_bandwidth)
 
 
 def _held_bytes(eqn: Equation, body: Jaxpr) -> int:
@@ -151,30 +150,31 @@ def _held_bytes(eqn: Equation, body: Jaxpr) -> int:
     return nbytes if fits else 0  # type: ignore[return-value]
 
 
-def _check_small(jaxpr: Jaxpr) -> None:
+def _check_small(jaxpr: Jaxpr, target: Target) -> None:
     """Raise UnsupportedKernel unless one program may compute it between its launches.
 
     It is written to know how many there are.
     """
-    if _alone_time(jaxpr) >= _launches_time(jaxpr):
+    if _alone_time(jaxpr, target) >= _launches_time(jaxpr, target):
         raise UnsupportedKernel("its body is more than one program computes in time")
 
 
-def _alone_time(jaxpr: Jaxpr) -> float:
+def _alone_time(jaxpr: Jaxpr, target: Target) -> float:
     """Nanoseconds of one program for the work of a body."""
-    flops, moved = _cost(jaxpr)
-    return max(moved / ONE_BYTES, flops / ONE_FLOPS)
+    figures, (flops, moved) = target.measured, _cost(jaxpr)
+    return max(moved / figures.one_bandwidth, flops / figures.one_rate)
 
 
-def _launches_time(jaxpr: Jaxpr) -> float:
+def _launches_time(jaxpr: Jaxpr, target: Target) -> float:
     """Nanoseconds of as many launches as a body could have, each of which waits for another."""
-    return 2 * LAUNCH * max(len(jaxpr.eqns), 1)
+    return 2 * target.measured.launch * max(len(jaxpr.eqns), 1)
 
 
-def _launched_time(jaxpr: Jaxpr, steps: int) -> float:
+def _launched_time(jaxpr: Jaxpr, steps: int, target: Target) -> float:
     """Nanoseconds of an iteration of so many launches on the whole GPU."""
-    flops, moved = _cost(jaxpr)
-    return LAUNCH * max(steps, 1) + max(moved / ALL_BYTES, flops / ALL_FLOPS)
+    figures, (flops, moved) = target.measured, _cost(jaxpr)
+    return figures.launch * max(steps, 1) + max(moved / figures.all_bandwidth,
+                                                flops / figures.all_rate)
 
 
 def _cost(jaxpr: Jaxpr) -> tuple[float, float]:

@@ -147,12 +147,12 @@ def _operands(call: Gemm) -> dict[str, tuple[Tensor | PartialResults, int]]:
 def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alone: bool,
              choose: Chooser, any_size: bool) -> Launches:
     p = _matmul(call, unaligned)
-    sms = choose.target.multiprocessors
+    target = choose.target
 
     def kernels(p: MatmulProblem, c: MatmulConfig) -> list[TemplateKernel]:
         if alone:
             return lone.kernels(p, c, choose.target.shared)
-        return matmul.kernels(p, c, sms=sms, any_size=any_size)
+        return matmul.kernels(p, c, target=target, any_size=any_size)
 
     def launches(c: MatmulConfig) -> Launches:
         if isinstance(call, FusedGemm):
@@ -161,7 +161,7 @@ def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alon
 
     if alone:
         return launches(lone.single_program_config(p))
-    configs = _fitting(p, matmul.configs(p, sms), choose.target)
+    configs = _fitting(p, matmul.configs(p, target), choose.target)
     if any_size:
         configs = _shared(p, configs, choose.target)
     batch = f"{p.batches} x " if p.batches > 1 else ""
@@ -169,7 +169,7 @@ def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alon
     return launches(choose.among(
         f"product {batch}{p.m} x {p.k} x {p.n} of {p.a.dtype}{more}",
         (p, *[t.dtype for t in (*call.operands, *call.results)]),
-        configs, launches, lambda c: matmul.estimate(p, c, sms), matmul.smaller(p)))
+        configs, launches, lambda c: matmul.estimate(p, c, target), matmul.smaller(p)))
 
 
 def _of_class(p: MatmulProblem) -> MatmulProblem:
@@ -185,9 +185,8 @@ def _shared(p: MatmulProblem, own: list[MatmulConfig], target: Target) -> list[M
     Of 600 products of random sizes the model thinks one in four more than 1.1 times slower as its
     class has it: these have their own, where that is worth another kernel.
     """
-    sms = target.multiprocessors
-    shared = _fitting(p, matmul.configs(_of_class(p), sms), target)[0]
-    lost, best = matmul.estimate(p, shared, sms), matmul.estimate(p, own[0], sms)
+    shared = _fitting(p, matmul.configs(_of_class(p), target), target)[0]
+    lost, best = matmul.estimate(p, shared, target), matmul.estimate(p, own[0], target)
     return own if lost > MOST_LOST * best and lost - best > LEAST_LOST else [shared, *own]
 
 
@@ -329,40 +328,37 @@ def _convolution(call: Conv, unaligned: Collection[Tensor], choose: Chooser) -> 
                call.offsets[1], w not in unaligned),  # type: ignore[arg-type]
         image(out, "out", 0), tuple(f["in_dilation"]), tuple(f["window_dilation"]), f["groups"],
         precision=precision_of(call))
-    sms = choose.target.multiprocessors
+    target = choose.target
 
     def launches(c: convolution.ConvolutionConfig) -> Launches:
-        return Launches(convolution.kernels(p, c, sms=sms),
+        return Launches(convolution.kernels(p, c, target=target),
                         {"x": (x, 0), "w": (w, 0), "out": (out, 0)})
 
     return launches(choose.among(
         f"convolution of {p.batch} x {' x '.join(map(str, p.in_size))} x {p.in_features} "
         f"by {' x '.join(map(str, p.window))} x {p.out_features} of {p.x.dtype}", p,
-        convolution.configs(p, sms), launches, lambda c: convolution.estimate(p, c, sms),
+        convolution.configs(p, target), launches, lambda c: convolution.estimate(p, c, target),
         convolution.smaller(p)))
 
 
 # --------------------------------------------------------------------------- attention
-
-# Nanoseconds for a multiply-add of large attentions, on a whole H100
-ATTENTION_COST = {"fp32": 2 / 100e3, "bf16": 2 / 400e3, "fp16": 2 / 400e3}
-
 
 def _attention(call: Attend | AttendGradient, unaligned: Collection[Tensor],
                choose: Chooser) -> Launches:
     how = precision_of(call)
     p = call.problem if isinstance(call, Attend) else call.attend.problem
     work = p.batch * p.heads * p.queries * p.keys * (p.size + p.value_size)
-    cost = ATTENTION_COST[p.q.dtype] * work
+    cost = 2 * work / choose.target.measured.attention[p.q.dtype]
     said = (f"{p.batch} x {p.heads} x {p.queries} x {p.keys} x {p.size} of {p.q.dtype}")
     chosen: list[Any] = []
     for k, configs in enumerate(call.configs(how, unaligned)):
         first = [c[0] for c in call.configs(how, unaligned)]
 
         def launches(c: Any, k: int = k, first: list[Any] = first) -> Launches:
-            kernels = call.kernels(how, unaligned, [*first[:k], c, *first[k + 1:]])
+            kernels = call.kernels(how, unaligned, [*first[:k], c, *first[k + 1:]],
+                                   choose.target)
             return Launches(kernels[k:k + 1], dict(call.places))
 
         chosen.append(choose.among(f"{call.name} {k + 1}: {said}", (call.name, k, p, how), configs,
                                    launches, lambda c: cost))
-    return Launches(call.kernels(how, unaligned, chosen), call.places)
+    return Launches(call.kernels(how, unaligned, chosen, choose.target), call.places)

@@ -13,6 +13,7 @@ from typing import Any
 from functrans.core.jaxpr import Equation
 from functrans.core.table import Table
 from functrans.lowering.loops.tensor import FLOAT8, Stored, Tensor, compute_dtype
+from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.triton.kernels.axis_calls import AxisCall, extents, module_text
 from functrans.lowering.triton.kernels.kernel_source import PartialResults, power_of_two
 from functrans.lowering.triton.kernels.launches import Launches
@@ -32,8 +33,7 @@ LONGEST_ROW = 16384  # that is scanned at once
 CHUNK = 8192  # of longer rows
 COLUMNS = 32  # 128 bytes of float32: what memory is read in
 TILE = 4096  # of columns
-PROGRAMS = 264  # two for each multiprocessor of an H100
-PIECES = 1056
+PIECES = 4  # of a long row, for each of `Target.walkers`
 
 
 class CumulativeCall(AxisCall):
@@ -52,14 +52,14 @@ class CumulativeCall(AxisCall):
         (x,), (y,) = self.operands, self.results
         register = compute_dtype(x.dtype)
         scan = _ScanKernels(self.op, self.reverse, *self.sizes, x.dtype, register,
-                            any_size=self.any_size)
+                            any_size=self.any_size, target=self.target)
         if scan.pieces == 1:
             return Launches([scan.scan("x", "y", None)], {"x": (x, 0), "y": (y, 0)})
         outer, inner = scan.outer, scan.inner
         totals = PartialResults(1, outer * scan.pieces * inner, register)
         before = PartialResults(1, outer * scan.pieces * inner, register)
         small = _ScanKernels(self.op, self.reverse, outer, scan.pieces, inner, register, register,
-                             whole=True, any_size=self.any_size)
+                             whole=True, any_size=self.any_size, target=self.target)
         return Launches([scan.fold("x", "totals"), small.scan("totals", "before", None),
                          scan.scan("x", "y", "before")],
                         {"x": (x, 0), "y": (y, 0), "totals": (totals, 0), "before": (before, 0)})
@@ -87,6 +87,7 @@ class _ScanKernels:
     register: str
     whole: bool = False  # in one piece
     any_size: bool = False
+    target: Target = HOPPER
 
     def __post_init__(self) -> None:
         self.columns = self.inner > 1
@@ -105,8 +106,9 @@ class _ScanKernels:
         self.blocks = blocks
         self.chunks = -(-self.n // self.chunk)
         self.pieces, self.each = 1, self.chunks
-        if not self.whole and self.chunks > 1 and blocks < PROGRAMS // 2:
-            self.each = -(-self.chunks // min(self.chunks, -(-PIECES // blocks)))
+        if not self.whole and self.chunks > 1 and blocks < self.target.multiprocessors:
+            most = -(-PIECES * self.target.walkers // blocks)
+            self.each = -(-self.chunks // min(self.chunks, most))
             self.pieces = -(-self.chunks // self.each)
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.triton.templates.kernel import (
     BYTES,
     INT_MAX,
@@ -407,18 +408,18 @@ def _wrong(p: AttentionProblem) -> str:
 
 
 def launch(name: str, arguments: tuple[Argument, ...], values: dict[str, object],
-           blocks: dict[str, list[str]], programs: int, config: AttentionConfig, sms: int,
+           blocks: dict[str, list[str]], programs: int, config: AttentionConfig, target: Target,
            flops: int = 0) -> TemplateKernel:
     """A kernel whose programs take one block each, or stay until all are taken."""
     if config.persistent:
-        programs = min(programs, config.persistent * sms)
+        programs = min(programs, config.persistent * target.multiprocessors)
     text = expand(LAUNCH, name, arguments, values, blocks)
     return TemplateKernel(name, text, arguments, (programs, 1, 1), config.warps, config.stages,
                           flops=flops)
 
 
 def forward(p: AttentionProblem, config: AttentionConfig, name: str = "attention",
-            sms: int = 132) -> list[TemplateKernel]:
+            target: Target = HOPPER) -> list[TemplateKernel]:
     q = tile(p, "q", p.q, "BLOCK_M", config)
     k = tile(p, "k", p.k, "BLOCK_N", config)
     v = tile(p, "v", p.v, "BLOCK_N", config)
@@ -446,7 +447,7 @@ def forward(p: AttentionProblem, config: AttentionConfig, name: str = "attention
               "STORE_OUT": [out.store("row", "rows", "acc")],
               "MARKS": set_any_flags(p.any_flags, "rows * 0", f"(rows < queries) & {_wrong(p)}")}
     programs = -(-p.queries // config.block_m) * p.heads * p.batch
-    return [launch(name, arguments, values, blocks, programs, config, sms, p.flops(1, 1))]
+    return [launch(name, arguments, values, blocks, programs, config, target, p.flops(1, 1))]
 
 
 def configs(p: AttentionProblem, count: int = 6) -> list[AttentionConfig]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.triton.templates.attention import (
     QUERY_BLOCK,
     SCORES,
@@ -214,14 +215,14 @@ ROUND = BLOCK_OF_ROWS + '''STORE_DQ
 
 def backward(g: AttentionGradientProblem, dq: AttentionConfig, dk_dv: AttentionConfig,
              name: str = "attention_gradient",
-             sms: int = 132) -> list[TemplateKernel]:
+             target: Target = HOPPER) -> list[TemplateKernel]:
     """The launches; `products` is float32 like `sums`, written by the first."""
-    return [_dq(g, dq, f"{name}_q", sms), _dk_dv(g, dk_dv, f"{name}_kv", sms)]
+    return [_dq(g, dq, f"{name}_q", target), _dk_dv(g, dk_dv, f"{name}_kv", target)]
 
 
 def backward_in_one(g: AttentionGradientProblem, config: AttentionConfig,
                     name: str = "attention_gradient",
-                    sms: int = 132) -> list[TemplateKernel]:
+                    target: Target = HOPPER) -> list[TemplateKernel]:
     """Three launches that share `dq_sums`, float32, contiguous (batch, heads, queries, size)."""
     p = g.attention
     assert g.dbias is None
@@ -249,8 +250,8 @@ def backward_in_one(g: AttentionGradientProblem, config: AttentionConfig,
                   "STORE_ZERO": [plain.store("row", "rows", zero)],
                   "STORE_DQ": [dq.store("row", "rows", rounded)]}
         made.append(launch(f"{name}_{('prepared', 'rounded')[k]}", (*pointers, *numbers), values,
-                            blocks, programs, rows, sms))
-    return [made[0], _dk_dv(g, config, f"{name}_all", sms, True), made[1]]
+                            blocks, programs, rows, target))
+    return [made[0], _dk_dv(g, config, f"{name}_all", target, True), made[1]]
 
 
 def _dq_sums(p: AttentionProblem, config: AttentionConfig) -> AttentionTile:
@@ -260,7 +261,7 @@ def _dq_sums(p: AttentionProblem, config: AttentionConfig) -> AttentionTile:
 
 
 def _dq(g: AttentionGradientProblem, config: AttentionConfig, name: str,
-        sms: int) -> TemplateKernel:
+        target: Target) -> TemplateKernel:
     p = g.attention
     q, k, v, out, dout, dq = (tile(p, n, h, block, config) for n, h, block in (
         ("q", p.q, "BLOCK_M"), ("k", p.k, "BLOCK_N"), ("v", p.v, "BLOCK_N"),
@@ -306,10 +307,10 @@ def _dq(g: AttentionGradientProblem, config: AttentionConfig, name: str,
                   g.any_flags, "(rows * 0)[:, None] + tl.arange(0, SIZE)[None, :] * 0",
                   "(rows < queries)[:, None] & ((tl.abs(acc) < float('inf')) == 0)")}
     programs = -(-p.queries // config.block_m) * p.heads * p.batch
-    return launch(name, arguments, values, blocks, programs, config, sms, p.flops(2, 1))
+    return launch(name, arguments, values, blocks, programs, config, target, p.flops(2, 1))
 
 
-def _dk_dv(g: AttentionGradientProblem, config: AttentionConfig, name: str, sms: int,
+def _dk_dv(g: AttentionGradientProblem, config: AttentionConfig, name: str, target: Target,
            also_dq: bool = False) -> TemplateKernel:
     p = g.attention
     q, k, v, dout, dk, dv = (tile(p, n, h, block, config) for n, h, block in (
@@ -350,7 +351,7 @@ def _dk_dv(g: AttentionGradientProblem, config: AttentionConfig, name: str, sms:
               "STORE_DK": [dk.store("start", "(start + cols)", g.scaled("dk", "dk_acc"))],
               "STORE_DV": [dv.store("start", "(start + cols)", "dv_acc")]}
     programs = -(-p.keys // config.block_n) * p.key_heads * p.batch
-    return launch(name, arguments, values, blocks, programs, config, sms,
+    return launch(name, arguments, values, blocks, programs, config, target,
                   p.flops(2 + also_dq, 2))
 
 

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.triton.templates.convolution_boxes import Boxes, boxes
 from functrans.lowering.triton.templates.convolution_packed import (
     PackedConvolution,
@@ -39,12 +40,8 @@ from functrans.lowering.triton.templates.kernel import (
     stored_as,
 )
 from functrans.lowering.triton.templates.tiles import (
-    BANDWIDTH,
     EFFICIENCY,
     FRAME,
-    LAUNCH,
-    RATES,
-    SHARED_BYTES,
     SPAN,
     STORE_PARTS,
     TILE,
@@ -129,12 +126,12 @@ elif STORES:
 
 
 def kernels(p: ConvolutionProblem, config: ConvolutionConfig, name: str = "convolution",
-            sms: int = 132
+            target: Target = HOPPER
             ) -> list[TemplateKernel]:
     """The launches of a convolution; with a dilated input one for each phase of the output."""
     made = []
     for part in _phases(p):  # most phases run the same text
-        made += _kernels(part, config, name, sms)
+        made += _kernels(part, config, name, target)
     return made
 
 
@@ -169,7 +166,7 @@ def _phases(p: ConvolutionProblem) -> Iterator[ConvolutionProblem]:
 
 
 def _kernels(p: ConvolutionProblem, config: ConvolutionConfig, name: str,
-             sms: int) -> list[TemplateKernel]:
+             target: Target) -> list[TemplateKernel]:
     partials = 0
     if config.splits > 1:
         partials = config.splits * p.groups * p.rows * p.out_features
@@ -233,7 +230,7 @@ def _kernels(p: ConvolutionProblem, config: ConvolutionConfig, name: str,
     arguments = (*inputs, *[pointer("workspace", p.sums)] * (workspace > 0),
                  *(output if config.splits == 1 else ()), *sizes, *reads,
                  *(writes if config.splits == 1 else ()), *before.arguments)
-    grid = min(programs, sms) if config.persistent else programs
+    grid = min(programs, target.multiprocessors) if config.persistent else programs
     made = [*[replace(k, workspace=workspace) for k in before.kernels],
             TemplateKernel(name, expand(FRAME, name, arguments, values, blocks), arguments,
                            (grid, 1, 1), config.warps, config.stages, workspace)]
@@ -329,14 +326,16 @@ def _is_wide(p: ConvolutionProblem) -> bool:
     return max(*far, p.rows * p.out_features) > INT_MAX // 2
 
 
-def configs(p: ConvolutionProblem, sms: int = 132, count: int = 4) -> list[ConvolutionConfig]:
+def configs(p: ConvolutionProblem, target: Target = HOPPER,
+            count: int = 4) -> list[ConvolutionConfig]:
     """Configurations worth trying, by the time that `estimate` gives them."""
     part = next(_phases(p))
-    found = [c for tile in EFFICIENCY for c in (*_copied(part, tile, sms), *_read(part, tile, sms))]
+    found = [c for tile in EFFICIENCY
+             for c in (*_copied(part, tile, target), *_read(part, tile, target))]
     if can_pack(part):
         found += [replace(c, packed=True) for tile in EFFICIENCY
-                  for c in _copied(packed(part).problem, tile, sms)]
-    return sorted(found, key=lambda c: estimate(part, c, sms))[:count]
+                  for c in _copied(packed(part).problem, tile, target)]
+    return sorted(found, key=lambda c: estimate(part, c, target))[:count]
 
 
 def smaller(p: ConvolutionProblem) -> list[ConvolutionConfig]:
@@ -345,12 +344,14 @@ def smaller(p: ConvolutionProblem) -> list[ConvolutionConfig]:
     return [ConvolutionConfig(n, n, 16, 4, 1, flat=flat) for n in (32, 16)]
 
 
-def estimate(p: ConvolutionProblem, config: ConvolutionConfig, sms: int = 132) -> float:
+def estimate(p: ConvolutionProblem, config: ConvolutionConfig, target: Target = HOPPER) -> float:
     """Nanoseconds of a convolution whose input is not dilated, by a model."""
     if config.packed:
         before = packed(p)
-        moved = 2 * BYTES["fp32"] * before.size / BANDWIDTH + LAUNCH * len(before.kernels)
-        return moved + estimate(before.problem, replace(config, packed=False), sms)
+        figures = target.measured
+        moved = 2 * BYTES["fp32"] * before.size / figures.bandwidth \
+            + figures.split_launch * len(before.kernels)
+        return moved + estimate(before.problem, replace(config, packed=False), target)
     box = boxes(p, config) if config.descriptors else None
     tiles = (box.tiles if box else -(-p.rows // config.block_m)) * p.groups
     tiles *= -(-p.out_features // config.block_n)
@@ -358,13 +359,13 @@ def estimate(p: ConvolutionProblem, config: ConvolutionConfig, sms: int = 132) -
     image = p.batch * p.in_features * math.prod(p.in_size)
     moved = p.groups * (image * size + p.taps * p.in_features * p.out_features * size
                         + p.rows * p.out_features * BYTES[p.out.dtype])
-    rate = RATES[p.precision if p.x.dtype == "fp32" else p.x.dtype]
+    rate = target.measured.rates[p.precision if p.x.dtype == "fp32" else p.x.dtype]
     again = 2 * config.splits * p.groups * p.rows * p.out_features * BYTES[p.sums]
     tile = (config.block_n, config.block_m) if box and box.is_transposed else (
         config.block_m, config.block_n)
     return time_of_tiles(
         tile, tiles, p.in_features * p.taps, config.splits, size,
-        rate * _share(p, config, box), moved, again * (config.splits > 1), sms)
+        rate * _share(p, config, box), moved, again * (config.splits > 1), target)
 
 
 def _share(p: ConvolutionProblem, config: ConvolutionConfig, box: Boxes | None) -> float:
@@ -378,7 +379,8 @@ def _share(p: ConvolutionProblem, config: ConvolutionConfig, box: Boxes | None) 
     return share * (1.0 if places >= 16 or not box.is_transposed else 0.75 if places < 4 else 0.9)
 
 
-def _copied(p: ConvolutionProblem, tile: tuple[int, int], sms: int) -> list[ConvolutionConfig]:
+def _copied(p: ConvolutionProblem, tile: tuple[int, int],
+            target: Target) -> list[ConvolutionConfig]:
     """Configurations of a tile that the copy engine moves."""
     size = BYTES[p.x.dtype]
     if (size > 2 and not p.rounds) or min(tile) < 64 or tile[1] > power_of_two(p.out_features):
@@ -388,21 +390,22 @@ def _copied(p: ConvolutionProblem, tile: tuple[int, int], sms: int) -> list[Conv
     block_k = min(128 // size, power_of_two(p.in_features))
     large = tile[0] * tile[1] >= 128 * 128 and (tile[0] if p.batch_inner else tile[1]) >= 128
     stage = (tile[0] + tile[1]) * block_k * size
-    base = ConvolutionConfig(*tile, block_k, 8 if large else 4, min(4, SHARED_BYTES // stage),
-                             descriptors=True)
+    base = ConvolutionConfig(*tile, block_k, 8 if large else 4,
+                             max(1, min(4, target.shared // stage)), descriptors=True)
     box = boxes(p, base)
     if box is None:
         return []
     tiles = box.tiles * -(-p.out_features // tile[1])
     made = []
-    if tiles > sms:
+    if tiles > target.multiprocessors:
         parts = 2 if tile[0] * tile[1] >= 128 * 256 else 1
-        room = SHARED_BYTES - 2048 - tile[0] * tile[1] // parts * BYTES[p.out.dtype]
-        made.append(replace(base, persistent=True, parts=parts, stages=min(4, room // stage)))
-    return [*made, *[replace(base, splits=s) for s in _splits(tiles, box.steps * block_k, sms)]]
+        room = target.shared - 2048 - tile[0] * tile[1] // parts * BYTES[p.out.dtype]
+        made.append(replace(base, persistent=True, parts=parts,
+                            stages=max(1, min(4, room // stage))))
+    return [*made, *[replace(base, splits=s) for s in _splits(tiles, box.steps * block_k, target)]]
 
 
-def _read(p: ConvolutionProblem, tile: tuple[int, int], sms: int) -> list[ConvolutionConfig]:
+def _read(p: ConvolutionProblem, tile: tuple[int, int], target: Target) -> list[ConvolutionConfig]:
     """Configurations of a tile whose elements are read where they are."""
     if max(tile) > 128 or min(tile) < 16 or tile[1] > power_of_two(p.out_features) or \
             tile[0] > power_of_two(p.rows):
@@ -417,11 +420,11 @@ def _read(p: ConvolutionProblem, tile: tuple[int, int], sms: int) -> list[Convol
     tiles = -(-p.rows // tile[0]) * -(-p.out_features // tile[1]) * p.groups
     stages = 4 if tile[0] <= 64 else 3
     return [ConvolutionConfig(*tile, block_k, warps, stages, splits=s, flat=flat)
-            for s in _splits(tiles, whole, sms)]
+            for s in _splits(tiles, whole, target)]
 
 
-def _splits(tiles: int, whole: int, sms: int) -> list[int]:
+def _splits(tiles: int, whole: int, target: Target) -> list[int]:
     """Into how many programs a sum is worth cutting: full waves of some, each with enough to do."""
     most = min(64, whole // 1024)
-    counts = [min(most, waves * sms // max(tiles, 1)) for waves in (1, 2, 3)]
+    counts = [min(most, waves * target.multiprocessors // max(tiles, 1)) for waves in (1, 2, 3)]
     return sorted({1, *[n for n in counts if n > 1]})

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from textwrap import indent
 
+from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.triton.templates.kernel import (
     BYTES,
     INT_MAX,
@@ -32,12 +33,8 @@ from functrans.lowering.triton.templates.matmul_problem import (
     MatmulProblem,
 )
 from functrans.lowering.triton.templates.tiles import (
-    BANDWIDTH,
     EFFICIENCY,
     FRAME,
-    LAUNCH,
-    RATES,
-    SHARED_BYTES,
     SPAN,
     STORE_PARTS,
     TILE,
@@ -244,7 +241,7 @@ class _DescriptorTiles:
         return f"{self.name}_tiles.store([{self._place(row, col)}], {value})"
 
 
-def kernels(p: MatmulProblem, config: MatmulConfig, name: str = "matmul", sms: int = 132,
+def kernels(p: MatmulProblem, config: MatmulConfig, name: str = "matmul", target: Target = HOPPER,
             any_size: bool = False) -> list[TemplateKernel]:
     """The launches of a product, in order: more than one where the sum is split or `pack_operands`.
 
@@ -296,7 +293,7 @@ def kernels(p: MatmulProblem, config: MatmulConfig, name: str = "matmul", sms: i
     if config.splits > 1:
         end = [pointer("workspace", p.sums)]
     arguments = (*inputs, *end, *sizes, *batch, *strides)
-    grid = min(programs, sms) if config.persistent else programs
+    grid = min(programs, target.multiprocessors) if config.persistent else programs
     text = expand(FRAME, name, arguments, constants, blocks)
     made = [*before.kernels, TemplateKernel(name, text, arguments, (grid, 1, 1), config.warps,
                                             config.stages, workspace)]
@@ -377,33 +374,33 @@ ROUNDED = 0.1  # of the rate of tf32, where loads are narrow: 64 of 255^3 take 1
 ACROSS = 0.35  # of the rate of tf32, where an operand goes through registers: 122 TFLOP/s, not 359
 
 
-def configs(p: MatmulProblem, sms: int = 132, count: int = 6) -> list[MatmulConfig]:
+def configs(p: MatmulProblem, target: Target = HOPPER, count: int = 6) -> list[MatmulConfig]:
     """Configurations worth trying, by the time that a model gives them."""
-    return list(_configs(p, sms, count))
+    return list(_configs(p, target, count))
 
 
 @lru_cache(maxsize=1024)  # 0.1 ms: products of other sizes ask for that of their class again
-def _configs(p: MatmulProblem, sms: int, count: int) -> tuple[MatmulConfig, ...]:
+def _configs(p: MatmulProblem, target: Target, count: int) -> tuple[MatmulConfig, ...]:
     if max(p.m, p.n, p.k) <= SMALL_SIZE and p.batches >= SMALL_BATCH:
         return tuple(_small_configs(p))
-    model = _Model(p, sms)
-    ranked = [(model.time(*cut), -EFFICIENCY[cut[0]], cut, p) for cut in _cuts(p, sms)]
+    model = _Model(p, target)
+    ranked = [(model.time(*cut), -EFFICIENCY[cut[0]], cut, p) for cut in _cuts(p, target)]
     if can_pack(p):
         before = pack_operands(p)
-        model = _Model(before.problem, sms, before)
+        model = _Model(before.problem, target, before)
         ranked += [(model.time(*cut), 0.0, cut, before.problem)
-                   for cut in _cuts(before.problem, sms) if cut[1] == 1]
+                   for cut in _cuts(before.problem, target) if cut[1] == 1]
     ranked.sort(key=lambda r: r[:2])
     found: dict[MatmulConfig, None] = {}
     for _, _, cut, q in ranked:
-        variants = _variants(q, *cut, sms)
+        variants = _variants(q, *cut, target)
         found |= dict.fromkeys(variants if q is p else [replace(variants[0], is_packed=True)])
         if len(found) >= count:
             break
     return tuple(found)[:count]
 
 
-def _cuts(p: MatmulProblem, sms: int) -> Iterator[tuple[tuple[int, int], int]]:
+def _cuts(p: MatmulProblem, target: Target) -> Iterator[tuple[tuple[int, int], int]]:
     """Tiles, and how many programs share a sum."""
     narrow = BYTES[p.a.dtype] <= 2
     tiles = [t for t in EFFICIENCY if (t[0] <= power_of_two(p.m) and t[1] <= power_of_two(p.n))]
@@ -417,29 +414,33 @@ def _cuts(p: MatmulProblem, sms: int) -> Iterator[tuple[tuple[int, int], int]]:
     for tile in tiles:
         whole = _tiles(p, tile)
         for splits in (1, 2, 4, 8, 16):
-            if splits == 1 or (whole * splits <= 2 * sms and p.k >= splits * 256):
+            if splits == 1 or (whole * splits <= 2 * target.multiprocessors
+                               and p.k >= splits * 256):
                 yield tile, splits
 
 
-def estimate(p: MatmulProblem, config: MatmulConfig, sms: int = 132) -> float:
+def estimate(p: MatmulProblem, config: MatmulConfig, target: Target = HOPPER) -> float:
     """Nanoseconds of a product by a model."""
     before = pack_operands(p) if config.is_packed else None
-    model = _Model(p if before is None else before.problem, sms, before)
+    model = _Model(p if before is None else before.problem, target, before)
     return model.time((config.block_m, config.block_n), config.splits)
 
 
 class _Model:
     """Nanoseconds of a product by its tiles, and of packing its operands where it `is_packed`."""
 
-    def __init__(self, p: MatmulProblem, sms: int, before: PackedMatmul | None = None) -> None:
-        self.p, self.sms, self.size = p, sms, BYTES[p.a.dtype]
+    def __init__(self, p: MatmulProblem, target: Target,
+                 before: PackedMatmul | None = None) -> None:
+        self.p, self.target, self.size = p, target, BYTES[p.a.dtype]
         self.first = 0.0
         if before is not None:
-            self.first = 2 * before.nbytes / BANDWIDTH + LAUNCH * len(before.kernels)
+            figures = target.measured
+            self.first = 2 * before.nbytes / figures.bandwidth \
+                + figures.split_launch * len(before.kernels)
         self.moved = p.batches * ((p.m * p.k + p.k * p.n) * self.size
                                   + p.m * p.n * BYTES[p.c.dtype])
         self.sums = 2 * p.batches * p.m * p.n * BYTES[p.sums]
-        self.rate = RATES[p.precision if p.a.dtype == "fp32" else p.a.dtype]
+        self.rate = target.measured.rates[p.precision if p.a.dtype == "fp32" else p.a.dtype]
         if p.rounds and not (p.a.has_descriptor and p.b.has_descriptor):
             self.rate *= ROUNDED
         elif needs_contiguous_sums(p) and p.across:
@@ -448,7 +449,7 @@ class _Model:
     def time(self, tile: tuple[int, int], splits: int) -> float:
         again = splits * self.sums if splits > 1 else 0
         return self.first + time_of_tiles(tile, _tiles(self.p, tile), self.p.k, splits, self.size,
-                                          self.rate, self.moved, again, self.sms)
+                                          self.rate, self.moved, again, self.target)
 
 
 def _tiles(p: MatmulProblem, tile: tuple[int, int]) -> int:
@@ -459,7 +460,8 @@ def _without_tensor_cores(p: MatmulProblem) -> bool:
     return p.a.dtype == "fp64" or (p.a.dtype == "fp32" and p.precision == "ieee")
 
 
-def _variants(p: MatmulProblem, tile: tuple[int, int], splits: int, sms: int) -> list[MatmulConfig]:
+def _variants(p: MatmulProblem, tile: tuple[int, int], splits: int,
+              target: Target) -> list[MatmulConfig]:
     size = BYTES[p.a.dtype]
     area = tile[0] * tile[1]
     exact = _without_tensor_cores(p)
@@ -476,20 +478,22 @@ def _variants(p: MatmulProblem, tile: tuple[int, int], splits: int, sms: int) ->
         block_k, copied = 16, False
     elif not copied:  # what is not copied asynchronously takes registers
         block_k = min(block_k, 32)
-    stages = _stages(p, tile, block_k, 0)
+    stages = _stages(p, tile, block_k, 0, target)
     tiles = _tiles(p, tile)
     base = MatmulConfig(*tile, block_k, warps, stages, splits=splits, descriptors=copied)
-    if not copied or splits > 1 or tiles <= sms:
+    if not copied or splits > 1 or tiles <= target.multiprocessors:
         return [base]
     parts = 2 if area >= 128 * 256 else 1
-    flat = MatmulConfig(*tile, block_k, warps, _stages(p, tile, block_k, parts), persistent=True,
+    flat = MatmulConfig(*tile, block_k, warps, _stages(p, tile, block_k, parts, target),
+                        persistent=True,
                         parts=parts)
     return [flat, base] if area >= 128 * 128 else [base]
 
 
-def _stages(p: MatmulProblem, tile: tuple[int, int], block_k: int, parts: int) -> int:
+def _stages(p: MatmulProblem, tile: tuple[int, int], block_k: int, parts: int,
+            target: Target) -> int:
     stage = (tile[0] + tile[1]) * block_k * BYTES[p.a.dtype]
-    room = SHARED_BYTES - 1024  # the tile that is stored takes the place of stages, but not where
+    room = target.shared - 1024  # the tile that is stored takes the place of stages, but not where
     if parts or p.a.dtype == "fp32":  # those of the next tile are on their way
         room -= tile[0] * tile[1] // max(parts, 1) * BYTES[p.c.dtype]
     steps = -(-p.k // block_k)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-__all__ = ["BANDWIDTH", "EFFICIENCY", "FRAME", "LAUNCH", "RATES", "SHARED_BYTES", "SPAN",
-           "STORE_PARTS", "TILE", "Tiling", "rounding", "time_of_tiles"]
+from functrans.lowering.schedule.target import Target
 
-SHARED_BYTES = 227 * 1024
+__all__ = ["EFFICIENCY", "FRAME", "SPAN", "STORE_PARTS", "TILE", "Tiling", "rounding",
+           "time_of_tiles"]
+
 
 
 @dataclass(frozen=True)
@@ -107,22 +108,20 @@ EFFICIENCY = {(128, 256): 1.0, (256, 128): 0.97, (128, 128): 0.85, (64, 256): 0.
               (128, 64): 0.6, (64, 128): 0.62, (64, 64): 0.45, (32, 128): 0.35, (128, 32): 0.3,
               (32, 64): 0.25, (64, 32): 0.22, (16, 128): 0.2, (16, 64): 0.12, (32, 32): 0.12,
               (16, 32): 0.07, (64, 16): 0.1, (128, 16): 0.15, (16, 16): 0.04, (32, 16): 0.06}
-# Tensor operations per multiprocessor and nanosecond, bytes per nanosecond of a whole H100
-RATES = {"bf16": 7000.0, "fp16": 7000.0, "fp8e4nv": 13000.0, "fp8e5": 13000.0, "i8": 13000.0,
-         "tf32": 3000.0, "ieee": 350.0, "tf32x3": 900.0, "bf16x6": 1000.0, "fp64": 400.0}
-BANDWIDTH, CACHE_BANDWIDTH = 2600.0, 10000.0
-LAUNCH, STEP = 3000.0, 250.0  # nanoseconds: another launch, a step of 64 along the sum
 
 
 def time_of_tiles(tile: tuple[int, int], tiles: int, k: int, splits: int, size: int, rate: float,
-                  moved: float, again: float, sms: int) -> float:
+                  moved: float, again: float, target: Target) -> float:
     """Nanoseconds of sums of `k` products for so many tiles, by a model.
 
     `rate` is that of a large tile, `size` the bytes of an operand's element, `moved` the bytes
     that are read and written once, `again` those of split sums.
     """
-    waves = math.ceil(tiles * splits / sms)
-    compute = max(waves * 2 * tile[0] * tile[1] / (rate * EFFICIENCY[tile]), STEP / 64) * k / splits
-    cached = tiles * (tile[0] + tile[1]) * k * size / CACHE_BANDWIDTH
-    slowest = max(compute, moved / BANDWIDTH, cached)
-    return slowest + 0.1 * compute + again / BANDWIDTH + (splits > 1) * LAUNCH
+    figures = target.measured
+    waves = math.ceil(tiles * splits / target.multiprocessors)
+    compute = max(waves * 2 * tile[0] * tile[1] / (rate * EFFICIENCY[tile]),
+                  figures.product_step / 64) * k / splits
+    cached = tiles * (tile[0] + tile[1]) * k * size / figures.cache_bandwidth
+    slowest = max(compute, moved / figures.bandwidth, cached)
+    return slowest + 0.1 * compute + again / figures.bandwidth + (
+        splits > 1) * figures.split_launch
