@@ -53,8 +53,12 @@ from functrans.lowering.triton.templates.attention_gradient import (
     in_one_configs,
 )
 from functrans.lowering.triton.templates.convolution import ConvolutionProblem, Filter, Image
-from functrans.lowering.triton.templates.kernel import EpilogueSource, TemplateKernel, pointer
-from functrans.lowering.triton.templates.load import compiled
+from functrans.lowering.triton.templates.kernel import (
+    EpilogueSource,
+    TemplateKernel,
+    compiled,
+    pointer,
+)
 from functrans.lowering.triton.templates.matmul import MatmulConfig, MatmulOperand, MatmulProblem
 
 FOLDER = Path(tempfile.gettempdir()) / "functrans_gpu_templates"

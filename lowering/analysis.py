@@ -30,7 +30,7 @@ def memory_of(jaxpr: Jaxpr) -> dict[str, Size]:
     peak: Size = 0
     for i, eqn in enumerate(jaxpr.eqns):
         inner = max((memory_of(body)["temporaries"] for body in subjaxprs(eqn)),
-                    default=0)  # type: ignore[type-var]
+                    default=0)
         live = live + sum((v.aval.nbytes for v in eqn.outvars), start=0)
         if not isinstance(live + inner, int) or not isinstance(peak, int):
             peak = live + inner

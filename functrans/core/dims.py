@@ -427,6 +427,11 @@ def is_static(shape: Iterable[Size]) -> bool:
     return all(isinstance(size, int) for size in shape)
 
 
+def static_shape(shape: Iterable[Size]) -> tuple[int, ...]:
+    """Sizes that are known to be ints."""
+    return tuple([int(n) for n in shape])
+
+
 def substitute_shape(shape: Shape, sizes: Mapping[str, Size]) -> Shape:
     """`shape` with the known symbolic sizes replaced."""
     return tuple(s.substitute(sizes) if isinstance(s, Dim) else s for s in shape)

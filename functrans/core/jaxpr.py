@@ -187,9 +187,9 @@ def size_names(value: Any) -> frozenset[str]:
 
 def decided_names(eqn: Equation) -> frozenset[str]:
     """The names of the sizes that an equation decides as it runs, those of its bodies included."""
-    decided = eqn.primitive.decided_sizes(eqn.params)
     if not eqn.primitive.higher_order:
-        return decided
+        return frozenset()
+    decided = eqn.primitive.decided_sizes(eqn.params)
     return decided.union(*[body.decided_names for body in subjaxprs(eqn)])
 
 

@@ -105,7 +105,10 @@ class Primitive:
         return Cost(sum((a.size for a in outs), start=0), moved)
 
     def decided_sizes(self, params: Mapping[str, Any]) -> frozenset[str]:
-        """Names of the symbolic sizes of the results that running the operation decides."""
+        """Names of the symbolic sizes of the results that running the operation decides.
+
+        Of higher-order operations: what others compute has sizes that their operands tell.
+        """
         return frozenset()
 
     def bind(self, *args: Any, **params: Any) -> Array:

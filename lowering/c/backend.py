@@ -18,15 +18,20 @@ from functrans._runtime import Program
 from functrans.core import config
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.executable import CExecutable
+from functrans.lowering.c.interface import runtime_program
 from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
-from functrans.lowering.c.specs import runtime_program
 from functrans.lowering.defects import warn_of_fallback
 from functrans.lowering.executable import Backend, Executable
 from functrans.lowering.progress import watched
 from functrans.lowering.reference import ReferenceBackend
-from functrans.lowering.store.cache import Cache, program_cache
+from functrans.lowering.store.cache import (
+    Cache,
+    Schema,
+    find_manifest,
+    program_cache,
+    store_manifest,
+)
 from functrans.lowering.store.fingerprint import Fingerprint, constant_key, fingerprint
-from functrans.lowering.store.manifests import Schema, lookup, store
 
 if TYPE_CHECKING:
     from functrans.lowering.c.lower import LoweredToC
@@ -54,7 +59,7 @@ class CBackend(Backend):
         prints, cache = fingerprint(jaxpr), program_cache()
         key = None if prints is None else prints.key(*options_of(donated, require_inplace))
         if prints is not None and key is not None:
-            known = lookup(cache, key, MANIFEST)
+            known = find_manifest(cache, key, MANIFEST)
             program = known and _loaded(jaxpr, prints, *known, cache)
             if program is not None:
                 return CExecutable(jaxpr, donated, program)
@@ -66,7 +71,7 @@ class CBackend(Backend):
         if prints is not None and key is not None and not executable.lowered.text.is_fallback:
             manifest = _manifest(executable.lowered, prints)
             if manifest is not None:
-                store(cache, key, manifest, path)
+                store_manifest(cache, key, manifest, path)
         return executable
 
     def inspectable(self, jaxpr: Jaxpr, donated: frozenset[int],

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.calls import prepare_call, write_call
-from functrans.lowering.loops.call import Branch, Call, ScanLoop, WhileLoop
-from functrans.lowering.loops.tensor import Tensor, item_size
+from functrans.lowering.loops.tensor import Branch, Call, ScanLoop, Tensor, WhileLoop, item_size
 from functrans.lowering.schedule.cpu_target import SERVER
 
 if TYPE_CHECKING:

@@ -10,15 +10,16 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from functrans.core.dims import Size
-from functrans.lowering.c.expressions import CodeScope, ctype
-from functrans.lowering.c.kernel_text import (
+from functrans.lowering.c.expressions import (
+    C_TYPES,
     BlockTotals,
+    CodeScope,
     KernelText,
     PlaceScratch,
     Scratch,
+    ctype,
     is_number,
 )
-from functrans.lowering.c.names import C_TYPES
 from functrans.lowering.c.row_reductions import RowReductions, cascades, place_dtype
 from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.rules.reduce import identity_element
@@ -312,7 +313,7 @@ class ColumnReductions(RowReductions):
         m = self.writer.fresh(loop, p.vtype("bool", lanes), self._beats(t.op, dtype, value, best))
         value = p.op("select", ("bool", dtype, dtype), (m, value, best), lanes)
         d = self.domain
-        per_part = d.rows // d.parts  # type: ignore[operator]
+        per_part = d.rows // d.parts
         q = "o" if is_number(d.parts, 1) else f"(o - part * {self.size(per_part)})"
         place = p.op("select", ("bool", places, places),
                      (m, p.broadcast(places, lanes, f"({places}){q}"),

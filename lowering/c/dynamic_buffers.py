@@ -12,7 +12,7 @@ from typing import Any
 
 from functrans.core.dims import Dim, Size
 from functrans.core.errors import BackendError
-from functrans.lowering.loops.call import Call, HostCall, WhileLoop
+from functrans.lowering.loops.tensor import Call, HostCall, WhileLoop
 from functrans.lowering.memory.arena import Block
 
 __all__ = ["DynamicBuffers", "UnsupportedProgram"]

@@ -1,19 +1,140 @@
-"""Expressions as C statements: each once, and as far out of the loops as it can stand."""
+"""C text: sizes, indices, and the expressions of elements; what the text of a kernel is."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from functrans.core.dims import Size
-from functrans.lowering.c.names import C_TYPES, index_text, size_text
+from functrans.core.dims import Dim, Size
 from functrans.lowering.c.prelude import Prelude
-from functrans.lowering.loops.expr import Expr
-from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient
+from functrans.lowering.loops.expr import Computed, Expr, Index, LoopVar, Quotient, Remainder
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.group import has_constant_stride
 from functrans.lowering.schedule.kernel import Kernel
 
-__all__ = ["CodeScope", "ExprWriter", "ctype"]
+__all__ = ["C_TYPES", "BlockTotals", "CodeScope", "ExprWriter", "KernelText", "PlaceScratch",
+           "Scratch", "ctype", "expression_text", "is_number", "size_text"]
+
+
+# --- sizes
+
+def expression_text(size: Dim, names: dict[str, str]) -> str:
+    """`2*B + 1` as a C expression of type i64."""
+    return _text(size.expr, names)
+
+
+def _text(e: Any, names: dict[str, str]) -> str:
+    name = type(e).__name__  # sympy is not imported for programs without such sizes
+    if e.is_Integer:
+        return f"({int(e)}LL)"
+    if e.is_Symbol:
+        return names[str(e)]
+    if e.is_Add:
+        return "(" + " + ".join(_text(a, names) for a in e.args) + ")"
+    if e.is_Mul:
+        return "(" + " * ".join(_text(a, names) for a in e.args) + ")"
+    if e.is_Pow and e.exp.is_Integer and e.exp > 0:
+        return "(" + " * ".join([_text(e.base, names)] * int(e.exp)) + ")"
+    if name == "floor":
+        numerator, denominator = e.args[0].together().as_numer_denom()
+        return f"ft_floordiv({_text(numerator, names)}, {_text(denominator, names)})"
+    if name == "Mod":
+        return f"ft_mod({_text(e.args[0], names)}, {_text(e.args[1], names)})"
+    if name in ("Max", "Min"):
+        f = "ft_max" if name == "Max" else "ft_min"
+        out = _text(e.args[0], names)
+        for a in e.args[1:]:
+            out = f"{f}({out}, {_text(a, names)})"
+        return out
+    raise ValueError(f"the size {e} has no form in C")
+
+
+# --- element types and index arithmetic
+
+C_TYPES = {"f32": "float", "f64": "double", "f16": "u16", "bf16": "u16", "i8": "i8", "i16": "i16",
+           "i32": "i32", "i64": "i64", "u8": "u8", "u16": "u16", "u32": "u32", "u64": "u64",
+           "bool": "u8"}
+"""The types of elements in memory; the integer names are typedefs of the prelude."""
+
+
+def size_text(size: Size, names: dict[str, str]) -> str:
+    """A size as a C expression; `names` has the C expression of every named size."""
+    if not isinstance(size, Dim):
+        return str(int(size))
+    if size.is_name:
+        return names[size.name]
+    return expression_text(size, names)
+
+
+def index_text(index: Index, names: dict[str, str], computed: object = None) -> str:
+    """An index as a C expression; `computed(atom)` gives the expression of a computed value."""
+    parts = []
+    for atom, c in index.terms.items():
+        if isinstance(atom, LoopVar):
+            text = atom.name
+        elif isinstance(atom, (Quotient, Remainder)):
+            inner = index_text(atom.index, names, computed)
+            sign = "/" if isinstance(atom, Quotient) else "%"
+            text = f"(({inner}) {sign} {size_text(atom.divisor, names)})"
+        else:
+            text = computed(atom)  # type: ignore[operator]
+        parts.append(text if isinstance(c, int) and c == 1 else f"{text} * {size_text(c, names)}")
+    if not parts or not (isinstance(index.const, int) and index.const == 0):
+        parts.append(size_text(index.const, names))
+    return " + ".join(parts)
+
+
+# --- What the text of a kernel is, and what it needs when it runs
+
+@dataclass(frozen=True)
+class Scratch:
+    """Memory that a kernel needs besides its operands: partial results of its chunks.
+
+    `number` is that of the reduction it belongs to, so that each has memory of its own.
+    """
+
+    dtype: str
+    size: Size
+    number: int
+
+
+@dataclass(frozen=True)
+class PlaceScratch(Scratch):
+    """Scratch for places, apart from that for values of the same size."""
+
+
+@dataclass(frozen=True)
+class BlockTotals(Scratch):
+    """Scratch for the totals of blocks of rows, apart from that for the sums of a block."""
+
+
+@dataclass(eq=False, repr=False)
+class KernelText:
+    """A kernel in C: `text` defines the functions, with NAME for its name.
+
+    `operands` are what its argument array points to, in order; after them the sizes. It runs over
+    `count` ranges, then `finish`, if there is one, in the calling thread. `lanes` elements are
+    computed at once.
+    """
+
+    text: str
+    operands: list[Tensor | Scratch]
+    count: Size
+    grain: Size
+    weight: int
+    size: Size
+    has_finish: bool
+    serial: bool
+    sources: list[Any] = field(default_factory=list)
+    lanes: int = 1
+
+
+def is_number(n: Any, value: int) -> bool:
+    """Whether a size is known to be `value`."""
+    return isinstance(n, int) and n == value
+
+
+# --- Expressions as C statements: each once, and as far out of the loops as it can stand
 
 INT32_LIMIT = 2**31
 
@@ -178,7 +299,8 @@ class ExprWriter:
         if key not in self._loop:
             args = [self.vector(a, loop) for a in e.args]
             if e.op == "load":
-                text = self._load(*e.aux, loop)
+                tensor, place = e.aux
+                text = self._load(tensor, place, loop)
             elif e.op == "index":
                 text = self._number(e, loop)
             else:

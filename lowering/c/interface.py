@@ -1,13 +1,21 @@
-"""The C types by which programs and what runs them know each other.
+"""What programs and their runtime know each other by: types in C, and types of values.
 
-They are part of every program, and of the runtime of exported ones.
+The C types are part of every program, and of the runtime of exported ones.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
 
-__all__ = ["API", "CONV", "GEMM"]
+import numpy as np
+
+from functrans._runtime import Program
+from functrans.core.avals import ShapedArray
+from functrans.core.jaxpr import Jaxpr
+
+__all__ = ["API", "CONV", "GEMM", "runtime_program", "spec"]
 
 API: Final = """\
 typedef void (*ft_range)(void *arg, i64 begin, i64 end);
@@ -54,3 +62,19 @@ typedef struct {
 } ft_conv;
 """
 """A convolution; csrc/conv.h says what the fields mean."""
+
+
+def spec(aval: ShapedArray) -> tuple[np.dtype[Any], tuple[int | None, ...]]:
+    """The dtype and shape of a value as the runtime takes them: None for a symbolic size."""
+    return aval.dtype, tuple([n if isinstance(n, int) else None for n in aval.shape])
+
+
+def runtime_program(jaxpr: Jaxpr, path: Path, constants: list[np.ndarray[Any, Any]],
+                    aliases: list[int], arena: int, sizes: Sequence[Sequence[int]],
+                    libs: list[str], hosts: list[tuple[Any, ...]], heavy: bool) -> Program:
+    """A shared object that the runtime can run."""
+    return Program(
+        str(path), [spec(v.aval) for v in jaxpr.invars], constants,
+        [(*spec(a.aval), alias) for a, alias in zip(jaxpr.outvars, aliases, strict=True)], arena,
+        [(k, axis) for k, axis in sizes], libs, hosts, heavy,
+        tuple(sorted(a for a in aliases if a >= 0)))

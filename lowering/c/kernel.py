@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from functrans.core.dims import Size
 from functrans.lowering.c.column_reductions import ColumnReductions
-from functrans.lowering.c.expressions import CodeScope, ExprWriter
-from functrans.lowering.c.kernel_text import KernelText, Scratch, is_number
-from functrans.lowering.c.names import C_TYPES
+from functrans.lowering.c.expressions import (
+    C_TYPES,
+    CodeScope,
+    ExprWriter,
+    KernelText,
+    Scratch,
+    is_number,
+)
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.row_reductions import RowReduction
 from functrans.lowering.c.transposed_reads import TILE_ROWS, TransposedReads
-from functrans.lowering.loops.elementwise import ELEMENTWISE
-from functrans.lowering.loops.expr import Expr, ExprBuilder, Range
-from functrans.lowering.loops.index import at_least_zero
+from functrans.lowering.loops.expr import Expr, ExprBuilder, Range, at_least_zero
 from functrans.lowering.loops.tensor import ITEM_SIZES, Reduce, ScatterTensor, Tensor
+from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.cpu_target import SERVER
 from functrans.lowering.schedule.group import Schedule, has_constant_stride
 from functrans.lowering.schedule.kernel import Kernel, Member, reachable_expressions, stages_of
@@ -78,7 +83,7 @@ class CKernelWriter(ColumnReductions, TransposedReads):
         """The number of the loop over a row in which each member is computed."""
         _, elements = self.built({})
         everything = reachable_expressions(elements.values())
-        self.weight = max(1, sum(_weight(e) for e in everything))
+        self.weight = max(1, _weight(everything))
         self.loads: list[Tensor] = [e.aux[0] for e in everything if e.op == "load"]
         return stages_of(self.kernel, elements)
 
@@ -191,10 +196,10 @@ class CKernelWriter(ColumnReductions, TransposedReads):
             for m in self.kernel.members:
                 if self.stages[m.tensor] == stage and m.role == "row":
                     self._row_member(m, elements[m.tensor], out)
-            inner = [m for m in self.kernel.members
+            along = [m for m in self.kernel.members
                      if self.stages[m.tensor] == stage and m.role != "row"]
-            if inner:
-                self._loop(inner, stage, out, facts)
+            if along:
+                self._loop(along, stage, out, facts)
 
     def _open_test(self, facts: dict[Range, bool]) -> Range | None:
         """A test that is the same along the row, whose outcome is not known."""
@@ -224,8 +229,7 @@ class CKernelWriter(ColumnReductions, TransposedReads):
             for f in folds:
                 f.searched = self._is_searched(f, facts)
             elements = self.built(facts)[1]
-            weight = sum(_weight(e) for e in reachable_expressions([elements[m.tensor]
-                                                                    for m in members]))
+            weight = _weight(reachable_expressions([elements[m.tensor] for m in members]))
             unroll = self._unroll(members, folds, weight)
         for f in folds:
             f.cascaded = self.is_cascaded(f, unroll * self.lanes)
@@ -475,5 +479,7 @@ def _ascending(cuts: list[Size], row: Size) -> list[Size] | None:
     return inside
 
 
-def _weight(e: Expr) -> int:
-    return 0 if e.op in ("const", "local", "index") else ELEMENTWISE.weight(e.op)
+def _weight(exprs: Iterable[Expr]) -> int:
+    """What some expressions cost, in additions."""
+    return sum(map(ELEMENTWISE.weight, [e.op for e in exprs
+                                        if e.op not in ("const", "local", "index")]))

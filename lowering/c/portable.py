@@ -11,12 +11,11 @@ import numpy as np
 
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.executable import CExecutable
+from functrans.lowering.c.interface import runtime_program
 from functrans.lowering.c.isa import host_isa
 from functrans.lowering.c.lower import compiled, lower
-from functrans.lowering.c.specs import runtime_program
 from functrans.lowering.portable import PortableProgram
-from functrans.lowering.store.cache import FORMAT, HASH_BYTES, Cache, digest
-from functrans.lowering.store.manifests import Schema, matches
+from functrans.lowering.store.cache import FORMAT, HASH_BYTES, Cache, Schema, digest, matches
 
 __all__ = ["PortableCProgram", "portable"]
 
@@ -57,7 +56,7 @@ class PortableCProgram(PortableProgram):
         if not isinstance(plain, list) or len(plain) != len(SCHEMA) \
                 or not all(map(matches, plain, SCHEMA)):
             raise ValueError("a program for CPUs is not whole")
-        found = cls(*plain, constants, shared_object)
+        found = cls(*[*plain, constants, shared_object])
         inputs = jaxpr.in_avals
         if not 0 <= found.arena_bytes < MOST_ARENA or not all(
                 len(at) == 2 and 0 <= at[0] < len(inputs)

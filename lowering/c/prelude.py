@@ -19,63 +19,47 @@ mask and its functions.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from functrans.lowering.c.isa import Isa
-from functrans.lowering.c.vectors import (
-    convert,
-    floats,
-    integers,
-    masks,
-    memory,
-    operators,
-    reduce,
-    transpose,
-)
+from functrans.lowering.c.vectors import convert, floats, integers, memory
 from functrans.lowering.c.vectors.builder import (
     DTYPES,
+    MASK_OPERATIONS,
+    MASKS_AND_REDUCTIONS,
     STORED,
     Emitter,
     VectorBuilder,
+    arithmetic,
     register_dtype,
 )
-from functrans.lowering.loops.elementwise import ELEMENTWISE
 
-__all__ = ["Prelude", "math_functions"]
-
-MATH = Path(__file__).parent / "math"
+__all__ = ["Prelude"]
 
 
 def _by_kind(stem: str) -> Emitter:
     """The emitter for floats or that for integers."""
     def emit(b: VectorBuilder, dtype: str, lanes: int) -> str:
-        float_ = dtype in DTYPES and DTYPES[dtype].kind == "f"
-        return (floats if float_ else integers).EMITTERS[stem](b, dtype, lanes)
+        is_float = dtype in DTYPES and DTYPES[dtype].kind == "f"
+        emitters = floats.EMITTERS if is_float else integers.EMITTERS
+        return emitters[stem](b, dtype, lanes)
     return emit
 
 
 _EMITTERS: Mapping[str, Emitter] = {
-    **masks.EMITTERS, **memory.EMITTERS, **convert.EMITTERS, **reduce.EMITTERS,
-    **transpose.EMITTERS, **floats.EMITTERS, **integers.EMITTERS,
+    **MASKS_AND_REDUCTIONS, **memory.EMITTERS, **convert.EMITTERS, **floats.EMITTERS,
+    **integers.EMITTERS,
     **{stem: _by_kind(stem) for stem in floats.EMITTERS.keys() & integers.EMITTERS.keys()},
 }
-
-# functions on the integers of a template's width
-_INTEGER_FUNCTIONS = {"lti": "lt", "lei": "le", "gti": "gt", "gei": "ge", "eqi": "eq", "nei": "ne",
-                      "selecti": "select", "splati": "splat"}
-_TOKEN = re.compile(r"\b(?:(\w+)_([VD])|F|I|U|M|SI|S|L|D|MD)\b")
-
 
 class Prelude:
     """The operations of kernels for one instruction set, and the functions that they need."""
 
     def __init__(self, isa: Isa) -> None:
         self.isa = isa
-        self._b = _TemplateBuilder(isa, _EMITTERS)
+        self._b = VectorBuilder(isa, _EMITTERS)
 
     def source(self) -> str:
         """The typedefs and functions that were asked for, dependencies first."""
@@ -137,11 +121,11 @@ class Prelude:
         if name in ("clamp", "bitcast"):
             raise ValueError(f"{name}: use max and min, or bitcast()")
         if dtype == "bool":
-            return operators.MASK_OPERATIONS[name](
+            return MASK_OPERATIONS[name](
                 lambda f, *x: f"{self._b.fn(f, 'i32', lanes)}({', '.join(x)})", args)
         if name == "nextafter" and dtype in STORED:
             return self._half_nextafter(dtype, args, lanes)
-        return operators.arithmetic(self._b, name, register_dtype(dtype), args, lanes)
+        return arithmetic(self._b, name, register_dtype(dtype), args, lanes)
 
     def convert(self, src: str, dst: str, value: str, lanes: int) -> str:
         """astype: floats to integers truncate and saturate, NaN to 0; rounded for half types."""
@@ -281,7 +265,7 @@ class Prelude:
         b, v = self._b, self._b.type("f32", lanes)
 
         def emit() -> str:
-            f, g = (lambda n: b.fn(n, "f32", lanes)), (lambda n: b.fn(n, "i32", lanes))
+            f, g = partial(b.fn, dtype="f32", lanes=lanes), partial(b.fn, dtype="i32", lanes=lanes)
             h, i = b.type("u16", lanes), b.type("i32", lanes)
             zero = f"{f('splat')}(0.0f)"
             wide = convert.cast(b, "i32", lanes, f"{f(f'compress_{dtype}')}(a)")
@@ -300,106 +284,3 @@ class Prelude:
                     f"{f('mor')}({f('isnan')}(a), {f('isnan')}(b)), a + b, r); }}\n")
 
         return f"{b.define(name, emit)}({', '.join(args)})"
-
-
-# math templates -----------------------------------------------------------------------------------
-
-class _TemplateBuilder(VectorBuilder):
-    """A builder that knows the math templates too; a template hides a function of its name."""
-
-    def fn(self, stem: str, dtype: str, lanes: int) -> str:
-        template = _template(stem, dtype)
-        if template is None:
-            return super().fn(stem, dtype, lanes)
-        needs, text = template
-        name = f"{stem}_{self.suffix(dtype, lanes)}"
-
-        def emit() -> str:
-            for need in needs:
-                self._name(need, dtype, lanes)
-            return _TOKEN.sub(lambda m: self._token(m, dtype, lanes), text)
-
-        return self.define(name, emit)
-
-    def _name(self, word: str, dtype: str, lanes: int) -> str:
-        stem, _, kind = word.rpartition("_")
-        if kind == "D":
-            dtype = "f64"
-        if stem in _INTEGER_FUNCTIONS:
-            return super().fn(_INTEGER_FUNCTIONS[stem], self.int_of(dtype), lanes)
-        if stem == "todouble":
-            return super().fn("to_f64", "f32", lanes)
-        if stem == "tofloat":
-            return super().fn("to_f32", "f64", lanes)
-        if stem == "gather":
-            return super().fn(f"gather_{self.int_of(dtype)}", dtype, lanes)
-        if stem in ("mtodouble", "mtofloat"):
-            return self._mask_between(stem, lanes)
-        return self.fn(stem, dtype, lanes)
-
-    def _mask_between(self, stem: str, lanes: int) -> str:
-        """A mask of f32 comparisons as one of f64 comparisons, or back."""
-        source, target = ("f32", "f64") if stem == "mtodouble" else ("f64", "f32")
-        name = f"{stem}_{self.suffix(source, lanes)}"
-        return self.define(name, lambda: (
-            f"INL {self.mask(target, lanes)} {name}({self.mask(source, lanes)} m) {{ return "
-            f"{super(_TemplateBuilder, self).fn('widen', target, lanes)}("
-            f"{super(_TemplateBuilder, self).fn('narrow', source, lanes)}(m)); }}\n"))
-
-    def _token(self, match: re.Match[str], dtype: str, lanes: int) -> str:
-        word = match.group()
-        if match.group(2):
-            own = word.rpartition("_")[0]
-            if match.group(2) == "V" and _template(own, dtype) is not None:
-                return f"{own}_{self.suffix(dtype, lanes)}"
-            return self._name(word, dtype, lanes)
-        if word == "L":
-            return str(lanes)
-        if word == "M":
-            return self.mask(dtype, lanes)
-        if word == "MD":
-            return self.mask("f64", lanes)
-        if word in ("S", "SI"):
-            return DTYPES[dtype if word == "S" else self.int_of(dtype)].c
-        return self.type({"F": dtype, "D": "f64", "I": self.int_of(dtype),
-                          "U": self.uint_of(dtype)}[word], lanes)
-
-
-Template = tuple[tuple[str, ...], str]
-"""What a function needs, and its text."""
-
-
-def _template(stem: str, dtype: str) -> Template | None:
-    """The template of a function of floats: of the files, or of the entry of an operation."""
-    if dtype not in ("f32", "f64"):
-        return None
-    found = math_functions(dtype).get(stem)
-    if found is None:
-        entry = ELEMENTWISE.operation(stem)
-        if entry is not None and entry.c:
-            found = _parsed(entry.c, f"the entry of {stem}").get(stem)
-    return found
-
-
-@cache
-def math_functions(dtype: str) -> Mapping[str, Template]:
-    """The templates of the files for f32 or f64."""
-    found: dict[str, Template] = {}
-    for path in sorted(MATH.glob(f"*_{dtype}.c")):
-        found.update(_parsed(path.read_text(), str(path)))
-    return found
-
-
-@lru_cache(maxsize=256)
-def _parsed(source: str, where: str) -> Mapping[str, Template]:
-    found: dict[str, Template] = {}
-    for piece in re.split(r"^//: ", source, flags=re.MULTILINE)[1:]:
-        head, _, text = piece.partition("\n")
-        while text.startswith("//:+"):
-            more, _, text = text.partition("\n")
-            head += more[4:]
-        name, *needs = head.split()
-        if needs[:1] not in ([], ["needs"]):
-            raise ValueError(f"{where}: '//: {head}' does not read '//: name_V needs ...'")
-        found[name.removesuffix("_V")] = (tuple(needs[1:]), text.strip() + "\n")
-    return found

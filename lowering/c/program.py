@@ -12,18 +12,22 @@ import numpy as np
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.bodies import CarryBuffers
-from functrans.lowering.c.calls import prepare_call, write_call
-from functrans.lowering.c.chains import ChainText
+from functrans.lowering.c.calls import ChainText, prepare_call, write_call
 from functrans.lowering.c.dynamic_buffers import GROW, DynamicBuffers
+from functrans.lowering.c.expressions import KernelText, Scratch, size_text
 from functrans.lowering.c.functions import FunctionForms
 from functrans.lowering.c.interface import API
 from functrans.lowering.c.isa import Isa
 from functrans.lowering.c.kernel import write_kernel
-from functrans.lowering.c.kernel_text import KernelText, Scratch
-from functrans.lowering.c.names import size_text
 from functrans.lowering.c.prelude import Prelude
-from functrans.lowering.loops.call import Call, HostCall, WhileLoop
-from functrans.lowering.loops.tensor import ScatterTensor, Tensor, item_size
+from functrans.lowering.loops.tensor import (
+    Call,
+    HostCall,
+    ScatterTensor,
+    Tensor,
+    WhileLoop,
+    item_size,
+)
 from functrans.lowering.memory.aliasing import Aliases
 from functrans.lowering.memory.arena import Block, plan_arena
 from functrans.lowering.memory.plan import plan_memory
@@ -316,9 +320,8 @@ class FunctionWriter:
         for t, value in self.graph.constants:
             self.where[t] = f"g[{len(self.module.constants)}]"
             self.module.constants.append(value)
-        for k, t in enumerate(self.graph.outputs):
-            if t not in self.where:
-                self.where[t] = f"w[{k}]"
+        for k, output in enumerate(self.graph.outputs):
+            self.where.setdefault(output, f"w[{k}]")
 
     def _accessed(self, texts: Sequence[KernelText | None]) -> list[list[Tensor]]:
         """The values that the code of each step accesses."""

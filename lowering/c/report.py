@@ -15,8 +15,7 @@ from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
 from functrans.lowering.c.lower import LoweredToC
 from functrans.lowering.c.program import FunctionWriter, ProgramText
 from functrans.lowering.c.toolchain import compiler
-from functrans.lowering.loops.call import Call, Gemm
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import Call, Gemm, Tensor
 from functrans.lowering.report import KernelReport, Line, Peak, Report, TracedProgram, line_of
 from functrans.lowering.report_parts import (
     decision_texts,
@@ -30,9 +29,14 @@ from functrans.lowering.report_parts import (
 from functrans.lowering.schedule.chains import Chain
 from functrans.lowering.schedule.group import Step
 from functrans.lowering.schedule.kernel import Kernel as Loops
-from functrans.lowering.schedule.origins import equations_of_steps, members_of
-from functrans.lowering.schedule.show import domain_text, tensor_text
-from functrans.lowering.schedule.work import flops_of, nbytes_of
+from functrans.lowering.schedule.show import (
+    domain_text,
+    equations_of_steps,
+    flops_of,
+    members_of,
+    nbytes_of,
+    tensor_text,
+)
 
 __all__ = ["report_of", "step_names"]
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from functrans.core.dims import Size
-from functrans.lowering.c.expressions import CodeScope, ExprWriter, ctype
-from functrans.lowering.c.kernel_text import Scratch, is_number
+from functrans.lowering.c.expressions import CodeScope, ExprWriter, Scratch, ctype, is_number
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.tensor import ITEM_SIZES, Reduce, Tensor
@@ -53,7 +52,7 @@ class RowReductions(ABC):
         """The name of a pointer to a tensor."""
 
     @abstractmethod
-    def size(self, n: object) -> str:
+    def size(self, n: Size) -> str:
         """A size in C."""
 
     def _reduction_dtype_of(self, t: Reduce) -> str:
@@ -78,7 +77,7 @@ class RowReductions(ABC):
         if tensor.op.startswith("arg") and not folds[0].searched:
             return 1
         lengths = [row] if self.domain.total is None else [row, self.domain.total]
-        if self.peels(lengths) or min(lengths) >= LEAST_PEELED * lanes:  # type: ignore[type-var]
+        if self.peels(lengths) or min(lengths) >= LEAST_PEELED * lanes:
             return 4
         return next((u for u in (4, 2) if all(n % (u * lanes) == 0 for n in lengths)), 1)
 

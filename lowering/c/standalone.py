@@ -8,12 +8,12 @@ from typing import Final
 
 from functrans.core.dims import Dim
 from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.c.calls import GEMM_TYPES
+from functrans.lowering.c.expressions import size_text
 from functrans.lowering.c.interface import API, CONV, GEMM
 from functrans.lowering.c.isa import AVX2, AVX512, COMMON_FLAGS, GENERIC, NEON, Isa, host_isa
 from functrans.lowering.c.lower import LoweredToC, lower
-from functrans.lowering.c.names import size_text
-from functrans.lowering.c.products import GEMM_TYPES
-from functrans.lowering.loops.call import CLibraryCall
+from functrans.lowering.loops.tensor import CLibraryCall
 from functrans.lowering.portable import LibraryCall, StandaloneProgram
 from functrans.lowering.rules.library import TYPE_CODES
 

@@ -13,8 +13,8 @@ import numpy as np
 from functrans.core.convert import to_array
 from functrans.core.errors import BackendError
 from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.c.interface import runtime_program
 from functrans.lowering.c.lower import compiled, lower
-from functrans.lowering.c.specs import runtime_program
 from functrans.lowering.store.cache import program_cache
 from functrans.lowering.timing import StepTimes, repeated
 
@@ -53,6 +53,6 @@ class TimedProgram:
 
 def time_steps(jaxpr: Jaxpr, inputs: Sequence[Any]) -> StepTimes:
     """The medians of the times of steps, and of whole runs."""
-    program, arrays = TimedProgram(jaxpr), [to_array(x) for x in inputs]
+    program, arrays = TimedProgram(jaxpr), [np.asarray(to_array(x)) for x in inputs]
     steps, whole = repeated(lambda: program.run(arrays))
     return StepTimes([median(t) for t in zip(*steps, strict=True)][:-1], whole)

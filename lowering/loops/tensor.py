@@ -1,35 +1,24 @@
-"""Tensors: the values of a program, each defined as a function of its index."""
+"""Tensors, the values of a program as functions of their index, and calls, its other steps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from functrans.core.dims import Shape, Size
+from functrans.core.dims import Dim, Shape, Size
+from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
+from functrans.core.precision import Precision
 from functrans.core.source import Source
-from functrans.lowering.loops.expr import Expr, ExprBuilder
-from functrans.lowering.loops.index import Index
+from functrans.lowering.loops.expr import Expr, ExprBuilder, Index
 
-__all__ = [
-    "DTYPES",
-    "FLOAT8",
-    "ITEM_SIZES",
-    "NARROW",
-    "AnyFlag",
-    "Define",
-    "Map",
-    "Reduce",
-    "ScatterTensor",
-    "Stored",
-    "Tensor",
-    "compute_dtype",
-    "dtype_name",
-    "item_size",
-    "memory_dtype",
-]
+__all__ = ["DTYPES", "FLOAT8", "ITEM_SIZES", "NARROW", "AnyFlag", "Branch", "CLibraryCall", "Call",
+           "Conv", "Define", "Gemm", "HostCall", "Map", "Reduce", "ScanLoop", "ScatterTensor",
+           "Stored", "Tensor", "WhileLoop", "compute_dtype", "dtype_name", "item_size",
+           "memory_dtype"]
+
 
 DTYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16",
           "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
@@ -48,6 +37,7 @@ NARROW = FLOAT8 | {"f16", "bf16"}
 """Floats that are narrow in memory and float32 in registers."""
 
 Define = Callable[[ExprBuilder, tuple[Index, ...]], Expr]
+"""What one element is: read by the builder, which knows what is in memory."""
 
 
 @lru_cache(maxsize=64)  # NumPy takes 2 us to name a dtype
@@ -71,21 +61,27 @@ def compute_dtype(name: str) -> str:
     return "f32" if name in NARROW else name
 
 
+def _not_defined(s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
+    raise AssertionError("what is no function of its index is in memory when it is read")
+
+
 class Tensor:
     """A value of the program: `shape`, `dtype` (in memory), and what one element of it is.
 
+    `define(builder, index)` is an element of a value that is computed where it is read.
     `copies`: its elements in other orders, which calls want, by what defines the order.
     """
 
-    __slots__ = ("compute", "copies", "dtype", "operands", "shape", "source")
+    __slots__ = ("compute", "copies", "define", "dtype", "operands", "shape", "source")
 
     def __init__(self, shape: Shape, dtype: str, operands: Sequence[Tensor],
-                 source: Source | None = None) -> None:
+                 source: Source | None = None, define: Define | None = None) -> None:
         self.shape = tuple(shape)
         self.dtype = dtype
         self.compute = compute_dtype(dtype)
         self.operands = tuple(operands)
         self.source = source
+        self.define = define or _not_defined
         self.copies: dict[object, Tensor] = {}
 
     @property
@@ -94,13 +90,6 @@ class Tensor:
         for s in self.shape:
             total = total * s
         return total
-
-    def at(self, s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
-        """The element at an index."""
-        return s.read(self, index)
-
-    def define(self, s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
-        raise AssertionError(f"{self!r} is stored before it is read")
 
     def __repr__(self) -> str:
         kind = type(self).__name__.removesuffix("Tensor") or "Tensor"
@@ -120,17 +109,13 @@ class Map(Tensor):
     operand is read for several elements.
     """
 
-    __slots__ = ("_define", "repeats", "weight")
+    __slots__ = ("repeats", "weight")
 
     def __init__(self, shape: Shape, dtype: str, operands: Sequence[Tensor], define: Define, *,
                  weight: int = 1, repeats: bool = False, source: Source | None = None) -> None:
-        super().__init__(shape, dtype, operands, source)
-        self._define = define
+        super().__init__(shape, dtype, operands, source, define)
         self.weight = weight
         self.repeats = repeats
-
-    def define(self, s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
-        return self._define(s, index)
 
 
 class Reduce(Tensor):
@@ -188,3 +173,153 @@ class ScatterTensor(Tensor):
         self.place = place
         self.element = element
         self.unique = unique
+
+
+# --- Calls: the steps of a program that are not expressions of the loop language
+
+class Call:
+    """Reads its operands from memory, writes its results to memory."""
+
+    name = "call"
+    has_effect = False
+    scratch: Sequence[Size] = ()
+    """Bytes of memory that it needs besides operands and results."""
+    updated: Tensor | None = None
+    """An operand in whose memory the first result may be: it is read where that is written."""
+    replaces_elements = False
+    """Whether that is an update that a user wrote, who may ask for updates in place."""
+    is_composed = False
+    """Whether simpler operations, from which it was recognised, compute the same."""
+
+    def __init__(self, operands: Sequence[Tensor], results: Sequence[Tensor],
+                 source: Source | None) -> None:
+        self.operands = tuple(operands)
+        self.results = tuple(results)
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"{self.name}({', '.join(map(repr, self.operands))})"
+
+
+class HostCall(Call):
+    """An equation that Python evaluates: callbacks, and primitives without a rule."""
+
+    name = "host call"
+
+    def __init__(self, eqn: Equation, operands: Sequence[Tensor],
+                 results: Sequence[Tensor]) -> None:
+        super().__init__(operands, results, eqn.source)
+        self.eqn = eqn
+        self.has_effect = eqn.primitive.has_effect or any(map(has_effect, subjaxprs(eqn)))
+
+
+class ScanLoop(Call):
+    """A loop over the first axis of some operands, with a carry (see `primitives.control_flow`)."""
+
+    name = "scan"
+
+    def __init__(self, eqn: Equation, operands: Sequence[Tensor],
+                 results: Sequence[Tensor]) -> None:
+        super().__init__(operands, results, eqn.source)
+        self.body = eqn.params["jaxpr"]
+        self.length: Size = eqn.params["length"]
+        self.reverse: bool = eqn.params["reverse"]
+        self.num_consts: int = eqn.params["num_consts"]
+        self.num_carry: int = eqn.params["num_carry"]
+        self.has_effect = has_effect(self.body)
+
+
+class WhileLoop(Call):
+    """A loop while a predicate of the carry holds.
+
+    Its body may have `records` besides the carry, of every iteration: `record` is their number.
+    """
+
+    name = "while"
+
+    def __init__(self, eqn: Equation, operands: Sequence[Tensor],
+                 results: Sequence[Tensor]) -> None:
+        super().__init__(operands, results, eqn.source)
+        self.predicate = eqn.params["cond_jaxpr"]
+        self.body = eqn.params["body_jaxpr"]
+        self.predicate_consts: int = eqn.params["cond_nconsts"]
+        self.body_consts: int = eqn.params["body_nconsts"]
+        self.record: Dim | None = eqn.params.get("record")
+        self.records = self.results[len(operands) - self.predicate_consts - self.body_consts:]
+        self.has_effect = has_effect(self.body) or has_effect(self.predicate)
+
+
+class Branch(Call):
+    """One of several programs, chosen by the first operand."""
+
+    name = "cond"
+
+    def __init__(self, eqn: Equation, operands: Sequence[Tensor],
+                 results: Sequence[Tensor]) -> None:
+        super().__init__(operands, results, eqn.source)
+        self.branches = eqn.params["branches"]
+        self.has_effect = any(map(has_effect, self.branches))
+
+
+class Gemm(Call):
+    """A product of matrices; `fields` are the sizes and strides of the library's `ft_gemm`.
+
+    `precision` is that of float32 on GPUs, None what the settings say.
+    """
+
+    name = "gemm"
+
+    def __init__(self, a: Tensor, b: Tensor, a_offset: Size, b_offset: Size,
+                 fields: Mapping[str, Size], result: Tensor, source: Source | None,
+                 precision: Precision | None = None) -> None:
+        super().__init__((a, b), (result,), source)
+        self.precision = precision
+        self.a_offset = a_offset
+        self.b_offset = b_offset
+        self.fields = fields
+
+    def with_result(self, result: Tensor, fields: Mapping[str, Size]) -> Gemm:
+        """The same product, written to another tensor by other strides."""
+        a, b = self.operands
+        return Gemm(a, b, self.a_offset, self.b_offset, fields, result, self.source,
+                    self.precision)
+
+
+class Conv(Call):
+    """A convolution; `fields` are those of the library's `ft_conv`, `offsets` of x and w."""
+
+    name = "conv"
+
+    def __init__(self, x: Tensor, w: Tensor, offsets: tuple[Size, Size],
+                 fields: Mapping[str, Size | Sequence[Size]], result: Stored,
+                 source: Source | None, precision: Precision | None = None) -> None:
+        super().__init__((x, w), (result,), source)
+        self.precision = precision
+        self.offsets = offsets
+        self.fields = fields
+
+
+Argument = Size | Tensor | Sequence[int] | Sequence[Tensor]
+
+
+class CLibraryCall(Call):
+    """A call of a library function; `signature` are the C types of its arguments.
+
+    An argument is a size, a tensor (its address), or an array of either.
+    """
+
+    name = "library"
+
+    def __init__(self, function: str, signature: str, operands: Sequence[Tensor],
+                 results: Sequence[Tensor], arguments: Sequence[Argument],
+                 source: Source | None) -> None:
+        super().__init__(operands, results, source)
+        self.function = function
+        self.signature = signature
+        self.arguments = tuple(arguments)
+
+
+def has_effect(jaxpr: Jaxpr) -> bool:
+    """Whether a program or one of its bodies does something besides its results."""
+    return any(eqn.primitive.has_effect or any(map(has_effect, subjaxprs(eqn)))
+               for eqn in jaxpr.eqns)

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from functrans.core.errors import BackendError
-from functrans.lowering.loops.call import Call
 from functrans.lowering.loops.expr import Expr
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import Call, Tensor
 from functrans.lowering.memory.liveness import Update
 from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.epilogues import FusedGemm

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from functrans.lowering.loops.call import Call
-from functrans.lowering.loops.tensor import ScatterTensor, Tensor
+from functrans.lowering.loops.tensor import Call, ScatterTensor, Tensor
 from functrans.lowering.schedule.group import Step
 
 __all__ = ["Update", "updates_of", "uses_of"]

@@ -1,13 +1,4 @@
-"""Laws of scalar operations.
-
-Every law holds exactly, of NaN, infinities and the sign of zero too, but for those that say
-otherwise: powers become products, which round once per product, and scalings by powers of two that
-follow each other are one, which differs only where the value in between would have left the range
-of normal numbers. For that reason there is no `x + 0.0 = x` (-0.0 + 0.0 is 0.0; `x + -0.0` is x),
-no `x * 0.0 = 0.0` (NaN, infinity, -0.0), no `x - x = 0.0`, no `x ** 0.5 = sqrt(x)` (-inf, -0.0), no
-`-(x - y) = y - x` (0.0) and no `log(exp(x)) = x` of floating numbers. Integers wrap, so they obey
-all laws of rings.
-"""
+"""Laws of elementwise operations: decomposition, constant folding, algebra."""
 
 from __future__ import annotations
 
@@ -17,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from functrans.core import dtypes
+from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Literal
-from functrans.lowering.passes.cse import COMMUTATIVE
-from functrans.lowering.passes.rewrite import Results, Rewriter, RewriteTable
+from functrans.core.primitive import Primitive
+from functrans.lowering.passes.rewrite import COMMUTATIVE, Results, Rewriter, RewriteTable
 from functrans.primitives.arithmetic import (
     abs_p,
     add_p,
@@ -36,8 +28,17 @@ from functrans.primitives.arithmetic import (
     real_p,
     sub_p,
 )
+from functrans.primitives.barrier import (
+    checkpoint_name_p,
+    optimization_barrier_p,
+    stop_gradient_p,
+)
+from functrans.primitives.base import constant_p, full_p
+from functrans.primitives.broadcast import broadcast_in_dim_p, reduce_sum_p
+from functrans.primitives.callback import pure_callback_p
 from functrans.primitives.compare import (
     and_p,
+    clamp_p,
     eq_p,
     gt_p,
     lt_p,
@@ -48,7 +49,140 @@ from functrans.primitives.compare import (
     xor_p,
 )
 from functrans.primitives.convert import convert_element_type_p
+from functrans.primitives.differentiable import add_any_p
+from functrans.primitives.masked import masked_div_p, masked_mul_p
+from functrans.primitives.reduce import reduce_or_p
+from functrans.primitives.shape import copy_p, iota_p
 from functrans.primitives.transcendental import rsqrt_p, sqrt_p
+
+# --- Operations that say something to transforms only, or that are two simpler ones
+#
+# The loop language has every elementwise operation, so this table stays small.
+
+DECOMPOSE = RewriteTable("decompose")
+
+
+@DECOMPOSE.rule(copy_p, checkpoint_name_p, stop_gradient_p, law="an identity is its operand")
+def identity(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    return x
+
+
+@DECOMPOSE.rule(add_any_p, of=(Literal, broadcast_in_dim_p),
+                law="0 + x = x (the sign of a zero cotangent is not kept)")
+def cotangent_with_zero(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    for a, b in ((x, y), (y, x)):
+        value = r.constant(a)
+        if value is not None and value == 0:
+            return b
+    return None
+
+
+@DECOMPOSE.rule(add_any_p, law="a sum of cotangents is a sum")
+def sum_of_cotangents(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    return r(add_p, x, y)
+
+
+@DECOMPOSE.rule(clamp_p, law="clamp(lo, x, hi) = min(max(x, lo), hi)")
+def limits(r: Rewriter, eqn: Equation, low: Atom, x: Atom, high: Atom) -> Results:
+    return r.shaped(r(min_p, r(max_p, x, low), high), x.aval)
+
+
+@DECOMPOSE.rule(masked_mul_p, law="a masked product is a product, and 0 where its first factor is")
+def masked_product(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    return _masked(r, eqn, x, r(mul_p, x, y))
+
+
+@DECOMPOSE.rule(masked_div_p, law="a masked quotient is a quotient, and 0 where its dividend is")
+def masked_quotient(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    return _masked(r, eqn, x, r(div_p, x, y))
+
+
+def _masked(r: Rewriter, eqn: Equation, x: Atom, result: Atom) -> Results:
+    aval = eqn.outvars[0].aval
+    nothing = r(full_p, shape=aval.shape, dtype=aval.dtype, value=0)
+    zero = r.intern(Literal(x.aval.dtype.type(0), ShapedArray((), x.aval.dtype)))
+    is_zero = r(eq_p, x, zero)
+    return r(select_n_p, is_zero, result, nothing)
+
+
+@DECOMPOSE.rule(reduce_sum_p, law="a sum of booleans is true where any of them is")
+def sum_of_booleans(r: Rewriter, eqn: Equation, x: Atom) -> Results:
+    if dtypes.kind(x.aval.dtype) != "b":
+        return None
+    return r(reduce_or_p, x, axes=eqn.params["axes"])
+
+
+@DECOMPOSE.rule(optimization_barrier_p, law="a literal needs no barrier")
+def barrier_of_literals(r: Rewriter, eqn: Equation, *operands: Atom) -> Results:
+    rest = tuple(x for x in operands if type(x) is not Literal)
+    if len(rest) == len(operands) and operands:
+        return None
+    outs = iter(r.emit(eqn.replace(
+        invars=rest, outvars=tuple(v for x, v in zip(operands, eqn.outvars, strict=True)
+                                   if type(x) is not Literal)))) if rest else iter(())
+    return tuple([x if type(x) is Literal else next(outs) for x in operands])
+
+
+# --- Constant folding: a scalar operation on literals is the literal of its value
+#
+# Values come from the reference evaluation. Arrays are never made: what repeats or counts, such as
+# `broadcast_in_dim` of a literal and `iota`, stays an operation, which costs nothing where it is
+# read, and `full` becomes the first of these.
+
+CONSTANT_FOLDING = RewriteTable("fold")
+
+
+@CONSTANT_FOLDING.rule(full_p, law="full(c) = broadcast(c)")
+def repeated_literal(r: Rewriter, eqn: Equation) -> Results:
+    dtype, value = eqn.params["dtype"], eqn.params["value"]
+    if dtypes.kind(dtype) == "0":
+        return None
+    scalar = np.full((), value, dtype)[()]
+    literal = r.intern(Literal(scalar, ShapedArray((), dtype)))
+    return r.shaped(literal, eqn.outvars[0].aval)
+
+
+@CONSTANT_FOLDING.rule(constant_p, law="a constant of one element is a literal")
+def scalar_constant(r: Rewriter, eqn: Equation) -> Results:
+    value = np.asarray(eqn.params["value"].value)
+    if value.shape or dtypes.kind(value.dtype) == "0":
+        return None
+    return r.intern(Literal(value[()], eqn.outvars[0].aval))
+
+
+@CONSTANT_FOLDING.rule(iota_p, law="counting one element gives 0")
+def count_of_one(r: Rewriter, eqn: Equation) -> Results:
+    if eqn.params["shape"][eqn.params["dimension"]] != 1:
+        return None
+    return r.full(0, eqn.outvars[0].aval)
+
+
+@CONSTANT_FOLDING.rule(Primitive, of=Literal, law="f(literals) = literal")
+def value_of_literals(r: Rewriter, eqn: Equation, *operands: Any) -> Results:
+    if not operands:
+        return None
+    for a in operands:
+        if type(a) is not Literal:
+            return None
+    primitive = eqn.primitive
+    if any(v.aval.shape or dtypes.kind(v.aval.dtype) == "0" for v in eqn.outvars) \
+            or primitive.higher_order or primitive.collective or primitive is pure_callback_p:
+        return None
+    values = primitive.run(*[np.asarray(a.value) for a in operands], **eqn.params)
+    values = values if primitive.multiple_results else [values]
+    return tuple([r.intern(Literal(np.asarray(value, v.aval.dtype)[()], v.aval))
+                  for value, v in zip(values, eqn.outvars, strict=True)])
+
+
+# --- Laws of scalar operations
+#
+# Every law holds exactly, of NaN, infinities and the sign of zero too, but for those that say
+# otherwise: powers become products, which round once per product, and scalings by powers of two
+# that follow each other are one, which differs only where the value in between would have left the
+# range of normal numbers. For that reason there is no `x + 0.0 = x` (-0.0 + 0.0 is 0.0; `x + -0.0`
+# is x), no `x * 0.0 = 0.0` (NaN, infinity, -0.0), no `x - x = 0.0`, no `x ** 0.5 = sqrt(x)` (-inf,
+# -0.0), no `-(x - y) = y - x` (0.0) and no `log(exp(x)) = x` of floating numbers. Integers wrap, so
+# they obey all laws of rings.
 
 ALGEBRA = RewriteTable("algebra")
 rule = ALGEBRA.rule

@@ -22,8 +22,8 @@ from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, decided_na
 from functrans.core.primitive import HigherOrder, Primitive
 from functrans.core.sizes import substitute
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.call import has_effect
-from functrans.lowering.passes.inline import inlined
+from functrans.lowering.loops.tensor import has_effect
+from functrans.lowering.passes.rewrite import inlined
 from functrans.primitives.arithmetic import add, max_p
 from functrans.primitives.base import full
 from functrans.primitives.broadcast import broadcast_in_dim

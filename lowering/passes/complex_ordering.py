@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from functrans.core.avals import get_aval
+from functrans.core.dims import static_shape
 from functrans.core.primitive import Primitive
 from functrans.lowering.passes import complex_math as m
 from functrans.lowering.passes.complex_math import Pair
-from functrans.lowering.passes.scatter_rows import rows_of_updates
+from functrans.lowering.passes.indexing import rows_of_updates
 from functrans.primitives.arithmetic import add, max_p, min_p, mul
 from functrans.primitives.barrier import optimization_barrier
 from functrans.primitives.base import full
@@ -128,7 +129,7 @@ def scattered_product(base: Pair, indices: Any, updates: Pair, **params: Any) ->
     if 0 in (*shape, *get_aval(updates.re).shape):
         return base
     keys, width = rows_of_updates(indices, shape, get_aval(updates.re).shape, params)
-    count, rows = keys.shape[0], int(np.prod(shape, dtype=int)) // width
+    count, rows = keys.shape[0], math.prod(static_shape(shape)) // width
     keys, order = sort((keys, iota(np.int32, count)), num_keys=1)
     whole = GatherDimensionNumbers((1,), (0,), (0,))
     out = Pair(*[gather(reshape(part, (count, width)), reshape(order, (count, 1)), whole,

@@ -7,6 +7,7 @@ together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from functrans.core import dtypes
 from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.dims import static_shape
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.primitive import Primitive
 from functrans.core.prune import prune_jaxpr
@@ -22,7 +24,7 @@ from functrans.core.table import Table, merged
 from functrans.lowering.passes import complex_math as m
 from functrans.lowering.passes.complex_math import Pair
 from functrans.lowering.passes.complex_ordering import EXTREMA, scattered_product, sorted_pairs
-from functrans.lowering.passes.inline import inlined
+from functrans.lowering.passes.rewrite import inlined
 from functrans.primitives import arithmetic as a
 from functrans.primitives import compare as c
 from functrans.primitives.arithmetic import (
@@ -103,7 +105,7 @@ def split_complex(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _is_complex(x: Atom) -> bool:
-    return dtypes.kind(x.aval.dtype) == "c"
+    return x.aval.dtype.kind == "c"
 
 
 def _has_complex(jaxpr: Jaxpr) -> bool:
@@ -341,7 +343,7 @@ def _reduce_prod(x: Pair, *, axes: tuple[int, ...]) -> Pair:
     shape = get_aval(x.re).shape
     kept = [d for d in range(len(shape)) if d not in axes]
     lead = tuple([shape[d] for d in kept])
-    count = int(np.prod([shape[d] for d in axes]))
+    count = math.prod(static_shape([shape[d] for d in axes]))
     out = _apart(lambda part: reshape(transpose(part, (*kept, *axes)), (*lead, count)), x)
     at = len(lead)
     dtype = get_aval(x.re).dtype

@@ -14,8 +14,7 @@ from typing import Any
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.core.prune import has_effects
-from functrans.lowering.passes.cse import literal_key
-from functrans.lowering.passes.rewrite import Results, Rewriter, RewriteTable
+from functrans.lowering.passes.rewrite import Results, Rewriter, RewriteTable, literal_key
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
 from functrans.primitives.callback import pure_callback_p
 from functrans.primitives.control_flow.bodies import counted, pick, rearranged

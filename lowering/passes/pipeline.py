@@ -6,14 +6,11 @@ from functrans.core import config
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.prune import prune_jaxpr
 from functrans.lowering.defects import is_defect, warn_of_fallback
-from functrans.lowering.passes.algebra import ALGEBRA
+from functrans.lowering.passes.algebra import ALGEBRA, CONSTANT_FOLDING, DECOMPOSE
 from functrans.lowering.passes.components import COMPONENTS
-from functrans.lowering.passes.constant_folding import CONSTANT_FOLDING
 from functrans.lowering.passes.contractions import CONTRACTIONS
-from functrans.lowering.passes.decompose import DECOMPOSE
 from functrans.lowering.passes.loops import LOOPS
-from functrans.lowering.passes.movement import MOVEMENT
-from functrans.lowering.passes.movement_sinking import MOVEMENT_SINKING
+from functrans.lowering.passes.movement import MOVEMENT, MOVEMENT_SINKING
 from functrans.lowering.passes.networks.algebra import Decision, contract_networks
 from functrans.lowering.passes.recurrences import RECURRENCES
 from functrans.lowering.passes.reductions import REDUCTIONS

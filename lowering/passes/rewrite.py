@@ -18,21 +18,60 @@ from functrans.core.avals import ShapedArray
 from functrans.core.dims import Dim
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, literal_text
 from functrans.core.primitive import HigherOrder, Primitive
+from functrans.core.prune import has_effects
 from functrans.core.sizes import substitute
 from functrans.core.source import Source
+from functrans.core.staging import stage
 from functrans.lowering.defects import is_defect, warn_of_fallback
-from functrans.lowering.passes.cse import key_of, literal_key
+from functrans.primitives.arithmetic import add_p, max_p, min_p, mul_p
+from functrans.primitives.barrier import optimization_barrier_p
 from functrans.primitives.broadcast import broadcast_in_dim_p
+from functrans.primitives.compare import and_p, eq_p, ne_p, or_p, xor_p
+from functrans.primitives.differentiable import add_any_p
 
-__all__ = [
-    "Change",
-    "Results",
-    "RewriteRule",
-    "RewriteTable",
-    "Rewriter",
-    "count_uses",
-    "equation_text",
-]
+__all__ = ["COMMUTATIVE", "Change", "Results", "RewriteRule", "RewriteTable", "Rewriter",
+           "count_uses", "equation_text", "inlined", "inlined_jaxpr", "key_of", "literal_key"]
+
+
+# --- Common subexpressions: the keys under which equal equations are found
+#
+# Two equations are one where primitive, parameters and operands agree; the order of the operands of
+# a commutative operation does not count. Literals agree in dtype and bits, so -0.0 is not 0.0.
+# Random bits are a function of their key and are merged too. What acts on the world is never
+# merged, nor is `optimization_barrier`, which separates a recomputation from the first computation:
+# what reads its results differs from what reads its operands.
+
+COMMUTATIVE = frozenset((add_p, add_any_p, mul_p, max_p, min_p, and_p, or_p, xor_p, eq_p, ne_p))
+
+
+def literal_key(literal: Literal) -> Any:
+    """Equal for literals of one dtype and the same bits."""
+    value = np.asarray(literal.value)
+    return value.dtype, value.tobytes()
+
+
+def key_of(eqn: Equation) -> Any:
+    """Equal for equations that compute the same; None for those that must not be merged.
+
+    Literals among the operands are interned, so operands are compared by identity.
+    """
+    primitive, operands, params = eqn.primitive, eqn.invars, eqn.params
+    if primitive is optimization_barrier_p or (primitive.higher_order and has_effects(eqn)):
+        return None
+    if len(operands) == 2 and primitive in COMMUTATIVE:
+        a, b = operands
+        return primitive, ((a, b) if id(a) < id(b) else (b, a))
+    if not params:
+        return primitive, operands
+    try:
+        key = primitive, operands, frozenset(params.items())
+        hash(key)
+    except TypeError:  # a parameter that cannot be compared
+        return None
+    if float in map(type, params.values()):  # 0.0 == -0.0
+        return *key, str(params)
+    return key
+
 
 Results = Atom | tuple[Atom, ...] | None
 """What a rule returns: the atoms in place of the results, or None where it does not apply."""
@@ -396,3 +435,43 @@ def _atom_text(atom: Atom) -> str:
 def equation_text(eqn: Equation) -> str:
     """An equation in a few words: its primitive and the types of its operands."""
     return " ".join([eqn.primitive.name, *map(_atom_text, eqn.invars)])
+
+
+# --- Equations of functions: what rules that are written as functions put in place of an equation
+
+def inlined(fun: Callable[..., Sequence[Any]], operands: Sequence[Atom], eqns: list[Equation],
+            name: str, source: Source | None) -> list[Atom]:
+    """The results of a flat function of some values, whose equations are added to `eqns`.
+
+    Literals reach the function as scalars, other values as tracers.
+    """
+    variables = [x for x in operands if not isinstance(x, Literal)]
+
+    def function(*given: Any) -> Sequence[Any]:
+        values = iter(given)
+        return fun(*[x.value if isinstance(x, Literal) else next(values) for x in operands])
+
+    closed = stage(function, [x.aval for x in variables], name=name)
+    assert not closed.consts
+    env: dict[Var, Atom] = dict(zip(closed.jaxpr.invars, variables, strict=True))
+
+    def read(x: Atom) -> Atom:
+        return x if isinstance(x, Literal) else env.get(x, x)
+
+    eqns += [eqn.replace(invars=tuple(map(read, eqn.invars)), source=source)
+             for eqn in closed.jaxpr.eqns]
+    return list(map(read, closed.jaxpr.outvars))
+
+
+def inlined_jaxpr(branch: Jaxpr, operands: Sequence[Atom], eqns: list[Equation]) -> list[Atom]:
+    """The results of a branch, whose equations are added with variables of their own."""
+    env: dict[Var, Atom] = dict(zip(branch.invars, operands, strict=True))
+
+    def read(a: Atom) -> Atom:
+        return a if isinstance(a, Literal) else env[a]
+
+    for eqn in branch.eqns:
+        outs = tuple([Var(v.aval) for v in eqn.outvars])
+        eqns.append(eqn.replace(invars=tuple(map(read, eqn.invars)), outvars=outs))
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return [read(a) for a in branch.outvars]

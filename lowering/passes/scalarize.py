@@ -114,6 +114,11 @@ def short_axes(shape: Shape) -> list[int]:
     return [d for d, n in enumerate(shape) if _is_short(n)]
 
 
+def short_sizes(shape: Shape) -> list[int]:
+    """The sizes of the short axes."""
+    return [n for n in shape if isinstance(n, int) and _is_short(n)]
+
+
 def long_axes(shape: Shape) -> list[int]:
     return [d for d, n in enumerate(shape) if not _is_short(n)]
 
@@ -139,7 +144,7 @@ def _objects(items: Any, shape: Sequence[int]) -> np.ndarray[Any, Any]:
 def split_components(x: Any, shape: Shape, leading: int = 0) -> Components:
     """The components of x, which has `leading` axes before those of `shape`."""
     at = short_axes(shape)
-    sizes = [shape[d] for d in at]
+    sizes = short_sizes(shape)
     if math.prod(sizes) > MOST_COMPONENTS:
         raise CannotScalarize
     whole = get_aval(x).shape
@@ -222,7 +227,7 @@ _POINTWISE: Final[frozenset[Primitive]] = frozenset((
 
 def _pointwise(primitive: Primitive, operands: Sequence[Components], shape: Shape,
                params: Mapping[str, Any]) -> Components:
-    sizes = [shape[d] for d in short_axes(shape)]
+    sizes = short_sizes(shape)
     arrays = [np.broadcast_to(p.atoms, sizes) if not p.shape else p.atoms for p in operands]
     return Components(_objects([primitive.bind(*atoms, **params)
                                 for atoms in zip(*[a.flat for a in arrays], strict=True)], sizes),
@@ -251,7 +256,7 @@ def _reshape(eqn: Equation, x: Components) -> Components:
     shape = eqn.outvars[0].aval.shape
     if _groups(x.shape) != _groups(shape):
         raise CannotScalarize
-    return Components(x.atoms.reshape([shape[d] for d in short_axes(shape)]), shape)
+    return Components(x.atoms.reshape(short_sizes(shape)), shape)
 
 
 def _groups(shape: Shape) -> list[Size]:
@@ -302,7 +307,7 @@ def _concatenate(eqn: Equation, *operands: Components) -> Components:
 def _rev(eqn: Equation, x: Components) -> Components:
     short, long = short_axes(x.shape), long_axes(x.shape)
     dimensions = eqn.params["dimensions"]
-    atoms = np.flip(x.atoms, [short.index(d) for d in dimensions if d in short])
+    atoms = np.flip(x.atoms, tuple([short.index(d) for d in dimensions if d in short]))
     at = tuple([long.index(d) for d in dimensions if d in long])
     return Components(atoms, x.shape).map(lambda a: rev_p.bind(a, dimensions=at) if at else a)
 
@@ -315,7 +320,8 @@ def _pad(eqn: Equation, x: Components, value: Components) -> Components:
     kept = long_shape(shape)
     fill = broadcast_in_dim(value.one, kept, ()) if kept else value.one
     short = short_axes(x.shape)
-    atoms = _objects([fill] * math.prod([shape[d] for d in short]), [shape[d] for d in short])
+    sizes = short_sizes(shape)
+    atoms = _objects([fill] * math.prod(sizes), sizes)
     for index in np.ndindex(*x.atoms.shape):
         new = [config[d][0] + i * (config[d][2] + 1) for d, i in zip(short, index, strict=True)]
         if all(0 <= i < shape[d] for d, i in zip(short, new, strict=True)):
@@ -326,11 +332,10 @@ def _pad(eqn: Equation, x: Components, value: Components) -> Components:
 def _iota(eqn: Equation) -> Components:
     p, shape = eqn.params, eqn.outvars[0].aval.shape
     kept, at = long_shape(shape), p["dimension"]
-    short = short_axes(shape)
-    sizes = [shape[d] for d in short]
+    short, sizes = short_axes(shape), short_sizes(shape)
     if at in short:
-        counts = [full(kept, i, p["dtype"]) for i in range(shape[at])]
         axis = short.index(at)
+        counts = [full(kept, i, p["dtype"]) for i in range(sizes[axis])]
         return Components(_objects([counts[index[axis]] for index in np.ndindex(*sizes)], sizes),
                           shape)
     row = iota_p.bind(dtype=p["dtype"], shape=kept, dimension=long_axes(shape).index(at))
@@ -339,7 +344,7 @@ def _iota(eqn: Equation) -> Components:
 
 def _full(eqn: Equation) -> Components:
     shape = eqn.outvars[0].aval.shape
-    sizes = [shape[d] for d in short_axes(shape)]
+    sizes = short_sizes(shape)
     value = full(long_shape(shape), eqn.params["value"], eqn.params["dtype"])
     return Components(_objects([value] * math.prod(sizes), sizes), shape)
 
@@ -349,6 +354,7 @@ def _full(eqn: Equation) -> Components:
 _REDUCTIONS: Final[Table[Primitive]] = Table({
     reduce_sum_p: add_p, reduce_prod_p: mul_p, reduce_max_p: max_p, reduce_min_p: min_p,
     reduce_and_p: and_p, reduce_or_p: or_p, reduce_xor_p: xor_p}, otherwise="it reduces nothing")
+_OF_BOOLEANS: Final[Mapping[Primitive, Primitive]] = {add_p: or_p, mul_p: and_p}
 _SCANS: Final[Table[Primitive]] = Table({
     cumsum_p: add_p, cumprod_p: mul_p, cummax_p: max_p, cummin_p: min_p},
     otherwise="it accumulates nothing")
@@ -358,7 +364,7 @@ def _reduce(eqn: Equation, x: Components) -> Components:
     axes, shape = eqn.params["axes"], eqn.outvars[0].aval.shape
     combine = _REDUCTIONS[eqn.primitive]
     if dtypes.kind(eqn.outvars[0].aval.dtype) == "b":
-        combine = {add_p: or_p, mul_p: and_p}.get(combine, combine)
+        combine = _OF_BOOLEANS.get(combine, combine)
     short, long = short_axes(x.shape), long_axes(x.shape)
     over = [short.index(d) for d in axes if d in short]
     kept = [i for i in range(len(short)) if i not in over]
@@ -455,7 +461,7 @@ def _again(atoms: Sequence[Any], shapes: Sequence[Shape]) -> list[Components]:
     rest = iter(atoms)
     found = []
     for shape in shapes:
-        sizes = [shape[d] for d in short_axes(shape)]
+        sizes = short_sizes(shape)
         found.append(Components(_objects(itertools.islice(rest, math.prod(sizes)), sizes), shape))
     return found
 
@@ -518,7 +524,7 @@ def _of_stacks(stacks: Sequence[Any], shapes: Sequence[Shape], length: Any) -> l
     rest = iter(stacks)
     found = []
     for shape in shapes:
-        sizes = [shape[d] for d in short_axes(shape)]
+        sizes = short_sizes(shape)
         columns = list(itertools.islice(rest, math.prod(sizes)))
         if not _is_short(length):
             size = get_aval(columns[0]).shape[0]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.avals import ShapedArray
+from functrans.core.dims import Shape, Size, static_shape
 from functrans.core.errors import FunctransError
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from functrans.core.table import Table
@@ -112,7 +113,8 @@ def rows_of(body: Jaxpr, num_consts: int, num_carry: int) -> SeparableRows | Non
         v = body.invars[k]
         if v.aval.ndim and v.aval.shape[0] > 1:
             axes = classes.whole((v, 0))
-            if axes is not None and (found := _at_front(body, v.aval.shape[0], axes)):
+            count = static_shape(v.aval.shape)[0]
+            if axes is not None and (found := _at_front(body, count, axes)):
                 return found
     return None
 
@@ -259,12 +261,13 @@ def _reshape(c: _Classes, eqn: Equation) -> None:
         c.mix(y, k)
 
 
-def _befores(shape: Sequence[int]) -> list[tuple[int, bool]]:
+def _befores(shape: Shape) -> list[tuple[Size, bool]]:
     """How many elements there are before each axis; axes of size 1 are distinguished."""
-    found, total = [], 1
+    found: list[tuple[Size, bool]] = []
+    total: Size = 1
     for n in shape:
         found.append((total, n == 1))
-        total *= n
+        total = total * n
     return found
 
 

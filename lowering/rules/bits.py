@@ -6,8 +6,7 @@ import numpy as np
 
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.loops.expr import Expr, ExprBuilder
-from functrans.lowering.loops.index import Index
+from functrans.lowering.loops.expr import Expr, ExprBuilder, Index
 from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES, Map, Tensor, dtype_name
 from functrans.lowering.rules.elementwise import Rule
 from functrans.primitives.convert import bitcast_convert_type_p
@@ -43,12 +42,12 @@ def _bitcast(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     old, new = ITEM_SIZES[x.dtype], ITEM_SIZES[dtype]
 
     def same(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
-        e = x.at(s, i)
+        e = s.read(x, i)
         return e if x.dtype == dtype else _from_bits(s, _bits(s, e, x.dtype), dtype)
 
     def narrower(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
         """Bytes of an element, the least first."""
-        whole = _bits(s, x.at(s, i[:-1]), x.dtype)
+        whole = _bits(s, s.read(x, i[:-1]), x.dtype)
         place = s.index(i[-1] * (8 * new), whole.dtype)
         part = s.op("shift_right_logical", whole, place)
         return _from_bits(s, s.op("convert", part, dtype=f"u{8 * new}"), dtype)
@@ -57,7 +56,7 @@ def _bitcast(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
         whole: Expr | None = None
         unsigned = f"u{8 * new}"
         for k in range(new // old):
-            part = _bits(s, x.at(s, (*i, Index.of(k))), x.dtype)
+            part = _bits(s, s.read(x, (*i, Index.of(k))), x.dtype)
             part = s.op("convert", part, dtype=unsigned)
             if k:
                 place = s.index(Index.of(8 * old * k), unsigned)

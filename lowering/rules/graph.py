@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,27 +14,33 @@ from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.core.table import Table, merged
 from functrans.lowering.defects import is_defect, warn_of_fallback
-from functrans.lowering.loops.call import Call, HostCall
-from functrans.lowering.loops.elementwise import BY_PASSES, ELEMENTWISE, ON_HOST
 from functrans.lowering.loops.tensor import (
     FLOAT8,
+    AnyFlag,
+    Branch,
+    Call,
+    HostCall,
     Map,
+    ScanLoop,
     Stored,
     Tensor,
+    WhileLoop,
     compute_dtype,
     dtype_name,
     memory_dtype,
 )
+from functrans.lowering.passes.if_conversion import decide_arrays, is_condition
 from functrans.lowering.rules import (
     bits,
-    calls,
     elementwise,
     indexing,
+    library,
     linalg,
     movement,
     reduce,
     window,
 )
+from functrans.lowering.rules.elementwise import BY_PASSES, ELEMENTWISE, ON_HOST
 from functrans.primitives.arithmetic import complex_p, imag_p
 from functrans.primitives.base import constant_p
 from functrans.primitives.callback import debug_callback_p, io_callback_p, pure_callback_p
@@ -45,16 +52,46 @@ from functrans.primitives.collective import (
     psum_p,
     psum_scatter_p,
 )
+from functrans.primitives.control_flow.cond import cond_p
+from functrans.primitives.control_flow.scan import scan_p
+from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.linalg import lu_pivots_to_permutation_p
+from functrans.primitives.reduce import reduce_or_p
 from functrans.primitives.solve import adjugate_p
 
-__all__ = ["CALLS", "Graph", "graph_of"]
+__all__ = ["CALLS", "CallRule", "Graph", "any_flag_rules", "graph_of", "results_of"]
+
+
+CallRule = Callable[[Equation, list[Tensor]],
+                    "Call | Tensor | tuple[Call, Sequence[Tensor]] | None"]
+"""A call whose results are those of the equation, or a call and the results; or a tensor."""
+
+
+def results_of(eqn: Equation) -> list[Stored]:
+    """New tensors in memory for the results of an equation whose dtypes are known."""
+    return [Stored(v.aval.shape, dtype_name(v.aval.dtype) or "", (), eqn.source)
+            for v in eqn.outvars]
+
+
+def _scan(eqn: Equation, xs: list[Tensor]) -> Call | None:
+    return ScanLoop(eqn, xs, results_of(eqn))
+
+
+def _while(eqn: Equation, xs: list[Tensor]) -> Call | None:
+    return WhileLoop(eqn, xs, results_of(eqn))
+
+
+def _cond(eqn: Equation, xs: list[Tensor]) -> Call | None:
+    return Branch(eqn, xs, results_of(eqn))
+
 
 RULES: Table[elementwise.Rule] = Table(merged(
-    elementwise.RULES, movement.RULES, reduce.RULES, indexing.RULES, window.RULES, bits.RULES),
+    elementwise.RULES, movement.RULES, reduce.REDUCTIONS, indexing.RULES, window.RULES, bits.RULES),
     otherwise="no kernel computes it: it is a call")
 
-CALLS: Table[calls.CallRule] = Table(merged(calls.RULES, linalg.RULES), beside=RULES, without={
+CALLS: Table[CallRule] = Table(merged(
+    {scan_p: _scan, while_p: _while, cond_p: _cond}, reduce.CONTRACTIONS, library.RULES,
+    linalg.RULES), beside=RULES, without={
     constant_p: "it is memory of the program",
     check_p: "NumPy tells what failed",
     **dict.fromkeys((pure_callback_p, io_callback_p, debug_callback_p), "it is Python"),
@@ -100,7 +137,7 @@ Memory = Callable[[ShapedArray, Any], Stored]
 
 
 def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
-             rules: Mapping[Primitive, calls.CallRule] = CALLS,
+             rules: Mapping[Primitive, CallRule] = CALLS,
              hosted: frozenset[Primitive] = frozenset(), memory: Memory = stored,
              on_host: Container[Equation] = (), stores_literals: bool = False,
              of_any_dtype: Container[Primitive] = linalg.RULES) -> Graph:
@@ -136,7 +173,7 @@ def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
 
 
 def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
-             rules: Mapping[Primitive, calls.CallRule], hosted: frozenset[Primitive],
+             rules: Mapping[Primitive, CallRule], hosted: frozenset[Primitive],
              memory: Memory, of_any_dtype: Container[Primitive]) -> Sequence[Tensor]:
     primitive = eqn.primitive
     known = all(_is_known(a.aval, memory) for a in (*eqn.invars, *eqn.outvars))
@@ -211,3 +248,31 @@ def _literal(graph: Graph, atom: Literal, memory: Memory, is_stored: bool) -> Te
     if compute != dtype:
         value = value.astype(np.float32)
     return Map((), dtype, (), lambda s, i: s.const(value, compute), weight=0)
+
+
+# --- Conditions on any element of an array: any-flags, where a program has several conditions
+#
+# A reduction over all elements makes programs wait for each other, and a product could not compute
+# the condition in its epilogue. A flag costs its condition, and one launch clears all flags.
+
+LEAST_CONDITIONS = 2
+"""Conditions of a program that has flags; a single one is reduced, and no launch clears flags."""
+FEW_ELEMENTS = 1024
+"""Elements; one program reduces fewer, and goes on with the result, where arrays need that."""
+
+
+def any_flag_rules(jaxpr: Jaxpr) -> dict[Primitive, CallRule]:
+    """The rules that make any-flags; none where the launch that clears them would not pay."""
+    count = sum(map(is_condition, jaxpr.eqns))
+    if count < LEAST_CONDITIONS:
+        return {}
+    return {reduce_or_p: partial(_any, few=FEW_ELEMENTS if decide_arrays(jaxpr) else 0)}
+
+
+def _any(eqn: Equation, xs: list[Tensor], few: int) -> Any:
+    (x,) = xs
+    if not is_condition(eqn) or not isinstance(x.size, int) or x.size == 0:
+        found = reduce.REDUCTIONS[reduce_or_p](eqn, xs)
+        return found[0] if found else None
+    return AnyFlag(x.shape, xs, lambda s, i: s.read(x, i), is_few=x.size <= few,
+                   source=eqn.source)

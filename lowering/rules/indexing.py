@@ -9,8 +9,7 @@ import numpy as np
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.loops.expr import Expr, ExprBuilder
-from functrans.lowering.loops.index import ZERO, Index
+from functrans.lowering.loops.expr import ZERO, Expr, ExprBuilder, Index
 from functrans.lowering.loops.tensor import Map, ScatterTensor, Tensor, compute_dtype, dtype_name
 from functrans.lowering.rules.elementwise import Rule
 from functrans.primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
@@ -39,7 +38,7 @@ def _start(s: ExprBuilder, value: Expr, limit: Size) -> Index:
 
 def _start_as_int64(s: ExprBuilder, x: Tensor, index: tuple[Index, ...]) -> Expr:
     """A start as the program gives it, in 64 bits."""
-    value = x.at(s, index)
+    value = s.read(x, index)
     return value if value.dtype == "i64" else s.op("convert", value, dtype="i64")
 
 
@@ -97,7 +96,7 @@ def _gather(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     def define(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
         place, inside = _window(s, indices, p["dimension_numbers"], x.shape, p["slice_sizes"], i,
                                 checked)
-        value = x.at(s, place)
+        value = s.read(x, place)
         if inside is None:
             return value
         filled = s.const(np.asarray(fill, np.float32) if compute != dtype else fill, compute)
@@ -113,7 +112,7 @@ def _dynamic_slice(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
         return None
 
     def define(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
-        return x.at(s, _window_index(s, i, starts, x.shape, sizes))
+        return s.read(x, _window_index(s, i, starts, x.shape, sizes))
 
     return [Map(eqn.outvars[0].aval.shape, x.dtype, xs, define, weight=0, source=eqn.source)]
 
@@ -128,7 +127,7 @@ def _dynamic_update_slice(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | Non
     def place(s: ExprBuilder, i: tuple[Index, ...]) -> tuple[tuple[Index, ...], Expr | None]:
         return _window_index(s, i, starts, x.shape, update.shape), None
 
-    return [ScatterTensor("set", x, update.shape, xs, place, lambda s, i: update.at(s, i),
+    return [ScatterTensor("set", x, update.shape, xs, place, lambda s, i: s.read(update, i),
                           unique=True,
                           source=eqn.source)]
 
@@ -148,7 +147,7 @@ def _scatter(op: str) -> Rule:
         def place(s: ExprBuilder, i: tuple[Index, ...]) -> tuple[tuple[Index, ...], Expr | None]:
             return _window(s, indices, numbers.gather, x.shape, sizes, i, checked)
 
-        return [ScatterTensor(op, x, updates.shape, xs, place, lambda s, i: updates.at(s, i),
+        return [ScatterTensor(op, x, updates.shape, xs, place, lambda s, i: s.read(updates, i),
                               unique=bool(p.get("unique_indices")), source=eqn.source)]
 
     return rule

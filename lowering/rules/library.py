@@ -8,10 +8,8 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
 from functrans.core.table import Table
-from functrans.lowering.loops.call import Call, CLibraryCall
-from functrans.lowering.loops.expr import ExprBuilder
-from functrans.lowering.loops.index import Index, LoopVar
-from functrans.lowering.loops.tensor import Map, Stored, Tensor, dtype_name
+from functrans.lowering.loops.expr import ExprBuilder, Index, LoopVar
+from functrans.lowering.loops.tensor import Call, CLibraryCall, Map, Stored, Tensor, dtype_name
 from functrans.primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 from functrans.primitives.sort import sort_p, top_k_p
 
@@ -30,8 +28,8 @@ def along_rows(x: Tensor, axis: int) -> Tensor:
     if axis == last:
         return x
     shape = (*x.shape[:axis], *x.shape[axis + 1:], x.shape[axis])
-    return Map(shape, x.dtype, [x], lambda s, i: x.at(s, (*i[:axis], i[-1], *i[axis:-1])), weight=0,
-               source=x.source)
+    return Map(shape, x.dtype, [x], lambda s, i: s.read(x, (*i[:axis], i[-1], *i[axis:-1])),
+               weight=0, source=x.source)
 
 
 def back_from_rows(x: Tensor, axis: int) -> Tensor:
@@ -40,7 +38,7 @@ def back_from_rows(x: Tensor, axis: int) -> Tensor:
     if axis == last:
         return x
     shape = (*x.shape[:axis], x.shape[-1], *x.shape[axis:-1])
-    return Map(shape, x.dtype, [x], lambda s, i: x.at(s, (*i[:axis], *i[axis + 1:], i[axis])),
+    return Map(shape, x.dtype, [x], lambda s, i: s.read(x, (*i[:axis], *i[axis + 1:], i[axis])),
                weight=0, source=x.source)
 
 
@@ -115,7 +113,7 @@ def _converted(x: Tensor, dtype: str) -> Tensor:
     """x in memory as `dtype`: halves are added up in float32."""
     if x.dtype == dtype:
         return x
-    return Map(x.shape, dtype, [x], lambda s, i: x.at(s, i), weight=1, source=x.source)
+    return Map(x.shape, dtype, [x], lambda s, i: s.read(x, i), weight=1, source=x.source)
 
 
 def _product(sizes: Sequence[Size]) -> Size:

@@ -11,8 +11,7 @@ from typing import Any
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.loops.call import Call, CLibraryCall
-from functrans.lowering.loops.tensor import Stored, Tensor, memory_dtype
+from functrans.lowering.loops.tensor import Call, CLibraryCall, Stored, Tensor, memory_dtype
 from functrans.primitives.fft import FftType, fft_p
 from functrans.primitives.linalg import cholesky_p, lu_p, qr_p
 from functrans.primitives.solve import det_p, slogdet_p, solve_p, triangular_solve_p

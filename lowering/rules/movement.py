@@ -10,8 +10,7 @@ import numpy as np
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.loops.expr import Expr, ExprBuilder, Range
-from functrans.lowering.loops.index import ZERO, Index, flatten, unflatten
+from functrans.lowering.loops.expr import ZERO, Expr, ExprBuilder, Index, Range, flatten, unflatten
 from functrans.lowering.loops.tensor import Map, Tensor, compute_dtype, dtype_name
 from functrans.lowering.rules.elementwise import Rule
 from functrans.primitives.base import full_p
@@ -34,7 +33,7 @@ def _broadcast_in_dim(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     repeats = len(dims) < len(shape) or any(s != shape[d] for s, d in zip(x.shape, dims))
 
     def define(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
-        return x.at(s, tuple([ZERO if _is_one(n) else i[d] for n, d in zip(x.shape, dims)]))
+        return s.read(x, tuple([ZERO if _is_one(n) else i[d] for n, d in zip(x.shape, dims)]))
 
     return _moved(eqn, xs, define, repeats)
 
@@ -52,7 +51,7 @@ def _reshape(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
                 out.append(i[c])
             else:
                 out.extend(unflatten(flatten(i[c:d], shape[c:d]), x.shape[a:b]))
-        return x.at(s, tuple(out))
+        return s.read(x, tuple(out))
 
     return _moved(eqn, xs, define)
 
@@ -94,18 +93,18 @@ def _less(p: Size, q: Size) -> bool:
 def _transpose(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     x, permutation = xs[0], eqn.params["permutation"]
     inverse = sorted(range(len(permutation)), key=permutation.__getitem__)
-    return _moved(eqn, xs, lambda s, i: x.at(s, tuple([i[k] for k in inverse])))
+    return _moved(eqn, xs, lambda s, i: s.read(x, tuple([i[k] for k in inverse])))
 
 
 def _slice(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     x, starts, strides = xs[0], eqn.params["start_indices"], eqn.params["strides"]
-    return _moved(eqn, xs, lambda s, i: x.at(
-        s, tuple([k * stride + start for k, start, stride in zip(i, starts, strides)])))
+    return _moved(eqn, xs, lambda s, i: s.read(
+        x, tuple([k * stride + start for k, start, stride in zip(i, starts, strides)])))
 
 
 def _rev(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     x, dims = xs[0], eqn.params["dimensions"]
-    return _moved(eqn, xs, lambda s, i: x.at(s, tuple(
+    return _moved(eqn, xs, lambda s, i: s.read(x, tuple(
         [k * -1 + (n - 1) if d in dims else k for d, (k, n) in enumerate(zip(i, x.shape))])))
 
 
@@ -133,7 +132,7 @@ def padded(s: ExprBuilder, x: Tensor, value: Callable[[], Expr], at: tuple[Index
         index.append(k)
 
     def inside() -> Expr:
-        out = x.at(s, tuple(index))
+        out = s.read(x, tuple(index))
         if between is not None:
             out = s.op("select", between, out, value(), dtype=out.dtype)
         return out
@@ -143,7 +142,7 @@ def padded(s: ExprBuilder, x: Tensor, value: Callable[[], Expr], at: tuple[Index
 
 def _pad(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     (x, value), config = xs, eqn.params["padding_config"]
-    return _moved(eqn, xs, lambda s, i: padded(s, x, lambda: value.at(s, ()), i, config))
+    return _moved(eqn, xs, lambda s, i: padded(s, x, lambda: s.read(value, ()), i, config))
 
 
 def _concatenate(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
@@ -160,7 +159,7 @@ def _concatenate(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
             here = i[d] - start
 
             def inside() -> Expr:
-                return x.at(s, (*i[:d], s.clamped(here, x.shape[d]), *i[d + 1:]))
+                return s.read(x, (*i[:d], s.clamped(here, x.shape[d]), *i[d + 1:]))
 
             if k == len(parts) - 1:
                 return inside()

@@ -17,8 +17,7 @@ import numpy as np
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.loops.expr import Expr, ExprBuilder, Range
-from functrans.lowering.loops.index import Index, flatten, unflatten
+from functrans.lowering.loops.expr import Expr, ExprBuilder, Index, Range, flatten, unflatten
 from functrans.lowering.loops.tensor import Map, Reduce, Tensor, dtype_name
 from functrans.lowering.rules.elementwise import Rule
 from functrans.lowering.rules.movement import padded
@@ -127,7 +126,7 @@ def _take(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
 
     def chosen(s: ExprBuilder, i: Place, place: Place, other: Expr) -> Expr:
         number = s.index(flatten(place, windows.sizes), "i32")
-        here = s.op("eq", numbers.at(s, i), number, dtype="bool")
+        here = s.op("eq", s.read(numbers, i), number, dtype="bool")
         return s.op("select", here, windows.at(s, i, place), other, dtype=other.dtype)
 
     if windows.count > WRITTEN_OUT:
@@ -164,10 +163,10 @@ def _put(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     def inside(s: ExprBuilder, parts: Any, zero: Expr) -> Expr:
         window = tuple([w for w, _, _, _ in parts])
         number = s.index(flatten([place for _, place, _, _ in parts], sizes), "i32")
-        here = s.op("eq", numbers.at(s, window), number, dtype="bool")
+        here = s.op("eq", s.read(numbers, window), number, dtype="bool")
         for _, _, _, divides in parts:
             here = here if divides is None else s.op("and", here, divides)
-        return s.op("select", here, x.at(s, window), zero, dtype=x.compute)
+        return s.op("select", here, s.read(x, window), zero, dtype=x.compute)
 
     overlaps = math.prod(-(-k // stride) for k, stride in zip(sizes, p["window_strides"]))
     if overlaps > WRITTEN_OUT or any(isinstance(n, int) and n == 0 for n in x.shape):

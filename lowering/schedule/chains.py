@@ -10,19 +10,15 @@ blocks, and whoever reads it in the chain reads only from the block of the same 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from copy import copy
 from dataclasses import replace
 
 from functrans.core.dims import Size
-from functrans.lowering.loops.call import Call, Gemm
-from functrans.lowering.loops.expr import IterationSpaceMismatch
-from functrans.lowering.loops.index import ZERO, Index, LoopVar
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.expr import ZERO, Index, IterationSpaceMismatch, LoopVar
+from functrans.lowering.loops.tensor import Call, Gemm, Tensor
 from functrans.lowering.schedule.cpu_target import SERVER
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import FusionNote, Schedule, Step, has_constant_stride
-from functrans.lowering.schedule.kernel import Domain, Kernel, accesses
-from functrans.lowering.schedule.reads import Reads
+from functrans.lowering.schedule.kernel import Domain, Kernel, Reads, accesses
 from functrans.lowering.schedule.unfused import ALL_FUSED, UnfusedValues
 
 __all__ = ["Chain", "form_chains", "tensors_of"]
@@ -41,7 +37,7 @@ class Chain(Call):
 
     def __init__(self, steps: Sequence[Step], count: int, inner: Collection[Tensor],
                  reads: Iterable[Tensor], made: Iterable[Tensor]) -> None:
-        super().__init__(list(reads), list(made), None)  # type: ignore[arg-type]
+        super().__init__(list(reads), list(made), None)
         self.steps = tuple(steps)
         self.count = count
         self.inner = tuple(inner)
@@ -100,7 +96,8 @@ class _ChainFormer:
                 or not self._fits(start, count, {}):
             return
         self.spread = {start.results[0]} if _is_spread(start, count) else set()
-        chain, before, after = [start], list[Step](), list[Step]()
+        chain: list[Step] = [start]
+        before, after = list[Step](), list[Step]()
         made, later = set(self.made[id(start)]), set[Tensor]()
         end = first + 1
         refusals: list[FusionNote] = []
@@ -108,16 +105,16 @@ class _ChainFormer:
             if self._is_barrier(step):
                 break
             end += 1
-            reads = self.reads[id(step)]
-            joins = bool(reads & made) or isinstance(step, Gemm)
-            if reads & later:
+            read = self.reads[id(step)]
+            joins = bool(read & made) or isinstance(step, Gemm)
+            if read & later:
                 after.append(step)
             elif joins and self._fits(step, count, made, refusals):
                 chain.append(step)
                 made.update(self.made[id(step)])
-                if _is_spread(step, count):
-                    self.spread.update(step.results)  # type: ignore[union-attr]
-            elif reads & made:
+                if isinstance(step, Gemm) and _is_spread(step, count):
+                    self.spread.update(step.results)
+            elif read & made:
                 after.append(step)
             else:
                 before.append(step)
@@ -215,8 +212,7 @@ class _ChainFormer:
         block, r = LoopVar("b", count), LoopVar("r", rows)
         o = Index.of(block) * rows + (Index.of(r) if rows > 1 else ZERO)
         i = Index.of(kernel.i) if not (isinstance(d.row, int) and d.row == 1) else ZERO
-        split = copy(kernel)
-        split.places = {**kernel.places, "full": o * d.row + i, "row": o, "reduce_row": o}
+        split = kernel.at({"full": o * d.row + i, "row": o, "reduce_row": o})
         s = split.builder(self.schedule.is_stored)
         try:
             found = accesses(split.all_expressions(s))
@@ -226,7 +222,7 @@ class _ChainFormer:
             if not has_constant_stride(index, kernel.i) or (
                     rows % TILE_ROWS and not _is_near(index, kernel.i)):
                 raise _ChainRefused("memory is not read in order along its rows")
-            if t in made:
+            if t is not None and t in made:
                 _check_place(t, index, block)
 
 

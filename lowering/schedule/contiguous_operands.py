@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from functrans.core.dims import Size
+from functrans.core.dims import Size, static_shape
 from functrans.core.precision import Precision
-from functrans.lowering.loops.call import Call, Gemm
-from functrans.lowering.loops.index import ZERO, unflatten
-from functrans.lowering.loops.tensor import FLOAT8, Map, Tensor
+from functrans.lowering.loops.expr import ZERO, unflatten
+from functrans.lowering.loops.tensor import FLOAT8, Call, Gemm, Map, Tensor
 from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.primitives.precision import resolved_precision
@@ -71,7 +70,8 @@ def _with_copies(call: Gemm, target: Target) -> Gemm:
 
     options = itertools.product(*[(False, True) if a else (False,) for a in across])
     best = min(options, key=nanoseconds)
-    operands, offsets = list(call.operands), [call.a_offset, call.b_offset]
+    (a, b), offsets = call.operands, [call.a_offset, call.b_offset]
+    operands = [a, b]
     fields = dict(f)
     for k, copy in enumerate(copies):
         if best[k]:
@@ -79,7 +79,7 @@ def _with_copies(call: Gemm, target: Target) -> Gemm:
             fields |= copy.fields
     if not any(best):
         return call
-    return Gemm(*operands, *offsets, fields, call.results[0],  # type: ignore[arg-type]
+    return Gemm(operands[0], operands[1], offsets[0], offsets[1], fields, call.results[0],
                 call.source, call.precision)
 
 
@@ -97,16 +97,17 @@ class _OperandCopy:
         self.shape = tuple([size for size, *_ in dims])
         self.steps = tuple([step for _, step, _ in dims])
         self.fields: dict[str, Size] = {step: 0 for _, step in batches}
-        self.nbytes, step = 1 if self.base.dtype in FLOAT8 else 4, 1
+        count: Size = 1
         for size, _, field in reversed(dims):
-            self.fields[field] = step
-            step *= size  # type: ignore[assignment,operator]
-        self.nbytes *= step
+            self.fields[field] = count
+            count = count * size
+        self.nbytes = static_shape([count])[0] * (1 if self.base.dtype in FLOAT8 else 4)
 
     def made(self) -> Tensor:
         base, key = self.base, (self.shape, self.steps, self.offset)
         if key not in base.copies:
-            base.copies[key] = Map(self.shape, base.dtype, [base], lambda s, index: base.at(
-                s, unflatten(sum((i * n for i, n in zip(index, self.steps)), ZERO + self.offset),
-                             base.shape)), weight=0, source=base.source)
+            base.copies[key] = Map(self.shape, base.dtype, [base], lambda s, index: s.read(
+                base, unflatten(sum((i * n for i, n in zip(index, self.steps)),
+                                    ZERO + self.offset), base.shape)),
+                                   weight=0, source=base.source)
         return base.copies[key]

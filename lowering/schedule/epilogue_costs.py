@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.epilogues import FusedGemm
+from functrans.lowering.schedule.show import flops_of
 from functrans.lowering.schedule.target import HOPPER, Target
-from functrans.lowering.schedule.work import flops_of
 
 __all__ = ["slower_on_cpus", "slower_on_gpus"]
 

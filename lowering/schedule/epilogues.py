@@ -1,33 +1,113 @@
-"""Epilogues: what is computed from a matrix product element by element is computed per tile of it.
-
-A kernel that reads a product in the order in which it is written becomes a function that the
-library calls with every finished tile: the sums are still in the cache, and the product needs no
-memory of its own unless others read it too. What a kernel computes besides, reductions say, stays
-a kernel, and reads what the epilogue stores.
-"""
+"""Products: results in the layout of the transposes that follow, and epilogues."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
 from functrans.core.dims import Size
-from functrans.lowering.loops.call import Gemm
-from functrans.lowering.loops.expr import Expr, ExprBuilder, IterationSpaceMismatch
-from functrans.lowering.loops.index import Index
-from functrans.lowering.loops.tensor import AnyFlag, Stored, Tensor
+from functrans.lowering.loops.expr import (
+    ZERO,
+    Expr,
+    ExprBuilder,
+    Index,
+    IterationSpaceMismatch,
+    LoopVar,
+    unflatten,
+)
+from functrans.lowering.loops.tensor import AnyFlag, Gemm, Map, Stored, Tensor
 from functrans.lowering.schedule.group import FusionNote, Schedule, has_constant_stride
 from functrans.lowering.schedule.kernel import (
     Domain,
     Kernel,
     Member,
+    Reads,
     accesses,
     reachable_expressions,
 )
-from functrans.lowering.schedule.reads import Reads
 from functrans.lowering.schedule.unfused import ALL_FUSED, UnfusedValues
 
-__all__ = ["FusedGemm", "fuse_epilogues"]
+__all__ = ["FusedGemm", "absorb_product_transposes", "fuse_epilogues"]
+
+
+# --- Products write their results in the layout of the transposes that follow
+
+NAMES = ("batch0", "batch1", "row", "col")
+
+
+def absorb_product_transposes(schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
+                              unfused: UnfusedValues = ALL_FUSED) -> Schedule:
+    """The schedule without kernels that only give a product another order of dimensions."""
+    steps = list(schedule.steps)
+    for gemm in [s for s in schedule.steps if type(s) is Gemm]:
+        product = gemm.results[0]
+        readers = [k for k, s in enumerate(steps) if product in reads.of(s, schedule.is_stored)]
+        if len(readers) != 1 or product in outputs:
+            continue
+        kernel = steps[readers[0]]
+        if not isinstance(kernel, Kernel) or len(kernel.members) != 1 or \
+                kernel.members[0].role != "full":
+            continue
+        moved = kernel.members[0].tensor
+        if unfused.why([product, moved]):
+            continue
+        fields = next((found for f in _batches(gemm)
+                       if (found := _written(gemm, f, moved, schedule)) is not None), None)
+        if fields is not None:
+            steps[readers[0]] = gemm.with_result(moved, fields)
+            steps.remove(gemm)
+    return replace(schedule, steps=steps)
+
+
+def _batches(gemm: Gemm) -> Iterator[Mapping[str, Size]]:
+    """The fields of a product as they are, and with its batch as two dimensions of the result."""
+    f = gemm.fields
+    yield f
+    inner: Size = 1
+    for n in reversed(gemm.results[0].shape[:-2]):
+        inner = inner * n
+        if f["batch0"] == 1 and isinstance(inner, int) and isinstance(f["batch1"], int) \
+                and 1 < inner < f["batch1"] and f["batch1"] % inner == 0:
+            yield {**f, "batch0": f["batch1"] // inner, "batch1": inner,
+                   **{f"{x}_batch0": f[f"{x}_batch1"] * inner for x in "abc"}}
+
+
+def _written(gemm: Gemm, f: Mapping[str, Size], moved: Tensor,
+             schedule: Schedule) -> dict[str, Size] | None:
+    """The fields of a product that writes `moved`, if that has its elements in another order."""
+    product = gemm.results[0]
+    sizes = (f["batch0"], f["batch1"], f["m"], f["n"])
+    if moved.dtype != product.dtype or not isinstance(moved, Map) or not all(
+            isinstance(n, int) for n in sizes) or moved.size != product.size:
+        return None  # a repeated or a cut product is more, or less, than a movement
+    variables = [LoopVar(name, n) for name, n in zip(NAMES, sizes)]
+    parts = [Index.of(v) if n != 1 else ZERO for v, n in zip(variables, sizes)]
+    at = ZERO
+    for name, part in zip(NAMES, parts):
+        at = at + part * f[f"c_{name}"]
+    axes = [k for k, n in enumerate(sizes) if n != 1]
+    for order in itertools.permutations(axes):
+        if order and order[-1] < 2:
+            continue  # elements one by one
+        strides: list[Size] = [0, 0, 0, 0]
+        step: Size = 1
+        for k in reversed(order):
+            strides[k] = step
+            step = step * sizes[k]
+        place = ZERO
+        for part, stride in zip(parts, strides):
+            place = place + part * stride
+        s = ExprBuilder(schedule.is_stored)
+        e = moved.define(s, unflatten(place, moved.shape))
+        if e.op != "load" or e.aux[0] is not product:
+            return None  # more than a movement, in whatever order
+        if e.aux[1] == at:
+            return {**f, **{f"c_{name}": n for name, n in zip(NAMES, strides)}}
+    return None
+
+
+# --- epilogues
 
 class FusedGemm(Gemm):
     """A product whose elements are not stored but go through `kernel`, or are stored besides."""
@@ -37,10 +117,11 @@ class FusedGemm(Gemm):
     def __init__(self, gemm: Gemm, kernel: Kernel, results: list[Tensor],
                  reads: Collection[Tensor]) -> None:
         self.product = gemm.results[0]
-        super().__init__(*gemm.operands, gemm.a_offset, gemm.b_offset, gemm.fields, self.product,
+        a, b = gemm.operands
+        super().__init__(a, b, gemm.a_offset, gemm.b_offset, gemm.fields, self.product,
                          gemm.source, gemm.precision)
         self.operands = (*gemm.operands, *reads)
-        self.results = tuple(results)  # type: ignore[arg-type]
+        self.results = tuple(results)
         self.kernel = kernel
 
 
@@ -70,8 +151,8 @@ def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
         if not isinstance(kernel, Kernel):
             continue
         try:
-            if why := unfused.why([product, *[m.tensor for m in kernel.members]]):
-                raise _EpilogueRefused(why)
+            if apart := unfused.why([product, *[m.tensor for m in kernel.members]]):
+                raise _EpilogueRefused(apart)
             fused, rest = _fused(gemm, kernel, stored,
                                  len(readers) > 1 or product in outputs)
             if why := slower(fused, is_stored):

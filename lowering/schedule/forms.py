@@ -23,8 +23,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from functrans.core.jaxpr import Equation
 from functrans.core.source import Source
 from functrans.lowering.defects import UnsupportedKernel, warn_of_fallback
-from functrans.lowering.loops.call import Call, Conv, Gemm
-from functrans.lowering.loops.tensor import Map, Tensor
+from functrans.lowering.loops.tensor import Call, Conv, Gemm, Map, Tensor
 from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.chains import Chain, tensors_of
 from functrans.lowering.schedule.epilogues import FusedGemm

@@ -15,26 +15,26 @@ from typing import Final
 
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.passes.any_conditions import merge_small_conditions
-from functrans.lowering.passes.if_conversion import convert_conds_to_selects
-from functrans.lowering.passes.one_hot_gather import rewrite_row_gather_as_one_hot
-from functrans.lowering.passes.sorted_scatters import sort_combining_scatters
+from functrans.lowering.passes.if_conversion import convert_conds_to_selects, merge_small_conditions
+from functrans.lowering.passes.indexing import (
+    rewrite_row_gather_as_one_hot,
+    sort_combining_scatters,
+)
 from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.chains import form_chains
 from functrans.lowering.schedule.contiguous_operands import copy_operands_contiguous
 from functrans.lowering.schedule.epilogue_costs import slower_on_cpus, slower_on_gpus
-from functrans.lowering.schedule.epilogues import fuse_epilogues
+from functrans.lowering.schedule.epilogues import absorb_product_transposes, fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
-from functrans.lowering.schedule.product_layouts import absorb_product_transposes
-from functrans.lowering.schedule.reads import Reads
+from functrans.lowering.schedule.kernel import Reads
 from functrans.lowering.schedule.recompute import recompute
-from functrans.lowering.schedule.small_reductions import split_small_reductions
-from functrans.lowering.schedule.target import HOPPER, Target
-from functrans.lowering.schedule.transposed_reads import (
+from functrans.lowering.schedule.split_reductions import (
     fuse_transposed_column_sums,
     split_row_sums,
+    split_small_reductions,
     split_transposed_reads,
 )
+from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.schedule.unfused import (
     ALL_FUSED,
     UnfusedValues,

@@ -10,18 +10,17 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from functrans.core.dims import Size
-from functrans.lowering.loops.call import Gemm
 from functrans.lowering.loops.expr import IterationSpaceMismatch
-from functrans.lowering.loops.tensor import Map, ScatterTensor, Stored, Tensor, item_size
+from functrans.lowering.loops.tensor import Gemm, Map, ScatterTensor, Stored, Tensor, item_size
 from functrans.lowering.schedule.group import MOST_EXPRESSIONS, Schedule, Step, has_constant_stride
 from functrans.lowering.schedule.kernel import (
     Domain,
     Kernel,
     Member,
+    Reads,
     accesses,
     reachable_expressions,
 )
-from functrans.lowering.schedule.reads import Reads
 from functrans.lowering.schedule.target import HOPPER, Target
 
 __all__ = ["recompute"]
@@ -43,7 +42,7 @@ class _Recomputing:
         self.reads = reads
 
     def run(self) -> Schedule:
-        products = {s.results[0] for s in self.steps if type(s) is Gemm}
+        products: set[Tensor] = {s.results[0] for s in self.steps if type(s) is Gemm}
         for t, k in list(self._candidates()):
             readers = [j for j, s in enumerate(self.steps) if t in self._loads(s)]
             if readers and all(j > k and isinstance(self.steps[j], Kernel) for j in readers):
@@ -116,7 +115,7 @@ class _Recomputing:
             if x in products and x not in self.kept and all(
                     j == k for j, s in enumerate(self.steps) if x in self._loads(s)):
                 moved += _nbytes(x)
-        work = self.target.measured.addition * weight * len(readers) * t.size  # type: ignore[operator]
+        work = self.target.measured.addition * weight * len(readers) * t.size
         return bool(moved + work < 0)
 
     def _fits(self, j: int) -> bool:

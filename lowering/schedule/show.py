@@ -1,26 +1,141 @@
-"""A schedule as text: what is computed together, from whose lines, what is stored, why not more.
-
-    kernel 1: 512 rows of 64, 2 loops
-      reduce_row: max f32[512]  model.py:7  y = x - x.max(1, keepdims=True)
-      full: f32[512, 64] stored  model.py:7  y = x - x.max(1, keepdims=True)
-      reads f32[512, 64]
-"""
+"""What the steps of a schedule compute, for who looks at a program."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from functrans.core.dims import Size
+from functrans.core.jaxpr import Equation
 from functrans.core.source import Source
-from functrans.lowering.loops.tensor import Reduce, ScatterTensor, Tensor
+from functrans.lowering.loops.tensor import (
+    Call,
+    Conv,
+    Gemm,
+    Reduce,
+    ScatterTensor,
+    Tensor,
+    item_size,
+)
+from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.chains import Chain
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import FusionNote, Schedule, Step
-from functrans.lowering.schedule.kernel import Kernel, Member, stages_of
+from functrans.lowering.schedule.kernel import Kernel, Member, reachable_expressions, stages_of
 
-__all__ = ["domain_text", "show", "show_notes", "tensor_text"]
+__all__ = ["domain_text", "equations_of_steps", "flops_of", "members_of", "nbytes_of", "show",
+           "show_notes", "tensor_text"]
 
+
+# --- Which equations the steps of a schedule compute
+
+def equations_of_steps(graph: Graph, schedule: Schedule) -> list[tuple[Equation, ...]]:
+    """The equations of each step; some are computed in several, movements often in none."""
+    made: set[Tensor] = {*schedule.stored, *graph.inputs}
+    for step in schedule.steps:
+        if isinstance(step, Call):
+            made.update(step.results)
+    found = []
+    for step in schedule.steps:
+        computed: list[Tensor | Call] = [*_calls(step), *_computed(_roots(step), made)]
+        origins = [graph.origins.get(x) for x in computed]
+        found.append(tuple(dict.fromkeys([e for e in origins if e is not None])))
+    return found
+
+
+def members_of(step: Step) -> list[Tensor]:
+    """The values that the kernels of a step compute."""
+    if isinstance(step, Kernel):
+        return [m.tensor for m in step.members]
+    if isinstance(step, Chain):
+        return [t for s in step.steps for t in members_of(s)]
+    return members_of(step.kernel) if isinstance(step, FusedGemm) else []
+
+
+def _calls(step: Step) -> list[Call]:
+    if isinstance(step, Chain):
+        return [call for s in step.steps for call in _calls(s)]
+    return [step] if isinstance(step, Call) else []
+
+
+def _roots(step: Step) -> list[Tensor]:
+    if isinstance(step, Chain):
+        return [t for s in step.steps for t in _roots(s)]
+    results = list(step.results) if isinstance(step, Call) else []
+    product = [step.product] if isinstance(step, FusedGemm) else []
+    return [*product, *results, *members_of(step)]
+
+
+def _computed(roots: Iterable[Tensor], made: set[Tensor]) -> set[Tensor]:
+    """Some tensors, and what is computed on the way to them from what is in memory."""
+    seen: set[Tensor] = set()
+    waiting = list(roots)
+    while waiting:
+        t = waiting.pop()
+        if t not in seen:
+            seen.add(t)
+            waiting += [x for x in t.operands if x not in made]
+    return seen
+
+
+# --- What a step of a schedule computes and moves, for who looks at a program
+
+NO_WORK = frozenset({"bitcast", "const", "convert", "index", "load", "local", "round_to",
+                     "select"})
+
+
+def flops_of(step: Step, is_stored: Callable[[Tensor], bool]) -> Size:
+    """The arithmetic of a step: each function of an element counts as one, a fold as one more.
+
+    0 of calls whose work is not known.
+    """
+    if isinstance(step, Kernel):
+        return _of_kernel(step, is_stored)
+    if isinstance(step, Chain):
+        total: Size = 0
+        inner = {*step.inner}
+        for s in step.steps:
+            total = total + flops_of(s, lambda t: is_stored(t) or t in inner)
+        return total
+    if isinstance(step, Gemm):
+        f = step.fields
+        product = 2 * f["batch0"] * f["batch1"] * f["m"] * f["n"] * f["k"]
+        return product + (_of_kernel(step.kernel, is_stored) if isinstance(step, FusedGemm) else 0)
+    return _of_call(step)
+
+
+def _of_call(call: Call) -> Size:
+    if not isinstance(call, Conv):
+        return 0
+    per_output: Any = call.fields["in_features"]
+    for n in call.fields["window"]:  # type: ignore[union-attr]
+        per_output = per_output * n
+    work: Size = 2 * call.results[0].size * per_output
+    return work
+
+
+def _of_kernel(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> Size:
+    s = kernel.shared(is_stored)
+    d = kernel.domain
+    rows = d.rows if d.total is None else -(-d.total // d.row)
+    counts = {True: 0, False: 0}
+    for e in reachable_expressions([kernel.element(s, m) for m in kernel.members]):
+        counts[e.depends_on(kernel.i)] += e.op not in NO_WORK
+    counts[True] += sum(isinstance(m.tensor, Reduce) for m in kernel.members)
+    return counts[True] * d.size + counts[False] * rows
+
+
+def nbytes_of(t: Tensor) -> Size:
+    """The bytes of a tensor in memory."""
+    return t.size * item_size(t.dtype)
+
+
+# --- A schedule as text: what is computed together, from whose lines, what is stored, why not more
+#
+# kernel 1: 512 rows of 64, 2 loops reduce_row: max f32[512] model.py:7 y = x - x.max(1,
+# keepdims=True) full: f32[512, 64] stored model.py:7 y = x - x.max(1, keepdims=True) reads f32[512,
+# 64]
 
 def show(schedule: Schedule, lines: bool = True) -> str:
     """The steps in order, then the reasons for what is not computed together.

@@ -20,7 +20,7 @@ from functrans.lowering.memory.aliasing import copies_needed
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.schedule.target import Target
-from functrans.lowering.triton.kernels.rejected_kernels import RejectedKernels
+from functrans.lowering.triton.kernels.source import RejectedKernels
 from functrans.lowering.triton.libraries.files import is_there
 from functrans.lowering.triton.libraries.replace import replace_by_library_calls
 from functrans.lowering.triton.machine.device import binaries, unit_of

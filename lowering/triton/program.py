@@ -14,9 +14,10 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Primitive
 from functrans.core.table import Table, merged
 from functrans.lowering.defects import UnsupportedKernel, is_defect
-from functrans.lowering.loops.call import Call, HostCall
 from functrans.lowering.loops.tensor import (
     AnyFlag,
+    Call,
+    HostCall,
     ScatterTensor,
     Stored,
     Tensor,
@@ -27,11 +28,9 @@ from functrans.lowering.memory.aliasing import InputOutputAliases
 from functrans.lowering.memory.arena import Block, plan_arena
 from functrans.lowering.memory.plan import plan_memory
 from functrans.lowering.passes.complex_parts import split_complex
-from functrans.lowering.passes.sorted_scatters import COMBINING_SCATTERS
-from functrans.lowering.rules.any_flags import any_flag_rules
-from functrans.lowering.rules.calls import CallRule
-from functrans.lowering.rules.graph import Graph, graph_of
-from functrans.lowering.rules.plain_products import RULES as PLAIN
+from functrans.lowering.passes.indexing import COMBINING_SCATTERS
+from functrans.lowering.rules.graph import CallRule, Graph, any_flag_rules, graph_of
+from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS as PLAIN
 from functrans.lowering.schedule import plans
 from functrans.lowering.schedule.forms import (
     Form,
@@ -41,31 +40,28 @@ from functrans.lowering.schedule.forms import (
 )
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel
-from functrans.lowering.schedule.origins import equations_of_steps
+from functrans.lowering.schedule.show import equations_of_steps, flops_of
 from functrans.lowering.schedule.target import Target
-from functrans.lowering.schedule.work import flops_of
 from functrans.lowering.triton.attention.attention import recognize_attention
 from functrans.lowering.triton.attention.result_layouts import (
     absorb_attention_transposes,
-)
-from functrans.lowering.triton.kernels.any_flags import (
-    ANY_FLAG_BYTES,
-    any_flag_memory,
-    clear_any_flags,
 )
 from functrans.lowering.triton.kernels.axis_calls import AxisCall
 from functrans.lowering.triton.kernels.complex_memory import RULES as COMPLEX_RULES
 from functrans.lowering.triton.kernels.complex_memory import memory
 from functrans.lowering.triton.kernels.kernel import write_kernel
 from functrans.lowering.triton.kernels.kernel_source import (
+    ANY_FLAG_BYTES,
     ArrivalCounters,
     KernelOperand,
     KernelSource,
+    Launches,
     Options,
     PartialResults,
+    any_flag_memory,
+    arguments_of,
+    clear_any_flags,
 )
-from functrans.lowering.triton.kernels.launches import Launches
-from functrans.lowering.triton.kernels.size_arguments import arguments_of
 from functrans.lowering.triton.kernels.source import TritonModule
 from functrans.lowering.triton.libraries.functions import RULES as LIBRARY_RULES
 from functrans.lowering.triton.libraries.functions import CudaLibraryCall, library_p

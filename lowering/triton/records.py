@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from functrans.core.source import Source
-from functrans.lowering.loops.call import Call
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import Call, Tensor
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.triton.kernels.source import alone
 from functrans.lowering.triton.machine.unit import Binary

@@ -13,13 +13,12 @@ from functrans.core import config
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.memory.aliasing import InputOutputAliases
 from functrans.lowering.schedule.target import Target
-from functrans.lowering.store.cache import Cache
+from functrans.lowering.store.cache import Cache, literal, matches
 from functrans.lowering.store.fingerprint import (
     Fingerprint,
     constant_key,
     fingerprint,
 )
-from functrans.lowering.store.manifests import literal, matches
 from functrans.lowering.triton.libraries.files import has_function
 from functrans.lowering.triton.machine.unit import triton_version
 from functrans.lowering.triton.steps.serialize import (

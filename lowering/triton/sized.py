@@ -2,7 +2,7 @@
 
 Passes and steps know the sizes: networks are contracted in the order that is best for them, grids,
 places in memory and copies are numbers, and a CUDA graph replays one set of sizes. The machine code
-of kernels is made once for sizes of a class (`size_arguments.py`); where a loop would be one
+of kernels is made once for sizes of a class (`kernel_source.py`); where a loop would be one
 kernel, for each set of sizes.
 """
 

@@ -11,8 +11,8 @@ import threading
 
 import pytest
 
-from functrans.lowering.c import objects
-from functrans.lowering.c.objects import load_or_compile
+from functrans.lowering.c import lower
+from functrans.lowering.c.lower import load_or_compile
 from functrans.lowering.store.cache import Cache, digest, program_cache
 
 needs_compiler = pytest.mark.skipif(
@@ -230,7 +230,7 @@ def test_compiled_once(cache, monkeypatch):
     path = load_or_compile([SOURCE], ["-O1"], cache)
     assert ctypes.CDLL(str(path)).f() == 7  # the hash behind it does not matter
     assert load_or_compile([SOURCE], ["-O2"], cache) != path
-    monkeypatch.setattr(objects, "compile_shared", None)
+    monkeypatch.setattr(lower, "compile_shared", None)
     assert load_or_compile([SOURCE], ["-O1"], cache) == path
     assert load_or_compile([SOURCE], ["-O1"], reopened(cache)) == path
 
@@ -247,7 +247,7 @@ TWO = """
 import ctypes, sys
 from pathlib import Path
 from functrans.lowering.store.cache import Cache
-from functrans.lowering.c.objects import load_or_compile
+from functrans.lowering.c.lower import load_or_compile
 print("ready", flush=True)
 sys.stdin.readline()
 cache = Cache(Path(sys.argv[1]))

@@ -14,10 +14,10 @@ from functrans import lax
 from functrans import numpy as n
 from functrans.core.errors import DefectError, FallbackWarning
 from functrans.lowering import defects
-from functrans.lowering.c import backend, calls, chains, lower, program
+from functrans.lowering.c import backend, calls, lower, program
 from functrans.lowering.c.isa import host_isa
 from functrans.lowering.c.toolchain import CompilerError
-from functrans.lowering.loops.call import HostCall
+from functrans.lowering.loops.tensor import HostCall
 from functrans.lowering.passes import pipeline
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rewrite import Dispatch, RewriteRule
@@ -70,7 +70,6 @@ def fail_where(monkeypatch, module, name, holds):
 
 WAYS = {
     "epilogues": lambda m: fail_where(m, calls, "write_epilogue", lambda *a: True),
-    "epilogues in chains": lambda m: fail_where(m, chains, "write_epilogue", lambda *a: True),
     "chains": lambda m: fail_where(m, calls, "write_chain", lambda *a: True),
     "several values": lambda m: fail_where(m, program, "write_kernel",
                                            lambda k, *a: len(k.members) > 1),
@@ -256,8 +255,7 @@ def test_networks_of_which_a_fifth_of_the_steps_fails(seed, monkeypatch):
         return not isinstance(step, HostCall) and crc32(repr(tensors_of(step)).encode()) % 5 == 0
 
     for module, name in ((program, "write_kernel"), (calls, "write_epilogue"),
-                         (chains, "write_epilogue"), (chains, "write_kernel"),
-                         (program, "write_call")):
+                         (calls, "write_kernel"), (program, "write_call")):
         fail_where(monkeypatch, module, name, fails)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FallbackWarning)

@@ -8,8 +8,7 @@ import textwrap
 
 import pytest
 
-from functrans.lowering.store import manifests
-from functrans.lowering.store.cache import Cache, digest
+from functrans.lowering.store.cache import Cache, digest, find_manifest, store_manifest
 
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler")
@@ -34,11 +33,11 @@ def reopened(cache):
 
 
 def test_a_manifest_leads_to_its_program(cache, shared):
-    manifests.store(cache, OTHER, MANIFEST, shared)
-    assert manifests.lookup(reopened(cache), OTHER, SCHEMA) == (MANIFEST, shared)
-    assert manifests.lookup(cache, "c" * 64, SCHEMA) is None
+    store_manifest(cache, OTHER, MANIFEST, shared)
+    assert find_manifest(reopened(cache), OTHER, SCHEMA) == (MANIFEST, shared)
+    assert find_manifest(cache, "c" * 64, SCHEMA) is None
     shared.unlink()
-    assert manifests.lookup(cache, OTHER, SCHEMA) is None
+    assert find_manifest(cache, OTHER, SCHEMA) is None
 
 
 @pytest.mark.parametrize("change", [
@@ -46,8 +45,8 @@ def test_a_manifest_leads_to_its_program(cache, shared):
     {"outputs": [["float32", [8, "n"]]]}, {"outputs": {}}, {"outputs": [("float32", [8])]},
 ])
 def test_an_unexpected_manifest_is_a_miss(cache, shared, change):
-    manifests.store(cache, OTHER, {**MANIFEST, **change}, shared)
-    assert manifests.lookup(cache, OTHER, SCHEMA) is None
+    store_manifest(cache, OTHER, {**MANIFEST, **change}, shared)
+    assert find_manifest(cache, OTHER, SCHEMA) is None
 
 
 @pytest.mark.parametrize("text", [
@@ -57,7 +56,7 @@ def test_an_unexpected_manifest_is_a_miss(cache, shared, change):
 ])
 def test_sealed_nonsense_is_a_miss(cache, shared, text):
     cache.write(f"{OTHER}.manifest", text)
-    assert manifests.lookup(cache, OTHER, {}) is None
+    assert find_manifest(cache, OTHER, {}) is None
 
 
 @pytest.mark.parametrize("damage", [
@@ -65,10 +64,10 @@ def test_sealed_nonsense_is_a_miss(cache, shared, text):
     lambda data: data + b" ",
 ])
 def test_a_damaged_manifest_is_a_miss(cache, shared, damage):
-    manifests.store(cache, OTHER, MANIFEST, shared)
+    store_manifest(cache, OTHER, MANIFEST, shared)
     file = cache.folder / f"{OTHER}.manifest"
     file.write_bytes(damage(file.read_bytes()))
-    assert manifests.lookup(reopened(cache), OTHER, SCHEMA) is None
+    assert find_manifest(reopened(cache), OTHER, SCHEMA) is None
 
 
 # --- whole programs, each process a fresh one

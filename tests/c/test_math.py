@@ -9,8 +9,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from functrans.lowering.c import prelude
 from functrans.lowering.c.isa import AVX2, AVX512, host_isa
+from functrans.lowering.c.vectors import builder
 
 ROOT = Path(__file__).parent.parent.parent
 _spec = importlib.util.spec_from_file_location("math_accuracy",
@@ -181,7 +181,7 @@ def test_every_width_gives_the_same_bits(isa, lanes, library):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_templates_name_what_they_need(dtype):
     """The text of a function uses nothing beyond its list, and the list nothing beyond the text."""
-    for name, (needs, text) in prelude.math_functions(dtype).items():
+    for name, (needs, text) in builder.math_functions(dtype).items():
         code = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
         used = set(re.findall(r"\b\w+_[VD]\b", code)) - {f"{name}_V"}
         assert used == set(needs), (name, used ^ set(needs))

@@ -13,7 +13,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from functrans.lowering.c import prelude
 from functrans.lowering.c.isa import (
     AVX2,
     AVX512,
@@ -24,6 +23,7 @@ from functrans.lowering.c.isa import (
     isa_of,
 )
 from functrans.lowering.c.prelude import Prelude
+from functrans.lowering.c.vectors import builder
 from functrans.primitives import arithmetic, compare
 from functrans.primitives.convert import convert_element_type_p
 
@@ -459,8 +459,8 @@ INL F probe_V(F x) {
 @pytest.mark.parametrize("isa, lanes", [("avx512", 16), ("avx512", 1), ("avx2", 8), ("generic", 4)])
 def test_math_templates(isa, lanes, tmp_path, monkeypatch):
     (tmp_path / "probe_f32.c").write_text(TEMPLATE)
-    monkeypatch.setattr(prelude, "MATH", tmp_path)
-    prelude.math_functions.cache_clear()
+    monkeypatch.setattr(builder, "MATH", tmp_path)
+    builder.math_functions.cache_clear()
     try:
         p = Prelude(isa_or_skip(isa))
         case = operation("probe", ("f32",), "f32", None)
@@ -468,7 +468,7 @@ def test_math_templates(isa, lanes, tmp_path, monkeypatch):
         library = compiled(p.source() + text, p.isa, tmp_path)
         assert "read by nobody" not in p.source()
     finally:
-        prelude.math_functions.cache_clear()
+        builder.math_functions.cache_clear()
     x = np.array([0, 1, 2, 3, 5, 6, 7.0] * 3, np.float32)
     g = np.array([1, 2, 4, 1, 2, 4, 1] * 3, np.float32)
     out = np.zeros_like(x)

@@ -14,9 +14,9 @@ import functrans.transforms
 from functrans.core.avals import get_aval
 from functrans.core.primitive import Linear, Primitive
 from functrans.core.table import Table, merged
-from functrans.lowering.loops.elementwise import ELEMENTWISE
 from functrans.lowering.loops.tensor import DTYPES, FLOAT8, ITEM_SIZES
 from functrans.lowering.rules import graph
+from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.primitives.arithmetic import add_p, neg_p, sub_p
 from functrans.primitives.compare import select_n_p
 from functrans.primitives.control_flow.cond import cond_p

@@ -18,7 +18,7 @@ from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.target import HOPPER
 from functrans.lowering.schedule.unfused import UnfusedValues
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
-from functrans.lowering.triton.kernels.rejected_kernels import RejectedKernels
+from functrans.lowering.triton.kernels.source import RejectedKernels
 from functrans.lowering.triton.products.choosing import Chooser
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.steps.spec import Launch, launches_in

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import functrans as ft
 from functrans.core import dtypes
-from functrans.lowering.loops.call import HostCall
+from functrans.lowering.loops.tensor import HostCall
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.rules.graph import graph_of
 from tests.laws.primitives import all_cases

@@ -12,7 +12,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans.lowering.c.isa import AVX2
 from functrans.lowering.c.lower import lower
-from functrans.lowering.loops.elementwise import (
+from functrans.lowering.rules.elementwise import (
     ELEMENTWISE,
     ON_HOST,
     TRANSCENDENTAL,
@@ -121,7 +121,7 @@ def on_host(primitive):
 @pytest.mark.parametrize("primitive", [p for p in all_primitives() if isinstance(p, Elementwise)],
                          ids=lambda p: p.name)
 def test_elementwise_primitives_that_run_on_the_host_are_listed(primitive):
-    """One that is neither in a kernel nor listed needs an entry in `loops/elementwise.py`."""
+    """One that is neither in a kernel nor listed needs an entry in `rules/elementwise.py`."""
     wanted = {"c", "triton"} if primitive in ON_HOST else set()
     if primitive.name in ("complex", "imag", "real", "conj"):
         wanted = {"c"}  # whose kernels have no complex numbers

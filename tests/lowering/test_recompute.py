@@ -5,8 +5,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as jnp
-from functrans.lowering.loops.call import Gemm
-from functrans.lowering.loops.tensor import Map
+from functrans.lowering.loops.tensor import Gemm, Map
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.rules.graph import graph_of
 from functrans.lowering.schedule.group import schedule_of

@@ -7,7 +7,7 @@ import functrans.numpy as jnp
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.rules.graph import graph_of
 from functrans.lowering.schedule.group import schedule_of
-from functrans.lowering.schedule.small_reductions import split_small_reductions
+from functrans.lowering.schedule.split_reductions import split_small_reductions
 
 
 def roles_of(shape, fun):

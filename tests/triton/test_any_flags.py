@@ -7,7 +7,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as jnp
-from functrans.lowering.rules import any_flags
+from functrans.lowering.rules import graph
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.kernels import row_reductions
 from tests.triton.programs import kernels_of, program_of
@@ -58,14 +58,14 @@ WAYS = {  # a function of arrays and a limit, arrays, launches without the one t
 
 @pytest.fixture(autouse=True)
 def one_is_enough(monkeypatch):
-    monkeypatch.setattr(any_flags, "LEAST", 1)
+    monkeypatch.setattr(graph, "LEAST_CONDITIONS", 1)
 
 
 @pytest.fixture
 def long_rows(monkeypatch):
     monkeypatch.setattr(row_reductions, "LONGEST_ROW", 64)
     monkeypatch.setattr(row_reductions, "CHUNK", 64)
-    monkeypatch.setattr(any_flags, "FEW", 50)
+    monkeypatch.setattr(graph, "FEW_ELEMENTS", 50)
 
 
 @pytest.mark.one_in(5)

@@ -14,7 +14,7 @@ from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.schedule.target import HOPPER
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.kernels.kernel import write_kernel
-from functrans.lowering.triton.kernels.rejected_kernels import RejectedKernels
+from functrans.lowering.triton.kernels.source import RejectedKernels
 from functrans.lowering.triton.lower import lower
 from functrans.lowering.triton.machine.device import unit_of
 from functrans.lowering.triton.machine.unit import KernelError

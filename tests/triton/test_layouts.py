@@ -6,14 +6,13 @@ import numpy as np
 
 import functrans as ft
 import functrans.numpy as jnp
-from functrans.lowering.loops.call import Gemm
+from functrans.lowering.loops.tensor import Gemm
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.rules.graph import graph_of
 from functrans.lowering.schedule.contiguous_operands import copy_operands_contiguous
 from functrans.lowering.schedule.group import schedule_of
-from functrans.lowering.schedule.kernel import Kernel
-from functrans.lowering.schedule.reads import Reads
-from functrans.lowering.schedule.transposed_reads import (
+from functrans.lowering.schedule.kernel import Kernel, Reads
+from functrans.lowering.schedule.split_reductions import (
     fuse_transposed_column_sums,
     has_transposed_reads,
     split_transposed_reads,

@@ -5,7 +5,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as jnp
-from functrans.lowering.passes.one_hot_gather import rewrite_row_gather_as_one_hot
+from functrans.lowering.passes.indexing import rewrite_row_gather_as_one_hot
 from functrans.lowering.passes.pipeline import simplify
 from tests.triton.programs import check, kernels_of
 

@@ -102,7 +102,7 @@ def aligned(array: NDArray) -> NDArray:
 
 
 def _interpret(launches: list[TemplateKernel], tensors: dict[str, NDArray]) -> dict[str, NDArray]:
-    from functrans.lowering.triton.templates.load import function  # noqa: PLC0415
+    from functrans.lowering.triton.templates.kernel import function  # noqa: PLC0415
 
     memory = {name: aligned(x) for name, x in tensors.items()}
     for kernel in launches:
@@ -120,7 +120,7 @@ def _interpret(launches: list[TemplateKernel], tensors: dict[str, NDArray]) -> d
 def _compile(kernel: TemplateKernel) -> dict[str, int]:
     import triton  # noqa: PLC0415
 
-    from functrans.lowering.triton.templates.load import compiled  # noqa: PLC0415
+    from functrans.lowering.triton.templates.kernel import compiled  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as folder:
         binary = compiled(kernel, folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from functrans.lowering.c.vectors.builder import DTYPES, Emitter, VectorBuilder
 from functrans.lowering.c.vectors.floats import literal
@@ -37,7 +38,7 @@ def _from_mask(b: VectorBuilder, target: str, lanes: int) -> str:
     if lanes == 1:
         return f"return ({v})a;"
     if b.isa.masks:
-        f = lambda name: b.fn(name, target, lanes)
+        f = partial(b.fn, dtype=target, lanes=lanes)
         return f"return {f('select')}(a, {f('splat')}(1), {f('splat')}(0));"
     if target == "f32":
         return f"return ({v})(a & 0x3f800000);"
@@ -46,17 +47,22 @@ def _from_mask(b: VectorBuilder, target: str, lanes: int) -> str:
 
 def _saturated(b: VectorBuilder, source: str, target: str, lanes: int) -> str:
     """Truncated; NaN gives 0, what is out of range the nearest integer."""
-    f, v = (lambda name: b.fn(name, source, lanes)), b.type(source, lanes)
+    f, v = partial(b.fn, dtype=source, lanes=lanes), b.type(source, lanes)
     low, high = limits(target)
-    number = lambda x: f"{f('splat')}({literal(source, float(x))})"
+
+    def number(x: int) -> str:
+        return f"{f('splat')}({literal(source, float(x))})"
+
     if DTYPES[target].size < 4:  # the limits are floats: clamp, then drop bits
         t = cast(b, target, lanes, cast(b, "i32", lanes, "c"))
         return (f"{v} c = {f('select')}({f('gt')}(a, {number(low)}), a, {number(low)}); "
                 f"c = {f('select')}({f('lt')}(c, {number(high)}), c, {number(high)}); "
                 f"c = {f('select')}({f('isnan')}(a), {number(0)}, c); return {t};")
-    g, t, m = (lambda name: b.fn(name, target, lanes)), b.type(target, lanes), b.mask(source, lanes)
-    over = lambda mask: mask if b.isa.masks or lanes == 1 else \
-        f"{g('widen')}({f('narrow')}({mask}))"
+    g, t, m = partial(b.fn, dtype=target, lanes=lanes), b.type(target, lanes), b.mask(source, lanes)
+
+    def over(mask: str) -> str:
+        return mask if b.isa.masks or lanes == 1 else f"{g('widen')}({f('narrow')}({mask}))"
+
     suffix = {"i32": "", "u32": "u", "i64": "ll", "u64": "ull"}[target]
     minimum = f"(-{high}{suffix} - 1)" if low else "0"
     return (f"{m} h = {f('ge')}(a, {number(high + 1)}), l = {f('le')}(a, {number(low)}); "
@@ -67,7 +73,7 @@ def _saturated(b: VectorBuilder, source: str, target: str, lanes: int) -> str:
 
 
 def _to_bool(b: VectorBuilder, source: str, lanes: int) -> str:
-    f = lambda name: b.fn(name, source, lanes)
+    f = partial(b.fn, dtype=source, lanes=lanes)
     return b.inline("to_bool", source, lanes, b.type("bool", lanes), f"{b.type(source, lanes)} a",
                     f"return {f('narrow')}({f('ne')}(a, {f('splat')}(0)));")
 
@@ -110,7 +116,7 @@ def _expand_bf16(b: VectorBuilder, dtype: str, lanes: int) -> str:
 
 def _round_bf16(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """To the nearest even of 8 bits; NaN stays one. (vcvtneps2bf16 would lose denormals.)"""
-    f, v, u = (lambda n: b.fn(n, "f32", lanes)), b.type("f32", lanes), b.type("u32", lanes)
+    f, v, u = partial(b.fn, dtype="f32", lanes=lanes), b.type("f32", lanes), b.type("u32", lanes)
     i = b.type("i32", lanes)
     body = (f"{u} x = ({u}){f('bits')}(a), r = (x + 0x7fff + ((x >> 16) & 1)) & 0xffff0000u; "
             f"r = {b.fn('select', 'u32', lanes)}({f('isnan')}(a), (x | 0x400000) & 0xffff0000u, r);"
@@ -143,7 +149,7 @@ def _expand_f16(b: VectorBuilder, dtype: str, lanes: int) -> str:
             body = (f"union {{ {w} w; {h} v; }} u; u.w = ({w}){{0}}; u.v = a; "
                     f"return __builtin_ia32_vcvtph2ps(u.w);")
     else:
-        f, g = (lambda n: b.fn(n, "f32", lanes)), (lambda n: b.fn(n, "u32", lanes))
+        f, g = partial(b.fn, dtype="f32", lanes=lanes), partial(b.fn, dtype="u32", lanes=lanes)
         # F. Giesen, "half to float done quick": the exponent is moved, ends are mended
         body = (f"{u} x = {cast(b, 'u32', lanes, 'a')}, o = (x & 0x7fff) << 13, "
                 f"e = o & 0xf800000; o += 0x38000000; "
@@ -173,7 +179,7 @@ def _compress_f16(b: VectorBuilder, dtype: str, lanes: int) -> str:
             body = (f"union {{ {w} w; {h} v; }} u; u.w = __builtin_ia32_vcvtps2ph(a, 0); "
                     f"return u.v;")
     else:
-        f, g = (lambda n: b.fn(n, "f32", lanes)), (lambda n: b.fn(n, "u32", lanes))
+        f, g = partial(b.fn, dtype="f32", lanes=lanes), partial(b.fn, dtype="u32", lanes=lanes)
         # F. Giesen: adding 0.5 rounds what becomes subnormal, adding to the bits the others
         body = (f"{u} x = ({u}){f('bits')}(a), s = x & 0x80000000u; x ^= s; "
                 f"{u} big = {g('select')}({g('gt')}(x, {g('splat')}(0x7f800000)), "
@@ -196,9 +202,12 @@ def _round_f16(b: VectorBuilder, dtype: str, lanes: int) -> str:
 def _odd_f32(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """float64 -> float32 rounded to odd, so that rounding once more is as if done once."""
     d, v, i = b.type("f64", lanes), b.type("f32", lanes), b.type("i32", lanes)
-    f, g = (lambda n: b.fn(n, "f64", lanes)), (lambda n: b.fn(n, "f32", lanes))
+    f, g = partial(b.fn, dtype="f64", lanes=lanes), partial(b.fn, dtype="f32", lanes=lanes)
     s = b.fn("select", "i32", lanes)
-    over = lambda mask: mask if b.isa.masks or lanes == 1 else f"{f('narrow')}({mask})"
+
+    def over(mask: str) -> str:
+        return mask if b.isa.masks or lanes == 1 else f"{f('narrow')}({mask})"
+
     gt, ne = f"{f('gt')}({f('abs')}(w), {f('abs')}(a))", f"{f('ne')}(w, a)"
     body = (f"{v} r = {cast(b, 'f32', lanes, 'a')}; {d} w = {cast(b, 'f64', lanes, 'r')}; "
             f"{i} x = {g('bits')}(r); x = {s}({over(gt)}, x - 1, x); "

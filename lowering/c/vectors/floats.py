@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
-from functrans.lowering.c.vectors.builder import Emitter, VectorBuilder
-from functrans.lowering.c.vectors.masks import letter
+from functrans.lowering.c.vectors.builder import Emitter, VectorBuilder, letter
 
 __all__ = ["EMITTERS", "literal"]
 
@@ -93,7 +93,7 @@ def _rounding(stem: str) -> Emitter:
 
 def _rounded_by_adding(b: VectorBuilder, stem: str, dtype: str, lanes: int) -> str:
     """Adding and taking away 2**mantissa bits rounds to even what is smaller; no SSE4.1 needed."""
-    f = lambda name: b.fn(name, dtype, lanes)
+    f = partial(b.fn, dtype=dtype, lanes=lanes)
     big = f"{f('splat')}({literal(dtype, float(2 ** (23 if dtype == 'f32' else 52)))})"
     one, zero = (f"{f('splat')}({literal(dtype, float(x))})" for x in (1, 0))
     v = b.type(dtype, lanes)
@@ -107,7 +107,7 @@ def _rounded_by_adding(b: VectorBuilder, stem: str, dtype: str, lanes: int) -> s
 
 
 def _round_away(b: VectorBuilder, dtype: str, lanes: int) -> str:
-    f, v = (lambda name: b.fn(name, dtype, lanes)), b.type(dtype, lanes)
+    f, v = partial(b.fn, dtype=dtype, lanes=lanes), b.type(dtype, lanes)
     half, one = (f"{f('splat')}({literal(dtype, x)})" for x in (0.5, 1.0))
     return b.inline("round_away", dtype, lanes, v, f"{v} a",
                     f"{v} t = {f('trunc')}(a); return {f('select')}({f('ge')}({f('abs')}(a - t), "
@@ -158,7 +158,7 @@ def _extremum(stem: str) -> Emitter:
     """NaN where either operand is: x86 takes the second operand for NaN, so only a needs a look."""
     def emit(b: VectorBuilder, dtype: str, lanes: int) -> str:
         v, bits = b.type(dtype, lanes), b.bits(dtype, lanes)
-        f = lambda name: b.fn(name, dtype, lanes)
+        f = partial(b.fn, dtype=dtype, lanes=lanes)
         if lanes == 1:
             sign = ">" if stem == "max" else "<"
             body = f"return a {sign} b || a != a ? a : b;"
@@ -183,7 +183,7 @@ def _extremum(stem: str) -> Emitter:
 
 
 def _sign(b: VectorBuilder, dtype: str, lanes: int) -> str:
-    f, v = (lambda name: b.fn(name, dtype, lanes)), b.type(dtype, lanes)
+    f, v = partial(b.fn, dtype=dtype, lanes=lanes), b.type(dtype, lanes)
     one, zero = (f"{f('splat')}({literal(dtype, x)})" for x in (1.0, 0.0))
     body = (f"{v} r = {f('select')}({f('eq')}(a, {zero}), {zero}, {f('copysign')}({one}, a)); "
             f"return {f('select')}({f('isnan')}(a), a, r);")
@@ -191,7 +191,7 @@ def _sign(b: VectorBuilder, dtype: str, lanes: int) -> str:
 
 
 def _is_finite(b: VectorBuilder, dtype: str, lanes: int) -> str:
-    f, v = (lambda name: b.fn(name, dtype, lanes)), b.type(dtype, lanes)
+    f, v = partial(b.fn, dtype=dtype, lanes=lanes), b.type(dtype, lanes)
     infinity = f"{f('splat')}(__builtin_inf{_c(dtype)}())"
     return b.inline("is_finite", dtype, lanes, b.mask(dtype, lanes), f"{v} a",
                     f"return {f('lt')}({f('abs')}(a), {infinity});")
@@ -200,7 +200,8 @@ def _is_finite(b: VectorBuilder, dtype: str, lanes: int) -> str:
 def _nextafter(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """The integer of the bits, one further from zero or nearer to it."""
     v, i = b.type(dtype, lanes), b.type(b.int_of(dtype), lanes)
-    f, g = (lambda n: b.fn(n, dtype, lanes)), (lambda n: b.fn(n, b.int_of(dtype), lanes))
+    f = partial(b.fn, dtype=dtype, lanes=lanes)
+    g = partial(b.fn, dtype=b.int_of(dtype), lanes=lanes)
     zero = f"{f('splat')}({literal(dtype, 0.0)})"
     away = f"{f('mor')}({f('eq')}(a, {zero}), {_away(b, dtype, lanes)})"
     # from zero the first step is the smallest number with the sign of b
@@ -215,7 +216,7 @@ def _nextafter(b: VectorBuilder, dtype: str, lanes: int) -> str:
 
 def _away(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """Whether b is further from zero than a, on its side: a < b for positive a, b < a else."""
-    f = lambda name: b.fn(name, dtype, lanes)
+    f = partial(b.fn, dtype=dtype, lanes=lanes)
     zero = f"{f('splat')}({literal(dtype, 0.0)})"
     return (f"{f('mnot')}({f('mxor')}({f('lt')}(a, b), {f('gt')}(a, {zero})))")
 
@@ -229,7 +230,8 @@ def _rem(b: VectorBuilder, dtype: str, lanes: int) -> str:
         _lanes_of(b, dtype, lanes, f"__builtin_fmod{c}(a[i], b[i])")
     body = slow
     if b.isa.fma:
-        f, g = (lambda n: b.fn(n, dtype, lanes)), (lambda n: b.fn(n, b.int_of(dtype), lanes))
+        f = partial(b.fn, dtype=dtype, lanes=lanes)
+        g = partial(b.fn, dtype=b.int_of(dtype), lanes=lanes)
         largest = literal(dtype, float(2 ** (23 if dtype == "f32" else 52)))
         fits = (f"{f('mand')}({f('lt')}({f('abs')}(q), {f('splat')}({largest})), "
                 f"{f('is_finite')}(b))")

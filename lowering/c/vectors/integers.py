@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from functrans.lowering.c.vectors.builder import DTYPES, Emitter, VectorBuilder
 
@@ -24,7 +25,7 @@ def _divide(b: VectorBuilder, dtype: str, lanes: int) -> str:
     scalar division of integers; 64-bit lanes have no wider float.
     """
     v, d = b.type(dtype, lanes), DTYPES[dtype]
-    f = lambda name: b.fn(name, dtype, lanes)
+    f = partial(b.fn, dtype=dtype, lanes=lanes)
     if lanes == 1 or d.size == 8:
         index = "" if lanes == 1 else "[i]"
         one = f"b{index} == 0 ? ({d.c})-1 : "
@@ -144,13 +145,13 @@ def _shift(stem: str) -> Emitter:
             body = (f"return ({v})__builtin_ia32_{name}{'_mask' if masked else ''}(({i})a, ({i})b"
                     f"{extra});")
         else:
-            f = lambda name, t: b.fn(name, t, lanes)
             t = b.uint_of(dtype)
-            inside = f"{f('lt', t)}(({u})b, {f('splat', t)}({width}))"
+            f = partial(b.fn, dtype=t, lanes=lanes)
+            inside = f"{f('lt')}(({u})b, {f('splat')}({width}))"
             count = f"({operand})(({u})b & {width - 1})"
-            beyond = f"{f('splat', t)}(0)" if operand != i else f"({u})(({i})a >> {width - 1})"
+            beyond = f"{f('splat')}(0)" if operand != i else f"({u})(({i})a >> {width - 1})"
             shifted = f"({u})(({operand})a {operator} {count})"
-            body = f"return ({v}){f('select', t)}({inside}, {shifted}, {beyond});"
+            body = f"return ({v}){f('select')}({inside}, {shifted}, {beyond});"
         return b.inline(stem, dtype, lanes, v, f"{v} a, {v} b", body)
     return emit
 

@@ -197,9 +197,9 @@ def _scattered(r: Rewriter, named: Named, one_hot: OneHot, outputs: Group) -> Na
     nb, ns, nr = len(batch), len(summed), len(rest)
     numbers = ScatterDimensionNumbers(
         tuple(range(nb + ns, nb + ns + nr)), (nb,), (nb,), tuple(range(nb)), tuple(range(nb)))
-    shape = (*[i.size for i in batch], one_hot.index.size, *[i.size for i in rest])
+    shape = (*[i.size for i in batch], one_hot.outer.size, *[i.size for i in rest])
     zeros = r.full(0, ShapedArray(shape, x.aval.dtype))
     mode = GatherScatterMode.CLIP if one_hot.clips else GatherScatterMode.FILL_OR_DROP
     out = r(scatter_add_p, zeros, places, x, dimension_numbers=numbers, mode=mode,
             indices_are_sorted=False, unique_indices=False)
-    return out, [*batch, one_hot.index, *rest]
+    return out, [*batch, one_hot.outer, *rest]

@@ -100,7 +100,7 @@ def _components(a: Analysis) -> list[tuple[list[Var], list[Contraction]]]:
         target = min(groups, default=len(members))
         joined = [s for g in sorted(groups) for s in members.pop(g)] + new
         members[target] = joined
-        owner.update(dict.fromkeys(joined, target))  # type: ignore[arg-type]
+        owner.update(dict.fromkeys(joined, target))
     return [(expansions, [s for s in a.contractions if owner[next(iter(s.form.expansions))] == key])
             for key, expansions in members.items()]
 
@@ -178,7 +178,7 @@ class _Component:
             if s not in self.forced and (not expansion.is_product or s in made):
                 total = total.alongside(expansion_cost(expansion))
             elif s in self.forced:
-                total = total._replace(memory=total.memory + s.aval.nbytes)  # type: ignore[arg-type]
+                total = total._replace(memory=total.memory + s.aval.nbytes)
         return strategies, total
 
     def _strategy(self, k: int, contraction: Contraction,
@@ -207,8 +207,8 @@ class _Component:
                 if eqn.primitive is dot_general_p:
                     cost = eqn.primitive.cost(*(x.aval for x in eqn.invars), **eqn.params)
                     cost_estimate = cost_estimate.then(CostEstimate(flops=_number(cost.flops)))
-                    for x in set(contraction.operands) - self.a.expansions.keys():
-                        cost_estimate = cost_estimate.then(_stored(x))
+                    for operand in set(contraction.operands) - self.a.expansions.keys():
+                        cost_estimate = cost_estimate.then(_stored(operand))
                 else:
                     cost_estimate = cost_estimate.then(CostEstimate(elements=size))
                 cost_estimate = cost_estimate.then(CostEstimate(moved=magnitude(out.shape)

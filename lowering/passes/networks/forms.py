@@ -127,8 +127,8 @@ def analysis_of(jaxpr: Jaxpr, eager: bool) -> Analysis:
         _visit(found, eqn)
         for v in eqn.outvars:
             found.makers[v] = eqn
-    for v in jaxpr.outvars:
-        _need(found, v)
+    for output in jaxpr.outvars:
+        _need(found, output)
     return found
 
 

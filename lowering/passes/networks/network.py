@@ -88,23 +88,23 @@ class NetworkArray(NamedTuple):
 
 
 class OneHot(NamedTuple):
-    """1 where `index` is `places[where]`, 0 elsewhere; with `clips` places out of bounds are
+    """1 where `outer` is `places[where]`, 0 elsewhere; with `clips` places out of bounds are
     clipped, else they give zeros."""
 
     places: Atom
     where: Group
-    index: NetworkIndex
+    outer: NetworkIndex
     clips: bool
 
     @property
     def indices(self) -> Group:
-        return (*self.where, self.index)
+        return (*self.where, self.outer)
 
     def renamed(self, names: Names) -> OneHot | None:
-        index = names.get(self.index, (self.index,))
-        if len(index) != 1:
+        outer = names.get(self.outer, (self.outer,))
+        if len(outer) != 1:
             return None
-        return OneHot(self.places, _renamed(self.where, names), index[0], self.clips)
+        return OneHot(self.places, _renamed(self.where, names), outer[0], self.clips)
 
 
 class StridedSlice(NamedTuple):
@@ -120,8 +120,8 @@ class StridedSlice(NamedTuple):
         return (*self.inner, self.outer)
 
     @property
-    def length(self) -> int:
-        return math.prod(i.size for i in self.inner)  # type: ignore[return-value,misc]
+    def length(self) -> Size:
+        return math.prod(i.size for i in self.inner)
 
     def renamed(self, names: Names) -> StridedSlice | None:
         outer = names.get(self.outer, (self.outer,))
@@ -157,7 +157,7 @@ class SumOfNetworks:
 
     @property
     def shape(self) -> Shape:
-        return tuple([math.prod(i.size for i in g) for g in self.axes])  # type: ignore[misc]
+        return tuple([math.prod(i.size for i in g) for g in self.axes])
 
     def replace(self, **changes: object) -> SumOfNetworks:
         return replace(self, **changes)  # type: ignore[arg-type]

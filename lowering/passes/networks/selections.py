@@ -77,7 +77,7 @@ class _Elimination:
         self.outputs = set(outputs)
         self.dtype = dtype
         self.placed: list[OneHot | StridedSlice] = []
-        placing = {f.index if isinstance(f, OneHot) else f.outer for f in term.factors
+        placing = {f.outer for f in term.factors
                    if not isinstance(f, NetworkArray)} & self.outputs
         # a gather and a scatter at the same places would do no more
         self.after = tuple([f for f in self.factors if isinstance(f, NetworkArray)
@@ -138,12 +138,12 @@ class _Elimination:
         seen = one_hot.clips
         news: list[Factor] = []
         for f in self.factors:
-            if one_hot.index in f.indices:
+            if one_hot.outer in f.indices:
                 seen = True
                 if isinstance(f, StridedSlice):
                     raise UnsupportedSelection
                 if isinstance(f, OneHot):
-                    if f.index is not one_hot.index:
+                    if f.outer is not one_hot.outer:
                         raise UnsupportedSelection
                     if f.places is one_hot.places and f.where == one_hot.where:
                         seen = one_hot.clips
@@ -154,9 +154,9 @@ class _Elimination:
             else:
                 news.append(f)
         self.factors = news
-        if not seen and one_hot.index not in self.outputs:
+        if not seen and one_hot.outer not in self.outputs:
             self.factors.append(_inside(one_hot, self.dtype))
-        self._leave(one_hot, one_hot.index, one_hot.where)
+        self._leave(one_hot, one_hot.outer, one_hot.where)
 
     def _leave(self, selection: OneHot | StridedSlice, index: NetworkIndex, inner: Group) -> None:
         """Pad or scatter the result by a selection, or sum it: it is 1 once for each of `inner`."""
@@ -215,7 +215,7 @@ def _gathered(f: NetworkArray, one_hot: OneHot) -> NetworkArray:
     """The array gathered at the places of a one-hot factor, in place of one of its indices."""
     own = list(f.indices)
     shared = [i for i in own if i in one_hot.where]
-    rest = [i for i in own if i not in one_hot.where and i is not one_hot.index]
+    rest = [i for i in own if i not in one_hot.where and i is not one_hot.outer]
     batch = [i for i in one_hot.where if i in shared]
     new = [i for i in one_hot.where if i not in shared]
     axes = (*batch, *new, *rest)
@@ -223,7 +223,7 @@ def _gathered(f: NetworkArray, one_hot: OneHot) -> NetworkArray:
 
     def make(r: Rewriter) -> Atom:
         x = flattened(r, f)
-        x = transpose(r, x, [own.index(i) for i in (*batch, one_hot.index, *rest)])
+        x = transpose(r, x, [own.index(i) for i in (*batch, one_hot.outer, *rest)])
         places = _places(r, one_hot)
         places = transpose(r, places, [one_hot.where.index(i) for i in (*batch, *new)])
         places = reshape(r, places, (*places.aval.shape, 1))
@@ -250,7 +250,7 @@ def _clipped(r: Rewriter, one_hot: OneHot) -> Atom:
     places = _places(r, one_hot)
     if not one_hot.clips:
         return places
-    top = one_hot.index.size
+    top = one_hot.outer.size
     if not isinstance(top, int):
         raise UnsupportedSelection
     places = r(max_p, places, _integer(r, 0, places))
@@ -264,7 +264,7 @@ def _integer(r: Rewriter, value: int, like: Atom) -> Atom:
 def _equal(f: OneHot, one_hot: OneHot, dtype: np.dtype[np.generic]) -> NetworkArray:
     """1 where two one-hot factors select the same place, which is in bounds."""
     axes = tuple(dict.fromkeys((*f.where, *one_hot.where)))
-    if not isinstance(one_hot.index.size, int):
+    if not isinstance(one_hot.outer.size, int):
         raise UnsupportedSelection
     shape = tuple([i.size for i in axes])
 
@@ -286,7 +286,7 @@ def _equal(f: OneHot, one_hot: OneHot, dtype: np.dtype[np.generic]) -> NetworkAr
 
 def _in_bounds(r: Rewriter, places: Atom, one_hot: OneHot) -> Atom:
     low = r(ge_p, places, _integer(r, 0, places))
-    return r(and_p, low, r(lt_p, places, _integer(r, one_hot.index.size, places)))  # type: ignore[arg-type]
+    return r(and_p, low, r(lt_p, places, _integer(r, one_hot.outer.size, places)))  # type: ignore[arg-type]
 
 
 def _inside(one_hot: OneHot, dtype: np.dtype[np.generic]) -> NetworkArray:

@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from functrans.core.precision import Precision
-from functrans.lowering.loops.call import Call
-from functrans.lowering.loops.tensor import AnyFlag, Stored, Tensor
+from functrans.lowering.loops.tensor import AnyFlag, Call, Stored, Tensor
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.attention.reindexed import NotSoftmax
-from functrans.lowering.triton.kernels.kernel_source import PartialResults
-from functrans.lowering.triton.kernels.names import MEMORY
+from functrans.lowering.triton.kernels.kernel_source import MEMORY, PartialResults
 from functrans.lowering.triton.templates.attention import (
     AttentionConfig,
     AttentionProblem,

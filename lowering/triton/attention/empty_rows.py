@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.lowering.loops.expr import Expr, ExprBuilder
-from functrans.lowering.loops.index import Index, LoopVar, unflatten
+from functrans.lowering.loops.expr import Expr, ExprBuilder, Index, LoopVar, unflatten
 from functrans.lowering.loops.tensor import Reduce
 from functrans.lowering.schedule.kernel import reachable_expressions
 from functrans.lowering.triton.attention.normal_form import Case, Predicate, by_cases

@@ -21,8 +21,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar
 
-from functrans.lowering.loops.expr import Expr
-from functrans.lowering.loops.index import LoopVar
+from functrans.lowering.loops.expr import Expr, LoopVar
 
 __all__ = ["ONE", "Case", "Form", "Monomial", "NoNormalForm", "Predicate", "Undecided", "atom",
            "by_cases", "inverse", "is_float", "plus", "times"]

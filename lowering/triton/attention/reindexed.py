@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from functrans.lowering.loops.expr import Expr, ExprBuilder
-from functrans.lowering.loops.index import (
+from functrans.lowering.loops.expr import (
     ZERO,
     Computed,
+    Expr,
+    ExprBuilder,
     Index,
     LoopVar,
     Quotient,
@@ -73,7 +74,7 @@ def split_view(t: Tensor, s: ExprBuilder) -> tuple[Expr, dict[LoopVar, int]]:
                     index[d] = index[d] + Index.of(v) * inner
                 inner *= n
             step *= inner
-        e = t.define(s, tuple(index)) if isinstance(t, Map) else t.at(s, tuple(index))
+        e = t.define(s, tuple(index)) if isinstance(t, Map) else s.read(t, tuple(index))
         cut = _cut(e, pieces)
         if cut is None:
             return e, variables

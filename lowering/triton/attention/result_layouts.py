@@ -10,12 +10,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.expr import ExprBuilder
-from functrans.lowering.loops.index import LoopVar
+from functrans.lowering.loops.expr import ExprBuilder, LoopVar
 from functrans.lowering.loops.tensor import Map, Tensor
 from functrans.lowering.schedule.group import Schedule
-from functrans.lowering.schedule.kernel import Kernel
-from functrans.lowering.schedule.reads import Reads
+from functrans.lowering.schedule.kernel import Kernel, Reads
 from functrans.lowering.triton.attention.calls import Attend, AttendGradient, View
 from functrans.lowering.triton.attention.reindexed import NotSoftmax, split_view
 from functrans.lowering.triton.attention.softmax import is_rounding

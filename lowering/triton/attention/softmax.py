@@ -24,8 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from functrans.lowering.loops.expr import Expr, ExprBuilder
-from functrans.lowering.loops.index import Index, LoopVar, unflatten
+from functrans.lowering.loops.expr import Expr, ExprBuilder, Index, LoopVar, unflatten
 from functrans.lowering.loops.tensor import FLOAT8, Reduce
 from functrans.lowering.schedule.kernel import reachable_expressions
 from functrans.lowering.triton.attention.empty_rows import gives_zero

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functrans.lowering.loops.call import Call
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import Call, Tensor
 from functrans.lowering.schedule.target import HOPPER
-from functrans.lowering.triton.kernels.launches import Launches
+from functrans.lowering.triton.kernels.kernel_source import Launches
 from functrans.lowering.triton.kernels.reductions import FUNCTIONS
 from functrans.lowering.triton.templates.kernel import Argument
 

@@ -17,13 +17,13 @@ from functrans.lowering.triton.kernels.kernel_source import (
     PartialResults,
     power_of_two,
 )
-from functrans.lowering.triton.kernels.partials import (
+from functrans.lowering.triton.kernels.reductions import (
     REDUCED_AT_ONCE,
+    TileReduction,
     partials_of,
     reduce_partials,
     second_launch,
 )
-from functrans.lowering.triton.kernels.reductions import TileReduction
 from functrans.lowering.triton.kernels.writer import TILE, TritonKernelWriter
 
 __all__ = ["ColumnReductionWriter", "RowSplit"]

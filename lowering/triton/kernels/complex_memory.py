@@ -13,11 +13,9 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.loops.expr import Expr, ExprBuilder
-from functrans.lowering.loops.index import Index
+from functrans.lowering.loops.expr import Expr, ExprBuilder, Index
 from functrans.lowering.loops.tensor import Map, Stored, Tensor, memory_dtype
-from functrans.lowering.rules.calls import CallRule
-from functrans.lowering.rules.elementwise import element
+from functrans.lowering.rules.graph import CallRule
 from functrans.primitives.arithmetic import complex_p, imag_p, real_p
 
 __all__ = ["RULES", "memory"]
@@ -37,34 +35,34 @@ def _part(number: int) -> CallRule:
         z, shape = xs[0], eqn.outvars[0].aval.shape
 
         def narrow(s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
-            bits = z.at(s, index)
+            bits = s.read(z, index)
             if number:
                 bits = s.op("shift_right_logical", bits, s.const(np.int64(32), "i64"))
             return s.op("bitcast", s.op("convert", bits, dtype="i32"), dtype="f32")
 
         if z.dtype == "i64":
             return Map(shape, "f32", [z], narrow, source=eqn.source)
-        return Map(shape, "f64", [z], lambda s, i: z.at(s, (*i, Index.of(number))), weight=0,
+        return Map(shape, "f64", [z], lambda s, i: s.read(z, (*i, Index.of(number))), weight=0,
                    source=eqn.source)
 
     return rule
 
 
 def _complex(eqn: Equation, xs: list[Tensor]) -> Tensor:
-    (x, y), shape = xs, eqn.outvars[0].aval.shape
+    shape = eqn.outvars[0].aval.shape
 
     def bits(s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
-        low = s.op("bitcast", element(s, x, index), dtype="u32")
-        high = s.op("bitcast", element(s, y, index), dtype="i32")
+        real, imag = s.elements(xs, index)
+        low, high = s.op("bitcast", real, dtype="u32"), s.op("bitcast", imag, dtype="i32")
         high = s.op("shift_left", s.op("convert", high, dtype="i64"), s.const(np.int64(32), "i64"))
         return s.op("or", s.op("convert", low, dtype="i64"), high)
 
     def either(s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
         *place, part = index
-        at = tuple(place)
-        return s.when([(part, 0, 1)], lambda: element(s, x, at), lambda: element(s, y, at))
+        real, imag = s.elements(xs, tuple(place))
+        return s.when([(part, 0, 1)], lambda: real, lambda: imag)
 
-    if x.dtype == "f32":
+    if xs[0].dtype == "f32":
         return Map(shape, "i64", xs, bits, source=eqn.source)
     return Map((*shape, 2), "f64", xs, either, source=eqn.source)
 

@@ -10,13 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.elementwise import ELEMENTWISE
-from functrans.lowering.loops.expr import Expr
-from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient
+from functrans.lowering.loops.expr import Computed, Expr, Index, LoopVar, Quotient
 from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES, NARROW, Tensor
+from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.kernel import Kernel
-from functrans.lowering.triton.kernels.names import REGISTER, literal
-from functrans.lowering.triton.kernels.size_arguments import SizeArguments
+from functrans.lowering.triton.kernels.kernel_source import REGISTER, SizeArguments, literal
 
 __all__ = ["TileWriter", "UnsupportedKernel", "narrow", "widened"]
 

@@ -11,7 +11,7 @@ from triton import language as tl
 from triton.runtime.interpreter import TensorHandle
 
 from functrans import _runtime
-from functrans.lowering.loops.elementwise import ELEMENTWISE
+from functrans.lowering.rules.elementwise import ELEMENTWISE
 
 
 def _like(data: Any, x: Any) -> Any:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.tensor import ScatterTensor
-from functrans.lowering.triton.kernels.kernel_source import KernelSource, PartialResults
-from functrans.lowering.triton.kernels.names import REGISTER
-from functrans.lowering.triton.kernels.size_arguments import SizeArguments
+from functrans.lowering.triton.kernels.kernel_source import (
+    REGISTER,
+    KernelSource,
+    PartialResults,
+    SizeArguments,
+)
 from functrans.lowering.triton.kernels.writer import (
     TILE,
     TritonKernelWriter,

@@ -12,17 +12,17 @@ from functrans.lowering.schedule.kernel import (
     computed_in,
     reachable_expressions,
 )
-from functrans.lowering.schedule.transposed_reads import has_transposed_reads
+from functrans.lowering.schedule.split_reductions import has_transposed_reads
 from functrans.lowering.triton.kernels.expressions import TileWriter
 from functrans.lowering.triton.kernels.kernel_source import (
     ArrivalCounters,
     KernelOperand,
     KernelSource,
     Options,
+    SizeArguments,
     power_of_two,
 )
 from functrans.lowering.triton.kernels.reductions import TileReduction, tile_reduction
-from functrans.lowering.triton.kernels.size_arguments import SizeArguments
 
 __all__ = ["TILE", "TRANSPOSED_TILE", "TritonKernelWriter", "program_number"]
 

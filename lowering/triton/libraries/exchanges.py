@@ -5,8 +5,7 @@ from __future__ import annotations
 from functrans.core.jaxpr import Equation
 from functrans.lowering.loops.tensor import Stored, Tensor
 from functrans.lowering.triton.kernels.axis_calls import AxisCall, extents, module_text
-from functrans.lowering.triton.kernels.launches import Launches
-from functrans.lowering.triton.kernels.names import MEMORY
+from functrans.lowering.triton.kernels.kernel_source import MEMORY, Launches
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer, power_of_two
 
 __all__ = ["exchanges_rule"]

@@ -15,9 +15,8 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.loops.call import HostCall
-from functrans.lowering.loops.tensor import Stored, Tensor
-from functrans.lowering.rules.calls import CallRule
+from functrans.lowering.loops.tensor import HostCall, Stored, Tensor
+from functrans.lowering.rules.graph import CallRule
 from functrans.lowering.triton.kernels.complex_memory import memory
 from functrans.lowering.triton.libraries.exchanges import exchanges_rule
 from functrans.primitives import lapack

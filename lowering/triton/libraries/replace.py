@@ -11,7 +11,7 @@ from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.primitive import Primitive
 from functrans.core.prune import prune_jaxpr
 from functrans.core.table import Table, merged
-from functrans.lowering.passes.inline import inlined
+from functrans.lowering.passes.rewrite import inlined
 from functrans.lowering.triton.libraries import matrices, transforms
 from functrans.lowering.triton.libraries.functions import TYPES, library_p
 from functrans.primitives.shape import reshape_p

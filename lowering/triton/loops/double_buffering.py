@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from functrans.core.jaxpr import Jaxpr, Literal, subjaxprs
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.call import WhileLoop
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import Tensor, WhileLoop
 from functrans.lowering.triton.kernels.kernel_source import PartialResults
 from functrans.lowering.triton.loops.iterations import (
     ALIGNMENT,

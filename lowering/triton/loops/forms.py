@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.forms import Form
-from functrans.lowering.triton.kernels.launches import Launches
+from functrans.lowering.triton.kernels.kernel_source import Launches
 from functrans.lowering.triton.loops.double_buffering import (
     DoubleBufferedWhile,
     double_buffered_while,

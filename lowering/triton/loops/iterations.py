@@ -13,10 +13,9 @@ from typing import Any
 
 from functrans.core.jaxpr import Equation, Jaxpr, Literal
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.call import HostCall, ScanLoop, WhileLoop
-from functrans.lowering.loops.tensor import Tensor, item_size
+from functrans.lowering.loops.tensor import HostCall, ScanLoop, Tensor, WhileLoop, item_size
 from functrans.lowering.memory.arena import Block
-from functrans.lowering.rules.calls import results_of
+from functrans.lowering.rules.graph import results_of
 from functrans.lowering.schedule.group import FusionNote
 from functrans.lowering.triton.kernels.kernel_source import PartialResults
 from functrans.lowering.triton.steps.spec import (

@@ -13,13 +13,10 @@ from typing import Protocol
 
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.call import ScanLoop, WhileLoop
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import ScanLoop, Tensor, WhileLoop
 from functrans.lowering.passes.separable import SeparableRows
 from functrans.lowering.schedule.target import Target
-from functrans.lowering.triton.kernels.kernel_source import PartialResults
-from functrans.lowering.triton.kernels.launches import Launches
-from functrans.lowering.triton.kernels.names import MEMORY
+from functrans.lowering.triton.kernels.kernel_source import MEMORY, Launches, PartialResults
 from functrans.lowering.triton.loops.iterations import (
     ProgramBody,
     carry_placements,

@@ -11,11 +11,11 @@ import math
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.analysis import cost_of
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.call import ScanLoop, WhileLoop
+from functrans.lowering.loops.tensor import ScanLoop, WhileLoop
 from functrans.lowering.passes.separable import SeparableRows, is_pointwise, rows_of
 from functrans.lowering.schedule.forms import Form
 from functrans.lowering.schedule.target import Target
-from functrans.lowering.triton.kernels.launches import Launches
+from functrans.lowering.triton.kernels.kernel_source import Launches
 from functrans.lowering.triton.kernels.writer import TILE
 from functrans.lowering.triton.loops.loop_kernel import LoopScope, LoopWriter
 from functrans.lowering.triton.loops.tile_loops import scan_in_registers, while_in_registers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from functrans.lowering.loops.call import ScanLoop, WhileLoop
+from functrans.lowering.loops.tensor import ScanLoop, WhileLoop
 from functrans.lowering.triton.loops.iterations import ProgramBody
 from functrans.lowering.triton.loops.loop_kernel import LoopWriter
 from functrans.lowering.triton.loops.phases import PhaseOperand, Source

@@ -15,7 +15,7 @@ from triton.backends.nvidia.compiler import get_ptx_version_from_options
 from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
 
-from functrans.lowering.store.manifests import PARSING
+from functrans.lowering.store.cache import PARSING
 from functrans.lowering.triton.kernels.source import module_of
 from functrans.lowering.triton.machine.elf import resources
 from functrans.lowering.triton.machine.unit import Binary, Unit

@@ -22,12 +22,9 @@ from functrans.core.avals import ShapedArray
 from functrans.core.errors import BackendError
 from functrans.lowering.progress import Progress
 from functrans.lowering.schedule.target import Target
-from functrans.lowering.store.cache import Cache, digest, program_cache
-from functrans.lowering.store.manifests import literal, matches
-from functrans.lowering.triton.kernels.kernel_source import PartialResults
-from functrans.lowering.triton.kernels.launches import Launches
-from functrans.lowering.triton.kernels.names import MEMORY
-from functrans.lowering.triton.kernels.rejected_kernels import NONE_REJECTED, RejectedKernels
+from functrans.lowering.store.cache import Cache, digest, literal, matches, program_cache
+from functrans.lowering.triton.kernels.kernel_source import MEMORY, Launches, PartialResults
+from functrans.lowering.triton.kernels.source import NONE_REJECTED, RejectedKernels
 from functrans.lowering.triton.machine.device import unit_of
 from functrans.lowering.triton.machine.kernel_cache import compiled_units
 from functrans.lowering.triton.machine.measure import seconds_of

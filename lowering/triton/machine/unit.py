@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from functrans.core.errors import BackendError
-from functrans.lowering.store.cache import digest
-from functrans.lowering.store.manifests import literal, matches
+from functrans.lowering.store.cache import digest, literal, matches
 
 __all__ = ["Binary", "KernelError", "Unit", "triton_version"]
 

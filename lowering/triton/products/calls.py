@@ -11,23 +11,31 @@ from functrans.core.jaxpr import Equation, Var
 from functrans.core.precision import Precision
 from functrans.core.primitive import Primitive
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.call import Call, Conv, Gemm
-from functrans.lowering.loops.expr import Expr
-from functrans.lowering.loops.index import Index
-from functrans.lowering.loops.tensor import FLOAT8, AnyFlag, Map, Tensor, dtype_name
-from functrans.lowering.rules.calls import CallRule
+from functrans.lowering.loops.expr import Expr, Index
+from functrans.lowering.loops.tensor import (
+    FLOAT8,
+    AnyFlag,
+    Call,
+    Conv,
+    Gemm,
+    Map,
+    Tensor,
+    dtype_name,
+)
 from functrans.lowering.rules.elementwise import convert
-from functrans.lowering.rules.graph import CALLS
-from functrans.lowering.rules.plain_products import RULES as PLAIN
+from functrans.lowering.rules.graph import CALLS, CallRule
+from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.attention.calls import Attend, AttendGradient
 from functrans.lowering.triton.kernels.expressions import TileWriter
-from functrans.lowering.triton.kernels.kernel_source import PartialResults
-from functrans.lowering.triton.kernels.launches import Launches
-from functrans.lowering.triton.kernels.names import MEMORY
-from functrans.lowering.triton.kernels.size_arguments import SizeArguments
+from functrans.lowering.triton.kernels.kernel_source import (
+    MEMORY,
+    Launches,
+    PartialResults,
+    SizeArguments,
+)
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
 from functrans.lowering.triton.templates import convolution, matmul
 from functrans.lowering.triton.templates import single_program as lone
@@ -68,7 +76,7 @@ def _known(eqn: Equation, xs: list[Tensor]) -> Any:
     if isinstance(call, Tensor) or (isinstance(call, Gemm) and known) \
             or (isinstance(call, Conv) and known and types <= SIXTEEN_AND_THIRTY_TWO):
         return call
-    return PLAIN[eqn.primitive](eqn, xs)
+    return SUMMED_CONTRACTIONS[eqn.primitive](eqn, xs)
 
 
 def _narrowed(eqn: Equation, xs: list[Tensor]) -> Any:
@@ -80,7 +88,7 @@ def _narrowed(eqn: Equation, xs: list[Tensor]) -> Any:
     y = call if isinstance(call, Tensor) else call.results[0]
     dtype = dtype_name(out.aval.dtype)
     assert dtype is not None
-    made = Map(y.shape, dtype, [y], lambda s, i: convert(s, y.at(s, i), dtype), source=eqn.source)
+    made = Map(y.shape, dtype, [y], lambda s, i: convert(s, s.read(y, i), dtype), source=eqn.source)
     return made if isinstance(call, Tensor) else (call, [made])
 
 

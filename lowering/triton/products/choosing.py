@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.schedule.target import HOPPER, Target
-from functrans.lowering.triton.kernels.rejected_kernels import NONE_REJECTED, RejectedKernels
+from functrans.lowering.triton.kernels.source import NONE_REJECTED, RejectedKernels
 from functrans.lowering.triton.steps.spec import GPUProgram
 
 __all__ = ["BY_MODEL", "Chooser"]

@@ -15,11 +15,15 @@ from functrans.core.table import Table
 from functrans.lowering.loops.tensor import FLOAT8, Stored, Tensor, compute_dtype
 from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.triton.kernels.axis_calls import AxisCall, extents, module_text
-from functrans.lowering.triton.kernels.kernel_source import PartialResults, power_of_two
-from functrans.lowering.triton.kernels.launches import Launches
-from functrans.lowering.triton.kernels.names import MEMORY, REGISTER
+from functrans.lowering.triton.kernels.kernel_source import (
+    MEMORY,
+    REGISTER,
+    Launches,
+    PartialResults,
+    SizeArguments,
+    power_of_two,
+)
 from functrans.lowering.triton.kernels.reductions import TileReduction
-from functrans.lowering.triton.kernels.size_arguments import SizeArguments
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
 from functrans.primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 

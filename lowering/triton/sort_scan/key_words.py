@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES
-from functrans.lowering.triton.kernels.names import REGISTER
+from functrans.lowering.triton.kernels.kernel_source import REGISTER
 
 __all__ = ["WIDTHS", "Word", "key_of", "minus_zero", "words_of"]
 

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from functrans.lowering.triton.kernels.axis_calls import module_text, sizes
-from functrans.lowering.triton.kernels.kernel_source import power_of_two
-from functrans.lowering.triton.kernels.names import MEMORY
+from functrans.lowering.triton.kernels.kernel_source import MEMORY, power_of_two
 from functrans.lowering.triton.kernels.radix_tile import BINS, WARP, arranged, counted, spread
 from functrans.lowering.triton.sort_scan.key_words import Word, key_of, minus_zero
 from functrans.lowering.triton.templates.kernel import Argument, TemplateKernel, pointer

@@ -12,21 +12,24 @@ from typing import Any
 
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.loops.expr import ExprBuilder
-from functrans.lowering.loops.index import Index, LoopVar
+from functrans.lowering.loops.expr import ExprBuilder, Index, LoopVar
 from functrans.lowering.loops.tensor import NARROW, Map, Tensor, compute_dtype
-from functrans.lowering.passes.sorted_scatters import (
+from functrans.lowering.passes.indexing import (
     COMBINING_SCATTERS,
     is_atomic,
     sorted_segment_reduce_p,
 )
 from functrans.lowering.rules import indexing
-from functrans.lowering.rules.calls import results_of
+from functrans.lowering.rules.graph import results_of
 from functrans.lowering.triton.kernels.axis_calls import AxisCall, module_text
 from functrans.lowering.triton.kernels.expressions import narrow, widened
-from functrans.lowering.triton.kernels.kernel_source import PartialResults, power_of_two
-from functrans.lowering.triton.kernels.launches import Launches
-from functrans.lowering.triton.kernels.names import MEMORY, literal
+from functrans.lowering.triton.kernels.kernel_source import (
+    MEMORY,
+    Launches,
+    PartialResults,
+    literal,
+    power_of_two,
+)
 from functrans.lowering.triton.kernels.reductions import TileReduction
 from functrans.lowering.triton.templates.kernel import Argument, TemplateKernel, pointer
 
@@ -179,7 +182,7 @@ class SegmentReduceCall(AxisCall):
 def _constant(t: Tensor) -> Any:
     """The number that every element of a tensor is, or None."""
     variables = tuple([Index.of(LoopVar(f"d{k}", n)) for k, n in enumerate(t.shape)])
-    e = t.at(ExprBuilder(lambda x: not isinstance(x, Map)), variables)
+    e = ExprBuilder(lambda x: not isinstance(x, Map)).read(t, variables)
     return e.aux if e.op == "const" else None
 
 

@@ -12,12 +12,15 @@ from typing import Any
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
 from functrans.lowering.loops.tensor import Stored, Tensor
-from functrans.lowering.rules.calls import CallRule
+from functrans.lowering.rules.graph import CallRule
 from functrans.lowering.rules.library import along_rows, back_from_rows, is_iota
 from functrans.lowering.triton.kernels.axis_calls import AxisCall, extents, module_text, sizes
-from functrans.lowering.triton.kernels.kernel_source import PartialResults, power_of_two
-from functrans.lowering.triton.kernels.launches import Launches
-from functrans.lowering.triton.kernels.names import MEMORY
+from functrans.lowering.triton.kernels.kernel_source import (
+    MEMORY,
+    Launches,
+    PartialResults,
+    power_of_two,
+)
 from functrans.lowering.triton.sort_scan.key_words import WIDTHS, Word, words_of
 from functrans.lowering.triton.sort_scan.radix import Radix
 from functrans.lowering.triton.sort_scan.top_k import TopKCall, suits_top_k

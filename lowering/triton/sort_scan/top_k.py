@@ -5,9 +5,12 @@ from __future__ import annotations
 from functrans.core.jaxpr import Equation
 from functrans.lowering.loops.tensor import Stored, Tensor
 from functrans.lowering.triton.kernels.axis_calls import AxisCall, module_text, sizes
-from functrans.lowering.triton.kernels.kernel_source import PartialResults, power_of_two
-from functrans.lowering.triton.kernels.launches import Launches
-from functrans.lowering.triton.kernels.names import MEMORY
+from functrans.lowering.triton.kernels.kernel_source import (
+    MEMORY,
+    Launches,
+    PartialResults,
+    power_of_two,
+)
 from functrans.lowering.triton.sort_scan.key_words import WIDTHS, words_of
 from functrans.lowering.triton.templates.kernel import Argument, TemplateKernel, integer, pointer
 

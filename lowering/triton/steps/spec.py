@@ -11,8 +11,7 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
 from functrans.core.source import Source
-from functrans.lowering.loops.call import HostCall
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import HostCall, Tensor
 from functrans.lowering.memory.aliasing import InputOutputAliases
 from functrans.lowering.memory.arena import Block
 from functrans.lowering.schedule.group import FusionNote

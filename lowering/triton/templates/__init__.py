@@ -2,5 +2,5 @@
 
 A template is a description of the problem (`Matmul`, `Attention`, `Convolution`), a `Config`, and
 two functions: `configs(problem)` gives the few configurations worth trying, the likely best first,
-and `kernels(problem, config)` the launches. Only the functions of `load` need Triton.
+and `kernels(problem, config)` the launches. Only `kernel.compiled` needs Triton.
 """

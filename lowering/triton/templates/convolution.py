@@ -15,11 +15,6 @@ from dataclasses import replace
 
 from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.triton.templates.convolution_boxes import Boxes, boxes
-from functrans.lowering.triton.templates.convolution_packed import (
-    PackedConvolution,
-    can_pack,
-    packed,
-)
 from functrans.lowering.triton.templates.convolution_problem import (
     ConvolutionConfig,
     ConvolutionProblem,
@@ -38,6 +33,11 @@ from functrans.lowering.triton.templates.kernel import (
     pointer,
     power_of_two,
     stored_as,
+)
+from functrans.lowering.triton.templates.pack import (
+    PackedConvolution,
+    can_pack_convolution,
+    packed,
 )
 from functrans.lowering.triton.templates.tiles import (
     EFFICIENCY,
@@ -332,7 +332,7 @@ def configs(p: ConvolutionProblem, target: Target = HOPPER,
     part = next(_phases(p))
     found = [c for tile in EFFICIENCY
              for c in (*_copied(part, tile, target), *_read(part, tile, target))]
-    if can_pack(part):
+    if can_pack_convolution(part):
         found += [replace(c, packed=True) for tile in EFFICIENCY
                   for c in _copied(packed(part).problem, tile, target)]
     return sorted(found, key=lambda c: estimate(part, c, target))[:count]

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import ast
 import copy
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES
 
 __all__ = ["BYTES", "INT_MAX", "PLAIN", "TYPES", "Argument", "EpilogueSource", "Expression",
-           "TemplateKernel",
-           "expand", "integer", "pointer", "power_of_two", "stored_as"]
+           "TemplateKernel", "compiled", "expand", "function", "integer", "pointer", "power_of_two",
+           "stored_as"]
+
 
 # by Triton's names of element types
 BYTES = {**{f"fp{dtype[1:]}" if dtype[0] == "f" else dtype: size
@@ -215,3 +223,38 @@ def _expanded(template: str, name: str, arguments: tuple[str, ...],
     function.args.args = [ast.arg(a) for a in arguments]
     body = ast.unparse(ast.fix_missing_locations(tree))
     return f"{HEAD}{MATH if 'fm.' in body else ''}\n\n{body}\n"
+
+
+# --- Kernels of templates as functions of Triton, and as machine code
+
+def function(kernel: TemplateKernel, folder: str | Path) -> Any:
+    """The function of a kernel: Triton reads its source from a file, which stays in `folder`."""
+    text = kernel.text
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        text = text.replace("import device_math as fm", "import host_math as fm")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:24]
+    module_name = f"{kernel.name}_{digest}"
+    path = Path(folder) / f"{module_name}.py"
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    if module_name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(module_name, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules[module_name] = module
+    return getattr(sys.modules[module_name], kernel.name)
+
+
+def compiled(kernel: TemplateKernel, folder: str | Path, arch: int = 90) -> Any:
+    """The kernel compiled for an architecture: no GPU is needed. `.asm["cubin"]` is the code."""
+    import triton  # noqa: PLC0415
+
+    source = triton.compiler.ASTSource(function(kernel, folder), kernel.signature, {},
+                                       kernel.attributes)
+    target = triton.backends.compiler.GPUTarget("cuda", arch, 32)
+    return triton.compile(source, target=target, options=kernel.options)

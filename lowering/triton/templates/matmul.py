@@ -21,16 +21,16 @@ from functrans.lowering.triton.templates.kernel import (
     power_of_two,
     stored_as,
 )
-from functrans.lowering.triton.templates.matmul_packed import (
-    PackedMatmul,
-    can_pack,
-    needs_contiguous_sums,
-    pack_operands,
-)
 from functrans.lowering.triton.templates.matmul_problem import (
     MatmulConfig,
     MatmulOperand,
     MatmulProblem,
+)
+from functrans.lowering.triton.templates.pack import (
+    PackedMatmul,
+    can_pack,
+    needs_contiguous_sums,
+    pack_operands,
 )
 from functrans.lowering.triton.templates.tiles import (
     EFFICIENCY,
@@ -39,7 +39,7 @@ from functrans.lowering.triton.templates.tiles import (
     STORE_PARTS,
     TILE,
     rounding,
-    time_of_tiles,
+    times_of_tiles,
 )
 
 __all__ = [
@@ -384,12 +384,15 @@ def _configs(p: MatmulProblem, target: Target, count: int) -> tuple[MatmulConfig
     if max(p.m, p.n, p.k) <= SMALL_SIZE and p.batches >= SMALL_BATCH:
         return tuple(_small_configs(p))
     model = _Model(p, target)
-    ranked = [(model.time(*cut), -EFFICIENCY[cut[0]], cut, p) for cut in _cuts(p, target)]
+    cuts = list(_cuts(p, target))
+    ranked = [(time, -EFFICIENCY[cut[0]], cut, p)
+              for time, cut in zip(model.times(cuts), cuts, strict=True)]
     if can_pack(p):
         before = pack_operands(p)
         model = _Model(before.problem, target, before)
-        ranked += [(model.time(*cut), 0.0, cut, before.problem)
-                   for cut in _cuts(before.problem, target) if cut[1] == 1]
+        cuts = [cut for cut in _cuts(before.problem, target) if cut[1] == 1]
+        ranked += [(time, 0.0, cut, before.problem)
+                   for time, cut in zip(model.times(cuts), cuts, strict=True)]
     ranked.sort(key=lambda r: r[:2])
     found: dict[MatmulConfig, None] = {}
     for _, _, cut, q in ranked:
@@ -403,7 +406,8 @@ def _configs(p: MatmulProblem, target: Target, count: int) -> tuple[MatmulConfig
 def _cuts(p: MatmulProblem, target: Target) -> Iterator[tuple[tuple[int, int], int]]:
     """Tiles, and how many programs share a sum."""
     narrow = BYTES[p.a.dtype] <= 2
-    tiles = [t for t in EFFICIENCY if (t[0] <= power_of_two(p.m) and t[1] <= power_of_two(p.n))]
+    m, n = power_of_two(p.m), power_of_two(p.n)
+    tiles = [t for t in EFFICIENCY if t[0] <= m and t[1] <= n]
     copied = p.a.has_descriptor and p.b.has_descriptor
     # tensor cores take tf32 along the sum alone; other layouts go through registers
     if not copied or p.exact_after or (
@@ -423,7 +427,7 @@ def estimate(p: MatmulProblem, config: MatmulConfig, target: Target = HOPPER) ->
     """Nanoseconds of a product by a model."""
     before = pack_operands(p) if config.is_packed else None
     model = _Model(p if before is None else before.problem, target, before)
-    return model.time((config.block_m, config.block_n), config.splits)
+    return model.times([((config.block_m, config.block_n), config.splits)])[0]
 
 
 class _Model:
@@ -446,10 +450,11 @@ class _Model:
         elif needs_contiguous_sums(p) and p.across:
             self.rate *= ACROSS
 
-    def time(self, tile: tuple[int, int], splits: int) -> float:
-        again = splits * self.sums if splits > 1 else 0
-        return self.first + time_of_tiles(tile, _tiles(self.p, tile), self.p.k, splits, self.size,
-                                          self.rate, self.moved, again, self.target)
+    def times(self, cuts: Iterable[tuple[tuple[int, int], int]]) -> list[float]:
+        """Those of several cuts: the size of tiles, and how many programs share a sum."""
+        found = times_of_tiles([(tile, _tiles(self.p, tile), splits) for tile, splits in cuts],
+                               self.p.k, self.size, self.rate, self.moved, self.sums, self.target)
+        return [self.first + time for time in found]
 
 
 def _tiles(p: MatmulProblem, tile: tuple[int, int]) -> int:
@@ -473,7 +478,7 @@ def _variants(p: MatmulProblem, tile: tuple[int, int], splits: int,
         warps = 8 if area > 128 * 128 or (area >= 128 * 64 and not copied) else 4
     else:
         warps = 8 if area >= 128 * 128 and (tile[0] >= 128 or not copied) else 4
-    block_k = min(128 // size if area > 64 * 64 else 256 // size, power_of_two(p.k, 32))
+    block_k = min(128 // size if area > 64 * 64 else 256 // size, p.longest_step)
     if exact:  # without tensor cores; its operands are read badly where the copy engine puts them
         block_k, copied = 16, False
     elif not copied:  # what is not copied asynchronously takes registers

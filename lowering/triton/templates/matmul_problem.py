@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
-from functrans.lowering.triton.templates.kernel import BYTES, PLAIN, EpilogueSource
+from functrans.lowering.triton.templates.kernel import (
+    BYTES,
+    PLAIN,
+    EpilogueSource,
+    power_of_two,
+)
 from functrans.lowering.triton.templates.tiles import Tiling
 
 __all__ = ["MatmulConfig", "MatmulOperand", "MatmulProblem"]
@@ -21,12 +27,12 @@ class MatmulOperand:
     batch: tuple[int, int] = (0, 0)
     aligned: bool = True
 
-    @property
+    @cached_property
     def along(self) -> str:
         """The direction in which elements are neighbours in memory."""
         return "row" if self.col == 1 else "col" if self.row == 1 else "neither"
 
-    @property
+    @cached_property
     def has_descriptor(self) -> bool:
         """Whether the copy engine can read its tiles."""
         far = self.row if self.along == "row" else self.col
@@ -55,22 +61,27 @@ class MatmulProblem:
     epilogue: EpilogueSource = PLAIN
     exact_after: int = 0
 
-    @property
+    @cached_property
     def batches(self) -> int:
         return math.prod(self.batch)
 
-    @property
+    @cached_property
     def across(self) -> tuple[str, ...]:
         """The operands whose neighbours in memory are not neighbours along the sum."""
         return tuple([name for name, op, along in (("a", self.a, "row"), ("b", self.b, "col"))
                       if op.along != along])
 
-    @property
+    @cached_property
     def rounds(self) -> bool:
         """Whether operands are rounded before tensor cores read them, who cut bits off."""
         return self.a.dtype == "fp32" and self.precision == "tf32"
 
-    @property
+    @cached_property
+    def longest_step(self) -> int:
+        """The step along the sum that has all of it."""
+        return power_of_two(self.k, 32)
+
+    @cached_property
     def sums(self) -> str:
         return {"fp64": "fp64", "i8": "i32"}.get(self.a.dtype, "fp32")
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from functrans.lowering.schedule.target import Target
 
 __all__ = ["EFFICIENCY", "FRAME", "SPAN", "STORE_PARTS", "TILE", "Tiling", "rounding",
-           "time_of_tiles"]
+           "time_of_tiles", "times_of_tiles"]
 
 
 
@@ -125,3 +126,14 @@ def time_of_tiles(tile: tuple[int, int], tiles: int, k: int, splits: int, size: 
     slowest = max(compute, moved / figures.bandwidth, cached)
     return slowest + 0.1 * compute + again / figures.bandwidth + (
         splits > 1) * figures.split_launch
+
+
+def times_of_tiles(cuts: Iterable[tuple[tuple[int, int], int, int]], k: int, size: int, rate: float,
+                   moved: float, sums: float, target: Target) -> list[float]:
+    """The times of several cuts of one result: a tile, how many there are, and who share a sum.
+
+    `sums` are the bytes that each of those programs writes and reads.
+    """
+    return [time_of_tiles(tile, tiles, k, splits, size, rate, moved,
+                          splits * sums if splits > 1 else 0, target)
+            for tile, tiles, splits in cuts]

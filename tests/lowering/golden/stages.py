@@ -23,14 +23,13 @@ from functrans.core.sizes import substitute_jaxpr
 from functrans.lowering.c.isa import AVX2
 from functrans.lowering.c.lower import lower as lower_to_c
 from functrans.lowering.c.program import FunctionWriter
-from functrans.lowering.loops.call import Call, Gemm
-from functrans.lowering.loops.tensor import Reduce, ScatterTensor, Tensor
+from functrans.lowering.loops.tensor import Call, Gemm, Reduce, ScatterTensor, Tensor
 from functrans.lowering.memory.arena import Block, plan_arena
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.schedule.chains import Chain
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.kernel import Kernel
-from functrans.lowering.schedule.origins import equations_of_steps, members_of
+from functrans.lowering.schedule.show import equations_of_steps, members_of
 from functrans.lowering.schedule.target import cuda_target
 from functrans.lowering.triton.products.choosing import Chooser
 from functrans.lowering.triton.program import write_program

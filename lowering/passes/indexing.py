@@ -1,45 +1,62 @@
-"""Gathers of one element of each row become one-hot selections, which are elementwise.
-
-The loss of a classifier gathers one score of each sample, and its gradient scatters one. As
-comparisons with the column index both fuse with the kernel of the rows.
-"""
+"""Gathers of one element of each row as one-hot selections, and scatters sorted by rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from functrans.core import config
+from functrans.core.avals import ShapedArray
+from functrans.core.dims import Shape, Size, static_shape
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal
-from functrans.lowering.passes.inline import inlined
-from functrans.primitives.arithmetic import add_p
+from functrans.core.primitive import Primitive
+from functrans.core.staging import stage
+from functrans.core.table import Table
+from functrans.lowering.loops.tensor import dtype_name
+from functrans.lowering.passes.rewrite import inlined, inlined_jaxpr
+from functrans.primitives.arithmetic import add, add_p, max_p, min_p, mul
 from functrans.primitives.broadcast import (
     broadcast_in_dim,
     broadcast_in_dim_p,
     reduce_sum,
     reduce_sum_p,
 )
-from functrans.primitives.compare import eq, ge, gt, lt, lt_p, select_n, select_n_p
+from functrans.primitives.compare import eq, ge, gt, le, lt, lt_p, select_n, select_n_p
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.index import gather_p, scatter_add_p
 from functrans.primitives.index_layout import (
     GatherDimensionNumbers,
     GatherScatterMode,
+    ScatterDimensionNumbers,
     default_fill,
+    window_sizes,
 )
+from functrans.primitives.scatter import scatter_max_p, scatter_min_p, scatter_mul_p
 from functrans.primitives.shape import (
     broadcasted_iota,
     concatenate_p,
+    iota,
     iota_p,
     reshape,
     reshape_p,
+    slice_in_dim,
 )
+from functrans.primitives.sort import sort
 
-__all__ = ["rewrite_row_gather_as_one_hot"]
+__all__ = ["COMBINING_SCATTERS", "is_atomic", "rewrite_row_gather_as_one_hot", "rows_of_updates",
+           "sort_combining_scatters", "sorted_segment_reduce_p"]
+
+
+# --- Gathers of one element of each row become one-hot selections, which are elementwise
+#
+# The loss of a classifier gathers one score of each sample, and its gradient scatters one. As
+# comparisons with the column index both fuse with the kernel of the rows.
 
 MOST_READ = 1024
 """The longest row that is compared whole: reading it takes as long as a gather of one element."""
@@ -55,7 +72,8 @@ def rewrite_row_gather_as_one_hot(jaxpr: Jaxpr) -> Jaxpr:
     eqns: list[Equation] = []
     puts: set[Atom] = set()
     for eqn in jaxpr.eqns:
-        function, of = None, eqn
+        function: Callable[..., list[Any]] | None = None
+        of = eqn
         if eqn.primitive is gather_p and _is_row_gather(eqn, makers):
             function = _gather_by_one_hot
         elif eqn.primitive is scatter_add_p and _is_row_scatter(eqn, makers):
@@ -70,7 +88,7 @@ def rewrite_row_gather_as_one_hot(jaxpr: Jaxpr) -> Jaxpr:
             continue
         places, wraps = _places(of, makers)
         x, _, *updates = of.invars
-        rows = _RowSelection(x.aval.shape, of.params["mode"], wraps)
+        rows = _RowSelection(static_shape(x.aval.shape), of.params["mode"], wraps)
         (out,) = inlined(partial(function, of, rows), [x, places, *updates], eqns, jaxpr.name,
                          eqn.source)
         assert eqns[-1].outvars == (out,)
@@ -110,7 +128,7 @@ def _is_of_rows(x: Atom, indices: Atom, elements: Atom, numbers: GatherDimension
     batch = numbers.operand_batching_dims
     rows = [axis for axis in range(len(lead)) if axis not in batch]
     if not lead or not all(isinstance(n, int) and n > 0 for n in sizes) \
-            or elements.aval.size != int(np.prod(lead)) or numbers.offset_dims \
+            or elements.aval.size != math.prod(lead) or numbers.offset_dims \
             or indices.aval.shape[:len(lead)] != tuple(lead) \
             or numbers.start_index_map != (*rows, len(lead)) \
             or batch != numbers.start_indices_batching_dims or row >= 2**31:
@@ -126,7 +144,7 @@ def _is_of_rows(x: Atom, indices: Atom, elements: Atom, numbers: GatherDimension
                                                                               strict=False))
 
 
-def _is_row_number(part: Atom, axis: int, lead: list[int], makers: Makers) -> bool:
+def _is_row_number(part: Atom, axis: int, lead: Sequence[Size], makers: Makers) -> bool:
     """Whether a part of indices is the place along one axis of the rows."""
     made = makers.get(part)
     while made is not None and made.primitive is reshape_p:
@@ -163,7 +181,7 @@ def _places(eqn: Equation, makers: Makers) -> tuple[Atom, bool]:
     return given, True
 
 
-def _is_number(x: Atom, number: int) -> bool:
+def _is_number(x: Atom, number: Size) -> bool:
     return isinstance(x, Literal) and bool(np.all(x.value == number))
 
 
@@ -230,3 +248,150 @@ def _row_sums_of_scatter(eqn: Equation, rows: _RowSelection, x: Any, places: Any
     updates = reshape(updates, x.shape[:-1])
     zero = broadcast_in_dim(np.zeros((), x.dtype), updates.shape, ())
     return [select_n(rows.in_bounds(rows.normalized(places)), zero, updates)]
+
+
+# --- Combining scatters: updates are sorted by row, and those of a row reduced in order
+#
+# Atomic operations add in the order in which programs happen to run, and there are none that
+# multiply, or that compare with NaN. Sorting gives the same bits in every run.
+
+OPS: Table[str] = Table(
+    {scatter_add_p: "add", scatter_mul_p: "mul", scatter_min_p: "min", scatter_max_p: "max"},
+    otherwise="it combines no updates")
+EXACT = frozenset(("i32", "i64", "u32", "u64"))
+ATOMIC = {"add": EXACT | {"f32", "f64", "f16", "bf16"}, "max": EXACT, "min": EXACT, "mul": ()}
+"""What atomic operations do; the order changes nothing where they are exact."""
+
+
+class SortedSegmentReduce(Primitive, abstract=True):
+    """Rows of updates reduced into rows of a base: those of update order[p] into row keys[p].
+
+    Keys are ascending; one that is no row of the base is of none. A part of programs for GPUs.
+    """
+
+    name = "sorted_segment_reduce"
+
+    def type(self, base: ShapedArray, keys: ShapedArray, order: ShapedArray, updates: ShapedArray,
+             *, op: str) -> ShapedArray:
+        return base
+
+
+sorted_segment_reduce_p = SortedSegmentReduce()
+
+
+# --------------------------------------------------------------------------- programs
+
+
+def sort_combining_scatters(jaxpr: Jaxpr) -> Jaxpr:
+    """A program whose scatters that combine are atomic operations that do, or sorted ones."""
+    if not any(map(_is_ordered, jaxpr.eqns)):
+        return jaxpr
+    eqns: list[Equation] = []
+    for eqn in jaxpr.eqns:
+        if not _is_ordered(eqn):
+            eqns.append(eqn)
+            continue
+        staged = stage(partial(_sorted, eqn), [x.aval for x in eqn.invars], name=jaxpr.name)
+        (out,) = inlined_jaxpr(staged.jaxpr, eqn.invars, eqns)
+        assert eqns[-1].outvars == (out,)
+        eqns[-1] = eqns[-1].replace(outvars=eqn.outvars)
+    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns), jaxpr.outvars, name=jaxpr.name)
+
+
+def _is_ordered(eqn: Equation) -> bool:
+    if eqn.primitive not in OPS:
+        return False
+    dtype = dtype_name(eqn.outvars[0].aval.dtype)
+    if dtype is None or dtype == "bool":
+        return False
+    sizes = [n for x in eqn.invars for n in x.aval.shape]
+    if not all(isinstance(n, int) for n in sizes) or 0 in sizes \
+            or max(x.aval.size for x in eqn.invars) >= 2**31:
+        return False
+    return not is_atomic(eqn)
+
+
+def is_atomic(eqn: Equation) -> bool:
+    """Whether atomic operations compute a scatter, and in deterministic programs in any order."""
+    dtype = dtype_name(eqn.outvars[0].aval.dtype)
+    return dtype in ATOMIC[OPS[eqn.primitive]] and (
+        not config.current().deterministic or dtype in EXACT or bool(eqn.params["unique_indices"]))
+
+
+def _sorted(eqn: Equation, base: Any, indices: Any, updates: Any) -> list[Any]:
+    """The scatter of an equation by its updates in the order of their rows."""
+    shape = base.shape
+    keys, width = rows_of_updates(indices, shape, updates.shape, eqn.params)
+    count = keys.shape[0]
+    keys, order = sort((keys, iota(np.int32, count)), num_keys=1)
+    out = sorted_segment_reduce_p.bind(reshape(base, (base.size // width, width)), keys, order,
+                                       reshape(updates, (count, width)), op=OPS[eqn.primitive])
+    return [reshape(out, shape)]
+
+
+COMBINING_SCATTERS = frozenset(OPS)
+
+
+# --- Where a scatter puts its updates, as numbers of rows
+
+def rows_of_updates(indices: Any, shape: Shape, updates: Shape,
+                    params: Mapping[str, Any]) -> tuple[Any, int]:
+    """The row of the operand that each row of updates goes to, and how wide rows are.
+
+    Trailing dimensions that windows cover are columns; all others together are rows. Where an
+    update goes nowhere its row is their number.
+    """
+    numbers = params["dimension_numbers"]
+    columns = _covered(numbers, shape, updates)
+    rows = len(shape) - columns
+    found = _rows_of(indices, shape, updates, rows, updates[:len(updates) - columns], numbers,
+                     params["mode"])
+    return reshape(found, (-1,)), math.prod(static_shape(shape[rows:]))
+
+
+def _covered(numbers: ScatterDimensionNumbers, shape: Shape, updates: Shape) -> int:
+    """How many trailing dimensions of the operand are the same ones of the updates."""
+    other = {*numbers.inserted_window_dims, *numbers.operand_batching_dims,
+             *numbers.scatter_dims_to_operand_dims}
+    count = 0
+    while count < min(len(shape), len(updates)) and len(shape) - 1 - count not in other \
+            and len(updates) - 1 - count in numbers.update_window_dims \
+            and shape[-1 - count] == updates[-1 - count]:
+        count += 1
+    return count
+
+
+def _rows_of(indices: Any, shape: Shape, updates: Shape, rank: int, lead: Shape,
+             numbers: ScatterDimensionNumbers, mode: GatherScatterMode) -> Any:
+    """The row of every update, over its first `rank` dimensions; their number where it is none."""
+    windows = window_sizes(numbers, ShapedArray(updates, indices.dtype), len(shape))
+    batch = [d for d in range(len(updates)) if d not in numbers.update_window_dims]
+    unwindowed = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    inside = dict(zip([d for d in range(len(shape)) if d not in unwindowed],
+                      numbers.update_window_dims, strict=True))
+    row: Any = broadcast_in_dim(np.int32(0), lead, ())
+    valid: Any = None
+    for d in range(rank):
+        place: Any = broadcast_in_dim(np.int32(0), lead, ())
+        if d in inside:
+            place = broadcasted_iota(np.int32, lead, inside[d])
+        elif d in numbers.operand_batching_dims:
+            at = numbers.scatter_indices_batching_dims[numbers.operand_batching_dims.index(d)]
+            place = broadcasted_iota(np.int32, lead, batch[at])
+        if d in numbers.scatter_dims_to_operand_dims:
+            k = numbers.scatter_dims_to_operand_dims.index(d)
+            start = slice_in_dim(indices, k, k + 1, axis=indices.ndim - 1)
+            start = convert_element_type(reshape(start, indices.shape[:-1]), np.int64)
+            last = shape[d] - windows[d]
+            if mode is GatherScatterMode.FILL_OR_DROP:
+                here = ge(start, np.int64(0)) & le(start, np.int64(last))
+                valid = here if valid is None else valid & here
+            start = max_p.bind(min_p.bind(start, np.int64(last)), np.int64(0))
+            start = convert_element_type(start, np.int32)
+            place = add(place, broadcast_in_dim(start, lead, batch))
+        row = add(mul(row, np.int32(shape[d])), place)
+    if valid is None:
+        return row
+    outside = np.int32(math.prod(static_shape(shape[:rank])))
+    return select_n_p.bind(broadcast_in_dim(valid, lead, batch),
+                           broadcast_in_dim(outside, lead, ()), row)
