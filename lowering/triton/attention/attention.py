@@ -70,7 +70,7 @@ class AxisMap:
 
     @property
     def size(self) -> int:
-        return int(self.gemm.fields[self.rest])  # type: ignore[arg-type]
+        return int(self.gemm.fields[self.rest])
 
 
 def _through(gemm: Gemm, role: str, places: Mapping[int, tuple[int, int]]) -> AxisMap:

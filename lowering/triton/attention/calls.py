@@ -90,7 +90,7 @@ class Attend(Call):
                  sums: Stored, zero: bool, any_flags: Sequence[AnyFlag] = (),
                  precision: Precision | None = None) -> None:
         super().__init__([v.tensor for v in views.values()],
-                         [out.tensor, sums, *any_flags], out.tensor.source)  # type: ignore[list-item]
+                         [out.tensor, sums, *any_flags], out.tensor.source)
         self.problem, self.layout, self.views, self.sums = problem, layout, views, sums
         self.any_flags = any_flags  # of what is not finite
         self.made = {"out": out}
@@ -103,7 +103,7 @@ class Attend(Call):
             raise NotSoftmax("a multiple")
         self.problem = replace(self.problem, out=self.layout.heads(view))
         self.made = {name: view}
-        self.results = (view.tensor, self.sums, *self.any_flags)  # type: ignore[assignment]
+        self.results = (view.tensor, self.sums, *self.any_flags)
 
     @property
     def has_places(self) -> bool:
@@ -151,7 +151,7 @@ class AttendGradient(Call):
         reads = dict.fromkeys(v.tensor for v in self._reads.values())
         self.operands = (*reads, self.attend.sums)
         results = [v.tensor for v in self.made.values()]
-        self.results = (*results, *self.any_flags)  # type: ignore[assignment]
+        self.results = (*results, *self.any_flags)
 
     @property
     def _reads(self) -> dict[str, View]:
@@ -188,14 +188,16 @@ class AttendGradient(Call):
         """The launches."""
         g = replace(self._known(precision, unaligned), dq_scale=self.factors["dq"],
                     dk_scale=self.factors["dk"])
-        return backward(g, *chosen, target=target)
+        dq, dk_dv = chosen
+        return backward(g, dq, dk_dv, target=target)
 
     @property
     def places(self) -> dict[str, tuple[Tensor | PartialResults, int]]:
         p = self.attend.problem
         products = PartialResults(1, p.batch * p.heads * p.queries, "f32")
         views = {**self._reads, **self.made}
-        own = {"sums": (self.attend.sums, 0), "products": (products, 0)}
+        own: dict[str, tuple[Tensor | PartialResults, int]] = {
+            "sums": (self.attend.sums, 0), "products": (products, 0)}
         return _places(views) | own | _flagged_tensors(self.any_flags)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def gives_zero(e: Expr, hidden: list[Expr], are_masks: bool, numbers: list[Expr]
             return float(row.value(e))
 
     for term in hidden:
-        for x in by_cases(lambda d, t=term: value(t, d)):  # type: ignore[misc]
+        for x in by_cases(partial(value, term)):
             if x is None:
                 continue
             if x != 0 and not math.isnan(x):
@@ -116,7 +117,7 @@ class _EmptyRow:
                 or t.sizes != (self.along.high,) or e.depends_on(self.along):
             return None
         index = (*unflatten(place, t.shape), Index.of(self.along))
-        return t.element(self.s, index)  # type: ignore[no-any-return]
+        return t.element(self.s, index)
 
     def _depends(self, e: Expr) -> bool:
         """Whether an expression is computed from scores."""

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from functrans.lowering.loops.expr import Expr, LoopVar
 
-__all__ = ["ONE", "Case", "Form", "Monomial", "NoNormalForm", "Predicate", "Undecided", "atom",
-           "by_cases", "inverse", "is_float", "plus", "times"]
+__all__ = ["ONE", "Case", "Monomial", "NoNormalForm", "Polynomial", "Predicate", "Undecided",
+           "atom", "by_cases", "inverse", "is_float", "plus", "times"]
 
 MOST_CASES = 256
 
@@ -37,11 +37,11 @@ class Monomial(NamedTuple):
     """A product of powers of atoms, and of the exponential of a sum."""
 
     powers: frozenset[tuple[Hashable, int]] = frozenset()
-    exponent: frozenset[tuple[Monomial, Fraction]] = frozenset()  # type: ignore[misc]
+    exponent: frozenset[tuple[Monomial, Fraction]] = frozenset()
 
 
 ONE = Monomial()
-Form = Mapping[Monomial, Fraction] | float
+Polynomial = Mapping[Monomial, Fraction] | float
 """A sum of monomials, or an infinity."""
 
 
@@ -65,12 +65,12 @@ class Undecided(Exception):
 # --------------------------------------------------------------------------- algebra
 
 
-def atom(x: Hashable, power: int = 1) -> Form:
+def atom(x: Hashable, power: int = 1) -> Polynomial:
     """A power of an atom."""
     return {Monomial(frozenset(((x, power),))): Fraction(1)}
 
 
-def constant(value: float | Fraction) -> Form:
+def constant(value: float | Fraction) -> Polynomial:
     if isinstance(value, float) and not math.isfinite(value):
         if math.isnan(value):
             raise NoNormalForm("NaN")
@@ -78,7 +78,7 @@ def constant(value: float | Fraction) -> Form:
     return {ONE: Fraction(value)} if value else {}
 
 
-def plus(x: Form, y: Form) -> Form:
+def plus(x: Polynomial, y: Polynomial) -> Polynomial:
     if isinstance(x, float) or isinstance(y, float):
         if isinstance(x, float) and isinstance(y, float) and x != y:
             raise NoNormalForm("infinity less infinity")
@@ -92,7 +92,7 @@ def plus(x: Form, y: Form) -> Form:
     return total
 
 
-def times(x: Form, y: Form) -> Form:
+def times(x: Polynomial, y: Polynomial) -> Polynomial:
     if isinstance(x, float) or isinstance(y, float):
         if isinstance(y, float):
             x, y = y, x
@@ -122,7 +122,7 @@ def _merged(x: frozenset[tuple[Any, Any]], y: frozenset[tuple[Any, Any]]) -> \
     return frozenset((key, n) for key, n in total.items() if n)
 
 
-def inverse(x: Form) -> Form:
+def inverse(x: Polynomial) -> Polynomial:
     if isinstance(x, float):
         return {}
     if not x:
@@ -134,7 +134,7 @@ def inverse(x: Form) -> Form:
                      frozenset((a, -n) for a, n in m.exponent)): 1 / c}
 
 
-def exponential(x: Form) -> Form:
+def exponential(x: Polynomial) -> Polynomial:
     if isinstance(x, float):
         if x > 0:
             raise NoNormalForm("an infinite exponential")
@@ -169,19 +169,19 @@ class Case:
     """
 
     def __init__(self, decided: Mapping[Predicate, bool], positive: Iterable[Expr] = (),
-                 known: Callable[[Case, Expr], Form | None] | None = None) -> None:
+                 known: Callable[[Case, Expr], Polynomial | None] | None = None) -> None:
         self.decided = decided
         self.positive = frozenset(positive)
         self._known = known
-        self._forms: dict[Expr, Form] = {}
+        self._forms: dict[Expr, Polynomial] = {}
 
-    def form(self, e: Expr) -> Form:
+    def form(self, e: Expr) -> Polynomial:
         found = self._forms.get(e)
         if found is None:
             found = self._forms[e] = self._form(e)
         return found
 
-    def _form(self, e: Expr) -> Form:
+    def _form(self, e: Expr) -> Polynomial:
         if e.op == "const":
             return constant(e.aux.item() if hasattr(e.aux, "item") else e.aux)
         if e.op == "load":
@@ -200,7 +200,7 @@ class Case:
             return self._operation(e.op, [self.form(a) for a in e.args], e)
         return atom(e)
 
-    def _operation(self, op: str, args: list[Form], e: Expr) -> Form:
+    def _operation(self, op: str, args: list[Polynomial], e: Expr) -> Polynomial:
         if op == "add":
             return plus(*args)
         if op == "sub":
@@ -217,14 +217,14 @@ class Case:
             return exponential(times(args[0], {ONE: Fraction(math.log(2))}))
         return self._logarithm(args[0], e)
 
-    def _logarithm(self, x: Form, e: Expr) -> Form:
+    def _logarithm(self, x: Polynomial, e: Expr) -> Polynomial:
         """A sum of logarithms, of a product of what is positive."""
         if isinstance(x, float) or len(x) != 1:
             return atom(e)
         ((m, c),) = x.items()
         if c != 1 or any(a not in self.positive for a, _ in m.powers):
             return atom(e)
-        total: Form = dict(m.exponent)
+        total: Polynomial = dict(m.exponent)
         for a, n in m.powers:
             total = plus(total, times(atom(("log", a)), {ONE: Fraction(n)}))
         return total
@@ -276,7 +276,7 @@ class Case:
         return found
 
 
-def _number(x: Form) -> float | Fraction | None:
+def _number(x: Polynomial) -> float | Fraction | None:
     if isinstance(x, float):
         return x
     return Fraction(0) if not x else x[ONE] if len(x) == 1 and ONE in x else None

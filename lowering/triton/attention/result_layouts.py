@@ -47,9 +47,9 @@ def absorb_attention_transposes(schedule: Schedule, outputs: Collection[Tensor])
             steps.remove(kernel)
         if not call.has_places:
             raise UnsupportedResultLayout("kernels cannot write a result where it is read")
-    for call in steps:
-        if isinstance(call, AttendGradient):
-            call.connect()
+    for step in steps:
+        if isinstance(step, AttendGradient):
+            step.connect()
     return replace(schedule, steps=steps)
 
 
@@ -66,12 +66,11 @@ def _view_of_moved(view: View, moved: Tensor, call: Attend | AttendGradient) -> 
     if e.op != "load" or e.aux[0] is not t or e.aux[1].const != 0 or not all(
             isinstance(v, LoopVar) for v in e.aux[1].terms):
         raise NotSoftmax("more than a movement")
-    pieces = {int(c): (int(v.high), steps[v])  # type: ignore[union-attr,index]
-              for v, c in e.aux[1].terms.items()}
+    pieces = {int(c): (int(v.high), steps[v]) for v, c in e.aux[1].terms.items()}
     layout = (call if isinstance(call, Attend) else call.attend).layout
     dims = sorted((n, v) for v, n in view.steps.items() if n and layout.size(v) > 1)
     found = {v: _step(pieces, n, layout.size(v)) for n, v in dims}
-    size = t.size // math.prod(layout.size(v) for _, v in dims)  # type: ignore[operator]
+    size = t.size // math.prod(layout.size(v) for _, v in dims)
     col = _step(pieces, view.col, int(size)) if size != 1 else 1
     if col != 1:
         raise NotSoftmax("elements go one by one")

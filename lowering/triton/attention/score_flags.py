@@ -32,7 +32,8 @@ def score_flags(graph: Graph, scores: Tensor, cotangents: Collection[Tensor]) ->
 
     Raises NotSoftmax where one looks for something else than NaN and infinities.
     """
-    forward, backward = [], []
+    forward: list[AnyFlag] = []
+    backward: list[AnyFlag] = []
     for any_flag in graph.items:
         if not isinstance(any_flag, AnyFlag):
             continue

@@ -23,6 +23,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 
 from functrans.lowering.loops.expr import Expr, ExprBuilder, Index, LoopVar, unflatten
 from functrans.lowering.loops.tensor import FLOAT8, Reduce
@@ -31,9 +32,9 @@ from functrans.lowering.triton.attention.empty_rows import gives_zero
 from functrans.lowering.triton.attention.normal_form import (
     ONE,
     Case,
-    Form,
     Monomial,
     NoNormalForm,
+    Polynomial,
     Predicate,
     atom,
     by_cases,
@@ -271,24 +272,25 @@ def _keep_shifts(found: Softmax, s: ExprBuilder) -> None:
 
     for term in scores.shifts[::-1]:
         try:
-            dropped = all(by_cases(lambda d, t=term: is_maximum(t, d)))  # type: ignore[misc]
+            dropped = all(by_cases(partial(is_maximum, term)))
         except NotSoftmax:
             dropped = False
         (left_out if dropped else scores.biases).append(term)
     scores.shifts = left_out
 
 
-def _reads_atom(x: Form, e: Expr) -> bool:
+def _reads_atom(x: Polynomial, e: Expr) -> bool:
     return not isinstance(x, float) and any(a is e for m in x for a, _ in m.powers)
 
 
 def _checked(found: Softmax, e: Expr, cotangents: list[Expr], s: ExprBuilder) -> Softmax:
     """What is found of an expression, if it is that. Raises NotSoftmax and NoNormalForm."""
     problem = NotSoftmax("no gradient of a softmax")
-    for cotangent in cotangents or [None]:
+    candidates: list[Expr | None] = [*cotangents] or [None]
+    for cotangent in candidates:
         comparison = _Comparison(found, cotangent, s)
         try:
-            factors = {f for f in by_cases(lambda d, c=comparison: c.factor(e, d)) if f is not None}
+            factors = {f for f in by_cases(partial(comparison.factor, e)) if f is not None}
             if len(factors) != 1 or (cotangent is None and factors != {1}):
                 raise NotSoftmax("other weights")
         except (NotSoftmax, NoNormalForm) as reason:
@@ -339,7 +341,7 @@ class _Comparison:
             raise NotSoftmax("something else")
         return factors.pop()
 
-    def _known(self, case: Case, load: Expr) -> Form | None:
+    def _known(self, case: Case, load: Expr) -> Polynomial | None:
         """A sum over the row that is known by its element."""
         if load is self.found.sums:
             return None
@@ -368,7 +370,7 @@ class _Comparison:
         is_short = len(inside) <= MOST_EXPRESSIONS
         return element if is_short and self.found.product in inside else None
 
-    def _sum(self, element: Expr, decided: Mapping[Predicate, bool]) -> Form | None:
+    def _sum(self, element: Expr, decided: Mapping[Predicate, bool]) -> Polynomial | None:
         """The sum of (a + b * cotangent) * weight over a row; None where both are 0."""
         case = self.case(decided)
         weight, value = case.form(self.found.weights), case.form(element)
@@ -376,7 +378,7 @@ class _Comparison:
             if value:
                 raise NotSoftmax("what is not seen is summed")
             return None
-        total: Form = {}
+        total: Polynomial = {}
         ratio = times(value, inverse(weight))
         for m, c in ratio.items() if not isinstance(ratio, float) else ():
             powers = dict(m.powers)
@@ -385,7 +387,7 @@ class _Comparison:
                     (isinstance(a, Expr) and a.depends_on(self.found.along))
                     or (isinstance(a, tuple) and a != MEAN) for a in powers):
                 raise NotSoftmax("another sum")
-            term: Form = {Monomial(frozenset(powers.items())): c}
+            term: Polynomial = {Monomial(frozenset(powers.items())): c}
             term = times(term, atom(self.found.sums))
             total = plus(total, times(term, atom(MEAN)) if has_cotangent else term)
         if isinstance(ratio, float):
