@@ -20,12 +20,18 @@ from functrans.lowering.c.expressions import (
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.row_reductions import RowReduction
 from functrans.lowering.c.transposed_reads import TILE_ROWS, TransposedReads
-from functrans.lowering.loops.expr import Expr, ExprBuilder, Range, at_least_zero
+from functrans.lowering.loops.expr import (
+    Expr,
+    ExprBuilder,
+    Range,
+    at_least_zero,
+    reachable_expressions,
+)
 from functrans.lowering.loops.tensor import ITEM_SIZES, Reduce, ScatterTensor, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.cpu_target import SERVER
 from functrans.lowering.schedule.group import Schedule, has_constant_stride
-from functrans.lowering.schedule.kernel import Kernel, Member, reachable_expressions, stages_of
+from functrans.lowering.schedule.kernel import Kernel, Member, stages_of
 
 __all__ = ["CKernelWriter", "write_kernel"]
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from functrans.lowering.loops.tensor import Define, Tensor
 
 __all__ = ["Atom", "Computed", "Expr", "ExprBuilder", "Index", "IterationSpaceMismatch", "LoopVar",
-           "Quotient", "Range", "Remainder", "at_least_zero", "flatten", "operation", "strides_of",
-           "unflatten"]
+           "Quotient", "Range", "Remainder", "at_least_zero", "computed_in", "flatten", "operation",
+           "reachable_expressions", "strides_of", "unflatten"]
 
 
 # --- indices
@@ -540,6 +540,37 @@ class ExprBuilder:
 def operation(name: str, operands: Sequence[Tensor], dtype: str | None = None) -> Define:
     """The definition of an elementwise operation: on the elements of operands at its own index."""
     return lambda s, index: s.op(name, *s.elements(operands, index), dtype=dtype)
+
+
+def reachable_expressions(roots: Iterable[Expr]) -> list[Expr]:
+    """All expressions under some roots, operands first; computed parts of indices included."""
+    order: list[Expr] = []
+    seen: set[Expr] = set()
+    for root in roots:
+        stack: list[Expr | None] = [root]
+        while stack:
+            e = stack.pop()
+            if e is None:  # behind its operands
+                order.append(stack.pop())  # type: ignore[arg-type]
+            elif e not in seen:
+                seen.add(e)
+                stack += (e, None, *e.args, *computed_in(e))
+    return order
+
+
+def computed_in(e: Expr) -> list[Expr]:
+    """The expressions inside the index of a load or of a number."""
+    if e.op == "load":
+        return list(_computed(e.aux[1]))
+    return list(_computed(e.aux)) if e.op == "index" else []
+
+
+def _computed(index: Index) -> Iterable[Expr]:
+    for atom in index.terms:
+        if isinstance(atom, (Quotient, Remainder)):
+            yield from _computed(atom.index)
+        elif not isinstance(atom, LoopVar):
+            yield atom.value
 
 
 def _variables(index: Index) -> frozenset[LoopVar]:

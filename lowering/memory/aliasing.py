@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from functrans.core.errors import BackendError
-from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.expr import Expr, reachable_expressions
 from functrans.lowering.loops.tensor import Call, Tensor
 from functrans.lowering.memory.liveness import Update
 from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule, Step
-from functrans.lowering.schedule.kernel import Kernel, accesses, reachable_expressions, stages_of
+from functrans.lowering.schedule.kernel import Kernel, accesses, stages_of
 
 __all__ = ["Aliases", "Donated", "InputOutputAliases", "aliases_of", "copies_needed"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -59,7 +59,8 @@ from functrans.primitives.linalg import lu_pivots_to_permutation_p
 from functrans.primitives.reduce import reduce_or_p
 from functrans.primitives.solve import adjugate_p
 
-__all__ = ["CALLS", "CallRule", "Graph", "any_flag_rules", "graph_of", "results_of"]
+__all__ = ["CALLS", "CallRule", "Graph", "any_flag_rules", "graph_of", "live_items",
+           "results_of"]
 
 
 CallRule = Callable[[Equation, list[Tensor]],
@@ -125,6 +126,22 @@ class Graph:
         for x in tensor.operands:
             self.add(x)
         self.items.append(tensor)
+
+
+def live_items(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> list[Tensor | Call]:
+    """The items that an output or a call with an effect needs, in order."""
+    needed: set[Tensor] = set(outputs)
+    live: list[Tensor | Call] = []
+    for item in reversed(items):
+        if isinstance(item, Call):
+            if item.has_effect or any(r in needed for r in item.results):
+                live.append(item)
+                needed.update(item.operands)
+        elif item in needed:
+            live.append(item)
+            needed.update(item.operands)
+    # rules may build on tensors that are no equation's result
+    return live[::-1]
 
 
 def stored(aval: ShapedArray, source: Any = None) -> Stored:

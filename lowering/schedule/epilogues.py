@@ -14,18 +14,12 @@ from functrans.lowering.loops.expr import (
     Index,
     IterationSpaceMismatch,
     LoopVar,
+    reachable_expressions,
     unflatten,
 )
 from functrans.lowering.loops.tensor import AnyFlag, Gemm, Map, Stored, Tensor
 from functrans.lowering.schedule.group import FusionNote, Schedule, has_constant_stride
-from functrans.lowering.schedule.kernel import (
-    Domain,
-    Kernel,
-    Member,
-    Reads,
-    accesses,
-    reachable_expressions,
-)
+from functrans.lowering.schedule.kernel import Domain, Kernel, Member, Reads, accesses
 from functrans.lowering.schedule.unfused import ALL_FUSED, UnfusedValues
 
 __all__ = ["FusedGemm", "absorb_product_transposes", "fuse_epilogues"]

@@ -9,7 +9,7 @@ from functrans.core.dims import Size
 from functrans.core.source import Source
 from functrans.lowering.loops.expr import Index, IterationSpaceMismatch, LoopVar
 from functrans.lowering.loops.tensor import Call, Map, Reduce, ScatterTensor, Stored, Tensor
-from functrans.lowering.rules.graph import Graph
+from functrans.lowering.rules.graph import Graph, live_items
 from functrans.lowering.schedule.kernel import (
     HEAVY,
     Domain,
@@ -22,7 +22,7 @@ from functrans.lowering.schedule.kernel import (
     roles_in,
 )
 
-__all__ = ["FusionNote", "Schedule", "Step", "choose_roots", "live_items", "schedule_of"]
+__all__ = ["FusionNote", "Schedule", "Step", "choose_roots", "schedule_of"]
 
 
 # --- Roots: the values that are computed once, for all who read them. All others are inlined
@@ -36,22 +36,6 @@ REPEATED_WEIGHT = 4
 SHARED_LOADS = 3
 # Larger expressions run out of registers, and take long to compile.
 MOST_WEIGHT, MOST_LOADS = 480, 24
-
-
-def live_items(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> list[Tensor | Call]:
-    """The items that an output or a call with an effect needs, in order."""
-    needed: set[Tensor] = set(outputs)
-    live: list[Tensor | Call] = []
-    for item in reversed(items):
-        if isinstance(item, Call):
-            if item.has_effect or any(r in needed for r in item.results):
-                live.append(item)
-                needed.update(item.operands)
-        elif item in needed:
-            live.append(item)
-            needed.update(item.operands)
-    # rules may build on tensors that are no equation's result
-    return live[::-1]
 
 
 def choose_roots(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> set[Tensor]:

@@ -28,9 +28,9 @@ from functrans.lowering.loops.expr import (
     ExprBuilder,
     Index,
     LoopVar,
-    Quotient,
     Range,
-    Remainder,
+    computed_in,
+    reachable_expressions,
     strides_of,
     unflatten,
 )
@@ -39,8 +39,7 @@ from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.cpu_target import SERVER
 
 __all__ = ["ANY_FLAG_ROLES", "Domain", "Kernel", "Member", "PreferredLoopNest", "Reads",
-           "accesses", "computed_in", "preferred_loop_nest", "reachable_expressions", "roles_in",
-           "stages_of"]
+           "accesses", "preferred_loop_nest", "roles_in", "stages_of"]
 
 
 ANY_FLAG_ROLES = frozenset({"any_flag", "any_flag_row"})
@@ -193,22 +192,6 @@ def _is_one(n: Size) -> bool:
     return isinstance(n, int) and n == 1
 
 
-def reachable_expressions(roots: Iterable[Expr]) -> list[Expr]:
-    """All expressions under some roots, operands first; computed parts of indices included."""
-    order: list[Expr] = []
-    seen: set[Expr] = set()
-    for root in roots:
-        stack: list[Expr | None] = [root]
-        while stack:
-            e = stack.pop()
-            if e is None:  # behind its operands
-                order.append(stack.pop())  # type: ignore[arg-type]
-            elif e not in seen:
-                seen.add(e)
-                stack += (e, None, *e.args, *computed_in(e))
-    return order
-
-
 def stages_of(kernel: Kernel, elements: Mapping[Tensor, Expr]) -> dict[Tensor, int]:
     """The number of the loop over a row in which each member is computed.
 
@@ -260,21 +243,6 @@ def _stage_of(kernel: Kernel, element: Expr, stages: Mapping[Tensor, int],
             own = ELEMENTWISE.weight(e.op) if e.args and e.depends_on(kernel.i) else 0
             delay[e] = own + max((delay[a] for a in e.args), default=0)
     return stage, delay[element], waits
-
-
-def computed_in(e: Expr) -> list[Expr]:
-    """The expressions inside the index of a load or of a number."""
-    if e.op == "load":
-        return list(_computed(e.aux[1]))
-    return list(_computed(e.aux)) if e.op == "index" else []
-
-
-def _computed(index: Index) -> Iterable[Expr]:
-    for atom in index.terms:
-        if isinstance(atom, (Quotient, Remainder)):
-            yield from _computed(atom.index)
-        elif not isinstance(atom, LoopVar):
-            yield atom.value
 
 
 def accesses(exprs: Iterable[Expr]) -> list[tuple[Tensor | None, Index]]:

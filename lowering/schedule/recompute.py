@@ -10,17 +10,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from functrans.core.dims import Size
-from functrans.lowering.loops.expr import IterationSpaceMismatch
+from functrans.lowering.loops.expr import IterationSpaceMismatch, reachable_expressions
 from functrans.lowering.loops.tensor import Gemm, Map, ScatterTensor, Stored, Tensor, item_size
 from functrans.lowering.schedule.group import MOST_EXPRESSIONS, Schedule, Step, has_constant_stride
-from functrans.lowering.schedule.kernel import (
-    Domain,
-    Kernel,
-    Member,
-    Reads,
-    accesses,
-    reachable_expressions,
-)
+from functrans.lowering.schedule.kernel import Domain, Kernel, Member, Reads, accesses
 from functrans.lowering.schedule.target import HOPPER, Target
 
 __all__ = ["recompute"]

@@ -9,6 +9,7 @@ from typing import Any
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
 from functrans.core.source import Source
+from functrans.lowering.loops.expr import reachable_expressions
 from functrans.lowering.loops.tensor import (
     Call,
     Conv,
@@ -22,7 +23,7 @@ from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.chains import Chain
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import FusionNote, Schedule, Step
-from functrans.lowering.schedule.kernel import Kernel, Member, reachable_expressions, stages_of
+from functrans.lowering.schedule.kernel import Kernel, Member, stages_of
 
 __all__ = ["domain_text", "equations_of_steps", "flops_of", "members_of", "nbytes_of", "show",
            "show_notes", "tensor_text"]

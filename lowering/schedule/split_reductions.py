@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from functrans.lowering.loops.expr import ExprBuilder
+from functrans.lowering.loops.expr import ExprBuilder, reachable_expressions
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import (
@@ -14,7 +14,6 @@ from functrans.lowering.schedule.kernel import (
     Reads,
     accesses,
     preferred_loop_nest,
-    reachable_expressions,
     roles_in,
 )
 from functrans.lowering.schedule.target import HOPPER, Target

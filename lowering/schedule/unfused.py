@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from functrans.lowering.loops.tensor import Call, Stored, Tensor
-from functrans.lowering.rules.graph import Graph
-from functrans.lowering.schedule.group import FusionNote, Schedule, Step, live_items
+from functrans.lowering.rules.graph import Graph, live_items
+from functrans.lowering.schedule.group import FusionNote, Schedule, Step
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, preferred_loop_nest
 
 __all__ = ["ALL_FUSED", "UnfusedValues", "schedule_without_fusion", "separate_unfused"]

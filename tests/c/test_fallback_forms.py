@@ -17,6 +17,7 @@ from functrans.lowering import defects
 from functrans.lowering.c import backend, calls, lower, program
 from functrans.lowering.c.isa import host_isa
 from functrans.lowering.c.toolchain import CompilerError
+from functrans.lowering.loops.expr import reachable_expressions
 from functrans.lowering.loops.tensor import HostCall
 from functrans.lowering.passes import pipeline
 from functrans.lowering.passes.pipeline import simplify
@@ -25,7 +26,6 @@ from functrans.lowering.rules import graph
 from functrans.lowering.schedule import plans
 from functrans.lowering.schedule.chains import tensors_of
 from functrans.lowering.schedule.epilogues import FusedGemm
-from functrans.lowering.schedule.kernel import reachable_expressions
 from functrans.lowering.store.cache import Cache
 from functrans.primitives.transcendental import tanh_p
 from tests.laws.networks import draw_network

@@ -11,12 +11,18 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from functrans.lowering.loops.expr import ZERO, Expr, ExprBuilder, Index, LoopVar, strides_of
+from functrans.lowering.loops.expr import (
+    ZERO,
+    Expr,
+    ExprBuilder,
+    Index,
+    LoopVar,
+    reachable_expressions,
+    strides_of,
+)
 from functrans.lowering.loops.tensor import FLOAT8, AnyFlag, Call, Gemm, Map, Stored, Tensor
-from functrans.lowering.rules.graph import Graph
+from functrans.lowering.rules.graph import Graph, live_items
 from functrans.lowering.rules.reduce import identity_element
-from functrans.lowering.schedule.group import live_items
-from functrans.lowering.schedule.kernel import reachable_expressions
 from functrans.lowering.triton.attention.calls import Attend, AttendGradient, AttentionLayout, View
 from functrans.lowering.triton.attention.reindexed import NotSoftmax, moved, split_view
 from functrans.lowering.triton.attention.score_flags import ScoreFlags, score_flags

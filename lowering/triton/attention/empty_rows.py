@@ -9,9 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from functrans.lowering.loops.expr import Expr, ExprBuilder, Index, LoopVar, unflatten
+from functrans.lowering.loops.expr import (
+    Expr,
+    ExprBuilder,
+    Index,
+    LoopVar,
+    reachable_expressions,
+    unflatten,
+)
 from functrans.lowering.loops.tensor import Reduce
-from functrans.lowering.schedule.kernel import reachable_expressions
 from functrans.lowering.triton.attention.normal_form import Case, Predicate, by_cases
 from functrans.lowering.triton.attention.reindexed import NotSoftmax
 

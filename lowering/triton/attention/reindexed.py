@@ -14,10 +14,10 @@ from functrans.lowering.loops.expr import (
     LoopVar,
     Quotient,
     Remainder,
+    reachable_expressions,
     unflatten,
 )
 from functrans.lowering.loops.tensor import Map, Tensor
-from functrans.lowering.schedule.kernel import reachable_expressions
 
 __all__ = ["NotSoftmax", "moved", "split_view"]
 

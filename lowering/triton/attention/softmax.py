@@ -25,9 +25,15 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 
-from functrans.lowering.loops.expr import Expr, ExprBuilder, Index, LoopVar, unflatten
+from functrans.lowering.loops.expr import (
+    Expr,
+    ExprBuilder,
+    Index,
+    LoopVar,
+    reachable_expressions,
+    unflatten,
+)
 from functrans.lowering.loops.tensor import FLOAT8, Reduce
-from functrans.lowering.schedule.kernel import reachable_expressions
 from functrans.lowering.triton.attention.empty_rows import gives_zero
 from functrans.lowering.triton.attention.normal_form import (
     ONE,

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from functrans.lowering.defects import UnsupportedKernel
+from functrans.lowering.loops.expr import computed_in, reachable_expressions
 from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.schedule.group import Schedule
-from functrans.lowering.schedule.kernel import (
-    ANY_FLAG_ROLES,
-    Kernel,
-    Member,
-    computed_in,
-    reachable_expressions,
-)
+from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel, Member
 from functrans.lowering.schedule.split_reductions import has_transposed_reads
 from functrans.lowering.triton.kernels.expressions import TileWriter
 from functrans.lowering.triton.kernels.kernel_source import (
