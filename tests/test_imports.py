@@ -43,10 +43,11 @@ TYPES = "functrans.typing"
 # are rooms of their own; a folder stands for those in it that are not listed.
 ROOMS = [
     "", "analysis", "defect_report", "defects", "progress", "portable", "report", "timing", "keys",
-    "host_driven", "loops", "passes", "rules", "schedule", "memory", "store",
-    "report_parts", "executable", "float0", "reference", "c.isa", "c.vectors", "c",
-    *[f"triton.{room}" for room in ("templates", "steps", "kernels", "attention", "products",
-                                    "libraries", "sort_scan", "loops", "emulator", "machine")],
+    "host_driven", "loops", "passes", "rules", "passes.attention", "schedule",
+    "memory", "store", "report_parts", "executable", "float0", "reference", "c.isa", "c.vectors",
+    "c",
+    *[f"triton.{room}" for room in ("templates", "steps", "kernels", "products", "libraries",
+                                    "sort_scan", "loops", "emulator", "machine")],
     "triton", "backend",
 ]
 # what a layer knows of an earlier one, where that is less than everything

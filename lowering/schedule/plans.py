@@ -8,19 +8,20 @@ are computed together: a backend only writes its steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.passes.attention.recognize import recognize_attention
 from functrans.lowering.passes.if_conversion import convert_conds_to_selects, merge_small_conditions
 from functrans.lowering.passes.indexing import (
     rewrite_row_gather_as_one_hot,
     sort_combining_scatters,
 )
 from functrans.lowering.rules.graph import Graph
+from functrans.lowering.schedule.attention_layouts import absorb_attention_transposes
 from functrans.lowering.schedule.chains import form_chains
 from functrans.lowering.schedule.contiguous_operands import copy_operands_contiguous
 from functrans.lowering.schedule.epilogue_costs import slower_on_cpus, slower_on_gpus
@@ -89,21 +90,29 @@ class Plan:
             schedule = change(schedule, scope)
         return graph, schedule
 
-    def with_attention(self, recognize: Callable[[Graph], Graph],
-                       absorb: Callable[[Schedule, Collection[Tensor]], Schedule]) -> Plan:
-        """The plan with calls of attention, which write results as their readers want them."""
-        schedules: dict[str, SchedulePass] = {}
-        for name, change in self.schedules.items():
-            if name == "transposes absorbed by products":
-                schedules["transposes absorbed by attention"] = lambda s, scope: absorb(
-                    s, scope.graph.outputs)
-            schedules[name] = change
-        graphs: dict[str, GraphPass] = {"attention": lambda graph, target: recognize(graph)}
-        return replace(self, graphs=graphs | dict(self.graphs), schedules=schedules)
+    def without(self, name: str) -> Plan:
+        """The plan without a pass over graphs."""
+        return replace(self, graphs={n: run for n, run in self.graphs.items() if n != name})
+
+    def with_attention_in_place(self) -> Plan:
+        """The plan with attention only where kernels write its results as the program has them."""
+        return replace(self, graphs={**self.graphs, "attention": _attention_in_place})
+
+
+def _attention(graph: Graph, target: Target) -> Graph:
+    return recognize_attention(graph, placed=False)
+
+
+def _attention_in_place(graph: Graph, target: Target) -> Graph:
+    return recognize_attention(graph, placed=True)
 
 
 def _unfused(schedule: Schedule, scope: Scope) -> Schedule:
     return separate_unfused(schedule, scope.graph.items, scope.unfused)
+
+
+def _absorbed_by_attention(schedule: Schedule, scope: Scope) -> Schedule:
+    return absorb_attention_transposes(schedule, scope.graph.outputs)
 
 
 def _absorbed(schedule: Schedule, scope: Scope) -> Schedule:
@@ -137,6 +146,7 @@ GPU: Final = Plan(
         "conditions on small results merged": merge_small_conditions,
     },
     graphs={
+        "attention": _attention,
         "operands of products contiguous along the sum": copy_operands_contiguous,
     },
     schedules={
@@ -144,6 +154,7 @@ GPU: Final = Plan(
         "reductions apart from transposed reads": lambda s, scope: split_transposed_reads(s),
         "small reductions apart": lambda s, scope: split_small_reductions(s, scope.target),
         "what failed apart": _unfused,
+        "transposes absorbed by attention": _absorbed_by_attention,
         "transposes absorbed by products": _absorbed,
         "epilogues of products": _with_epilogues,
         "sums of columns with transposed reads": lambda s, scope: s if scope.unfused.apart
@@ -157,6 +168,7 @@ GPU_OF_ALL_SIZES: Final = Plan(
         "reductions apart from transposed reads": lambda s, scope: split_transposed_reads(
             s, in_tiles=False),
         "what failed apart": _unfused,
+        "transposes absorbed by attention": _absorbed_by_attention,
         "transposes absorbed by products": _absorbed,
         "epilogues of products": _with_epilogues,
     })

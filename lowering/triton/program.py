@@ -42,10 +42,6 @@ from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel
 from functrans.lowering.schedule.show import equations_of_steps, flops_of
 from functrans.lowering.schedule.target import Target
-from functrans.lowering.triton.attention.attention import recognize_attention
-from functrans.lowering.triton.attention.result_layouts import (
-    absorb_attention_transposes,
-)
 from functrans.lowering.triton.kernels.axis_calls import AxisCall
 from functrans.lowering.triton.kernels.complex_memory import RULES as COMPLEX_RULES
 from functrans.lowering.triton.kernels.complex_memory import memory
@@ -195,14 +191,16 @@ def _graph(jaxpr: Jaxpr, flags: Mapping[Primitive, CallRule], forms: StepForms) 
 
 
 def _planned(plan: plans.Plan, forms: StepForms, target: Target) -> tuple[Graph, Schedule]:
-    """The plan of a graph: with attention where there is some, and results in either layout."""
+    """The plan of a graph: with attention where there is some, and results in either layout.
+
+    Its readers say where results are; where kernels cannot write one there, the program does.
+    """
     def form(name: str, rank: int, plan: plans.Plan) -> Form[tuple[Graph, Schedule]]:
         return Form(name, rank, lambda: plan.schedule(forms.graph, forms.unfused, target))
 
-    attention = [form("attention", 0, plan.with_attention(
-        partial(recognize_attention, placed=placed), absorb_attention_transposes))
-        for placed in (False, True)]
-    return choose([*attention * forms.attention, form("products", 1, plan)]).written
+    attention = [form("attention", 0, p) for p in (plan, plan.with_attention_in_place())]
+    products = form("products", 1, plan.without("attention"))
+    return choose([*attention * forms.attention, products]).written
 
 
 class SpecializedKernel(UnsupportedKernel):

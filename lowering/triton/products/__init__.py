@@ -1,1 +1,1 @@
-"""Products and convolutions: which template, in which configuration, on which operands."""
+"""Products, convolutions, attention: which template, in which configuration, on which operands."""

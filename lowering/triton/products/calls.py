@@ -22,13 +22,13 @@ from functrans.lowering.loops.tensor import (
     Tensor,
     dtype_name,
 )
+from functrans.lowering.passes.attention.calls import Attend, AttendGradient
 from functrans.lowering.rules.elementwise import convert
 from functrans.lowering.rules.graph import CALLS, CallRule
 from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.target import Target
-from functrans.lowering.triton.attention.calls import Attend, AttendGradient
 from functrans.lowering.triton.kernels.expressions import TileWriter
 from functrans.lowering.triton.kernels.kernel_source import (
     MEMORY,
@@ -36,6 +36,7 @@ from functrans.lowering.triton.kernels.kernel_source import (
     PartialResults,
     SizeArguments,
 )
+from functrans.lowering.triton.products.attention import launches_of_attention
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
 from functrans.lowering.triton.templates import convolution, matmul
 from functrans.lowering.triton.templates import single_program as lone
@@ -111,7 +112,7 @@ def launches_of(call: Call, schedule: Schedule, unaligned: Collection[Tensor] = 
     if isinstance(call, Conv):
         return _convolution(call, unaligned, choose)
     if isinstance(call, (Attend, AttendGradient)):
-        return _attention(call, unaligned, choose)
+        return launches_of_attention(call, precision_of(call), unaligned, choose)
     return None
 
 
@@ -347,26 +348,3 @@ def _convolution(call: Conv, unaligned: Collection[Tensor], choose: Chooser) -> 
         f"by {' x '.join(map(str, p.window))} x {p.out_features} of {p.x.dtype}", p,
         convolution.configs(p, target), launches, lambda c: convolution.estimate(p, c, target),
         convolution.smaller(p)))
-
-
-# --------------------------------------------------------------------------- attention
-
-def _attention(call: Attend | AttendGradient, unaligned: Collection[Tensor],
-               choose: Chooser) -> Launches:
-    how = precision_of(call)
-    p = call.problem if isinstance(call, Attend) else call.attend.problem
-    work = p.batch * p.heads * p.queries * p.keys * (p.size + p.value_size)
-    cost = 2 * work / choose.target.measured.attention[p.q.dtype]
-    said = (f"{p.batch} x {p.heads} x {p.queries} x {p.keys} x {p.size} of {p.q.dtype}")
-    chosen: list[Any] = []
-    for k, configs in enumerate(call.configs(how, unaligned)):
-        first = [c[0] for c in call.configs(how, unaligned)]
-
-        def launches(c: Any, k: int = k, first: list[Any] = first) -> Launches:
-            kernels = call.kernels(how, unaligned, [*first[:k], c, *first[k + 1:]],
-                                   choose.target)
-            return Launches(kernels[k:k + 1], dict(call.places))
-
-        chosen.append(choose.among(f"{call.name} {k + 1}: {said}", (call.name, k, p, how), configs,
-                                   launches, lambda c: cost))
-    return Launches(call.kernels(how, unaligned, chosen, choose.target), call.places)

@@ -12,11 +12,11 @@ from dataclasses import replace
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import ExprBuilder, LoopVar
 from functrans.lowering.loops.tensor import Map, Tensor
+from functrans.lowering.passes.attention.calls import Attend, AttendGradient, View
+from functrans.lowering.passes.attention.reindexed import NotSoftmax, split_view
+from functrans.lowering.passes.attention.softmax import is_rounding
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel, Reads
-from functrans.lowering.triton.attention.calls import Attend, AttendGradient, View
-from functrans.lowering.triton.attention.reindexed import NotSoftmax, split_view
-from functrans.lowering.triton.attention.softmax import is_rounding
 
 __all__ = ["UnsupportedResultLayout", "absorb_attention_transposes"]
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from functrans.lowering.loops.expr import ZERO, Expr, ExprBuilder, Index, LoopVar
 from functrans.lowering.loops.tensor import AnyFlag, Map, Stored, Tensor
+from functrans.lowering.passes.attention.reindexed import NotSoftmax
 from functrans.lowering.rules.graph import Graph
-from functrans.lowering.triton.attention.reindexed import NotSoftmax
 
 __all__ = ["ScoreFlags", "score_flags"]
 

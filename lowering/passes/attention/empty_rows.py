@@ -18,8 +18,8 @@ from functrans.lowering.loops.expr import (
     unflatten,
 )
 from functrans.lowering.loops.tensor import Reduce
-from functrans.lowering.triton.attention.normal_form import Case, Predicate, by_cases
-from functrans.lowering.triton.attention.reindexed import NotSoftmax
+from functrans.lowering.passes.attention.normal_form import Case, Predicate, by_cases
+from functrans.lowering.passes.attention.reindexed import NotSoftmax
 
 __all__ = ["gives_zero"]
 

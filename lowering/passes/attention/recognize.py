@@ -21,12 +21,16 @@ from functrans.lowering.loops.expr import (
     strides_of,
 )
 from functrans.lowering.loops.tensor import FLOAT8, AnyFlag, Call, Gemm, Map, Stored, Tensor
-from functrans.lowering.rules.graph import Graph, live_items
-from functrans.lowering.rules.reduce import identity_element
-from functrans.lowering.triton.attention.calls import Attend, AttendGradient, AttentionLayout, View
-from functrans.lowering.triton.attention.reindexed import NotSoftmax, moved, split_view
-from functrans.lowering.triton.attention.score_flags import ScoreFlags, score_flags
-from functrans.lowering.triton.attention.softmax import (
+from functrans.lowering.passes.attention.calls import (
+    Attend,
+    AttendGradient,
+    AttentionLayout,
+    ScoreFunction,
+    View,
+)
+from functrans.lowering.passes.attention.reindexed import NotSoftmax, moved, split_view
+from functrans.lowering.passes.attention.score_flags import ScoreFlags, score_flags
+from functrans.lowering.passes.attention.softmax import (
     ABSORBS,
     MASKS,
     ScoreTerm,
@@ -34,8 +38,8 @@ from functrans.lowering.triton.attention.softmax import (
     is_rounding,
     softmax_of,
 )
-from functrans.lowering.triton.templates.attention import AttentionProblem, Heads
-from functrans.lowering.triton.templates.attention_gradient import AttentionGradientProblem
+from functrans.lowering.rules.graph import Graph, live_items
+from functrans.lowering.rules.reduce import identity_element
 from functrans.primitives.precision import most_precise
 
 __all__ = ["recognize_attention"]
@@ -126,7 +130,8 @@ class AttentionUse:
 def recognize_attention(graph: Graph, placed: bool = True) -> Graph:
     """The graph with calls of attention in the place of products, where there is some.
 
-    `placed`: only where kernels can write the results as they are; else see `place_attention`.
+    `placed`: only where kernels can write the results as they are; else results that they cannot
+    write are left to what absorbs the transposes that follow.
     """
     gemms = {c.results[0]: c for c in graph.items if isinstance(c, Gemm) and _is_known(c)}
     alone = _read_by_products(graph, gemms)
@@ -272,22 +277,22 @@ def _replaced(graph: Graph, product: Gemm, uses: list[AttentionUse], placed: boo
         raise NotSoftmax("heads are too wide")
     out = kinds["out"].through.view("c") if "out" in kinds else \
         _fresh(layout, value_size, v.tensor, False)
-    problem = AttentionProblem(
-        layout.size(layout.batch), layout.size(layout.head) * layout.size(layout.shared),
-        layout.size(layout.head), layout.size(layout.row), layout.size(key), through.size,
-        value_size, layout.heads(q), layout.heads(k, True), layout.heads(v, True),
-        _result(layout, out, placed), scores.scale * q.factor * k.factor,
-        seen.offset is not None, seen.offset or 0,
-        layout.heads(_by_column(views["bias"], key)) if "bias" in views else None,
-        layout.heads(_by_column(views["mask"], key)) if "mask" in views else None,
-        seen.masks[0].fill if seen.masks else -math.inf,
-        all(m.is_selected for m in seen.masks), any_flags=len(any_flags.forward))
+    for name in {"bias", "mask"} & views.keys():
+        views[name] = _by_column(views[name], key)
+    for view, keyed in ((views["q"], False), (views["k"], True), (v, True), *[
+            (views[name], False) for name in ("bias", "mask") if name in views]):
+        layout.strides(view, keyed)
+    if placed:
+        layout.strides(out)
     if any(t.tensor.dtype not in FLOATS for t in (q, k, v, out)):
         raise NotSoftmax("other types")
-    sums = Stored((problem.batch * problem.heads * problem.queries,), "f32", (), product.source)
+    function = ScoreFunction(
+        through.size, scores.scale * q.factor * k.factor, seen.offset,
+        seen.masks[0].fill if seen.masks else -math.inf, all(m.is_selected for m in seen.masks),
+        first.softmax.zero)
+    sums = Stored((layout.rows,), "f32", (), product.source)
     precision = most_precise(product.precision, *(u.gemm.precision for u in uses))
-    attend = Attend(problem, layout, views, out, sums, first.softmax.zero, any_flags.forward,
-                    precision)
+    attend = Attend(function, value_size, layout, views, out, sums, any_flags.forward, precision)
     made.new.append(attend)
     if "out" in kinds:
         made.gone.add(kinds["out"].gemm)
@@ -525,22 +530,12 @@ def _root(view: View, sizes: Mapping[int, int], width: int, converted: bool = Tr
                 int(at.coefficient(column)) if width > 1 else 1, factor)
 
 
-def _result(layout: AttentionLayout, view: View, placed: bool) -> Heads:
-    """The strides of a result; None where it must be moved first."""
-    try:
-        return layout.heads(view)
-    except NotSoftmax:
-        if placed:
-            raise
-        return None  # type: ignore[return-value]
-
-
 def _add_gradient(made: _Made, attend: Attend, kinds: Mapping[str, AttentionUse], key: int,
                   placed: bool, any_flags: ScoreFlags) -> None:
-    p, layout = attend.problem, attend.layout
-    sizes = layout.sizes
+    layout, scale = attend.layout, attend.scores.scale
+    sizes, size, value_size = layout.sizes, attend.scores.size, attend.value_size
     gradients = [u for u in kinds.values() if u.cotangent is not None]
-    widths = {"q": p.size, "k": p.size, "v": p.value_size, "dout": p.value_size}
+    widths = {"q": size, "k": size, "v": value_size, "dout": value_size}
 
     def ratio(x: View, y: View, name: str) -> float | None:
         """x / y, where one is a multiple of the other."""
@@ -550,13 +545,13 @@ def _add_gradient(made: _Made, attend: Attend, kinds: Mapping[str, AttentionUse]
     couts = [_cotangent([u], key) for u in gradients]
     douts = [c[1] for c in couts] + [u.other for n, u in kinds.items() if n == "dv"]
     dtype = attend.views["v"].tensor.dtype
-    known = [_root(d, sizes, p.value_size, d.tensor.dtype != dtype, multiplied=False)
+    known = [_root(d, sizes, value_size, d.tensor.dtype != dtype, multiplied=False)
              for d in douts]
     dout = next((d for d in known if d.tensor.dtype == dtype), None)
     if dout is None or any(ratio(d, dout, "dout") != 1 for d in (*douts, *known)) or any(
             ratio(c[0], attend.views["v"], "v") != 1 for c in couts) or dout.factor != 1:
         raise NotSoftmax("other cotangents")
-    results, factors = dict[str, View](), {"dq": p.scale, "dk": p.scale}
+    results, factors = dict[str, View](), {"dq": scale, "dk": scale}
     for kind, name in (("dq", "k"), ("dk", "q")):
         if kind in kinds:
             use = kinds[kind]
@@ -565,7 +560,7 @@ def _add_gradient(made: _Made, attend: Attend, kinds: Mapping[str, AttentionUse]
                 raise NotSoftmax("the product is of something else")
             results[kind] = use.through.view("c")
             factor = use.softmax.factor * multiple
-            if abs(factor - p.scale) > 1e-5 * abs(p.scale):
+            if abs(factor - scale) > 1e-5 * abs(scale):
                 factors[kind] = factor
     if "dv" in kinds:
         results["dv"] = kinds["dv"].through.view("c")
@@ -575,13 +570,14 @@ def _add_gradient(made: _Made, attend: Attend, kinds: Mapping[str, AttentionUse]
         if kind not in results:
             like = attend.views[name]
             results[kind] = _fresh(layout, widths[name], like.tensor, kind != "dq")
-    g = AttentionGradientProblem(p, layout.heads(dout), _result(layout, results["dq"], placed),
-                                 layout.heads(results["dk"], True),
-                                 layout.heads(results["dv"], True),
-                                 any_flags=len(any_flags.backward))
+    layout.strides(dout)
+    if placed:
+        layout.strides(results["dq"])
+    layout.strides(results["dk"], keyed=True)
+    layout.strides(results["dv"], keyed=True)
     if any(r.tensor.dtype not in FLOATS for r in results.values()):
         raise NotSoftmax("other types")
-    made.new.append(AttendGradient(attend, g, {"dout": dout}, {n: results[n] for n in (
+    made.new.append(AttendGradient(attend, {"dout": dout}, {n: results[n] for n in (
         "dq", "dk", "dv")}, factors, any_flags.backward))
     made.gone.update(kinds[n].gemm for n in ("dq", "dk", "dv") if n in kinds)
 

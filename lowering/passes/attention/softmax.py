@@ -34,8 +34,8 @@ from functrans.lowering.loops.expr import (
     unflatten,
 )
 from functrans.lowering.loops.tensor import FLOAT8, Reduce
-from functrans.lowering.triton.attention.empty_rows import gives_zero
-from functrans.lowering.triton.attention.normal_form import (
+from functrans.lowering.passes.attention.empty_rows import gives_zero
+from functrans.lowering.passes.attention.normal_form import (
     ONE,
     Case,
     Monomial,
@@ -49,7 +49,7 @@ from functrans.lowering.triton.attention.normal_form import (
     plus,
     times,
 )
-from functrans.lowering.triton.attention.reindexed import NotSoftmax
+from functrans.lowering.passes.attention.reindexed import NotSoftmax
 
 __all__ = ["ABSORBS", "MASKS", "ScoreTerm", "Scores", "Softmax", "is_rounding", "scores_of",
            "softmax_of"]

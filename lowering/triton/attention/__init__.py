@@ -1,1 +1,0 @@
-"""Attention, recognised in a program that spells it out."""
