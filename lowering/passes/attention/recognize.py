@@ -21,6 +21,7 @@ from functrans.lowering.loops.expr import (
     strides_of,
 )
 from functrans.lowering.loops.tensor import FLOAT8, AnyFlag, Call, Gemm, Map, Stored, Tensor
+from functrans.lowering.passes.attention.axes import AxisMap, through_axes
 from functrans.lowering.passes.attention.calls import (
     Attend,
     AttendGradient,
@@ -49,55 +50,6 @@ FLOATS = ("f32", "bf16", "f16")
 
 
 # --------------------------------------------------------------------------- products
-
-
-def _side(gemm: Gemm, role: str) -> dict[str, tuple[int, int]]:
-    """The axes of an operand or the result of a product: size and step."""
-    f = gemm.fields
-    row, col = {"a": ("m", "k"), "b": ("k", "n"), "c": ("m", "n")}[role]
-    axes = {"batch0": (f["batch0"], f[f"{role}_batch0"]), "batch1": (f["batch1"],
-                                                                     f[f"{role}_batch1"]),
-            row: (f[row], f[f"{role}_row"]), col: (f[col], f[f"{role}_col"])}
-    return axes  # type: ignore[return-value]
-
-
-@dataclass
-class AxisMap:
-    """Which axis of a product a variable is, and how far it is in an operand or the result."""
-
-    gemm: Gemm
-    axes: dict[int, tuple[str, int]]  # by variable: an axis, and a number of its steps
-    rest: str                         # the axis that no variable is
-
-    def view(self, role: str) -> View:
-        side = _side(self.gemm, role)
-        steps = {v: side[axis][1] * n for v, (axis, n) in self.axes.items() if axis in side}
-        tensor = {"a": self.gemm.operands[0], "b": self.gemm.operands[1],
-                  "c": self.gemm.results[0]}[role]
-        offset = {"a": self.gemm.a_offset, "b": self.gemm.b_offset, "c": 0}[role]
-        size, step = side[self.rest]
-        return View(tensor, offset, steps, step if size != 1 else 1)  # type: ignore[arg-type]
-
-    @property
-    def size(self) -> int:
-        return int(self.gemm.fields[self.rest])
-
-
-def _through(gemm: Gemm, role: str, places: Mapping[int, tuple[int, int]]) -> AxisMap:
-    """Variables, by their size and step in an operand or the result, as axes of a product."""
-    side, found = _side(gemm, role), dict[int, tuple[str, int]]()
-    for v, (size, step) in places.items():
-        for axis, (count, own) in side.items():
-            if count != 1 and own and step % own == 0 and step // own * size <= count:
-                if v in found:
-                    raise NotSoftmax("two axes of a product have one step")
-                found[v] = (axis, step // own)
-        if v not in found:
-            raise NotSoftmax("a variable is no part of an axis")
-    for axis, (count, _) in side.items():
-        if math.prod(places[v][0] for v, (a, _) in found.items() if a == axis) != count:
-            raise NotSoftmax("an axis of a product has other parts")
-    return AxisMap(gemm, found, {"a": "n", "b": "m", "c": "k"}[role])
 
 
 @dataclass
@@ -199,11 +151,11 @@ def _use(gemm: Gemm, role: str, gemms: Mapping[Tensor, Gemm],
         try:
             softmax = softmax_of(e, product, others, wide, s)
             places = {names[v]: (int(v.high), variables[v]) for v in wide}
-            through = _through(gemm, role, places)
+            through = through_axes(gemm, role, places)
             cotangent = None
             if softmax.cotangent is not None:
                 tensor, at = softmax.cotangent.aux
-                cotangent = _through(gemms[tensor], "c", {
+                cotangent = through_axes(gemms[tensor], "c", {
                     names[v]: (int(v.high), int(at.coefficient(v))) for v in wide})
             return AttentionUse(gemm, role, softmax, names, through, cotangent, s)
         except NotSoftmax:
@@ -244,7 +196,7 @@ def _replaced(graph: Graph, product: Gemm, uses: list[AttentionUse], placed: boo
     first = kinds.get("out", uses[0])
     scores = first.softmax.scores
     at = first.softmax.product.aux[1]
-    through = _through(product, "c", {first.names[v]: (int(v.high), int(at.coefficient(v)))
+    through = through_axes(product, "c", {first.names[v]: (int(v.high), int(at.coefficient(v)))
                                       for v in first.names})
     k_role = {"m": "a", "n": "b"}.get(through.axes[key][0])
     if k_role is None:
