@@ -139,27 +139,27 @@ def _bits(*conditions: Any) -> list[Any]:
 # Otherwise the device would wait for the host to choose a branch. An expensive branch becomes a
 # loop of at most one iteration, which runs on the device as other loops do.
 
-# A step of the host costs 50 us and the copies of its operands at 10 GB/s; in 50 us an H100 moves
-# 128 MB or computes 1 GFLOP in float32.
-MOST_BYTES, MOST_FLOPS = 128e6, 1e9
 MOST_ITERATIONS = 100  # of loops in a branch: a small one takes 0.2 to 0.5 us each
 
 
-def convert_conds_to_selects(jaxpr: Jaxpr) -> Jaxpr:
-    """A program in which cheap branches are equations, and `select_n` chooses between results."""
+def convert_conds_to_selects(jaxpr: Jaxpr, most_flops: float, most_bytes: float) -> Jaxpr:
+    """A program in which cheap branches are equations, and `select_n` chooses between results.
+
+    All branches of a choice compute and move no more than what is given.
+    """
     if not any(eqn.primitive is cond_p for eqn in jaxpr.eqns):
         return jaxpr
     eqns: list[Equation] = []
     for eqn in jaxpr.eqns:
         if eqn.primitive is cond_p:
-            _select(eqn, eqns)
+            _select(eqn, eqns, most_flops, most_bytes)
         else:
             eqns.append(eqn)
-    return convert_conds_to_selects(Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns), jaxpr.outvars,
-                                          name=jaxpr.name))
+    converted = Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns), jaxpr.outvars, name=jaxpr.name)
+    return convert_conds_to_selects(converted, most_flops, most_bytes)
 
 
-def _cheap(branches: Sequence[Jaxpr]) -> list[bool]:
+def _cheap(branches: Sequence[Jaxpr], most_flops: float, most_bytes: float) -> list[bool]:
     """Which branches of a choice are computed in any case: all of them together cost little.
 
     One with effects is not, which happen where it is chosen.
@@ -171,8 +171,8 @@ def _cheap(branches: Sequence[Jaxpr]) -> list[bool]:
         known = [n for n in cost.values() if isinstance(n, (int, float))]
         is_short = not any(has_effects(eqn) or _iterations(eqn) > MOST_ITERATIONS
                            for eqn in branch.eqns)
-        if is_short and len(known) == len(cost) and flops + cost["flops"] <= MOST_FLOPS \
-                and nbytes + cost["bytes accessed"] <= MOST_BYTES:
+        if is_short and len(known) == len(cost) and flops + cost["flops"] <= most_flops \
+                and nbytes + cost["bytes accessed"] <= most_bytes:
             flops, nbytes = flops + cost["flops"], nbytes + cost["bytes accessed"]
             found.append(True)
         else:
@@ -189,12 +189,14 @@ def _iterations(eqn: Equation) -> float:
     return inner if eqn.primitive is cond_p or not any(subjaxprs(eqn)) else math.inf
 
 
-def _select(choice: Equation, eqns: list[Equation]) -> None:
+def _select(choice: Equation, eqns: list[Equation], most_flops: float,
+            most_bytes: float) -> None:
     which, *operands = choice.invars
     branches: Sequence[Jaxpr] = choice.params["branches"]
+    cheap = _cheap(branches, most_flops, most_bytes)
     found = [inlined_jaxpr(branch, operands, eqns) if is_cheap
              else _once(k, branch, choice, eqns)
-             for k, (branch, is_cheap) in enumerate(zip(branches, _cheap(branches), strict=True))]
+             for k, (branch, is_cheap) in enumerate(zip(branches, cheap, strict=True))]
     for k, out in enumerate(choice.outvars):
         cases = tuple([outs[k] for outs in found])
         eqns.append(Equation(select_n_p, (which, *cases), (out,), {}, choice.source))

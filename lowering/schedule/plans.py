@@ -58,7 +58,7 @@ class Scope:
     """What steps read, as long as they are not changed."""
 
 
-ProgramPass = Callable[[Jaxpr], Jaxpr]
+ProgramPass = Callable[[Jaxpr, Target], Jaxpr]
 GraphPass = Callable[[Graph, Target], Graph]
 SchedulePass = Callable[[Schedule, Scope], Schedule]
 
@@ -71,10 +71,10 @@ class Plan:
     graphs: Mapping[str, GraphPass]
     schedules: Mapping[str, SchedulePass]
 
-    def program(self, jaxpr: Jaxpr) -> Jaxpr:
+    def program(self, jaxpr: Jaxpr, target: Target = HOPPER) -> Jaxpr:
         """A simplified program as the rules of the target take it."""
         for change in self.programs.values():
-            jaxpr = change(jaxpr)
+            jaxpr = change(jaxpr, target)
         return jaxpr
 
     def schedule(self, graph: Graph, unfused: UnfusedValues = ALL_FUSED,
@@ -140,10 +140,11 @@ CPU: Final = Plan(programs={}, graphs={}, schedules={
 
 GPU: Final = Plan(
     programs={
-        "cheap conds to selects": convert_conds_to_selects,
-        "gathers of rows to one-hot products": rewrite_row_gather_as_one_hot,
-        "combining scatters to sorted ones": sort_combining_scatters,
-        "conditions on small results merged": merge_small_conditions,
+        "cheap conds to selects": lambda p, target: convert_conds_to_selects(
+            p, target.measured.host_step_flops, target.measured.host_step_bytes),
+        "gathers of rows to one-hot products": lambda p, _: rewrite_row_gather_as_one_hot(p),
+        "combining scatters to sorted ones": lambda p, _: sort_combining_scatters(p),
+        "conditions on small results merged": lambda p, _: merge_small_conditions(p),
     },
     graphs={
         "attention": _attention,

@@ -102,6 +102,12 @@ class Measurements:
     all_rate: float = 30000.0
     """Operations of a step that is launched."""
 
+    host_step_flops: float = 1e9
+    """What is computed while the host decides a branch: 50 us and copies at 10 GB/s."""
+
+    host_step_bytes: float = 128e6
+    """What is moved meanwhile."""
+
     addition: float = 0.15
     """Bytes that are moved while each number has an addition: 20 simple operations in a picosecond,
     beside 3 bytes."""

@@ -159,7 +159,7 @@ def _write_body(jaxpr: Jaxpr, shared: _Shared, unaligned_inputs: Iterable[int] =
                 donated: Collection[int] | None = None) -> ProgramBody:
     """The steps of a jaxpr. Some inputs and outputs are at places of no alignment."""
     plan = plans.GPU_OF_ALL_SIZES if shared.is_phase or shared.any_size else plans.GPU
-    jaxpr = plan.program(jaxpr)
+    jaxpr = plan.program(jaxpr, shared.choose.target)
     flags = {} if shared.is_phase else any_flag_rules(jaxpr)
     forms = StepForms(partial(_graph, jaxpr, flags))
     while True:
