@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -66,7 +67,8 @@ def size_text(size: Size, names: dict[str, str]) -> str:
     return expression_text(size, names)
 
 
-def index_text(index: Index, names: dict[str, str], computed: object = None) -> str:
+def index_text(index: Index, names: dict[str, str],
+               computed: Callable[[Computed], str] | None = None) -> str:
     """An index as a C expression; `computed(atom)` gives the expression of a computed value."""
     parts = []
     for atom, c in index.terms.items():
@@ -77,7 +79,8 @@ def index_text(index: Index, names: dict[str, str], computed: object = None) -> 
             sign = "/" if isinstance(atom, Quotient) else "%"
             text = f"(({inner}) {sign} {size_text(atom.divisor, names)})"
         else:
-            text = computed(atom)  # type: ignore[operator]
+            assert computed is not None
+            text = computed(atom)
         parts.append(text if isinstance(c, int) and c == 1 else f"{text} * {size_text(c, names)}")
     if not parts or not (isinstance(index.const, int) and index.const == 0):
         parts.append(size_text(index.const, names))

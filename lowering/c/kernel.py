@@ -141,7 +141,7 @@ class CKernelWriter(ColumnReductions, TransposedReads):
         self._row(inner)
         body.take(inner)
         body.line("}")
-        serial = any(m.role == "scatter" and not m.tensor.unique  # type: ignore[attr-defined]
+        serial = any(isinstance(m.tensor, ScatterTensor) and not m.tensor.unique
                      for m in self.kernel.members)
         return self._finish(head, body, self.domain.rows, serial=serial)
 
