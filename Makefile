@@ -6,10 +6,10 @@
 #             with Triton 3.6.0, in an environment of its own, too
 # make coverage   which lines the tests run: the files with the fewest, and pages in build/coverage
 # make pytest     the tests alone; with TESTS='tests/core -k tree' some of them (test, coverage too)
-# make bench  call overheads, programs on this CPU and per-sample statistics, beside JAX and PyTorch
-#             (downloads both)
+# make bench  call overheads, programs on this CPU, per-sample statistics and the suite of research
+#             programs, beside JAX and PyTorch (downloads both)
 # make gpu    on a machine with an NVIDIA GPU and its driver: the tests that need one, and programs
-#             beside JAX and PyTorch (downloads both, 6 GB; half an hour); the results are in
+#             beside JAX and PyTorch (downloads both, 6 GB; 45 minutes); the results are in
 #             benchmarks/results/. make gpu GPU_PYTHON=python3 takes an environment that has all
 # Each makes its own virtual environment once and installs what it needs; nothing else is required but
 # Python 3.11 or newer, a C++ compiler and make. At most two cores are used.
@@ -74,7 +74,7 @@ typecheck: .venv-test/.installed
 	.venv-test/bin/mypy
 
 bench: .venv-bench/.installed
-	status=0; for table in overheads cpu per_sample dynamic explanations checks; do \
+	status=0; for table in overheads cpu per_sample dynamic explanations checks programs; do \
 	  .venv-bench/bin/python benchmarks/$$table.py || status=1; \
 	done; exit $$status
 
@@ -84,6 +84,7 @@ gpu: driver $(if $(GPU_PYTHON),,.venv-gpu/.installed)
 	$$python benchmarks/gpu.py --budget 1500 || status=1; \
 	$$python benchmarks/gpu.py --more --budget 1500 || status=1; \
 	$$python benchmarks/dynamic.py --gpu || status=1; \
+	$$python benchmarks/programs.py --gpu --budget 550 || status=1; \
 	exit $$status
 
 # Before anything is downloaded: whether a GPU's driver is here.

@@ -17,13 +17,13 @@ import numpy as np
 from cpu_workloads import models
 from gpu_workloads.models import transformer_loss
 from harness import first_line
-from programs import (
+from table import Table, parse_options
+from traced_programs import (
     make_mlp_loss,
     make_transformer_loss,
     mlp_arguments,
     transformer_arguments,
 )
-from table import Table, parse_options
 
 import functrans as ft
 

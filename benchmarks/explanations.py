@@ -12,7 +12,7 @@ import argparse
 import sys
 
 from harness import SUBJECT, Case, Timing, load, measure, print_table, write_results
-from programs import make_transformer_loss, transformer_arguments
+from traced_programs import make_transformer_loss, transformer_arguments
 
 import functrans as ft
 

@@ -97,10 +97,13 @@ def shown(config: Any) -> str:
         return " | ".join(map(shown, config))
     fields = {k: v for k, v in vars(config).items() if k.startswith("block")}
     rest = {"warps": "w", "stages": "s", "group": "g", "splits": "split", "parts": "parts",
-            "persistent": "persistent", "together": "together", "is_packed": "packed"}
+            "persistent": "persistent", "together": "together", "is_packed": "packed",
+            "packed": "packed", "flat": "flat"}
     text = "x".join(str(v) for v in fields.values())
     for key, short in rest.items():
         plain = {"group": 8, "splits": 1, "parts": 1}.get(key, 0)
+        if key == "flat" and isinstance(config, MatmulConfig):
+            continue
         value = int(getattr(config, key, plain))
         if value != plain:
             text += f" {short}{value}" if len(short) == 1 else f" {short} {value}"
@@ -271,26 +274,31 @@ def gradient_cases(title: str, dtype: str, batch: int, heads: int, length: int, 
 
 
 def convolution_cases(title: str, n: int, size: int, features: int, outs: int, window: int,
-                      stride: int) -> list[Case]:
-    """Images (n, size, size, features), filters (window, window, features, outs)."""
+                      stride: int, dtype: str = "bf16") -> list[Case]:
+    """Images (n, size, size, features), filters (window, window, features, outs); those of float32
+    at the precision of TensorFloat-32."""
+    precision, stored = "tf32" if dtype == "fp32" else "ieee", TORCH[dtype]
     pad = (window - 1) // 2
     low = (size + 2 * pad - window) // stride + 1
 
     def pixels(length: int, width: int) -> Image:
-        return Image("bf16", 0, length * length * width, 1, (length * width, width))
+        return Image(dtype, 0, length * length * width, 1, (length * width, width))
 
     row = features * outs
     x, y = pixels(size, features), pixels(low, outs)
     forward = ConvolutionProblem(n, features, outs, (size,) * 2, (window,) * 2, (low,) * 2,
                                  (stride,) * 2,
-                                 (pad,) * 2, x, Filter("bf16", 0, 1, outs, (window * row, row)), y)
-    flipped = Filter("bf16", 0, outs, 1, (-window * row, -row), (window * window - 1) * row)
+                                 (pad,) * 2, x, Filter(dtype, 0, 1, outs, (window * row, row)), y,
+                                 precision=precision)
+    flipped = Filter(dtype, 0, outs, 1, (-window * row, -row), (window * window - 1) * row)
     dx = ConvolutionProblem(n, outs, features, (low,) * 2, (window,) * 2, (size,) * 2, (1, 1),
-                            (window - 1 - pad,) * 2, y, flipped, x, in_dilation=(stride,) * 2)
+                            (window - 1 - pad,) * 2, y, flipped, x, in_dilation=(stride,) * 2,
+                            precision=precision)
     dw = ConvolutionProblem(
         features, n, outs, (size,) * 2, (low,) * 2, (window,) * 2, (1, 1), (pad,) * 2,
-        replace(x, batch=1, feature=x.batch), Filter("bf16", 0, 1, y.batch, y.space),
-        Image("bf16", 0, outs, 1, (window * row, row)), window_dilation=(stride,) * 2)
+        replace(x, batch=1, feature=x.batch), Filter(dtype, 0, 1, y.batch, y.space),
+        Image(dtype, 0, outs, 1, (window * row, row)), window_dilation=(stride,) * 2,
+        precision=precision)
     shapes = {"image": (n, size, size, features), "filter": (window, window, features, outs),
               "result": (n, low, low, outs)}
     names = {"forward": ("image", "filter", "result"), "dx": ("result", "filter", "image"),
@@ -317,9 +325,9 @@ def convolution_cases(title: str, n: int, size: int, features: int, outs: int, w
     def case(kind: str, p: ConvolutionProblem) -> Case:
         def tensors() -> Tensors:
             one, two, three = names[kind]
-            made = {"x": random(*shapes[one], dtype=torch.bfloat16),
-                    "w": random(*shapes[two], dtype=torch.bfloat16)}
-            return made | {"out": torch.empty(*shapes[three], device="cuda", dtype=torch.bfloat16)}
+            made = {"x": random(*shapes[one], dtype=stored),
+                    "w": random(*shapes[two], dtype=stored)}
+            return made | {"out": torch.empty(*shapes[three], device="cuda", dtype=stored)}
 
         def expected(t: Tensors) -> Tensors:
             torch.backends.cudnn.allow_tf32 = False
@@ -328,13 +336,14 @@ def convolution_cases(title: str, n: int, size: int, features: int, outs: int, w
             return {"out": result.permute(*back)}
 
         def peer(t: Tensors) -> Callable[[], Any]:
-            torch.backends.cudnn.benchmark = True
+            torch.backends.cudnn.benchmark = torch.backends.cudnn.allow_tf32 = True
             return lambda: compute(kind, t, False)
 
         return Case(f"{title}, {kind}", {shown(c): convolution_template.kernels(p, c)
-                                         for c in convolution_template.configs(p)}, tensors,
+                                         for c in convolution_template.configs(p, count=6)},
+                    tensors,
                     ("out",), expected, peer, 2.0 * n * low * low * window * window * row,
-                    "TFLOP/s", ERROR["bf16"])
+                    "TFLOP/s", ERROR["tf32" if dtype == "fp32" else dtype])
 
     return [case("forward", forward), case("dx", dx), case("dw", dw)]
 
@@ -386,7 +395,21 @@ def cases() -> list[Case]:
         *convolution_cases("3x3, 56 x 56 x 256", 64, 56, 256, 256, 3, 1),
         *convolution_cases("3x3, 28 x 28 x 128 by 2", 128, 56, 128, 128, 3, 2),
         *convolution_cases("3x3, 14 x 14 x 256", 128, 14, 256, 256, 3, 1),
-        *convolution_cases("1x1, 28 x 28 x 256 to 512", 128, 28, 256, 512, 1, 1)]
+        *convolution_cases("1x1, 28 x 28 x 256 to 512", 128, 28, 256, 512, 1, 1),
+        *program_convolutions()]
+
+
+def program_convolutions() -> list[Case]:
+    """Those of float32 in programs/residual_network.py and programs/denoising_diffusion.py."""
+    found = [(128, 32, 3, 64, 3, 1), (128, 32, 64, 64, 3, 1), (128, 32, 64, 128, 3, 2),
+             (128, 32, 64, 128, 1, 2), (128, 16, 128, 128, 3, 1), (128, 16, 128, 256, 3, 2),
+             (128, 8, 256, 256, 3, 1), (32, 32, 64, 64, 3, 1), (32, 32, 128, 64, 3, 1),
+             (32, 32, 128, 64, 1, 1), (32, 32, 64, 64, 1, 1), (32, 32, 64, 128, 3, 2),
+             (32, 16, 128, 128, 3, 1), (32, 16, 128, 128, 1, 1), (32, 32, 64, 128, 4, 2),
+             (32, 32, 64, 3, 3, 1)]
+    return [case for n, size, features, outs, window, stride in found for case in convolution_cases(
+        f"tf32 {n} x {size}^2 x {features}, {window}x{window} to {outs}{' by 2' * (stride > 1)}",
+        n, size, features, outs, window, stride, "fp32")]
 
 
 def identity(kernel: TemplateKernel) -> str:

@@ -27,7 +27,7 @@ from harness import (
     summarise,
     write_results,
 )
-from programs import (
+from traced_programs import (
     make_mlp_loss,
     make_tanh_loss,
     make_transformer_loss,

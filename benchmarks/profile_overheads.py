@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from harness import duration
-from programs import make_tanh_loss
+from traced_programs import make_tanh_loss
 
 import functrans as ft
 import functrans.numpy as fnp

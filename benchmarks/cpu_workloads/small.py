@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from bounds import Best
-from programs import make_tanh_loss, nested_grad, small_tree
+from traced_programs import make_tanh_loss, nested_grad, small_tree
 
 from cpu_workloads.entries import Entries, normal, workload
 

@@ -1,0 +1,152 @@
+"""One library at work on the suite of programs; `benchmarks/programs.py` starts it.
+
+    python benchmarks/program_worker.py LIBRARY FOLDER
+
+Reads a command a line, writes an answer a line, both JSON. Results of programs go to a file in
+FOLDER. Whatever else writes to the standard output is sent to the error stream.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import math
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import programs
+from harness import first_line, versions
+
+SUBMODULES = ("lax", "nn", "numpy", "random", "tree", "scipy.linalg", "scipy.special",
+              "scipy.stats")  # fmt: skip
+PACKAGES = {"functrans": ("functrans", "triton", "numpy"), "jax": ("jax", "jaxlib", "numpy")}
+REST = 0.02  # slept before a round: the threads of the other library spin for some milliseconds
+SLOW_SECONDS = 1.0  # calls that take longer are not warmed up before a round
+
+
+class Bench:
+    """A library, and the program that it has at hand."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.folder = name, folder
+        self.lib: ModuleType = importlib.import_module(name)
+        for submodule in SUBMODULES:
+            importlib.import_module(f"{name}.{submodule}")
+        self.run: Callable[..., Any] | None = None
+        self.arguments: tuple[Any, ...] = ()
+        # what happens once a process belongs to no program: the context of the device, imports
+        lib = self.lib
+        lib.block_until_ready(lib.jit(lambda x: lib.numpy.tanh(x) + 1)(np.ones(8, np.float32)))
+
+    def hello(self) -> dict[str, Any]:
+        """What is measured: the device, and versions."""
+        if self.name == "functrans":
+            device = self.lib.config.current_device()
+            gpu = device.device_kind if device.platform == "gpu" else ""
+        else:
+            device = self.lib.devices()[0]
+            gpu = device.device_kind if device.platform in ("gpu", "cuda") else ""
+        return {"gpu": gpu, "versions": versions(PACKAGES[self.name])}
+
+    def first(self, program: str, size: str) -> dict[str, Any]:
+        """Trace, compile and run a program; its results are in a file."""
+        self.drop()
+        step, arguments = programs.make(program, self.lib, size)
+        self.arguments = self.lib.block_until_ready(self.lib.device_put(arguments))
+        self.run = self.lib.jit(step)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warnings.simplefilter("ignore", DeprecationWarning)
+            start = time.perf_counter()
+            results = self.lib.block_until_ready(self.run(*self.arguments))
+            seconds = time.perf_counter() - start
+        path = self.folder / f"{self.name}.npz"
+        np.savez(path, *[plain(x) for x in self.lib.tree.leaves(results)])
+        said = [f"{w.category.__name__}: {' '.join(str(w.message).split())}" for w in caught]
+        return {"seconds": seconds, "results": str(path), "warnings": list(dict.fromkeys(said))}
+
+    def calibrate(self, seconds: float) -> dict[str, Any]:
+        """How many calls last `seconds`, and the seconds of one; warms up, too."""
+        calls = 1
+        taken = self.burst(1)
+        while taken < seconds / 2 and calls < 2**16:
+            calls *= 8 if taken < seconds / 16 else 2
+            taken = self.burst(calls)
+        return {"calls": max(1, math.ceil(calls * seconds / taken)), "seconds": taken / calls}
+
+    def round(self, calls: int, estimate: float) -> dict[str, Any]:
+        """Seconds of a call, in a round of so many."""
+        time.sleep(REST)
+        if estimate < SLOW_SECONDS:
+            self.burst(1)  # caches, pages and sleeping threads are this library's again
+        return {"seconds": self.burst(calls) / calls}
+
+    def burst(self, calls: int) -> float:
+        """Seconds of so many calls, the last of which is waited for."""
+        run, arguments = self.run, self.arguments
+        assert run is not None
+        out = None
+        gc.disable()
+        start = time.perf_counter()
+        for _ in range(calls):
+            out = None  # its memory is free for the next
+            out = run(*arguments)
+        self.lib.block_until_ready(out)
+        seconds = time.perf_counter() - start
+        gc.enable()
+        return seconds
+
+    def drop(self) -> dict[str, Any]:
+        """Forget the program, and give its memory back to the device."""
+        self.run, self.arguments = None, ()
+        if self.name == "jax":
+            self.lib.clear_caches()
+        gc.collect()
+        if self.name == "functrans":
+            for device in self.lib.devices():
+                device.release_cached()
+        return {}
+
+
+def plain(x: Any) -> np.ndarray:
+    """A result in a dtype that NumPy writes to files."""
+    x = np.asarray(x)
+    return x if x.dtype.kind in "biufc" and x.dtype.isbuiltin else x.astype(np.float32)
+
+
+def main() -> int:
+    name, folder = sys.argv[1:]
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def answer(message: dict[str, Any]) -> None:
+        answers.write(json.dumps(message) + "\n")
+
+    try:
+        bench = Bench(name, Path(folder))
+        answer(bench.hello())
+    except Exception as error:
+        answer({"error": first_line(error)})
+        return 1
+    for line in sys.stdin:
+        command, options = json.loads(line)
+        try:
+            answer(getattr(bench, command)(**options))
+        except Exception as error:  # a program that one library cannot run is a row of the table
+            answer({"error": first_line(error)})
+            with contextlib.suppress(Exception):
+                bench.drop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
