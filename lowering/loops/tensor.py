@@ -106,16 +106,18 @@ class Map(Tensor):
     """Every element by itself, from elements of the operands.
 
     `weight`: what one element costs, in additions; movement is free. `repeats`: one element of an
-    operand is read for several elements.
+    operand is read for several elements. `terms`: an element reads so many of each operand.
     """
 
-    __slots__ = ("repeats", "weight")
+    __slots__ = ("repeats", "terms", "weight")
 
     def __init__(self, shape: Shape, dtype: str, operands: Sequence[Tensor], define: Define, *,
-                 weight: int = 1, repeats: bool = False, source: Source | None = None) -> None:
+                 weight: int = 1, repeats: bool = False, terms: int = 1,
+                 source: Source | None = None) -> None:
         super().__init__(shape, dtype, operands, source, define)
         self.weight = weight
         self.repeats = repeats
+        self.terms = terms
 
 
 class Reduce(Tensor):
@@ -202,14 +204,18 @@ class Call:
 
 
 class HostCall(Call):
-    """An equation that Python evaluates: callbacks, and primitives without a rule."""
+    """An equation that Python evaluates: callbacks, and primitives without a rule.
+
+    `why` says what failed, where there is a rule.
+    """
 
     name = "host call"
 
-    def __init__(self, eqn: Equation, operands: Sequence[Tensor],
-                 results: Sequence[Tensor]) -> None:
+    def __init__(self, eqn: Equation, operands: Sequence[Tensor], results: Sequence[Tensor],
+                 why: str = "") -> None:
         super().__init__(operands, results, eqn.source)
         self.eqn = eqn
+        self.why = why
         self.has_effect = eqn.primitive.has_effect or any(map(has_effect, subjaxprs(eqn)))
 
 

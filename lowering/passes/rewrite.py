@@ -30,7 +30,8 @@ from functrans.primitives.compare import and_p, eq_p, ne_p, or_p, xor_p
 from functrans.primitives.differentiable import add_any_p
 
 __all__ = ["COMMUTATIVE", "Change", "Results", "RewriteRule", "RewriteTable", "Rewriter",
-           "count_uses", "equation_text", "inlined", "inlined_jaxpr", "key_of", "literal_key"]
+           "count_uses", "equation_text", "inlined", "inlined_jaxpr", "key_of", "literal_key",
+           "with_bodies"]
 
 
 # --- Common subexpressions: the keys under which equal equations are found
@@ -475,3 +476,20 @@ def inlined_jaxpr(branch: Jaxpr, operands: Sequence[Atom], eqns: list[Equation])
         eqns.append(eqn.replace(invars=tuple(map(read, eqn.invars)), outvars=outs))
         env.update(zip(eqn.outvars, outs, strict=True))
     return [read(a) for a in branch.outvars]
+
+
+def with_bodies(jaxpr: Jaxpr, change: Callable[[Jaxpr], Jaxpr]) -> Jaxpr:
+    """The program with the bodies of its loops and branches changed."""
+    eqns = []
+    for eqn in jaxpr.eqns:
+        params: dict[str, Any] = {}
+        for key, value in eqn.params.items():
+            if isinstance(value, Jaxpr):
+                params[key] = change(value)
+            elif key == "branches":
+                params[key] = tuple(map(change, value))
+        same = all(params[key] == eqn.params[key] for key in params)
+        eqns.append(eqn if same else eqn.replace(params={**eqn.params, **params}))
+    if all(a is b for a, b in zip(eqns, jaxpr.eqns, strict=True)):
+        return jaxpr
+    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns), jaxpr.outvars, name=jaxpr.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 
@@ -21,7 +22,7 @@ from functrans.lowering.triton.loops.iterations import (
     launched_scan,
 )
 from functrans.lowering.triton.loops.loop_kernel import LoopScope
-from functrans.lowering.triton.loops.resident import resident_scan, resident_while
+from functrans.lowering.triton.loops.resident import mapped_scan, resident_scan, resident_while
 
 __all__ = ["LaunchedLoop", "LoopForm", "loop_forms"]
 
@@ -38,6 +39,9 @@ def loop_forms(call: ScanCall | WhileCall, scope: LoopScope, write_body: WriteBo
     """
     forms: list[Form[LoopForm]] = []
     launched = 0.0
+    if isinstance(call, ScanCall):
+        with contextlib.suppress(UnsupportedKernel):
+            forms.append(Form[LoopForm](*mapped_scan(call, scope)))
     try:
         resident, launched = resident_scan(call, scope) if isinstance(call, ScanCall) \
             else resident_while(call, scope)

@@ -16,7 +16,12 @@ from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.tensor import ScanLoop, Tensor, WhileLoop
 from functrans.lowering.passes.separable import SeparableRows
 from functrans.lowering.schedule.target import Target
-from functrans.lowering.triton.kernels.kernel_source import MEMORY, Launches, PartialResults
+from functrans.lowering.triton.kernels.kernel_source import (
+    MEMORY,
+    KernelOperand,
+    Launches,
+    PartialResults,
+)
 from functrans.lowering.triton.loops.iterations import (
     ProgramBody,
     carry_placements,
@@ -188,6 +193,26 @@ class LoopWriter:
         for end, last, t in zip(ends, now, call.results):
             self.copy(end, last, t)
 
+    def map(self, call: ScanLoop, length: int, body: ProgramBody, source: Source,
+            most_bytes: int) -> int:
+        """Iterations that know nothing of each other: the programs, each of which takes some.
+
+        Their workspaces have at most so many bytes.
+        """
+        consts, _, _, reads, writes = self.operands(call)
+        arena = self.reserve(body.arena_bytes)
+        phases = self.phases.lines(body.steps, source,
+                                   self.place([*consts, *reads], writes, arena))
+        programs = max(1, min(length, most_bytes // max(self.room, 1)))
+        self.emit(*self.phases.held)
+        if programs == length:
+            self.emit("at = row", *phases)
+        else:
+            self.emit(f"for at in tl.range(row, {length}, {programs}, num_stages=1):",
+                      *["    " + line for line in phases])
+        self.emit(*self.phases.released)
+        return programs
+
     def while_loop(self, call: WhileLoop, holds: Written, body: Written) -> None:
         first, second = call.predicate_consts, call.predicate_consts + call.body_consts
         inputs = self.outer(call.operands, [False] * len(call.operands))
@@ -239,7 +264,7 @@ class LoopWriter:
     def launches(self, programs: int) -> Launches:
         """The launch of the loop that has been written."""
         workspace = PartialResults(programs, -(-self.room // 4), "i32")
-        places: dict[str, tuple[Tensor | PartialResults, int]] = {}
+        places: dict[str, tuple[KernelOperand, int]] = {}
         head, arguments = [], []
         for (t, kind), number in self.bases.items():
             arguments.append(pointer(f"p{number}", kind))

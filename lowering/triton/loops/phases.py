@@ -124,8 +124,9 @@ class Phases:
             arguments += self._held(step, source, place(weights), parts)
         if step.grid[0] == 1:
             return [f"{name}({', '.join(['0', '1', *arguments])})"]
-        return [f"for program in range({step.grid[0]}):",
-                f"    {name}({', '.join(['program', str(step.grid[0]), *arguments])})"]
+        # by another name than the argument of a phase, which may be a number, and has phases itself
+        return [f"for turn in range({step.grid[0]}):",
+                f"    {name}({', '.join(['turn', str(step.grid[0]), *arguments])})"]
 
     def _function(self, kernel: str, source: str) -> tuple[str, list[str]]:
         """The name of a launch's function, and those of its arguments that a loop may hold.

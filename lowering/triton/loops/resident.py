@@ -17,15 +17,17 @@ from functrans.lowering.schedule.forms import Form
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.kernels.kernel_source import Launches
 from functrans.lowering.triton.kernels.writer import TILE
+from functrans.lowering.triton.libraries.small_systems import Times, is_small, times_of
 from functrans.lowering.triton.loops.loop_kernel import LoopScope, LoopWriter
 from functrans.lowering.triton.loops.tile_loops import scan_in_registers, while_in_registers
 from functrans.lowering.triton.templates.single_program import HELD_BYTES, MOST_COLUMNS
 from functrans.primitives.dot import dot_general_p
 
-__all__ = ["resident_scan", "resident_while"]
+__all__ = ["mapped_scan", "resident_scan", "resident_while"]
 
 TOGETHER = 4  # programs on a multiprocessor; one with products, which takes all registers
 PRODUCT_ROWS = 8  # that tensor cores multiply at least
+MAP_BYTES = 1 << 25  # of the workspaces of programs that each compute an iteration: in the cache
 LEAST_TILE = 128  # elements of a program that has them in registers
 
 
@@ -57,6 +59,24 @@ def resident_scan(call: ScanLoop, scope: LoopScope) -> tuple[Form[Launches], flo
     seconds = 1e-9 * length * _resident_time(jaxpr, programs, steps, target)
     launched = 1e-9 * length * _launched_time(call.body, steps, target)
     return Form("one kernel", seconds, write), launched
+
+
+def mapped_scan(call: ScanLoop, scope: LoopScope) -> Form[Launches]:
+    """A scan without a carry, whose iterations know nothing of each other: a program for each.
+
+    Raises UnsupportedKernel for another one.
+    """
+    if not isinstance(call.length, int) or call.length == 0 or call.num_carry or call.has_effect:
+        raise UnsupportedKernel("it has a carry, no iterations, or effects")
+    length, target = call.length, scope.target
+    body, source = scope.apart(call.body)
+
+    def write() -> Launches:
+        w = LoopWriter(scope)
+        return w.launches(w.map(call, length, body, source, MAP_BYTES))
+
+    return Form("a program an iteration", write=write,
+                seconds=1e-9 * _resident_time(call.body, length, len(body.steps), target))
 
 
 def resident_while(call: WhileLoop, scope: LoopScope) -> tuple[Form[Launches], float]:
@@ -132,6 +152,7 @@ def _resident_time(jaxpr: Jaxpr, programs: int, phases: int, target: Target) -> 
     products = [eqn for eqn in jaxpr.eqns if eqn.primitive is dot_general_p]
     held = [nbytes for eqn in products if (nbytes := _held_bytes(eqn, jaxpr))]
     alone = max((moved - max(held, default=0)) / figures.one_bandwidth, flops / figures.one_rate)
+    alone += sum(times.alone for times in _systems(jaxpr, target))
     at_once = target.multiprocessors * (1 if products else TOGETHER)
     waves = math.ceil(programs / at_once)
     shared = math.ceil(programs / target.multiprocessors)
@@ -162,7 +183,8 @@ def _check_small(jaxpr: Jaxpr, target: Target) -> None:
 def _alone_time(jaxpr: Jaxpr, target: Target) -> float:
     """Nanoseconds of one program for the work of a body."""
     figures, (flops, moved) = target.measured, _cost(jaxpr)
-    return max(moved / figures.one_bandwidth, flops / figures.one_rate)
+    return max(moved / figures.one_bandwidth, flops / figures.one_rate) \
+        + sum(times.alone for times in _systems(jaxpr, target))
 
 
 def _launches_time(jaxpr: Jaxpr, target: Target) -> float:
@@ -174,7 +196,13 @@ def _launched_time(jaxpr: Jaxpr, steps: int, target: Target) -> float:
     """Nanoseconds of an iteration of so many launches on the whole GPU."""
     figures, (flops, moved) = target.measured, _cost(jaxpr)
     return figures.launch * max(steps, 1) + max(moved / figures.all_bandwidth,
-                                                flops / figures.all_rate)
+                                                flops / figures.all_rate) \
+        + sum(times.launched for times in _systems(jaxpr, target))
+
+
+def _systems(jaxpr: Jaxpr, target: Target) -> list[Times]:
+    """What the systems of small matrices take, whose columns wait for each other."""
+    return [times_of(eqn, target) for eqn in jaxpr.eqns if is_small(eqn)]
 
 
 def _cost(jaxpr: Jaxpr) -> tuple[float, float]:
