@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.avals import ShapedArray
-from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.primitive import Primitive
 from functrans.core.table import Table, merged
 from functrans.lowering.defects import is_defect, warn_of_fallback
@@ -27,6 +27,7 @@ from functrans.lowering.loops.tensor import (
     WhileLoop,
     compute_dtype,
     dtype_name,
+    has_effect,
     memory_dtype,
 )
 from functrans.lowering.passes.if_conversion import decide_arrays, is_condition
@@ -149,6 +150,7 @@ def stored(aval: ShapedArray, source: Any = None) -> Stored:
     return Stored(aval.shape, "raw1" if dtype in FLOAT8 else dtype, (), source)
 
 
+_NOWHERE: Mapping[Equation, str] = {}
 Memory = Callable[[ShapedArray, Any], Stored]
 """What a value of a type is in memory; the second argument is the user's line."""
 
@@ -156,13 +158,13 @@ Memory = Callable[[ShapedArray, Any], Stored]
 def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
              rules: Mapping[Primitive, CallRule] = CALLS,
              hosted: frozenset[Primitive] = frozenset(), memory: Memory = stored,
-             on_host: Container[Equation] = (), stores_literals: bool = False,
+             on_host: Mapping[Equation, str] = _NOWHERE, stores_literals: bool = False,
              of_any_dtype: Container[Primitive] = linalg.RULES) -> Graph:
     """The tensors and calls of a jaxpr without constants.
 
     `rules` are of the primitives that are calls, and look at the dtypes themselves where these are
     `of_any_dtype`; primitives without any rule go to the host, and those that are `hosted`. So do
-    equations `on_host`. With `stores_literals` no kernel makes them.
+    equations `on_host`, for the reasons that it gives. With `stores_literals` no kernel makes them.
     """
     assert not jaxpr.constvars
     if inputs is None:
@@ -182,8 +184,9 @@ def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
             graph.constants.append((outs[0], value))  # type: ignore[arg-type]
         else:
             operands = [read(a) for a in eqn.invars]
-            outs = _add_call(graph, eqn, _host_call(eqn, operands, memory)) if eqn in on_host \
-                else _lowered(graph, eqn, operands, rules, hosted, memory, of_any_dtype)
+            outs = _lowered(graph, eqn, operands, rules, hosted, memory, of_any_dtype) \
+                if eqn not in on_host else \
+                _add_call(graph, eqn, _host_call(eqn, operands, memory, on_host[eqn]))
         env.update(zip(eqn.outvars, outs, strict=True))
     graph.outputs = [read(a) for a in jaxpr.outvars]
     return graph
@@ -213,7 +216,21 @@ def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
         graph.add(call)
         graph.origins.setdefault(call, eqn)
         return [call]
+    if call is None and _computes_nothing(eqn):
+        return [_empty(graph, v.aval, memory) for v in eqn.outvars]
     return _add_call(graph, eqn, call or _host_call(eqn, operands, memory))
+
+
+def _computes_nothing(eqn: Equation) -> bool:
+    """Whether no result has an element, and nothing else happens."""
+    return all(isinstance(v.aval.size, int) and v.aval.size == 0 for v in eqn.outvars) \
+        and not eqn.primitive.has_effect and not any(map(has_effect, subjaxprs(eqn)))
+
+
+def _empty(graph: Graph, aval: ShapedArray, memory: Memory) -> Tensor:
+    constant = memory(aval, None)
+    graph.constants.append((constant, np.zeros(aval.shape, aval.dtype)))
+    return constant
 
 
 def _by_rule(rule: Callable[..., Any], eqn: Equation, operands: list[Tensor]) -> Any:
@@ -228,8 +245,8 @@ def _by_rule(rule: Callable[..., Any], eqn: Equation, operands: list[Tensor]) ->
         return None
 
 
-def _host_call(eqn: Equation, operands: list[Tensor], memory: Memory) -> HostCall:
-    return HostCall(eqn, operands, [memory(v.aval, eqn.source) for v in eqn.outvars])
+def _host_call(eqn: Equation, operands: list[Tensor], memory: Memory, why: str = "") -> HostCall:
+    return HostCall(eqn, operands, [memory(v.aval, eqn.source) for v in eqn.outvars], why)
 
 
 def _add_call(graph: Graph, eqn: Equation,

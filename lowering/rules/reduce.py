@@ -42,7 +42,7 @@ from functrans.primitives.reduce import (
 )
 
 __all__ = ["CONTRACTIONS", "REDUCTIONS", "SUMMED_CONTRACTIONS", "UNROLL", "empty_reduction",
-           "identity_element", "strided_view"]
+           "identity_element", "strided_view", "summed_dot_general"]
 
 
 UNROLL = 32
@@ -101,8 +101,8 @@ def empty_reduction(eqn: Equation, op: str, shape: Any, sizes: Any, dtype: str) 
 
 
 def reduce_elements(eqn: Equation, op: str, shape: Any, sizes: Any, dtype: str, xs: list[Tensor],
-                    element: Any) -> Tensor:
-    """A reduction, written out when it is over very few elements of a large space."""
+                    element: Any, written_out: int = 4) -> Tensor:
+    """A reduction, written out where it is over at most so many elements."""
     nothing = empty_reduction(eqn, op, shape, sizes, dtype)
     if nothing is not None:
         return nothing
@@ -112,7 +112,7 @@ def reduce_elements(eqn: Equation, op: str, shape: Any, sizes: Any, dtype: str, 
         if one.op == "const" and one.aux == 1:  # how a size becomes a value
             return Map(shape, dtype, (), lambda s, i: s.index(Index.of(math.prod(sizes)), dtype),
                        weight=0, source=eqn.source)
-    if all(isinstance(n, int) for n in sizes) and math.prod(sizes) <= 4:
+    if all(isinstance(n, int) for n in sizes) and math.prod(sizes) <= written_out:
         def define(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
             terms = [element(s, (*i, *map(Index.of, r)))
                      for r in itertools.product(*map(range, sizes))]
@@ -123,7 +123,8 @@ def reduce_elements(eqn: Equation, op: str, shape: Any, sizes: Any, dtype: str, 
             return terms[0] if terms else s.const(np.asarray(identity_element(op, compute)),
                                                   compute)
 
-        out = Map(shape, dtype, xs, define, weight=math.prod(sizes), repeats=True,
+        terms = math.prod(sizes)
+        out = Map(shape, dtype, xs, define, weight=terms * len(xs), repeats=True, terms=terms,
                   source=eqn.source)
         return out
     return Reduce(op, shape, sizes, dtype, xs, element, source=eqn.source)
@@ -371,7 +372,8 @@ CONTRACTIONS: dict[Primitive, Any] = {dot_general_p: _dot_general, conv_general_
 Place = tuple[Index, ...]
 
 
-def _summed_dot_general(eqn: Equation, xs: list[Tensor]) -> Tensor:
+def summed_dot_general(eqn: Equation, xs: list[Tensor], written_out: int = 0) -> Tensor:
+    """A contraction as sums of products, written out where they have at most so many terms."""
     x, y = xs
     aval = eqn.outvars[0].aval
     (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
@@ -387,7 +389,7 @@ def _summed_dot_general(eqn: Equation, xs: list[Tensor]) -> Tensor:
         return _product(s, s.read(x, tuple([i[of_x[d]] for d in range(len(x.shape))])),
                         s.read(y, tuple([i[of_y[d]] for d in range(len(y.shape))])), eqn)
 
-    return _sum(eqn, tuple([x.shape[d] for d in cx]), xs, element)
+    return _sum(eqn, tuple([x.shape[d] for d in cx]), xs, element, written_out)
 
 
 def _summed_conv(eqn: Equation, xs: list[Tensor]) -> Tensor:
@@ -423,13 +425,13 @@ def _product(s: ExprBuilder, a: Expr, b: Expr, eqn: Equation) -> Expr:
     return s.op("and" if dtype == "bool" else "mul", a, b)
 
 
-def _sum(eqn: Equation, sizes: Shape, xs: list[Tensor], element: Define) -> Tensor:
+def _sum(eqn: Equation, sizes: Shape, xs: list[Tensor], element: Define,
+         written_out: int = 0) -> Tensor:
     aval = eqn.outvars[0].aval
     dtype = dtype_name(aval.dtype) or ""
     op = "or" if dtype == "bool" else "add"
-    nothing = empty_reduction(eqn, op, aval.shape, sizes, dtype)
-    return nothing or Reduce(op, aval.shape, sizes, dtype, xs, element, source=eqn.source)
+    return reduce_elements(eqn, op, aval.shape, sizes, dtype, xs, element, written_out)
 
 
 SUMMED_CONTRACTIONS: dict[Primitive, Any] = {
-    dot_general_p: _summed_dot_general, conv_general_dilated_p: _summed_conv}
+    dot_general_p: summed_dot_general, conv_general_dilated_p: _summed_conv}

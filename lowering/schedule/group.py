@@ -67,9 +67,10 @@ def choose_roots(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> s
         inlined = [x for x in t.operands if x not in roots and not isinstance(x, Stored)]
         for x in inlined:  # a literal, say
             weight.setdefault(x, 0)
-        weight[t] = t.weight + sum(weight[x] for x in inlined)
-        loads[t] = len(t.operands) - len(inlined) + sum(loads.get(x, 0) for x in inlined)
-        chain[t] = t.weight + max((chain.get(x, 0) for x in inlined), default=0)
+        weight[t] = t.weight + t.terms * sum(weight[x] for x in inlined)
+        loads[t] = t.terms * (len(t.operands) - len(inlined)
+                              + sum(loads.get(x, 0) for x in inlined))
+        chain[t] = t.weight + t.terms * max((chain.get(x, 0) for x in inlined), default=0)
         if t.weight >= HEAVY:  # where a loop over a row may be split
             heavy = [x for x in inlined if x.shape == t.shape and chain.get(x, 0) >= HEAVY
                      and not _moves(x)]

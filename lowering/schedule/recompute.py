@@ -1,13 +1,14 @@
 """Values that their readers can compute from what they read anyway are not stored.
 
 Of `y = tanh(x)` that a gradient reads again, beside x, only x is kept. A GPU computes tens of
-operations in the time in which it moves a number.
+operations in the time in which it moves a number, and thousands in that of a launch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from typing import Any
 
 from functrans.core.dims import Size
 from functrans.lowering.loops.expr import IterationSpaceMismatch, reachable_expressions
@@ -59,11 +60,12 @@ class _Recomputing:
         return self.reads.of(step, self.is_stored)
 
     def _try(self, t: Map, k: int, readers: list[int], products: set[Tensor]) -> None:
+        uses = sum(self._uses(t, j) for j in readers)
         self.stored.remove(t)
         weight = self._weight(t)
         needs = None if weight is None else self._needs(t)
         if weight is None or needs is None \
-                or not self._pays(t, weight, needs, k, readers, products) \
+                or not self._pays(t, weight * uses, needs, k, readers, products) \
                 or not all(self._fits(j) for j in readers):
             self.stored.add(t)
             return
@@ -78,17 +80,17 @@ class _Recomputing:
     def _weight(self, t: Map) -> int | None:
         """What computing t from memory costs, in additions; None if it cannot be."""
         seen: set[Tensor] = {t}
-        waiting, total = [t], 0
+        waiting, total = [(t, 1)], 0
         while waiting:
-            x = waiting.pop()
-            total += x.weight
+            x, times = waiting.pop()
+            total += x.weight * times
             for y in x.operands:
                 if y in seen or self.is_stored(y):
                     continue
                 if not isinstance(y, Map):
                     return None
                 seen.add(y)
-                waiting.append(y)
+                waiting.append((y, times * x.terms))
         return total
 
     def _needs(self, t: Map) -> Collection[Tensor] | None:
@@ -99,7 +101,14 @@ class _Recomputing:
         except IterationSpaceMismatch:
             return None
 
-    def _pays(self, t: Map, weight: int, needs: Collection[Tensor], k: int, readers: list[int],
+    def _uses(self, t: Map, j: int) -> Any:
+        """How many elements of a value a step reads, where it reads each at several places."""
+        step = self.steps[j]
+        assert isinstance(step, Kernel)
+        exprs = step.all_expressions(step.builder(self.is_stored))
+        return t.size * len({index for x, index in accesses(exprs) if x is t})
+
+    def _pays(self, t: Map, additions: Any, needs: Collection[Tensor], k: int, readers: list[int],
               products: set[Tensor]) -> bool:
         moved = -_nbytes(t) * (1 + len(readers))
         for j in readers:
@@ -108,8 +117,11 @@ class _Recomputing:
             if x in products and x not in self.kept and all(
                     j == k for j, s in enumerate(self.steps) if x in self._loads(s)):
                 moved += _nbytes(x)
-        work = self.target.measured.addition * weight * len(readers) * t.size
-        return bool(moved + work < 0)
+        maker, known = self.steps[k], self.target.measured
+        assert isinstance(maker, Kernel)
+        if not self._without_unread(maker).members:
+            moved -= known.launch / known.byte
+        return bool(moved + known.addition * additions < 0)
 
     def _fits(self, j: int) -> bool:
         """Whether a reader may compute the value by itself."""

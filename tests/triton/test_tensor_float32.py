@@ -73,10 +73,27 @@ PROGRAMS = {
     "convolution in groups": (convolution(LAST, 2, 2), (2, 6, 5, 8), (3, 2, 4, 12)),
     "gradients of convolution": (gradients(convolution(LAST)), (2, 6, 5, 20), (3, 3, 20, 24)),
     "of features first": (gradients(convolution(FIRST, 2)), (2, 6, 7, 5), (8, 6, 3, 3)),
+    "of strides": (gradients(convolution(LAST, 2)), (4, 6, 8, 20), (3, 3, 20, 24)),
+    "of one place and strides": (gradients(convolution(LAST, 2)), (4, 6, 8, 20), (1, 1, 20, 24)),
+    "of few features": (gradients(convolution(LAST)), (4, 5, 4, 3), (3, 3, 3, 24)),
+    "to few features": (gradients(convolution(LAST)), (4, 5, 4, 24), (3, 3, 24, 3)),
     "attention": (attend, (1, 24, 2, 16), (1, 40, 2, 16), (1, 40, 2, 16)),
     "attention of odd sizes": (attend, (1, 21, 2, 9), (1, 33, 2, 9), (1, 33, 2, 7)),
     "gradient of attention": (attention_gradient, (1, 24, 2, 16), (1, 40, 2, 16), (1, 40, 2, 16)),
 }
+
+LARGE = {
+    "large convolution": (gradients(convolution(LAST)), (8, 32, 32, 64), (3, 3, 64, 64)),
+    "of few features": (gradients(convolution(LAST)), (8, 32, 32, 3), (3, 3, 3, 64)),
+    "to few features": (gradients(convolution(LAST)), (8, 32, 32, 64), (3, 3, 64, 3)),
+    "of strides": (gradients(convolution(LAST, 2)), (8, 32, 32, 64), (3, 3, 64, 128)),
+    "of one place": (gradients(convolution(LAST)), (8, 32, 32, 64), (1, 1, 64, 128)),
+    "of one place and strides": (gradients(convolution(LAST, 2)), (8, 32, 32, 64), (1, 1, 64, 128)),
+    "features first": (gradients(convolution(FIRST)), (8, 64, 16, 16), (128, 64, 3, 3)),
+    "large product": (lambda x, y: x @ y, (1024, 1024), (1024, 1024)),
+    "large attention": (attend, (2, 512, 4, 64), (2, 512, 4, 64), (2, 512, 4, 64)),
+}
+"""For a GPU: in tiles and with split sums that small ones do not have."""
 
 
 class Nth(Chooser):
@@ -199,7 +216,17 @@ def test_what_is_not_finite_stays():
 @pytest.mark.parametrize("precision", LARGEST)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_mean_error_of_positive_operands(name, precision):
-    fun, *shapes = PROGRAMS[name]
+    assert_mean_errors(PROGRAMS[name], precision)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", LARGE)
+def test_the_mean_error_of_large_calls(name):
+    assert_mean_errors(LARGE[name], "default")
+
+
+def assert_mean_errors(program, precision):
+    fun, *shapes = program
     args = arguments(shapes)
     expected = exact(fun, args)
     with ft.config.matmul_precision(precision):

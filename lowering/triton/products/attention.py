@@ -9,7 +9,12 @@ from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.tensor import AnyFlag, Tensor
 from functrans.lowering.passes.attention.calls import Attend, AttendGradient, AttentionLayout, View
 from functrans.lowering.schedule.target import Target
-from functrans.lowering.triton.kernels.kernel_source import MEMORY, Launches, PartialResults
+from functrans.lowering.triton.kernels.kernel_source import (
+    MEMORY,
+    KernelOperand,
+    Launches,
+    PartialResults,
+)
 from functrans.lowering.triton.products.choosing import Chooser
 from functrans.lowering.triton.templates.attention import (
     AttentionConfig,
@@ -28,7 +33,7 @@ from functrans.lowering.triton.templates.kernel import BYTES, TemplateKernel
 
 __all__ = ["launches_of_attention"]
 
-Places = dict[str, tuple[Tensor | PartialResults, int]]
+Places = dict[str, tuple[KernelOperand, int]]
 """The operands of launches by name, and how many bytes they begin after."""
 
 

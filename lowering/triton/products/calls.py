@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -25,15 +26,15 @@ from functrans.lowering.loops.tensor import (
 from functrans.lowering.passes.attention.calls import Attend, AttendGradient
 from functrans.lowering.rules.elementwise import convert
 from functrans.lowering.rules.graph import CALLS, CallRule
-from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS
+from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS, summed_dot_general
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.kernels.expressions import TileWriter
 from functrans.lowering.triton.kernels.kernel_source import (
     MEMORY,
+    KernelOperand,
     Launches,
-    PartialResults,
     SizeArguments,
 )
 from functrans.lowering.triton.products.attention import launches_of_attention
@@ -58,6 +59,9 @@ MATRIX_TYPES = {"f64": "fp64", "f32": "fp32", "bf16": "bf16", "f16": "fp16", "f8
                 "f8e5": "fp8e5"}
 """What products have as operands here, and convolutions of 16 and 32 bits."""
 SIXTEEN_AND_THIRTY_TWO = {"f32", "bf16", "f16"}
+ALWAYS_SHORT, SHORT, NARROW = 4, 8, 16
+"""Terms of sums that tensor cores, which multiply 16 by 16 and more, have no use for: of all
+products, and of those that are narrow in one direction. Others are multiplied without them."""
 EXACT_AFTER = 128  # products of float8 that are added up in 14 bits, where more are asked for
 PRECISIONS = {Precision.DEFAULT: "tf32", Precision.HIGH: "tf32x3", Precision.HIGHEST: "ieee"}
 STORED_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16",
@@ -73,11 +77,20 @@ def _known(eqn: Equation, xs: list[Tensor]) -> Any:
     call = CALLS[eqn.primitive](eqn, xs)
     types = {x.dtype for x in xs}
     out = dtype_name(eqn.outvars[0].aval.dtype)
+    if isinstance(call, Gemm) and types <= SIXTEEN_AND_THIRTY_TWO and _is_short(call):
+        return summed_dot_general(eqn, xs, SHORT)
     known = len(types) == 1 and (types | {out}) <= MATRIX_TYPES.keys()
     if isinstance(call, Tensor) or (isinstance(call, Gemm) and known) \
             or (isinstance(call, Conv) and known and types <= SIXTEEN_AND_THIRTY_TWO):
         return call
     return SUMMED_CONTRACTIONS[eqn.primitive](eqn, xs)
+
+
+def _is_short(call: Gemm) -> bool:
+    """Whether sums are too short for tensor cores: they are written out, and fused with others."""
+    m, n, k = [size if isinstance(size, int) else math.inf
+               for size in (call.fields[name] for name in ("m", "n", "k"))]
+    return k <= ALWAYS_SHORT or (k <= SHORT and min(m, n) <= NARROW)
 
 
 def _narrowed(eqn: Equation, xs: list[Tensor]) -> Any:
@@ -110,7 +123,7 @@ def launches_of(call: Call, schedule: Schedule, unaligned: Collection[Tensor] = 
     if isinstance(call, Gemm):
         return _product(call, schedule, unaligned, alone, choose, any_size)
     if isinstance(call, Conv):
-        return _convolution(call, unaligned, choose)
+        return _convolution(call, unaligned, alone, choose)
     if isinstance(call, (Attend, AttendGradient)):
         return launches_of_attention(call, precision_of(call), unaligned, choose)
     return None
@@ -140,7 +153,8 @@ def _matmul(call: Gemm, unaligned: Collection[Tensor]) -> MatmulProblem:
     return MatmulProblem(f["m"], f["n"], f["k"], operand(x, "a", call.a_offset),
                          operand(y, "b", call.b_offset), operand(z, "c", 0),
                          (f["batch0"], f["batch1"]),
-                         precision=precision_of(call), exact_after=_exact_after(call))
+                         precision="ieee" if f["k"] <= SHORT else precision_of(call),
+                         exact_after=_exact_after(call))
 
 
 def _exact_after(call: Gemm) -> int:
@@ -148,7 +162,7 @@ def _exact_after(call: Gemm) -> int:
     return EXACT_AFTER if is_exact and call.operands[0].dtype in FLOAT8 else 0
 
 
-def _operands(call: Gemm) -> dict[str, tuple[Tensor | PartialResults, int]]:
+def _operands(call: Gemm) -> dict[str, tuple[KernelOperand, int]]:
     return {name: (t, int(offset) * BYTES[MATRIX_TYPES[t.dtype]])
             for name, t, offset in zip("ab", call.operands, (call.a_offset, call.b_offset))}
 
@@ -178,7 +192,8 @@ def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alon
     return launches(choose.among(
         f"product {batch}{p.m} x {p.k} x {p.n} of {p.a.dtype}{more}",
         (p, *[t.dtype for t in (*call.operands, *call.results)]),
-        configs, launches, lambda c: matmul.estimate(p, c, target), matmul.smaller(p)))
+        configs, launches, lambda c: matmul.estimate(p, c, target), matmul.smaller(p),
+        may_spill=not isinstance(call, FusedGemm)))
 
 
 def _of_class(p: MatmulProblem) -> MatmulProblem:
@@ -234,7 +249,8 @@ class _MatmulEpilogueWriter:
                  main: Tensor, any_size: bool) -> None:
         self.numbers = SizeArguments(any_size)
         self.call, self.schedule, self.p, self.main = call, schedule, p, main
-        self.whole = not chosen.together and chosen.splits == 1  # tiles are those of the main loop
+        # tiles are those of the main loop
+        self.whole = not chosen.together and (chosen.splits == 1 or chosen.last_combines)
         self.even = (not any_size and p.m % chosen.block_m == 0,
                      not any_size and p.n % chosen.block_n == 0)
         self.lines: list[str] = []
@@ -248,7 +264,7 @@ class _MatmulEpilogueWriter:
     def pointer(self, t: Tensor) -> str:
         return self.pointers.setdefault(t, f"p{len(self.pointers)}")
 
-    def written(self) -> tuple[EpilogueSource, dict[str, tuple[Tensor | PartialResults, int]]]:
+    def written(self) -> tuple[EpilogueSource, dict[str, tuple[KernelOperand, int]]]:
         p = self.p
         batched = "" if p.batches == 1 else "(b0 * batch1 + b1) * m + "
         self.lines += [f"o = {batched}rows", "i = cols"]
@@ -317,7 +333,8 @@ class _AfterProduct(TileWriter):
 # --------------------------------------------------------------------------- convolutions
 
 
-def _convolution(call: Conv, unaligned: Collection[Tensor], choose: Chooser) -> Launches:
+def _convolution(call: Conv, unaligned: Collection[Tensor], alone: bool,
+                 choose: Chooser) -> Launches:
     f: Mapping[str, Any] = call.fields
     (x, w), (out,) = call.operands, call.results
     numbers = [n for v in (*f.values(), call.offsets)
@@ -325,21 +342,28 @@ def _convolution(call: Conv, unaligned: Collection[Tensor], choose: Chooser) -> 
     if not all(isinstance(n, int) for n in numbers):
         raise UnsupportedKernel("a convolution of symbolic sizes")
 
-    def image(t: Tensor, name: str, offset: Any) -> Image:
+    def space(name: str, sizes: str) -> tuple[int, ...]:
+        """Strides; any will do where there is one place, so one that the copy engine can have."""
+        far = max(f.get(f"{name}_{axis}", 0) for axis in ("batch", "feature", "out", "in"))
+        return tuple([far if n == 1 else s for s, n in zip(f[f"{name}_space"], f[sizes])])
+
+    def image(t: Tensor, name: str, sizes: str, offset: Any) -> Image:
         return Image(MATRIX_TYPES[t.dtype], f[f"{name}_group"], f[f"{name}_batch"],
-                     f[f"{name}_feature"], tuple(f[f"{name}_space"]), offset, t not in unaligned)
+                     f[f"{name}_feature"], space(name, sizes), offset, t not in unaligned)
 
     p = ConvolutionProblem(
         f["batch"], f["in_features"], f["out_features"], tuple(f["in_size"]), tuple(f["window"]),
         tuple(f["out_size"]), tuple(f["stride"]), tuple(f["pad_low"]),
-        image(x, "x", call.offsets[0]),
-        Filter(MATRIX_TYPES[w.dtype], f["w_group"], f["w_out"], f["w_in"], tuple(f["w_space"]),
+        image(x, "x", "in_size", call.offsets[0]),
+        Filter(MATRIX_TYPES[w.dtype], f["w_group"], f["w_out"], f["w_in"], space("w", "window"),
                call.offsets[1], w not in unaligned),  # type: ignore[arg-type]
-        image(out, "out", 0), tuple(f["in_dilation"]), tuple(f["window_dilation"]), f["groups"],
-        precision=precision_of(call))
+        image(out, "out", "out_size", 0), tuple(f["in_dilation"]), tuple(f["window_dilation"]),
+        f["groups"], precision=precision_of(call))
     target = choose.target
 
     def launches(c: convolution.ConvolutionConfig) -> Launches:
+        if alone:  # a phase of a loop, which has no arrival counters
+            c = replace(c, last_combines=False)
         return Launches(convolution.kernels(p, c, target=target),
                         {"x": (x, 0), "w": (w, 0), "out": (out, 0)})
 
