@@ -24,6 +24,7 @@ from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.executable import HOST_COMPUTES, Executable
 from functrans.lowering.host_driven import HostDrivenProgram
 from functrans.lowering.passes.bounded_loops import bounded, record_bytes
+from functrans.lowering.triton.host_steps import leave_to_host
 from functrans.primitives.control_flow.while_loop import while_p
 
 if TYPE_CHECKING:
@@ -168,6 +169,7 @@ def capacity_retry_program(jaxpr: Jaxpr, compile_: Compile) -> CapacityRetryExec
         return CapacityRetryExecutable(jaxpr, compile_)
     except UnsupportedKernel as error:
         source = next((e.source for e in jaxpr.eqns if e.primitive is while_p), None)
+        leave_to_host("the whole program", str(error), source)
         warnings.warn(f"functrans: {f'{source}: ' if source else ''}the CPU computes the whole "
                       f"program, because of {error}.", HostStepWarning, stacklevel=2)
         return None

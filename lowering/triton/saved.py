@@ -33,7 +33,7 @@ __all__ = ["SavedProgram"]
 STEPS_FORMAT: Final = "triton 3"
 SCHEMA: Final = {"sources": [str], "steps": tuple, "constants": [str], "arena": int,
                  "given": dict, "specialized": str, "tickets": int}
-SHOWN: Final = frozenset({"progress", "internal_frames", "disable_jit"})
+SHOWN: Final = frozenset({"host_steps", "progress", "internal_frames", "disable_jit"})
 """Settings that no program depends on."""
 
 

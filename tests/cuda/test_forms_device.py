@@ -71,3 +71,9 @@ def test_a_mixture_of_experts():
 
     agree(ft.value_and_grad(mixture, (0, 1)), normal(64, 8), normal(8, 64, 32), normal(4096, 64),
           tolerance=1e-2)
+
+
+def test_a_repeated_diagonal():
+    """ptxas forgets the constant of some additions of two numbers of 16 bits."""
+    for n in range(2, 20):
+        agree(lambda d: xp.broadcast_to(xp.diag(d), (16, *d.shape, *d.shape)), normal(n))

@@ -9,9 +9,12 @@ import threading
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from triton import knobs
 
+import functrans as ft
+import functrans.numpy as fnp
 from functrans.core.errors import BackendError
 from functrans.lowering.schedule.target import cuda_target, target_named
 from functrans.lowering.store.cache import Cache
@@ -305,3 +308,11 @@ def test_targets():
     for wrong in ("cuda:75", "cuda:", "cuda:sm", "rocm:90"):
         with pytest.raises(BackendError):
             target_named(wrong)
+
+
+def test_no_addition_of_two_halves_of_a_register():
+    """ptxas forgets their constants: the last element of a repeated diagonal was another one."""
+    compiled = ft.lower(lambda d: fnp.broadcast_to(fnp.diag(d), (16, 6, 6)),
+                        np.ones(6, "f"), target="cuda:90").compile()
+    (kernel,) = compiled.kernels
+    assert "16x2" not in kernel.ptx and "VIADD.16x2" not in kernel.sass

@@ -1,6 +1,7 @@
 """Kernels that cannot be had: other forms take their place, and the program stays where it is."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.kernels.kernel import write_kernel
 from functrans.lowering.triton.kernels.source import RejectedKernels
 from functrans.lowering.triton.lower import lower
-from functrans.lowering.triton.machine.device import unit_of
+from functrans.lowering.triton.machine.device import binaries, unit_of
 from functrans.lowering.triton.machine.unit import KernelError
 from functrans.lowering.triton.products.choosing import Chooser
 from functrans.lowering.triton.program import write_program
@@ -129,6 +130,7 @@ def test_a_kernel_that_triton_does_not_compile_is_told_and_replaced():
         if len(asked) == 1:
             unit = compile_units(program)[0]
             raise KernelError(unit, "the moon is full")
+        return binaries(program, target)
 
     with pytest.warns(FallbackWarning, match="defect of functrans") as told:
         lowered = lower(jaxpr, frozenset(), False, False, HOPPER, None, machine_code)
@@ -142,8 +144,8 @@ def compile_units(program):
     return [unit_of(program, step, HOPPER) for step in launches_in(program.steps)]
 
 
-@pytest.mark.parametrize("shape", [(4096, 96, 768), pytest.param(
-    (8192, 128, 512), marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("shape", [(4096, 96, 768), (8192, 128, 512)])
 def test_kernels_fit_the_shared_memory_of_the_target(shape):
     """Triton 3.6 takes twice the memory that 3.9 does to store the results of these products."""
     m, k, n = shape
@@ -189,3 +191,42 @@ def test_lines_whose_pieces_divide_are_kernels():
             lambda gate, x: sum(map(xp.sum, dispatch(gate, x))), (0, 1)))(gate, x)
         program = write_program(simplify(jaxpr.jaxpr.hoist_consts()))
     assert not any(isinstance(s, HostStep) for s in program.steps)
+
+
+def templates_spill(numbers):
+    """Machine code of which every template, loops too, is said to spill so many numbers."""
+    def compiled(program, target):
+        return {key: replace(binary, spills=numbers if key[0] else 0)
+                for key, binary in binaries(program, target).items()}
+    return compiled
+
+
+def lowered_with(fun, *args, spills):
+    jaxpr = ft.make_jaxpr(fun)(*args).jaxpr
+    return lower(jaxpr, frozenset(), False, False, HOPPER, None, templates_spill(spills)).program
+
+
+@pytest.mark.parametrize("spills, form", [(0, "one kernel of"), (1000, "launched step by step")])
+def test_a_loop_that_spills_is_launched(spills, form):
+    def decay(x):
+        return lax.fori_loop(0, 9, lambda i, c: c * 0.9 + xp.sin(c), x)
+
+    (note,) = [n for n in lowered_with(decay, normal(1 << 12), spills=spills).notes
+               if "scan is" in n]
+    assert form in note
+
+
+@pytest.mark.parametrize("spills, launches", [(0, 1), (1000, 2)])
+def test_an_epilogue_that_spills_is_a_kernel_of_its_own(spills, launches):
+    program = lowered_with(lambda x, w: xp.tanh(x @ w) * 2, normal(256, 256), normal(256, 256),
+                           spills=spills)
+    assert len(program.steps) == launches
+
+
+def test_what_spills_in_every_form_is_computed_all_the_same():
+    def until(x):
+        return lax.while_loop(lambda s: (s[1] < 50) & (s[0] > 0.1),
+                              lambda s: (s[0] * 0.9, s[1] + 1), (x, 0))[0]
+
+    assert not any(isinstance(s, HostStep)
+                   for s in lowered_with(until, np.float32(1), spills=1000).steps)

@@ -23,7 +23,13 @@ from functrans.core.errors import BackendError
 from functrans.lowering.progress import Progress
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.store.cache import Cache, digest, literal, matches, program_cache
-from functrans.lowering.triton.kernels.kernel_source import MEMORY, Launches, PartialResults
+from functrans.lowering.triton.kernels.kernel_source import (
+    MEMORY,
+    ArrivalCounters,
+    KernelOperand,
+    Launches,
+    PartialResults,
+)
 from functrans.lowering.triton.kernels.source import NONE_REJECTED, RejectedKernels
 from functrans.lowering.triton.machine.device import unit_of
 from functrans.lowering.triton.machine.kernel_cache import compiled_units
@@ -149,10 +155,10 @@ def chooser_for(target: Target, gpu: int | None, may_time: bool = True,
 
 def candidate_program(found: Launches) -> GPUProgram:
     """The launches of a call on inputs of bytes, one for each tensor."""
-    tensors = list(found.touched)
-    where = {t: Pointer("input", k) for k, t in enumerate(tensors)}
-    places = {name: Pointer("input", where[t].index, offset)
-              for name, (t, offset) in found.places.items()}
+    tensors = [t for t in found.touched if not isinstance(t, ArrivalCounters)]
+    where: dict[KernelOperand, int] = {t: k for k, t in enumerate(tensors)}
+    places = {name: Pointer("tickets") if isinstance(t, ArrivalCounters)
+              else Pointer("input", where[t], offset) for name, (t, offset) in found.places.items()}
     steps: list[Any] = [
         Launch(k, kernel.name, kernel.grid,
                tuple([places[x.name] if x.value is None else x.value for x in kernel.arguments]),
@@ -161,7 +167,8 @@ def candidate_program(found: Launches) -> GPUProgram:
                kernel.fuses)
         for k, kernel in enumerate(found.kernels)]
     inputs = [ShapedArray((_nbytes(t),), np.dtype(np.uint8)) for t in tensors]
-    return GPUProgram([k.text for k in found.kernels], steps, inputs, [], [], 0)
+    return GPUProgram([k.text for k in found.kernels], steps, inputs, [], [], 0,
+                      arrival_counters=max(k.arrivals for k in found.kernels))
 
 
 def _nbytes(t: Any) -> int:

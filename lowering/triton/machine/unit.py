@@ -13,9 +13,9 @@ from functrans.lowering.store.cache import digest, literal, matches
 
 __all__ = ["Binary", "KernelError", "Unit", "triton_version"]
 
-FORMAT: Final = "3"
+FORMAT: Final = "4"
 """Changes with what is kept of a kernel, and with how it is compiled."""
-MATH: Final = "device_math.py"
+MATH: Final = ("device_math.py", "series_math.py")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Unit:
     @cached_property
     def key(self) -> str:
         """What its machine code is kept under on disk."""
-        math = _math_digest() if f"{MATH[:-3]} as fm" in self.source else ""
+        math = _math_digest() if "device_math as fm" in self.source else ""
         return digest(FORMAT, triton_version(), math, self.encode())
 
     def encode(self) -> bytes:
@@ -127,4 +127,5 @@ def triton_version() -> str:
 
 @cache
 def _math_digest() -> str:
-    return digest(Path(__file__).parents[1].joinpath("kernels", MATH).read_bytes())
+    folder = Path(__file__).parents[1] / "kernels"
+    return digest(*[folder.joinpath(name).read_bytes() for name in MATH])

@@ -17,9 +17,9 @@ from typing import Any
 
 from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES
 
-__all__ = ["BYTES", "INT_MAX", "PLAIN", "TYPES", "Argument", "EpilogueSource", "Expression",
-           "TemplateKernel", "compiled", "expand", "function", "integer", "pointer", "power_of_two",
-           "stored_as"]
+__all__ = ["BYTES", "INT_MAX", "MOST_ARRIVAL_COUNTERS", "PLAIN", "TYPES", "Argument",
+           "EpilogueSource", "Expression", "TemplateKernel", "arrivals", "compiled", "expand",
+           "function", "integer", "pointer", "power_of_two", "stored_as"]
 
 
 # by Triton's names of element types
@@ -30,6 +30,8 @@ TYPES = {"fp64": "tl.float64", "fp32": "tl.float32", "bf16": "tl.bfloat16", "fp1
          "fp8e4nv": "tl.float8e4nv", "fp8e5": "tl.float8e5", "i8": "tl.int8", "u8": "tl.uint8",
          "i32": "tl.int32", "i1": "tl.int1"}
 INT_MAX = 2**31 - 1
+MOST_ARRIVAL_COUNTERS = 1024
+"""Of a launch."""
 HEAD = "import triton\nimport triton.language as tl\n"
 MATH = "from functrans.lowering.triton.kernels import device_math as fm\n"
 
@@ -51,6 +53,11 @@ def pointer(name: str, dtype: str, aligned: bool = True) -> Argument:
     return Argument(name, f"*{dtype}", aligned)
 
 
+def arrivals() -> Argument:
+    """The arrival counters of a launch."""
+    return pointer("arrivals", "i32")
+
+
 def integer(name: str, value: int) -> Argument:
     return Argument(name, "i32" if -INT_MAX <= value <= INT_MAX else "i64", value % 16 == 0, value)
 
@@ -60,7 +67,8 @@ class TemplateKernel:
     """A launch of a function of a module.
 
     `arguments` are those of the function in order. A pointer is named after the tensor that it is
-    for; `workspace` is memory of the launches of one call, of so many bytes, in any state. `fuses`:
+    for; `workspace` is memory of the launches of one call, of so many bytes, in any state, and
+    `arrivals` are so many arrival counters, which are 0 before and after the launch. `fuses`:
     products and sums round once. `flops` is its arithmetic; None: the first such launch of a call
     has what is known of the call.
     """
@@ -74,6 +82,7 @@ class TemplateKernel:
     workspace: int = 0
     fuses: bool = True
     flops: int | None = None
+    arrivals: int = 0
 
     @property
     def signature(self) -> dict[str, str]:
