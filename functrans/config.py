@@ -4,6 +4,7 @@ from functrans.core.config import (
     ALGEBRA,
     AUTOTUNE,
     DYNAMIC_SHAPES,
+    HOST_STEPS,
     Config,
     algebra,
     autotune,
@@ -12,6 +13,7 @@ from functrans.core.config import (
     deterministic,
     disable_jit,
     dynamic_shapes,
+    host_steps,
     matmul_precision,
     progress,
     scope,
@@ -20,9 +22,9 @@ from functrans.core.config import (
 from functrans.core.errors import publish
 from functrans.device import current_device, default_device
 
-__all__ = ["ALGEBRA", "AUTOTUNE", "DYNAMIC_SHAPES", "Config", "algebra", "autotune", "current",
-           "current_device", "debug_internal_frames", "default_device", "deterministic",
-           "disable_jit", "dynamic_shapes", "matmul_precision", "progress", "scope",
-           "use_backend"]
+__all__ = ["ALGEBRA", "AUTOTUNE", "DYNAMIC_SHAPES", "HOST_STEPS", "Config", "algebra", "autotune",
+           "current", "current_device", "debug_internal_frames", "default_device",
+           "deterministic", "disable_jit", "dynamic_shapes", "host_steps", "matmul_precision",
+           "progress", "scope", "use_backend"]
 
 publish(globals(), ["current_device", "default_device"])

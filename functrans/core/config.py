@@ -14,10 +14,10 @@ import numpy as np
 from functrans._runtime import set_context_token
 from functrans.core.precision import PRECISIONS, Precision
 
-__all__ = ["ALGEBRA", "AUTOTUNE", "CHECKS", "DYNAMIC_SHAPES", "Config", "Within", "algebra",
-           "autotune", "current",
+__all__ = ["ALGEBRA", "AUTOTUNE", "CHECKS", "DYNAMIC_SHAPES", "HOST_STEPS", "Config", "Within",
+           "algebra", "autotune", "current",
            "debug_internal_frames", "deterministic", "disable_jit", "dynamic_shapes",
-           "matmul_precision", "progress", "scope", "use_backend"]
+           "host_steps", "matmul_precision", "progress", "scope", "use_backend"]
 
 _FLOAT32: Final = np.dtype(np.float32)
 _INT32: Final = np.dtype(np.int32)
@@ -25,6 +25,7 @@ DEBUG_VARIABLE: Final = "FUNCTRANS_DEBUG"
 ALGEBRA: Final = ("auto", "always", "off")
 AUTOTUNE: Final = ("auto", "off", "thorough")
 DYNAMIC_SHAPES: Final = ("auto", "off")
+HOST_STEPS: Final = ("warn", "error", "allow")
 CHECKS: Final = ("nan", "inf", "index")
 
 
@@ -41,7 +42,8 @@ class Config:
     `device` names where arrays go that nobody put anywhere, None for a GPU if there is one;
     `autotune` says which kernels for GPUs are chosen by measurement; `deterministic` programs give
     the same bits in every run; `dynamic_shapes` says whether a second size in one axis gives a
-    program for all sizes; `checks` are what programs look for while they run, among `CHECKS`;
+    program for all sizes; `host_steps` says what becomes of operations that GPUs have no kernel
+    for; `checks` are what programs look for while they run, among `CHECKS`;
     `progress`, which no program depends on, shows what takes long.
     """
 
@@ -56,6 +58,7 @@ class Config:
     autotune: str = "auto"
     deterministic: bool = False
     dynamic_shapes: str = "auto"
+    host_steps: str = "warn"
     checks: frozenset[str] = frozenset()
     progress: bool = field(default=True, compare=False)
 
@@ -243,6 +246,23 @@ def dynamic_shapes(when: str) -> Any:
     if when not in DYNAMIC_SHAPES:
         raise ValueError(f"dynamic_shapes is 'auto' or 'off', not {when!r}")
     return scope(dynamic_shapes=when)
+
+
+def host_steps(what: str) -> Any:
+    """Context manager: what becomes of operations of a program for a GPU that the host computes.
+
+    There are few (`docs/gpu.md`), and they cost copies and a wait. `"warn"` tells of each once,
+    when it is compiled, with its line and the reason; `"error"` raises HostStepError instead, and
+    `"allow"` says nothing. Callbacks, which are Python by request, are neither told of nor refused.
+    Raises ValueError for another word.
+
+    >>> with host_steps("error"):
+    ...     current().host_steps
+    'error'
+    """
+    if what not in HOST_STEPS:
+        raise ValueError(f"host_steps is 'warn', 'error' or 'allow', not {what!r}")
+    return scope(host_steps=what)
 
 
 def progress(show: bool = True) -> Any:

@@ -39,6 +39,7 @@ __all__ = [
     "FallbackWarning",
     "ForkedDeviceError",
     "FunctransError",
+    "HostStepError",
     "HostStepWarning",
     "ImmutableArrayError",
     "IndexingError",
@@ -266,6 +267,10 @@ class ExportError(FunctransError, ValueError):
 
 class BackendError(FunctransError, RuntimeError):
     """A backend or a device that is not there or cannot run the program."""
+
+
+class HostStepError(BackendError):
+    """A part of a program for a GPU has to run on the host, which the settings refuse."""
 
 
 class DefectError(FunctransError, RuntimeError):

@@ -7,7 +7,6 @@ begin.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -22,7 +21,6 @@ from functrans.core.avals import operand_avals
 from functrans.core.cuda import gpu_of
 from functrans.core.dtypes import float0
 from functrans.core.eager import HOST, set_gpu_evaluator
-from functrans.core.errors import HostStepWarning
 from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.core.primitive import Primitive
 from functrans.core.staging import stage
@@ -84,7 +82,8 @@ def evaluate_together(fun: Callable[..., Any], name: str, *args: Any) -> Any:
 def _run(name: Any, args: Sequence[Any], params: Params, make: Callable[[int], Operation]) -> Any:
     """Run what is kept by a name and the types of the operands, or is made now."""
     settings = config.current()
-    key: list[Any] = [name, settings.matmul_precision, settings.deterministic]
+    key: list[Any] = [name, settings.matmul_precision, settings.deterministic,
+                      settings.host_steps == "error"]
     place = 0
     for x in args:
         if isinstance(x, ArrayBase):
@@ -156,8 +155,6 @@ def _operation(primitive: Primitive, args: Sequence[Any], params: Params, gpu: i
         compile_ = partial(executable_of, values=args) if primitive.higher_order else \
             partial(operation_on_gpu, gpu=gpu)
         run = compile_(jaxpr).run
-        if (not is_on_gpu(run) or run.host_calls) and "callback" not in params:
-            _note(primitive)
     if not is_on_gpu(run):
         run = partial(_on_host, primitive, params, gpu)
     return Operation(run, [a.weak_type for a in outs], primitive.multiple_results)
@@ -177,16 +174,6 @@ def _on_host(primitive: Primitive, params: Params, gpu: int, operands: Sequence[
     out = primitive.run(*arrays, **params)
     return [_runtime.place_array(wrap(np.asarray(o)), gpu + 1)
             for o in (out if primitive.multiple_results else [out])]
-
-
-_noted: set[Primitive] = set()
-
-
-def _note(primitive: Primitive) -> None:
-    if primitive not in _noted:
-        _noted.add(primitive)
-        warnings.warn(f"{primitive.name} has no kernel for GPUs: it runs on the host, between "
-                      "copies.", HostStepWarning, stacklevel=2)
 
 
 def install() -> None:

@@ -13,6 +13,7 @@ from functrans.core.primitive import Primitive
 from functrans.core.table import Table
 from functrans.lowering.loops.expr import Expr, ExprBuilder, Index, operation
 from functrans.lowering.loops.tensor import Map, Tensor, compute_dtype, dtype_name
+from functrans.lowering.rules import special
 from functrans.primitives import arithmetic as a
 from functrans.primitives import compare as c
 from functrans.primitives import transcendental as t
@@ -40,7 +41,7 @@ __all__ = ["BY_PASSES", "CHEAP", "DIVISION", "ELEMENTWISE", "ON_HOST", "RULES", 
 
 
 # What one element costs, in additions of a vector: measured on AVX-512 in float32.
-CHEAP, DIVISION, TRANSCENDENTAL, SPECIAL = 1, 4, 12, 40
+CHEAP, DIVISION, TRANSCENDENTAL, SPECIAL, SERIES = 1, 4, 12, 40, 100
 
 
 @dataclass(frozen=True)
@@ -132,9 +133,9 @@ _SIGNED = "tl.int{bits}, bitcast=True"
 _T = TRANSCENDENTAL
 
 ON_HOST: Mapping[Primitive, str] = dict.fromkeys(
-    (igamma_p, igammac_p, random_gamma_grad_p, zeta_p, bessel_i0e_p, bessel_i1e_p, t.polygamma_p),
-    "NumPy computes it on the host: no kernel has its series")
-"""Elementwise primitives without a kernel, and why."""
+    (igamma_p, igammac_p, random_gamma_grad_p, zeta_p),
+    "a series of as many terms as the operands ask for is a call of programs for GPUs alone")
+"""Elementwise primitives that the host computes in programs for CPUs, and why."""
 BY_PASSES: Mapping[Primitive, str] = dict.fromkeys(
     (masked_mul_p, masked_div_p), "a pass writes it as a selection")
 
@@ -183,8 +184,11 @@ ELEMENTWISE = ElementwiseTable({
     t.erf_inv_p: _function("erfinv", _T), a.pow_p: _function("pow", _T, 2),
     t.cbrt_p: _function("cbrt", _T),
     t.lgamma_p: _function("lgamma", SPECIAL), t.digamma_p: _function("digamma", SPECIAL),
+    bessel_i0e_p: ElementwiseLowering(SERIES, expression=special.bessel_i0e),
+    bessel_i1e_p: ElementwiseLowering(SERIES, expression=special.bessel_i1e),
 }, without={
     a.integer_pow_p: "its exponent decides how many products it is",
+    t.polygamma_p: "its order decides how many terms it is",
     **dict.fromkeys((a.real_p, a.imag_p, a.complex_p, a.conj_p),
                     "of complex numbers kernels see the parts"),
     **BY_PASSES, **ON_HOST,
@@ -272,6 +276,13 @@ def _integer_pow(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     return pointwise(eqn, xs, 2, define)
 
 
+def _polygamma(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
+    n: int = eqn.params["n"]
+    if n > special.MOST_ORDER:
+        return None
+    return pointwise(eqn, xs, SERIES + 8 * n, special.polygamma(n))
+
+
 def convert(s: ExprBuilder, x: Expr, dtype: str) -> Expr:
     """An element converted to `dtype` (of memory: halves are rounded)."""
     target = compute_dtype(dtype)
@@ -344,6 +355,7 @@ def _real_only(eqn: Equation, xs: list[Tensor]) -> Any:
 RULES: dict[Primitive, Rule] = {
     **{p: rule_of(p) for p in ELEMENTWISE},
     integer_pow_p: _integer_pow,
+    t.polygamma_p: _polygamma,
     convert_element_type_p: _convert,
     select_n_p: _select_n,
     clamp_p: _clamp,

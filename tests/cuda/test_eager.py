@@ -110,29 +110,15 @@ assert made[before:] == ["mul", "broadcast_in_dim", "add"], made  # not for each
 
 def test_every_primitive(on_gpu):
     on_gpu("""
-import warnings
 sys.path.insert(0, ".")
 from tests.laws.primitives import all_cases
 from tests.laws.test_primitive_laws import assert_same
-warnings.simplefilter("ignore", errors.HostStepWarning)
 for case in all_cases():
     if case.args:
         outs = case.outs(*[ft.device_put(a, "gpu") for a in case.args])
         assert {o.device.platform for o in outs} == {"gpu"}, case
         with ft.config.default_device("cpu"):
             assert_same(outs, case.outs(*case.args))
-""")
-
-
-def test_what_has_no_kernel_is_told_once(on_gpu):
-    on_gpu("""
-import warnings
-with warnings.catch_warnings(record=True) as told:
-    warnings.simplefilter("always")
-    for n in (3, 5):
-        check(lax.igamma(gpu(np.ones(n)), gpu(np.ones(n))), np.full(n, 0.6321206, "f"))
-assert [w.category for w in told] == [errors.HostStepWarning], told
-assert "igamma" in str(told[0].message)
 """)
 
 

@@ -30,9 +30,11 @@ def on_device(make, cases):
     def everything(*args):
         return [fun(*a) for (fun, _), a in zip(made, args, strict=True)]
 
+    hosted = any(case.primitive.name == "eig" for case in cases)  # no library computes it
+    steps = {"host_steps": "allow"} if hosted else {}
     try:
         with ft.config.scope(backend="auto", matmul_precision="highest", autotune="off",
-                             progress=False):
+                             progress=False, **steps):
             outs = ft.jit(everything)(*[args for _, args in made])
             return ft.device_get(ft.block_until_ready(outs))
     except Exception as error:  # of any kind: it is what the test shows

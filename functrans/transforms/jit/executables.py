@@ -66,7 +66,8 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
     if backend == AUTO:
         backend = default_backend(gpu)
     key = (backend, settings.algebra, settings.matmul_precision, settings.deterministic,
-           settings.autotune, settings.checks, donated, require_inplace)
+           settings.autotune, settings.host_steps == "error", settings.checks, donated,
+           require_inplace)
     if key not in known:
         with sizes_decided(None):  # sizes of other programs are not those of a trace that runs
             ready = None if donated or settings.checks else _provided.get(jaxpr)

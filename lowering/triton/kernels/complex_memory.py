@@ -48,7 +48,9 @@ def _part(number: int) -> CallRule:
     return rule
 
 
-def _complex(eqn: Equation, xs: list[Tensor]) -> Tensor:
+def _complex(eqn: Equation, xs: list[Tensor]) -> Tensor | None:
+    if any(x.compute not in ("f32", "f64") for x in xs):
+        return None
     shape = eqn.outvars[0].aval.shape
 
     def bits(s: ExprBuilder, index: tuple[Index, ...]) -> Expr:
@@ -62,7 +64,7 @@ def _complex(eqn: Equation, xs: list[Tensor]) -> Tensor:
         real, imag = s.elements(xs, tuple(place))
         return s.when([(part, 0, 1)], lambda: real, lambda: imag)
 
-    if xs[0].dtype == "f32":
+    if xs[0].compute == "f32":
         return Map(shape, "i64", xs, bits, source=eqn.source)
     return Map((*shape, 2), "f64", xs, either, source=eqn.source)
 

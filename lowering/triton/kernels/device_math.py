@@ -43,6 +43,13 @@ from triton.language.extra.cuda.libdevice import (  # noqa: F401 (kernels call t
 )
 
 from functrans.lowering.triton.kernels.radix_tile import constraints
+from functrans.lowering.triton.kernels.series_math import (  # noqa: F401
+    digamma,
+    igamma,
+    igammac,
+    random_gamma_grad,
+    zeta,
+)
 
 
 @triton.jit
@@ -103,24 +110,6 @@ def clz(x, bits: tl.constexpr):
     else:
         count = libdevice.clz(x.to(tl.int32) & ((1 << bits) - 1)) - (32 - bits)
     return count.to(x.dtype)
-
-
-@triton.jit
-def digamma(x):
-    """Upwards by the recurrence to where the asymptotic series holds, from the mirror image where x
-    is negative (Abramowitz and Stegun 6.3.5, 6.3.7, 6.3.18)."""
-    y = tl.where(x <= 0, 1 - x, x)
-    below = y * 0
-    for _ in tl.static_range(10):
-        below = below + tl.where(y < 10, 1 / y, 0)
-        y = tl.where(y < 10, y + 1, y)
-    z = 1 / (y * y)
-    series = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z * (1 / 132 - z * (
-        691 / 32760 - z / 12))))))
-    result = libdevice.log(y) - 0.5 / y - series - below
-    pole = (x <= 0) & (libdevice.floor(x) == x)
-    mirrored = result - 3.141592653589793 / libdevice.tan(3.141592653589793 * x)
-    return tl.where(pole, float("nan"), tl.where(x <= 0, mirrored, result)).to(x.dtype)
 
 
 @triton.jit

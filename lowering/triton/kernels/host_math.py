@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 from triton import language as tl
-from triton.runtime.interpreter import TensorHandle
+from triton.runtime.interpreter import InterpretedFunction, TensorHandle
+from triton.runtime.jit import JITFunction
 
 from functrans import _runtime
 from functrans.lowering.rules.elementwise import ELEMENTWISE
+from functrans.lowering.triton.kernels import series_math
+from functrans.lowering.triton.kernels.source import module_of
 
 
 def _like(data: Any, x: Any) -> Any:
@@ -41,6 +46,7 @@ pow = _function(np.power)
 sign = _function(lambda x: np.sign(x))
 erf, erfc, erfinv = map(_function, (_runtime.erf, _runtime.erfc, _runtime.erf_inv))
 lgamma, digamma = map(_function, (_runtime.lgamma, _runtime.digamma))
+tgamma = _function(np.frompyfunc(math.gamma, 1, 1))
 
 
 class _Libdevice:
@@ -55,6 +61,23 @@ class _Libdevice:
 
 
 libdevice = _Libdevice()
+
+
+def _interpreted(names: Sequence[str]) -> list[Any]:
+    """Functions of `series_math` as they are, where this module is CUDA's library."""
+    text = inspect.getsource(series_math)
+    library = "from triton.language.extra.cuda import libdevice"
+    assert library in text
+    text = text.replace(library, f"from {__package__} import host_math as libdevice")
+    module = module_of(text)
+    found = {name: InterpretedFunction(value.fn) for name, value in vars(module).items()
+             if isinstance(value, (JITFunction, InterpretedFunction))}
+    vars(module).update(found)
+    return [found[name] for name in names]
+
+
+igamma, igammac, random_gamma_grad, zeta = _interpreted(
+    ("igamma", "igammac", "random_gamma_grad", "zeta"))
 
 
 def int_div(x: Any, y: Any) -> Any:

@@ -25,6 +25,7 @@ from functrans.lowering.triton.kernels.axis_calls import AxisCall, module_text
 from functrans.lowering.triton.kernels.expressions import narrow, widened
 from functrans.lowering.triton.kernels.kernel_source import (
     MEMORY,
+    KernelOperand,
     Launches,
     PartialResults,
     literal,
@@ -68,7 +69,7 @@ class SegmentReduceCall(AxisCall):
 
     def launches(self) -> Launches:
         bounds = PartialResults(1, 2 * self.rows, "i32")
-        places: dict[str, tuple[Tensor | PartialResults, int]] = {
+        places: dict[str, tuple[KernelOperand, int]] = {
             "out": (self.results[0], 0), "keys": (self.keys, 0), "order": (self.order, 0),
             "updates": (self.updates, 0), "begins": (bounds, 0), "ends": (bounds, 4 * self.rows)}
         if self.base is not None:

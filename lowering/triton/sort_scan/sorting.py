@@ -17,6 +17,7 @@ from functrans.lowering.rules.library import along_rows, back_from_rows, is_iota
 from functrans.lowering.triton.kernels.axis_calls import AxisCall, extents, module_text, sizes
 from functrans.lowering.triton.kernels.kernel_source import (
     MEMORY,
+    KernelOperand,
     Launches,
     PartialResults,
     power_of_two,
@@ -52,7 +53,7 @@ class SortCall(AxisCall):
         self.names = {t: f"x{k}" for k, t in enumerate(self.operands)}
 
     def launches(self) -> Launches:
-        names: dict[str, tuple[Tensor | PartialResults, int]] = {
+        names: dict[str, tuple[KernelOperand, int]] = {
             name: (t, 0) for t, name in self.names.items()}
         names |= {f"y{k}": (y, 0) for k, y in enumerate(self.results)}
         has_key = len(self.keys) == 1 and WIDTHS[self.keys[0].dtype] <= 32

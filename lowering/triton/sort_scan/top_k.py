@@ -7,6 +7,7 @@ from functrans.lowering.loops.tensor import Stored, Tensor
 from functrans.lowering.triton.kernels.axis_calls import AxisCall, module_text, sizes
 from functrans.lowering.triton.kernels.kernel_source import (
     MEMORY,
+    KernelOperand,
     Launches,
     PartialResults,
     power_of_two,
@@ -40,7 +41,7 @@ class TopKCall(AxisCall):
 
     def launches(self) -> Launches:
         (x,), (y, places) = self.operands, self.results
-        names: dict[str, tuple[Tensor | PartialResults, int]] = {"x": (x, 0), "y": (y, 0),
+        names: dict[str, tuple[KernelOperand, int]] = {"x": (x, 0), "y": (y, 0),
                                                                  "places": (places, 0)}
         kernels, n, level = [], self.n, 0
         while n > TILE:
