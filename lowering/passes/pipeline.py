@@ -21,12 +21,13 @@ from functrans.lowering.passes.rewrite import (
     RewriteTable,
     equation_text,
 )
+from functrans.lowering.passes.systems import SYSTEMS, share_systems
 
 __all__ = ["ALL_RULES", "TABLES", "simplify", "simplify_with"]
 
 TABLES: tuple[RewriteTable, ...] = (
     DECOMPOSE, CONSTANT_FOLDING, ALGEBRA, MOVEMENT, MOVEMENT_SINKING, REDUCTIONS, CONTRACTIONS,
-    LOOPS, RECURRENCES)
+    SYSTEMS, LOOPS, RECURRENCES)
 MAX_SWEEPS = 12  # a chain of rewrites that each wait for the last one's dead code; 4 is usual
 
 ALL_RULES = Dispatch(TABLES)
@@ -42,6 +43,9 @@ def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str | None 
     """
     algebra = config.current().algebra if algebra is None else algebra
     before = simplify_with(ALL_RULES, jaxpr, log)
+    shared = share_systems(before, log)
+    if shared is not before:
+        before = simplify_with(ALL_RULES, shared, log)
     if algebra == "off":
         return before
     try:

@@ -26,6 +26,7 @@ from functrans.primitives.differentiable import add_any_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
 from functrans.primitives.elementwise import Elementwise
+from functrans.primitives.linalg import cholesky_p, lu_p
 from functrans.primitives.random import threefry2x32_p
 from functrans.primitives.reduce import (
     argmax_p,
@@ -46,12 +47,14 @@ from functrans.primitives.shape import (
     rev_p,
     slice_p,
 )
+from functrans.primitives.solve import det_p, slogdet_p, solve_p, triangular_solve_p
 from functrans.primitives.sort import sort_p
 
 __all__ = ["SeparableRows", "is_pointwise", "rows_of"]
 
 Axis = tuple[Var, int]
 
+SYSTEMS = (solve_p, triangular_solve_p)
 ELEMENTWISE = frozenset({
     select_n_p, convert_element_type_p, copy_p, clamp_p, add_any_p, checkpoint_name_p,
     stop_gradient_p, bitcast_convert_type_p, threefry2x32_p, optimization_barrier_p})
@@ -341,6 +344,22 @@ def _scan(c: _Classes, eqn: Equation) -> None:
     return None
 
 
+def _stack(c: _Classes, eqn: Equation) -> None:
+    """Matrices of a stack are independent problems, and so are the right-hand sides of one."""
+    first = eqn.invars[0]
+    lead = first.aval.ndim - 2
+    sides = lead + 1 if eqn.params.get("left_side", True) else lead
+    solved = (eqn.invars[1], eqn.outvars[0]) if eqn.primitive in SYSTEMS else ()
+    for v in (*eqn.invars, *eqn.outvars):
+        for k in range(v.aval.ndim):
+            if k < lead:
+                c.tie(v, k, first, k)
+            elif v not in solved or k != sides:
+                c.mix(v, k)
+    if solved:
+        c.tie(solved[0], sides, solved[1], sides)
+
+
 def _full(c: _Classes, eqn: Equation) -> None:
     """All places are alike."""
 
@@ -350,6 +369,7 @@ _RULES: Table[Tie] = Table({
     reshape_p: _reshape, scan_p: _scan, iota_p: _iota, full_p: _full, slice_p: _sliced,
     dynamic_slice_p: _sliced, dynamic_update_slice_p: _updated, pad_p: _padded,
     concatenate_p: _along("dimension"), rev_p: _along("dimensions"), sort_p: _along("dimension"),
+    **dict.fromkeys((*SYSTEMS, cholesky_p, lu_p, det_p, slogdet_p), _stack),
     **dict.fromkeys((reduce_sum_p, reduce_max_p, reduce_min_p, reduce_prod_p, reduce_and_p,
                      reduce_or_p, reduce_xor_p, argmax_p, argmin_p), _reduction),
     **dict.fromkeys((cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p), _along("axis"))},

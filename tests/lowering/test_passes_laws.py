@@ -9,6 +9,7 @@ from tests.lowering import (
     test_passes_loops,
     test_passes_movement,
     test_passes_recurrences,
+    test_passes_systems,
 )
 from tests.lowering.test_passes import program_of
 
@@ -19,7 +20,7 @@ RULES = [rule for table in TABLES for rule in table.rules]
 def test_every_law_has_a_golden_program():
     log = []
     for module in (test_passes_algebra, test_passes_contractions, test_passes_loops,
-                   test_passes_movement, test_passes_recurrences):
+                   test_passes_movement, test_passes_recurrences, test_passes_systems):
         for fun, args, _ in module.LAWS.values():
             simplify(program_of(fun, *args)[0], log)
     seen = {(change.table, change.law) for change in log}

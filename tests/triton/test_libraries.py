@@ -8,12 +8,12 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.errors import HostStepWarning
 from functrans.core.evaluate import interpret
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.schedule.target import HOPPER
 from functrans.lowering.store.cache import Cache
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
+from functrans.lowering.triton.host_steps import host_uses
 from functrans.lowering.triton.libraries import files, replace
 from functrans.lowering.triton.libraries.functions import emulated
 from functrans.lowering.triton.machine.device import binaries
@@ -30,6 +30,12 @@ from tests.laws.primitives import all_cases
 RNG = np.random.default_rng(0)
 CASES = [case for case in all_cases() if case.primitive in replace.FUNCTIONS
          and not (case.primitive.name == "svd" and case.params["compute_uv"])]
+
+
+@pytest.fixture(autouse=True)
+def libraries_first(monkeypatch):
+    """Small matrices have kernels, but for these tests."""
+    monkeypatch.setattr(replace, "is_small_and_fast", lambda eqn, target: False)
 
 
 def program_with_libraries(fun, *args, is_there=lambda name: True):
@@ -226,20 +232,16 @@ def test_kernels_around_compile():
             assert binary.cubin[:4] == b"\x7fELF"
 
 
-def test_a_missing_library_is_told_once(monkeypatch):
-    monkeypatch.setattr(replace, "_warned", set())
+def test_what_a_missing_library_leaves_to_the_host():
     def fun(x):
         return fnp.fft.fft(x + 0j), fnp.linalg.inv(x)
 
-    with pytest.warns(HostStepWarning) as told:
-        program = program_with_libraries(fun, numbers(3, 3), is_there=lambda name: False)
-    assert sorted(str(w.message).split()[1] for w in told) == ["fft", "solve"]
-    assert "pip install nvidia-cufft" in " ".join(str(w.message) for w in told)
-    assert "cuBLAS and cuSOLVER" in " ".join(str(w.message) for w in told)
+    missing = lambda name: False
+    program = program_with_libraries(fun, numbers(70, 70), is_there=missing)
     assert not any(isinstance(step, LibraryStep) for step in program.steps)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        program_with_libraries(fun, numbers(4, 4), is_there=lambda name: False)
+    fft, solve = [use.text for use in host_uses(program.steps, missing)]
+    assert fft.startswith("fft runs on the host, between copies: cuFFT cannot be loaded. `pip ")
+    assert "pip install nvidia-cufft" in fft and "cuBLAS and cuSOLVER cannot" in solve
 
 
 def test_without_a_gpu_nothing_is_told():

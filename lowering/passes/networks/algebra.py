@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.passes.networks.contract import contracted
 from functrans.lowering.passes.networks.decide import Decision, decide
 from functrans.lowering.passes.networks.forms import analysis_of
-from functrans.lowering.passes.rewrite import Dispatch, Rewriter
+from functrans.lowering.passes.rewrite import Dispatch, Rewriter, with_bodies
 from functrans.primitives.shape import reshape_p
 
 __all__ = ["Decision", "contract_networks"]
@@ -21,7 +18,7 @@ def contract_networks(jaxpr: Jaxpr, eager: bool = False,
 
     Each decision is appended to `decisions`. `eager` contracts all that can be, whatever it costs.
     """
-    jaxpr = _with_bodies(jaxpr, lambda body: contract_networks(body, eager, decisions))
+    jaxpr = with_bodies(jaxpr, lambda body: contract_networks(body, eager, decisions))
     found = analysis_of(jaxpr, eager)
     if not found.contractions:
         return jaxpr
@@ -43,20 +40,3 @@ def contract_networks(jaxpr: Jaxpr, eager: bool = False,
         r.keep(Equation(reshape_p, (value,), eqn.outvars, {"new_sizes": value.aval.shape},
                         eqn.source))
     return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(r.eqns), jaxpr.outvars, name=jaxpr.name)
-
-
-def _with_bodies(jaxpr: Jaxpr, change: Callable[[Jaxpr], Jaxpr]) -> Jaxpr:
-    """The program with the bodies of its loops and branches changed."""
-    eqns = []
-    for eqn in jaxpr.eqns:
-        params: dict[str, Any] = {}
-        for key, value in eqn.params.items():
-            if isinstance(value, Jaxpr):
-                params[key] = change(value)
-            elif key == "branches":
-                params[key] = tuple(map(change, value))
-        same = all(params[key] == eqn.params[key] for key in params)
-        eqns.append(eqn if same else eqn.replace(params={**eqn.params, **params}))
-    if all(a is b for a, b in zip(eqns, jaxpr.eqns, strict=True)):
-        return jaxpr
-    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns), jaxpr.outvars, name=jaxpr.name)

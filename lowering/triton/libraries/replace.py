@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from functrans.core.errors import HostStepWarning
+import numpy as np
+
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.primitive import Primitive
 from functrans.core.prune import prune_jaxpr
 from functrans.core.table import Table, merged
 from functrans.lowering.passes.rewrite import inlined
+from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.triton.libraries import matrices, transforms
 from functrans.lowering.triton.libraries.functions import TYPES, library_p
+from functrans.lowering.triton.libraries.small_systems import is_small_and_fast
+from functrans.primitives.convert import convert_element_type
 from functrans.primitives.shape import reshape_p
 
-__all__ = ["FUNCTIONS", "LIBRARIES", "replace_by_library_calls"]
+__all__ = ["FUNCTIONS", "LIBRARIES", "is_known", "replace_by_library_calls"]
 
 FUNCTIONS: Table[Callable[..., Any]] = Table(
     merged(transforms.FUNCTIONS, matrices.FUNCTIONS), otherwise="no library computes it")
+NARROW = frozenset(("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"))
 LIBRARIES: Table[tuple[str, ...]] = Table(
     {p: ("cufft",) if p in transforms.FUNCTIONS else ("cublas", "cusolver") for p in FUNCTIONS},
     otherwise="it needs no library")
 
-_warned: set[Primitive] = set()
 
+def replace_by_library_calls(jaxpr: Jaxpr, is_there: Callable[[str], bool],
+                             target: Target = HOPPER) -> Jaxpr:
+    """The program with functions of the libraries that are there, but for what kernels do as fast.
 
-def replace_by_library_calls(jaxpr: Jaxpr, is_there: Callable[[str], bool]) -> Jaxpr:
-    """The program with functions of the libraries that are there.
-
-    Of an operation whose library is missing a warning says, once, that the host computes it.
+    The host computes what has neither.
     """
-    return prune_jaxpr(_replaced(jaxpr, is_there)) if _concerns(jaxpr) else jaxpr
+    return prune_jaxpr(_replaced(jaxpr, is_there, target)) if _concerns(jaxpr) else jaxpr
 
 
 def _concerns(jaxpr: Jaxpr) -> bool:
@@ -40,7 +43,7 @@ def _concerns(jaxpr: Jaxpr) -> bool:
                for eqn in jaxpr.eqns)
 
 
-def _replaced(jaxpr: Jaxpr, is_there: Callable[[str], bool]) -> Jaxpr:
+def _replaced(jaxpr: Jaxpr, is_there: Callable[[str], bool], target: Target) -> Jaxpr:
     env: dict[Var, Atom] = {}
     eqns: list[Equation] = []
 
@@ -50,12 +53,13 @@ def _replaced(jaxpr: Jaxpr, is_there: Callable[[str], bool]) -> Jaxpr:
     for eqn in jaxpr.eqns:
         eqn = eqn.replace(invars=tuple(map(read, eqn.invars)))
         primitive = eqn.primitive
-        if primitive in FUNCTIONS and _is_known(eqn) and _has_libraries(primitive, is_there):
+        if primitive in FUNCTIONS and is_known(eqn) and not is_small_and_fast(eqn, target) \
+                and _has_libraries(primitive, is_there):
             function = _flat(FUNCTIONS[primitive], eqn)
             outs = inlined(function, eqn.invars, eqns, primitive.name, eqn.source)
             env.update(zip(eqn.outvars, outs, strict=True))
         else:
-            params = {k: _in_bodies(v, is_there) for k, v in eqn.params.items()}
+            params = {k: _in_bodies(v, is_there, target) for k, v in eqn.params.items()}
             eqns.append(eqn.replace(params=params))
     return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(_without_copies(eqns)),
                  tuple(map(read, jaxpr.outvars)), name=jaxpr.name)
@@ -72,43 +76,40 @@ def _without_copies(eqns: list[Equation]) -> Iterator[Equation]:
         yield eqn
 
 
-def _in_bodies(value: Any, is_there: Callable[[str], bool]) -> Any:
+def _in_bodies(value: Any, is_there: Callable[[str], bool], target: Target) -> Any:
     if isinstance(value, Jaxpr):
-        return _replaced(value, is_there) if _concerns(value) else value
+        return _replaced(value, is_there, target) if _concerns(value) else value
     if type(value) is tuple and any(isinstance(x, Jaxpr) for x in value):
-        return tuple([_in_bodies(x, is_there) for x in value])
+        return tuple([_in_bodies(x, is_there, target) for x in value])
     return value
 
 
 def _flat(function: Callable[..., Any], eqn: Equation) -> Callable[..., list[Any]]:
     def call(*operands: Any) -> list[Any]:
-        outs = function(*operands, **eqn.params)
-        return outs if eqn.primitive.multiple_results else [outs]
+        outs = function(*map(_widened, operands), **eqn.params)
+        return [_as(o, v) for o, v in zip(outs if eqn.primitive.multiple_results else [outs],
+                                          eqn.outvars, strict=True)]
 
     return call
 
 
-def _is_known(eqn: Equation) -> bool:
-    """Whether the libraries have its dtypes and sizes."""
+def _widened(x: Any) -> Any:
+    """An operand as the libraries take it: floats of 8 and 16 bits in float32."""
+    return convert_element_type(x, np.dtype(np.float32)) if x.dtype.name in NARROW else x
+
+
+def _as(x: Any, v: Var) -> Any:
+    return x if x.dtype == v.aval.dtype else convert_element_type(x, v.aval.dtype)
+
+
+def is_known(eqn: Equation) -> bool:
+    """Whether the libraries have the dtypes and sizes of an operation of theirs."""
     avals = [v.aval for v in (*eqn.invars, *eqn.outvars)]
     if not all(isinstance(n, int) and n > 0 for a in avals for n in a.shape):
         return False
-    return all(a.dtype.name in TYPES for a in avals[:len(eqn.invars)]) \
+    return all(a.dtype.name in {*TYPES, *NARROW} for a in avals[:len(eqn.invars)]) \
         and len(eqn.params.get("fft_lengths", ())) <= transforms.MOST_AXES
 
 
 def _has_libraries(primitive: Primitive, is_there: Callable[[str], bool]) -> bool:
-    missing = [library for library in LIBRARIES[primitive] if not is_there(library)]
-    if missing and primitive not in _warned:
-        _warned.add(primitive)
-        warnings.warn(_note(primitive, missing), HostStepWarning, stacklevel=2)
-    return not missing
-
-
-def _note(primitive: Primitive, missing: Collection[str]) -> str:
-    names = " and ".join({"cufft": "cuFFT", "cublas": "cuBLAS", "cusolver": "cuSOLVER"}[x]
-                         for x in missing)
-    packages = " ".join(f"nvidia-{x}" for x in LIBRARIES[primitive])
-    return (f"functrans: {primitive.name} runs on the host, between copies: {names} cannot be "
-            f"loaded. `pip install {packages}` (or \"functrans[gpu-libraries]\") brings it to the "
-            "GPU.")
+    return all(map(is_there, LIBRARIES[primitive]))
