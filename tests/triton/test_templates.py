@@ -111,9 +111,12 @@ def _interpret(launches: list[TemplateKernel], tensors: dict[str, NDArray]) -> d
             if a.name == "workspace":
                 memory.setdefault("workspace", aligned(np.full(
                     kernel.workspace // 4, np.nan, np.float32)))
+            if a.name == "arrivals":
+                memory.setdefault("arrivals", aligned(np.zeros(kernel.arrivals, np.int32)))
             arguments.append(Buffer(memory[a.name]) if a.value is None else a.value)
         with tempfile.TemporaryDirectory() as folder, np.errstate(all="ignore"):
             function(kernel, folder)[kernel.grid](*arguments)
+    assert not memory.get("arrivals", np.zeros(1)).any()
     return memory
 
 
@@ -191,6 +194,7 @@ CONFIGS = {"pointers": MatmulConfig(16, 32, 16, 4, 3, descriptors=False),
            "persistent": MatmulConfig(16, 32, 32, 4, 3, persistent=True, group=2),
            "parts": MatmulConfig(16, 32, 16, 4, 3, persistent=True, parts=2),
            "split": MatmulConfig(16, 32, 16, 4, 3, splits=3),
+           "combined by the last": MatmulConfig(16, 32, 16, 4, 3, splits=3, last_combines=True),
            "turned": MatmulConfig(16, 32, 16, 4, 3, is_packed=True)}
 
 
@@ -233,7 +237,7 @@ def in_memory(dtype: str, m: int, n: int, k: int, **fields: Any) -> MatmulProble
     (in_memory("fp32", 1024, 1024, 1024, precision="tf32"), {"copies"}),
     (in_memory("fp32", 1024, 1024, 1024), set()),
     (in_memory("fp16", 1000, 1000, 1001), set()),
-    (in_memory("bf16", 64, 64, 8192), {"wgmma"}),
+    (in_memory("bf16", 64, 64, 8192), {"copies"}),
 ], ids=["bf16", "fp8", "tf32", "fp32", "odd", "tall"])
 def test_matmul_compiles(compile_kernel: Run, p: MatmulProblem, uses: set[str]) -> None:
     for kernel in kernels(p, configs(p)[0]):
@@ -260,6 +264,13 @@ def test_large_products_in_tf32_and_float8_read_along_the_sum() -> None:
 def test_products_that_use_few_programs_are_split() -> None:
     assert configs(in_memory("bf16", 64, 64, 8192))[0].splits > 1
     assert configs(in_memory("bf16", 8192, 8192, 8192))[0].splits == 1
+
+
+def test_large_partial_sums_are_added_by_a_second_launch() -> None:
+    """One multiprocessor reads all of a tile in the time of some launches."""
+    few, many = (in_memory("fp32", *s, precision="tf32") for s in ((64, 64, 16384),
+                                                                   (512, 512, 8192)))
+    assert [len(kernels(p, configs(p)[0])) for p in (few, many)] == [1, 2]
 
 
 def heads(x: NDArray) -> Heads:
@@ -428,11 +439,13 @@ def stored_in_order(x: NDArray, axes: tuple[int, ...]) -> NDArray:
     return np.ascontiguousarray(x.transpose(axes)).transpose(np.argsort(axes))
 
 
+CUTS: list[dict[str, int]] = [{}, {"splits": 3}, {"splits": 3, "last_combines": True},
+                              {"persistent": True, "parts": 2}]
 CHANNELS_LAST, BATCH_LAST, FIRST = (1, 3, 4, 0, 2), (2, 3, 4, 0, 1), (0, 1, 2, 3, 4)
 
 
 @pytest.mark.one_in(3)
-@pytest.mark.parametrize("splits", [1, 3])
+@pytest.mark.parametrize("cut", CUTS[:3])
 @pytest.mark.parametrize("flat", [False, True])
 @pytest.mark.parametrize("order, groups, stride, low, dilation, window_dilation", [
     (CHANNELS_LAST, 1, (1, 1), (1, 1), (1, 1), (1, 1)),
@@ -443,7 +456,7 @@ CHANNELS_LAST, BATCH_LAST, FIRST = (1, 3, 4, 0, 2), (2, 3, 4, 0, 1), (0, 1, 2, 3
 ])
 def test_convolution(interpret: Run, order: tuple[int, ...], groups: int, stride: tuple[int, ...],
                      low: tuple[int, ...], dilation: tuple[int, ...],
-                     window_dilation: tuple[int, ...], flat: bool, splits: int) -> None:
+                     window_dilation: tuple[int, ...], flat: bool, cut: dict[str, int]) -> None:
     batch, features, outs, size, window, out_size = 3, 5, 7, (6, 5), (3, 2), (5, 6)
     x = stored_in_order(normal(0, groups, batch, features, *size), order)
     w = stored_in_order(normal(1, groups, outs, features, *window), BATCH_LAST)
@@ -455,7 +468,7 @@ def test_convolution(interpret: Run, order: tuple[int, ...], groups: int, stride
                            like_out, dilation, window_dilation, groups, epilogue=EpilogueSource(
                                ("acc = acc + tl.load(bias + cols, mask=inside)",),
                                (pointer("bias", "fp32"),)))
-    config = convolution_template.ConvolutionConfig(16, 16, 16, 4, 2, splits=splits, flat=flat)
+    config = convolution_template.ConvolutionConfig(16, 16, 16, 4, 2, flat=flat, **cut)
     tensors = {"x": x.base, "w": w.base, "out": out.base, "bias": bias}
     if order == FIRST:
         tensors |= {"x": x, "out": out}
@@ -466,7 +479,7 @@ def test_convolution(interpret: Run, order: tuple[int, ...], groups: int, stride
 
 
 @pytest.mark.one_in(5)
-@pytest.mark.parametrize("cut", [{}, {"splits": 3}, {"persistent": True, "parts": 2}])
+@pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("order, stride, low, dilation, window_dilation, flipped, rows", [
     (CHANNELS_LAST, (1, 1), (1, 1), (1, 1), (1, 1), False, (4, 1, 4)),
     (CHANNELS_LAST, (2, 1), (2, 0), (1, 1), (1, 2), False, (4, 1, 4)),
@@ -499,7 +512,7 @@ def test_convolution_of_boxes(
 
 
 @pytest.mark.one_in(5)
-@pytest.mark.parametrize("cut", [{}, {"splits": 3}, {"persistent": True, "parts": 2}])
+@pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("order", [CHANNELS_LAST, BATCH_LAST, FIRST])
 @pytest.mark.parametrize("features, stride, dilation, flipped", [
     (20, (1, 1), (1, 1), False), (19, (2, 1), (1, 1), True), (19, (1, 1), (2, 1), True)])

@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.triton.templates.convolution_boxes import Boxes, boxes
@@ -28,6 +29,7 @@ from functrans.lowering.triton.templates.kernel import (
     Argument,
     Expression,
     TemplateKernel,
+    arrivals,
     expand,
     integer,
     pointer,
@@ -40,17 +42,22 @@ from functrans.lowering.triton.templates.pack import (
     packed,
 )
 from functrans.lowering.triton.templates.tiles import (
+    ADD_SPLITS,
     EFFICIENCY,
     FRAME,
     SPAN,
     STORE_PARTS,
     TILE,
+    last_combines,
     time_of_tiles,
 )
 
 __all__ = ["ConvolutionConfig", "ConvolutionProblem", "Filter", "Image", "configs", "estimate",
            "kernels",
            "smaller"]
+
+LEAST_SUM = 256
+"""The terms that a program adds up at least, where some share a sum."""
 
 SUM = SPAN + '''
 if not DESCRIPTORS:
@@ -63,7 +70,6 @@ if not DESCRIPTORS:
     if GROUPED:
         x_base += tl.cast(outer, tl.int64) * x_group
         w_base += tl.cast(outer, tl.int64) * w_group
-    feature_steps = tl.cdiv(in_features, BLOCK_K)
 acc = tl.full((BLOCK_N, BLOCK_M) if TURNED else (BLOCK_M, BLOCK_N), 0, dtype=SUMS)
 if HAS_TERMS:
     for step in range(first, last):
@@ -85,6 +91,14 @@ tl.store(partial + ((WIDE(at_m) * out_features)[:, None] + cols), acc,
          mask=known[:, None] & (cols < out_features))
 '''
 
+# where the partial sums of a tile are, and how far from one to the next
+PARTIALS = '''
+sums = workspace + tl.cast(outer, tl.int64) * m * out_features + (
+    (WIDE(at_m) * out_features)[:, None] + cols)
+summed = known[:, None] & (cols < out_features)
+apart = tl.cast(groups, tl.int64) * m * out_features
+''' + ADD_SPLITS
+
 COMBINE = '''
 @triton.jit
 def NAME():
@@ -101,13 +115,15 @@ def NAME():
     partial += (WIDE(at_m) * out_features)[:, None] + cols
     step = tl.cast(groups, tl.int64) * m * out_features
     acc = tl.load(partial, mask=there, other=0)
-    for split in tl.static_range(1, SPLITS):
-        acc += tl.load(partial + split * step, mask=there, other=0)
+    for chunk in range(1, splits, LOADS):
+        for at in tl.static_range(LOADS):
+            left = tl.full((1, 1), chunk + at, tl.int32) < splits
+            acc += tl.load(partial + (chunk + at) * step, mask=there & left, other=0)
     FINISH
 '''
 
 FINISH = '''
-if TURNED:
+if TURNED and SPLITS == 1:
     acc = tl.trans(acc)
 ROWS
 cols = (col + tl.arange(0, BLOCK_N if TURNED else BLOCK_N // PARTS))[None, :]
@@ -129,10 +145,28 @@ def kernels(p: ConvolutionProblem, config: ConvolutionConfig, name: str = "convo
             target: Target = HOPPER
             ) -> list[TemplateKernel]:
     """The launches of a convolution; with a dilated input one for each phase of the output."""
-    made = []
-    for part in _phases(p):  # most phases run the same text
-        made += _kernels(part, config, name, target)
-    return made
+    return list(_launches(p, config, name, target))
+
+
+@lru_cache(maxsize=256)  # 30 ms: layers of one size are the same launches
+def _launches(p: ConvolutionProblem, config: ConvolutionConfig, name: str,
+              target: Target) -> tuple[TemplateKernel, ...]:
+    """Those launches.
+
+    Operands are packed once for all phases, each of which reads some taps of the filter.
+    """
+    partials = 0
+    if config.splits > 1:
+        partials = config.splits * max(q.groups * q.rows * q.out_features for q in _phases(p))
+    before = PackedConvolution((), p)
+    if config.packed and can_pack_convolution(next(_phases(p))):
+        before = packed(p, partials, f"{name}_packed")
+    workspace = max(partials, before.size) * BYTES[p.sums]
+    made = [replace(k, workspace=workspace) for k in before.kernels]
+    parts = list(_phases(before.problem))
+    for part in parts:
+        made += _kernels(part, config, name, target, before, workspace, len(parts) > 1)
+    return tuple(made)
 
 
 def _phases(p: ConvolutionProblem) -> Iterator[ConvolutionProblem]:
@@ -165,30 +199,28 @@ def _phases(p: ConvolutionProblem) -> Iterator[ConvolutionProblem]:
         yield replace(q, w=w, out=out)
 
 
-def _kernels(p: ConvolutionProblem, config: ConvolutionConfig, name: str,
-             target: Target) -> list[TemplateKernel]:
-    partials = 0
-    if config.splits > 1:
-        partials = config.splits * p.groups * p.rows * p.out_features
-    before = packed(p, partials, f"{name}_packed") if config.packed else PackedConvolution((), p)
-    p = before.problem
+def _kernels(p: ConvolutionProblem, config: ConvolutionConfig, name: str, target: Target,
+             before: PackedConvolution, workspace: int, shared: bool) -> list[TemplateKernel]:
+    """The launches of one phase, after those of `before`; the text is `shared` with others."""
+    if p.in_features * p.taps == 0:
+        config = replace(config, splits=1, persistent=False)
     box = boxes(p, config) if config.descriptors else None
     tiles_m = box.tiles if box else -(-p.rows // config.block_m)
     programs = tiles_m * -(-p.out_features // config.block_n) * p.groups * config.splits
     gathered = _rows(p)
-    values = {
+    values = _literals(p, config, shared) | {
         "BLOCK_M": config.block_m, "BLOCK_N": config.block_n, "BLOCK_K": config.block_k,
         "TILES_M": Expression(box.tiles_text if box else "tl.cdiv(m, BLOCK_M)"),
         "TILES_N": Expression("tl.cdiv(out_features, BLOCK_N)"),
         "STEPS": Expression(box.steps_text if box else (
             "tl.cdiv(in_features * taps, BLOCK_K)" if config.flat else
-            "tl.cdiv(in_features, BLOCK_K) * taps")),
+            "FEATURE_STEPS * taps")),
         "OUTER": Expression(f"groups * {config.splits}"), "PERSISTENT": config.persistent,
         "FLATTENED": config.splits == 1, "DESCRIPTORS": box is not None,
         "TURNED": box is not None and box.is_transposed,
         "HALVES": Expression("(BLOCK_N, 2, BLOCK_M // 2)" if box and box.is_transposed else
                              "(BLOCK_M, 2, BLOCK_N // 2)"),
-        "GROUP": config.group, "SPLITS": config.splits,
+        "GROUP": config.group, "SPLITS": config.splits, "LAST_COMBINES": config.last_combines,
         "PARTS": config.parts if config.splits == 1 else 1,
         # places of the sum are divided by its sizes: of no places LLVM takes the loop to run
         "HAS_TERMS": p.in_features * p.taps > 0,
@@ -203,7 +235,7 @@ def _kernels(p: ConvolutionProblem, config: ConvolutionConfig, name: str,
     blocks: dict[str, Iterable[str]] = {
         "DESCRIBE": [*before.lines, *(box.described if box else [])],
         "PLACE": [TILE, *(box.placed if box else [])],
-        "SUM": [SUM], "STORE": [STORE_PARTS],
+        "SUM": [SUM], "STORE": [STORE_PARTS], "ADD_SPLITS": [PARTIALS],
         "NEXT_PART": [box.next_part if box else "col += BLOCK_N // 2"],
         "STORE_SPLIT": [STORE_SPLIT], "FINISH": [FINISH],
         "ROWS": box.numbered if box else gathered, "EPILOGUE": p.epilogue.lines,
@@ -211,11 +243,10 @@ def _kernels(p: ConvolutionProblem, config: ConvolutionConfig, name: str,
         "LOAD": box.loaded if box else _gathered(p, config),
         "STORE_BOX": [box.stored] if box else []}
     sizes = [integer("m", p.rows), integer("batch", p.batch), integer("groups", p.groups),
-             integer("out_features", p.out_features),
-             *_each("out_size", p.out_size), *_each("stride", p.stride)]
-    reads = [integer("in_features", p.in_features), integer("taps", p.taps),
-             *_each("in_size", p.in_size), *_each("window", p.window), *_each("pad", p.pad_low),
-             *_each("dilation", p.window_dilation), *_each("in_dilation", p.in_dilation),
+             integer("out_features", p.out_features)]
+    reads = [integer("in_features", p.in_features), *_each("in_size", p.in_size),
+             *[a for a in (integer("taps", p.taps), *_each("window", p.window),
+                           *_each("pad", p.pad_low)) if a.name not in values],
              integer("x_offset", p.x.offset), integer("x_group", p.x.group),
              *_not_one("x_batch", p.x.batch), *_not_one("x_feature", p.x.feature),
              *_each("x_space", p.x.space), integer("w_offset", p.w.offset),
@@ -226,24 +257,58 @@ def _kernels(p: ConvolutionProblem, config: ConvolutionConfig, name: str,
               *_each("out_space", p.out.space)]
     inputs = tuple(before.inputs())
     output = (pointer("out", p.out.dtype, p.out.aligned), *p.epilogue.arguments)
-    workspace = max(partials, before.size) * BYTES[p.sums]
+    finishes = config.splits == 1 or config.last_combines
     arguments = (*inputs, *[pointer("workspace", p.sums)] * (workspace > 0),
-                 *(output if config.splits == 1 else ()), *sizes, *reads,
-                 *(writes if config.splits == 1 else ()), *before.arguments)
+                 *[arrivals()] * config.last_combines, *(output if finishes else ()), *sizes,
+                 *reads, *(writes if finishes else ()), *before.arguments)
     grid = min(programs, target.multiprocessors) if config.persistent else programs
-    made = [*[replace(k, workspace=workspace) for k in before.kernels],
-            TemplateKernel(name, expand(FRAME, name, arguments, values, blocks), arguments,
-                           (grid, 1, 1), config.warps, config.stages, workspace)]
-    if config.splits > 1:
-        name = f"{name}_combine"
-        values |= {"BLOCK_M": 16, "BLOCK_N": 64, "STORES_DESCRIPTOR": False, "TURNED": False}
-        arguments = (pointer("workspace", p.sums), *output, *sizes, *writes)
-        tiles = -(-p.rows // 16) * -(-p.out_features // 64) * p.groups
-        blocks["ROWS"] = gathered
-        made.append(TemplateKernel(name, expand(COMBINE, name, arguments, values, blocks),
-                                   arguments,
-                                   (tiles, 1, 1), 4, 1, workspace))
+    made = [TemplateKernel(name, expand(FRAME, name, arguments, values, blocks), arguments,
+                           (grid, 1, 1), config.warps, config.stages, workspace,
+                           arrivals=programs // config.splits * config.last_combines)]
+    if not finishes:
+        made.append(_combine(p, f"{name}_combine", values, blocks | {"ROWS": gathered},
+                             (pointer("workspace", p.sums), *output, *sizes, *writes,
+                              replace(integer("splits", config.splits), divisible=False)),
+                             workspace, target))
     return made
+
+
+def _combine(p: ConvolutionProblem, name: str, values: dict[str, object],
+             blocks: dict[str, Iterable[str]], arguments: tuple[Argument, ...], workspace: int,
+             target: Target) -> TemplateKernel:
+    """The launch that adds split sums up, of tiles that are small enough for all multiprocessors:
+    two programs would read 64 sums of 27 x 64 at a hundredth of the bandwidth."""
+    # one text for all sizes, and however many sums there are
+    values = {key: value for key, value in values.items() if not key.startswith("out_size")}
+    arguments = (*arguments, *_each("out_size", p.out_size))
+    across = -(-p.out_features // 64) * p.groups
+    rows = next((n for n in (16, 8, 4, 2) if -(-p.rows // n) * across >= target.multiprocessors), 1)
+    values = values | {"BLOCK_M": rows, "BLOCK_N": 64, "STORES_DESCRIPTOR": False, "TURNED": False,
+                       "LOADS": 16}
+    return TemplateKernel(name, expand(COMBINE, name, arguments, values, blocks), arguments,
+                          (-(-p.rows // rows) * across, 1, 1), min(4, max(1, rows // 2)), 1,
+                          workspace)
+
+
+def _literals(p: ConvolutionProblem, config: ConvolutionConfig,
+              shared: bool) -> dict[str, object]:
+    """Sizes that kernels divide by, or that say where a step reads, as numbers in the text.
+
+    A step of a tile that the copy engine moves is some 500 cycles of the tensor cores: divisions by
+    arguments, of which there are three a step, took as long. Phases have a text that is `shared`,
+    and their own windows: four kernels take four times as long to compile.
+    """
+    values: dict[str, object] = {"FEATURE_STEPS": -(-p.in_features // config.block_k)}
+    numbers = [("out_size", p.out_size), ("stride", p.stride), ("dilation", p.window_dilation),
+               ("in_dilation", p.in_dilation)]
+    if not shared:
+        values["taps"] = p.taps
+        numbers += [("window", p.window), ("pad", p.pad_low)]
+    for name, sizes in numbers:
+        values |= {f"{name}{i}": n for i, n in enumerate(sizes)}
+    if config.flat and not p.batch_inner:
+        values["in_features"] = p.in_features
+    return values
 
 
 def _rows(p: ConvolutionProblem) -> list[str]:
@@ -271,7 +336,8 @@ def _gathered(p: ConvolutionProblem, config: ConvolutionConfig) -> list[str]:
         known = "(at < in_features * taps)"
         even = p.in_features * p.taps % config.block_k == 0
     else:
-        lines = ["tap = step // feature_steps", "feature = step % feature_steps * BLOCK_K + at_k"]
+        lines = ["tap = step // FEATURE_STEPS",
+                 "feature = step % FEATURE_STEPS * BLOCK_K + at_k"]
         known, even = "(feature < in_features)", p.in_features % config.block_k == 0
     for i in reversed(range(p.rank)):
         lines += [f"t{i} = tap % window{i}", f"tap = tap // window{i}"] if i else ["t0 = tap"]
@@ -329,13 +395,18 @@ def _is_wide(p: ConvolutionProblem) -> bool:
 def configs(p: ConvolutionProblem, target: Target = HOPPER,
             count: int = 4) -> list[ConvolutionConfig]:
     """Configurations worth trying, by the time that `estimate` gives them."""
+    return list(_by_estimate(p, target)[:count])
+
+
+@lru_cache(maxsize=256)  # 30 ms
+def _by_estimate(p: ConvolutionProblem, target: Target) -> tuple[ConvolutionConfig, ...]:
     part = next(_phases(p))
     found = [c for tile in EFFICIENCY
              for c in (*_copied(part, tile, target), *_read(part, tile, target))]
     if can_pack_convolution(part):
         found += [replace(c, packed=True) for tile in EFFICIENCY
                   for c in _copied(packed(part).problem, tile, target)]
-    return sorted(found, key=lambda c: estimate(part, c, target))[:count]
+    return tuple(sorted(found, key=lambda c: estimate(p, c, target)))
 
 
 def smaller(p: ConvolutionProblem) -> list[ConvolutionConfig]:
@@ -345,13 +416,28 @@ def smaller(p: ConvolutionProblem) -> list[ConvolutionConfig]:
 
 
 def estimate(p: ConvolutionProblem, config: ConvolutionConfig, target: Target = HOPPER) -> float:
-    """Nanoseconds of a convolution whose input is not dilated, by a model."""
-    if config.packed:
-        before = packed(p)
-        figures = target.measured
-        moved = 2 * BYTES["fp32"] * before.size / figures.bandwidth \
-            + figures.split_launch * len(before.kernels)
-        return moved + estimate(before.problem, replace(config, packed=False), target)
+    """Nanoseconds of a convolution, by a model: of what is packed, and of each phase."""
+    packing, q = _packing(p, config, target)
+    plain = replace(config, packed=False)
+    return packing + sum([_of_phase(part, plain, target) for part in _phases(q)])
+
+
+def _packing(p: ConvolutionProblem, config: ConvolutionConfig,
+             target: Target) -> tuple[float, ConvolutionProblem]:
+    """Nanoseconds of packing operands, and the convolution of packed ones."""
+    if not config.packed:
+        return 0.0, p
+    before, figures = packed(p), target.measured
+    return (2 * BYTES["fp32"] * before.size / figures.bandwidth
+            + figures.split_launch * len(before.kernels)), before.problem
+
+
+def _of_phase(p: ConvolutionProblem, config: ConvolutionConfig, target: Target) -> float:
+    """Nanoseconds of a convolution whose input is not dilated."""
+    packing, p = _packing(p, config, target)
+    if p.in_features * p.taps == 0:
+        return packing + p.groups * p.rows * p.out_features * BYTES[p.out.dtype] \
+            / target.measured.bandwidth
     box = boxes(p, config) if config.descriptors else None
     tiles = (box.tiles if box else -(-p.rows // config.block_m)) * p.groups
     tiles *= -(-p.out_features // config.block_n)
@@ -360,12 +446,16 @@ def estimate(p: ConvolutionProblem, config: ConvolutionConfig, target: Target = 
     moved = p.groups * (image * size + p.taps * p.in_features * p.out_features * size
                         + p.rows * p.out_features * BYTES[p.out.dtype])
     rate = target.measured.rates[p.precision if p.x.dtype == "fp32" else p.x.dtype]
-    again = 2 * config.splits * p.groups * p.rows * p.out_features * BYTES[p.sums]
     tile = (config.block_n, config.block_m) if box and box.is_transposed else (
         config.block_m, config.block_n)
-    return time_of_tiles(
+    return packing + time_of_tiles(
         tile, tiles, p.in_features * p.taps, config.splits, size,
-        rate * _share(p, config, box), moved, again * (config.splits > 1), target)
+        rate * _share(p, config, box), moved, _again(p, config.splits), target)
+
+
+def _again(p: ConvolutionProblem, splits: int) -> float:
+    """Bytes of split sums, written and read."""
+    return (splits > 1) * 2.0 * splits * p.groups * p.rows * p.out_features * BYTES[p.sums]
 
 
 def _share(p: ConvolutionProblem, config: ConvolutionConfig, box: Boxes | None) -> float:
@@ -383,9 +473,12 @@ def _copied(p: ConvolutionProblem, tile: tuple[int, int],
             target: Target) -> list[ConvolutionConfig]:
     """Configurations of a tile that the copy engine moves."""
     size = BYTES[p.x.dtype]
-    if (size > 2 and not p.rounds) or min(tile) < 64 or tile[1] > power_of_two(p.out_features):
+    if (size > 2 and not p.rounds) or min(tile) < 64:
         return []
-    if tile[0] > power_of_two(p.batch if p.batch_inner else p.rows):
+    least = 64 if p.rounds else 16  # what has fewer rows or features would go through registers
+    if tile[1] > power_of_two(p.out_features, least):
+        return []
+    if tile[0] > power_of_two(p.batch if p.batch_inner else p.rows, least):
         return []
     block_k = min(128 // size, power_of_two(p.in_features))
     large = tile[0] * tile[1] >= 128 * 128 and (tile[0] if p.batch_inner else tile[1]) >= 128
@@ -402,7 +495,8 @@ def _copied(p: ConvolutionProblem, tile: tuple[int, int],
         room = target.shared - 2048 - tile[0] * tile[1] // parts * BYTES[p.out.dtype]
         made.append(replace(base, persistent=True, parts=parts,
                             stages=max(1, min(4, room // stage))))
-    return [*made, *[replace(base, splits=s) for s in _splits(tiles, box.steps * block_k, target)]]
+    return [*made, *[_with_splits(p, base, tiles, s, target)
+                     for s in _splits(tiles, box.steps * block_k, target)]]
 
 
 def _read(p: ConvolutionProblem, tile: tuple[int, int], target: Target) -> list[ConvolutionConfig]:
@@ -419,12 +513,19 @@ def _read(p: ConvolutionProblem, tile: tuple[int, int], target: Target) -> list[
     warps = 8 if tile[0] * tile[1] >= 128 * 128 else 4
     tiles = -(-p.rows // tile[0]) * -(-p.out_features // tile[1]) * p.groups
     stages = 4 if tile[0] <= 64 else 3
-    return [ConvolutionConfig(*tile, block_k, warps, stages, splits=s, flat=flat)
-            for s in _splits(tiles, whole, target)]
+    base = ConvolutionConfig(*tile, block_k, warps, stages, flat=flat)
+    return [_with_splits(p, base, tiles, s, target) for s in _splits(tiles, whole, target)]
+
+
+def _with_splits(p: ConvolutionProblem, base: ConvolutionConfig, tiles: int, splits: int,
+                 target: Target) -> ConvolutionConfig:
+    """A configuration whose sums are cut, and added by whom is faster."""
+    return replace(base, splits=splits, last_combines=last_combines(
+        (base.block_m, base.block_n), tiles, splits, _again(p, splits), target))
 
 
 def _splits(tiles: int, whole: int, target: Target) -> list[int]:
     """Into how many programs a sum is worth cutting: full waves of some, each with enough to do."""
-    most = min(64, whole // 1024)
+    most = min(target.multiprocessors, whole // LEAST_SUM)
     counts = [min(most, waves * target.multiprocessors // max(tiles, 1)) for waves in (1, 2, 3)]
     return sorted({1, *[n for n in counts if n > 1]})

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from functrans.lowering.triton.templates.convolution_problem import (
     ConvolutionConfig,
@@ -114,7 +114,7 @@ class Boxes:
 
     @property
     def steps_text(self) -> str:
-        return " * ".join(["tl.cdiv(in_features, BLOCK_K)", *self._each("window#")])
+        return " * ".join(["FEATURE_STEPS", *self._each("window#")])
 
     @property
     def placed(self) -> list[str]:
@@ -150,10 +150,9 @@ class Boxes:
 
     @property
     def loaded(self) -> list[str]:
-        lines = ["feature = step % tl.cdiv(in_features, BLOCK_K) * BLOCK_K",
-                 "tap = step // tl.cdiv(in_features, BLOCK_K)"]
+        lines = ["feature = step % FEATURE_STEPS * BLOCK_K", "tap = step // FEATURE_STEPS"]
         for i in reversed(range(self.p.rank)):
-            lines += [f"t{i} = tap % window{i}", f"tap = tap // window{i}"]
+            lines += [f"t{i} = tap % window{i}", f"tap = tap // window{i}"] if i else ["t0 = tap"]
         at = ", ".join(self._each("start# * stride# - pad# + t# * dilation#"))
         if self.is_transposed:
             x = f"tl.reshape(x_tiles.load([start, {at}, feature]), (BLOCK_M, BLOCK_K))"
@@ -229,7 +228,8 @@ def _rows(p: ConvolutionProblem, block: int) -> tuple[int, ...] | None:
     return min(made, key=waste, default=None)
 
 
-def _cuts(block: int, rank: int) -> Iterator[tuple[int, ...]]:
+@lru_cache
+def _cuts(block: int, rank: int) -> tuple[tuple[int, ...], ...]:
     """The ways to write a power of two as a product of powers of two of 256 at most."""
     powers = [1 << k for k in range(min(block.bit_length(), 9))]
-    return (b for b in itertools.product(powers, repeat=rank) if math.prod(b) == block)
+    return tuple([b for b in itertools.product(powers, repeat=rank) if math.prod(b) == block])

@@ -15,6 +15,7 @@ from functrans.lowering.triton.templates.kernel import (
     Argument,
     Expression,
     TemplateKernel,
+    arrivals,
     expand,
     integer,
     pointer,
@@ -33,11 +34,13 @@ from functrans.lowering.triton.templates.pack import (
     pack_operands,
 )
 from functrans.lowering.triton.templates.tiles import (
+    ADD_SPLITS,
     EFFICIENCY,
     FRAME,
     SPAN,
     STORE_PARTS,
     TILE,
+    last_combines,
     rounding,
     times_of_tiles,
 )
@@ -132,7 +135,14 @@ elif STORES:
     tl.store(c_matrix + place, RESULT, mask=inside)
 '''
 
-# the second launch of a split sum: partial sums are added in order, whoever finished first
+# where the partial sums of a tile are, and how far from one to the next
+PARTIALS = '''
+sums = workspace + tl.cast(outer, tl.int64) * m * n + (tl.cast(rows, tl.int64) * n + cols)
+summed = (rows < m) & (cols < n)
+apart = (BATCHES) * tl.cast(m, tl.int64) * n
+''' + ADD_SPLITS
+
+# the second launch of a split sum
 COMBINE = '''
 @triton.jit
 def NAME():
@@ -144,12 +154,7 @@ def NAME():
     col = tile % tiles_n * BLOCK_N
     rows = (row + tl.arange(0, BLOCK_M))[:, None]
     cols = (col + tl.arange(0, BLOCK_N))[None, :]
-    partial = workspace + tl.cast(outer, tl.int64) * m * n + (tl.cast(rows, tl.int64) * n + cols)
-    there = (rows < m) & (cols < n)
-    step = (BATCHES) * tl.cast(m, tl.int64) * n
-    acc = tl.load(partial, mask=there, other=0)
-    for split in tl.static_range(1, SPLITS):
-        acc += tl.load(partial + split * step, mask=there, other=0)
+    ADD_SPLITS
     FINISH
 '''
 
@@ -266,6 +271,7 @@ def kernels(p: MatmulProblem, config: MatmulConfig, name: str = "matmul", target
         "FLATTENED": config.flat and config.splits == 1, "PERSISTENT": config.persistent,
         "EXACT_AFTER": min(p.exact_after, config.block_k),
         "DESCRIPTORS": descriptors, "GROUP": config.group, "SPLITS": config.splits,
+        "LAST_COMBINES": config.last_combines,
         "PARTS": config.parts if config.splits == 1 else 1, "STORES_DESCRIPTOR": stores_descriptor,
         "OUTER": Expression(f"{config.splits} * {_batches(p)}" if batched else str(config.splits))}
     x = _DescriptorTiles(p.a, "a", ("m", "k"), ("BLOCK_M", "BLOCK_K"), p.batch)
@@ -274,7 +280,7 @@ def kernels(p: MatmulProblem, config: MatmulConfig, name: str = "matmul", target
     blocks: dict[str, Iterable[str]] = {
         "DESCRIBE": [*before.lines, *rounding([x.described, y.described] * descriptors, p.rounds),
                      *[z.described] * stores_descriptor],
-        "PLACE": [PLACE], "SUM": [SUM], "STORE": [STORE_PARTS],
+        "PLACE": [PLACE], "SUM": [SUM], "STORE": [STORE_PARTS], "ADD_SPLITS": [PARTIALS],
         "NEXT_PART": ["col += BLOCK_N // 2"],
         "STORE_SPLIT": [STORE_SPLIT], "FINISH": [FINISH],
         "LOAD": [f"x = {x.load('row', 'step * BLOCK_K')}",
@@ -290,14 +296,15 @@ def kernels(p: MatmulProblem, config: MatmulConfig, name: str = "matmul", target
     workspace = before.nbytes
     if config.splits > 1:
         workspace = config.splits * p.batches * p.m * p.n * BYTES[p.sums]
-    if config.splits > 1:
-        end = [pointer("workspace", p.sums)]
+        shared = [pointer("workspace", p.sums)]
+        end = [*shared, arrivals(), *end] if config.last_combines else shared
     arguments = (*inputs, *end, *sizes, *batch, *strides)
     grid = min(programs, target.multiprocessors) if config.persistent else programs
     text = expand(FRAME, name, arguments, constants, blocks)
     made = [*before.kernels, TemplateKernel(name, text, arguments, (grid, 1, 1), config.warps,
-                                            config.stages, workspace)]
-    if config.splits > 1:
+                                            config.stages, workspace,
+                                            arrivals=tiles * config.last_combines)]
+    if config.splits > 1 and not config.last_combines:
         made.append(_combine(p, f"{name}_combine", constants, blocks, sizes + batch, workspace,
                              any_size))
     return made
@@ -485,7 +492,9 @@ def _variants(p: MatmulProblem, tile: tuple[int, int], splits: int,
         block_k = min(block_k, 32)
     stages = _stages(p, tile, block_k, 0, target)
     tiles = _tiles(p, tile)
-    base = MatmulConfig(*tile, block_k, warps, stages, splits=splits, descriptors=copied)
+    again = 2.0 * splits * p.batches * p.m * p.n * BYTES[p.sums]
+    base = MatmulConfig(*tile, block_k, warps, stages, splits=splits, descriptors=copied,
+                        last_combines=last_combines(tile, tiles, splits, again, target))
     if not copied or splits > 1 or tiles <= target.multiprocessors:
         return [base]
     parts = 2 if area >= 128 * 256 else 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from functrans.lowering.triton.templates.convolution_problem import ConvolutionProblem
 from functrans.lowering.triton.templates.kernel import (
@@ -212,6 +213,7 @@ def _is_along(p: ConvolutionProblem, which: str) -> bool:
             and all(s > 0 and s * size % 16 == 0 for s in far))
 
 
+@lru_cache(maxsize=256)  # asked for by the estimate of each configuration
 def packed(p: ConvolutionProblem, first: int = 0, name: str = "packed") -> PackedConvolution:
     """The convolution of operands with the features of the input last, and the launches before.
 

@@ -7,19 +7,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from functrans.lowering.schedule.target import Target
+from functrans.lowering.triton.templates.kernel import BYTES, MOST_ARRIVAL_COUNTERS
 
-__all__ = ["EFFICIENCY", "FRAME", "SPAN", "STORE_PARTS", "TILE", "Tiling", "rounding",
-           "time_of_tiles", "times_of_tiles"]
-
+__all__ = ["ADD_SPLITS", "EFFICIENCY", "FRAME", "SPAN", "STORE_PARTS", "TILE", "Tiling",
+           "last_combines", "rounding", "time_of_tiles", "times_of_tiles"]
 
 
 @dataclass(frozen=True)
 class Tiling:
     """How a result is cut into tiles, and the sum of each into steps.
 
-    `group`: rows of tiles that run side by side; `splits`: programs that share the sum of a tile;
-    `persistent`: a program computes tiles one after the other; `parts` of the columns go through
-    the epilogue one by one.
+    `group`: rows of tiles that run side by side; `splits`: programs that share the sum of a tile,
+    whose partial sums a second launch adds, or the last of them if `last_combines`; `persistent`:
+    a program computes tiles one after the other; `parts` of the columns go through the epilogue
+    one by one.
     """
 
     block_m: int
@@ -31,6 +32,7 @@ class Tiling:
     splits: int = 1
     persistent: bool = False
     parts: int = 1
+    last_combines: bool = False
 
 
 def rounding(descriptors: list[str], rounds: bool) -> list[str]:
@@ -93,6 +95,15 @@ else:
 STORE_PARTS = '''
 if SPLITS > 1:
     STORE_SPLIT
+    if LAST_COMBINES:
+        # as the last program of a reduction does: stores of all its threads come before its arrival
+        arrival = arrivals + (outer * tiles_m * tiles_n + inner)
+        tl.debug_barrier()
+        done = tl.atomic_add(arrival, 1, sem='acq_rel')
+        if done == SPLITS - 1:
+            ADD_SPLITS
+            FINISH
+            tl.store(arrival, 0)
 elif PARTS == 1:
     FINISH
 else:
@@ -102,6 +113,14 @@ else:
     NEXT_PART
     acc = right
     FINISH
+'''
+
+# Partial sums are added in order, whoever finished first. Other programs of this launch may have
+# stored them: they are read from the second-level cache.
+ADD_SPLITS = '''
+acc = tl.load(sums, mask=summed, other=0, cache_modifier='.cg')
+for other in tl.static_range(1, SPLITS):
+    acc += tl.load(sums + other * apart, mask=summed, other=0, cache_modifier='.cg')
 '''
 
 # What of the peak a tile reaches once the pipeline is full (large products of bfloat16)
@@ -124,8 +143,26 @@ def time_of_tiles(tile: tuple[int, int], tiles: int, k: int, splits: int, size: 
                   figures.product_step / 64) * k / splits
     cached = tiles * (tile[0] + tile[1]) * k * size / figures.cache_bandwidth
     slowest = max(compute, moved / figures.bandwidth, cached)
-    return slowest + 0.1 * compute + again / figures.bandwidth + (
-        splits > 1) * figures.split_launch
+    together = min(_times_to_combine(tile, splits, again, target)) if splits > 1 else 0.0
+    return slowest + 0.1 * compute + together
+
+
+def last_combines(tile: tuple[int, int], tiles: int, splits: int, again: float,
+                  target: Target) -> bool:
+    """Whether the last program of a tile adds its split sums faster than a second launch does."""
+    if splits == 1 or tiles > MOST_ARRIVAL_COUNTERS:
+        return False
+    last, second = _times_to_combine(tile, splits, again, target)
+    return last <= second
+
+
+def _times_to_combine(tile: tuple[int, int], splits: int, again: float,
+                      target: Target) -> tuple[float, float]:
+    """Nanoseconds in which the last program of each tile adds split sums, and a second launch."""
+    figures = target.measured
+    alone = splits * tile[0] * tile[1] * BYTES["fp32"] / figures.one_bandwidth
+    return (figures.last_arrival + 0.5 * again / figures.bandwidth + alone,
+            figures.split_launch + again / figures.bandwidth)
 
 
 def times_of_tiles(cuts: Iterable[tuple[tuple[int, int], int, int]], k: int, size: int, rate: float,
