@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from functrans.core.errors import BackendError
@@ -23,10 +24,14 @@ from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel, accesses, stages_of
 
-__all__ = ["Aliases", "Donated", "InputOutputAliases", "aliases_of", "copies_needed"]
+__all__ = ["NONE_TOGETHER", "Aliases", "Donated", "InputOutputAliases", "aliases_of",
+           "copies_needed"]
 
 Donated = Mapping[int, Collection[int]]
 """The inputs that are donated, by number, and the outputs that may take the memory of each."""
+
+
+NONE_TOGETHER: Mapping[int, Sequence[Kernel]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -53,14 +58,18 @@ class Aliases(InputOutputAliases):
 
 
 def aliases_of(graph: Graph, schedule: Schedule, updates: Sequence[Update | None],
-               uses: Mapping[Any, Sequence[int]], donated: Donated) -> Aliases:
-    """The aliases of a program whose steps make `updates`; `uses` are the steps of each value."""
+               uses: Mapping[Any, Sequence[int]], donated: Donated,
+               together: Mapping[int, Sequence[Kernel]] = NONE_TOGETHER) -> Aliases:
+    """The aliases of a program whose steps make `updates`; `uses` are the steps of each value.
+
+    Some steps compute several kernels `together`.
+    """
     last = {t: steps[-1] for t, steps in uses.items()}
     kept = {*graph.inputs, *graph.outputs, *(t for t, _ in graph.constants)}
     temporaries = {u.base: u.result for k, u in enumerate(updates)
                    if u is not None and u.base not in kept and not u.reads_base
                    and last[u.base] == k}
-    inputs = _outputs_in_inputs(graph, schedule, uses, updates, temporaries, donated)
+    inputs = _outputs_in_inputs(graph, schedule, uses, updates, temporaries, donated, together)
     taken = {graph.outputs[j]: graph.inputs[k] for j, k in inputs.items()}
     partial = Aliases(temporaries=temporaries)
     in_place = [u.result for u in updates if u is not None and (
@@ -100,7 +109,8 @@ def copies_needed(tensor: Tensor, reason: str) -> BackendError:
 
 def _outputs_in_inputs(graph: Graph, schedule: Schedule, uses: Mapping[Any, Sequence[int]],
                        updates: Sequence[Update | None], temporaries: Mapping[Tensor, Tensor],
-                       donated: Donated) -> dict[int, int]:
+                       donated: Donated,
+                       together: Mapping[int, Sequence[Kernel]]) -> dict[int, int]:
     taken: dict[int, int] = {}
     free = {k: x for k, x in enumerate(graph.inputs) if k in donated and x not in graph.outputs}
     before = {result: base for base, result in temporaries.items()}
@@ -114,7 +124,8 @@ def _outputs_in_inputs(graph: Graph, schedule: Schedule, uses: Mapping[Any, Sequ
             first = uses[start][0]
             for k, x in free.items():
                 if j in donated[k] and x.shape == t.shape and x.dtype == t.dtype and is_possible(
-                        schedule, updates[first], x, start, first, uses.get(x, (-1,))[-1]):
+                        schedule, updates[first], x, start, first, uses.get(x, (-1,))[-1],
+                        together):
                     taken[j] = k
                     del free[k]
                     break
@@ -122,26 +133,32 @@ def _outputs_in_inputs(graph: Graph, schedule: Schedule, uses: Mapping[Any, Sequ
 
 
 def _is_updated(schedule: Schedule, update: Update | None, x: Tensor, t: Tensor, first: int,
-                last: int) -> bool:
+                last: int, together: Mapping[int, Sequence[Kernel]]) -> bool:
     """Whether the step that makes t replaces elements of x, and nothing else reads x from then."""
     return update is not None and update.base is x and update.result is t \
         and not update.reads_base and last == first
 
 
 def _is_dead(schedule: Schedule, update: Update | None, x: Tensor, t: Tensor, first: int,
-             last: int) -> bool:
+             last: int, together: Mapping[int, Sequence[Kernel]]) -> bool:
     """Whether x has been read when t is written."""
     return last < first
 
 
 def _is_read_there(schedule: Schedule, update: Update | None, x: Tensor, t: Tensor, first: int,
-                   last: int) -> bool:
+                   last: int, together: Mapping[int, Sequence[Kernel]]) -> bool:
     """Whether the step that writes t reads x at the place where it writes, and not after that.
 
     An element is then in a register before it is replaced. Where t does not depend on it, other
-    threads may still read it.
+    threads may still read it, and so may other kernels of the same step.
     """
     step = schedule.steps[first]
+    if first in together:
+        writers = [k for k in together[first] if any(m.tensor is t for m in k.members)]
+        others = [k for k in together[first] if k not in writers]
+        if not writers or any(x in k.loads(k.builder(schedule.is_stored)) for k in others):
+            return False
+        (step,) = writers
     if last != first or (isinstance(step, FusedGemm) and x in step.operands[:2]):
         return False
     kernel = step.kernel if isinstance(step, FusedGemm) else step

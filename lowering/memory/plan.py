@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from functrans.lowering.memory.aliasing import Aliases, Donated, aliases_of
+from functrans.lowering.memory.aliasing import NONE_TOGETHER, Aliases, Donated, aliases_of
 from functrans.lowering.memory.liveness import updates_of, uses_of
 from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.group import Schedule
+from functrans.lowering.schedule.kernel import Kernel
 
 __all__ = ["MemoryPlan", "plan_memory"]
 
@@ -28,15 +29,17 @@ class MemoryPlan:
 
 
 def plan_memory(graph: Graph, schedule: Schedule, operands: Sequence[Collection[Any]],
-                donated: Donated, placed: Container[Any]) -> MemoryPlan:
+                donated: Donated, placed: Container[Any],
+                together: Mapping[int, Sequence[Kernel]] = NONE_TOGETHER) -> MemoryPlan:
     """The memory of a program whose steps access `operands`.
 
     Those that are `placed` have memory already. Temporaries in one place have one range, that of
-    what they become; outputs among the others live until the end.
+    what they become; outputs among the others live until the end. Some steps compute several
+    kernels `together`, at one time.
     """
     updates = updates_of(schedule.steps, operands)
     uses = uses_of(operands, updates)
-    aliases = aliases_of(graph, schedule, updates, uses, donated)
+    aliases = aliases_of(graph, schedule, updates, uses, donated, together)
     ranges: dict[Any, tuple[int, int]] = {}
     for t, steps in uses.items():
         place = aliases.place_of(t)

@@ -20,6 +20,10 @@ from functrans.lowering.passes.indexing import (
     rewrite_row_gather_as_one_hot,
     sort_combining_scatters,
 )
+from functrans.lowering.passes.known_dtypes import with_known_dtypes
+from functrans.lowering.passes.maps import merge_maps
+from functrans.lowering.passes.pipeline import ALL_RULES, simplify_with
+from functrans.lowering.passes.triangular_products import is_faster_by_products, solve_by_products
 from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.attention_layouts import absorb_attention_transposes
 from functrans.lowering.schedule.chains import form_chains
@@ -65,11 +69,22 @@ SchedulePass = Callable[[Schedule, Scope], Schedule]
 
 @dataclass(frozen=True)
 class Plan:
-    """Passes by name, in order. Those of `programs` are made once, the others for every graph."""
+    """Passes by name, in order. Those of `programs` are made once, the others for every graph.
+
+    Those of `algebra` come first, before operations are left to libraries.
+    """
 
     programs: Mapping[str, ProgramPass]
     graphs: Mapping[str, GraphPass]
     schedules: Mapping[str, SchedulePass]
+    algebra: Mapping[str, ProgramPass] = field(default_factory=dict)
+
+    def simplified(self, jaxpr: Jaxpr, target: Target = HOPPER) -> Jaxpr:
+        """A simplified program in the operations that are fastest on the target."""
+        for change in self.algebra.values():
+            changed = change(jaxpr, target)
+            jaxpr = jaxpr if changed is jaxpr else simplify_with(ALL_RULES, changed)
+        return jaxpr
 
     def program(self, jaxpr: Jaxpr, target: Target = HOPPER) -> Jaxpr:
         """A simplified program as the rules of the target take it."""
@@ -107,6 +122,13 @@ def _attention_in_place(graph: Graph, target: Target) -> Graph:
     return recognize_attention(graph, placed=True)
 
 
+def _by_products(jaxpr: Jaxpr, target: Target) -> Jaxpr:
+    known = target.measured
+    return solve_by_products(jaxpr, partial(
+        is_faster_by_products, row=known.triangular_row, rate=known.triangular_rate,
+        launch=known.launch, product_rate=known.triangular_product_rate, byte=known.byte))
+
+
 def _unfused(schedule: Schedule, scope: Scope) -> Schedule:
     return separate_unfused(schedule, scope.graph.items, scope.unfused)
 
@@ -139,9 +161,12 @@ CPU: Final = Plan(programs={}, graphs={}, schedules={
 })
 
 GPU: Final = Plan(
+    algebra={"triangular systems as products with an inverse": _by_products},
     programs={
+        "dtypes that kernels have": lambda p, _: with_known_dtypes(p),
         "cheap conds to selects": lambda p, target: convert_conds_to_selects(
             p, target.measured.host_step_flops, target.measured.host_step_bytes),
+        "maps of maps to maps": lambda p, _: merge_maps(p),
         "gathers of rows to one-hot products": lambda p, _: rewrite_row_gather_as_one_hot(p),
         "combining scatters to sorted ones": lambda p, _: sort_combining_scatters(p),
         "conditions on small results merged": lambda p, _: merge_small_conditions(p),

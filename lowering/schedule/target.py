@@ -50,6 +50,18 @@ class Measurements:
     split_launch: float = 3000.0
     """The launch that adds split sums up, or copies an operand."""
 
+    last_arrival: float = 1200.0
+    """What it takes until the last of several programs can read what the others stored: a barrier,
+    an atomic operation that acquires and releases, and the first answer of the second-level
+    cache."""
+
+    small_kernel: float = 4000.0
+    """A kernel that takes no longer than this shares a launch with others, which costs 1.5 to 2.5
+    us: its programs are done before occupancy matters."""
+
+    waiting_bytes: int = 1 << 26
+    """What kernels that wait for others to share their launch keep in memory."""
+
     product_step: float = 250.0
     """The least time of a step of 64 along the sum of a product."""
 
@@ -112,6 +124,34 @@ class Measurements:
     """Bytes that are moved while each number has an addition: 20 simple operations in a picosecond,
     beside 3 bytes."""
 
+    spills: int = 96
+    """Numbers that a thread keeps in memory, for want of registers, before another form is better.
+    A loop over a leapfrog of 512 chains, in one kernel, took 1.3 ms with 1,508 of them; launched
+    step by step 0.1. A recurrent network that keeps its weights has 96."""
+
+    triangular_row: float = 370.0
+    """What cuBLAS takes for a row of a triangular system, however many right-hand sides there are:
+    2,048 rows 0.76 ms."""
+
+    triangular_rate: float = 11300.0
+    """Operations of systems with as many right-hand sides as rows, or more."""
+
+    triangular_product_rate: float = 100e3
+    """Operations of products in their place: three of TensorFloat-32 each. An estimate, as are the
+    next four, which `benchmarks/linear_algebra.py` measures."""
+
+    small_system_rate: float = 130.0
+    """Operations of a multiprocessor on tiles of small matrices, with their sums."""
+
+    small_system_round: float = 400.0
+    """The least time of a round that eliminates a column of them."""
+
+    library_call: float = 15e3
+    """A call of cuSOLVER or cuBLAS, before and after which a program's CUDA graphs end."""
+
+    library_element: float = 0.03
+    """What they take for an element of a stack: Cholesky of 4,096 x 64 x 64 takes 0.50 ms."""
+
     small: int = 1 << 18
     """Elements that are read again in 1 us, from the second-level cache. Rows and columns of
     256 x 256 are reduced in 2.2 and 1.4 us by one kernel, in 1.3 and 1.3 us by two."""
@@ -127,11 +167,8 @@ class Target:
     capability: int
     shared: int
     multiprocessors: int
-
-    @property
-    def measured(self) -> Measurements:
-        """Figures of speed, of an H100 for all: no other GPU has been measured."""
-        return H100
+    measured: Measurements = field(default=H100, compare=False, repr=False)
+    """Figures of speed, of an H100 for all: no other GPU has been measured."""
 
     @property
     def walkers(self) -> int:

@@ -6,8 +6,9 @@ schedule and the templates take 80 ms to import.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -19,17 +20,19 @@ from functrans.lowering.defects import UnsupportedKernel, warn_of_fallback
 from functrans.lowering.memory.aliasing import copies_needed
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.schedule.plans import GPU
 from functrans.lowering.schedule.target import Target
+from functrans.lowering.triton.host_steps import check_host_steps, leave_to_host
 from functrans.lowering.triton.kernels.source import RejectedKernels
 from functrans.lowering.triton.libraries.files import is_there
 from functrans.lowering.triton.libraries.replace import replace_by_library_calls
 from functrans.lowering.triton.machine.device import binaries, unit_of
 from functrans.lowering.triton.machine.tuning import chooser_for
-from functrans.lowering.triton.machine.unit import KernelError
+from functrans.lowering.triton.machine.unit import Binary, KernelError
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.records import KernelRecord, records
 from functrans.lowering.triton.sized import Compile, SizedExecutable
-from functrans.lowering.triton.steps.spec import GPUProgram, launches_in
+from functrans.lowering.triton.steps.spec import GPUProgram, launch_key, launches_in
 
 __all__ = ["LoweredToTriton", "lower", "sized"]
 
@@ -64,10 +67,15 @@ class LoweredToTriton:
                 "peak": args + outs + temporaries - shared}
 
 
+def _assumed(library: str) -> bool:
+    """Whether a GPU that is elsewhere has a library."""
+    return True
+
+
 MOST_SAID: Final = 200
 """Characters of why a kernel does not compile."""
 
-MachineCode = Callable[[GPUProgram, Target], Any]
+MachineCode = Callable[[GPUProgram, Target], Mapping[tuple[Any, ...], Binary]]
 
 
 def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size: bool,
@@ -78,11 +86,19 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
     With `any_size` its kernels are those of other sizes too, unless kernels for its sizes alone are
     faster. On a `gpu` that is here kernels are chosen by timing. With `machine_code`, which
     compiles, all kernels compile and fit the target: where one does not, another form is taken.
-    Raises BackendError where `require_inplace` is asked for and an update needs a copy.
+    Tells of what the host computes, or raises HostStepError, as `config.host_steps` says. Raises
+    BackendError where `require_inplace` is asked for and an update needs a copy.
     """
     decisions: list[Decision] = []
+    here = _runtime.cuda_open()
     simplified = simplify(jaxpr, decisions=decisions)
-    written = replace_by_library_calls(simplified, is_there) if _runtime.cuda_open() else simplified
+    is_compiled = machine_code is not None  # for a GPU, which is here or not
+    found = is_there if here else _assumed
+    if is_compiled and not found("cublas"):
+        simplified = GPU.simplified(simplified, _by_itself(target))
+    elif not any_size:  # an operation outside of jit would wait for a dozen kernels to compile
+        simplified = GPU.simplified(simplified, target)
+    written = replace_by_library_calls(simplified, found, target) if is_compiled else simplified
     writer = _RetryingWriter(written, donated, target, gpu, machine_code)
     program = writer.of_all_sizes() if any_size else None
     if program is None or program.specialized:
@@ -91,9 +107,15 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
         if program is None:
             return None
         program.specialized = reason
+    check_host_steps(program.steps, warns=is_compiled)
     if require_inplace and program.aliases.copied:
         raise copies_needed(*program.aliases.copied[0])
     return LoweredToTriton(simplified, program, decisions)
+
+
+def _by_itself(target: Target) -> Target:
+    """A target without the library that solves triangular systems."""
+    return replace(target, measured=replace(target.measured, triangular_row=math.inf))
 
 
 @dataclass(eq=False)
@@ -127,6 +149,7 @@ class _RetryingWriter:
             return self._compiled(write)
         except UnsupportedKernel as error:
             source = next((e.source for e in self.jaxpr.eqns if e.source is not None), None)
+            leave_to_host("the whole program", str(error), source)
             warn_of_fallback(self.jaxpr.name or "a program", "the CPU computes all of it", error,
                              source)
             return None
@@ -138,7 +161,7 @@ class _RetryingWriter:
             if self.machine_code is None:
                 return program
             try:
-                self.machine_code(program, self.target)
+                compiled = self.machine_code(program, self.target)
             except KernelError as error:
                 launch = next((step for step in launches_in(program.steps)
                                if unit_of(program, step, self.target) == error.unit), None)
@@ -150,7 +173,17 @@ class _RetryingWriter:
                                      "form", UnsupportedKernel(why),
                                      launch.sources[0] if launch.sources else None)
             else:
-                return program
+                if not self._spills(program, compiled):
+                    return program
+
+    def _spills(self, program: GPUProgram, compiled: Mapping[tuple[Any, ...], Binary]) -> bool:
+        """Whether kernels that have other forms are found to spill registers."""
+        found = False
+        for launch in launches_in(program.steps):
+            spills = compiled[launch_key(launch)].spills
+            if launch.module and spills > self.target.measured.spills:
+                found |= self.rejected.add_spilling(program, launch, spills)
+        return found
 
 
 def sized(jaxpr: Jaxpr, compile_: Compile) -> SizedExecutable:

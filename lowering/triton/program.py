@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Primitive
 from functrans.core.table import Table, merged
@@ -29,6 +30,7 @@ from functrans.lowering.memory.arena import Block, plan_arena
 from functrans.lowering.memory.plan import plan_memory
 from functrans.lowering.passes.complex_parts import split_complex
 from functrans.lowering.passes.indexing import COMBINING_SCATTERS
+from functrans.lowering.rules.bits import bits_of_halves
 from functrans.lowering.rules.graph import CallRule, Graph, any_flag_rules, graph_of
 from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS as PLAIN
 from functrans.lowering.schedule import plans
@@ -40,8 +42,9 @@ from functrans.lowering.schedule.forms import (
 )
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel
-from functrans.lowering.schedule.show import equations_of_steps, flops_of
+from functrans.lowering.schedule.show import domain_text, equations_of_steps, flops_of
 from functrans.lowering.schedule.target import Target
+from functrans.lowering.triton.joining import join_small_kernels
 from functrans.lowering.triton.kernels.axis_calls import AxisCall
 from functrans.lowering.triton.kernels.complex_memory import RULES as COMPLEX_RULES
 from functrans.lowering.triton.kernels.complex_memory import memory
@@ -58,9 +61,11 @@ from functrans.lowering.triton.kernels.kernel_source import (
     arguments_of,
     clear_any_flags,
 )
+from functrans.lowering.triton.kernels.series import FUNCTIONS, series_rule
 from functrans.lowering.triton.kernels.source import TritonModule
 from functrans.lowering.triton.libraries.functions import RULES as LIBRARY_RULES
 from functrans.lowering.triton.libraries.functions import CudaLibraryCall, library_p
+from functrans.lowering.triton.libraries.small_systems import RULES as SMALL_SYSTEMS
 from functrans.lowering.triton.loops.forms import LaunchedLoop, LoopForm, loop_forms
 from functrans.lowering.triton.loops.iterations import (
     ProgramBody,
@@ -90,13 +95,16 @@ from functrans.lowering.triton.steps.spec import (
 from functrans.lowering.triton.templates.kernel import TemplateKernel as Template
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
+from functrans.primitives.convert import bitcast_convert_type_p
 
 __all__ = ["write_program"]
 
 ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
+COUNTERS_ALIGNED = 4  # those of a kernel begin at 16 bytes
 RULES: Table[CallRule] = Table(merged(
     CALL_RULES, COMPLEX_RULES, LIBRARY_RULES, {scan_p: scan_rule, while_p: while_rule}, SORTING,
-    SEGMENT_REDUCES, dict.fromkeys(OPS, cumulative_rule)),
+    SEGMENT_REDUCES, SMALL_SYSTEMS, dict.fromkeys(OPS, cumulative_rule),
+    dict.fromkeys(FUNCTIONS, series_rule), {bitcast_convert_type_p: bits_of_halves}),
     otherwise="a kernel computes its elements, or the host all of it")
 OF_ANY_DTYPE = frozenset((*COMPLEX_RULES, library_p))
 """Primitives whose rules look at the dtypes themselves."""
@@ -218,6 +226,7 @@ class _TritonProgramWriter:
         self.calls: dict[Call, Launches] = {}
         self.loops: dict[Call, LaunchedLoop] = {}
         self.loop_notes: list[str] = []
+        self.together: dict[int, list[Kernel]] = {}  # the kernels that one launch computes
         self.where: dict[KernelOperand, Pointer] = {}
         self.any_flags = dict.fromkeys(t for step in schedule.steps for t in _any_flags_of(step))
         self.any_flag_memory = any_flag_memory(len(self.any_flags))
@@ -237,7 +246,6 @@ class _TritonProgramWriter:
         options = Options(any_size, not self.shared.is_phase, self._never_written(), self.target)
         written = [self._kernel(s, options) if isinstance(s, Kernel) else s
                    for s in self.schedule.steps]
-        self._place_arrival_counters(written)
         for step in self.schedule.steps:
             if isinstance(step, (ScanCall, WhileCall)):
                 self._choose_loop(step)
@@ -245,6 +253,9 @@ class _TritonProgramWriter:
                 self.calls[step] = found
         if self.failed:
             raise StepFailed(None, self.failed)
+        if not (self.shared.is_phase or any_size):
+            written = self._joined(written)
+        self._place_arrival_counters(written)
         arena = self._place(written)
         steps: list[Step] = []
         if self.any_flags:
@@ -260,13 +271,14 @@ class _TritonProgramWriter:
             first = step.members[0].tensor
             if isinstance(first, ScatterTensor) and not self._begins_in_place(first):
                 steps.append(CopyStep(self.where[first], self.where[first.base], _nbytes(first)))
-            steps += self._annotated(step, [self._launch(w) for w in launches])
+            steps += self._annotated(self.together.get(len(begins) - 1, [step]),
+                                     [self._launch(w) for w in launches])
         kept = self._materialized(written, [steps[a:b] for a, b in pairwise([*begins, len(steps)])])
         for k, result in enumerate(graph.outputs):
             out = Pointer("output", k)
             if self.where[result] != out:
                 steps.append(CopyStep(out, self.where[result], _nbytes(result)))
-        notes = self.loop_notes
+        notes = [*self.loop_notes, *self._joined_notes(steps, begins)]
         apart = list(self.schedule.notes)
         for loop in self.loops.values():
             notes += loop.body.notes if loop.body is not None else []
@@ -333,14 +345,36 @@ class _TritonProgramWriter:
         kept = [t for k, t in enumerate(self.graph.inputs) if k not in self.donated]
         return frozenset([*kept, *[t for t, _ in self.graph.constants]])
 
+    def _joined(self, written: list[list[KernelSource] | Call]) -> list[list[KernelSource] | Call]:
+        """The launches of the steps, which are put in order so that small kernels share some."""
+        nbytes = [0 if isinstance(launches, Call) else sum(
+            [_nbytes(t) for w in launches for t in w.operands]) for launches in written]
+        found = join_small_kernels(self.schedule, written, self._accessed(written), nbytes,
+                                   self.target, self.shared.choose.rejected, self.shared.module)
+        self.schedule, self.together = found.schedule, found.together
+        return found.written
+
+    def _joined_notes(self, steps: Sequence[Step], begins: Sequence[int]) -> list[str]:
+        """Which kernels share a launch."""
+        launches = {first: steps[begins[first]] for first in self.together}
+        return [f"{launch.kernel} computes {len(self.together[first])} kernels side by side: "
+                + "; ".join([domain_text(k) for k in self.together[first]])
+                for first, launch in launches.items() if isinstance(launch, Launch)]
+
     def _place_arrival_counters(self, written: list[list[KernelSource] | Call]) -> None:
-        """All launches share the counters: each launch leaves them at 0."""
-        for launches in written:
-            for w in launches if isinstance(launches, list) else ():
-                for t in w.operands:
-                    if isinstance(t, ArrivalCounters):
-                        self.where[t] = Pointer("tickets")
-                        self.shared.arrival_counters = max(self.shared.arrival_counters, t.count)
+        """All launches share the counters: each launch leaves them at 0.
+
+        The kernels of one launch have counters of their own.
+        """
+        for touched in (*[w.operands for ws in written if isinstance(ws, list) for w in ws],
+                        *[launches.touched for launches in self.calls.values()]):
+            begin = end = 0
+            for t in touched:
+                if isinstance(t, ArrivalCounters):
+                    self.where[t] = Pointer("tickets", offset=4 * begin)
+                    end = begin + t.count
+                    begin = -(-end // COUNTERS_ALIGNED) * COUNTERS_ALIGNED
+            self.shared.arrival_counters = max(self.shared.arrival_counters, end)
 
     def _accessed(self, written: list[list[KernelSource] | Call]) -> list[list[KernelOperand]]:
         """The buffers that each step accesses; one launch before all others clears the flags."""
@@ -367,13 +401,15 @@ class _TritonProgramWriter:
         forms = loop_forms(call, self, self._body, self.unaligned.__contains__)
         has_sizes = isinstance(call, ScanCall) or any(t.shape for t in call.operands)
 
-        def attempt(form: Form[LoopForm]) -> LoopForm:
+        def attempt(form: Form[LoopForm], may_spill: bool) -> LoopForm:
             before = self.shared.state()
             try:
                 found = form.write()
                 if isinstance(found, Launches):
                     if why := self.shared.choose.rejected.of(found.kernels):
                         raise UnsupportedKernel(why)
+                    if not may_spill and (n := self.shared.choose.spills(found)):
+                        raise UnsupportedKernel(f"it spills {n} numbers of each thread")
                     if self.shared.any_size and has_sizes:
                         raise SpecializedKernel(f"{where}: a {call.name} is one kernel, which is "
                                                 "made for given sizes")
@@ -384,7 +420,11 @@ class _TritonProgramWriter:
                 raise
             return found
 
-        chosen = choose(form._replace(write=partial(attempt, form)) for form in forms)
+        for may_spill in (False, True):
+            chosen = choose(form._replace(write=partial(attempt, form, may_spill))
+                            for form in forms)
+            if chosen.written is not None:
+                break
         name = chosen.form.name
         if isinstance(chosen.written, Launches):
             self.calls[call] = chosen.written
@@ -411,18 +451,21 @@ class _TritonProgramWriter:
         self.where[t] = Pointer("constant", index)
         return t
 
-    def _annotated(self, step: Kernel | Call, launches: list[Launch],
+    def _annotated(self, computed: Sequence[Kernel | Call], launches: list[Launch],
                    told: Sequence[int | None] = ()) -> list[Launch]:
-        """The launches of a step with what is known of it.
+        """The launches that compute a step, or several together, with what is known of these.
 
-        Its arithmetic is that of the first launch of which it is not `told`.
+        Their arithmetic is that of the first launch of which it is not `told`.
         """
-        sources = sources_of(step, self.schedule.is_stored)
-        whole = flops_of(step, self.schedule.is_stored)
+        sources = tuple(dict.fromkeys(
+            [s for step in computed for s in sources_of(step, self.schedule.is_stored)]))
+        whole: Size = sum([flops_of(step, self.schedule.is_stored) for step in computed], start=0)
+        equations = tuple(dict.fromkeys([e for step in computed
+                                         for e in self.equations[id(step)]]))
         flops = [*told] or [None] * len(launches)
         if None in flops:
             flops[flops.index(None)] = whole if isinstance(whole, int) else 0
-        return [replace(w, sources=sources, equations=self.equations[id(step)], flops=n or 0)
+        return [replace(w, sources=sources, equations=equations, flops=n or 0)
                 for w, n in zip(launches, flops, strict=True)]
 
     def _launch(self, w: KernelSource) -> Launch:
@@ -435,7 +478,7 @@ class _TritonProgramWriter:
     def _call(self, call: Call) -> list[Step]:
         if call in self.calls:
             known = self.calls[call]
-            return [*self._annotated(call, [self._template(known, k) for k in known.kernels],
+            return [*self._annotated([call], [self._template(known, k) for k in known.kernels],
                                      [k.flops for k in known.kernels])]
         if call in self.loops:
             return self.loops[call].steps(self.where.__getitem__)
@@ -481,7 +524,7 @@ class _TritonProgramWriter:
         outputs = range(len(self.graph.outputs))
         self.memory = plan = plan_memory(
             self.graph, self.schedule, self._accessed(written),
-            dict.fromkeys(self.donated, outputs), {*self.where, *self.any_flags})
+            dict.fromkeys(self.donated, outputs), {*self.where, *self.any_flags}, self.together)
         if self.is_main:
             self.shared.aliases = plan.aliases
         whole = {self.any_flag_memory: (0, len(written))} if self.any_flags else {}

@@ -17,6 +17,7 @@ from functrans.lowering.report_parts import (
 )
 from functrans.lowering.schedule.show import tensor_text
 from functrans.lowering.schedule.target import Target
+from functrans.lowering.triton.host_steps import host_uses, steps_of_host
 from functrans.lowering.triton.lower import LoweredToTriton
 from functrans.lowering.triton.records import KernelRecord, LaunchGroup, launch_groups
 from functrans.lowering.triton.steps.spec import (
@@ -58,8 +59,16 @@ def kernels_of(jaxpr: Jaxpr, program: GPUProgram,
         number = seen[record.name]
         name = record.name if number == 1 else f"{record.name} #{number}"
         found.append(_kernel(name, record, group, [next(numbers) for _ in group.launches]))
-    return found + [KernelReport(step_name(s), "call", (), (), "", 0, 0) for s in program.steps
-                    if isinstance(s, HostStep)]
+    libraries = [s for s in program.steps if isinstance(s, LibraryStep)]
+    return found + [_call(s) for s in (*libraries, *steps_of_host(program.steps))]
+
+
+def _call(step: HostStep) -> KernelReport:
+    """A library's function, or what the host computes: why, and for which line."""
+    use = next(iter(host_uses([step])), None)
+    line = line_of(step.call.eqn.source)
+    return KernelReport(step_name(step), "call", (), () if line is None else (line,),
+                        "" if use is None else use.why, 0, 0)
 
 
 def _kernel(name: str, r: KernelRecord, group: LaunchGroup,

@@ -40,7 +40,7 @@ WAYS = {  # a function of arrays and a limit, arrays, launches without the one t
     "beside sums of columns": (lambda x, limit: (x.sum(0), (x > limit).any()), [x(900, 33)], 1),
     "beside sums of rows and columns": (
         lambda x, limit: (x - x.mean(1, keepdims=True), (x * 2).sum(0), (x > limit).any()),
-        [x(2000, 60)], 2),
+        [x(2000, 60)], 1),
     "turned": (lambda x, limit: ((x * 2).T, (x > limit).any()), [x(90, 130)], 1),
     "after a product": (lambda x, y, limit: (x @ y, (x @ y > limit).any()), [x(70, 33), x(33, 90)],
                         1),

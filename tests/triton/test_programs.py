@@ -108,7 +108,7 @@ def test_rows_are_read_sixteen_bytes_at_a_time():
 
 
 def test_what_is_left_to_the_host_is_a_step():
-    _, program, _ = program_of(lambda x: lax.igamma(x * x, x * x * 2) + 1, X)
+    _, program, _ = program_of(lambda x: fnp.linalg.eigvals(x * x) + 1, np.eye(4, dtype="f"))
     kinds = [type(s).__name__ for s in program.steps]
     assert kinds == ["Launch", "HostStep", "Launch"]
 

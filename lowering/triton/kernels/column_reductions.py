@@ -25,6 +25,7 @@ from functrans.lowering.triton.kernels.reductions import (
     second_launch,
 )
 from functrans.lowering.triton.kernels.writer import TILE, TritonKernelWriter
+from functrans.lowering.triton.templates.kernel import MOST_ARRIVAL_COUNTERS
 
 __all__ = ["ColumnReductionWriter", "RowSplit"]
 
@@ -37,7 +38,6 @@ NARROWEST = 4  # columns that a program reduces where there are few: half of wha
 # Elements that the last program combines at most. A second launch takes 1.4 us on an H100, and
 # one multiprocessor reads 16 KB in 0.3.
 LAST = 4096
-MOST_ARRIVAL_COUNTERS = 1024
 
 
 @dataclass(frozen=True)

@@ -240,12 +240,14 @@ class Launches:
     """Kernels in order, and what their pointers are: by name a tensor, and bytes into it."""
 
     kernels: list[TemplateKernel]
-    places: dict[str, tuple[Tensor | PartialResults, int]]
+    places: dict[str, tuple[KernelOperand, int]]
 
     def __post_init__(self) -> None:
         if nbytes := max(k.workspace for k in self.kernels):
             self.places["workspace"] = (PartialResults(1, -(-nbytes // 4), "f32"), 0)
+        if count := max(k.arrivals for k in self.kernels):
+            self.places["arrivals"] = (ArrivalCounters(count), 0)
 
     @property
-    def touched(self) -> Iterable[Tensor | PartialResults]:
+    def touched(self) -> Iterable[KernelOperand]:
         return dict.fromkeys(t for t, _ in self.places.values())

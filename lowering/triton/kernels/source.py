@@ -99,24 +99,46 @@ Key = tuple[str, int, int]
 
 @dataclass(eq=False)
 class RejectedKernels:
-    """What is known not to compile, by text, warps and stages, and why."""
+    """What is known not to compile, by text, warps and stages, and why.
+
+    What keeps many numbers out of registers is known, too: another form is taken where there is one
+    that does not.
+    """
 
     reasons: dict[Key, str] = field(default_factory=dict)
+    spilling: dict[Key, int] = field(default_factory=dict)
 
     def add(self, program: GPUProgram, launch: Launch, reason: str) -> bool:
         """Reject the kernel of a launch; False where it was rejected before."""
-        text = program.sources[launch.module] if launch.module else launch.kernel
-        key = (text, launch.warps, launch.stages)
+        key = _key_of_launch(program, launch)
         if key in self.reasons:
             return False
         self.reasons[key] = reason
         return True
+
+    def add_spilling(self, program: GPUProgram, launch: Launch, spills: int) -> bool:
+        """Avoid the kernel of a launch; False where it was avoided before."""
+        key = _key_of_launch(program, launch)
+        if key in self.spilling:
+            return False
+        self.spilling[key] = spills
+        return True
+
+    def spills(self, kernels: Iterable[TemplateKernel | KernelSource]) -> int:
+        """The most numbers that a thread of some kernels is known to keep out of registers."""
+        return max([self.spilling.get(_key(k), 0) for k in kernels], default=0) \
+            if self.spilling else 0
 
     def of(self, kernels: Iterable[TemplateKernel | KernelSource]) -> str | None:
         """Why one of some kernels was rejected; None where none was."""
         if not self.reasons:
             return None
         return next((self.reasons[key] for k in kernels if (key := _key(k)) in self.reasons), None)
+
+
+def _key_of_launch(program: GPUProgram, launch: Launch) -> Key:
+    text = program.sources[launch.module] if launch.module else launch.kernel
+    return text, launch.warps, launch.stages
 
 
 def _key(kernel: TemplateKernel | KernelSource) -> Key:
