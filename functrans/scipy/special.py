@@ -158,8 +158,12 @@ def log_ndtr(x: Array) -> Array:
 
 @custom_jvp
 def _ndtri(p: Array) -> Array:
-    """Newton's method on the logarithm of the smaller tail, which is concave."""
+    """Newton's method on the logarithm of the smaller tail, which is concave.
+
+    Around a half, where the logarithm has no digits left for a result near zero, it is on erf.
+    """
     tail = fnp.minimum(p, 1.0 - p)
+    below_half = fnp.where(tail > 0.25, tail, 0.25) - 0.5  # exact
     inside = (tail > 0) & (tail <= 0.5)
     safe = fnp.where(inside, tail, 0.25)
     far = safe < 0.05
@@ -170,6 +174,9 @@ def _ndtri(p: Array) -> Array:
     for _ in range(4):
         have = log_ndtr(x)
         x = x - (have - goal) * lax.exp(have + 0.5 * x * x + _HALF_LOG_2PI)
+    near = lax.erf_inv(2.0 * below_half) / _SQRT_HALF
+    miss = 0.5 * lax.erf(near * _SQRT_HALF) - below_half
+    x = fnp.where(tail > 0.25, near - miss * lax.exp(0.5 * near * near + _HALF_LOG_2PI), x)
     x = fnp.where(p > 0.5, -x, x)
     x = fnp.where(inside, x, np.nan)
     return fnp.where(p == 0, -np.inf, fnp.where(p == 1, np.inf, x))
@@ -209,7 +216,12 @@ def expit(x: Array) -> Array:
 @_elementwise
 def logit(x: Array) -> Array:
     """log(x / (1 - x)), the inverse of expit."""
-    return lax.log(x) - lax.log1p(-x)
+    far = lax.log(x) - lax.log1p(-x)
+    if fnp.iscomplexobj(x):
+        return far
+    centred = 2.0 * x - 1.0  # exact, where the logarithms cancel
+    near = fnp.abs(centred) < 0.5
+    return fnp.where(near, 2.0 * lax.atanh(fnp.where(near, centred, 0.0)), far)
 
 
 def _box(log: Array, lmbda: Array) -> Array:

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.core.primitive import Primitive
 from functrans.core.table import Table
-from functrans.lowering.passes.rewrite import inlined
+from functrans.lowering.passes.rewrite import with_functions
 from functrans.primitives.arithmetic import min
 from functrans.primitives.compare import bitwise_xor
 from functrans.primitives.convert import bitcast_convert_type, convert_element_type
@@ -85,21 +85,7 @@ def with_known_dtypes(jaxpr: Jaxpr) -> Jaxpr:
     """The program with conversions around what kernels have for other dtypes alone."""
     if not any(map(_changes, jaxpr.eqns)):
         return jaxpr
-    env: dict[Var, Atom] = {}
-    eqns: list[Equation] = []
-
-    def read(x: Atom) -> Atom:
-        return x if isinstance(x, Literal) else env.get(x, x)
-
-    for eqn in jaxpr.eqns:
-        eqn = eqn.replace(invars=tuple(map(read, eqn.invars)))
-        if _changes(eqn):
-            outs = inlined(_converted(eqn), eqn.invars, eqns, eqn.primitive.name, eqn.source)
-            env.update(zip(eqn.outvars, outs, strict=True))
-        else:
-            eqns.append(eqn)
-    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns), tuple(map(read, jaxpr.outvars)),
-                 name=jaxpr.name)
+    return with_functions(jaxpr, lambda eqn: _converted(eqn) if _changes(eqn) else None)
 
 
 def _changes(eqn: Equation) -> bool:

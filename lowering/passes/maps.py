@@ -6,13 +6,13 @@ program an iteration, those of both loops do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from functrans.core.avals import get_aval
-from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.prune import has_effects
-from functrans.lowering.passes.rewrite import inlined
+from functrans.lowering.passes.rewrite import with_functions
 from functrans.primitives.broadcast import broadcast_in_dim
 from functrans.primitives.control_flow.bodies import rearranged
 from functrans.primitives.control_flow.scan import scan_p
@@ -28,23 +28,12 @@ def merge_maps(jaxpr: Jaxpr) -> Jaxpr:
     """The program with one map in place of a map of maps, at any depth."""
     if not any(_inner(eqn) for eqn in jaxpr.eqns):
         return jaxpr
-    eqns: list[Equation] = []
-    env: dict[Atom, Atom] = {}
+    return merge_maps(with_functions(jaxpr, _merged))
 
-    def read(atom: Atom) -> Atom:
-        return atom if isinstance(atom, Literal) else env.get(atom, atom)
 
-    for eqn in jaxpr.eqns:
-        eqn = eqn.replace(invars=tuple(map(read, eqn.invars)))
-        inner = _inner(eqn)
-        if inner is None:
-            eqns.append(eqn)
-            continue
-        merged = _Merged(eqn, inner)
-        env.update(zip(eqn.outvars, inlined(merged, eqn.invars, eqns, "map", eqn.source),
-                       strict=True))
-    return merge_maps(Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns),
-                            tuple(map(read, jaxpr.outvars)), name=jaxpr.name))
+def _merged(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
+    inner = _inner(eqn)
+    return None if inner is None else _Merged(eqn, inner)
 
 
 def _is_map(eqn: Equation) -> bool:

@@ -464,6 +464,26 @@ def inlined(fun: Callable[..., Sequence[Any]], operands: Sequence[Atom], eqns: l
     return list(map(read, closed.jaxpr.outvars))
 
 
+def with_functions(jaxpr: Jaxpr,
+                   function_of: Callable[[Equation], Callable[..., Sequence[Any]] | None]) -> Jaxpr:
+    """The program with the equations of functions in place of those that `function_of` knows.
+
+    It is asked with operands as they are in the new program.
+    """
+    env: dict[Atom, Atom] = {}
+    eqns: list[Equation] = []
+    for eqn in jaxpr.eqns:
+        eqn = eqn.replace(invars=tuple([env.get(a, a) for a in eqn.invars]))
+        function = function_of(eqn)
+        if function is None:
+            eqns.append(eqn)
+        else:
+            outs = inlined(function, eqn.invars, eqns, eqn.primitive.name, eqn.source)
+            env.update(zip(eqn.outvars, outs, strict=True))
+    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns),
+                 tuple([env.get(a, a) for a in jaxpr.outvars]), name=jaxpr.name)
+
+
 def inlined_jaxpr(branch: Jaxpr, operands: Sequence[Atom], eqns: list[Equation]) -> list[Atom]:
     """The results of a branch, whose equations are added with variables of their own."""
     env: dict[Var, Atom] = dict(zip(branch.invars, operands, strict=True))

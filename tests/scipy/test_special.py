@@ -89,6 +89,21 @@ def test_quantiles_of_the_normal_distribution_far_out():
     check_grads(special.ndtri, (p[3:],), 2, atol=1e-3, rtol=1e-3, eps=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["ndtri", "logit"])
+def test_quantiles_around_their_zero(name, dtype):
+    """Relative to themselves, wherever the result is small."""
+    powers = 10.0 ** np.linspace(-7 if dtype == "float32" else -12, -0.35, 40)
+    p = np.concatenate([0.5 - powers, 0.5 + powers, [0.25, 0.75]]).astype(dtype)
+    with mpmath.workdps(40):
+        exact = [mpmath.mpf(float(x)) for x in p]
+        expected = [mpmath.sqrt(2) * mpmath.erfinv(2 * x - 1) if name == "ndtri"
+                    else mpmath.log(x / (1 - x)) for x in exact]
+    got = np.asarray(ft.jit(getattr(special, name))(p))
+    ulp = np.spacing(np.abs(np.array(expected, dtype)))
+    np.testing.assert_array_less(np.abs(got - np.array(expected, "float64")), 4 * ulp)
+
+
 def test_log_ndtr_has_accurate_tails_and_finite_derivatives():
     x = np.array([-1e4, -300.0, -20.0, 0.0, 20.0, 300.0])
     for dtype in (np.float32, np.float64):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from functrans.core.primitive import Primitive
 from functrans.core.prune import prune_jaxpr
 from functrans.core.table import Table, merged
-from functrans.lowering.passes.rewrite import inlined
+from functrans.lowering.passes.rewrite import with_bodies, with_functions
 from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.triton.libraries import matrices, transforms
 from functrans.lowering.triton.libraries.functions import TYPES, library_p
@@ -44,28 +44,19 @@ def _concerns(jaxpr: Jaxpr) -> bool:
 
 
 def _replaced(jaxpr: Jaxpr, is_there: Callable[[str], bool], target: Target) -> Jaxpr:
-    env: dict[Var, Atom] = {}
-    eqns: list[Equation] = []
+    def function_of(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
+        known = eqn.primitive in FUNCTIONS and is_known(eqn) and not is_small_and_fast(eqn, target)
+        return _flat(FUNCTIONS[eqn.primitive], eqn) \
+            if known and _has_libraries(eqn.primitive, is_there) else None
 
-    def read(x: Atom) -> Atom:
-        return x if isinstance(x, Literal) else env.get(x, x)
-
-    for eqn in jaxpr.eqns:
-        eqn = eqn.replace(invars=tuple(map(read, eqn.invars)))
-        primitive = eqn.primitive
-        if primitive in FUNCTIONS and is_known(eqn) and not is_small_and_fast(eqn, target) \
-                and _has_libraries(primitive, is_there):
-            function = _flat(FUNCTIONS[primitive], eqn)
-            outs = inlined(function, eqn.invars, eqns, primitive.name, eqn.source)
-            env.update(zip(eqn.outvars, outs, strict=True))
-        else:
-            params = {k: _in_bodies(v, is_there, target) for k, v in eqn.params.items()}
-            eqns.append(eqn.replace(params=params))
-    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(_without_copies(eqns)),
-                 tuple(map(read, jaxpr.outvars)), name=jaxpr.name)
+    replaced = with_bodies(
+        with_functions(jaxpr, function_of),
+        lambda body: _replaced(body, is_there, target) if _concerns(body) else body)
+    return Jaxpr(replaced.constvars, replaced.invars, tuple(_without_copies(replaced.eqns)),
+                 replaced.outvars, name=replaced.name)
 
 
-def _without_copies(eqns: list[Equation]) -> Iterator[Equation]:
+def _without_copies(eqns: Sequence[Equation]) -> Iterator[Equation]:
     """Operands as they are before a reshape: the numbers of a function say what is where."""
     shaped: dict[Atom, Atom] = {}
     for eqn in eqns:
@@ -74,14 +65,6 @@ def _without_copies(eqns: list[Equation]) -> Iterator[Equation]:
         elif eqn.primitive is reshape_p:
             shaped[eqn.outvars[0]] = shaped.get(eqn.invars[0], eqn.invars[0])
         yield eqn
-
-
-def _in_bodies(value: Any, is_there: Callable[[str], bool], target: Target) -> Any:
-    if isinstance(value, Jaxpr):
-        return _replaced(value, is_there, target) if _concerns(value) else value
-    if type(value) is tuple and any(isinstance(x, Jaxpr) for x in value):
-        return tuple([_in_bodies(x, is_there, target) for x in value])
-    return value
 
 
 def _flat(function: Callable[..., Any], eqn: Equation) -> Callable[..., list[Any]]:
