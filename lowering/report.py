@@ -74,7 +74,9 @@ class KernelReport:
     is computed, `function` what it is called in the `source`; `flops` and `moved` (bytes) are what
     it does in one run of the program, 0 where that is not known, of which it is `runs` runs.
     `parts` are its equations launch by launch. `instructions` makes the text of its machine code,
-    where that is not `ptx`.
+    where that is not `ptx`. Of a GPU's kernel are known the `programs` of a launch, `spills`, the
+    numbers of a thread that are in memory for want of registers, and an `estimate` of the seconds
+    of all its runs.
     """
 
     name: str
@@ -91,6 +93,9 @@ class KernelReport:
     parts: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
     runs: int = 1
     instructions: Callable[[], str] | None = field(default=None, repr=False, compare=False)
+    programs: int = field(default=0, repr=False)
+    spills: int = field(default=0, repr=False)
+    estimate: float = field(default=0.0, repr=False)
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ class Peak:
 
 @dataclass(frozen=True)
 class Report:
-    """What the compiler did with a program."""
+    """What the compiler did with a program, for a GPU of so many multiprocessors."""
 
     name: str
     target: str
@@ -129,6 +134,7 @@ class Report:
     bytes: dict[str, Size]
     peak: Peak | None
     text: str = field(default="", repr=False)
+    multiprocessors: int = 0
 
     def equations(self) -> list[tuple[str, Line | None]]:
         """The equations of the simplified program as text, and the user's lines."""

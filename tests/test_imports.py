@@ -60,7 +60,7 @@ NARROW = {
         ("functrans.inspect.profile", "functrans.lowering.backend"),
         ("functrans.inspect.profile", "functrans.lowering.report_parts"),
         *[(f"functrans.inspect.{m}", "functrans.lowering.report")
-          for m in ("explain", "graph", "page", "profile", "text")]},
+          for m in ("explain", "graph", "page", "profile", "text", "utilisation")]},
     ("export", "lowering"): {
         *[(f"functrans.export.{m}", "functrans.lowering.backend")
           for m in ("c_program", "kernels", "ready")],

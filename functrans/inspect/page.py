@@ -13,6 +13,7 @@ from html import escape
 
 from functrans.core.jaxpr import Jaxpr, jaxpr_parts
 from functrans.inspect.text import kernel_facts, memory_lines, summary
+from functrans.inspect.utilisation import idle_by_estimate
 from functrans.lowering.report import KernelReport, Law, Line, Report, line_of
 
 __all__ = ["page_of"]
@@ -62,6 +63,7 @@ class _Page:
                   "".join(map(self.law, r.laws))),
             _fold("Per-sample algebra", _list(r.decisions)),
             _fold(f"Not fused, and why ({len(r.apart)})", _list(r.apart)),
+            _fold("Where the GPU is idle", _list(idle_by_estimate(r))),
             _fold("Memory", _list(memory_lines(r))),
         ]
         return (f'<div id="{self.id}"><style>{self.style()}</style>'

@@ -18,6 +18,7 @@ from functrans.core.trace import Tracer
 from functrans.inspect.explain import inspected, lowered_of, report_of
 from functrans.inspect.machine import Machine, machine
 from functrans.inspect.roofline import roofline
+from functrans.inspect.utilisation import idle_steps
 from functrans.lowering.backend import computes_on_gpus, default_backend, is_built_in
 from functrans.lowering.report import KernelReport, Report, bytes_text, count_text
 from functrans.lowering.report_parts import computes_nothing
@@ -69,6 +70,13 @@ class Profile:
         moved, flops = step.bandwidth / self.machine.bandwidth, step.flops / self.machine.flops
         return (moved, "bandwidth") if moved >= flops else (flops, "FLOP rate")
 
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Of a GPU: steps that use little of it for over a tenth of the run, and why."""
+        by_kernel = {id(t.kernel): t for t in self.steps}
+        return tuple(idle_steps(self.report, [(t.kernel, t.seconds) for t in self.steps],
+                                self.seconds, lambda kernel, _: self.share(by_kernel[id(kernel)])))
+
     def _rows(self) -> list[list[str]]:
         return [[_step_text(t.kernel), _seconds_text(t.seconds), f"{t.seconds / self.seconds:.0%}",
                  bytes_text(t.kernel.moved), count_text(t.kernel.flops, "FLOP"),
@@ -92,7 +100,7 @@ class Profile:
         lines = ["  ".join(_aligned(c, text, widths[c]) for c, text in enumerate(row)).rstrip()
                  for row in rows]
         return "\n".join([self._head(), lines[0], "-" * len(lines[0]), *lines[1:],
-                          *([self.note] if self.note else [])])
+                          *self.idle, *([self.note] if self.note else [])])
 
     def __repr__(self) -> str:
         return str(self)
@@ -102,6 +110,7 @@ class Profile:
         rows = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>"
                        for row in self._rows())
         return (f"<div><b>{escape(self._head())}</b><table><tr>{cells}</tr>{rows}</table>"
+                f"{''.join(f'<div>{escape(line)}</div>' for line in self.idle)}"
                 f"{escape(self.note)}{self.roofline()}</div>")
 
     def roofline(self) -> str:

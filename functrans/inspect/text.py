@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from functrans.core.jaxpr import Jaxpr, jaxpr_parts, subjaxprs
+from functrans.inspect.utilisation import idle_by_estimate
 from functrans.lowering.report import (
     KernelReport,
     Law,
@@ -31,6 +32,7 @@ def text_of(report: Report) -> str:
         ("Kernels", [line for k in report.kernels for line in _kernel(k)]),
         ("Per-sample algebra", report.decisions),
         ("Not fused, and why", report.apart),
+        ("Where the GPU is idle", idle_by_estimate(report)),
         ("Memory", memory_lines(report)),
     ]
     lines = [summary(report)]

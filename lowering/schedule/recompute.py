@@ -110,7 +110,7 @@ class _Recomputing:
 
     def _pays(self, t: Map, additions: Any, needs: Collection[Tensor], k: int, readers: list[int],
               products: set[Tensor]) -> bool:
-        moved = -_nbytes(t) * (1 + len(readers))
+        moved: float = -_nbytes(t) * (1 + len(readers))
         for j in readers:
             moved += sum(_nbytes(x) for x in needs if x not in self._loads(self.steps[j]))
         for x in needs:  # products that an epilogue would keep from memory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -31,6 +32,7 @@ from functrans.lowering.triton.steps.spec import (
     Step,
     launches_in,
 )
+from functrans.primitives.control_flow.scan import scan_p
 
 __all__ = ["report_of"]
 
@@ -38,16 +40,17 @@ __all__ = ["report_of"]
 def report_of(known: LoweredToTriton, target: Target, traced: TracedProgram) -> Report:
     """What the compiler did with a program of kernels for a target."""
     program = known.program
-    kernels = kernels_of(known.simplified, program, known.kernels(target))
+    kernels = kernels_of(known.simplified, program, known.kernels(target), target)
     return Report(
         traced.name, f"Triton for {target.name}", traced.jaxpr, known.simplified, traced.inputs,
         laws_of(traced.jaxpr), kernels, decision_texts(known.decisions),
         apart_of(program, kernels), memory_notes(program, traced.donated, traced.inputs),
-        known.memory_analysis(), peak(program), "\n".join(program.sources))
+        known.memory_analysis(), peak(program), "\n".join(program.sources),
+        target.multiprocessors)
 
 
-def kernels_of(jaxpr: Jaxpr, program: GPUProgram,
-               records: Sequence[KernelRecord]) -> list[KernelReport]:
+def kernels_of(jaxpr: Jaxpr, program: GPUProgram, records: Sequence[KernelRecord],
+               target: Target) -> list[KernelReport]:
     """The kernels of a program in the order of their first launches, then what is none."""
     launched = list(zip(records, launch_groups(program), strict=True))
     numbers = iter(numbers_of_steps(jaxpr, [step.equations for _, group in launched
@@ -58,7 +61,8 @@ def kernels_of(jaxpr: Jaxpr, program: GPUProgram,
         seen[record.name] += 1
         number = seen[record.name]
         name = record.name if number == 1 else f"{record.name} #{number}"
-        found.append(_kernel(name, record, group, [next(numbers) for _ in group.launches]))
+        found.append(_kernel(name, record, group, [next(numbers) for _ in group.launches],
+                             target))
     libraries = [s for s in program.steps if isinstance(s, LibraryStep)]
     return found + [_call(s) for s in (*libraries, *steps_of_host(program.steps))]
 
@@ -72,7 +76,7 @@ def _call(step: HostStep) -> KernelReport:
 
 
 def _kernel(name: str, r: KernelRecord, group: LaunchGroup,
-            parts: list[tuple[int, ...]]) -> KernelReport:
+            parts: list[tuple[int, ...]], target: Target) -> KernelReport:
     first = group.launches[0]
     sources = dict.fromkeys(s for step in group.launches for s in step.sources)
     lines = dict.fromkeys([line for s in sources if (line := line_of(s)) is not None])
@@ -85,7 +89,18 @@ def _kernel(name: str, r: KernelRecord, group: LaunchGroup,
     return KernelReport(name, "kernel", equations, tuple(lines), "; ".join(about),
                         group.runs * first.flops, group.runs * first.moved, "Triton", r.name,
                         r.text,
-                        r.ptx, tuple(parts), group.runs)
+                        r.ptx, tuple(parts), group.runs, programs=math.prod(r.grid),
+                        spills=r.spills, estimate=group.runs * _seconds(first, target))
+
+
+def _seconds(launch: Launch, target: Target) -> float:
+    """A launch by estimate, where its programs share what the multiprocessors that they fill do."""
+    known, programs = target.measured, math.prod(launch.grid)
+    bandwidth = min(1 / known.byte, programs * known.one_bandwidth)
+    rate = min(known.all_rate, programs * known.one_rate)
+    iterations = [e.params["length"] for e in launch.equations if e.primitive is scan_p]
+    return 1e-9 * max(known.launch, launch.moved / bandwidth, launch.flops / rate,
+                      known.phase * max([n for n in iterations if isinstance(n, int)], default=0))
 
 
 def apart_of(program: GPUProgram, kernels: Sequence[KernelReport]) -> list[str]:

@@ -31,7 +31,7 @@ def test_derivatives_are_eager_derivatives(cases: list[Case]):
     check(cases)
 
 
-@pytest.mark.one_in(4)  # each takes the interpreter 15 s
+@pytest.mark.one_in(8)  # each takes the interpreter 15 s
 @pytest.mark.parametrize("case", CONVOLUTIONS, ids=str)
 def test_derivatives_of_convolutions(case: Case):
     check([case])
