@@ -498,19 +498,16 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: Literal["left", "right"] = "l
         return sum(passed, -1, dtype)
     if method == "sort":
         return cast(_ranks_by_sorting(row, values, side), dtype)
-    # A binary search of log2(size) steps, each halving the interval [low, high).
-    low = lax.full(values.shape, 0, dtype)
-    high = lax.full(values.shape, size, dtype)
-    for _ in range(int(size).bit_length()):
-        middle = lax.add(low, lax.div(lax.sub(high, low), lax.full_like(low, 2)))
-        at = take(row, middle, mode="clip")
-        later = (_before(at, values) if side == "left"
-                 else lax.bitwise_not(_before(values, at)))
-        open_interval = lax.lt(low, high)
-        later = lax.bitwise_and(later, open_interval)
-        low = lax.select_n(later, low, lax.add(middle, lax.full_like(middle, 1)))
-        high = lax.select_n(lax.bitwise_or(later, lax.bitwise_not(open_interval)), middle, high)
-    return low
+    # the number of elements before each value, bit by bit from the highest
+    found = lax.full(values.shape, 0, index_dtype(2 * size))
+    for k in reversed(range(int(size).bit_length())):
+        further = lax.add(found, lax.full_like(found, 1 << k))
+        last = take(row, lax.sub(further, lax.full_like(found, 1)), mode="clip")
+        passed = (_before(last, values) if side == "left"
+                  else lax.bitwise_not(_before(values, last)))
+        exists = lax.le(further, lax.full_like(found, size))
+        found = lax.select_n(lax.bitwise_and(passed, exists), found, further)
+    return cast(found, dtype)
 
 
 def _ranks_by_sorting(row: Array, values: Array, side: str) -> Array:

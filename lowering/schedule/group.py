@@ -141,8 +141,8 @@ class FusionRefused(Exception):
 
 
 class _Scheduler:
-    def __init__(self, graph: Graph, reads: Reads) -> None:
-        self.reads = reads
+    def __init__(self, graph: Graph, reads: Reads, in_any_order: bool) -> None:
+        self.reads, self.in_any_order = reads, in_any_order
         self.items = live_items(graph.items, graph.outputs)
         self.outputs = graph.outputs
         self.roots = choose_roots(self.items, graph.outputs)
@@ -266,7 +266,7 @@ class _Scheduler:
         if s.count > MOST_EXPRESSIONS:
             raise FusionRefused("the kernel would be too large")
         for tensor, index in accesses(exprs):
-            if not has_constant_stride(index, kernel.i):
+            if not self.in_any_order and not has_constant_stride(index, kernel.i):
                 what = "an index" if tensor is None else f"{tensor}"
                 raise FusionRefused(f"{what} is not read in order along the rows of the kernel")
         folds = {m.tensor for m in kernel.members if m.role == "reduce_row"}
@@ -324,9 +324,10 @@ def _at_most(size: Size, limit: int) -> bool:
     return isinstance(size, int) and size <= limit
 
 
-def schedule_of(graph: Graph, reads: Reads | None = None) -> Schedule:
+def schedule_of(graph: Graph, reads: Reads | None = None, in_any_order: bool = False) -> Schedule:
     """Decide which values of a graph are stored, and compute the others where they are read.
 
-    What the steps read is known to `reads` then.
+    What the steps read is known to `reads` then. `in_any_order`: kernels read memory for several
+    values at other places than in order along their rows, as vectors cannot and threads can.
     """
-    return _Scheduler(graph, Reads() if reads is None else reads).run()
+    return _Scheduler(graph, Reads() if reads is None else reads, in_any_order).run()

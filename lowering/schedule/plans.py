@@ -78,6 +78,8 @@ class Plan:
     graphs: Mapping[str, GraphPass]
     schedules: Mapping[str, SchedulePass]
     algebra: Mapping[str, ProgramPass] = field(default_factory=dict)
+    in_any_order: bool = False
+    """Whether kernels of several values read memory in any order, see `schedule_of`."""
 
     def simplified(self, jaxpr: Jaxpr, target: Target = HOPPER) -> Jaxpr:
         """A simplified program in the operations that are fastest on the target."""
@@ -100,7 +102,7 @@ class Plan:
         if unfused.whole:
             return graph, schedule_without_fusion(graph)
         scope = Scope(graph, unfused, target)
-        schedule = schedule_of(graph, scope.reads)
+        schedule = schedule_of(graph, scope.reads, self.in_any_order)
         for change in self.schedules.values():
             schedule = change(schedule, scope)
         return graph, schedule
@@ -161,6 +163,7 @@ CPU: Final = Plan(programs={}, graphs={}, schedules={
 })
 
 GPU: Final = Plan(
+    in_any_order=True,
     algebra={"triangular systems as products with an inverse": _by_products},
     programs={
         "dtypes that kernels have": lambda p, _: with_known_dtypes(p),
@@ -188,6 +191,7 @@ GPU: Final = Plan(
     })
 
 GPU_OF_ALL_SIZES: Final = Plan(
+    in_any_order=True,
     programs=GPU.programs, graphs=GPU.graphs,
     schedules={
         "values recomputed by their readers": _recomputed,

@@ -76,8 +76,8 @@ from functrans.lowering.triton.loops.iterations import (
     while_rule,
 )
 from functrans.lowering.triton.loops.phases import Source
+from functrans.lowering.triton.products.calls import IN_PHASES, launches_of
 from functrans.lowering.triton.products.calls import RULES as CALL_RULES
-from functrans.lowering.triton.products.calls import launches_of
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
 from functrans.lowering.triton.records import sources_of
 from functrans.lowering.triton.sort_scan.cumulative import OPS, cumulative_rule
@@ -168,8 +168,8 @@ def _write_body(jaxpr: Jaxpr, shared: _Shared, unaligned_inputs: Iterable[int] =
     """The steps of a jaxpr. Some inputs and outputs are at places of no alignment."""
     plan = plans.GPU_OF_ALL_SIZES if shared.is_phase or shared.any_size else plans.GPU
     jaxpr = plan.program(jaxpr, shared.choose.target)
-    flags = {} if shared.is_phase else any_flag_rules(jaxpr)
-    forms = StepForms(partial(_graph, jaxpr, flags))
+    own = IN_PHASES if shared.is_phase else any_flag_rules(jaxpr)
+    forms = StepForms(partial(_graph, jaxpr, own))
     while True:
         graph, schedule = _planned(plan, forms, shared.choose.target)
         unaligned = frozenset([*(graph.inputs[k] for k in unaligned_inputs),
@@ -186,14 +186,14 @@ def _write_body(jaxpr: Jaxpr, shared: _Shared, unaligned_inputs: Iterable[int] =
             return replace(body, notes=[*body.notes, *forms.texts])
 
 
-def _graph(jaxpr: Jaxpr, flags: Mapping[Primitive, CallRule], forms: StepForms) -> Graph:
-    """The graph of a program, in which some equations have other forms."""
+def _graph(jaxpr: Jaxpr, own: Mapping[Primitive, CallRule], forms: StepForms) -> Graph:
+    """The graph of a program with rules of its own, in which some equations have other forms."""
     def plain(primitive: Primitive) -> CallRule:
         return lambda eqn, xs: (PLAIN if eqn in forms.sums else rules)[primitive](eqn, xs)
 
-    rules: Mapping[Primitive, CallRule] = {**RULES, **flags}
+    rules: Mapping[Primitive, CallRule] = {**RULES, **own}
     taken = {**rules, **{p: plain(p) for p in PLAIN if forms.sums}}
-    return graph_of(jaxpr, rules=taken, hosted=frozenset([*COMBINING_SCATTERS, *flags]),
+    return graph_of(jaxpr, rules=taken, hosted=frozenset([*COMBINING_SCATTERS, *own]),
                     memory=memory, on_host=forms.hosted, stores_literals=forms.stores_literals,
                     of_any_dtype=OF_ANY_DTYPE)
 

@@ -24,7 +24,7 @@ from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.transcendental import exp_p
 from tests.laws.primitives import all_primitives
 from tests.triton.compiled import compile_kernels
-from tests.triton.programs import check, program_of
+from tests.triton.emulated import check, program_of
 
 
 class Rcbrt(Elementwise):

@@ -10,7 +10,7 @@ import functrans.numpy as jnp
 from functrans.lowering.rules import graph
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.kernels import row_reductions
-from tests.triton.programs import kernels_of, program_of
+from tests.triton.emulated import kernels_of, program_of
 
 RNG = np.random.default_rng(8)
 

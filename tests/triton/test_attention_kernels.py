@@ -6,7 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.lowering.triton.machine.device import binaries
-from tests.triton.programs import check, kernels_of, program_of
+from tests.triton.emulated import check, kernels_of, program_of
 
 RNG = np.random.default_rng(0)
 B, H, T, S, D = 2, 3, 40, 24, 16

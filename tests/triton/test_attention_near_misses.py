@@ -8,7 +8,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from tests.triton.programs import check, kernels_of
+from tests.triton.emulated import check, kernels_of
 
 RNG = np.random.default_rng(3)
 B, H, T, S, D = 2, 2, 20, 24, 16

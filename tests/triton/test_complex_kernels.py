@@ -13,7 +13,7 @@ from functrans.lowering.triton.libraries.replace import FUNCTIONS as LIBRARY
 from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.steps.spec import HostStep
 from tests.laws.primitives import all_cases
-from tests.triton.programs import check, kernels_of, program_of
+from tests.triton.emulated import check, kernels_of, program_of
 
 RNG = np.random.default_rng(0)
 

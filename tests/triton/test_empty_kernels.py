@@ -11,7 +11,7 @@ import functrans as ft
 from functrans import lax, nn
 from functrans import numpy as xp
 from tests.triton.compiled import compile_kernels
-from tests.triton.programs import check, program_of
+from tests.triton.emulated import check, program_of
 
 
 def ones(*shape, dtype="float32"):

@@ -16,7 +16,7 @@ from functrans.lowering.triton.kernels import device_math
 from functrans.lowering.triton.kernels.source import module_of
 from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.steps.spec import HostStep
-from tests.triton.programs import check, kernels_of, program_of
+from tests.triton.emulated import check, kernels_of, program_of
 
 RNG = np.random.default_rng(0)
 DTYPES = {"f8e4": ml_dtypes.float8_e4m3fn, "f8e5": ml_dtypes.float8_e5m2}

@@ -9,7 +9,7 @@ import functrans as ft
 import functrans.numpy as jnp
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.machine.device import binaries
-from tests.triton.programs import kernels_of, program_of
+from tests.triton.emulated import kernels_of, program_of
 
 RNG = np.random.default_rng(5)
 TALL = RNG.normal(size=(3000, 22)).astype("f")

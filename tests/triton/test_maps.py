@@ -11,7 +11,7 @@ from functrans.core.evaluate import interpret
 from functrans.lowering.passes.maps import merge_maps
 from functrans.lowering.triton.loops import resident
 from functrans.lowering.triton.steps.spec import DoubleBufferedSteps, Launch, RepeatedSteps
-from tests.triton.programs import check, program_of
+from tests.triton.emulated import check, program_of
 
 RNG = np.random.default_rng(0)
 

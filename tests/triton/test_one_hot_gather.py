@@ -7,7 +7,7 @@ import functrans as ft
 import functrans.numpy as jnp
 from functrans.lowering.passes.indexing import rewrite_row_gather_as_one_hot
 from functrans.lowering.passes.pipeline import simplify
-from tests.triton.programs import check, kernels_of
+from tests.triton.emulated import check, kernels_of
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(6, 10)).astype("f")

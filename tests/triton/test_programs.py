@@ -11,7 +11,7 @@ from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.machine.device import binaries
 from tests.laws.primitives import Case, all_cases
 from tests.laws.test_primitive_laws import assert_same
-from tests.triton.programs import kernels_of, program_of
+from tests.triton.emulated import kernels_of, program_of
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(37, 130)).astype("f"), RNG.normal(size=(37, 130)).astype("f")
@@ -105,6 +105,15 @@ def test_rows_are_read_sixteen_bytes_at_a_time():
         (binary,) = binaries(program).values()
         assert "ld.global.v4" in binary.ptx
         assert "ld.global.b32" not in binary.ptx
+
+
+def test_reads_at_computed_places_share_a_kernel():
+    """A search: each step reads where the one before it says."""
+    row, values = np.sort(X[0]), X[1:]
+    _, program, _ = program_of(fnp.searchsorted, row, values)
+    assert len(kernels_of(program)) == 1
+    np.testing.assert_array_equal(InterpretedProgram(program)([row, values])[0],
+                                  np.searchsorted(row, values))
 
 
 def test_what_is_left_to_the_host_is_a_step():

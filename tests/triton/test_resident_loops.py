@@ -9,7 +9,7 @@ from functrans import lax
 from functrans.lowering.passes import separable
 from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.steps.spec import DoubleBufferedSteps, Launch
-from tests.triton.programs import check, program_of
+from tests.triton.emulated import check, program_of
 
 RNG = np.random.default_rng(0)
 

@@ -2,7 +2,7 @@
 
 import functrans as ft
 from functrans import nn
-from tests.triton.programs import kernels_of, program_of
+from tests.triton.emulated import kernels_of, program_of
 
 
 def half(*shape):

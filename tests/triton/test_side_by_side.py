@@ -19,7 +19,7 @@ from functrans.lowering.triton.kernels.joined import WAIT
 from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.steps.spec import launch_key, launches_in
-from tests.triton.programs import check, kernels_of, program_of
+from tests.triton.emulated import check, kernels_of, program_of
 from tests.triton.test_last_program import Repeated
 
 RNG = np.random.default_rng(3)

@@ -19,7 +19,7 @@ from functrans.lowering.triton.libraries.small_systems import is_small, is_small
 from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.steps.spec import HostStep, Launch
-from tests.triton.programs import check, program_of
+from tests.triton.emulated import check, program_of
 
 la = fnp.linalg
 RNG = np.random.default_rng(0)

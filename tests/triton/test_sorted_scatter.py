@@ -7,7 +7,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.lowering.triton.steps.spec import HostStep
-from tests.triton.programs import check, kernels_of, program_of
+from tests.triton.emulated import check, kernels_of, program_of
 
 RNG = np.random.default_rng(0)
 BASE = RNG.normal(size=(6, 5)).astype("f")

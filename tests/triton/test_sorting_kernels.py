@@ -10,7 +10,7 @@ from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.sort_scan import radix, sorting, top_k
 from functrans.lowering.triton.steps.spec import HostStep
-from tests.triton.programs import kernels_of, program_of
+from tests.triton.emulated import kernels_of, program_of
 
 RNG = np.random.default_rng(0)
 DTYPES = ["float32", "bfloat16", "float16", "int8", "int16", "int32", "uint8", "uint16", "uint32",

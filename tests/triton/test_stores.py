@@ -13,7 +13,7 @@ from functrans.lowering.triton.templates.matmul import (
     MatmulProblem,
     kernels,
 )
-from tests.triton.programs import check
+from tests.triton.emulated import check
 
 RNG = np.random.default_rng(0)
 RESULTS = {"a constant": "tl.full((), 2.0, tl.float32)", "rows": "rows.to(tl.float32)",

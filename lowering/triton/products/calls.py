@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from functrans.core.dtypes import float32
@@ -53,7 +54,7 @@ from functrans.primitives.conv import conv_general_dilated_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.precision import resolved_precision
 
-__all__ = ["RULES", "launches_of", "precision_of"]
+__all__ = ["IN_PHASES", "RULES", "launches_of", "precision_of"]
 
 MATRIX_TYPES = {"f64": "fp64", "f32": "fp32", "bf16": "bf16", "f16": "fp16", "f8e4": "fp8e4nv",
                 "f8e5": "fp8e5"}
@@ -62,6 +63,8 @@ SIXTEEN_AND_THIRTY_TWO = {"f32", "bf16", "f16"}
 ALWAYS_SHORT, SHORT, NARROW = 4, 8, 16
 """Terms of sums that tensor cores, which multiply 16 by 16 and more, have no use for: of all
 products, and of those that are narrow in one direction. Others are multiplied without them."""
+LARGE_MATRIX = 1 << 18
+"""Elements that memory takes as long for as for a launch."""
 EXACT_AFTER = 128  # products of float8 that are added up in 14 bits, where more are asked for
 PRECISIONS = {Precision.DEFAULT: "tf32", Precision.HIGH: "tf32x3", Precision.HIGHEST: "ieee"}
 STORED_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16",
@@ -70,14 +73,18 @@ STORED_TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16",
 """What a template stores itself."""
 
 
-def _known(eqn: Equation, xs: list[Tensor]) -> Any:
-    """The call of an equation whose dtypes the templates have, else sums of products."""
+def _known(eqn: Equation, xs: list[Tensor], in_phase: bool = False) -> Any:
+    """The call of an equation whose dtypes the templates have, else sums of products.
+
+    A phase of a loop keeps the matrix of a vector where it is: it is a product there.
+    """
     if dtype_name(eqn.outvars[0].aval.dtype) in FLOAT8:
         return _narrowed(eqn, xs)
     call = CALLS[eqn.primitive](eqn, xs)
     types = {x.dtype for x in xs}
     out = dtype_name(eqn.outvars[0].aval.dtype)
-    if isinstance(call, Gemm) and types <= SIXTEEN_AND_THIRTY_TWO and _is_short(call):
+    if isinstance(call, Gemm) and types <= SIXTEEN_AND_THIRTY_TWO \
+            and (_is_short(call) or (_is_of_vector(call) and not in_phase)):
         return summed_dot_general(eqn, xs, SHORT)
     known = len(types) == 1 and (types | {out}) <= MATRIX_TYPES.keys()
     if isinstance(call, Tensor) or (isinstance(call, Gemm) and known) \
@@ -91,6 +98,19 @@ def _is_short(call: Gemm) -> bool:
     m, n, k = [size if isinstance(size, int) else math.inf
                for size in (call.fields[name] for name in ("m", "n", "k"))]
     return k <= ALWAYS_SHORT or (k <= SHORT and min(m, n) <= NARROW)
+
+
+def _is_of_vector(call: Gemm) -> bool:
+    """Whether a sum is as fast as a product, as no element of the matrix is read twice.
+
+    A sum along the columns of a matrix takes no epilogue: a launch more, which a large one hides.
+    """
+    f = call.fields
+    m, n, k = [size if isinstance(size, int) else math.inf for size in (f["m"], f["n"], f["k"])]
+    if min(m, n) > 1:
+        return False
+    stride = f["a_col"] if n == 1 else f["b_row"]
+    return stride == 1 or max(m, n) <= NARROW or LARGE_MATRIX <= max(m, n) * k < math.inf
 
 
 def _narrowed(eqn: Equation, xs: list[Tensor]) -> Any:
@@ -110,6 +130,7 @@ MOST_LOST, LEAST_LOST = 1.1, 2000.0
 """A product that is so many times and nanoseconds slower as its class has it has its own kernel."""
 
 RULES: dict[Primitive, CallRule] = {dot_general_p: _known, conv_general_dilated_p: _known}
+IN_PHASES: dict[Primitive, CallRule] = {dot_general_p: partial(_known, in_phase=True)}
 
 
 def launches_of(call: Call, schedule: Schedule, unaligned: Collection[Tensor] = (),
