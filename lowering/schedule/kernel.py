@@ -317,8 +317,9 @@ def _of_reduction(kept: list[list[LoopVar]], folded: list[list[LoopVar]],
     keep = _product([_run_size(r) for r in kept])
     fold = _product([_run_size(r) for r in folded])
     # what is the same along the reduction is read once for all of it
-    both = [i for i in indices if any(i.depends_on(v) for run in folded for v in run)]
-    indices = both or indices
+    indices = [i for i in indices if _depends_on(i, folded)] or list(indices)
+    # and a vector that is the same for all that is kept is small beside what is not
+    indices = [i for i in indices if _depends_on(i, kept)] or indices
     along_fold = sum(_is_one(i.coefficient(folded[-1][-1])) for i in indices) if folded else 1
     along_kept = sum(_is_one(i.coefficient(kept[-1][-1])) for i in indices) if kept else 0
     if along_kept > along_fold or (along_kept == along_fold and kept and folded
@@ -339,6 +340,10 @@ def _of_reduction(kept: list[list[LoopVar]], folded: list[list[LoopVar]],
         if piece is not None:
             return Domain(keep * (row // piece), piece, keep), "reduce_all"
     return Domain(keep, row), "reduce_row"
+
+
+def _depends_on(index: Index, runs: list[list[LoopVar]]) -> bool:
+    return any(index.depends_on(v) for run in runs for v in run)
 
 
 def _divisor(n: Size) -> int | None:

@@ -5,9 +5,11 @@ import pytest
 import functrans as ft
 import functrans.numpy as jnp
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.rules.graph import graph_of
+from functrans.lowering.rules.graph import CALLS, graph_of
+from functrans.lowering.rules.reduce import summed_dot_general
 from functrans.lowering.schedule.group import schedule_of
 from functrans.lowering.schedule.split_reductions import split_small_reductions
+from functrans.primitives.dot import dot_general_p
 
 
 def roles_of(shape, fun):
@@ -31,3 +33,14 @@ def in_turn(x):
 def test_what_is_apart(shape, apart):
     assert roles_of(shape, in_turn) == ([{"reduce_row"}, {"reduce_column"}] if apart else
                                         [{"reduce_row", "reduce_column"}])
+
+
+@pytest.mark.parametrize("fun", [
+    lambda x: (x * jnp.arange(3000.0)[:, None]).sum(0), lambda x: x.T @ jnp.sin(x[:, 0]),
+    lambda x: (x * x[:, :1]).sum(0)])
+def test_a_weight_of_each_row_does_not_turn_the_loops(fun):
+    """It is read in order along the columns; so are few of many elements."""
+    jaxpr = simplify(ft.make_jaxpr(fun)(ft.ShapeDtypeStruct((3000, 80), "float32"))
+                     .jaxpr.hoist_consts())
+    graph = graph_of(jaxpr, rules={**CALLS, dot_general_p: summed_dot_general})
+    assert {"reduce_column"} in [{m.role for m in s.members} for s in schedule_of(graph).steps]

@@ -268,7 +268,7 @@ def test_products_that_use_few_programs_are_split() -> None:
 
 def test_large_partial_sums_are_added_by_a_second_launch() -> None:
     """One multiprocessor reads all of a tile in the time of some launches."""
-    few, many = (in_memory("fp32", *s, precision="tf32") for s in ((64, 64, 16384),
+    few, many = (in_memory("fp32", *s, precision="tf32") for s in ((16, 32, 16384),
                                                                    (512, 512, 8192)))
     assert [len(kernels(p, configs(p)[0])) for p in (few, many)] == [1, 2]
 

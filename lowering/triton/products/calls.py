@@ -84,7 +84,7 @@ def _known(eqn: Equation, xs: list[Tensor], in_phase: bool = False) -> Any:
     types = {x.dtype for x in xs}
     out = dtype_name(eqn.outvars[0].aval.dtype)
     if isinstance(call, Gemm) and types <= SIXTEEN_AND_THIRTY_TWO \
-            and (_is_short(call) or (_is_of_vector(call) and not in_phase)):
+            and (_is_short(call) or (_is_narrow(call) and not in_phase)):
         return summed_dot_general(eqn, xs, SHORT)
     known = len(types) == 1 and (types | {out}) <= MATRIX_TYPES.keys()
     if isinstance(call, Tensor) or (isinstance(call, Gemm) and known) \
@@ -100,13 +100,15 @@ def _is_short(call: Gemm) -> bool:
     return k <= ALWAYS_SHORT or (k <= SHORT and min(m, n) <= NARROW)
 
 
-def _is_of_vector(call: Gemm) -> bool:
-    """Whether a sum is as fast as a product, as no element of the matrix is read twice.
+def _is_narrow(call: Gemm) -> bool:
+    """Whether a sum is as fast as a product, as elements are read once, or few times.
 
     A sum along the columns of a matrix takes no epilogue: a launch more, which a large one hides.
     """
     f = call.fields
     m, n, k = [size if isinstance(size, int) else math.inf for size in (f["m"], f["n"], f["k"])]
+    if m * n <= NARROW:
+        return True
     if min(m, n) > 1:
         return False
     stride = f["a_col"] if n == 1 else f["b_row"]

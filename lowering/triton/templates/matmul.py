@@ -424,7 +424,7 @@ def _cuts(p: MatmulProblem, target: Target) -> Iterator[tuple[tuple[int, int], i
         tiles = [t for t in tiles if max(t) <= 64]
     for tile in tiles:
         whole = _tiles(p, tile)
-        for splits in (1, 2, 4, 8, 16):
+        for splits in (1, 2, 4, 8, 16, 32, 64, 128):
             if splits == 1 or (whole * splits <= 2 * target.multiprocessors
                                and p.k >= splits * 256):
                 yield tile, splits
