@@ -97,7 +97,11 @@ def _seconds(launch: Launch, target: Target) -> float:
     """A launch by estimate, where its programs share what the multiprocessors that they fill do."""
     known, programs = target.measured, math.prod(launch.grid)
     bandwidth = min(1 / known.byte, programs * known.one_bandwidth)
-    rate = min(known.all_rate, programs * known.one_rate)
+    if launch.fuses:  # a product, on tensor cores
+        sixteen = any(kind in t for t in launch.types for kind in ("bf16", "fp16"))
+        rate = known.rates["bf16" if sixteen else "tf32"] * min(programs, target.multiprocessors)
+    else:
+        rate = min(known.all_rate, programs * known.one_rate)
     iterations = [e.params["length"] for e in launch.equations if e.primitive is scan_p]
     return 1e-9 * max(known.launch, launch.moved / bandwidth, launch.flops / rate,
                       known.phase * max([n for n in iterations if isinstance(n, int)], default=0))
