@@ -9,6 +9,7 @@ from functrans.lowering.defects import is_defect, warn_of_fallback
 from functrans.lowering.passes.algebra import ALGEBRA, CONSTANT_FOLDING, DECOMPOSE
 from functrans.lowering.passes.components import COMPONENTS
 from functrans.lowering.passes.contractions import CONTRACTIONS
+from functrans.lowering.passes.gathered_rows import GATHERED_ROWS
 from functrans.lowering.passes.loops import LOOPS
 from functrans.lowering.passes.movement import MOVEMENT, MOVEMENT_SINKING
 from functrans.lowering.passes.networks.algebra import Decision, contract_networks
@@ -27,7 +28,7 @@ __all__ = ["ALL_RULES", "TABLES", "simplify", "simplify_with"]
 
 TABLES: tuple[RewriteTable, ...] = (
     DECOMPOSE, CONSTANT_FOLDING, ALGEBRA, MOVEMENT, MOVEMENT_SINKING, REDUCTIONS, CONTRACTIONS,
-    SYSTEMS, LOOPS, RECURRENCES)
+    GATHERED_ROWS, SYSTEMS, LOOPS, RECURRENCES)
 MAX_SWEEPS = 12  # a chain of rewrites that each wait for the last one's dead code; 4 is usual
 
 ALL_RULES = Dispatch(TABLES)
