@@ -26,8 +26,8 @@ import numpy as np
 import programs
 from harness import first_line, versions
 
-SUBMODULES = ("lax", "nn", "numpy", "random", "tree", "scipy.linalg", "scipy.special",
-              "scipy.stats")  # fmt: skip
+SUBMODULES = ("lax", "nn", "numpy", "random", "tree", "scipy.linalg", "scipy.sparse.linalg",
+              "scipy.special", "scipy.stats")  # fmt: skip
 PACKAGES = {"functrans": ("functrans", "triton", "numpy"), "jax": ("jax", "jaxlib", "numpy")}
 REST = 0.02  # slept before a round: the threads of the other library spin for some milliseconds
 SLOW_SECONDS = 1.0  # calls that take longer are not warmed up before a round

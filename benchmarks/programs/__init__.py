@@ -22,11 +22,12 @@ def make(lib, **sizes):
 ```
 
 `lib` is the module `jax` or `functrans`; `lib.numpy`, `lib.lax`, `lib.nn`, `lib.random`,
-`lib.tree`, `lib.grad`, `lib.vmap`, `lib.scipy.special`, `lib.scipy.linalg` and `lib.scipy.stats`
-are there under the same names in both. `step` is a pure function, which the caller gives to
-`lib.jit`. `arguments` is a tuple of trees of NumPy arrays of 32 bits or less, drawn with a fixed
-seed. A program that draws random numbers takes a seed, `np.uint32(0)`, and makes its key within the
-step: `lib.random.key(seed)` gives the same numbers in both.
+`lib.tree`, `lib.ops`, `lib.grad`, `lib.vmap`, `lib.scipy.special`, `lib.scipy.linalg`,
+`lib.scipy.sparse.linalg` and `lib.scipy.stats` are there under the same names in both. `step` is a
+pure function, which the caller gives to `lib.jit`. `arguments` is a tuple of trees of NumPy arrays
+of 32 bits or less, drawn with a fixed seed. A program that draws random numbers takes a seed,
+`np.uint32(0)`, and makes its key within the step: `lib.random.key(seed)` gives the same numbers in
+both.
 
 A step returns a tree of arrays, at most some tens of megabytes. Each is compared in norm, so that
 the result may not be chaotic: no trajectory, sampler or iteration that amplifies rounding, no
