@@ -1,5 +1,4 @@
-"""Cameras and points from images by Levenberg and Marquardt's method with the Schur complement
-(Triggs et al. 2000)."""
+"""Cameras and points from images, by Levenberg-Marquardt with Schur complements (Triggs 2000)."""
 
 import numpy as np
 

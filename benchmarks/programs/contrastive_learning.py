@@ -41,7 +41,7 @@ def make(lib, images, side, patch, widths, blocks):
             for p in stage["blocks"]:
                 x = block(x, p)
         x = layer_norm(x.mean(axis=(1, 2)), params["norm"])
-        z = (nn.relu(x @ params["head1"]) @ params["head2"]).astype(jnp.float32)
+        z = (nn.silu(x @ params["head1"]) @ params["head2"]).astype(jnp.float32)
         return z / jnp.linalg.norm(z, axis=-1, keepdims=True)
 
     def loss(params, views):

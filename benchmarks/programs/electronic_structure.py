@@ -20,7 +20,7 @@ def make(lib, molecules, atoms, iterations):
     def boys(t):
         small = t < 1e-3
         root = jnp.sqrt(jnp.where(small, 1.0, t))
-        large = 0.5 * np.sqrt(np.pi) * lib.scipy.special.erf(root) / root
+        large = 0.5 * np.pi**0.5 * lib.scipy.special.erf(root) / root
         return jnp.where(small, 1 - t / 3 + t**2 / 10, large)
 
     def integrals(nuclei):
