@@ -11,6 +11,7 @@ from functrans import methods as _methods
 from functrans.array import Array
 from functrans.callbacks import io_callback, pure_callback
 from functrans.core.config import disable_jit
+from functrans.core.config import matmul_precision as default_matmul_precision
 from functrans.core.dims import Dim, dim
 from functrans.core.dtypes import default_dtypes, float0
 from functrans.core.errors import missing_attribute, publish
@@ -48,7 +49,16 @@ from functrans.transforms.vmap import vmap
 from functrans.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from functrans import checkpoint_policies, export, nn, per_sample, random, scipy, test_util
+    from functrans import (
+        checkpoint_policies,
+        export,
+        nn,
+        ops,
+        per_sample,
+        random,
+        scipy,
+        test_util,
+    )
 
 remat = checkpoint
 _methods.install()
@@ -58,18 +68,19 @@ __all__ = [
     "Array", "Device", "Dim", "ShapeDtypeStruct", "block_until_ready", "check", "check_shapes",
     "checked", "checkpoint", "checkpoint_name", "checkpoint_policies", "clear_caches",
     "closure_convert", "config", "custom_jvp", "custom_vjp", "debug", "debug_nans",
-    "default_dtypes", "device_get", "device_put", "devices", "dim", "disable_jit", "dlpack", "draw",
-    "dtypes",
+    "default_dtypes", "default_matmul_precision", "device_get", "device_put", "devices", "dim",
+    "disable_jit", "dlpack", "draw", "dtypes",
     "eval_shape", "explain", "explain_retrace", "export", "float0", "grad", "hessian", "hvp",
     "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose",
-    "linearize", "lower", "make_jaxpr", "named_scope", "nn", "numpy", "per_sample", "profile",
-    "pure_callback", "random", "remat", "scipy", "stop_gradient", "test_util", "tree", "tree_util",
-    "value_and_grad", "vjp", "vmap",
+    "linearize", "lower", "make_jaxpr", "named_scope", "nn", "numpy", "ops", "per_sample",
+    "profile", "pure_callback", "random", "remat", "scipy", "stop_gradient", "test_util", "tree",
+    "tree_util", "value_and_grad", "vjp", "vmap",
 ]
 
 publish(globals(), [name for name in __all__ if name in globals()])
 
-_LAZY = ("checkpoint_policies", "export", "nn", "per_sample", "random", "scipy", "test_util")
+_LAZY = ("checkpoint_policies", "export", "nn", "ops", "per_sample", "random", "scipy",
+         "test_util")
 _INSPECT = ("draw", "explain", "profile")
 
 

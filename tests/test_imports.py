@@ -28,6 +28,7 @@ LAYERS = [
     "numpy",
     "at", "concretize", "foreign", "operators", "numpy_alternatives", "protocol", "methods",
     "placement",
+    "ops",
     "random",
     "nn",
     "scipy",

@@ -181,7 +181,7 @@ def algebra(when: str) -> Any:
     return scope(algebra=when)
 
 
-def matmul_precision(precision: str | Precision) -> Any:
+def matmul_precision(precision: str | Precision) -> AbstractContextManager[Config]:
     """Context manager: how products of float32 matrices are computed on GPUs.
 
     `"default"` rounds the factors to TensorFloat-32 (10 bits of fraction) for the matrix units and

@@ -102,6 +102,7 @@ from functrans.transforms.checkpoint import checkpoint_p
 from functrans.transforms.custom_jvp import custom_jvp_call_p
 from functrans.transforms.custom_vjp import custom_vjp_call_p, custom_vjp_linear_p
 from functrans.transforms.jit.primitive import checked_p, jit_p
+from functrans.transforms.linear_solve import linear_solve_p
 
 __all__ = ["INSTEAD", "OPTIONAL", "PARAMETERS", "PRIMITIVES", "Parameters"]
 
@@ -163,6 +164,8 @@ PARAMETERS: Final[Table[Parameters]] = Table({
     integer_pow_p: {"y": EXPONENT},
     iota_p: {"dtype": DTYPE, "shape": SIZES, "dimension": INT},
     jit_p: {"jaxpr": PROGRAM, "name": TEXT},
+    linear_solve_p: {"matvec": PROGRAM, "solve": PROGRAM, "vecmat": PROGRAM,
+                     "transpose_solve": PROGRAM, "num_consts": SIZES},
     lu_pivots_to_permutation_p: {"permutation_size": SIZES},
     checkpoint_name_p: {"name": TEXT},
     pad_p: {"padding_config": SIZES},
@@ -206,6 +209,7 @@ OPTIONAL: Final[Table[frozenset[str]]] = Table({
     convert_element_type_p: frozenset({"weak_type"}),
     dot_general_p: frozenset({"precision", "preferred_element_type"}),
     gather_p: frozenset({"fill_value"}),
+    linear_solve_p: frozenset({"transpose_solve", "vecmat"}),
     while_p: frozenset({"num_active", "record"}),
 }, otherwise="an equation has all parameters")
 """The parameters that an equation may be without."""

@@ -22,6 +22,7 @@ from functrans.primitives.window import window_put_p, window_take_p
 from functrans.transforms.custom_call import LazyJaxpr, differentiable_flags
 from functrans.transforms.custom_jvp import custom_jvp_call_p
 from functrans.transforms.custom_vjp import custom_vjp_call_p
+from functrans.transforms.linear_solve import PROGRAMS, linear_solve_p
 from functrans.transforms.tangents import tangent_aval
 
 __all__ = ["check_rules", "has_rules"]
@@ -139,15 +140,33 @@ def _check_custom_vjp(eqn: Equation, operands: Operands) -> None:
     _check(eqn, backward, [*second, *residuals, *_tangents(outs)], _tangents(args))
 
 
+def _check_linear_solve(eqn: Equation, operands: Operands) -> None:
+    counts = _counts(eqn, operands, len(PROGRAMS))
+    _need(eqn, "vecmat", ("vecmat" in eqn.params) == ("transpose_solve" in eqn.params))
+    b, start = list(operands[sum(counts):]), 0
+    for name, count in zip(PROGRAMS, counts, strict=True):
+        if name in eqn.params:
+            program, given = eqn.params[name], [*operands[start:start + count], *b]
+            with_aux = program.out_avals[len(b):] if name in ("solve", "transpose_solve") else ()
+            _check(eqn, program, given, [*b, *with_aux])
+        start += count
+
+
 def _operand_groups(eqn: Equation, operands: Operands,
                     count: int) -> tuple[Operands, Operands, Operands]:
     """The arguments of a call, and what its first and second rule close over."""
-    counts = eqn.params["num_consts"]
+    counts = _counts(eqn, operands, count)
+    second = counts[0] + counts[1]
+    return operands[sum(counts):], operands[counts[0]:second], operands[second:sum(counts)]
+
+
+def _counts(eqn: Equation, operands: Operands, count: int) -> tuple[int, ...]:
+    """How many operands belong to each of the `count` programs of a call."""
+    counts: tuple[int, ...] = eqn.params["num_consts"]
     if not isinstance(counts, tuple) or len(counts) != count \
             or any(type(n) is not int or n < 0 for n in counts) or sum(counts) > len(operands):
         raise JaxprError(f"num_consts={counts} does not divide {len(operands)} operands.")
-    second = counts[0] + counts[1]
-    return operands[sum(counts):], operands[counts[0]:second], operands[second:sum(counts)]
+    return counts
 
 
 def _check(eqn: Equation, rule: Jaxpr, ins: Sequence[Any], outs: Sequence[Any]) -> None:
@@ -170,4 +189,5 @@ CHECKS: Final[Table[Callable[[Equation, Operands], None]]] = Table({
     window_put_p: _check_window_put,
     custom_jvp_call_p: _check_custom_jvp,
     custom_vjp_call_p: _check_custom_vjp,
+    linear_solve_p: _check_linear_solve,
 }, otherwise="its type rule refuses what is out of range, or no kind lets it through")

@@ -101,6 +101,7 @@ from functrans.lax.parallel import (
     psum,
     psum_scatter,
 )
+from functrans.lax.solving import custom_linear_solve
 from functrans.primitives.arithmetic import integer_pow
 from functrans.primitives.barrier import optimization_barrier
 from functrans.primitives.broadcast import broadcast_in_dim, reduce_sum, transpose
@@ -231,6 +232,7 @@ __all__ = [
     "cummin",
     "cumprod",
     "cumsum",
+    "custom_linear_solve",
     "digamma",
     "div",
     "dot",
