@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from functrans import (
         checkpoint_policies,
         export,
+        flatten_util,
         nn,
         ops,
         per_sample,
@@ -70,7 +71,8 @@ __all__ = [
     "closure_convert", "config", "custom_jvp", "custom_vjp", "debug", "debug_nans",
     "default_dtypes", "default_matmul_precision", "device_get", "device_put", "devices", "dim",
     "disable_jit", "dlpack", "draw", "dtypes",
-    "eval_shape", "explain", "explain_retrace", "export", "float0", "grad", "hessian", "hvp",
+    "eval_shape", "explain", "explain_retrace", "export", "flatten_util", "float0", "grad",
+    "hessian", "hvp",
     "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose",
     "linearize", "lower", "make_jaxpr", "named_scope", "nn", "numpy", "ops", "per_sample",
     "profile", "pure_callback", "random", "remat", "scipy", "stop_gradient", "test_util", "tree",
@@ -79,8 +81,8 @@ __all__ = [
 
 publish(globals(), [name for name in __all__ if name in globals()])
 
-_LAZY = ("checkpoint_policies", "export", "nn", "ops", "per_sample", "random", "scipy",
-         "test_util")
+_LAZY = ("checkpoint_policies", "export", "flatten_util", "nn", "ops", "per_sample", "random",
+         "scipy", "test_util")
 _INSPECT = ("draw", "explain", "profile")
 
 

@@ -28,7 +28,7 @@ LAYERS = [
     "numpy",
     "at", "concretize", "foreign", "operators", "numpy_alternatives", "protocol", "methods",
     "placement",
-    "ops",
+    "flatten_util", "ops",
     "random",
     "nn",
     "scipy",

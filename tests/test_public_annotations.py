@@ -20,7 +20,7 @@ import functrans.typing
 
 SPACES = ["functrans", "functrans.numpy", "functrans.numpy.linalg", "functrans.numpy.fft",
           "functrans.lax", "functrans.lax.linalg", "functrans.nn", "functrans.nn.initializers",
-          "functrans.random", "functrans.ops", "functrans.scipy.linalg",
+          "functrans.random", "functrans.flatten_util", "functrans.ops", "functrans.scipy.linalg",
           "functrans.scipy.sparse.linalg", "functrans.scipy.special",
           "functrans.tree", "functrans.tree_util", "functrans.debug", "functrans.dlpack",
           *(f"functrans.scipy.stats.{m.name}"
@@ -42,10 +42,10 @@ ANY = {
 OF_PYTREES = {
     "check_shapes", "closure_convert", "debug.callback", "debug.print", "device_get",
     "device_put", "draw", "eval_shape", "explain", "hvp", "io_callback", "jvp",
-    "lax.all_gather", "lax.cond", "lax.custom_linear_solve", "lax.pmax", "lax.pmean", "lax.pmin",
-    "lax.ppermute", "lax.pshuffle", "lax.psum", "lax.psum_scatter", "lax.reduce_window",
-    "lax.switch", "linear_transpose", "linearize", "lower", "profile", "pure_callback", "vjp",
-    "vmap",
+    "lax.all_gather", "lax.cond", "lax.custom_linear_solve", "lax.custom_root", "lax.pmax",
+    "lax.pmean", "lax.pmin", "lax.ppermute", "lax.pshuffle", "lax.psum", "lax.psum_scatter",
+    "lax.reduce_window", "lax.switch", "linear_transpose", "linearize", "lower", "profile",
+    "pure_callback", "vjp", "vmap",
 }
 # What holds something of unknown type: functions of the user, arrays and dtypes of NumPy.
 HOLDERS = re.compile(r"(Callable\[[^\[\]]*(\[[^\[\]]*\])?[^\[\]]*\]|np\.ndarray\[Any, Any\]|"

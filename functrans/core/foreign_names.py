@@ -134,7 +134,7 @@ MODULE_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "experimental": "ft.export, ft.checked, ft.pure_callback  # nothing is experimental here",
         "sharding": "ft.devices()  # programs do not span devices",
         "core": "ft.make_jaxpr(fun)",
-        "flatten_util": "ft.tree.flatten(tree)", "profiler": "ft.profile(fun, *args)",
+        "profiler": "ft.profile(fun, *args)",
         "image": "ft.lax, ft.numpy", "monitoring": "ft.explain_retrace",
         "dtypes": "ft.numpy.float32, ft.numpy.dtype, ft.default_dtypes",
         "errors": "the built-in exceptions: TypeError, ValueError, FloatingPointError, ...",

@@ -80,11 +80,15 @@ from functrans.lax.loops import fori_loop, map, scan, while_loop
 from functrans.lax.operations import (
     batch_matmul,
     broadcast,
+    collapse,
     dot,
     full,
     full_like,
     reciprocal,
     round,
+    select,
+    sort_key_val,
+    split,
     square,
     stop_gradient,
     zeros_like_array,
@@ -101,6 +105,7 @@ from functrans.lax.parallel import (
     psum,
     psum_scatter,
 )
+from functrans.lax.roots import custom_root
 from functrans.lax.solving import custom_linear_solve
 from functrans.primitives.arithmetic import integer_pow
 from functrans.primitives.barrier import optimization_barrier
@@ -213,6 +218,7 @@ __all__ = [
     "ceil",
     "clamp",
     "clz",
+    "collapse",
     "complex",
     "concatenate",
     "cond",
@@ -233,6 +239,7 @@ __all__ = [
     "cumprod",
     "cumsum",
     "custom_linear_solve",
+    "custom_root",
     "digamma",
     "div",
     "dot",
@@ -320,6 +327,7 @@ __all__ = [
     "scatter_min",
     "scatter_mul",
     "scatter_sub",
+    "select",
     "select_n",
     "shift_left",
     "shift_right_arithmetic",
@@ -330,6 +338,8 @@ __all__ = [
     "slice",
     "slice_in_dim",
     "sort",
+    "sort_key_val",
+    "split",
     "sqrt",
     "square",
     "squeeze",

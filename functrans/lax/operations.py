@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -9,7 +11,9 @@ import numpy as np
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.convert import to_array
-from functrans.core.dims import Dim
+from functrans.core.dims import Dim, Size
+from functrans.core.errors import ShapeError
+from functrans.core.source import user_source
 from functrans.core.tree import tree_map
 from functrans.primitives import base
 from functrans.primitives.arithmetic import abs as abs_
@@ -19,12 +23,15 @@ from functrans.primitives.broadcast import broadcast_in_dim, size_array
 from functrans.primitives.compare import ge, lt, select_n
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.dot import dot_general
+from functrans.primitives.shape import reshape, slice_in_dim
+from functrans.primitives.sort import sort
 from functrans.typing import Array, ArrayLike, DotDimensionNumbers, DTypeLike, PrecisionLike, Shape
 
 T = TypeVar("T")
 
-__all__ = ["batch_matmul", "broadcast", "dot", "full", "full_like",
-           "reciprocal", "round", "square", "stop_gradient", "zeros_like_array"]
+__all__ = ["batch_matmul", "broadcast", "collapse", "dot", "full", "full_like", "reciprocal",
+           "round", "select", "sort_key_val", "split", "square", "stop_gradient",
+           "zeros_like_array"]
 
 
 def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None) -> Array:
@@ -116,3 +123,60 @@ def batch_matmul(lhs: Array, rhs: Array, precision: PrecisionLike = None) -> Arr
     batch = tuple(range(lhs.ndim - 2))
     return dot_general(lhs, rhs, (((lhs.ndim - 1,), (rhs.ndim - 2,)), (batch, batch)), precision)
 
+
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
+    """`on_true` where `pred` holds, else `on_false`; all have one shape, or `pred` is a scalar.
+
+    >>> import functrans as ft
+    >>> ft.lax.select(ft.numpy.array([True, False]), ft.numpy.ones(2), ft.numpy.zeros(2)).tolist()
+    [1.0, 0.0]
+    """
+    return select_n(pred, on_false, on_true)
+
+
+def sort_key_val(keys: ArrayLike, values: ArrayLike, dimension: int = -1,
+                 is_stable: bool = True) -> tuple[Array, Array]:
+    """The keys sorted along `dimension`, and the values in the order of their keys.
+
+    >>> import functrans as ft
+    >>> ft.lax.sort_key_val(ft.numpy.array([3, 1]), ft.numpy.array([0.0, 1.0]))[1].tolist()
+    [1.0, 0.0]
+    """
+    found, moved = sort((keys, values), dimension, is_stable)
+    return found, moved
+
+
+def split(operand: ArrayLike, sizes: Sequence[Size], axis: int = 0) -> list[Array]:
+    """The parts of `operand` along `axis` that have the sizes, one after the other.
+
+    Raises ShapeError unless the sizes add up to that of the axis.
+
+    >>> import functrans as ft
+    >>> [x.tolist() for x in ft.lax.split(ft.numpy.arange(3), (1, 2))]
+    [[0], [1, 2]]
+    """
+    x = to_array(operand)
+    axis = axis + x.ndim if axis < 0 else axis
+    if sum(sizes) != x.shape[axis]:
+        raise ShapeError(f"split: the sizes {tuple(sizes)} of an axis of {x.shape[axis]}.",
+                         where=user_source())
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(slice_in_dim(x, start, start + size, axis=axis))
+        start += size
+    return parts
+
+
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
+    """`operand` with the axes from `start_dimension` up to `stop_dimension` as one.
+
+    >>> import functrans as ft
+    >>> ft.lax.collapse(ft.numpy.ones((2, 3, 4)), 1).shape
+    (2, 12)
+    """
+    x = to_array(operand)
+    start, stop, _ = slice(start_dimension, stop_dimension).indices(x.ndim)
+    if start > stop:
+        raise ShapeError(f"collapse: axes {start_dimension} to {stop_dimension} of {x.ndim}.",
+                         where=user_source())
+    return reshape(x, (*x.shape[:start], math.prod(x.shape[start:stop]), *x.shape[stop:]))

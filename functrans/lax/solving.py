@@ -19,7 +19,7 @@ from functrans.typing import PyTree
 
 T = TypeVar("T")
 
-__all__ = ["custom_linear_solve"]
+__all__ = ["checked_result", "custom_linear_solve"]
 
 
 def custom_linear_solve(matvec: Callable[[T], T], b: T,
@@ -46,8 +46,9 @@ def custom_linear_solve(matvec: Callable[[T], T], b: T,
 
     def staged(fun: Callable[..., Any], name: str, with_aux: bool = False
                ) -> tuple[ClosedJaxpr, PyTreeDef]:
-        flat = FlatFunction(lambda x: _checked(fun(x), name, b, with_aux), tree, {},
-                            "custom_linear_solve")
+        flat = FlatFunction(lambda x: checked_result(
+            fun(x), b, f"custom_linear_solve: the result of {name}", with_aux), tree, {},
+            "custom_linear_solve")
         closed = stage(flat, avals, name=name)
         _check_types(name, closed.jaxpr.out_avals, avals)
         return closed, flat.out_tree
@@ -73,17 +74,15 @@ def custom_linear_solve(matvec: Callable[[T], T], b: T,
     return tree_unflatten(out_tree, outs)
 
 
-def _checked(result: Any, name: str, b: Any, with_aux: bool) -> Any:
-    """The result of a solver (or of the matrix), which is of the structure of b."""
-    what = f"custom_linear_solve: the result of {name}"
+def checked_result(result: Any, like: Any, what: str, with_aux: bool) -> Any:
+    """The result of a user's solver, after a check that its structure is that of `like`."""
     if not with_aux:
-        check_same_structure(b, result, what)
+        check_same_structure(like, result, what)
     elif not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise TreeMismatchError(f"{what} is no pair.", where=user_source(),
-                                why="with has_aux it is the solution and something else.",
-                                fix="return x, aux")
+        raise TreeMismatchError(f"{what} is no pair.", where=user_source(), fix="return x, aux",
+                                why="with has_aux it is the solution and something else.")
     else:
-        check_same_structure(b, result[0], what)
+        check_same_structure(like, result[0], what)
     return result
 
 
