@@ -16,7 +16,9 @@ before cannot be had: its writer fails, or its kernel does not compile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -31,7 +33,7 @@ from functrans.lowering.schedule.group import FusionNote, Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.unfused import UnfusedValues
 
-__all__ = ["Choice", "Form", "StepFailed", "StepForms", "choose", "with_notes"]
+__all__ = ["Choice", "Form", "StepFailed", "StepForms", "choose", "preferring", "with_notes"]
 
 T = TypeVar("T")
 
@@ -60,13 +62,27 @@ class Choice(NamedTuple, Generic[T]):
     refused: list[str]
 
 
+@contextmanager
+def preferring(*names: str) -> Iterator[None]:
+    """Within, `choose` takes forms of these names where they can be had: to compare forms."""
+    token = _PREFERRED.set(frozenset(names))
+    try:
+        yield
+    finally:
+        _PREFERRED.reset(token)
+
+
+_PREFERRED: ContextVar[frozenset[str]] = ContextVar("preferred forms", default=frozenset())
+
+
 def choose(forms: Iterable[Form[T]]) -> Choice[T]:
     """The fastest form of a region that can be had; the first of equal ones.
 
     Raises UnsupportedKernel where there is none.
     """
     refused: list[str] = []
-    for form in sorted(forms, key=lambda form: form.seconds):
+    preferred = _PREFERRED.get()
+    for form in sorted(forms, key=lambda form: (form.name not in preferred, form.seconds)):
         try:
             return Choice(form, form.write(), refused)
         except UnsupportedKernel as error:

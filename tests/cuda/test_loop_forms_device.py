@@ -7,10 +7,9 @@ import functrans as ft
 from functrans import lax
 from functrans import numpy as xp
 from functrans.core.compiling import for_compiler
-from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.schedule.forms import preferring
 from functrans.lowering.schedule.target import device_target
-from functrans.lowering.triton import program as programs
 from functrans.lowering.triton.lower import lower
 from functrans.lowering.triton.machine.device import binaries, device_program
 from functrans.lowering.triton.machine.measure import ROUNDS, Timer
@@ -81,23 +80,10 @@ def seconds_of_forms(fun, x):
     jaxpr = closed.jaxpr.hoist_consts()
     arrays = [ft.device_put(np.asarray(a), "gpu") for a in (*closed.consts, x)]
     timers = {}
-    original = programs.loop_forms
     for wanted in (None, *FORMS):
-        seen = []
-
-        def preferring(*args, wanted=wanted, seen=seen):
-            forms = original(*args)
-            seen += [form.name for form in forms]
-            return [form._replace(seconds=0.0) if form.name == wanted else form for form in forms]
-
-        programs.loop_forms = preferring
-        try:
+        with preferring(*[wanted] * (wanted is not None)):
             program = lower(jaxpr, frozenset(), False, False, target, None, binaries).program
-        except UnsupportedKernel:
-            continue
-        finally:
-            programs.loop_forms = original
-        if wanted is None or wanted in seen:
+        if wanted is None or any(f" is {wanted}" in note for note in program.notes):
             run = device_program(program, 0, target, name=str(wanted))
             timers[wanted] = Timer(run, arrays, 0)
     rounds = [[timer() for timer in timers.values()] for _ in range(ROUNDS)]

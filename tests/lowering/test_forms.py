@@ -13,7 +13,7 @@ from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.rules.graph import graph_of
 from functrans.lowering.schedule import plans
-from functrans.lowering.schedule.forms import Form, choose
+from functrans.lowering.schedule.forms import Form, choose, preferring
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.target import HOPPER
 from functrans.lowering.schedule.unfused import UnfusedValues
@@ -97,6 +97,15 @@ def test_a_loop_whose_kernel_is_refused_takes_its_next_form():
         assert rejected.add(program, launch, "nobody wants it")
     assert seen == ["one kernel", "launched step by step"]
     assert all(isinstance(step, Launch) for step in launches_in(program.steps))
+
+
+def test_forms_that_are_preferred_are_taken_where_they_can_be_had():
+    forms = [form("fast", 1.0), form("slow", 2.0), form("slowest", 3.0, "it has no kernel")]
+    with preferring("slow"):
+        assert choose(forms).form.name == "slow"
+    with preferring("slowest", "unknown"):
+        assert choose(forms).form.name == "fast"
+    assert choose(forms).form.name == "fast"
 
 
 # --------------------------------------------------------------------------- steps
