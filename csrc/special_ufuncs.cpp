@@ -54,11 +54,14 @@ template <Binary function>
 PyUFuncGenericFunction binary_loops[] = {binary_loop<float, function>,
                                          binary_loop<double, function>};
 PyUFuncGenericFunction threefry_loops[] = {threefry_loop};
+PyUFuncGenericFunction philox_loops[] = {philox_loop};
 
 const char unary_types[] = {NPY_FLOAT, NPY_FLOAT, NPY_DOUBLE, NPY_DOUBLE};
 const char binary_types[] = {NPY_FLOAT, NPY_FLOAT, NPY_FLOAT, NPY_DOUBLE, NPY_DOUBLE, NPY_DOUBLE};
 const char threefry_types[] = {NPY_UINT32, NPY_UINT32, NPY_UINT32,
                                NPY_UINT32, NPY_UINT32, NPY_UINT32};
+const char philox_types[] = {NPY_UINT32, NPY_UINT32, NPY_UINT32, NPY_UINT32, NPY_UINT32,
+                             NPY_UINT32, NPY_UINT32, NPY_UINT32, NPY_UINT32, NPY_UINT32};
 void* no_data[] = {nullptr, nullptr};
 
 struct Definition {
@@ -97,6 +100,8 @@ bool init_special(PyObject* module) {
       binary<hurwitz_zeta>("zeta", "Hurwitz zeta function: sum over k >= 0 of (q + k)^-x; (x, q)."),
       {"threefry2x32", threefry_loops, threefry_types, 1, 4, 2,
        "Threefry-2x32 with 20 rounds: (key0, key1, counter0, counter1) -> two uint32 words."},
+      {"philox4x32", philox_loops, philox_types, 1, 6, 4,
+       "Philox-4x32 with 10 rounds: (key0, key1, counter0, ..., counter3) -> four uint32 words."},
   };
   for (const Definition& d : definitions) {
     Ref ufunc(PyUFunc_FromFuncAndData(d.loops, no_data, const_cast<char*>(d.types), d.ntypes, d.nin,

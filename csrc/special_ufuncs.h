@@ -1,4 +1,4 @@
-// Real NumPy ufuncs for the special functions and for threefry.
+// Real NumPy ufuncs for the special functions and for the hashes of random numbers.
 #pragma once
 
 #include "common.h"
@@ -9,5 +9,8 @@ bool init_special(PyObject* module);
 
 // threefry.cpp
 void threefry_loop(char** args, const npy_intp* dims, const npy_intp* strides, void*);
+
+// philox.cpp
+void philox_loop(char** args, const npy_intp* dims, const npy_intp* strides, void*);
 
 }  // namespace functrans

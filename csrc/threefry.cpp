@@ -1,23 +1,16 @@
 // Threefry-2x32, 20 rounds: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as
 // easy as 1, 2, 3", SC 2011. Counter-based: every element is independent, so lanes vectorise.
 #include "special_ufuncs.h"
+#include "word_lanes.h"
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 namespace functrans {
 namespace {
 
-constexpr int kLanes = 64;
 constexpr std::uint32_t kParity = 0x1BD11BDA;
 constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
-#define FUNCTRANS_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define FUNCTRANS_CLONES
-#endif
 
 FUNCTRANS_CLONES
 void threefry_block(const std::uint32_t* k0, const std::uint32_t* k1, std::uint32_t* x0,
@@ -39,26 +32,6 @@ void threefry_block(const std::uint32_t* k0, const std::uint32_t* k1, std::uint3
     }
     x0[lane] = a;
     x1[lane] = b;
-  }
-}
-
-void gather(const char* source, npy_intp stride, npy_intp count, std::uint32_t* target) {
-  if (stride == sizeof(std::uint32_t)) {
-    std::memcpy(target, source, sizeof(std::uint32_t) * static_cast<std::size_t>(count));
-    return;
-  }
-  for (npy_intp i = 0; i < count; ++i) {
-    target[i] = *reinterpret_cast<const std::uint32_t*>(source + i * stride);
-  }
-}
-
-void scatter(const std::uint32_t* source, npy_intp stride, npy_intp count, char* target) {
-  if (stride == sizeof(std::uint32_t)) {
-    std::memcpy(target, source, sizeof(std::uint32_t) * static_cast<std::size_t>(count));
-    return;
-  }
-  for (npy_intp i = 0; i < count; ++i) {
-    *reinterpret_cast<std::uint32_t*>(target + i * stride) = source[i];
   }
 }
 

@@ -15,6 +15,8 @@ _R = TypeVar("_R")
 
 key_dtype: np.dtype[Any]
 """The dtype of random keys, `key<fry>`: the two words of a threefry key."""
+philox_dtype: np.dtype[Any]
+"""The dtype of random keys for the generator philox, `key<philox>`."""
 
 class MemoryStats(TypedDict):
     in_use: int
@@ -293,3 +295,4 @@ igammac: np.ufunc
 random_gamma_grad: np.ufunc
 zeta: np.ufunc
 threefry2x32: np.ufunc
+philox4x32: np.ufunc

@@ -64,7 +64,7 @@ from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.fft import fft_p
 from functrans.primitives.index import gather_p, scatter_add_p
 from functrans.primitives.linalg import cholesky_p, lu_p, lu_pivots_to_permutation_p, qr_p
-from functrans.primitives.random import threefry2x32_p
+from functrans.primitives.random import philox4x32_p, threefry2x32_p
 from functrans.primitives.reduce import (
     argmax_p,
     argmin_p,
@@ -193,7 +193,8 @@ PARAMETERS: Final[Table[Parameters]] = Table({
     window_put_p: {"shape": SIZES, **_WINDOW},
     **dict.fromkeys((
         add_any_p, adjugate_p, cholesky_p, clamp_p, copy_p, det_p, dynamic_update_slice_p, lu_p,
-        optimization_barrier_p, select_n_p, slogdet_p, solve_p, stop_gradient_p, threefry2x32_p),
+        optimization_barrier_p, philox4x32_p, select_n_p, slogdet_p, solve_p, stop_gradient_p,
+        threefry2x32_p),
         _NONE),
 }, of=_is_no_function, without={
     **dict.fromkeys((pure_callback_p, io_callback_p, debug_callback_p), _CALLS_PYTHON),

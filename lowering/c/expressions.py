@@ -414,4 +414,6 @@ class ExprWriter:
             return p.bitcast(e.args[0].dtype, e.dtype, args[0], lanes)
         if e.op == "rotate_left":
             return f"(({args[0]} << {e.aux}) | ({args[0]} >> {32 - e.aux}))"
+        if e.op == "mul_low":
+            return f"({args[0]} * {args[1]})"
         return p.op(e.op, tuple([a.dtype for a in e.args]), args, lanes)

@@ -27,7 +27,7 @@ from functrans.primitives.dot import dot_general_p
 from functrans.primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
 from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.linalg import cholesky_p, lu_p
-from functrans.primitives.random import threefry2x32_p
+from functrans.primitives.random import philox4x32_p, threefry2x32_p
 from functrans.primitives.reduce import (
     argmax_p,
     argmin_p,
@@ -57,7 +57,8 @@ Axis = tuple[Var, int]
 SYSTEMS = (solve_p, triangular_solve_p)
 ELEMENTWISE = frozenset({
     select_n_p, convert_element_type_p, copy_p, clamp_p, add_any_p, checkpoint_name_p,
-    stop_gradient_p, bitcast_convert_type_p, threefry2x32_p, optimization_barrier_p})
+    stop_gradient_p, bitcast_convert_type_p, threefry2x32_p, philox4x32_p,
+    optimization_barrier_p})
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.differentiable import add_any_p
 from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.masked import masked_div_p, masked_mul_p
-from functrans.primitives.random import threefry2x32_p
+from functrans.primitives.random import philox4x32_p, threefry2x32_p
 from functrans.primitives.shape import copy_p
 from functrans.primitives.special import (
     bessel_i0e_p,
@@ -348,6 +348,32 @@ def _threefry2x32(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
                 source=eqn.source)]
 
 
+MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+WEYL = (0x9E3779B9, 0xBB67AE85)
+
+
+def _philox4x32(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
+    def block(s: ExprBuilder, index: tuple[Index, ...]) -> tuple[Expr, ...]:
+        *keys, a, b, c, d = s.elements(xs, index)
+        factors = [s.const(np.uint32(m), "u32") for m in MULTIPLIERS]
+        steps = [s.const(np.uint32(w), "u32") for w in WEYL]
+        for i in range(10):
+            if i:
+                keys = [s.op("add", k, step) for k, step in zip(keys, steps, strict=True)]
+            first, second = ((s.op("mul_high", x, f), s.op("mul_low", x, f))
+                             for x, f in zip((a, c), factors, strict=True))
+            a, b = s.op("xor", s.op("xor", second[0], b), keys[0]), second[1]
+            c, d = s.op("xor", s.op("xor", first[0], d), keys[1]), first[1]
+        return a, b, c, d
+
+    def word(k: int) -> Map:  # of a block of 80, which readers of all four share
+        shape = eqn.outvars[0].aval.shape
+        return Map(shape, "u32", xs, lambda s, i: block(s, i)[k], weight=20, repeats=bool(shape),
+                   source=eqn.source)
+
+    return [word(k) for k in range(4)]
+
+
 def _real_only(eqn: Equation, xs: list[Tensor]) -> Any:
     return [xs[0]]  # of a real operand: complex ones go to the host
 
@@ -366,4 +392,5 @@ RULES: dict[Primitive, Rule] = {
     real_p: _real_only,
     conj_p: _real_only,
     threefry2x32_p: _threefry2x32,
+    philox4x32_p: _philox4x32,
 }

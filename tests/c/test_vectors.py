@@ -168,6 +168,8 @@ def cases():
             yield Case(f"gather({d}, {index})", (d, index), d,
                        lambda p, lanes, d=d, i=index: p.gather(d, lanes, "pa", "b & 15", i),
                        lambda x, i: x[i & 15])
+    yield operation("mul_high", ("u32", "u32"), "u32", lambda x, y: (
+        x.astype(np.uint64) * y >> np.uint64(32)).astype(np.uint32))
 
 
 CASES = list(cases())

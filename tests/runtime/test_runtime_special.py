@@ -141,3 +141,15 @@ def test_threefry_equals_the_published_vectors():
         assert (high[i], low[i]) == one
     strided = rt.threefry2x32(key, key, counters[::3], counters[::-3])
     np.testing.assert_array_equal(strided[0], high[::3])
+
+
+def test_philox_is_the_same_in_lanes_and_alone():
+    n = 200
+    counters = np.arange(n, dtype=np.uint32)
+    key, zero = np.uint32(7), np.uint32(0)
+    words = rt.philox4x32(key, zero, counters, counters[::-1], zero, key)
+    for i in (0, 1, 63, 64, 65, 127, 199):
+        one = rt.philox4x32(key, zero, counters[i], counters[n - 1 - i], zero, key)
+        assert tuple(w[i] for w in words) == one
+    strided = rt.philox4x32(key, zero, counters[::3], counters[::-3], zero, key)
+    np.testing.assert_array_equal(strided[3], words[3][::3])

@@ -156,6 +156,28 @@ def _shift(stem: str) -> Emitter:
     return emit
 
 
+def _mul_high(b: VectorBuilder, dtype: str, lanes: int) -> str:
+    """The upper half of the product of words; x86 multiplies those in even lanes at once."""
+    v, bits = b.type(dtype, lanes), b.bits(dtype, lanes)
+    w = b.type("u64", max(lanes // 2, 1))
+    if lanes == 1:
+        body = "return (u32)((u64)a * b >> 32);"
+    elif b.isa.x86 and bits is None:
+        return b.halves("mul_high", dtype, lanes, "v", "vv")
+    elif b.isa.x86:
+        i, half = b.type("i32", lanes), b.type("i64", lanes // 2)
+        name, extra = (f"pmuludq{bits}_mask", f", ({half}){{0}}, -1") if bits == 512 else \
+            (f"pmuludq{bits}", "")
+        even, odd = (f"({w})__builtin_ia32_{name}(({i}){x}, ({i}){y}{extra})"
+                     for x, y in (("a", "b"), (f"(({w})a >> 32)", f"(({w})b >> 32)")))
+        body = f"return ({v})(({even} >> 32) | ({odd} & 0xffffffff00000000ull));"
+    else:
+        wide = b.type("u64", lanes)
+        body = (f"return __builtin_convertvector(__builtin_convertvector(a, {wide}) * "
+                f"__builtin_convertvector(b, {wide}) >> 32, {v});")
+    return b.inline("mul_high", dtype, lanes, v, f"{v} a, {v} b", body)
+
+
 def _population_count(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """Sums of neighbouring 1, 2 and 4 bits, then of the bytes by a multiplication."""
     v, d = b.type(dtype, lanes), DTYPES[dtype]
@@ -186,5 +208,5 @@ EMITTERS: Mapping[str, Emitter] = {
     "max": _extremum("max"), "min": _extremum("min"),
     **{stem: _shift(stem) for stem in ("shift_left", "shift_right_logical",
                                        "shift_right_arithmetic")},
-    "population_count": _population_count, "clz": _clz,
+    "mul_high": _mul_high, "population_count": _population_count, "clz": _clz,
 }

@@ -157,6 +157,9 @@ class TileWriter:
             return f"{args[0]}.to({REGISTER[e.dtype]}, bitcast=True)"
         if op == "rotate_left":
             return f"({args[0]} << {e.aux}) | ({args[0]} >> {32 - e.aux})"
+        if op in ("mul_high", "mul_low"):  # one multiply-wide gives both, `tl.umulhi` but one
+            wide = f"({args[0]}.to(tl.uint64) * {args[1]}.to(tl.uint64))"
+            return f"{wide}.to(tl.uint32)" if op == "mul_low" else f"({wide} >> 32).to(tl.uint32)"
         entry = ELEMENTWISE.operation(op)
         text = None if entry is None else entry.triton_text(dtype)
         if text is None:
