@@ -5,7 +5,7 @@
 
 namespace functrans {
 
-int key_type_number = -1;
+int key_type_numbers[kGenerators] = {-1, -1};
 
 namespace {
 
@@ -13,16 +13,30 @@ namespace {
 // conversion from or to numbers. `ndarray.view` reads the words.
 constexpr int kBytes = 8;
 
+// What is different for each generator: a dtype, its name and the class of its scalars.
+constexpr const char* kNames[kGenerators] = {"key<fry>", "key<philox>"};
+constexpr const char* kClasses[kGenerators] = {"functrans._runtime.key<fry>",
+                                               "functrans._runtime.key<philox>"};
+constexpr const char* kDtypes[kGenerators] = {"key_dtype", "philox_dtype"};
+
 struct KeyScalar {
   PyObject_HEAD std::uint32_t words[2];
 };
 
-PyTypeObject* scalar_type = nullptr;
+PyTypeObject* scalar_types[kGenerators] = {};
+
+int generator_of(PyObject* scalar) {
+  for (int i = 0; i < kGenerators; ++i) {
+    if (Py_TYPE(scalar) == scalar_types[i]) return i;
+  }
+  return -1;
+}
 
 std::uint32_t* words_of(PyObject* key) { return reinterpret_cast<KeyScalar*>(key)->words; }
 
-PyObject* new_scalar(const void* data) {
-  auto* key = PyObject_New(KeyScalar, scalar_type);
+template <int kGenerator>
+PyObject* get_item(void* data, void*) {
+  auto* key = PyObject_New(KeyScalar, scalar_types[kGenerator]);
   if (key != nullptr) std::memcpy(key->words, data, kBytes);
   return reinterpret_cast<PyObject*>(key);
 }
@@ -35,7 +49,7 @@ void scalar_dealloc(PyObject* self) {
 
 PyObject* scalar_repr(PyObject* self) {
   const std::uint32_t* words = words_of(self);
-  return PyUnicode_FromFormat("key<fry>(%u, %u)", words[0], words[1]);
+  return PyUnicode_FromFormat("%s(%u, %u)", kNames[generator_of(self)], words[0], words[1]);
 }
 
 Py_hash_t scalar_hash(PyObject* self) {
@@ -46,7 +60,7 @@ Py_hash_t scalar_hash(PyObject* self) {
 }
 
 PyObject* scalar_compare(PyObject* a, PyObject* b, int op) {
-  if ((op != Py_EQ && op != Py_NE) || Py_TYPE(a) != scalar_type || Py_TYPE(b) != scalar_type) {
+  if ((op != Py_EQ && op != Py_NE) || generator_of(a) < 0 || Py_TYPE(a) != Py_TYPE(b)) {
     Py_RETURN_NOTIMPLEMENTED;
   }
   const bool equal = std::memcmp(words_of(a), words_of(b), kBytes) == 0;
@@ -68,21 +82,21 @@ int refuse_bool(PyObject* self) {
 PyMethodDef scalar_methods[] = {{"__complex__", refuse_method, METH_NOARGS, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};
 
-PyObject* get_item(void* data, void*) { return new_scalar(data); }
-
+template <int kGenerator>
 int set_item(PyObject* value, void* data, void*) {
-  if (Py_TYPE(value) == scalar_type) {
+  if (Py_TYPE(value) == scalar_types[kGenerator]) {
     std::memcpy(data, words_of(value), kBytes);
     return 0;
   }
   if (PyArray_Check(value)) {
     auto* np = reinterpret_cast<PyArrayObject*>(value);
-    if (holds_keys(np) && PyArray_SIZE(np) == 1) {
+    if (PyArray_TYPE(np) == key_type_numbers[kGenerator] && PyArray_SIZE(np) == 1) {
       std::memcpy(data, PyArray_DATA(np), kBytes);
       return 0;
     }
   }
-  PyErr_Format(PyExc_TypeError, "a key cannot be made of %.200s", Py_TYPE(value)->tp_name);
+  PyErr_Format(PyExc_TypeError, "a %s cannot be made of %.200s", kNames[kGenerator],
+               Py_TYPE(value)->tp_name);
   return -1;
 }
 
@@ -114,13 +128,13 @@ void compare_loop(char** args, const npy_intp* counts, const npy_intp* steps, vo
   }
 }
 
-bool add_comparison(const char* name, PyUFuncGenericFunction loop) {
+bool add_comparison(const char* name, int type_number, PyUFuncGenericFunction loop) {
   Ref numpy(PyImport_ImportModule("numpy"));
   if (!numpy) return false;
   Ref ufunc(PyObject_GetAttrString(numpy.get(), name));
-  int types[] = {key_type_number, key_type_number, NPY_BOOL};
+  int types[] = {type_number, type_number, NPY_BOOL};
   return ufunc && PyUFunc_RegisterLoopForType(reinterpret_cast<PyUFuncObject*>(ufunc.get()),
-                                              key_type_number, loop, types, nullptr) == 0;
+                                              type_number, loop, types, nullptr) == 0;
 }
 
 template <typename Function>
@@ -128,8 +142,8 @@ void* slot(Function function) {
   return reinterpret_cast<void*>(function);
 }
 
-bool make_scalar_type() {
-  PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>("One key of threefry-2x32, in NumPy.")},
+PyTypeObject* make_scalar_type(int generator) {
+  PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>("One key of a generator, in NumPy.")},
                          {Py_tp_dealloc, slot(scalar_dealloc)},
                          {Py_tp_repr, slot(scalar_repr)},
                          {Py_tp_str, slot(scalar_repr)},
@@ -140,29 +154,28 @@ bool make_scalar_type() {
                          {Py_nb_int, slot(refuse)},
                          {Py_nb_float, slot(refuse)},
                          {0, nullptr}};
-  PyType_Spec spec = {"functrans._runtime.key<fry>", sizeof(KeyScalar), 0,
+  PyType_Spec spec = {kClasses[generator], sizeof(KeyScalar), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   Ref bases(PyTuple_Pack(1, reinterpret_cast<PyObject*>(&PyGenericArrType_Type)));
-  if (!bases) return false;
-  scalar_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpecWithBases(&spec, bases.get()));
-  return scalar_type != nullptr;
+  if (!bases) return nullptr;
+  return reinterpret_cast<PyTypeObject*>(PyType_FromSpecWithBases(&spec, bases.get()));
 }
 
-}  // namespace
-
-bool init_key_dtype(PyObject* module) {
-  if (!make_scalar_type()) return false;
+template <int kGenerator>
+bool add_dtype(PyObject* module) {
+  PyTypeObject* scalar = scalar_types[kGenerator] = make_scalar_type(kGenerator);
+  if (scalar == nullptr) return false;
   static PyArray_ArrFuncs functions;  // NumPy keeps pointers to both
   static PyArray_DescrProto proto;
   PyArray_InitArrFuncs(&functions);
-  functions.getitem = get_item;
-  functions.setitem = set_item;
+  functions.getitem = get_item<kGenerator>;
+  functions.setitem = set_item<kGenerator>;
   functions.copyswap = copy_one;
   functions.copyswapn = copy_many;
   functions.nonzero = is_nonzero;
   std::memset(&proto, 0, sizeof(proto));
   PyObject_Init(reinterpret_cast<PyObject*>(&proto), &PyArrayDescr_Type);
-  proto.typeobj = scalar_type;
+  proto.typeobj = scalar;
   proto.kind = 'V';
   proto.type = 'k';
   proto.byteorder = '=';
@@ -170,16 +183,20 @@ bool init_key_dtype(PyObject* module) {
   proto.elsize = kBytes;
   proto.alignment = kBytes;
   proto.f = &functions;
-  key_type_number = PyArray_RegisterDataType(&proto);
-  if (key_type_number < 0) return false;
-  Ref dtype(reinterpret_cast<PyObject*>(PyArray_DescrFromType(key_type_number)));
-  auto* type = reinterpret_cast<PyObject*>(scalar_type);
+  const int number = key_type_numbers[kGenerator] = PyArray_RegisterDataType(&proto);
+  if (number < 0) return false;
+  Ref dtype(reinterpret_cast<PyObject*>(PyArray_DescrFromType(number)));
+  auto* type = reinterpret_cast<PyObject*>(scalar);
   // the name of the class is where pickle looks for it
-  return dtype && add_comparison("equal", compare_loop<true>) &&
-         add_comparison("not_equal", compare_loop<false>) &&
+  return dtype && add_comparison("equal", number, compare_loop<true>) &&
+         add_comparison("not_equal", number, compare_loop<false>) &&
          PyObject_SetAttrString(type, "dtype", dtype.get()) == 0 &&
-         PyModule_AddObjectRef(module, "key<fry>", type) == 0 &&
-         PyModule_AddObjectRef(module, "key_dtype", dtype.get()) == 0;
+         PyModule_AddObjectRef(module, kNames[kGenerator], type) == 0 &&
+         PyModule_AddObjectRef(module, kDtypes[kGenerator], dtype.get()) == 0;
 }
+
+}  // namespace
+
+bool init_key_dtypes(PyObject* module) { return add_dtype<0>(module) && add_dtype<1>(module); }
 
 }  // namespace functrans

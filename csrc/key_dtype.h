@@ -1,15 +1,20 @@
-// The dtype of random keys, `key<fry>`: eight bytes, the two words of a threefry key.
+// The dtypes of random keys: eight bytes, the two words of a key. There is one for each generator.
 #pragma once
 
 #include "common.h"
 
 namespace functrans {
 
-// The number under which NumPy knows the dtype.
-extern int key_type_number;
+constexpr int kGenerators = 2;  // threefry, `key<fry>`, and philox, `key<philox>`
 
-inline bool holds_keys(PyArrayObject* np) { return PyArray_TYPE(np) == key_type_number; }
+// The numbers under which NumPy knows the dtypes.
+extern int key_type_numbers[kGenerators];
 
-bool init_key_dtype(PyObject* module);
+inline bool holds_keys(PyArrayObject* np) {
+  const int type = PyArray_TYPE(np);
+  return type == key_type_numbers[0] || type == key_type_numbers[1];
+}
+
+bool init_key_dtypes(PyObject* module);
 
 }  // namespace functrans

@@ -162,7 +162,7 @@ py::dict stats_dict() {
 PYBIND11_MODULE(_runtime, m) {
   using namespace functrans;
   m.doc() = "C++ runtime of functrans: arrays, allocator, trace state, call fast paths.";
-  if (!import_numpy() || !init_allocator() || !init_key_dtype(m.ptr()) || !init_array(m.ptr()) ||
+  if (!import_numpy() || !init_allocator() || !init_key_dtypes(m.ptr()) || !init_array(m.ptr()) ||
       !init_eager_op(m.ptr()) || !init_special(m.ptr()) || !init_threads() || !init_program(m.ptr()) ||
       !init_jit_function(m.ptr()) || !cuda::init_cuda(m.ptr()) || PyModule_AddFunctions(m.ptr(), functions) != 0) {
     throw py::error_already_set();

@@ -87,7 +87,7 @@ class Array(Base, metaclass=_ArrayType):
 
 def _number_format(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """x as NumPy prints it: keys are printed by their words, dtypes of ml_dtypes as numbers."""
-    if x.dtype == dtypes.key_dtype:
+    if x.dtype in dtypes.KEY_DTYPES:
         return np.ascontiguousarray(x).view(np.uint32).reshape(*x.shape, 2)
     if (x.dtype.kind == "V" or x.dtype.isbuiltin == 2) and x.dtype != dtypes.float0:
         return x.astype(np.float32 if dtypes.kind(x.dtype) == "f" else np.int32)
@@ -101,7 +101,7 @@ def array_repr(x: Any) -> str:
         return f"Array(<donated>, shape={x.shape}, {dtype}"
     if x.size == 0:
         return f"Array([], {'' if x.shape == (0,) else f'shape={x.shape}, '}{dtype}"
-    if x.dtype == dtypes.key_dtype:
+    if x.dtype in dtypes.KEY_DTYPES:
         return f"Array({x.shape}, dtype={x.dtype.name}) overlaying:\n{_number_format(x._np)}"
     text = np.array2string(_number_format(x._np), separator=", ", prefix="Array(",
                            suffix=", " + dtype)

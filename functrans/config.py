@@ -5,11 +5,13 @@ from functrans.core.config import (
     AUTOTUNE,
     DYNAMIC_SHAPES,
     HOST_STEPS,
+    PRNG_IMPLS,
     Config,
     algebra,
     autotune,
     current,
     debug_internal_frames,
+    default_prng_impl,
     deterministic,
     disable_jit,
     dynamic_shapes,
@@ -22,9 +24,9 @@ from functrans.core.config import (
 from functrans.core.errors import publish
 from functrans.device import current_device, default_device
 
-__all__ = ["ALGEBRA", "AUTOTUNE", "DYNAMIC_SHAPES", "HOST_STEPS", "Config", "algebra", "autotune",
-           "current", "current_device", "debug_internal_frames", "default_device",
-           "deterministic", "disable_jit", "dynamic_shapes", "host_steps", "matmul_precision",
-           "progress", "scope", "use_backend"]
+__all__ = ["ALGEBRA", "AUTOTUNE", "DYNAMIC_SHAPES", "HOST_STEPS", "PRNG_IMPLS", "Config", "algebra",
+           "autotune", "current", "current_device", "debug_internal_frames", "default_device",
+           "default_prng_impl", "deterministic", "disable_jit", "dynamic_shapes", "host_steps",
+           "matmul_precision", "progress", "scope", "use_backend"]
 
 publish(globals(), ["current_device", "default_device"])

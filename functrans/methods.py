@@ -160,7 +160,7 @@ def _install(cls: type) -> None:
 
 def _numbers(x: Array) -> np.ndarray[Any, Any]:
     """What holds the elements; random keys raise KeyTypeError."""
-    return np.asarray(x) if x.dtype is dtypes.key_dtype else x._np
+    return np.asarray(x) if x.dtype in dtypes.KEY_DTYPES else x._np
 
 
 def _item(self: Array, *args: Any) -> Any:

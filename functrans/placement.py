@@ -10,7 +10,7 @@ from functrans import _runtime
 from functrans._runtime import ArrayBase
 from functrans.array import Array
 from functrans.core import tree
-from functrans.core.dtypes import key_dtype
+from functrans.core.dtypes import KEY_DTYPES
 from functrans.core.trace import Tracer
 from functrans.device import CPU, Device, find_device, place_of
 from functrans.dlpack import from_interface
@@ -72,7 +72,7 @@ def device_get(x: PyTree) -> PyTree:
     array([0, 1], dtype=int32)
     """
     return tree.tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, (ArrayBase, Tracer))
-                         and leaf.dtype != key_dtype else leaf, x)
+                         and leaf.dtype not in KEY_DTYPES else leaf, x)
 
 
 def block_until_ready(x: T) -> T:

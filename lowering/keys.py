@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from functrans.core.avals import ShapedArray
-from functrans.core.dtypes import key_dtype
+from functrans.core.dtypes import KEY_DTYPES
 from functrans.core.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.primitives.base import Constant
 from functrans.primitives.convert import bitcast_convert_type_p
@@ -26,8 +26,8 @@ BITS = np.dtype(np.uint64)
 
 def has_keys(jaxpr: Jaxpr) -> bool:
     """Whether a value of a program, or of a body in it, is a key."""
-    return (any(v.aval.dtype == key_dtype for v in (*jaxpr.constvars, *jaxpr.invars))
-            or any(v.aval.dtype == key_dtype for eqn in jaxpr.eqns for v in eqn.outvars)
+    return (any(v.aval.dtype in KEY_DTYPES for v in (*jaxpr.constvars, *jaxpr.invars))
+            or any(v.aval.dtype in KEY_DTYPES for eqn in jaxpr.eqns for v in eqn.outvars)
             or any(has_keys(body) for eqn in jaxpr.eqns if eqn.primitive.higher_order
                    for body in subjaxprs(eqn)))
 
@@ -40,7 +40,7 @@ def without_keys(jaxpr: Jaxpr) -> Jaxpr:
     after: list[Equation] = []
     outvars: list[Atom] = []
     for outer, var in zip(jaxpr.outvars, inner.outvars, strict=True):
-        if outer is not var and outer.aval.dtype == key_dtype:
+        if outer is not var and outer.aval.dtype in KEY_DTYPES:
             key = Var(outer.aval)
             after.append(_cast(var, key))
             var = key
@@ -63,7 +63,7 @@ class _KeylessBody:
         self.outvars = tuple(map(self._atom, jaxpr.outvars))
 
     def _var(self, var: Var) -> Var:
-        if var.aval.dtype != key_dtype:
+        if var.aval.dtype not in KEY_DTYPES:
             return var
         found = self._vars.get(var)
         if found is None:
@@ -73,7 +73,7 @@ class _KeylessBody:
     def _atom(self, atom: Atom) -> Atom:
         if isinstance(atom, Var):
             return self._var(atom)
-        if atom.aval.dtype != key_dtype:
+        if atom.aval.dtype not in KEY_DTYPES:
             return atom
         return Literal(_words(atom.value), _bits(atom.aval))
 
@@ -95,13 +95,13 @@ def _param(value: Any) -> Any:
         return ClosedJaxpr(_body(value.jaxpr), value.consts)
     if type(value) in (tuple, list):
         return type(value)(map(_param, value))
-    if isinstance(value, ShapedArray) and value.dtype == key_dtype:
+    if isinstance(value, ShapedArray) and value.dtype in KEY_DTYPES:
         return _bits(value)
-    if isinstance(value, np.dtype) and value == key_dtype:
+    if isinstance(value, np.dtype) and value in KEY_DTYPES:
         return BITS
-    if isinstance(value, Constant) and value.value.dtype == key_dtype:
+    if isinstance(value, Constant) and value.value.dtype in KEY_DTYPES:
         return Constant(_words(value.value))
-    if type(value) is key_dtype.type:
+    if isinstance(value, np.generic) and value.dtype in KEY_DTYPES:
         return _words(value)
     return value
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from functrans._runtime import ArrayBase, key_dtype, wrap
+from functrans._runtime import ArrayBase, wrap
 from functrans.core.avals import ShapedArray
 from functrans.core.errors import DTypeError, ShapeError
+from functrans.core.key_dtypes import KEY_DTYPES
 from functrans.core.primitive import Cost, Primitive, Sample
 from functrans.core.source import user_source
 
@@ -43,7 +44,7 @@ class Constant:
 
     def __init__(self, value: Any) -> None:
         # keys do not convert to NumPy arrays, which is what who reads a constant asks for
-        self.value = value._np if value.dtype == key_dtype and isinstance(value, ArrayBase) \
+        self.value = value._np if value.dtype in KEY_DTYPES and isinstance(value, ArrayBase) \
             else value
 
     def __repr__(self) -> str:
@@ -81,14 +82,14 @@ class Full(Primitive):
     is_quiet = True
 
     def type(self, *, shape: tuple[Any, ...], dtype: np.dtype[Any], value: Any) -> ShapedArray:
-        if dtype == key_dtype and value != 0:
+        if dtype in KEY_DTYPES and value != 0:
             raise DTypeError(f"full: {value!r} is no random key.", where=user_source(),
                              fix="functrans.numpy.full(shape, key)")
         return ShapedArray(shape, dtype)
 
     def evaluate(self, *, shape: tuple[Any, ...], dtype: np.dtype[Any],
                  value: Any) -> np.ndarray[Any, Any]:
-        if dtype == key_dtype:  # no number converts to a key: 0 stands for the words (0, 0)
+        if dtype in KEY_DTYPES:  # no number converts to a key: 0 stands for the words (0, 0)
             self.type(shape=shape, dtype=dtype, value=value)
             return np.zeros(shape, dtype)
         return np.full(shape, value, dtype)

@@ -29,7 +29,7 @@ class ConvertElementType(Primitive):
 
     def type(self, x: ShapedArray, *, new_dtype: np.dtype[Any],
              weak_type: bool = False) -> ShapedArray:
-        if dtypes.key_dtype in (x.dtype, new_dtype) and x.dtype != new_dtype:
+        if x.dtype != new_dtype and not dtypes.KEY_DTYPES.isdisjoint((x.dtype, new_dtype)):
             raise DTypeError(f"convert_element_type: {x} does not convert to {new_dtype}.",
                              where=user_source(), why="random keys are no numbers.",
                              fix="ft.random.key_data(key), ft.random.wrap_key_data(words)")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bounds import Rate
+from bounds import SUBJECT, Rate
 from cpu_workloads.memory import chain, layer_norm
 
+import functrans as ft
 from gpu_workloads.entries import nbytes, workload
 
 
@@ -147,10 +148,19 @@ def threefry(torch, key, low, high):
     return x ^ y
 
 
-def normal_by_hand(torch, seed, count, device):
-    """jax.random.normal(key(seed), (count,)) of float32, its logarithm and root in float64."""
-    index = torch.arange(count, device=device)
-    bits = threefry(torch, (0, seed), index & WORD, index >> 32)
+def philox(torch, key, index):
+    """Word i % 4 of Philox-4x32 of the counter i // 4, 10 rounds (ibid.), on 64-bit integers."""
+    zero = torch.zeros_like(index)
+    a, b, c, d = index >> 2, zero, zero, zero
+    for i in range(10):
+        first, second = a * 0xD2511F53, c * 0xCD9E8D57  # they wrap, which leaves the bits right
+        a, b = (second >> 32 & WORD) ^ b ^ (key[0] + i * 0x9E3779B9 & WORD), second & WORD
+        c, d = (first >> 32 & WORD) ^ d ^ (key[1] + i * 0xBB67AE85 & WORD), first & WORD
+    return torch.stack((a, b, c, d)).gather(0, (index & 3)[None])[0]
+
+
+def normal_of_bits(torch, bits):
+    """Normal numbers of float32 from 32 random bits each, the logarithm and root in float64."""
     unit = (bits >> 9).double() * 2.0**-23
     low = -1 + 2.0**-24  # the float32 after -1
     uniform = (unit.float() * 2 + low).double().clamp(min=low)
@@ -160,11 +170,23 @@ def normal_by_hand(torch, seed, count, device):
 @workload("random normal, 2^26", 110e-6, 1e-5)
 def random_normal(add):
     torch, count = add.torch_module, add.size(2**26, 5000)
-    add.reference = lambda: normal_by_hand(torch, 0, count, add.device)
+    index = torch.arange(count, device=add.device)
+    bits = lambda: threefry(torch, (0, 0), index & WORD, index >> 32)
+    add.reference = lambda: normal_of_bits(torch, bits())
     add.torch(lambda: torch.randn(count, device=add.device), [()], check=False)
     for name, library in add.libraries().items():
         draw = lambda key, lib=library: lib.random.normal(key, (count,))
         add.jitted(name, library, draw, [(library.random.key(0),)])
+
+
+@workload("random normal of the fast generator, 2^26", 110e-6, 1e-5)
+def fast_random_normal(add):
+    torch, count = add.torch_module, add.size(2**26, 5000)
+    index = torch.arange(count, device=add.device)
+    add.reference = lambda: normal_of_bits(torch, philox(torch, (0, 0), index))
+    add.torch(lambda: torch.randn(count, device=add.device), [()], check=False)
+    add.jitted(SUBJECT, ft, lambda key: ft.random.normal(key, (count,)),
+               [(ft.random.key(0, impl="philox"),)])
 
 
 @workload("cumsum along rows, 8192^2", gigabytes(2750), host=True)

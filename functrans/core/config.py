@@ -14,10 +14,10 @@ import numpy as np
 from functrans._runtime import set_context_token
 from functrans.core.precision import PRECISIONS, Precision
 
-__all__ = ["ALGEBRA", "AUTOTUNE", "CHECKS", "DYNAMIC_SHAPES", "HOST_STEPS", "Config", "Within",
-           "algebra", "autotune", "current",
-           "debug_internal_frames", "deterministic", "disable_jit", "dynamic_shapes",
-           "host_steps", "matmul_precision", "progress", "scope", "use_backend"]
+__all__ = ["ALGEBRA", "AUTOTUNE", "CHECKS", "DYNAMIC_SHAPES", "HOST_STEPS", "PRNG_IMPLS", "Config",
+           "Within", "algebra", "autotune", "current", "debug_internal_frames", "default_prng_impl",
+           "deterministic", "disable_jit", "dynamic_shapes", "host_steps", "matmul_precision",
+           "progress", "scope", "use_backend"]
 
 _FLOAT32: Final = np.dtype(np.float32)
 _INT32: Final = np.dtype(np.int32)
@@ -26,6 +26,7 @@ ALGEBRA: Final = ("auto", "always", "off")
 AUTOTUNE: Final = ("auto", "off", "thorough")
 DYNAMIC_SHAPES: Final = ("auto", "off")
 HOST_STEPS: Final = ("warn", "error", "allow")
+PRNG_IMPLS: Final = ("threefry2x32", "philox")
 CHECKS: Final = ("nan", "inf", "index")
 
 
@@ -44,6 +45,7 @@ class Config:
     the same bits in every run; `dynamic_shapes` says whether a second size in one axis gives a
     program for all sizes; `host_steps` says what becomes of operations that GPUs have no kernel
     for; `checks` are what programs look for while they run, among `CHECKS`;
+    `prng_impl` names the generator of keys that are made without one;
     `progress`, which no program depends on, shows what takes long.
     """
 
@@ -60,6 +62,7 @@ class Config:
     dynamic_shapes: str = "auto"
     host_steps: str = "warn"
     checks: frozenset[str] = frozenset()
+    prng_impl: str = "threefry2x32"
     progress: bool = field(default=True, compare=False)
 
 
@@ -263,6 +266,22 @@ def host_steps(what: str) -> Any:
     if what not in HOST_STEPS:
         raise ValueError(f"host_steps is 'warn', 'error' or 'allow', not {what!r}")
     return scope(host_steps=what)
+
+
+def default_prng_impl(name: str) -> Any:
+    """Context manager: the generator of random keys that are made without one, as in JAX.
+
+    `"threefry2x32"`, or `"philox"`, which is faster on GPUs. Plain words, as `PRNGKey` makes them,
+    are keys of it wherever they are used. Raises ValueError for another name.
+
+    >>> import functrans as ft
+    >>> with default_prng_impl("philox"):
+    ...     ft.random.key(0).dtype
+    dtype(key<philox>)
+    """
+    if name not in PRNG_IMPLS:
+        raise ValueError(f"default_prng_impl is {' or '.join(map(repr, PRNG_IMPLS))}, not {name!r}")
+    return scope(prng_impl=name)
 
 
 def progress(show: bool = True) -> Any:

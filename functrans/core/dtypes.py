@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 import ml_dtypes
 import numpy as np
 
-from functrans._runtime import key_dtype
 from functrans.core import config
 from functrans.core.errors import (
     HERE,
@@ -25,11 +24,13 @@ from functrans.core.errors import (
     PromotionError,
     shown,
 )
+from functrans.core.key_dtypes import KEY_DTYPES, key_dtype, philox_dtype
 
 if TYPE_CHECKING:
     from functrans.typing import DTypeLike
 
 __all__ = [
+    "KEY_DTYPES",
     "DType",
     "as_dtype",
     "bfloat16",
@@ -53,6 +54,7 @@ __all__ = [
     "issubdtype",
     "key_dtype",
     "kind",
+    "philox_dtype",
     "position_dtype",
     "prng_key",
     "promote_types",
@@ -104,7 +106,7 @@ _KINDS: Final[dict[DType, str]] = {
     **dict.fromkeys(_NARROW_UINTS + _UINTS, "u"),
     **dict.fromkeys(_NARROW_FLOATS + _FLOATS, "f"),
     **dict.fromkeys(_COMPLEXES, "c"),
-    key_dtype: "k",
+    **dict.fromkeys(KEY_DTYPES, "k"),
 }
 
 
@@ -402,6 +404,13 @@ def _join(*pairs: tuple[DType, bool]) -> tuple[DType, bool]:
     all_weak = all(weak for _, weak in pairs)
     if len(set(dtypes)) == 1:
         return dtypes[0], all_weak and dtypes[0] != bool_
+    if KEY_DTYPES.issuperset(dtypes):
+        raise PromotionError(
+            f"keys of different generators have no common dtype: "
+            f"{' and '.join(sorted({dtype.name for dtype in dtypes}))}.",
+            why="the dtype of a key says which generator it is a seed of.",
+            fix="ft.random.wrap_key_data(ft.random.key_data(key), impl=ft.random.key_impl(other))",
+        )
     flags = [weak and not all_weak for _, weak in pairs]
     top = _least_upper_bound(frozenset(map(_node, dtypes, flags)))
     if not isinstance(top, str):

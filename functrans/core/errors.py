@@ -15,6 +15,7 @@ import numpy as np
 
 from functrans import _runtime
 from functrans.core import config
+from functrans.core.key_dtypes import KEY_DTYPES
 from functrans.core.missing_names import argument_fix, module_fix
 from functrans.core.source import user_source
 
@@ -80,7 +81,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _NO_KEYWORDS: Final[Mapping[str, Any]] = MappingProxyType({})
-HERE: Final = object()
+HERE: Final[object] = object()
 """As `where`: the innermost line of the user that is running now."""
 
 
@@ -424,7 +425,7 @@ def _leaving(error: BaseException, fun: Any = None, args: Sequence[Any] = (),
         given = ", ".join([*map(_kind_of, args),
                            *(f"{k}={_kind_of(v)}" for k, v in kwargs.items())])
         name = getattr(fun, "__name__", "") or "an operation"
-        if any(getattr(x, "dtype", x) == _runtime.key_dtype for x in (*args, *kwargs.values())
+        if any(getattr(x, "dtype", x) in KEY_DTYPES for x in (*args, *kwargs.values())
                if isinstance(x, np.dtype) or hasattr(x, "aval")):
             return KeyTypeError(f"{name}({given}): random keys are no numbers.",
                                 where=user_source(), fix="functrans.random.key_data(key) gives "

@@ -96,7 +96,7 @@ class StageTrace(Trace):
             return self.const_var(x)
         if isinstance(x, (ArrayBase, np.ndarray, np.generic)):
             aval = get_aval(x)
-            if not aval.shape and aval.dtype != dtypes.key_dtype:
+            if not aval.shape and aval.dtype not in dtypes.KEY_DTYPES:
                 return Literal(np.asarray(x)[()], aval)
             return self.const_var(x)
         if isinstance(x, Dim):

@@ -18,7 +18,7 @@ import numpy as np
 
 from functrans import checkpoint_policies
 from functrans.core.dims import Size
-from functrans.core.dtypes import as_dtype, float0, key_dtype
+from functrans.core.dtypes import KEY_DTYPES, as_dtype, float0
 from functrans.core.errors import DTypeError, ExportError
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.precision import Precision
@@ -304,8 +304,9 @@ def dtype_named(plain: Any) -> np.dtype[Any]:
     if plain == "float0":
         return float0
     try:
-        if plain == key_dtype.name:
-            return key_dtype
+        for dtype in KEY_DTYPES:
+            if plain == dtype.name:
+                return dtype
         if isinstance(plain, str) and as_dtype(plain).name == plain:
             return as_dtype(plain)
     except DTypeError:

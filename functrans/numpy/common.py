@@ -72,7 +72,7 @@ def operand(name: str, x: ArrayLike | None) -> Array:
     Raises KeyTypeError for random keys where `name` is a function of numbers.
     """
     if isinstance(x, ARRAYS):
-        if x.dtype is dtypes.key_dtype and name not in _MOVING:
+        if x.dtype in dtypes.KEY_DTYPES and name not in _MOVING:
             raise KeyTypeError(f"functrans.numpy.{name} does not take random keys.",
                                where=user_source(), why="a key is a seed, not a number.",
                                fix="functrans.random.key_data(key) gives its two words")

@@ -16,7 +16,7 @@ import numpy as np
 from functrans import lax
 from functrans._runtime import EagerOp, get_trace
 from functrans.core.dims import same_shape
-from functrans.core.dtypes import as_dtype, default_float, key_dtype, kind
+from functrans.core.dtypes import KEY_DTYPES, as_dtype, default_float, kind
 from functrans.core.eager import is_on_gpu
 from functrans.core.errors import ArgumentError, DTypeError
 from functrans.core.source import user_source
@@ -525,7 +525,7 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
 
 def truth(x: Array) -> Array:
     """x != 0 as booleans."""
-    if x.dtype is key_dtype:
+    if x.dtype in KEY_DTYPES:
         operand("asarray(x) != 0", x)  # raises
     return x if x.dtype.kind == "b" else lax.ne(x, _zero(x))
 

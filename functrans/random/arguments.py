@@ -14,8 +14,8 @@ from functrans.core import dtypes
 from functrans.core.errors import DTypeError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import shape_tuple
-from functrans.primitives.random import threefry2x32
-from functrans.random.keys import Pair, counters, is_key, swapped
+from functrans.random.generators import Pair
+from functrans.random.keys import is_key, swapped
 from functrans.typing import Array, ArrayLike, DTypeLike, ShapeLike
 
 Bound: TypeAlias = float | Array
@@ -86,21 +86,10 @@ def rounded(x: Any, dtype: dtypes.DType) -> float:
     return float(np.asarray(x).astype(dtype))
 
 
-def random_bits(key: Pair, bits: int, shape: tuple[Any, ...]) -> Array:
-    """Random unsigned integers of 8 to 64 bits; words that are arrays give a sample each."""
-    first, second = threefry2x32(*key, *counters(shape))
-    if bits == 64:
-        wide = np.dtype(np.uint64)
-        high = lax.convert_element_type(first, wide) << 32
-        return high | lax.convert_element_type(second, wide)
-    word = first ^ second
-    return word if bits == 32 else lax.convert_element_type(word, np.dtype(f"uint{bits}"))
-
-
 def unit_uniform(key: Pair, shape: tuple[Any, ...], dtype: dtypes.DType) -> Array:
     """Uniform floats in [0, 1): random mantissa bits under the exponent of 1, less 1."""
     drawn, shift, unsigned, exponent_of_one = _layout(dtype)
-    bits = random_bits(key, drawn, shape)
+    bits = key.bits(drawn, shape)
     if unsigned.itemsize * 8 != drawn:
         bits = lax.convert_element_type(bits, unsigned)
     return lax.bitcast_convert_type((bits >> shift) | exponent_of_one, dtype) - 1.0

@@ -15,14 +15,14 @@ from functrans.core.source import user_source
 from functrans.random.arguments import (
     float_dtype,
     parameter,
-    random_bits,
     rounded,
     sample_dtype,
     sample_shape,
     scaled_uniform,
     unit_uniform,
 )
-from functrans.random.keys import Pair, child, pair
+from functrans.random.generators import Pair
+from functrans.random.keys import child, pair
 from functrans.typing import Array, ArrayLike, DTypeLike, ShapeLike
 
 
@@ -35,7 +35,7 @@ def bits(key: Array, shape: ShapeLike = (), dtype: DTypeLike | None = None) -> A
     """
     default = np.dtype(f"uint{8 * dtypes.default_int().itemsize}")
     unsigned = sample_dtype("bits", dtype, "u", default)
-    return random_bits(pair("bits", key), 8 * unsigned.itemsize, sample_shape("bits", shape))
+    return pair("bits", key).bits(8 * unsigned.itemsize, sample_shape("bits", shape))
 
 
 def uniform(

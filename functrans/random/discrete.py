@@ -16,12 +16,12 @@ from functrans.core.errors import ArgumentError, DTypeError, ShapeError
 from functrans.core.source import user_source
 from functrans.random.arguments import (
     int_dtype,
-    random_bits,
     sample_shape,
     unit_uniform,
 )
 from functrans.random.continuous import gumbel_from_key
-from functrans.random.keys import Pair, child, pair
+from functrans.random.generators import Pair
+from functrans.random.keys import child, pair
 from functrans.typing import Array, ArrayLike, DTypeLike, ShapeLike
 
 
@@ -113,13 +113,13 @@ def _bound(x: ArrayLike, dtype: dtypes.DType, least: int, most: int) -> tuple[An
 def _static_offsets(key: Pair, shape: tuple[Any, ...], span: int, dtype: dtypes.DType) -> Array:
     """Integers in [0, span) as `_integers` draws them, for a span that Python knows."""
     width = 8 * dtype.itemsize
-    lower = random_bits(child(key, 1), width, shape)
+    lower = child(key, 1).bits(width, shape)
     if span == 2**width:
         return lower
     shift: int = ((2 ** (width // 2) % span) ** 2 % 2**width) % span
     if not shift:
         return lower % span
-    upper = random_bits(child(key, 0), width, shape)
+    upper = child(key, 0).bits(width, shape)
     return (upper % span * shift + lower % span) % span
 
 
@@ -131,7 +131,7 @@ def _integers(key: Pair, shape: tuple[Any, ...], low: Array, high: Array, beyond
     """
     width = 8 * dtype.itemsize
     unsigned = np.dtype(f"uint{width}")
-    upper, lower = (random_bits(child(key, i), width, shape) for i in (0, 1))
+    upper, lower = (child(key, i).bits(width, shape) for i in (0, 1))
     span = lax.convert_element_type(high - low, unsigned)
     span = ftnp.where(high <= low, ftnp.ones_like(span), span)
     # A span of 2^n wraps to 0, the remainder by which changes nothing: so it should be.
@@ -235,7 +235,7 @@ def _shuffle(key: Pair, x: Array, axis: int) -> Array:
     rounds = next(r for r in itertools.count() if x.size**3 <= (2**32 - 1) ** r)
     for _ in range(rounds):
         draw, key = child(key, 1), child(key, 0)
-        _, x = lax.sort((random_bits(draw, 32, tuple(x.shape)), x), axis)
+        _, x = lax.sort((draw.bits(32, tuple(x.shape)), x), axis)
     return x
 
 

@@ -18,7 +18,8 @@ from functrans.random.arguments import (
 )
 from functrans.random.continuous import normal_from_key
 from functrans.random.gamma_derivative import gamma_derivative
-from functrans.random.keys import Pair, child, children, pair
+from functrans.random.generators import Pair
+from functrans.random.keys import child, children, pair
 from functrans.transforms.custom_jvp import custom_jvp
 from functrans.typing import Array, ArrayLike, DTypeLike, ShapeLike
 

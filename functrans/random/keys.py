@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -12,29 +12,32 @@ from functrans import lax
 from functrans import numpy as ftnp
 from functrans._runtime import ArrayBase
 from functrans.core.dims import Dim, Size
-from functrans.core.dtypes import check_int, key_dtype, kind
-from functrans.core.errors import ArgumentError, IntegerOverflowError, KeyTypeError
+from functrans.core.dtypes import KEY_DTYPES, DType, check_int, kind
+from functrans.core.errors import IntegerOverflowError, KeyTypeError
 from functrans.core.source import user_source
 from functrans.core.trace import Tracer
 from functrans.primitives.convert import bitcast_convert_type
-from functrans.primitives.random import threefry2x32
+from functrans.random.generators import (
+    UINT32,
+    ZERO,
+    Pair,
+    class_of,
+    counters,
+    default_impl,
+    dtype_of,
+    impl_of,
+)
 from functrans.typing import Array, ArrayLike
-
-Pair: TypeAlias = tuple[Any, Any]
-"""The two uint32 halves of one key."""
-
-UINT32 = np.dtype(np.uint32)
-_IMPLEMENTATION = "threefry2x32"
 
 
 def is_key(x: Any) -> bool:
-    """Whether x is a key or an array of keys: an array or a tracer whose dtype is `key<fry>`."""
-    return isinstance(x, (ArrayBase, Tracer)) and x.dtype == key_dtype
+    """Whether x is a key or an array of keys: an array or a tracer whose dtype is one of keys."""
+    return isinstance(x, (ArrayBase, Tracer)) and x.dtype in KEY_DTYPES
 
 
-def _key_of(words: Any) -> Array:
-    """The keys of a uint32 array of shape (..., 2)."""
-    return bitcast_convert_type(words, key_dtype)
+def _key_of(words: Any, dtype: DType) -> Array:
+    """The keys of a dtype that a uint32 array of shape (..., 2) holds."""
+    return bitcast_convert_type(words, dtype)
 
 
 # ------------------------------------------------------------------------------- making and reading
@@ -44,33 +47,37 @@ def key(seed: ArrayLike, *, impl: str | None = None) -> Array:
     """One key from an integer seed, all of whose up to 64 bits count: an array of shape ().
 
     Keys are arrays of dtype `key<fry>`: they are leaves of trees, are indexed, stacked, reshaped
-    and selected as others are, and have no arithmetic.
-    Raises KeyTypeError for a seed that is no scalar integer, IntegerOverflowError above 64 bits.
+    and selected as others are, and have no arithmetic. With `impl="philox"` their dtype is
+    `key<philox>`, and what is drawn from them costs GPUs a quarter as much; without one it is what
+    `ft.config.default_prng_impl` says, "threefry2x32" at first.
+    Raises KeyTypeError for a seed that is no scalar integer, IntegerOverflowError above 64 bits,
+    ArgumentError for another generator.
 
     >>> key(42).dtype, key(42).shape
     (dtype(key<fry>), ())
     >>> key_data(key(42)).tolist()
     [0, 42]
+    >>> key(42, impl="philox").dtype
+    dtype(key<philox>)
     """
-    return _key_of(_seed_data(seed, impl))
+    impl = default_impl(impl)
+    return _key_of(_seed_data(seed), dtype_of(impl))
 
 
 def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
     """One key as a plain uint32 array of shape (2,), for code written for such; see `key`.
 
+    Plain words do not know their generator: what is drawn from them is of the one that
+    `ft.config.default_prng_impl` says.
+
     >>> PRNGKey(42).tolist()
     [0, 42]
     """
-    return _seed_data(seed, impl)
+    default_impl(impl)
+    return _seed_data(seed)
 
 
-def _seed_data(seed: ArrayLike, impl: str | None) -> Array:
-    if impl not in (None, _IMPLEMENTATION):
-        raise ArgumentError(
-            f"there is no generator {impl!r}.",
-            where=user_source(),
-            fix=f"ft.random.key(seed, impl={_IMPLEMENTATION!r})",
-        )
+def _seed_data(seed: ArrayLike) -> Array:
     if isinstance(seed, int):
         if not -(2**63) <= seed < 2**64:
             raise IntegerOverflowError(
@@ -107,23 +114,26 @@ def key_data(keys: Array) -> Array:
 
 
 def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Array:
-    """The keys that a uint32 array of shape (..., 2) holds; the inverse of `key_data`.
+    """The keys of a generator that a uint32 array of shape (..., 2) holds; undoes `key_data`.
 
     >>> wrap_key_data(key_data(key(7))) == key(7)
     Array(True, dtype=bool)
     """
-    if impl not in (None, _IMPLEMENTATION):
-        raise ArgumentError(f"there is no generator {impl!r}.", where=user_source())
+    impl = default_impl(impl)
     if is_key(key_bits_array):
         raise KeyTypeError("wrap_key_data takes the words of keys and got keys.",
                            where=user_source(), fix="the keys as they are")
-    return _key_of(_data("wrap_key_data", key_bits_array))
+    return _key_of(_data("wrap_key_data", key_bits_array), dtype_of(impl))
 
 
 def key_impl(keys: Array) -> str:
-    """The name of the generator of keys: 'threefry2x32'."""
+    """The name of the generator of keys: 'threefry2x32' or 'philox'.
+
+    >>> key_impl(key(0)), key_impl(key(0, impl="philox"))
+    ('threefry2x32', 'philox')
+    """
     _data("key_impl", keys)
-    return _IMPLEMENTATION
+    return impl_of(keys.dtype)
 
 
 def clone(key: Array) -> Array:
@@ -169,7 +179,7 @@ def pair(name: str, key: Array) -> Pair:
             why="each key gives a sample of its own, which vmap says.",
             fix=f"ft.vmap(ft.random.{name})(keys)",
         )
-    return data[0], data[1]
+    return class_of(key.dtype)(data[0], data[1])
 
 
 def join(words: Sequence[Any]) -> Array:
@@ -183,32 +193,12 @@ def join(words: Sequence[Any]) -> Array:
 
 def child(key: Pair, index: int) -> Pair:
     """Key number `index` of the split of a key (or of each key, where the words are arrays)."""
-    first, second = threefry2x32(*key, _ZERO, np.array(index, UINT32))
-    return first, second
-
-
-_ZERO = np.zeros((), UINT32)
-
-
-def counters(shape: tuple[Any, ...]) -> Pair:
-    """High and low words of the row-major index of every element of `shape`."""
-    size: Any = 1
-    for n in shape:
-        size = size * n
-    if isinstance(size, int) and size > 2**32:
-        index = lax.iota(np.dtype(np.uint64), size)
-        high = lax.reshape(lax.convert_element_type(index >> 32, UINT32), shape)
-        return high, lax.reshape(lax.convert_element_type(index, UINT32), shape)
-    if not shape:
-        return _ZERO, _ZERO
-    index = lax.iota(UINT32, size)
-    return _ZERO, index if len(shape) == 1 else lax.reshape(index, shape)
+    return key.derived(ZERO, np.array(index, UINT32))
 
 
 def children(key: Pair, shape: tuple[Any, ...]) -> Pair:
     """The words of `shape` keys split from one key."""
-    first, second = threefry2x32(*key, *counters(shape))
-    return first, second
+    return key.derived(*counters(shape))
 
 
 def split(key: Array, num: Size | tuple[Size, ...] = 2) -> Array:
@@ -226,7 +216,7 @@ def split(key: Array, num: Size | tuple[Size, ...] = 2) -> Array:
         num = operator.index(num)
     shape = tuple(num) if isinstance(num, (tuple, list)) else (num,)
     data = join(children(pair("split", key), shape))
-    return _key_of(data) if is_key(key) else data
+    return _key_of(data, key.dtype) if is_key(key) else data
 
 
 def fold_in(key: Array, data: ArrayLike) -> Array:
@@ -249,5 +239,5 @@ def fold_in(key: Array, data: ArrayLike) -> Array:
                 where=user_source(),
                 fix="ft.vmap(ft.random.fold_in, (None, 0))(key, data)",
             )
-    folded = join(threefry2x32(*words, _ZERO, data))
-    return _key_of(folded) if is_key(key) else folded
+    folded = join(words.derived(ZERO, data))
+    return _key_of(folded, key.dtype) if is_key(key) else folded

@@ -23,7 +23,8 @@ __all__ = ["DTYPES", "FLOAT8", "ITEM_SIZES", "NARROW", "AnyFlag", "Branch", "CLi
 DTYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16",
           "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
           "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool",
-          "float8_e4m3fn": "f8e4", "float8_e5m2": "f8e5", "key<fry>": "u64"}
+          "float8_e4m3fn": "f8e4", "float8_e5m2": "f8e5", "key<fry>": "u64",
+          "key<philox>": "u64"}
 """The dtypes that compiled code computes with, by their short names; others go to the host.
 
 A random key is the 64 bits of its two words, which are moved, selected and compared as one number.

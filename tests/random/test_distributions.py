@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,13 @@ from functrans.core.errors import ArgumentError, DTypeError, ShapeError
 
 N = 20000
 KEY = random.key(20260101)
+
+
+@pytest.fixture(autouse=True, params=["threefry2x32", "philox"])
+def each_generator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test with a key of each."""
+    monkeypatch.setattr(sys.modules[__name__], "KEY", random.key(20260101, impl=request.param))
+
 
 # name: (draw, mean, standard deviation)
 MOMENTS: dict[str, tuple[Callable[[Any], Any], float, float]] = {
@@ -106,7 +114,7 @@ def test_samples_do_not_depend_on_jit_or_on_neighbours() -> None:
         np.testing.assert_array_equal(np.asarray(draw(KEY, (60,)))[:6], eager)
     eager = np.asarray(random.gamma(KEY, np.float32([0.2, 3.0])))
     compiled = ft.jit(lambda k: random.gamma(k, np.float32([0.2, 3.0])))(KEY)
-    np.testing.assert_array_equal(np.asarray(compiled), eager)
+    np.testing.assert_array_max_ulp(np.asarray(compiled), eager, 4)
 
 
 def test_vmap_is_a_loop_over_keys_and_parameters() -> None:

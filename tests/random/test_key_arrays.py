@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,23 @@ from functrans.core.errors import DTypeError, FunctransError, KeyTypeError, Prom
 Function = Callable[..., Any]
 KEYS = random.split(random.key(3), 4)
 WORDS = np.asarray(random.key_data(KEYS))
+EACH_GENERATOR = pytest.mark.usefixtures("each_generator")
 BACKENDS = ("c", "triton", "reference")
 
 
 def words(keys: Any) -> np.ndarray:
     return np.asarray(random.key_data(keys))
+
+
+@pytest.fixture(params=["threefry2x32", "philox"])
+def each_generator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+                   ) -> Iterator[None]:
+    """Keys are of one generator, then of the other."""
+    module = sys.modules[__name__]
+    with ft.config.default_prng_impl(request.param):
+        monkeypatch.setattr(module, "KEYS", random.split(random.key(3), 4))
+        monkeypatch.setattr(module, "WORDS", words(module.KEYS))
+        yield
 
 
 # What moves keys, as functions of four keys; NumPy does the same to their words, two in one.
@@ -72,6 +85,7 @@ def test_what_moves_arrays_moves_keys(name: str) -> None:
             np.testing.assert_array_equal(words(got).view(np.uint64)[..., 0], expected)
 
 
+@EACH_GENERATOR
 def test_updates() -> None:
     new = random.key(9)
     for at in (1, fnp.array([0, 2]), slice(1, 3), np.array([True, False, False, True])):
@@ -106,6 +120,7 @@ def test_keys_are_arrays_with_a_dtype_of_their_own() -> None:
     assert fnp.array_equal(KEYS, KEYS) and (KEYS == KEYS).all()
 
 
+@EACH_GENERATOR
 def test_keys_are_saved_and_copied() -> None:
     for made in (pickle.loads(pickle.dumps(KEYS)), copy.copy(KEYS), copy.deepcopy({"k": KEYS})["k"],
                  ft.device_put(KEYS), ft.device_get({"k": KEYS})["k"], KEYS.copy()):
@@ -178,6 +193,7 @@ PROGRAMS: dict[str, Function] = {
 }
 
 
+@EACH_GENERATOR
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_with_keys(name: str) -> None:
     program = PROGRAMS[name]
@@ -189,6 +205,7 @@ def test_programs_with_keys(name: str) -> None:
         np.testing.assert_allclose(np.asarray(f(KEYS)), want, rtol=2e-6)
 
 
+@EACH_GENERATOR
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_backends_agree(backend: str) -> None:
     def program(keys: Any, index: Any) -> Any:
@@ -216,6 +233,7 @@ def test_types_and_programs_as_text() -> None:
     assert "key<fry>" in ft.explain(lambda k: fnp.stack([k, k]), key).__str__()
 
 
+@EACH_GENERATOR
 def test_derivatives_beside_keys() -> None:
     def loss(w: Any, key: Any) -> Any:
         return fnp.sum(w * draw(key)), key
@@ -244,6 +262,7 @@ def test_derivatives_beside_keys() -> None:
         np.testing.assert_allclose(f(3.0), run(1.0), rtol=1e-5)
 
 
+@EACH_GENERATOR
 def test_rules_of_functions_of_keys() -> None:
     @ft.custom_vjp
     def noisy(x: Any, key: Any) -> Any:
@@ -283,6 +302,7 @@ def test_a_rule_that_closes_over_a_mapped_key() -> None:
     np.testing.assert_allclose(ft.jit(ft.vmap(run))(KEYS), want, rtol=1e-6)
 
 
+@EACH_GENERATOR
 def test_donated_and_static_keys() -> None:
     swap = ft.jit(lambda k: k[::-1], donate_argnums=0)
     given = random.wrap_key_data(random.key_data(KEYS) + np.uint32(0))
@@ -294,6 +314,7 @@ def test_donated_and_static_keys() -> None:
     assert many(random.key(0)).dtype == KEYS.dtype
 
 
+@EACH_GENERATOR
 def test_keys_in_exported_programs() -> None:
     program = export.export(ft.jit(lambda k, x: (random.split(k), x * random.normal(k))))(
         random.key(0), 2.0)
@@ -305,6 +326,7 @@ def test_keys_in_exported_programs() -> None:
         np.testing.assert_allclose(value, 2.0 * random.normal(random.key(seed)), rtol=1e-6)
 
 
+@EACH_GENERATOR
 def test_threads_of_symbolic_sizes() -> None:
     count = ft.jit(lambda k: (k[::-1], ft.vmap(random.bits)(k)), dynamic_shapes={0: {0: "N"}})
     for n in (3, 5):
