@@ -43,8 +43,8 @@ TYPES = "functrans.typing"
 # The rooms of the lowering in order: each may import those before it. Modules beside the folders
 # are rooms of their own; a folder stands for those in it that are not listed.
 ROOMS = [
-    "", "analysis", "defect_report", "defects", "progress", "portable", "report", "timing", "keys",
-    "host_driven", "loops", "passes", "rules", "passes.attention", "schedule",
+    "", "analysis", "defect_report", "defects", "garbage", "progress", "portable", "report",
+    "timing", "keys", "host_driven", "loops", "passes", "rules", "passes.attention", "schedule",
     "memory", "store", "report_parts", "executable", "float0", "reference", "c.isa", "c.vectors",
     "c",
     *[f"triton.{room}" for room in ("templates", "steps", "kernels", "products", "libraries",

@@ -24,7 +24,8 @@ from functrans.lowering.c.expressions import (
 from functrans.lowering.c.interface import CONV, GEMM
 from functrans.lowering.c.kernel import CKernelWriter, write_kernel
 from functrans.lowering.c.row_reductions import RowReduction
-from functrans.lowering.loops.expr import Expr, Index, Range, unflatten
+from functrans.lowering.loops.expr import Expr, Range
+from functrans.lowering.loops.index import Index, unflatten
 from functrans.lowering.loops.tensor import (
     ITEM_SIZES,
     Call,

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from functrans.core.dims import Dim, Size
 from functrans.lowering.c.prelude import Prelude
-from functrans.lowering.loops.expr import Computed, Expr, Index, LoopVar, Quotient, Remainder
+from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient, Remainder
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.group import has_constant_stride
 from functrans.lowering.schedule.kernel import Kernel

@@ -20,13 +20,8 @@ from functrans.lowering.c.expressions import (
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.c.row_reductions import RowReduction
 from functrans.lowering.c.transposed_reads import TILE_ROWS, TransposedReads
-from functrans.lowering.loops.expr import (
-    Expr,
-    ExprBuilder,
-    Range,
-    at_least_zero,
-    reachable_expressions,
-)
+from functrans.lowering.loops.expr import Expr, ExprBuilder, Range, reachable_expressions
+from functrans.lowering.loops.index import at_least_zero
 from functrans.lowering.loops.tensor import ITEM_SIZES, Reduce, ScatterTensor, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.cpu_target import SERVER

@@ -12,14 +12,8 @@ from typing import Any
 
 from functrans.lowering.c.expressions import C_TYPES, CodeScope, ExprWriter, is_number
 from functrans.lowering.c.prelude import Prelude
-from functrans.lowering.loops.expr import (
-    Expr,
-    Index,
-    LoopVar,
-    Quotient,
-    Remainder,
-    reachable_expressions,
-)
+from functrans.lowering.loops.expr import Expr, reachable_expressions
+from functrans.lowering.loops.index import Index, LoopVar, Quotient, Remainder
 from functrans.lowering.loops.tensor import ITEM_SIZES, Tensor
 from functrans.lowering.schedule.group import Schedule, has_constant_stride
 from functrans.lowering.schedule.kernel import Domain, Kernel

@@ -12,7 +12,8 @@ from functrans.core.dims import Dim, Shape, Size
 from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
 from functrans.core.precision import Precision
 from functrans.core.source import Source
-from functrans.lowering.loops.expr import Expr, ExprBuilder, Index
+from functrans.lowering.loops.expr import Expr, ExprBuilder
+from functrans.lowering.loops.index import Index
 
 __all__ = ["DTYPES", "FLOAT8", "ITEM_SIZES", "NARROW", "AnyFlag", "Branch", "CLibraryCall", "Call",
            "Conv", "Define", "Gemm", "HostCall", "Map", "Reduce", "ScanLoop", "ScatterTensor",

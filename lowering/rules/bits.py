@@ -8,7 +8,8 @@ import numpy as np
 
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.loops.expr import Expr, ExprBuilder, Index
+from functrans.lowering.loops.expr import Expr, ExprBuilder
+from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES, Map, Tensor, dtype_name
 from functrans.lowering.rules.elementwise import Rule
 from functrans.primitives.convert import bitcast_convert_type_p

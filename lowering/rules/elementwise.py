@@ -11,7 +11,8 @@ import numpy as np
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
 from functrans.core.table import Table
-from functrans.lowering.loops.expr import Expr, ExprBuilder, Index, operation
+from functrans.lowering.loops.expr import Expr, ExprBuilder, operation
+from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import Map, Tensor, compute_dtype, dtype_name
 from functrans.lowering.rules import special
 from functrans.primitives import arithmetic as a

@@ -9,7 +9,8 @@ import numpy as np
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.loops.expr import ZERO, Expr, ExprBuilder, Index
+from functrans.lowering.loops.expr import Expr, ExprBuilder
+from functrans.lowering.loops.index import ZERO, Index
 from functrans.lowering.loops.tensor import Map, ScatterTensor, Tensor, compute_dtype, dtype_name
 from functrans.lowering.rules.elementwise import Rule
 from functrans.primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p

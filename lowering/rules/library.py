@@ -8,7 +8,8 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
 from functrans.core.table import Table
-from functrans.lowering.loops.expr import ExprBuilder, Index, LoopVar
+from functrans.lowering.loops.expr import ExprBuilder
+from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import Call, CLibraryCall, Map, Stored, Tensor, dtype_name
 from functrans.primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 from functrans.primitives.sort import sort_p, top_k_p

@@ -10,7 +10,8 @@ import numpy as np
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.loops.expr import ZERO, Expr, ExprBuilder, Index, Range, flatten, unflatten
+from functrans.lowering.loops.expr import Expr, ExprBuilder, Range
+from functrans.lowering.loops.index import ZERO, Index
 from functrans.lowering.loops.tensor import Map, Tensor, compute_dtype, dtype_name
 from functrans.lowering.rules.elementwise import Rule
 from functrans.primitives.base import full_p
@@ -50,7 +51,7 @@ def _reshape(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
             if b - a == d - c == 1:
                 out.append(i[c])
             else:
-                out.extend(unflatten(flatten(i[c:d], shape[c:d]), x.shape[a:b]))
+                out.extend(s.unflatten(s.flatten(i[c:d], shape[c:d]), x.shape[a:b]))
         return s.read(x, tuple(out))
 
     return _moved(eqn, xs, define)

@@ -11,7 +11,8 @@ import numpy as np
 from functrans.core.dims import Shape, Size, is_static
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.loops.expr import ZERO, Expr, ExprBuilder, Index, LoopVar, strides_of
+from functrans.lowering.loops.expr import Expr, ExprBuilder
+from functrans.lowering.loops.index import ZERO, Index, LoopVar, strides_of
 from functrans.lowering.loops.tensor import (
     FLOAT8,
     Call,

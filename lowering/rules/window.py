@@ -17,7 +17,8 @@ import numpy as np
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.loops.expr import Expr, ExprBuilder, Index, Range, flatten, unflatten
+from functrans.lowering.loops.expr import Expr, ExprBuilder, Range
+from functrans.lowering.loops.index import Index, flatten, unflatten
 from functrans.lowering.loops.tensor import Map, Reduce, Tensor, dtype_name
 from functrans.lowering.rules.elementwise import Rule
 from functrans.lowering.rules.movement import padded

@@ -10,7 +10,8 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.expr import ExprBuilder, LoopVar
+from functrans.lowering.loops.expr import ExprBuilder
+from functrans.lowering.loops.index import LoopVar
 from functrans.lowering.loops.tensor import Map, Tensor
 from functrans.lowering.passes.attention.calls import Attend, AttendGradient, View
 from functrans.lowering.passes.attention.reindexed import NotSoftmax, split_view

@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from functrans.core.dims import Size
-from functrans.lowering.loops.expr import ZERO, Index, IterationSpaceMismatch, LoopVar
+from functrans.lowering.loops.expr import IterationSpaceMismatch
+from functrans.lowering.loops.index import ZERO, Index, LoopVar
 from functrans.lowering.loops.tensor import Call, Gemm, Tensor
 from functrans.lowering.schedule.cpu_target import SERVER
 from functrans.lowering.schedule.epilogues import FusedGemm

@@ -15,7 +15,7 @@ from typing import Any
 
 from functrans.core.dims import Size, static_shape
 from functrans.core.precision import Precision
-from functrans.lowering.loops.expr import ZERO, unflatten
+from functrans.lowering.loops.index import ZERO, unflatten
 from functrans.lowering.loops.tensor import FLOAT8, Call, Gemm, Map, Tensor
 from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.target import HOPPER, Target

@@ -8,15 +8,12 @@ from dataclasses import replace
 
 from functrans.core.dims import Size
 from functrans.lowering.loops.expr import (
-    ZERO,
     Expr,
     ExprBuilder,
-    Index,
     IterationSpaceMismatch,
-    LoopVar,
     reachable_expressions,
-    unflatten,
 )
+from functrans.lowering.loops.index import ZERO, Index, LoopVar, unflatten
 from functrans.lowering.loops.tensor import AnyFlag, Gemm, Map, Stored, Tensor
 from functrans.lowering.schedule.group import FusionNote, Schedule, has_constant_stride
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, Reads, accesses

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from functrans.core.dims import Size
 from functrans.core.source import Source
-from functrans.lowering.loops.expr import Index, IterationSpaceMismatch, LoopVar
+from functrans.lowering.loops.expr import IterationSpaceMismatch
+from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import Call, Map, Reduce, ScatterTensor, Stored, Tensor
 from functrans.lowering.rules.graph import Graph, live_items
 from functrans.lowering.schedule.kernel import (
@@ -148,7 +149,7 @@ class _Scheduler:
         self.roots = choose_roots(self.items, graph.outputs)
         self.steps: list[Step] = []
         self.made_in: dict[Tensor, int] = {}
-        self.loads: list[set[Tensor]] = []
+        self.loaded_by: dict[Tensor, set[int]] = {}  # arrays, and the kernels that load them
         self.notes: list[FusionNote] = []
         self.natures: dict[Tensor, PreferredLoopNest] = {}
         self.tried: set[tuple[Tensor, int]] = set()
@@ -167,7 +168,6 @@ class _Scheduler:
                     done.add(r)
                     self.made_in[r] = len(self.steps)
                 self.steps.append(item)
-                self.loads.append(set())
             elif item in self.roots:
                 self.ensure(item, done)
         for t in self.outputs:
@@ -186,7 +186,12 @@ class _Scheduler:
             return
         self.made_in[root] = len(self.steps)
         self.steps.append(Kernel(preferred.domain, [Member(root, preferred.role)]))
-        self.loads.append(set(preferred.reads))
+        self._loads(preferred, len(self.steps) - 1)
+
+    def _loads(self, preferred: PreferredLoopNest, k: int) -> None:
+        for t in preferred.reads:
+            if t.shape:
+                self.loaded_by.setdefault(t, set()).add(k)
 
     def _placed(self, root: Tensor, preferred: PreferredLoopNest, before: int) -> bool:
         """Whether root is computed in one of the kernels before a step from now on."""
@@ -200,7 +205,7 @@ class _Scheduler:
                 self.notes.append(FusionNote(root, root.source, str(refusal)))
                 continue
             self.made_in[root] = k
-            self.loads[k] |= preferred.reads
+            self._loads(preferred, k)
             return True
         return False
 
@@ -220,19 +225,19 @@ class _Scheduler:
         """Kernels that root may join, those that share most with it first."""
         if isinstance(root, ScatterTensor):
             return []
-        first = max((self.made_in.get(t, -1) for t in preferred.reads), default=-1)
+        local = {self.made_in[t] for t in preferred.reads if t in self.made_in}
+        shared: set[int] = set().union(*[self.loaded_by.get(t, ()) for t in preferred.reads])
+        first = max(local, default=0)
+        is_tiny = _at_most(preferred.domain.size, TINY)
         found = []
-        for k in range(max(first, 0), before):
-            if (root, k) in self.tried or k in self.gone:
+        for k in range(first, before) if is_tiny else local | shared:
+            if not first <= k < before or (root, k) in self.tried or k in self.gone:
                 continue
             kernel = self.steps[k]
             if not isinstance(kernel, Kernel) or kernel.members[0].role == "scatter":
                 continue
-            local = any(m.tensor in preferred.reads for m in kernel.members)
-            shared = bool({t for t in preferred.reads & self.loads[k] if t.shape})
-            tiny = _at_most(kernel.domain.size, TINY) and _at_most(preferred.domain.size, TINY)
-            if local or shared or tiny:
-                found.append((not local, not shared, -k))
+            if k in local or k in shared or _at_most(kernel.domain.size, TINY):
+                found.append((k not in local, k not in shared, -k))
         return [-k for _, _, k in sorted(found)]
 
     def _joined(self, kernel: Kernel, root: Tensor, preferred: PreferredLoopNest) -> Kernel:

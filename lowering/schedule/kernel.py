@@ -23,17 +23,13 @@ from typing import Any
 
 from functrans.core.dims import Size
 from functrans.lowering.loops.expr import (
-    ZERO,
     Expr,
     ExprBuilder,
-    Index,
-    LoopVar,
     Range,
     computed_in,
     reachable_expressions,
-    strides_of,
-    unflatten,
 )
+from functrans.lowering.loops.index import ZERO, Index, LoopVar, strides_of
 from functrans.lowering.loops.tensor import AnyFlag, Call, Reduce, ScatterTensor, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.cpu_target import SERVER
@@ -145,18 +141,18 @@ class Kernel:
         t, place = member.tensor, self.places[member.role]
         if member.role in ANY_FLAG_ROLES:
             assert isinstance(t, AnyFlag)
-            return t.element(s, unflatten(place, t.sizes))
+            return t.element(s, s.unflatten(place, t.sizes))
         if isinstance(t, Reduce):
             if member.role == "reduce_row":
-                inner = unflatten(Index.of(self.i) if not _is_one(self.domain.row) else ZERO,
+                inner = s.unflatten(Index.of(self.i) if not _is_one(self.domain.row) else ZERO,
                                   t.sizes)
             else:
-                inner = unflatten(self._column if member.role == "reduce_column" else self._in_part,
-                                  t.sizes)
-            return t.element(s, unflatten(place, t.shape) + inner)
+                at = self._column if member.role == "reduce_column" else self._in_part
+                inner = s.unflatten(at, t.sizes)
+            return t.element(s, s.unflatten(place, t.shape) + inner)
         if isinstance(t, ScatterTensor):
-            return t.element(s, unflatten(place, t.sizes))
-        return t.define(s, unflatten(place, t.shape))
+            return t.element(s, s.unflatten(place, t.sizes))
+        return t.define(s, s.unflatten(place, t.shape))
 
     def all_expressions(self, s: ExprBuilder) -> list[Expr]:
         """All expressions of the kernel: elements, and where those of scatters go."""
@@ -181,7 +177,7 @@ class Kernel:
         """Where an element of a scatter goes, and under which condition."""
         t = member.tensor
         assert isinstance(t, ScatterTensor)
-        index, condition = t.place(s, unflatten(self.places["scatter"], t.sizes))
+        index, condition = t.place(s, s.unflatten(self.places["scatter"], t.sizes))
         from_index = ZERO
         for k, stride in zip(index, strides_of(t.shape)):
             from_index = from_index + k * stride

@@ -6,12 +6,17 @@ operations in the time in which it moves a number, and thousands in that of a la
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
 from functrans.core.dims import Size
-from functrans.lowering.loops.expr import IterationSpaceMismatch, reachable_expressions
+from functrans.lowering.loops.expr import (
+    IterationSpaceMismatch,
+    TooManyExpressions,
+    reachable_expressions,
+)
 from functrans.lowering.loops.tensor import Gemm, Map, ScatterTensor, Stored, Tensor, item_size
 from functrans.lowering.schedule.group import MOST_EXPRESSIONS, Schedule, Step, has_constant_stride
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, Reads, accesses
@@ -34,11 +39,18 @@ class _Recomputing:
         self.stored = set(schedule.stored)
         self.kept = {*outputs, *_update_bases(schedule.steps)}
         self.reads = reads
+        self.readers: dict[Tensor, set[int]] = {}
+        # of steps, as long as they are not changed: how often each reads what, and which members
+        self.places: dict[int, Counter[Tensor]] = {}
+        self.locals: dict[int, list[set[Tensor]]] = {}
+        for j, step in enumerate(self.steps):
+            for x in self._loads(step):
+                self.readers.setdefault(x, set()).add(j)
 
     def run(self) -> Schedule:
         products: set[Tensor] = {s.results[0] for s in self.steps if type(s) is Gemm}
         for t, k in list(self._candidates()):
-            readers = [j for j, s in enumerate(self.steps) if t in self._loads(s)]
+            readers = sorted(self.readers.get(t, ()))
             if readers and all(j > k and isinstance(self.steps[j], Kernel) for j in readers):
                 self._try(t, k, readers, products)
         steps = [s for s in self.steps if not isinstance(s, Kernel) or s.members]
@@ -59,23 +71,33 @@ class _Recomputing:
     def _loads(self, step: Step) -> Collection[Tensor]:
         return self.reads.of(step, self.is_stored)
 
+    def _change(self, j: int, step: Step) -> None:
+        for x in self._loads(self.steps[j]):
+            self.readers[x].discard(j)
+        self.steps[j] = step
+        self.places.pop(j, None)
+        self.locals.pop(j, None)
+        for x in self._loads(step):
+            self.readers.setdefault(x, set()).add(j)
+
     def _try(self, t: Map, k: int, readers: list[int], products: set[Tensor]) -> None:
-        uses = sum(self._uses(t, j) for j in readers)
-        self.stored.remove(t)
         weight = self._weight(t)
-        needs = None if weight is None else self._needs(t)
-        if weight is None or needs is None \
-                or not self._pays(t, weight * uses, needs, k, readers, products) \
-                or not all(self._fits(j) for j in readers):
+        if weight is None:
+            return
+        additions = weight * sum(self._uses(t, j) for j in readers)
+        if not self._pays(t, additions, (), k, readers, products):  # whatever it needs
+            return
+        needs = self._needs(t)
+        if needs is None or not self._pays(t, additions, needs, k, readers, products):
+            return
+        self.stored.remove(t)
+        changed = self._computing(readers)
+        if changed is None:
             self.stored.add(t)
             return
-        for j in readers:  # new objects: what was known of the old ones is no longer true
-            step = self.steps[j]
-            assert isinstance(step, Kernel)
-            self.steps[j] = Kernel(step.domain, step.members)
-        maker = self.steps[k]
-        assert isinstance(maker, Kernel)
-        self.steps[k] = self._without_unread(maker)
+        for j, step in zip(readers, changed, strict=True):
+            self._change(j, step)
+        self._change(k, self._without_unread(k))
 
     def _weight(self, t: Map) -> int | None:
         """What computing t from memory costs, in additions; None if it cannot be."""
@@ -97,16 +119,18 @@ class _Recomputing:
         row: Size = t.shape[-1] if t.shape else 1
         alone = Kernel(Domain(t.size // row if row else 0, row), [Member(t, "full")])
         try:
-            return alone.loads(alone.builder(self.is_stored))
+            return alone.loads(alone.builder(lambda x: x is not t and self.is_stored(x)))
         except IterationSpaceMismatch:
             return None
 
     def _uses(self, t: Map, j: int) -> Any:
         """How many elements of a value a step reads, where it reads each at several places."""
-        step = self.steps[j]
-        assert isinstance(step, Kernel)
-        exprs = step.all_expressions(step.builder(self.is_stored))
-        return t.size * len({index for x, index in accesses(exprs) if x is t})
+        if j not in self.places:
+            step = self.steps[j]
+            assert isinstance(step, Kernel)
+            read = accesses(step.all_expressions(step.shared(self.is_stored)))
+            self.places[j] = Counter(x for x, _ in dict.fromkeys(read) if x is not None)
+        return t.size * self.places[j][t]
 
     def _pays(self, t: Map, additions: Any, needs: Collection[Tensor], k: int, readers: list[int],
               products: set[Tensor]) -> bool:
@@ -114,38 +138,54 @@ class _Recomputing:
         for j in readers:
             moved += sum(_nbytes(x) for x in needs if x not in self._loads(self.steps[j]))
         for x in needs:  # products that an epilogue would keep from memory
-            if x in products and x not in self.kept and all(
-                    j == k for j, s in enumerate(self.steps) if x in self._loads(s)):
+            if x in products and x not in self.kept and self.readers.get(x, set()) <= {k}:
                 moved += _nbytes(x)
-        maker, known = self.steps[k], self.target.measured
-        assert isinstance(maker, Kernel)
-        if not self._without_unread(maker).members:
+        known = self.target.measured
+        if not self._needed_members(k, t):
             moved -= known.launch / known.byte
         return bool(moved + known.addition * additions < 0)
 
-    def _fits(self, j: int) -> bool:
-        """Whether a reader may compute the value by itself."""
-        step = self.steps[j]
-        assert isinstance(step, Kernel)
-        s = step.builder(self.is_stored)
-        try:
-            exprs = step.all_expressions(s)
-        except IterationSpaceMismatch:
-            return False
-        return s.count <= MOST_EXPRESSIONS and all(
-            has_constant_stride(index, step.i) for _, index in accesses(exprs))
+    def _computing(self, readers: list[int]) -> list[Kernel] | None:
+        """Readers that compute what is no longer stored; None where one may not."""
+        found = []
+        for j in readers:
+            step = self.steps[j]
+            assert isinstance(step, Kernel)
+            # a new object: what was known of the old one is no longer true
+            kernel = Kernel(step.domain, step.members)
+            s = kernel.shared(self.is_stored)
+            try:
+                with s.at_most(MOST_EXPRESSIONS):
+                    exprs = kernel.all_expressions(s)
+            except (IterationSpaceMismatch, TooManyExpressions):
+                return None
+            if not all(has_constant_stride(index, kernel.i) for _, index in accesses(exprs)):
+                return None
+            found.append(kernel)
+        return found
 
-    def _without_unread(self, kernel: Kernel) -> Kernel:
+    def _without_unread(self, k: int) -> Kernel:
         """A kernel without members that nobody reads."""
-        s = kernel.builder(self.is_stored)
+        kernel = self.steps[k]
+        assert isinstance(kernel, Kernel)
+        return Kernel(kernel.domain, self._needed_members(k))
+
+    def _needed_members(self, k: int, but: Tensor | None = None) -> list[Member]:
+        """The members of a kernel that it stores, `but` one, or that these read."""
+        kernel = self.steps[k]
+        assert isinstance(kernel, Kernel)
+        if k not in self.locals:
+            s = kernel.shared(self.is_stored)
+            self.locals[k] = [{e.aux for e in reachable_expressions([kernel.element(s, m)])
+                               if e.op == "local"} for m in kernel.members]
         needed: set[Tensor] = set()
         members: list[Member] = []
-        for m in reversed(kernel.members):
-            if m.tensor in needed or self.is_stored(m.tensor) or m.role == "scatter":
+        for m, read in zip(reversed(kernel.members), reversed(self.locals[k]), strict=True):
+            is_stored = m.tensor is not but and self.is_stored(m.tensor)
+            if m.tensor in needed or is_stored or m.role == "scatter":
                 members.append(m)
-                needed |= {e.aux for e in reachable_expressions([kernel.element(s, m)])
-                           if e.op == "local"}
-        return Kernel(kernel.domain, members[::-1])
+                needed |= read
+        return members[::-1]
 
 
 def _update_bases(steps: Collection[Step]) -> Iterator[Tensor]:

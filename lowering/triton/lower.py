@@ -17,6 +17,7 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.defects import UnsupportedKernel, warn_of_fallback
+from functrans.lowering.garbage import collector_paused
 from functrans.lowering.memory.aliasing import copies_needed
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
@@ -29,6 +30,7 @@ from functrans.lowering.triton.libraries.replace import replace_by_library_calls
 from functrans.lowering.triton.machine.device import binaries, unit_of
 from functrans.lowering.triton.machine.tuning import chooser_for
 from functrans.lowering.triton.machine.unit import Binary, KernelError
+from functrans.lowering.triton.products.choosing import Chooser
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.records import KernelRecord, records
 from functrans.lowering.triton.sized import Compile, SizedExecutable
@@ -91,7 +93,8 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
     """
     decisions: list[Decision] = []
     here = _runtime.cuda_open()
-    simplified = simplify(jaxpr, decisions=decisions)
+    with collector_paused():
+        simplified = simplify(jaxpr, decisions=decisions)
     is_compiled = machine_code is not None  # for a GPU, which is here or not
     found = is_there if here else _assumed
     if is_compiled and not found("cublas"):
@@ -133,7 +136,7 @@ class _RetryingWriter:
         """A program of kernels of all sizes: nobody waits for measurements of each."""
         choose = chooser_for(self.target, self.gpu, may_time=False, rejected=self.rejected)
         try:
-            return self._compiled(partial(write_program, self.jaxpr, True, self.donated, choose))
+            return self._compiled(partial(self._written, True, choose))
         except UnsupportedKernel:
             return None
 
@@ -142,7 +145,7 @@ class _RetryingWriter:
         choose = chooser_for(self.target, self.gpu, rejected=self.rejected)
 
         def write() -> GPUProgram:
-            program = write_program(self.jaxpr, False, self.donated, choose)
+            program = self._written(False, choose)
             return write() if choose.tune(program) else program
 
         try:
@@ -153,6 +156,10 @@ class _RetryingWriter:
             warn_of_fallback(self.jaxpr.name or "a program", "the CPU computes all of it", error,
                              source)
             return None
+
+    def _written(self, any_size: bool, choose: Chooser) -> GPUProgram:
+        with collector_paused():
+            return write_program(self.jaxpr, any_size, self.donated, choose)
 
     def _compiled(self, write: Callable[[], GPUProgram]) -> GPUProgram:
         """A program all of whose kernels compile; others are rejected, with a warning."""

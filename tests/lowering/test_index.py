@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from functrans.core.dims import dim
-from functrans.lowering.loops.expr import (
+from functrans.lowering.loops.index import (
     ZERO,
     Index,
     LoopVar,

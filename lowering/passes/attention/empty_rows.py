@@ -9,14 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from functrans.lowering.loops.expr import (
-    Expr,
-    ExprBuilder,
-    Index,
-    LoopVar,
-    reachable_expressions,
-    unflatten,
-)
+from functrans.lowering.loops.expr import Expr, ExprBuilder, reachable_expressions
+from functrans.lowering.loops.index import Index, LoopVar, unflatten
 from functrans.lowering.loops.tensor import Reduce
 from functrans.lowering.passes.attention.normal_form import Case, Predicate, by_cases
 from functrans.lowering.passes.attention.reindexed import NotSoftmax

@@ -21,7 +21,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar
 
-from functrans.lowering.loops.expr import Expr, LoopVar
+from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.index import LoopVar
 
 __all__ = ["ONE", "Case", "Monomial", "NoNormalForm", "Polynomial", "Predicate", "Undecided",
            "atom", "by_cases", "inverse", "is_float", "plus", "times"]

@@ -11,15 +11,8 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from functrans.lowering.loops.expr import (
-    ZERO,
-    Expr,
-    ExprBuilder,
-    Index,
-    LoopVar,
-    reachable_expressions,
-    strides_of,
-)
+from functrans.lowering.loops.expr import Expr, ExprBuilder, reachable_expressions
+from functrans.lowering.loops.index import ZERO, Index, LoopVar, strides_of
 from functrans.lowering.loops.tensor import FLOAT8, AnyFlag, Call, Gemm, Map, Stored, Tensor
 from functrans.lowering.passes.attention.axes import AxisMap, through_axes
 from functrans.lowering.passes.attention.calls import (

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from functrans.lowering.loops.expr import (
+from functrans.lowering.loops.expr import Expr, ExprBuilder, reachable_expressions
+from functrans.lowering.loops.index import (
     ZERO,
     Computed,
-    Expr,
-    ExprBuilder,
     Index,
     LoopVar,
     Quotient,
     Remainder,
-    reachable_expressions,
     unflatten,
 )
 from functrans.lowering.loops.tensor import Map, Tensor

@@ -11,7 +11,8 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from functrans.lowering.loops.expr import ZERO, Expr, ExprBuilder, Index, LoopVar
+from functrans.lowering.loops.expr import Expr, ExprBuilder
+from functrans.lowering.loops.index import ZERO, Index, LoopVar
 from functrans.lowering.loops.tensor import AnyFlag, Map, Stored, Tensor
 from functrans.lowering.passes.attention.reindexed import NotSoftmax
 from functrans.lowering.rules.graph import Graph

@@ -25,14 +25,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 
-from functrans.lowering.loops.expr import (
-    Expr,
-    ExprBuilder,
-    Index,
-    LoopVar,
-    reachable_expressions,
-    unflatten,
-)
+from functrans.lowering.loops.expr import Expr, ExprBuilder, reachable_expressions
+from functrans.lowering.loops.index import Index, LoopVar, unflatten
 from functrans.lowering.loops.tensor import FLOAT8, Reduce
 from functrans.lowering.passes.attention.empty_rows import gives_zero
 from functrans.lowering.passes.attention.normal_form import (

@@ -13,7 +13,8 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.loops.expr import Expr, ExprBuilder, Index
+from functrans.lowering.loops.expr import Expr, ExprBuilder
+from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import Map, Stored, Tensor, memory_dtype
 from functrans.lowering.rules.graph import CallRule
 from functrans.primitives.arithmetic import complex_p, imag_p, real_p

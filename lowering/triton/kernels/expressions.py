@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.expr import Computed, Expr, Index, LoopVar, Quotient
+from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient
 from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES, NARROW, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.kernel import Kernel

@@ -13,7 +13,8 @@ from functrans.core.jaxpr import Equation, Var
 from functrans.core.precision import Precision
 from functrans.core.primitive import Primitive
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.expr import Expr, Index
+from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import (
     FLOAT8,
     AnyFlag,

@@ -12,7 +12,8 @@ from typing import Any
 
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.loops.expr import ExprBuilder, Index, LoopVar
+from functrans.lowering.loops.expr import ExprBuilder
+from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import NARROW, Map, Tensor, compute_dtype
 from functrans.lowering.passes.indexing import (
     COMBINING_SCATTERS,
