@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +16,7 @@ from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.triton.kernels.axis_calls import module_text
 from functrans.lowering.triton.kernels.reductions import FUNCTIONS
 from functrans.lowering.triton.steps.spec import CopyStep, Launch, Pointer, Step
+from functrans.lowering.triton.templates.single_program import HELD_REGISTERS
 
 __all__ = ["PhaseOperand", "Phases", "Source", "bytes_of"]
 
@@ -42,6 +45,8 @@ def moved(target, source, count, BLOCK: tl.constexpr):
 '''
 COPIED = 1024  # elements at once
 HOLDING = ("hold", "release")  # functions of what a phase wants held
+ARANGE = re.compile(r"tl\.arange\(0, (\d+)\)")
+MOST_REGISTERS = 255  # of a thread
 
 
 def bytes_of(kind: str) -> int:
@@ -158,9 +163,14 @@ class Phases:
         """What a phase wants held, read before the loop where it is always the same."""
         hold, release = [self._named(node, node.name) for node in ast.parse(source).body
                          if isinstance(node, ast.FunctionDef) and node.name in HOLDING]
-        where = at.at(launch.types[1][1:])
+        kind = launch.types[1][1:]
+        where = at.at(kind)
         texts = [f"{hold}({where}, {k})" for k in range(len(parts))]
         if not at.is_fixed or self.held:  # there is room for one
+            tile = math.prod(map(int, ARANGE.findall(source[source.index("def hold"):])[:2]))
+            nbytes = tile * len(parts) * bytes_of(kind) + HELD_REGISTERS * bool(self.held)
+            if nbytes > 4 * MOST_REGISTERS * 32 * launch.warps:
+                raise UnsupportedKernel("its products read more ahead than there are registers for")
             return texts
         # what is known to be just loaded would not stay in registers
         self.held = [f"{part} = {f'fm.opaque({text})' if part[0] == 'k' else text}"

@@ -21,7 +21,7 @@ from functrans.lowering.triton.templates.kernel import (
 )
 from functrans.lowering.triton.templates.matmul import MatmulConfig, MatmulProblem
 
-__all__ = ["HELD_BYTES", "MOST_COLUMNS", "kernels", "single_program_config"]
+__all__ = ["HELD_BYTES", "HELD_REGISTERS", "MOST_COLUMNS", "kernels", "single_program_config"]
 
 STAGED_BYTES = 96 << 10  # of shared memory, of the tiles that are on their way
 HELD_REGISTERS, HELD_SHARED = 128 << 10, 128 << 10  # bytes of what is held, at most
@@ -30,6 +30,7 @@ OTHER_SHARED = 20 << 10  # bytes for rows and results that change their layout
 MOST_ROWS, MOST_COLUMNS = 32, 256
 BLOCK_K = 64  # places of the sum in a tile
 WARPS = 8
+TENSOR_CORE_ROWS = 16
 
 TRANSPOSED = '''
 @triton.jit
@@ -144,24 +145,27 @@ def kernels(p: MatmulProblem, config: MatmulConfig, shared: int) -> list[Templat
         return matmul.kernels(p, config)
     steps = -(-p.k // config.block_k)
     tile = config.block_n * config.block_k * BYTES[p.a.dtype]
+    # a warp has 16 rows at least: warps beside those that have all of them hold the same again
+    spread = config.warps * max(config.block_n // config.warps, TENSOR_CORE_ROWS)
+    kept = HELD_REGISTERS // (spread * config.block_k * BYTES[p.a.dtype])
     room = min(HELD_SHARED, shared - OTHER_SHARED)
-    held = min(steps, HELD_REGISTERS // tile + room // tile)
+    held = min(steps, kept + room // tile)
     if held < steps:  # the tiles that are on their way are in shared memory, too
-        held = HELD_REGISTERS // tile + max(0, room - config.stages * tile) // tile
+        held = kept + max(0, room - config.stages * tile) // tile
     constants: dict[str, object] = {
         "BLOCK_M": config.block_m, "BLOCK_N": config.block_n, "BLOCK_K": config.block_k,
         "EVEN_M": p.m == config.block_m, "EVEN_N": p.n == config.block_n,
         "EVEN_K": p.k % config.block_k == 0, "HELD": held, "STEPS": steps,
-         "KEPT": HELD_REGISTERS // tile,
-         "PRECISION": p.precision, "ROUNDS": p.rounds, "SUMS": Expression(TYPES[p.sums]),
-         "A_TYPE": Expression(TYPES[p.a.dtype]),
-         "RESULT": stored_as(p.epilogue, p.c.dtype),
+        "KEPT": kept,
+        "PRECISION": p.precision, "ROUNDS": p.rounds, "SUMS": Expression(TYPES[p.sums]),
+        "A_TYPE": Expression(TYPES[p.a.dtype]),
+        "RESULT": stored_as(p.epilogue, p.c.dtype),
         "STORES": p.epilogue.result is not None, "m": p.m, "n": p.n, "k": p.k,
         **{f"{q.upper()}_{d.upper()}": getattr(op, d)
            for q, op in zip("abc", (p.a, p.b, p.c)) for d in ("row", "col")}}
     arguments = (pointer("a", p.a.dtype, p.a.aligned), pointer("b", p.b.dtype, p.b.aligned),
                  pointer("c", p.c.dtype, p.c.aligned), *p.epilogue.arguments)
-    parts = tuple([Argument(f"{'kept' if part < HELD_REGISTERS // tile else 'held'}{part}", "")
+    parts = tuple([Argument(f"{'kept' if part < kept else 'held'}{part}", "")
                    for part in range(held)])
     blocks = {"LOAD_PARTS": [LOAD_PART.format(part=k) for k in range(held)],
               "ADD_PARTS": _sums([x.name for x in parts]),
