@@ -51,6 +51,7 @@ from functrans.lowering.triton.templates.kernel import (
     pointer,
 )
 from functrans.lowering.triton.templates.matmul import MatmulConfig, MatmulOperand, MatmulProblem
+from functrans.lowering.triton.templates.registers import certainly_spills
 from functrans.primitives.conv import conv_general_dilated_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.precision import resolved_precision
@@ -217,7 +218,9 @@ def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alon
         f"product {batch}{p.m} x {p.k} x {p.n} of {p.a.dtype}{more}",
         (p, *[t.dtype for t in (*call.operands, *call.results)]),
         configs, launches, lambda c: matmul.estimate(p, c, target), matmul.smaller(p),
-        may_spill=not isinstance(call, FusedGemm)))
+        may_spill=not isinstance(call, FusedGemm),
+        expected=(lambda c: _expected_spills(call, schedule, p, c, any_size))
+        if isinstance(call, FusedGemm) else None))
 
 
 def _of_class(p: MatmulProblem) -> MatmulProblem:
@@ -253,10 +256,7 @@ def _fused(call: FusedGemm, schedule: Schedule, unaligned: Collection[Tensor], p
            kernels: Callable[[MatmulProblem, MatmulConfig], list[TemplateKernel]],
            any_size: bool) -> Launches:
     """A product whose results have their elements where the product has them."""
-    main = next((t for t in call.results
-                 if t.dtype in STORED_TYPES and not isinstance(t, AnyFlag)), None)
-    if main is None:
-        raise UnsupportedKernel("a product that is stored in none of the types of products")
+    main = _main_result(call)
     c = replace(plain.c, dtype=STORED_TYPES[main.dtype], row=plain.n, col=1,
                 batch=(plain.batch[1] * plain.m * plain.n, plain.m * plain.n),
                 aligned=main not in unaligned)
@@ -264,6 +264,24 @@ def _fused(call: FusedGemm, schedule: Schedule, unaligned: Collection[Tensor], p
                                                any_size).written()
     p = replace(plain, c=c, epilogue=epilogue)
     return Launches(kernels(p, chosen), _operands(call) | {"c": (main, 0)} | pointers)
+
+
+def _main_result(call: FusedGemm) -> Tensor:
+    """What a template stores itself."""
+    for t in call.results:
+        if t.dtype in STORED_TYPES and not isinstance(t, AnyFlag):
+            return t
+    raise UnsupportedKernel("a product that is stored in none of the types of products")
+
+
+def _expected_spills(call: FusedGemm, schedule: Schedule, p: MatmulProblem, chosen: MatmulConfig,
+                     any_size: bool) -> int:
+    """The numbers that threads of a product are certain to keep out of registers, uncompiled."""
+    epilogue, _ = _MatmulEpilogueWriter(call, schedule, p, chosen, _main_result(call),
+                                        any_size).written()
+    threads = 32 * chosen.warps
+    return certainly_spills(epilogue.lines, epilogue.result,
+                            chosen.block_m * chosen.block_n // threads, threads)
 
 
 class _MatmulEpilogueWriter:

@@ -27,11 +27,11 @@ class Chooser:
 
     def among(self, title: str, problem: Any, configs: Iterable[C], launches: Callable[[C], Any],
               nanoseconds: Callable[[C], float], smaller: Iterable[C] = (),
-              may_spill: bool = True) -> C:
+              may_spill: bool = True, expected: Callable[[C], int] | None = None) -> C:
         """One of those whose kernels can be had, else the first of the `smaller` ones.
 
-        Those that spill registers are taken last, or not at all. Raises UnsupportedKernel where
-        there is none.
+        Those that spill registers, as is known or `expected`, are taken last, or not at all. Raises
+        UnsupportedKernel where there is none.
         """
         def can_be_had(c: C) -> bool:
             return self.rejected.of(launches(c).kernels) is None
@@ -39,6 +39,9 @@ class Chooser:
         left = list(configs) if not self.rejected.reasons else list(filter(can_be_had, configs))
         spills = {k: n for k, c in enumerate(left) if (n := self.spills(launches(c)))} \
             if self.rejected.spilling else {}
+        if expected is not None:
+            spills |= {k: n for k, c in enumerate(left[:MOST_TRIED])
+                       if k not in spills and (n := expected(c))}
         if spills and not may_spill and len(spills) >= min(MOST_TRIED, len(left)):
             raise UnsupportedKernel(f"a {title} spills {min(spills.values())} numbers of a thread")
         if len(spills) < len(left):
