@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from functrans import _runtime
 from functrans.core.dims import Size
-from functrans.core.jaxpr import Jaxpr
+from functrans.core.jaxpr import Jaxpr, subjaxprs
 from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.defects import UnsupportedKernel, warn_of_fallback
 from functrans.lowering.garbage import collector_paused
@@ -30,6 +30,7 @@ from functrans.lowering.triton.libraries.replace import replace_by_library_calls
 from functrans.lowering.triton.machine.device import binaries, unit_of
 from functrans.lowering.triton.machine.tuning import chooser_for
 from functrans.lowering.triton.machine.unit import Binary, KernelError
+from functrans.lowering.triton.machine.workers import start_workers
 from functrans.lowering.triton.products.choosing import Chooser
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.records import KernelRecord, records
@@ -69,6 +70,11 @@ class LoweredToTriton:
                 "peak": args + outs + temporaries - shared}
 
 
+def equation_count(jaxpr: Jaxpr) -> int:
+    """How many equations a program has, with those of its loops, branches and calls."""
+    return len(jaxpr.eqns) + sum(equation_count(j) for e in jaxpr.eqns for j in subjaxprs(e))
+
+
 def _assumed(library: str) -> bool:
     """Whether a GPU that is elsewhere has a library."""
     return True
@@ -93,6 +99,8 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
     """
     decisions: list[Decision] = []
     here = _runtime.cuda_open()
+    if machine_code is not None:
+        start_workers(equation_count(jaxpr))
     with collector_paused():
         simplified = simplify(jaxpr, decisions=decisions)
     is_compiled = machine_code is not None  # for a GPU, which is here or not

@@ -8,6 +8,7 @@ import textwrap
 import threading
 import time
 from dataclasses import replace
+from queue import Queue
 
 import numpy as np
 import pytest
@@ -19,11 +20,13 @@ from functrans.core.errors import BackendError
 from functrans.lowering.schedule.target import cuda_target, target_named
 from functrans.lowering.store.cache import Cache
 from functrans.lowering.triton.kernels.source import TritonModule, alone, module_of
+from functrans.lowering.triton.machine import workers
 from functrans.lowering.triton.machine.compile import compile_unit
 from functrans.lowering.triton.machine.elf import resources
 from functrans.lowering.triton.machine.kernel_cache import RecentKernels, compiled_units, kept
-from functrans.lowering.triton.machine.pool import Pool, compile_all, split_work
+from functrans.lowering.triton.machine.pool import compile_all, split_work
 from functrans.lowering.triton.machine.unit import Binary, Unit
+from functrans.lowering.triton.machine.workers import Pool
 
 SCALE = """\
 import triton
@@ -184,7 +187,8 @@ def test_ctrl_c_ends_a_compilation(tmp_path):
         import signal
         import sys
         sys.path.insert(0, {os.path.dirname(__file__)!r})
-        from functrans.lowering.triton.machine.pool import Pool, compile_all
+        from functrans.lowering.triton.machine.pool import compile_all
+        from functrans.lowering.triton.machine.workers import Pool
         from test_compiling import units
         signal.signal(signal.SIGINT, signal.default_int_handler)
         pool = Pool()
@@ -223,7 +227,8 @@ def test_a_fork_has_workers_of_its_own():
     said = run(f"""
         import os, sys
         sys.path.insert(0, {os.path.dirname(__file__)!r})
-        from functrans.lowering.triton.machine.pool import Pool, compile_all
+        from functrans.lowering.triton.machine.pool import compile_all
+        from functrans.lowering.triton.machine.workers import Pool
         from test_compiling import units
         pool, found = Pool(), dict()
         compile_all(units(6), found.__setitem__, pool, (1, 1))
@@ -250,7 +255,7 @@ def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path):
 
 def test_workers_end_with_their_process():
     pid = int(run("""
-        from functrans.lowering.triton.machine.pool import Pool
+        from functrans.lowering.triton.machine.workers import Pool
         worker = Pool().take()
         worker.wait_until_ready()
         print(worker.pid)
@@ -259,7 +264,7 @@ def test_workers_end_with_their_process():
         os.kill(pid, 0)
     pid = int(run("""
         import os
-        from functrans.lowering.triton.machine.pool import Pool
+        from functrans.lowering.triton.machine.workers import Pool
         worker = Pool().take()
         worker.wait_until_ready()
         print(worker.pid, flush=True)
@@ -279,11 +284,40 @@ def test_how_many_threads_and_workers():
     assert split_work(1, 2, 0) == (1, 0) and split_work(26, 16, 0) == (8, 0)
     assert split_work(104, 16, 0) == (4, 12) and split_work(26, 16, 12) == (4, 8)
     assert split_work(100, 2, 0) == (2, 0) and split_work(100, 1, 0) == (1, 0)
+    assert split_work(100, 4, 0) == (1, 3) and split_work(12, 4, 3) == (1, 3)
+    assert split_work(100, 8, 0) == (2, 6)
     for count in range(1, 60):
         for cores in range(1, 65):
             for idle in (0, 1, 12):
                 here, beside = split_work(count, cores, idle)
                 assert 1 <= here <= cores and here + beside <= cores and beside <= count
+
+
+def test_workers_start_while_a_long_program_is_lowered(monkeypatch):
+    started = Queue()
+    monkeypatch.setattr(workers.POOL, "start", started.put)
+    for cores, equations in ((16, workers.MANY_EQUATIONS - 1), (16, 200), (16, 9000), (4, 9000),
+                             (2, 9000)):
+        monkeypatch.setattr(workers.os, "sched_getaffinity", lambda _, n=cores: range(n))
+        workers.start_workers(equations)
+    assert sorted(started.get(timeout=9) for _ in range(3)) == [3, 10, 12] and started.empty()
+
+
+def test_workers_that_were_started_come_after_those_that_are_ready():
+    pool = Pool()
+    first = pool.take()
+    pool.give(first)
+    pool.start(2)
+    pool.start(2)
+    assert pool.idle == 2 and pool.take() is first
+    second = pool.take()
+    second.wait_until_ready()
+    assert second.compile(unit()).cubin == compile_unit(unit()).cubin
+    for worker in (first, second):
+        pool.end(worker)
+    pool.close()
+    pool.start(3)
+    assert not second.is_alive and pool.idle == 0
 
 
 def test_a_kernel_alone_has_what_it_calls():
