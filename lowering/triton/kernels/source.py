@@ -79,16 +79,22 @@ def module_of(text: str) -> ModuleType:
     return module
 
 
+@lru_cache(maxsize=16)
+def _functions_of(text: str) -> tuple[str, dict[str, tuple[str, frozenset[str]]]]:
+    """The head of a module, and its functions with the words in them."""
+    head, *functions = re.split(r"\n(?=@triton\.jit\b)", text)
+    return head, {_name_of(f): (f, frozenset(re.findall(r"\w+", f))) for f in functions}
+
+
 @lru_cache(maxsize=1024)  # 30 us: programs of other sizes have the same kernels
 def alone(text: str, name: str) -> str:
     """A module with one kernel of a module, and what that calls."""
-    head, *functions = re.split(r"\n(?=@triton\.jit\b)", text)
-    named = {_name_of(f): f for f in functions}
+    head, functions = _functions_of(text)
     needed = [name]
     for found in needed:
-        needed += [n for n in named if n not in needed
-                   and re.search(rf"\b{n}\b", named[found])]
-    parts = [head, *[f for n, f in named.items() if n in needed]]
+        words = functions[found][1]
+        needed += [n for n in functions if n in words and n not in needed]
+    parts = [head, *[f for n, (f, _) in functions.items() if n in needed]]
     return "\n\n\n".join([part.strip("\n") for part in parts]) + "\n"
 
 
