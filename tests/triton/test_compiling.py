@@ -285,7 +285,7 @@ def test_how_many_threads_and_workers():
     assert split_work(104, 16, 0) == (4, 12) and split_work(26, 16, 12) == (4, 8)
     assert split_work(100, 2, 0) == (2, 0) and split_work(100, 1, 0) == (1, 0)
     assert split_work(100, 4, 0) == (1, 3) and split_work(12, 4, 3) == (1, 3)
-    assert split_work(100, 8, 0) == (2, 6)
+    assert split_work(100, 8, 0) == (2, 6) and split_work(12, 16, 8, ready=0) == (8, 4)
     for count in range(1, 60):
         for cores in range(1, 65):
             for idle in (0, 1, 12):
@@ -309,9 +309,11 @@ def test_workers_that_were_started_come_after_those_that_are_ready():
     pool.give(first)
     pool.start(2)
     pool.start(2)
-    assert pool.idle == 2 and pool.take() is first
+    first.wait_until_ready()
+    assert pool.idle == 2 and 1 <= pool.ready <= 2 and pool.take() is first
     second = pool.take()
     second.wait_until_ready()
+    assert second.is_ready and pool.ready == 0
     assert second.compile(unit()).cubin == compile_unit(unit()).cubin
     for worker in (first, second):
         pool.end(worker)

@@ -48,15 +48,19 @@ def compile_all(units: Sequence[Unit], done: Callable[[int, Binary], None],
     for the first that cannot be compiled.
     """
     num_threads, num_workers = split or split_work(len(units), len(os.sched_getaffinity(0)),
-                                                   pool.idle)
+                                                   pool.idle, pool.ready)
     _CompileQueue(units, done, pool).run(num_threads, num_workers)
 
 
-def split_work(count: int, cores: int, idle: int) -> tuple[int, int]:
-    """How many threads and workers compile so many kernels where `idle` workers wait."""
+def split_work(count: int, cores: int, idle: int, ready: int | None = None) -> tuple[int, int]:
+    """How many threads and workers compile so many kernels where `idle` workers wait.
+
+    Those that are not `ready` will be late for few kernels: threads do not count on them.
+    """
     most = workers_of(cores) if count >= MANY else min(idle, workers_of(cores))
     num_workers = max(0, min(most, cores - 1, count // 3))
-    threads = threads_beside(cores) if num_workers else MOST_THREADS
+    has_help = num_workers and (count >= MANY or ready is None or ready >= num_workers)
+    threads = threads_beside(cores) if has_help else MOST_THREADS
     return max(1, min(cores - num_workers, count, threads)), num_workers
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import select
 import subprocess
 import sys
 from threading import Lock, Thread
@@ -55,6 +56,12 @@ class Worker:
     @property
     def is_alive(self) -> bool:
         return self._process.poll() is None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has started."""
+        assert self._process.stdout is not None
+        return self._ready or bool(select.select([self._process.stdout], [], [], 0)[0])
 
     def wait_until_ready(self) -> None:
         """Raises Died where it cannot start."""
@@ -115,6 +122,12 @@ class Pool:
     def idle(self) -> int:
         """How many wait."""
         return len(self._idle)
+
+    @property
+    def ready(self) -> int:
+        """How many of them have started."""
+        with self._lock:
+            return sum(worker.is_ready for worker in self._idle)
 
     def take(self) -> Worker:
         """One that waits, or a new one. Raises Died where none can be started."""
