@@ -14,7 +14,7 @@ from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.machine.tuning import Tuner, shape_class
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.steps.spec import Launch
-from tests.triton import programs
+from tests.triton import emulated
 
 xp = ft.numpy
 LARGE = [ft.ShapeDtypeStruct((4096, 4096), "bfloat16")] * 2
@@ -170,7 +170,7 @@ def test_every_candidate_computes_the_same(tmp_path):
         program = written(choose, fun, (x, y))
         for a, b in zip(InterpretedProgram(program)([x, y]), expected, strict=True):
             np.testing.assert_allclose(a, b, 1e-4, 1e-3)
-    programs.check(fun, x, y)
+    emulated.check(fun, x, y)
 
 
 def test_tiles_fit_the_target(tmp_path):
