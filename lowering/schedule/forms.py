@@ -7,7 +7,8 @@ A step has these forms. Each after the first one is plainer and slower, and is t
 before cannot be had: its writer fails, or its kernel does not compile.
 
 1. as planned;
-2. without the epilogue of a product, which is a kernel of its own;
+2. without the epilogue of a product, which is a kernel of its own; a tile program as smaller ones,
+   and then as its steps;
 3. each value of a kernel in a kernel of its own;
 4. with the values in memory that such a kernel would compute on the way;
 5. in other operations: attention as its products, a product as a sum of products;
@@ -31,6 +32,7 @@ from functrans.lowering.schedule.chains import Chain, tensors_of
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import FusionNote, Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel
+from functrans.lowering.schedule.tile_programs import TileProgram
 from functrans.lowering.schedule.unfused import UnfusedValues
 
 __all__ = ["Choice", "Form", "StepFailed", "StepForms", "choose", "preferring", "with_notes"]
@@ -165,6 +167,10 @@ class StepForms:
         if isinstance(step, FusedGemm) and step.product not in known.products:
             self.unfused = replace(known, products={**known.products, step.product: why})
             return "its epilogue is a kernel of its own"
+        if isinstance(step, TileProgram):
+            failures = 1 + max(known.tiled.get(t, 0) for t in made)
+            self.unfused = replace(known, tiled={**known.tiled, **dict.fromkeys(made, failures)})
+            return "its steps are in smaller programs, or launches"
         new = [t for t in made if t not in known.apart]
         if new and isinstance(step, (Kernel, Chain)):
             self.unfused = replace(known, apart={**known.apart, **dict.fromkeys(new, why)})

@@ -40,6 +40,7 @@ from functrans.lowering.schedule.split_reductions import (
     split_transposed_reads,
 )
 from functrans.lowering.schedule.target import HOPPER, Target
+from functrans.lowering.schedule.tile_programs import form_tile_programs
 from functrans.lowering.schedule.unfused import (
     ALL_FUSED,
     UnfusedValues,
@@ -147,6 +148,11 @@ def _recomputed(schedule: Schedule, scope: Scope) -> Schedule:
     return recompute(schedule, scope.graph.outputs, scope.reads, scope.target)
 
 
+def _in_tiles(schedule: Schedule, scope: Scope) -> Schedule:
+    return form_tile_programs(schedule, scope.graph.outputs, scope.reads, scope.target,
+                              scope.unfused)
+
+
 def _with_epilogues(schedule: Schedule, scope: Scope) -> Schedule:
     return fuse_epilogues(schedule, scope.graph.outputs, scope.reads,
                           partial(slower_on_gpus, target=scope.target), scope.unfused)
@@ -183,6 +189,7 @@ GPU: Final = Plan(
         "reductions apart from transposed reads": lambda s, scope: split_transposed_reads(s),
         "small reductions apart": lambda s, scope: split_small_reductions(s, scope.target),
         "what failed apart": _unfused,
+        "small steps over one axis as tile programs": _in_tiles,
         "transposes absorbed by attention": _absorbed_by_attention,
         "transposes absorbed by products": _absorbed,
         "epilogues of products": _with_epilogues,

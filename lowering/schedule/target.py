@@ -146,6 +146,22 @@ class Measurements:
     small_system_round: float = 400.0
     """The least time of a round that eliminates a column of them."""
 
+    tile_product: float = 400.0
+    """A product of small tiles in registers, of which the next one waits for the one before. An
+    estimate, as are the next four."""
+
+    tile_reduction: float = 100.0
+    """A sum along the rows or columns of a tile."""
+
+    tile_efficiency: float = 0.2
+    """Of the rates of products, in small tiles."""
+
+    tile_operations: float = 150.0
+    """Of elements of tiles, for each multiprocessor."""
+
+    tile_warps: int = 8
+    """Of tile programs, on a multiprocessor: they take most registers."""
+
     library_call: float = 15e3
     """A call of cuSOLVER or cuBLAS, before and after which a program's CUDA graphs end."""
 

@@ -17,13 +17,15 @@ __all__ = ["ALL_FUSED", "UnfusedValues", "schedule_without_fusion", "separate_un
 class UnfusedValues:
     """Values that have kernels of their own, products without an epilogue, and why.
 
-    Those that are `stored` are in memory for a kernel that would compute them on the way. Where the
-    `whole` graph is unfused, every value has a kernel of its own.
+    Those that are `stored` are in memory for a kernel that would compute them on the way. Tile
+    programs of those that are `tiled` failed so often. Where the `whole` graph is unfused, every
+    value has a kernel of its own.
     """
 
     apart: Mapping[Tensor, str] = field(default_factory=dict)
     products: Mapping[Tensor, str] = field(default_factory=dict)
     stored: Mapping[Tensor, str] = field(default_factory=dict)
+    tiled: Mapping[Tensor, int] = field(default_factory=dict)
     whole: bool = False
 
     def __bool__(self) -> bool:

@@ -32,6 +32,7 @@ from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS, summed_dot_gene
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.target import Target
+from functrans.lowering.schedule.tile_programs import TileProgram
 from functrans.lowering.triton.kernels.expressions import TileWriter
 from functrans.lowering.triton.kernels.kernel_source import (
     MEMORY,
@@ -41,6 +42,7 @@ from functrans.lowering.triton.kernels.kernel_source import (
 )
 from functrans.lowering.triton.products.attention import launches_of_attention
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
+from functrans.lowering.triton.products.tile_programs import launches_of_tiles
 from functrans.lowering.triton.templates import convolution, matmul
 from functrans.lowering.triton.templates import single_program as lone
 from functrans.lowering.triton.templates.convolution import ConvolutionProblem, Filter, Image
@@ -149,6 +151,8 @@ def launches_of(call: Call, schedule: Schedule, unaligned: Collection[Tensor] = 
         return _product(call, schedule, unaligned, alone, choose, any_size)
     if isinstance(call, Conv):
         return _convolution(call, unaligned, alone, choose)
+    if isinstance(call, TileProgram):
+        return _tiles(call, unaligned, choose)
     if isinstance(call, (Attend, AttendGradient)):
         return launches_of_attention(call, precision_of(call), unaligned, choose)
     return None
@@ -157,6 +161,18 @@ def launches_of(call: Call, schedule: Schedule, unaligned: Collection[Tensor] = 
 def precision_of(call: Gemm | Conv | Attend | AttendGradient) -> str:
     """That of products of float32, in Triton's words."""
     return PRECISIONS[resolved_precision(call.precision)]
+
+
+def _tiles(call: TileProgram, unaligned: Collection[Tensor], choose: Chooser) -> Launches:
+    found = launches_of_tiles(call, {v.tensor: _precision_of(v.product.gemm, v.product.k)
+                                     for v in call.values if v.product is not None})
+    if n := choose.spills(found):
+        raise UnsupportedKernel(f"it spills {n} numbers of each thread")
+    return found
+
+
+def _precision_of(call: Gemm, k: int) -> str:
+    return "ieee" if k <= SHORT else precision_of(call)
 
 
 # --------------------------------------------------------------------------- products
@@ -178,7 +194,7 @@ def _matmul(call: Gemm, unaligned: Collection[Tensor]) -> MatmulProblem:
     return MatmulProblem(f["m"], f["n"], f["k"], operand(x, "a", call.a_offset),
                          operand(y, "b", call.b_offset), operand(z, "c", 0),
                          (f["batch0"], f["batch1"]),
-                         precision="ieee" if f["k"] <= SHORT else precision_of(call),
+                         precision=_precision_of(call, f["k"]),
                          exact_after=_exact_after(call))
 
 

@@ -1,0 +1,191 @@
+"""What tile programs take: registers of live tiles, instructions, time; where they are cut."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from functrans.core.precision import Precision
+from functrans.lowering.loops.tensor import Gemm, Reduce, Tensor, item_size
+from functrans.lowering.schedule.group import Step
+from functrans.lowering.schedule.kernel import Kernel
+from functrans.lowering.schedule.show import flops_of
+from functrans.lowering.schedule.target import Target
+from functrans.lowering.schedule.tile_space import Form, TileSpace, TileValue
+from functrans.primitives.precision import resolved_precision
+
+__all__ = ["TileShape", "cut", "extent", "launched_time", "tiled_time"]
+
+WARP = 32
+LIVE_NUMBERS = 64
+"""Of tiles that are needed later, for each thread; the others are of the step at hand."""
+MOST_INSTRUCTIONS = 24000
+"""Of a thread of a program, roughly: its compiler takes longer for each in a longer text."""
+PRODUCT_INSTRUCTIONS = 60
+"""Of a product besides those of tensor cores: tiles change their layout."""
+LATEST_CUT = 0.6
+"""A program ends in the rest of its longest run, where the fewest values are needed later."""
+TILE_AREA = 4096
+BLOCKS = (128, 64, 32, 16)
+RATES = {Precision.DEFAULT: "tf32", Precision.HIGH: "tf32x3", Precision.HIGHEST: "ieee"}
+
+
+def extent(n: int) -> int:
+    """The extent of a tile over so many rows or columns."""
+    return 1 if n == 1 else max(16, 1 << (n - 1).bit_length())
+
+
+@dataclass(frozen=True)
+class TileShape:
+    """How many indices a program takes, in so many warps, and how many programs there are."""
+
+    block: int
+    warps: int
+    programs: int
+
+    @property
+    def threads(self) -> int:
+        return WARP * self.warps
+
+
+def shape_of(values: Iterable[TileValue], count: int, by_rows: bool, target: Target) -> TileShape:
+    """The block and the warps that suit the tiles of some values."""
+    forms = [form for v in values for form in (v.form, *[over for _, over in v.exprs])]
+    if not by_rows:
+        area = max(extent(f.rows) * extent(f.cols) for f in forms)
+        return TileShape(1, 4 if area <= TILE_AREA else 8, count)
+    widest = max(extent(v.form.cols) for v in values)
+    block = next(b for b in BLOCKS if b * widest <= TILE_AREA or b == BLOCKS[-1])
+    while block > BLOCKS[-1] and count < block * target.multiprocessors:
+        block //= 2
+    return TileShape(block, 8 if block * widest >= TILE_AREA else 4, -(-count // block))
+
+
+def cut(steps: Sequence[Sequence[TileValue]], count: int, by_rows: bool, target: Target,
+        failures: Mapping[Tensor, int]) -> list[tuple[int, TileShape]]:
+    """How many steps each program takes, one after the other.
+
+    Those of values that are in `failures`, so often, are smaller.
+    """
+    pieces: list[tuple[int, TileShape]] = []
+    shape = shape_of([v for s in steps for v in s], count, by_rows, target)
+    begin = 0
+    while begin < len(steps):
+        size = 1
+        while begin + size < len(steps) and _fits(steps[begin:begin + size + 1], shape, failures):
+            size += 1
+        if begin + size < len(steps):
+            least = max(1, math.ceil(size * LATEST_CUT))
+            size = min(range(size, least - 1, -1),
+                       key=lambda n: _crossing(steps[begin:], n, shape))
+        pieces.append((size, shape))
+        begin += size
+    return pieces
+
+
+def _fits(steps: Sequence[Sequence[TileValue]], shape: TileShape,
+          failed: Mapping[Tensor, int]) -> bool:
+    values = [v for s in steps for v in s]
+    failures = max([failed.get(v.tensor, 0) for v in values], default=0)
+    return most_live(values, shape) <= (LIVE_NUMBERS >> failures) * shape.threads \
+        and sum(instructions(v, shape) for v in values) <= MOST_INSTRUCTIONS >> failures
+
+
+def _crossing(steps: Sequence[Sequence[TileValue]], n: int, shape: TileShape) -> int:
+    """The elements of tiles that are needed behind the first n steps."""
+    made = {v.tensor: elements(v.form, shape) for s in steps[:n] for v in s}
+    needed = {how.tensor for s in steps[n:] for v in s for how in v.inside}
+    return sum(size for t, size in made.items() if t in needed)
+
+
+def elements(form: Form, shape: TileShape) -> int:
+    """Of a tile, in registers."""
+    return max(shape.block, extent(form.rows)) * extent(form.cols)
+
+
+def most_live(values: Sequence[TileValue], shape: TileShape) -> int:
+    """The most elements of tiles that are needed at one time."""
+    last: dict[Tensor, int] = {}
+    for k, v in enumerate(values):
+        for how in v.inside:
+            last[how.tensor] = k
+    live: dict[Tensor, int] = {}
+    most = 0
+    for k, v in enumerate(values):
+        live[v.tensor] = elements(v.form, shape)
+        most = max(most, sum(live.values()))
+        live = {t: n for t, n in live.items() if last.get(t, -1) > k}
+    return most
+
+
+def instructions(v: TileValue, shape: TileShape) -> int:
+    """Of a thread, for a value."""
+    size = max(elements(over, shape) for _, over in v.exprs)
+    if v.product is None:
+        return -(-size // shape.threads) * (v.weight + 1)
+    work = _multiplied(v, shape)
+    name = _rate(v)
+    each = 1 if name == "ieee" else 256 if name in ("bf16", "fp16") else 128
+    return PRODUCT_INSTRUCTIONS + -(-work // (shape.threads * each)) \
+        + 2 * sum(elements(over, shape) for _, over in v.exprs) // shape.threads
+
+
+def _multiplied(v: TileValue, shape: TileShape) -> int:
+    assert v.product is not None
+    if min(f for _, over in v.exprs for f in over) == 1 and shape.block == 1:
+        return max(elements(over, shape) for _, over in v.exprs)
+    return max(shape.block, extent(v.product.m)) * extent(v.product.n) * extent(v.product.k)
+
+
+def _rate(v: TileValue) -> str:
+    assert v.product is not None
+    gemm = v.product.gemm
+    dtype = gemm.operands[0].dtype
+    if dtype != "f32":
+        return {"bf16": "bf16", "f16": "fp16"}[dtype]
+    return RATES[resolved_precision(gemm.precision)]
+
+
+# --------------------------------------------------------------------------- time
+
+
+def launched_time(step: Step, is_stored: Callable[[Tensor], bool], target: Target) -> float:
+    """Nanoseconds of a step that is launched; what may be the epilogue of a product is none."""
+    figures = target.measured
+    flops = flops_of(step, is_stored)
+    if isinstance(step, Gemm):
+        touched: Iterable[Tensor] = (*step.operands, *step.results)
+    elif isinstance(step, Kernel):
+        touched = [*step.loads(step.builder(is_stored)),
+                   *[m.tensor for m in step.members if is_stored(m.tensor)]]
+    else:
+        touched = ()
+    moved = sum(t.size * item_size(t.dtype) for t in touched if isinstance(t.size, int))
+    is_epilogue = isinstance(step, Kernel) and not any(
+        isinstance(m.tensor, Reduce) for m in step.members)
+    return (0.0 if is_epilogue else figures.launch) + max(
+        moved * figures.byte, (flops if isinstance(flops, int) else 0) / figures.all_rate)
+
+
+def tiled_time(values: Sequence[TileValue], shape: TileShape, space: TileSpace, nbytes: int,
+               target: Target) -> float:
+    """Nanoseconds of a tile program that moves so many bytes."""
+    figures = target.measured
+    at_once = max(1, figures.tile_warps // shape.warps)
+    waves = -(-shape.programs // (target.multiprocessors * at_once))
+    work = steps = 0.0
+    read = 0
+    for v in values:
+        if v.product is None:
+            size = max(elements(over, shape) for _, over in v.exprs)
+            work += size * (v.weight + 1) / figures.tile_operations
+            steps += figures.tile_reduction if v.axes else 0.0
+            continue
+        work += 2 * _multiplied(v, shape) / (figures.rates[_rate(v)] * figures.tile_efficiency)
+        steps += figures.tile_product
+        read += sum(extent(over.rows) * extent(over.cols) * 4 for e, over in v.exprs
+                    if e.op == "load")
+    programs = -(-shape.programs // target.multiprocessors)
+    return figures.launch + max(nbytes * figures.byte, waves * steps, programs * work,
+                                shape.programs * read / figures.shared_bandwidth)

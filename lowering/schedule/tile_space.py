@@ -1,0 +1,326 @@
+"""Values over one common axis as tiles: which steps a program can compute for one index of it.
+
+A value has `rows x cols` elements for each index of the axis, next to each other in memory. A
+program takes one index, or a block of them if no value has rows: then the indices are the rows of
+its tiles. What is read of a value of the program has to be all of it, a row, a column or an
+element, as it is or transposed; what is in memory may be read in any way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from functrans.lowering.loops.expr import (
+    ZERO,
+    Expr,
+    ExprBuilder,
+    Index,
+    IterationSpaceMismatch,
+    LoopVar,
+    flatten,
+    reachable_expressions,
+    unflatten,
+)
+from functrans.lowering.loops.tensor import AnyFlag, Gemm, Map, Reduce, ScatterTensor, Tensor
+from functrans.lowering.rules.elementwise import ELEMENTWISE
+
+__all__ = ["Form", "Product", "TileAccess", "TileMismatch", "TileSpace", "TileValue"]
+
+MOST_ROWS, MOST_COLUMNS = 128, 128
+"""Of a tile of one index."""
+
+PRODUCT_DTYPES = frozenset(("f32", "bf16", "f16"))
+PLACES = frozenset(("argmax", "argmin"))
+
+
+class TileMismatch(Exception):
+    """A value is none of tiles over the axis; the message says why."""
+
+
+class Form(NamedTuple):
+    """The matrix of a value for one index."""
+
+    rows: int
+    cols: int
+
+
+class TileAccess(NamedTuple):
+    """What is read of a value of the program: one row or column of it, or all; transposed."""
+
+    tensor: Tensor
+    row: int | None
+    col: int | None
+    transposed: bool
+
+
+class Product(NamedTuple):
+    """The operands of a product of m x k and k x n for each index.
+
+    Where n is 1, the second one is a row, where m is, the first is a column: then elements are
+    multiplied and added up.
+    """
+
+    gemm: Gemm
+    m: int
+    n: int
+    k: int
+
+
+@dataclass(frozen=True, eq=False)
+class TileValue:
+    """A value of a program: its elements as expressions over a tile.
+
+    A reduction folds `axes` of a tile of the form `over`; a product has two expressions, of its
+    operands.
+    """
+
+    tensor: Tensor
+    form: Form
+    exprs: tuple[tuple[Expr, Form], ...]
+    axes: tuple[int, ...] = ()
+    product: Product | None = None
+
+    @property
+    def parts(self) -> list[Expr]:
+        """The expressions under its elements."""
+        return reachable_expressions([e for e, _ in self.exprs])
+
+    @property
+    def inside(self) -> dict[TileAccess, None]:
+        """What it reads of values of the program."""
+        return dict.fromkeys(e.aux for e in self.parts if e.op == "local")
+
+    @property
+    def outside(self) -> dict[Tensor, None]:
+        """What it reads from memory."""
+        return dict.fromkeys(e.aux[0] for e in self.parts if e.op == "load")
+
+    @property
+    def weight(self) -> int:
+        """Operations on an element, in additions."""
+        return sum(ELEMENTWISE.weight(e.op) for e in self.parts if e.args)
+
+
+class TileSpace:
+    """The values of a program over an axis of `count` indices.
+
+    `by_rows`: they have no rows, and a program takes a block of indices. Those that are `shared`
+    belong to no index.
+    """
+
+    def __init__(self, count: int, by_rows: bool, is_stored: Callable[[Tensor], bool],
+                 shared: Collection[Tensor] = ()) -> None:
+        self.count, self.by_rows, self.shared = count, by_rows, shared
+        self.index = LoopVar("l", count)
+        self.forms: dict[Tensor, Form] = {}
+        self._is_stored = is_stored
+        self._rows: dict[int, LoopVar] = {}
+        self._cols: dict[int, LoopVar] = {}
+        self._builders: dict[Form, _TileBuilder] = {}
+
+    def row(self, n: int) -> Index:
+        """The number of the row of a tile with n rows."""
+        return ZERO if n == 1 else Index.of(self._rows.setdefault(n, LoopVar(f"r{n}", n)))
+
+    def col(self, n: int) -> Index:
+        """The number of the column."""
+        return ZERO if n == 1 else Index.of(self._cols.setdefault(n, LoopVar(f"c{n}", n)))
+
+    @property
+    def extents(self) -> tuple[list[int], list[int]]:
+        """The numbers of rows and columns that tiles have."""
+        return [*self._rows], [*self._cols]
+
+    def place(self, form: Form) -> Index:
+        """Where an element of a value is in memory."""
+        return Index.of(self.index) * (form.rows * form.cols) + self._inner(form)
+
+    def _inner(self, form: Form) -> Index:
+        return self.row(form.rows) * form.cols + self.col(form.cols)
+
+    def builder(self, form: Form) -> _TileBuilder:
+        """The builder of expressions over tiles of a form."""
+        found = self._builders.get(form)
+        if found is None:
+            found = self._builders[form] = _TileBuilder(self, form, self._is_stored)
+        return found
+
+    # --------------------------------------------------------------------------- values
+
+    def value(self, t: Tensor) -> TileValue:
+        """A value of a kernel, which is in the space from now on. Raises TileMismatch."""
+        if isinstance(t, (AnyFlag, ScatterTensor)) or not isinstance(t, (Map, Reduce)):
+            raise TileMismatch("its elements go to computed places")
+        n = self._per_index(t)
+        for found in self._reduced(t, n) if isinstance(t, Reduce) else self._mapped(t, n):
+            self.forms[t] = found.form
+            return found
+        raise TileMismatch("what it reads are no tiles")
+
+    def _per_index(self, t: Tensor) -> int:
+        """How many elements a value has for each index."""
+        size, first = 1, 0
+        while size < self.count and first < len(t.shape):
+            n = t.shape[first]
+            if not isinstance(n, int):
+                raise TileMismatch("a size is not known")
+            size, first = size * n, first + 1
+        if size != self.count or t in self.shared or not isinstance(t.size, int):
+            raise TileMismatch("it is not split along the axis")
+        return t.size // self.count
+
+    def _mapped(self, t: Tensor, n: int) -> Iterator[TileValue]:
+        for form in self._splits(t.shape, n):
+            s = self.builder(form)
+            try:
+                e = t.define(s, unflatten(self.place(form), t.shape))
+            except IterationSpaceMismatch:
+                continue
+            yield TileValue(t, form, ((e, form),))
+
+    def _reduced(self, t: Reduce, n: int) -> Iterator[TileValue]:
+        if t.op in PLACES or not all(isinstance(k, int) for k in t.sizes):
+            raise TileMismatch("it looks for a place")
+        folded = 1
+        for k in t.sizes:
+            folded *= int(k)
+        ways: list[tuple[Form, tuple[int, ...], Form]] = []
+        if n == 1:
+            ways += [(over, tuple([a for a in (1, 0) if over[a] > 1]), Form(1, 1))
+                     for over in self._splits(t.sizes, folded)]
+        elif not self.by_rows:
+            ways += [(Form(folded, n), (0,), Form(1, n)), (Form(n, folded), (1,), Form(n, 1))]
+        for over, axes, form in ways:
+            if max(over.rows, over.cols) > MOST_COLUMNS or (self.by_rows and over.rows > 1):
+                continue
+            s = self.builder(over)
+            if n == 1:
+                kept, inner = ZERO, self._inner(over)
+            else:
+                row, col = self.row(over.rows), self.col(over.cols)
+                kept, inner = (col, row) if axes == (0,) else (row, col)
+            place = Index.of(self.index) * n + kept
+            try:
+                e = t.element(s, unflatten(place, t.shape) + unflatten(inner, t.sizes))
+            except IterationSpaceMismatch:
+                continue
+            yield TileValue(t, form, ((e, over),), axes)
+
+    def _splits(self, shape: Collection[object], n: int) -> Iterator[Form]:
+        """The matrices that n elements of the last dimensions of a shape are."""
+        cols = 1
+        found: dict[Form, None] = {}
+        sizes = [k for k in shape if isinstance(k, int) and k > 1]
+        for size in [*reversed(sizes), 1]:
+            if n % cols == 0 and (n // cols == 1 or not self.by_rows):
+                found[Form(n // cols, cols)] = None
+            if cols >= n:
+                break
+            cols *= size
+        # with rows and columns first
+        for form in sorted(found, key=lambda f: (min(f) == 1, f.rows)):
+            if form.rows <= MOST_ROWS and form.cols <= MOST_COLUMNS:
+                yield form
+
+    # --------------------------------------------------------------------------- products
+
+    def product(self, gemm: Gemm) -> TileValue:
+        """A product for each index, which is in the space from now on. Raises TileMismatch."""
+        f, t = gemm.fields, gemm.results[0]
+        if type(gemm) is not Gemm or not all(isinstance(x, int) for x in (
+                *f.values(), gemm.a_offset, gemm.b_offset)):
+            raise TileMismatch("its sizes are not known")
+        if {x.dtype for x in (*gemm.operands, t)} - PRODUCT_DTYPES:
+            raise TileMismatch("its dtype is none of tiles")
+        m, n, k = int(f["m"]), int(f["n"]), int(f["k"])
+        batch: int = f["batch0"] * f["batch1"]
+        axis = Index.of(self.index)
+        if batch == self.count and not self.by_rows:
+            first, last = (f["batch0"], f["batch1"])
+            starts = {}
+            for x in "abc":
+                step = f[f"{x}_batch1"] if last != 1 else f[f"{x}_batch0"]
+                if 1 not in (first, last) and f[f"{x}_batch0"] != step * last:
+                    raise TileMismatch("its batch has two axes")
+                starts[x] = axis * step
+        elif batch == 1 and m % self.count == 0 and (m == self.count or not self.by_rows):
+            m //= self.count
+            starts = {"a": axis * (m * f["a_row"]), "b": ZERO, "c": axis * (m * f["c_row"])}
+        else:
+            raise TileMismatch("it mixes the axis, or is of another one")
+        if max(m, n, k) > MOST_COLUMNS or k == 0:
+            raise TileMismatch("its tiles are large")
+        form = Form(m, n)
+        at = starts["c"] + self.row(m) * f["c_row"] + self.col(n) * f["c_col"]
+        if at != self.place(form) or t.size != self.count * m * n:
+            raise TileMismatch("its result has another layout")
+
+        def operand(x: str, t: Tensor, offset: object, rows: int, cols: int,
+                    turned: bool) -> tuple[Expr, Form]:
+            over = Form(cols, rows) if turned else Form(rows, cols)
+            row, col = self.row(over.rows), self.col(over.cols)
+            if turned:
+                row, col = col, row
+            place = starts[x] + row * f[f"{x}_row"] + col * f[f"{x}_col"] + offset  # type: ignore[operator]
+            return self.builder(over).at(t, place), over
+
+        a, b = gemm.operands
+        turned = n == 1 and (m > 1 or self.by_rows)
+        if m == 1 and not self.by_rows and not turned:
+            sides = (operand("a", a, gemm.a_offset, m, k, turned=True),
+                     operand("b", b, gemm.b_offset, k, n, turned=False))
+        else:
+            sides = (operand("a", a, gemm.a_offset, m, k, turned=False),
+                     operand("b", b, gemm.b_offset, k, n, turned=turned))
+        if self.by_rows and any(e.op == "local" or e.depends_on(self.index) for e, _ in sides[1:]):
+            raise TileMismatch("both operands have the axis")
+        self.forms[t] = form
+        return TileValue(t, form, sides, product=Product(gemm, m, n, k))
+
+    # --------------------------------------------------------------------------- reads
+
+    def access(self, t: Tensor, at: Index, seen: Form) -> TileAccess:
+        """What of a value an index reads, over tiles of a form."""
+        form = self.forms[t]
+        rest = at - Index.of(self.index) * (form.rows * form.cols)
+        variables = {v for x in (self.row(seen.rows), self.col(seen.cols)) for v in x.terms}
+        if not rest.terms.keys() <= variables or not isinstance(rest.const, int):
+            raise IterationSpaceMismatch(t)
+        steps = [rest.coefficient(v) if (v := next(iter(x.terms), None)) is not None else 0
+                 for x in (self.row(seen.rows), self.col(seen.cols))]
+        row, col = divmod(rest.const, form.cols)
+        for order in ((0, 1), (1, 0)):
+            down, along = steps[order[0]], steps[order[1]]
+            moves = (form.rows > 1 and down == form.cols and seen[order[0]] == form.rows,
+                     form.cols > 1 and along == 1 and seen[order[1]] == form.cols)
+            if (moves[0] or down == 0) and (moves[1] or along == 0) \
+                    and not (moves[0] and row) and not (moves[1] and col) and 0 <= row < form.rows:
+                whole = form.rows == 1, form.cols == 1
+                return TileAccess(t, None if moves[0] or whole[0] else row,
+                                  None if moves[1] or whole[1] else col,
+                                  order == (1, 0) and any(moves))
+        raise IterationSpaceMismatch(t)
+
+
+class _TileBuilder(ExprBuilder):
+    """Reads values of the program from their tiles."""
+
+    def __init__(self, space: TileSpace, form: Form, is_stored: Callable[[Tensor], bool]) -> None:
+        super().__init__(is_stored)
+        self._space, self._form = space, form
+
+    def read(self, tensor: Tensor, index: tuple[Index, ...]) -> Expr:
+        if tensor in self._space.forms:
+            return self.at(tensor, flatten(index, tensor.shape))
+        if isinstance(tensor, (Reduce, ScatterTensor)) and not self._is_stored(tensor):
+            raise IterationSpaceMismatch(tensor)
+        return super().read(tensor, index)
+
+    def at(self, tensor: Tensor, place: Index) -> Expr:
+        """The element at a place of a tensor that is in memory, or a value of the program."""
+        if tensor not in self._space.forms:
+            return self._make("load", (), tensor.compute, (tensor, place), place.variables())
+        how = self._space.access(tensor, place, self._form)
+        return self._make("local", (), tensor.compute, how, place.variables())
