@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from functrans.core.precision import Precision
+from functrans.lowering.loops.expr import reachable_expressions
 from functrans.lowering.loops.tensor import Gemm, Reduce, Tensor, item_size
 from functrans.lowering.schedule.group import Step
 from functrans.lowering.schedule.kernel import Kernel
@@ -18,7 +20,7 @@ from functrans.primitives.precision import resolved_precision
 __all__ = ["TileShape", "cut", "extent", "launched_time", "tiled_time"]
 
 WARP = 32
-LIVE_NUMBERS = 64
+LIVE_NUMBERS = 128
 """Of tiles that are needed later, for each thread; the others are of the step at hand."""
 MOST_INSTRUCTIONS = 24000
 """Of a thread of a program, roughly: its compiler takes longer for each in a longer text."""
@@ -105,18 +107,36 @@ def elements(form: Form, shape: TileShape) -> int:
 
 
 def most_live(values: Sequence[TileValue], shape: TileShape) -> int:
-    """The most elements of tiles that are needed at one time."""
-    last: dict[Tensor, int] = {}
+    """The most elements of tiles that are needed at one time.
+
+    What is loaded, transposed or rounded for a product is a tile as long as others use it, too.
+    """
+    made: dict[Hashable, int] = {}
+    last: dict[Hashable, int] = {}
+    size: dict[Hashable, int] = {}
     for k, v in enumerate(values):
-        for how in v.inside:
-            last[how.tensor] = k
-    live: dict[Tensor, int] = {}
-    most = 0
-    for k, v in enumerate(values):
-        live[v.tensor] = elements(v.form, shape)
-        most = max(most, sum(live.values()))
-        live = {t: n for t, n in live.items() if last.get(t, -1) > k}
-    return most
+        made[v.tensor] = k
+        for key, n in [(v.tensor, elements(v.form, shape)), *_read(v, shape)]:
+            size.setdefault(key, n)
+            made.setdefault(key, k)
+            last[key] = k
+    change = [0] * (len(values) + 1)
+    for key, n in size.items():
+        change[made[key]] += n
+        change[last[key] + 1] -= n
+    return max(accumulate(change))
+
+
+def _read(v: TileValue, shape: TileShape) -> Iterator[tuple[Hashable, int]]:
+    """The tiles that a value is computed from, by what they are, and their elements."""
+    yield from ((how.tensor, elements(v.exprs[0][1], shape)) for how in v.inside)
+    for e, over in v.exprs:
+        if v.product is not None:
+            yield (e, over), elements(over, shape) if e.op == "local" or shape.block == 1 \
+                else extent(over.rows) * extent(over.cols)
+        else:
+            yield from ((x, elements(over, shape)) for x in reachable_expressions([e])
+                        if x.op == "load" and len(x.variables) > 1)
 
 
 def instructions(v: TileValue, shape: TileShape) -> int:
