@@ -14,10 +14,10 @@ from functrans.lowering.schedule.group import Step
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.show import flops_of
 from functrans.lowering.schedule.target import Target
-from functrans.lowering.schedule.tile_space import Form, TileSpace, TileValue
+from functrans.lowering.schedule.tile_space import Form, TileSpace, TileValue, extent
 from functrans.primitives.precision import resolved_precision
 
-__all__ = ["TileShape", "cut", "extent", "launched_time", "tiled_time"]
+__all__ = ["TileShape", "cut", "launched_time", "tiled_time"]
 
 WARP = 32
 LIVE_NUMBERS = 128
@@ -31,11 +31,6 @@ LATEST_CUT = 0.6
 TILE_AREA = 4096
 BLOCKS = (128, 64, 32, 16)
 RATES = {Precision.DEFAULT: "tf32", Precision.HIGH: "tf32x3", Precision.HIGHEST: "ieee"}
-
-
-def extent(n: int) -> int:
-    """The extent of a tile over so many rows or columns."""
-    return 1 if n == 1 else max(16, 1 << (n - 1).bit_length())
 
 
 @dataclass(frozen=True)
@@ -102,7 +97,7 @@ def _crossing(steps: Sequence[Sequence[TileValue]], n: int, shape: TileShape) ->
 
 
 def elements(form: Form, shape: TileShape) -> int:
-    """Of a tile, in registers."""
+    """Of a tile of indices, in registers."""
     return max(shape.block, extent(form.rows)) * extent(form.cols)
 
 
@@ -115,8 +110,9 @@ def most_live(values: Sequence[TileValue], shape: TileShape) -> int:
     last: dict[Hashable, int] = {}
     size: dict[Hashable, int] = {}
     for k, v in enumerate(values):
-        made[v.tensor] = k
-        for key, n in [(v.tensor, elements(v.form, shape)), *_read(v, shape)]:
+        made.setdefault(v.tensor, k)
+        own = extent(v.form.rows) * extent(v.form.cols) if v.total else elements(v.form, shape)
+        for key, n in [(v.tensor, own), *_read(v, shape)]:
             size.setdefault(key, n)
             made.setdefault(key, k)
             last[key] = k
@@ -153,6 +149,8 @@ def instructions(v: TileValue, shape: TileShape) -> int:
 
 def _multiplied(v: TileValue, shape: TileShape) -> int:
     assert v.product is not None
+    if v.total:
+        return max(shape.block, extent(v.product.k)) * extent(v.product.m) * extent(v.product.n)
     if min(f for _, over in v.exprs for f in over) == 1 and shape.block == 1:
         return max(elements(over, shape) for _, over in v.exprs)
     return max(shape.block, extent(v.product.m)) * extent(v.product.n) * extent(v.product.k)
@@ -203,9 +201,10 @@ def tiled_time(values: Sequence[TileValue], shape: TileShape, space: TileSpace, 
             steps += figures.tile_reduction if v.axes else 0.0
             continue
         work += 2 * _multiplied(v, shape) / (figures.rates[_rate(v)] * figures.tile_efficiency)
-        steps += figures.tile_product
-        read += sum(extent(over.rows) * extent(over.cols) * 4 for e, over in v.exprs
-                    if e.op == "load")
+        matrices = sum(over.rows * over.cols * 4 for e, over in v.exprs if e.op == "load")
+        steps += figures.tile_product + matrices / figures.one_bandwidth
+        read += matrices
     programs = -(-shape.programs // target.multiprocessors)
-    return figures.launch + max(nbytes * figures.byte, waves * steps, programs * work,
+    launches = 1 + any(v.total for v in values)
+    return launches * figures.launch + max(nbytes * figures.byte, waves * steps, programs * work,
                                 shape.programs * read / figures.shared_bandwidth)

@@ -5,7 +5,8 @@ each do little: a launch takes longer than its arithmetic, and values go to memo
 Such steps are one launch here: a program takes an index of the axis, or a block of them, multiplies
 tiles by tensor cores with small matrices from the second-level cache, and writes what others read.
 
-A step that mixes the axis, a sum over all indices say, stays by itself, behind the programs.
+Of a sum over all indices, the gradient of weights say, each program stores its part, and a second
+launch adds them up. Other steps that mix the axis stay by themselves, behind the programs.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ __all__ = ["TileProgram", "form_tile_programs"]
 LEAST_INDICES = 32
 """Of an axis whose programs can fill multiprocessors."""
 LEAST_PRODUCTS = 2
+GAIN = 0.75
+"""What tile programs may take, by estimate, of the time of their steps: both are guesses."""
 MOST_FAILURES = 2
 """Of a tile program, before its steps have launches of their own: the first one halves it."""
 
@@ -50,12 +53,16 @@ class TileProgram(Chain):
 
 @dataclass(frozen=True)
 class _Run:
-    """Steps of a schedule in another order: those before, of programs, and behind them."""
+    """Steps of a schedule in another order: those before, of programs, and behind them.
+
+    Those that are `parted` were values of a kernel, some others of which are behind the programs.
+    """
 
     before: list[Step]
     tiled: list[tuple[Step, list[TileValue]]]
     after: list[Step]
     end: int
+    parted: frozenset[Tensor]
 
 
 def form_tile_programs(schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
@@ -100,14 +107,16 @@ class _TileFormer:
         run = self._run(first, count, by_rows)
         if run is None:
             return first + 1
-        products = sum(v.product is not None for _, values in run.tiled for v in values)
+        products = sum(v.product is not None and not v.total
+                       for _, values in run.tiled for v in values)
         behind = self.steps[run.end:]
         if products < LEAST_PRODUCTS:
             return first + 1
         pieces = cut([values for _, values in run.tiled], count, by_rows, self.target,
                      self.unfused.tiled)
         made: list[TileProgram] = []
-        stored = {*self.stored, *[v.tensor for _, values in run.tiled for v in values]}
+        tiled = {v.tensor for _, values in run.tiled for v in values}
+        stored = {*self.stored, *tiled, *run.parted}
         begin = 0
         for size, shape in pieces:
             piece = run.tiled[begin:begin + size]
@@ -118,7 +127,8 @@ class _TileFormer:
             made.append(program)
         if not self._pays(made, [s for s, _ in run.tiled]):
             return first + 1
-        self.stored.update(t for p in made for t in p.results if not isinstance(t, Stored))
+        self.stored.update(t for t in (*[t for p in made for t in p.results], *(run.parted - tiled))
+                           if not isinstance(t, Stored))
         self.steps[first:run.end] = [*run.before, *made, *run.after]
         return first + len(run.before) + len(made)
 
@@ -127,7 +137,7 @@ class _TileFormer:
         space = TileSpace(count, by_rows, self.is_stored, self._shared(count))
         tiled: list[tuple[Step, list[TileValue]]] = []
         before, after = list[Step](), list[Step]()
-        made, later = set[Tensor](), set[Tensor]()
+        made, later, parted = set[Tensor](), set[Tensor](), set[Tensor]()
         end = first
         for step in self.steps[first:]:
             if isinstance(step, Call) and (step.has_effect or step.updated is not None):
@@ -141,14 +151,16 @@ class _TileFormer:
             if values:
                 tiled.append((self._only(step, values), values))
                 made.update(v.tensor for v in values)
+                later.update(v.tensor for v in values if v.total)
             if rest is None:
                 continue
+            parted.update(v.tensor for v in values)
             if values or not made.isdisjoint(read) or not later.isdisjoint(read):
                 after.append(rest)
                 later.update(tensors_of(rest))
             else:
                 before.append(rest)
-        return _Run(*self._connected(before, tiled, after), end)
+        return _Run(*self._connected(before, tiled, after), end, frozenset(parted))
 
     def _tiled(self, step: Step, space: TileSpace, later: Collection[Tensor]
                ) -> tuple[list[TileValue], Step | None]:
@@ -162,6 +174,9 @@ class _TileFormer:
                 return [_checked(space.product(step), later)], None
             except (TileMismatch, IterationSpaceMismatch):
                 space.forms.pop(step.results[0], None)
+            try:
+                return [_checked(space.total_product(step), later)], None
+            except (TileMismatch, IterationSpaceMismatch):
                 return [], step
         if not isinstance(step, Kernel):
             return [], step
@@ -171,10 +186,14 @@ class _TileFormer:
         for m in step.members:
             try:
                 found.append(_checked(space.value(m.tensor), waiting))
+                continue
             except TileMismatch:
                 space.forms.pop(m.tensor, None)
-                rest.append(m)
                 waiting.add(m.tensor)
+            try:
+                found.append(_checked(space.total(m.tensor), waiting))
+            except TileMismatch:
+                rest.append(m)
         return found, Kernel(step.domain, rest) if rest else None
 
     def _only(self, step: Step, values: Sequence[TileValue]) -> Step:
@@ -188,7 +207,8 @@ class _TileFormer:
                    after: list[Step]) -> tuple[list[Step], list[tuple[Step, list[TileValue]]],
                                                list[Step]]:
         """Without steps that share nothing with products: they are behind the programs."""
-        wanted = {id(s) for s, values in tiled if any(v.product is not None for v in values)}
+        wanted = {id(s) for s, values in tiled if any(
+            v.product is not None and not v.total for v in values)}
         readers: dict[Tensor, list[int]] = {}
         makers: dict[Tensor, int] = {}
         for k, (_, values) in enumerate(tiled):
@@ -233,8 +253,8 @@ class _TileFormer:
             read.update(s.operands if isinstance(s, Call) else s.loads(s.builder(is_stored)),
                         _bases(s))
         return TileProgram(steps, values, space, shape,
-                           [v.tensor for v in values if v.tensor not in read],
-                           [v.tensor for v in values if v.tensor in read],
+                           [v.tensor for v in values if not (v.tensor in read or v.total)],
+                           [v.tensor for v in values if v.tensor in read or v.total],
                            [v.tensor for v in values if self.is_stored(v.tensor)])
 
     def _pays(self, programs: Sequence[TileProgram], steps: Sequence[Step]) -> bool:
@@ -242,7 +262,7 @@ class _TileFormer:
         tiled = sum(tiled_time(p.values, p.shape, p.space, _nbytes(p), self.target)
                     for p in programs)
         launched = sum(launched_time(s, self.is_stored, self.target) for s in steps)
-        return tiled < launched
+        return tiled < GAIN * launched
 
 
 def _checked(value: TileValue, later: Collection[Tensor]) -> TileValue:
@@ -262,7 +282,8 @@ def _nbytes(program: TileProgram) -> int:
     for t in (*program.operands, *program.results):
         assert isinstance(t.size, int)
         total += t.size * item_size(t.dtype)
-    return total
+    return total + 2 * program.shape.programs * 4 * sum(
+        v.form.rows * v.form.cols for v in program.values if v.total)
 
 
 def _axes_of(gemm: Gemm) -> Iterator[tuple[int, bool]]:

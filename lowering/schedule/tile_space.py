@@ -8,6 +8,7 @@ element, as it is or transposed; what is in memory may be read in any way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -26,13 +27,23 @@ from functrans.lowering.loops.expr import (
 from functrans.lowering.loops.tensor import AnyFlag, Gemm, Map, Reduce, ScatterTensor, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 
-__all__ = ["Form", "Product", "TileAccess", "TileMismatch", "TileSpace", "TileValue"]
+__all__ = ["Form", "Product", "TileAccess", "TileMismatch", "TileSpace", "TileValue",
+           "extent"]
 
 MOST_ROWS, MOST_COLUMNS = 128, 128
 """Of a tile of one index."""
 
+MOST_TOTAL = 1024
+"""Elements of a part of a product that sums over the axis: with those of 64 x 64 a program of
+float32 spills 350 to 880 numbers of each thread."""
+
 PRODUCT_DTYPES = frozenset(("f32", "bf16", "f16"))
 PLACES = frozenset(("argmax", "argmin"))
+
+
+def extent(n: int) -> int:
+    """The extent of a tile over so many rows or columns."""
+    return 1 if n == 1 else max(16, 1 << (n - 1).bit_length())
 
 
 class TileMismatch(Exception):
@@ -73,7 +84,7 @@ class TileValue:
     """A value of a program: its elements as expressions over a tile.
 
     A reduction folds `axes` of a tile of the form `over`; a product has two expressions, of its
-    operands.
+    operands. Of a `total` over all indices a program has a part, which none of its values reads.
     """
 
     tensor: Tensor
@@ -81,6 +92,7 @@ class TileValue:
     exprs: tuple[tuple[Expr, Form], ...]
     axes: tuple[int, ...] = ()
     product: Product | None = None
+    total: bool = False
 
     @property
     def parts(self) -> list[Expr]:
@@ -278,6 +290,69 @@ class TileSpace:
             raise TileMismatch("both operands have the axis")
         self.forms[t] = form
         return TileValue(t, form, sides, product=Product(gemm, m, n, k))
+
+    # --------------------------------------------------------------------------- totals
+
+    def total(self, t: Tensor) -> TileValue:
+        """A sum over all indices, of which a program has a part. Raises TileMismatch."""
+        if not isinstance(t, Reduce) or t.op != "add" or t.value_dtype != "f32" or not all(
+                isinstance(k, int) for k in (*t.shape, *t.sizes)):
+            raise TileMismatch("it is no sum over the axis")
+        n, folded = (math.prod(map(int, sizes)) for sizes in (t.shape, t.sizes))
+        inner = folded // self.count
+        if inner * self.count != folded or max(n, inner) > MOST_COLUMNS or (
+                self.by_rows and min(n, inner) > 1):
+            raise TileMismatch("its tiles are large")
+        over = Form(1, inner) if n == 1 else Form(inner, n)
+        axes = tuple([a for a in (1, 0) if over[a] > 1 and (a == 0 or n == 1)])
+        kept = ZERO if n == 1 else self.col(n)
+        at = self._inner(over) if n == 1 else self.row(inner)
+        s = self.builder(over)
+        try:
+            e = t.element(s, unflatten(kept, t.shape)
+                          + unflatten(Index.of(self.index) * inner + at, t.sizes))
+        except IterationSpaceMismatch:
+            raise TileMismatch("what it reads are no tiles") from None
+        if not e.depends_on(self.index):
+            raise TileMismatch("it has no axis")
+        return TileValue(t, Form(1, n), ((e, over),),
+                         (*axes, 0) if self.by_rows else axes, total=True)
+
+    def total_product(self, gemm: Gemm) -> TileValue:
+        """A product that sums over all indices, of which a program has a part.
+
+        Raises TileMismatch.
+        """
+        f, t = gemm.fields, gemm.results[0]
+        if type(gemm) is not Gemm or not all(isinstance(x, int) for x in (
+                *f.values(), gemm.a_offset, gemm.b_offset)):
+            raise TileMismatch("its sizes are not known")
+        m, n, k = int(f["m"]), int(f["n"]), int(f["k"])
+        inner = k // self.count
+        if f["batch0"] != 1 or f["batch1"] != 1 or inner * self.count != k or (
+                self.by_rows and inner > 1):
+            raise TileMismatch("it does not sum over the axis")
+        if {x.dtype for x in (*gemm.operands, t)} - PRODUCT_DTYPES \
+                or max(m, n, inner) > MOST_COLUMNS:
+            raise TileMismatch("its tiles are large")
+        if extent(m) * extent(n) > MOST_TOTAL:
+            raise TileMismatch("a part of it takes many registers")
+        at = self.row(m) * f["c_row"] + self.col(n) * f["c_col"]
+        if at != self._inner(Form(m, n)) or t.size != m * n:
+            raise TileMismatch("its result has another layout")
+        down = Index.of(self.index) * inner + self.row(inner)
+        sides = []
+        for x, size, step, along, offset in (
+                (gemm.operands[0], m, f["a_col"], f["a_row"], gemm.a_offset),
+                (gemm.operands[1], n, f["b_row"], f["b_col"], gemm.b_offset)):
+            place = down * step + self.col(size) * along + offset
+            over = Form(inner, size)
+            sides.append((self.builder(over).at(x, place), over))
+        form = Form(1, m * n) if 1 in (m, n) else Form(m, n)
+        self._inner(form)
+        if any(e.op == "load" and not e.depends_on(self.index) for e, _ in sides):
+            raise TileMismatch("it has no axis")
+        return TileValue(t, form, tuple(sides), product=Product(gemm, m, n, inner), total=True)
 
     # --------------------------------------------------------------------------- reads
 

@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-from tests.triton.programs import check, program_of
 
 import functrans as ft
 import functrans.numpy as fnp
@@ -13,6 +12,7 @@ from functrans.lowering.triton.kernels.source import RejectedKernels
 from functrans.lowering.triton.products.choosing import Chooser
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.steps.spec import launches_in
+from tests.triton.emulated import check, program_of
 
 RNG = np.random.default_rng(7)
 
@@ -48,6 +48,15 @@ PROGRAMS = {
     "gradients of samples": (ft.vmap(ft.grad(loss), in_axes=(None, 0)), SHARED, array(9, 7, 5)),
     "gradients of weights of an index": (ft.vmap(ft.grad(loss)), OWN, array(9, 7, 5)),
     "a gradient": (ft.grad(loss), SHARED, array(41, 5)),
+    "sums over the axis": (
+        lambda p, x: (lambda y: (y.sum(0), (y * y).sum(), y.sum((0, 2)), y.max((0, 1))))(mlp(p, x)),
+        SHARED, array(9, 7, 5)),
+    "gradients of sums of both kinds": (
+        ft.grad(lambda p, x: loss(p, x) + (ft.vmap(ft.grad(loss, argnums=1), in_axes=(None, 0))(
+            p, x) ** 2).sum()), SHARED, array(41, 5)),
+    "a scatter of what is computed": (
+        lambda p, x, k: mlp(p, x).at[fnp.arange(41), k].add(1.0) @ p[2][0].T, SHARED, array(41, 5),
+        RNG.integers(0, 3, 41)),
     "hessians": (lambda p, x: ft.vmap(ft.hessian(lambda x: mlp(p, x)[0]))(x), SHARED,
                  array(9, 5)),
     "tangents": (lambda p, x, v: ft.vmap(
@@ -135,6 +144,12 @@ def test_a_program_that_spills_is_cut_and_then_given_up(everywhere):
 def scheduled(f, *args):
     _, program, _ = program_of(f, *args)
     return tiles_of(program), list(launches_in(program.steps))
+
+
+def test_values_that_are_not_tiles_stay_apart():
+    tiles, launches = scheduled(lambda x, w: fnp.cumsum(fnp.sort(fnp.tanh(x @ w)) @ w, 0),
+                                array(256, 40), array(40, 40))
+    assert not tiles and launches
 
 
 def test_a_map_over_tasks_is_few_launches():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from functrans.lowering.loops.expr import Expr, Index
 from functrans.lowering.loops.tensor import ITEM_SIZES, Reduce, Tensor
 from functrans.lowering.schedule.kernel import Domain, Kernel
-from functrans.lowering.schedule.tile_costs import extent
 from functrans.lowering.schedule.tile_programs import TileProgram
-from functrans.lowering.schedule.tile_space import Form, TileAccess, TileSpace, TileValue
+from functrans.lowering.schedule.tile_space import Form, TileAccess, TileSpace, TileValue, extent
 from functrans.lowering.triton.kernels.axis_calls import module_text
 from functrans.lowering.triton.kernels.expressions import TileWriter
 from functrans.lowering.triton.kernels.kernel_source import MEMORY, Launches
@@ -19,6 +18,9 @@ from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
 __all__ = ["launches_of_tiles"]
 
 BITS = {2: "tl.int16", 4: "tl.int32"}
+CHUNK = 64
+"""Places of sums over all indices that a program adds up."""
+ADDED_AT_ONCE = 64
 MATRICES = {"bf16": "tl.bfloat16", "f16": "tl.float16"}
 
 
@@ -44,6 +46,12 @@ class _TileProgramWriter:
             **{f"r{n}": f"in_r{n}" if extent(n) != n else None for n in rows},
             **{f"c{n}": f"in_c{n}" if extent(n) != n else None for n in cols}}
         self.writers: dict[Form, _ElementWriter] = {}
+        self.totals: dict[Tensor, int] = {}  # where they begin in a row of the workspace
+        self.row = 0
+        for v in call.values:
+            if v.total:
+                self.totals[v.tensor] = self.row
+                self.row += -(-v.form.rows * v.form.cols // CHUNK) * CHUNK
 
     # --------------------------------------------------------------------------- text
 
@@ -85,6 +93,9 @@ class _TileProgramWriter:
         results = {*self.call.results}
         for value in self.call.values:
             t = value.tensor
+            if value.total:
+                self._store_part(value)
+                continue
             text = self._product(value) if value.product is not None \
                 else self._reduced(value) if value.axes or isinstance(t, Reduce) \
                 else self._mapped(value)
@@ -92,13 +103,78 @@ class _TileProgramWriter:
             self.tiles[t] = w.as_stored(text, t) if t in self.call.rounded else text
             if t in results:
                 self._store(w, value)
-        names = [*self.pointers.values()]
-        text = f"@triton.jit\ndef tile_program({', '.join(names)}):\n" + "\n".join(self.lines)
-        kernel = TemplateKernel(
-            "tile_program", module_text(text + "\n"),
-            tuple([pointer(name, MEMORY[t.dtype]) for t, name in self.pointers.items()]),
-            (self.call.shape.programs, 1, 1), self.call.shape.warps, 1)
-        return Launches([kernel], {name: (t, 0) for t, name in self.pointers.items()})
+        kernels = [self._kernel("tile_program", self.lines, self.pointers, self.call.shape.programs,
+                                self.call.shape.warps)]
+        if self.totals:
+            kernels.append(self._sums())
+        return Launches(kernels, {name: (t, 0) for t, name in self.pointers.items()})
+
+    def _kernel(self, name: str, lines: Sequence[str], pointers: Mapping[Tensor, str], grid: int,
+                warps: int) -> TemplateKernel:
+        arguments = [pointer(p, MEMORY[t.dtype]) for t, p in pointers.items()]
+        arguments += [pointer("workspace", "fp32")] * bool(self.totals)
+        names = ", ".join(a.name for a in arguments)
+        text = f"@triton.jit\ndef {name}({names}):\n" + "\n".join(lines)
+        return TemplateKernel(name, module_text(text + "\n"), tuple(arguments), (grid, 1, 1), warps,
+                              1, workspace=4 * self.call.shape.programs * self.row)
+
+    # --------------------------------------------------------------------------- totals
+
+    def _store_part(self, value: TileValue) -> None:
+        """Store what a program has of a sum over all indices, in its row of the workspace."""
+        form, t = value.form, value.tensor
+        first = self.totals[t]
+        part = self._part_of_product(value) if value.product is not None \
+            else self._reduced(value)
+        index = self.space.row(form.rows) * form.cols + self.space.col(form.cols)
+        shape = f"({extent(form.rows)}, {extent(form.cols)})"
+        mask = self.mask(index)
+        place = self.writer(form).index(index, wide=False)
+        wide = self.call.shape.programs * self.row >= 2**31
+        program = f"tl.program_id(0){'.to(tl.int64)' if wide else ''}"
+        self.emit(f"tl.store(workspace + {program} * {self.row} + {first} + ({place}) "
+                  f"+ tl.zeros({shape}, tl.int32), {part}"
+                  + (f", mask=({mask}) & tl.full({shape}, 1, tl.int1))" if mask else ")"))
+
+    def _part_of_product(self, value: TileValue) -> str:
+        p = value.product
+        assert p is not None
+        (a, over_a), (b, over_b) = value.exprs
+        along = "l" if self.space.by_rows else f"r{p.k}"
+        if 1 in (p.m, p.n):
+            x = self.name(f"{self._factor(a, over_a, True)} * {self._factor(b, over_b, True)}")
+            if self.masks.get(along):
+                x = self.name(f"tl.where({self.masks[along]}, {x}, 0.0)")
+            return self.name(f"tl.sum({x}, 0, keep_dims=True)")
+        precision = self.precisions[value.tensor]
+        x, y = (self._operand(e, over, True, t.dtype, precision, along)
+                for (e, over), t in zip(value.exprs, p.gemm.operands, strict=True))
+        if p.k == 1 and not self.space.by_rows:
+            return self.name(f"tl.trans({x}).to(tl.float32) * {y}.to(tl.float32)")
+        return self.name(f"tl.dot(tl.trans({x}), {y}, input_precision='{precision}', "
+                         "out_dtype=tl.float32)")
+
+    def _sums(self) -> TemplateKernel:
+        """The launch that adds up what the programs have of all sums."""
+        count = self.call.shape.programs
+        wide = count * self.row >= 2**31
+        rows = min(extent(count), ADDED_AT_ONCE)
+        lines = ["pid = tl.program_id(0)", f"c = pid * {CHUNK} + tl.arange(0, {CHUNK})[None, :]",
+                 f"acc = tl.zeros(({rows}, {CHUNK}), tl.float32)",
+                 f"for first in range(0, {count}, {rows}):",
+                 f"    r = first + tl.arange(0, {rows})[:, None]",
+                 f"    at = {'tl.cast(r, tl.int64)' if wide else 'r'} * {self.row} + c",
+                 f"    acc += tl.load(workspace + at, mask=r < {count}, other=0.0)",
+                 "x = tl.sum(acc, 0, keep_dims=True)"]
+        pointers: dict[Tensor, str] = {}
+        for t, first in self.totals.items():
+            pointers[t] = self.pointer(t)
+            assert isinstance(t.size, int)
+            w = self.writer(Form(1, 1))
+            lines += [f"tl.store({pointers[t]} + (c - {first}), {w.stored('x', t)}, "
+                      f"mask=(c >= {first}) & (c < {first + t.size}))"]
+        return self._kernel("tile_sums", ["    " + x for x in lines], pointers,
+                            self.row // CHUNK, 4)
 
     def _begin(self) -> None:
         """Write the index of the program, and the rows and columns of its tiles."""
@@ -138,6 +214,8 @@ class _TileProgramWriter:
         fold = tile_reduction(value.tensor)
         masks = [m for kind, n in zip("rc", over, strict=True)
                  if n > 1 and (m := self.masks[f"{kind}{n}"])]
+        if value.total and self.masks["l"]:
+            masks.append("in_l")
         x = self._whole(self.writer(over).expression(e), over)
         inside = " & ".join(masks) or f"tl.full({self.shape(over)}, 1, tl.int1)"
         x = self.name(fold.masked(x, inside))
