@@ -14,16 +14,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from functrans.lowering.loops.expr import (
-    ZERO,
     Expr,
     ExprBuilder,
-    Index,
     IterationSpaceMismatch,
-    LoopVar,
-    flatten,
     reachable_expressions,
-    unflatten,
 )
+from functrans.lowering.loops.index import ZERO, Index, LoopVar, flatten, unflatten
 from functrans.lowering.loops.tensor import AnyFlag, Gemm, Map, Reduce, ScatterTensor, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 

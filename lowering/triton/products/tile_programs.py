@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from functrans.lowering.loops.expr import Expr, Index
+from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import ITEM_SIZES, Reduce, Tensor
 from functrans.lowering.schedule.kernel import Domain, Kernel
 from functrans.lowering.schedule.tile_programs import TileProgram
