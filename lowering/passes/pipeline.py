@@ -36,11 +36,12 @@ IN_COMPONENTS = Dispatch((*TABLES, COMPONENTS))
 
 
 def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str | None = None,
-             decisions: list[Decision] | None = None) -> Jaxpr:
+             decisions: list[Decision] | None = None, atomic: bool = False) -> Jaxpr:
     """A program that computes the same with less work; `jaxpr` itself when there is none.
 
     Inputs and outputs keep their number, order and types. Each change is appended to `log`, what
-    was contracted and what was not to `decisions`. `algebra` is as in `Config`, its own if None.
+    was contracted and what was not to `decisions`. `algebra` is as in `Config`, its own if None;
+    `atomic` says that the target scatters by atomic operations, which wait for each other.
     """
     algebra = config.current().algebra if algebra is None else algebra
     before = simplify_with(ALL_RULES, jaxpr, log)
@@ -50,7 +51,7 @@ def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str | None 
     if algebra == "off":
         return before
     try:
-        after = contract_networks(before, algebra == "always", decisions)
+        after = contract_networks(before, algebra == "always", decisions, atomic)
     except Exception as error:
         if not is_defect(error):
             raise

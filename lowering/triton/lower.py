@@ -102,7 +102,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
     if machine_code is not None:
         start_workers(equation_count(jaxpr))
     with collector_paused():
-        simplified = simplify(jaxpr, decisions=decisions)
+        simplified = simplify(jaxpr, decisions=decisions, atomic=True)
     is_compiled = machine_code is not None  # for a GPU, which is here or not
     found = is_there if here else _assumed
     if is_compiled and not found("cublas"):
@@ -204,4 +204,5 @@ class _RetryingWriter:
 def sized(jaxpr: Jaxpr, compile_: Compile) -> SizedExecutable:
     """A program of named sizes, compiled for each set of them."""
     decisions: list[Decision] = []
-    return SizedExecutable(jaxpr, simplify(jaxpr, decisions=decisions), decisions, compile_)
+    return SizedExecutable(jaxpr, simplify(jaxpr, decisions=decisions, atomic=True), decisions,
+                           compile_)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.passes.networks.contract import contracted
+from functrans.lowering.passes.networks.cost_estimate import COLLISION
 from functrans.lowering.passes.networks.decide import Decision, decide
 from functrans.lowering.passes.networks.forms import analysis_of
 from functrans.lowering.passes.rewrite import Dispatch, Rewriter, with_bodies
@@ -13,16 +14,18 @@ __all__ = ["Decision", "contract_networks"]
 
 
 def contract_networks(jaxpr: Jaxpr, eager: bool = False,
-                      decisions: list[Decision] | None = None) -> Jaxpr:
+                      decisions: list[Decision] | None = None, atomic: bool = False) -> Jaxpr:
     """A program that does not materialise what is cheaper to contract; itself where nothing is.
 
     Each decision is appended to `decisions`. `eager` contracts all that can be, whatever it costs.
+    `atomic` says that the target adds rows by atomic operations, which wait for each other.
     """
-    jaxpr = with_bodies(jaxpr, lambda body: contract_networks(body, eager, decisions))
+    jaxpr = with_bodies(jaxpr, lambda body: contract_networks(body, eager, decisions,
+                                                                  atomic))
     found = analysis_of(jaxpr, eager)
     if not found.contractions:
         return jaxpr
-    replacements, made = decide(found, eager)
+    replacements, made = decide(found, eager, COLLISION if atomic else 0.0)
     if decisions is not None:
         decisions += made
     if not replacements:

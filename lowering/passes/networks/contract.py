@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,18 +21,23 @@ from functrans.lowering.passes.networks.network import (
     flat,
 )
 from functrans.lowering.passes.networks.paths import Path
-from functrans.lowering.passes.networks.selections import DenseNetwork, flattened
+from functrans.lowering.passes.networks.selections import (
+    DenseNetwork,
+    flattened,
+    index_vectors,
+    mode_of,
+)
 from functrans.lowering.passes.reductions import reduce_sum
 from functrans.lowering.passes.rewrite import Rewriter
 from functrans.primitives.arithmetic import add_p, max_p, mul_p
 from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.index import scatter_add_p
-from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensionNumbers
+from functrans.primitives.index_layout import ScatterDimensionNumbers
 from functrans.primitives.precision import Precision
 from functrans.primitives.shape import pad_p
 
-__all__ = ["Plan", "contracted", "kept_indices"]
+__all__ = ["Plan", "contracted", "kept_indices", "together"]
 
 Named = tuple[Atom, list[NetworkIndex]]
 Plan = tuple[DenseNetwork, Path | None]
@@ -69,8 +74,8 @@ def _term(r: Rewriter, dense: DenseNetwork, path: Path | None, form: SumOfNetwor
         order = {i: k for k, i in enumerate(dict.fromkeys((*lead, *outputs)))}
         x, names = _result(r, dense.arrays, path, inner, order, form.precision)
         named = (_at_dtype(r, x, inner), names)
-    for k, selection in enumerate(dense.placed):
-        named = _placed(r, named, selection, kept_indices(dense.placed[k + 1:], outputs))
+    for selections, kept in together(dense.placed, outputs):
+        named = _placed(r, named, selections, kept)
     order = {i: k for k, i in enumerate(outputs)}
     for array in dense.after:
         named = _elementwise(r, named, (flattened(r, array), list(array.indices)), inner, order)
@@ -155,9 +160,34 @@ def kept_indices(placed: Sequence[OneHot | StridedSlice], outputs: Group) -> Gro
     return tuple(dict.fromkeys([*outputs, *inner]))
 
 
-def _placed(r: Rewriter, named: Named, selection: OneHot | StridedSlice, kept: Group) -> Named:
-    return _padded(r, named, selection) if isinstance(selection, StridedSlice) else \
-        _scattered(r, named, selection, kept)
+def together(placed: Sequence[OneHot | StridedSlice], outputs: Group
+             ) -> Iterator[tuple[list[OneHot | StridedSlice], Group]]:
+    """Runs of selections that place a result at once, and what the result needs after each.
+
+    One-hot factors that have something summed in common are scattered by their vectors of places.
+    """
+    start = 0
+    for k in range(1, len(placed) + 1):
+        if k < len(placed) and _scatter_at_once(placed[start:k], placed[k], outputs):
+            continue
+        yield list(placed[start:k]), kept_indices(placed[k:], outputs)
+        start = k
+
+
+def _scatter_at_once(some: Sequence[OneHot | StridedSlice], other: OneHot | StridedSlice,
+                     outputs: Group) -> bool:
+    return isinstance(other, OneHot) and any(
+        isinstance(f, OneHot) and f.clips == other.clips
+        and set(f.where) & set(other.where) - set(outputs) for f in some) \
+        and not any(other.outer in f.indices or (isinstance(f, OneHot) and f.outer in other.where)
+                    for f in some)
+
+
+def _placed(r: Rewriter, named: Named, selections: Sequence[OneHot | StridedSlice],
+            kept: Group) -> Named:
+    if isinstance(selections[0], StridedSlice):
+        return _padded(r, named, selections[0])
+    return _scattered(r, named, [f for f in selections if isinstance(f, OneHot)], kept)
 
 
 def _spread(r: Rewriter, named: Named, needed: Group) -> Named:
@@ -184,22 +214,24 @@ def _padded(r: Rewriter, named: Named, strided: StridedSlice) -> Named:
     return x, [*rest, strided.outer]
 
 
-def _scattered(r: Rewriter, named: Named, one_hot: OneHot, outputs: Group) -> Named:
+def _scattered(r: Rewriter, named: Named, one_hots: Sequence[OneHot], outputs: Group) -> Named:
     """Rows added at their places; an output index that places vary over is a batch axis."""
-    x, names = _spread(r, named, one_hot.where)
-    batch = [i for i in one_hot.where if i in outputs]
-    summed = [i for i in one_hot.where if i not in outputs]
-    rest = [i for i in names if i not in one_hot.where]
+    one_hots = sorted(one_hots, key=lambda h: outputs.index(h.outer) if h.outer in outputs
+                      else len(outputs))
+    where = tuple(dict.fromkeys(i for h in one_hots for i in h.where))
+    x, names = _spread(r, named, where)
+    batch = [i for i in where if i in outputs]
+    summed = [i for i in where if i not in outputs]
+    rest = [i for i in names if i not in where]
     x = transpose(r, x, [names.index(i) for i in (*batch, *summed, *rest)])
-    places = reshape(r, one_hot.places, tuple([i.size for i in one_hot.where]))
-    places = transpose(r, places, [one_hot.where.index(i) for i in (*batch, *summed)])
-    places = reshape(r, places, (*places.aval.shape, 1))
+    places = index_vectors(r, one_hots, (*batch, *summed))
     nb, ns, nr = len(batch), len(summed), len(rest)
+    along = tuple(range(nb, nb + len(one_hots)))
     numbers = ScatterDimensionNumbers(
-        tuple(range(nb + ns, nb + ns + nr)), (nb,), (nb,), tuple(range(nb)), tuple(range(nb)))
-    shape = (*[i.size for i in batch], one_hot.outer.size, *[i.size for i in rest])
+        tuple(range(nb + ns, nb + ns + nr)), along, along, tuple(range(nb)), tuple(range(nb)))
+    outers = [h.outer for h in one_hots]
+    shape = tuple([i.size for i in (*batch, *outers, *rest)])
     zeros = r.full(0, ShapedArray(shape, x.aval.dtype))
-    mode = GatherScatterMode.CLIP if one_hot.clips else GatherScatterMode.FILL_OR_DROP
-    out = r(scatter_add_p, zeros, places, x, dimension_numbers=numbers, mode=mode,
+    out = r(scatter_add_p, zeros, places, x, dimension_numbers=numbers, mode=mode_of(one_hots),
             indices_are_sorted=False, unique_indices=False)
-    return out, [*batch, one_hot.outer, *rest]
+    return out, [*batch, *outers, *rest]

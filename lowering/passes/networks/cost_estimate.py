@@ -12,13 +12,15 @@ from typing import NamedTuple
 
 from functrans.core.dims import Size
 
-__all__ = ["UNKNOWN", "CostEstimate", "in_lanes", "magnitude"]
+__all__ = ["COLLISION", "UNKNOWN", "CostEstimate", "in_lanes", "magnitude"]
 
 UNKNOWN = 64  # what a symbolic size is taken to be
 ELEMENT = 4.0  # an operation on each element of arrays that stay in the cache
 BYTE = 6.0  # 30 GB/s
 STEP = 2e5  # a kernel of its own, 1 us
 FUSED = 0.25  # of a step: what works element by element is mostly part of another kernel
+COLLISION = 0.1  # steps, of a row that waits for another to be added to the same place by atomic
+# operations: 1 ns on a GPU, where all else takes a hundredth. CPUs add them one after the other
 LANES = 16  # elements that are computed at once; what a short last axis leaves over is lost
 MEMORY = 1.0  # bytes that live besides: pages are touched, caches are emptied
 

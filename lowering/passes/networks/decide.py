@@ -33,7 +33,7 @@ from functrans.lowering.passes.networks.network import (
     with_fresh_indices,
 )
 from functrans.lowering.passes.networks.paths import best_path
-from functrans.lowering.passes.networks.selections import without_selections
+from functrans.lowering.passes.networks.selections import DenseNetwork, without_selections
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
 from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.dot import dot_general_p
@@ -79,12 +79,13 @@ class Strategy(NamedTuple):
     cost_estimate: CostEstimate
 
 
-def decide(a: Analysis, eager: bool) -> tuple[list[Replacement], list[Decision]]:
-    """What to contract; `eager` contracts all that can be."""
+def decide(a: Analysis, eager: bool, collision: float
+           ) -> tuple[list[Replacement], list[Decision]]:
+    """What to contract; `eager` contracts all that can be, `collision` as in `cost_estimate`."""
     replacements: list[Replacement] = []
     decisions: list[Decision] = []
     for expansions, contractions in _components(a):
-        best = _Component(a, expansions, contractions).best(eager)
+        best = _Component(a, expansions, contractions, collision).best(eager)
         replacements += best[0]
         decisions.append(best[1])
     return replacements, decisions
@@ -108,8 +109,10 @@ def _components(a: Analysis) -> list[tuple[list[Var], list[Contraction]]]:
 class _Component:
     """Some expansions and all contractions in which they occur."""
 
-    def __init__(self, a: Analysis, expansions: list[Var], contractions: list[Contraction]) -> None:
+    def __init__(self, a: Analysis, expansions: list[Var], contractions: list[Contraction],
+                 collision: float) -> None:
         self.a, self.expansions, self.contractions = a, expansions, contractions
+        self.collision = collision
         self.forced = frozenset(s for s in expansions if s in a.forced)
         self._strategies: dict[tuple[int, frozenset[Var]], Strategy | None] = {}
 
@@ -170,7 +173,8 @@ class _Component:
             if strategy.plans is None:
                 total = total.then(strategy.cost_estimate)
             else:
-                total = total.then(_cost_of_plans(contraction, strategy.plans, steps))
+                total = total.then(_cost_of_plans(contraction, strategy.plans, steps,
+                                                  self.collision))
                 made |= contraction.form.expansions & materialised
         for s in materialised:
             expansion = self.a.expansions[s]
@@ -213,6 +217,10 @@ class _Component:
                     cost_estimate = cost_estimate.then(CostEstimate(elements=size))
                 cost_estimate = cost_estimate.then(CostEstimate(moved=magnitude(out.shape)
                                                                 * out.dtype.itemsize))
+            elif eqn.primitive is dot_general_p:
+                cost = eqn.primitive.cost(*(x.aval for x in eqn.invars), **eqn.params)
+                cost_estimate = cost_estimate.then(CostEstimate(flops=_number(cost.flops)))
+                cost_estimate = cost_estimate.then(_stored(eqn.outvars[0]))
             elif eqn.primitive not in FREE:
                 cost_estimate = cost_estimate.then(CostEstimate(elements=in_lanes(out.shape)))
             for x in dict.fromkeys(eqn.invars):
@@ -256,7 +264,7 @@ class _Component:
             if path is None and dense.arrays:
                 return None
             plans.append((dense, path))
-        return Strategy(tuple(plans), _cost_of_plans(contraction, plans, set()))
+        return Strategy(tuple(plans), _cost_of_plans(contraction, plans, set(), self.collision))
 
     def _expanded(self, term: NetworkTerm, axes: Sequence[Group], materialised: frozenset[Var]
                   ) -> NetworkTerm | None:
@@ -312,8 +320,8 @@ def _placed(expansion: Expansion, f: NetworkArray) -> NetworkTerm | None:
     return renamed(with_fresh_indices(expansion.term, expansion.axes), found)
 
 
-def _cost_of_plans(contraction: Contraction, plans: Sequence[Plan],
-                   known: set[object]) -> CostEstimate:
+def _cost_of_plans(contraction: Contraction, plans: Sequence[Plan], known: set[object],
+                   collision: float) -> CostEstimate:
     """What the plans of a contraction cost; steps that are `known`, to which it adds, cost once."""
     cost_estimate = CostEstimate()
     for dense, path in plans:
@@ -334,7 +342,24 @@ def _cost_of_plans(contraction: Contraction, plans: Sequence[Plan],
             if placed not in known:
                 known.add(placed)
                 cost_estimate = cost_estimate.then(CostEstimate(0.0, size, _bytes(out), 1))
+                if isinstance(f, OneHot):
+                    is_read = path is None or path.cost_estimate.time > 0  # by its last step
+                    cost_estimate = cost_estimate.then(_cost_of_updates(
+                        contraction, dense, f, is_read, collision))
     return cost_estimate
+
+
+def _cost_of_updates(contraction: Contraction, dense: DenseNetwork, one_hot: OneHot,
+                     is_read: bool, collision: float) -> CostEstimate:
+    """What it costs to read the rows that are scattered, and that those at one place wait."""
+    outputs = set(flat(contraction.form.axes))
+    placed = [f for f in dense.placed if isinstance(f, OneHot)]
+    whole = {i for f in placed for i in f.where} | outputs - {f.outer for f in placed}
+    elements = 0.0 if is_read else magnitude([i.size for i in whole]) / len(placed)
+    rows = magnitude([i.size for i in set(one_hot.where) - outputs])
+    places = magnitude([f.outer.size for f in placed])
+    itemsize = contraction.eqn.outvars[0].aval.dtype.itemsize
+    return CostEstimate(0.0, elements, itemsize * elements, collision * rows / places)
 
 
 def expansion_cost(expansion: Expansion) -> CostEstimate:
@@ -347,9 +372,10 @@ def expansion_cost(expansion: Expansion) -> CostEstimate:
     whole = magnitude([i.size for i in {i for f in expansion.term.factors
                                         if isinstance(f, NetworkArray)
                                         for i in f.indices}])
-    arrays = [f for f in expansion.term.factors if isinstance(f, NetworkArray)]
-    if len(arrays) == 2 and not expansion.is_product:
-        return CostEstimate(2 * whole, 0.0, moved, 1, nbytes)
+    if expansion.flops:
+        return CostEstimate(expansion.flops, 0.0, moved, 1, nbytes)
+    if all(isinstance(f, OneHot) for f in expansion.term.factors):
+        whole = magnitude(expansion.var.aval.shape)
     return CostEstimate(0.0, whole, moved, 1, nbytes)
 
 

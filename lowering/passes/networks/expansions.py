@@ -10,17 +10,25 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from functrans.core import dtypes
-from functrans.core.dims import Size
 from functrans.core.jaxpr import Atom, Equation, Literal, Var
 from functrans.core.table import Table
 from functrans.lowering.passes.networks.convolutions import GroupedConvolution, convolution
 from functrans.lowering.passes.networks.cost_estimate import magnitude
 from functrans.lowering.passes.networks.network import (
+    Factor,
     Group,
     NetworkArray,
     NetworkTerm,
     OneHot,
+    StridedSlice,
     groups_of,
+)
+from functrans.lowering.passes.networks.one_hots import (
+    Makers,
+    before_broadcast,
+    has_one_hots,
+    selection_factors,
+    selection_of,
 )
 from functrans.primitives.arithmetic import mul_p
 from functrans.primitives.broadcast import broadcast_in_dim_p
@@ -30,16 +38,15 @@ from functrans.primitives.index import scatter_add_p
 from functrans.primitives.index_layout import GatherScatterMode
 from functrans.primitives.precision import Precision
 
-__all__ = ["Expansion", "Makers", "before_broadcast", "broadcast_expansion", "expansion_of"]
-
-Makers = dict[Atom, Equation]
+__all__ = ["Expansion", "broadcast_expansion", "expansion_of", "one_hot_expansion",
+           "product_of_matrices"]
 
 
 class Expansion(NamedTuple):
     """A value and the network that it equals: `term`, with result `axes`.
 
-    `operands` are the arrays that it is computed from. A convolution can also be summed over its
-    groups.
+    `operands` are the arrays that it is computed from, `flops` what it costs as a product of
+    matrices. A convolution can also be summed over its groups.
     """
 
     var: Var
@@ -48,26 +55,16 @@ class Expansion(NamedTuple):
     operands: tuple[Atom, ...]
     conv: GroupedConvolution | None = None
     precision: Precision | None = None
+    is_elementwise: bool = False
+    flops: float = 0.0
 
     @property
     def is_product(self) -> bool:
         """Whether each element is one product, which kernels compute wherever they need it."""
-        return self.term is not None \
+        return self.is_elementwise or (self.term is not None \
             and all(isinstance(f, NetworkArray) for f in self.term.factors) \
             and not {i for f in self.term.factors for i in f.indices} \
-            - {i for g in self.axes for i in g}
-
-
-def before_broadcast(x: Atom, shape: tuple[Size, ...], axes: tuple[Group, ...],
-                     makers: Makers) -> NetworkArray:
-    """x, or what it repeats, with names from `axes`."""
-    eqn = makers.get(x)
-    if eqn is not None and eqn.primitive is broadcast_in_dim_p:
-        source = eqn.invars[0]
-        dims = eqn.params["broadcast_dimensions"]
-        if all(source.aval.shape[k] == shape[d] for k, d in enumerate(dims)):
-            return NetworkArray(source, tuple([axes[d] for d in dims]))
-    return NetworkArray(x, axes if x.aval.shape else ())
+            - {i for g in self.axes for i in g})
 
 
 def expansion_of(eqn: Equation, makers: Makers, least_bytes: int) -> Expansion | None:
@@ -90,11 +87,26 @@ def _product(eqn: Equation, makers: Makers) -> Expansion | None:
     if isinstance(x.source, Literal) or isinstance(y.source, Literal) \
             or mine == everywhere or others == everywhere or mine | others != everywhere:
         return None
-    return Expansion(out, axes, NetworkTerm(1.0, (x, y)), _atoms(x, y))
+    factors = (*selection_of(x, makers), *selection_of(y, makers))
+    return Expansion(out, axes, NetworkTerm(1.0, factors), _atoms(*factors), is_elementwise=True)
 
 
-def _atoms(*arrays: NetworkArray) -> tuple[Atom, ...]:
-    return tuple([a.source for a in arrays if isinstance(a.source, (Var, Literal))])
+def _atoms(*factors: Factor) -> tuple[Atom, ...]:
+    sources = [f.source if isinstance(f, NetworkArray) else f.places for f in factors
+               if not isinstance(f, StridedSlice)]
+    return tuple([x for x in sources if isinstance(x, (Var, Literal))])
+
+
+def one_hot_expansion(x: Atom, makers: Makers, least_bytes: int) -> Expansion | None:
+    """x as an expansion, if it is a one-hot array, or its product with another."""
+    if not isinstance(x, Var) or dtypes.kind(x.aval.dtype) != "f" \
+            or magnitude(x.aval.shape) * x.aval.dtype.itemsize < least_bytes:
+        return None
+    axes = groups_of(x.aval.shape)
+    factors = selection_factors(x, axes, makers)
+    if factors is None or not has_one_hots(factors):
+        return None
+    return Expansion(x, axes, NetworkTerm(1.0, factors), _atoms(*factors))
 
 
 def broadcast_expansion(x: Atom, makers: Makers, least_bytes: int) -> Expansion | None:
@@ -111,12 +123,17 @@ def broadcast_expansion(x: Atom, makers: Makers, least_bytes: int) -> Expansion 
 
 
 def _batched_dot(eqn: Equation, makers: Makers) -> Expansion | None:
+    return product_of_matrices(eqn, makers) if eqn.params["dimension_numbers"][1][0] else None
+
+
+def product_of_matrices(eqn: Equation, makers: Makers) -> Expansion | None:
+    """A product whose operands both have axes of their own."""
     out = eqn.outvars[0]
     (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
     x, y = eqn.invars
     free_x = [d for d in range(len(x.aval.shape)) if d not in (*cx, *bx)]
     free_y = [d for d in range(len(y.aval.shape)) if d not in (*cy, *by)]
-    if not bx or not free_x or not free_y:
+    if not free_x or not free_y:
         return None
     axes = groups_of(out.aval.shape)
     names_x: dict[int, Group] = {}
@@ -131,8 +148,10 @@ def _batched_dot(eqn: Equation, makers: Makers) -> Expansion | None:
                             makers)
     right = before_broadcast(y, y.aval.shape, tuple([names_y[d] for d in range(len(names_y))]),
                              makers)
-    return Expansion(out, axes, NetworkTerm(1.0, (left, right)), _atoms(left, right),
-                     precision=eqn.params.get("precision"))
+    factors = (*selection_of(left, makers), *selection_of(right, makers))
+    whole = magnitude([i.size for i in {*left.indices, *right.indices}])
+    return Expansion(out, axes, NetworkTerm(1.0, factors), _atoms(*factors),
+                     precision=eqn.params.get("precision"), flops=2 * whole)
 
 
 def _grouped_conv(eqn: Equation, makers: Makers) -> Expansion | None:

@@ -7,6 +7,7 @@ can be computed from the factors. Everything else needs the value itself.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from functrans.core import dtypes
-from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.core.table import Table
 from functrans.lowering.passes.networks.cost_estimate import magnitude
 from functrans.lowering.passes.networks.expansions import (
     Expansion,
-    Makers,
-    before_broadcast,
     broadcast_expansion,
     expansion_of,
+    one_hot_expansion,
+    product_of_matrices,
 )
 from functrans.lowering.passes.networks.network import (
     Derived,
@@ -38,6 +39,13 @@ from functrans.lowering.passes.networks.network import (
     multiplied,
     reshaped,
     squared,
+)
+from functrans.lowering.passes.networks.one_hots import (
+    Makers,
+    before_broadcast,
+    constant_of,
+    has_one_hots,
+    selection_of,
 )
 from functrans.lowering.passes.rewrite import Rewriter
 from functrans.primitives.arithmetic import add_p, div_p, integer_pow_p, mul_p, neg_p, sub_p
@@ -75,6 +83,8 @@ class Analysis:
     expansions: dict[Atom, Expansion] = field(default_factory=dict)
     contractions: list[Contraction] = field(default_factory=list)
     forced: set[Var] = field(default_factory=set)  # expansions that are needed whole
+    deferred: dict[Var, Contraction] = field(default_factory=dict)  # until its result is needed
+    readers: Counter[Atom] = field(default_factory=Counter)
     least_bytes: int = LEAST_BYTES
     least_ratio: float = LEAST_RATIO
 
@@ -95,13 +105,16 @@ class Analysis:
 
     def constant(self, x: Atom) -> float | None:
         """The number that every element of x is, or None."""
-        if isinstance(x, Literal):
-            return float(x.value)
-        eqn = self.makers.get(x)
-        if eqn is not None and eqn.primitive is broadcast_in_dim_p \
-                and isinstance(eqn.invars[0], Literal):
-            return float(eqn.invars[0].value)
-        return None
+        return constant_of(x, self.makers)
+
+    def factors(self, x: Atom) -> SumOfNetworks:
+        """The form of an operand of a product: one-hot arrays are factors of it."""
+        form = self.operand(x)
+        if x in self.forms or not form.terms[0].factors:
+            return form
+        ((coefficient, (array,)),) = form.terms
+        assert isinstance(array, NetworkArray)
+        return form.replace(terms=(NetworkTerm(coefficient, selection_of(array, self.makers)),))
 
     def alongside(self, form: SumOfNetworks, y: Atom) -> tuple[SumOfNetworks, SumOfNetworks] | None:
         """A form, and the other operand of an elementwise operation with its names.
@@ -123,6 +136,8 @@ def analysis_of(jaxpr: Jaxpr, eager: bool) -> Analysis:
     found = Analysis()
     if eager:
         found.least_bytes, found.least_ratio = 0, 1.0
+    found.readers.update(x for eqn in jaxpr.eqns for x in eqn.invars)
+    found.readers.update(jaxpr.outvars)
     for eqn in jaxpr.eqns:
         _visit(found, eqn)
         for v in eqn.outvars:
@@ -135,6 +150,8 @@ def analysis_of(jaxpr: Jaxpr, eager: bool) -> Analysis:
 def _visit(a: Analysis, eqn: Equation) -> None:
     if eqn.primitive is reshape_p and eqn.invars[0] not in a.forms:
         _enter(a, broadcast_expansion(eqn.invars[0], a.makers, a.least_bytes))
+    if eqn.primitive is dot_general_p:
+        _enter_selected(a, eqn)
     known = [x for x in eqn.invars if x in a.forms]
     if known:
         rule = _RULES.get(eqn.primitive)
@@ -145,7 +162,7 @@ def _visit(a: Analysis, eqn: Equation) -> None:
         if eqn.primitive in (reduce_sum_p, dot_general_p):
             contraction = _contraction(a, eqn)
             if contraction is not None:
-                a.contractions.append(contraction)
+                _contract(a, contraction)
                 return
         for x in known:
             _need(a, x)
@@ -163,11 +180,52 @@ def _enter(a: Analysis, expansion: Expansion | None) -> None:
             precision=expansion.precision)
 
 
+def _enter_selected(a: Analysis, eqn: Equation) -> None:
+    """A product with a one-hot array is a contraction of it, and of a product that it alone reads.
+
+    Two one-hot arrays whose product is larger than they are make an expansion instead.
+    """
+    if any(x in a.forms for x in eqn.invars):
+        return
+    x, y = eqn.invars
+    out = magnitude(eqn.outvars[0].aval.shape)
+    for one_hot, other in ((x, y), (y, x)):
+        expansion = one_hot_expansion(one_hot, a.makers, a.least_bytes)
+        if expansion is None:
+            continue
+        if out > max(magnitude(v.aval.shape) for v in eqn.invars) \
+                and expansion_of(eqn, a.makers, a.least_bytes) is not None:
+            return
+        maker = a.makers.get(other)
+        product = product_of_matrices(maker, a.makers) if maker is not None \
+            and maker.primitive is dot_general_p and a.readers[other] == 1 \
+            and dtypes.kind(other.aval.dtype) == "f" else None
+        _enter(a, expansion if product is None else product)
+        return
+
+
+def _contract(a: Analysis, contraction: Contraction) -> None:
+    """What selects from a product of matrices may itself be part of a contraction."""
+    (out,) = contraction.eqn.outvars
+    form = contraction.form
+    products = [e for v in form.expansions if (e := a.expansions[v]).flops
+                and e.term is not None and not has_one_hots(e.term.factors)]
+    if contraction.eqn.primitive is dot_general_p and products \
+            and all(has_one_hots(t.factors) for t in form.terms):
+        a.deferred[out] = contraction
+        a.forms[out] = form.replace(deferred=form.deferred | {out})
+    else:
+        a.contractions.append(contraction)
+
+
 def _need(a: Analysis, x: Atom) -> None:
     """Something needs all of x."""
     form = a.forms.get(x)
     if form is not None:
-        a.forced |= form.expansions
+        later = [a.deferred.pop(v) for v in form.deferred if v in a.deferred]
+        a.contractions += later
+        own = frozenset[Var]().union(*[c.form.expansions for c in later])
+        a.forced |= form.expansions - own if form.deferred else form.expansions
 
 
 # ------------------------------------------------------------------------------- contractions
@@ -178,8 +236,13 @@ def _contraction(a: Analysis, eqn: Equation) -> Contraction | None:
     if dtypes.kind(out.dtype) != "f":
         return None
     operands = tuple([x for x in eqn.invars if x in a.forms and isinstance(x, Var)])
-    largest = max(magnitude(x.aval.shape) for x in operands)
-    if magnitude(out.shape) * a.least_ratio > largest:
+    expansions = {v for x in operands for v in a.forms[x].expansions}
+    selected = eqn.primitive is dot_general_p and any(
+        has_one_hots(term.factors) for v in expansions
+        if (term := a.expansions[v].term) is not None)
+    later = {v for x in operands if a.forms[x].deferred for v in a.forms[x].expansions}
+    largest = max(magnitude(x.aval.shape) for x in {*operands, *later})
+    if magnitude(out.shape) * a.least_ratio > largest and not selected:
         return None
     form = _summed(a, eqn) if eqn.primitive is reduce_sum_p else _dot(a, eqn)
     return None if form is None else Contraction(eqn, form, operands)
@@ -209,7 +272,7 @@ def _summed(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
 def _dot(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     x, y = eqn.invars
     (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
-    found = aligned(a.operand(x), a.operand(y), [*zip(cx, cy, strict=True),
+    found = aligned(a.factors(x), a.factors(y), [*zip(cx, cy, strict=True),
                                                  *zip(bx, by, strict=True)])
     if found is None:
         return None
@@ -234,7 +297,13 @@ def _product(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
     x, y = eqn.invars
     if x is y:
         return squared(a.forms[x])
-    pair = a.alongside(*_ordered(a, x, y))
+    form, other = _ordered(a, x, y)
+    pair = a.alongside(form, other)
+    if pair is None:
+        selection = a.factors(other)
+        if not has_one_hots(selection.terms[0].factors):
+            return None
+        pair = aligned(form, selection, [(d, d) for d in range(len(form.axes))])
     return None if pair is None else multiplied(*pair, pair[0].axes)
 
 
@@ -286,7 +355,8 @@ def _added(pair: tuple[SumOfNetworks, SumOfNetworks] | None) -> SumOfNetworks | 
     x, y = pair
     return x.replace(terms=(*x.terms, *y.terms), expansions=x.expansions | y.expansions,
                      is_square=False,
-                     precision=most_precise(x.precision, y.precision))
+                     precision=most_precise(x.precision, y.precision),
+                     deferred=x.deferred | y.deferred)
 
 
 def _scaled(form: SumOfNetworks, factor: float) -> SumOfNetworks:
@@ -388,7 +458,8 @@ def _joined(a: Analysis, eqn: Equation) -> SumOfNetworks | None:
             return None
         total = found[0].replace(terms=(*found[0].terms, *found[1].terms),
                                  expansions=found[0].expansions | found[1].expansions,
-                                 precision=most_precise(*(f.precision for f in found)))
+                                 precision=most_precise(*(f.precision for f in found)),
+                                 deferred=found[0].deferred | found[1].deferred)
     return None if total is None else total.replace(is_square=False)
 
 

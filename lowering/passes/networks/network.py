@@ -145,7 +145,8 @@ class SumOfNetworks:
     """A value as a sum of networks whose result has `axes`.
 
     `expansions` are the large values that occur in it, which may themselves be written as networks;
-    `is_square` says that no element is negative, `precision` is of the products.
+    `is_square` says that no element is negative, `precision` is of the products; `deferred` are the
+    contractions in it whose own results nothing needs yet.
     """
 
     axes: tuple[Group, ...]
@@ -154,6 +155,7 @@ class SumOfNetworks:
     expansions: frozenset[Var] = field(default_factory=frozenset)
     is_square: bool = False
     precision: Precision | None = None
+    deferred: frozenset[Var] = field(default_factory=frozenset)
 
     @property
     def shape(self) -> Shape:
@@ -321,7 +323,8 @@ def multiplied(x: SumOfNetworks, y: SumOfNetworks, axes: tuple[Group, ...]) -> S
     terms = tuple([NetworkTerm(a.coefficient * b.coefficient, (*a.factors, *b.factors))
                    for a in x.terms for b in own])
     return SumOfNetworks(axes, terms, x.dtype, x.expansions | y.expansions,
-                         precision=most_precise(x.precision, y.precision))
+                         precision=most_precise(x.precision, y.precision),
+                         deferred=x.deferred | y.deferred)
 
 
 def squared(x: SumOfNetworks) -> SumOfNetworks | None:
@@ -337,4 +340,4 @@ def squared(x: SumOfNetworks) -> SumOfNetworks | None:
             terms.append(NetworkTerm(factor * a.coefficient * other.coefficient,
                                      (*a.factors, *other.factors)))
     return SumOfNetworks(x.axes, tuple(terms), x.dtype, x.expansions, is_square=True,
-                         precision=x.precision)
+                         precision=x.precision, deferred=x.deferred)

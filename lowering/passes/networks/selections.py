@@ -4,6 +4,7 @@ gather, a slice or a comparison; one that the result varies along scatters or pa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,9 +33,10 @@ from functrans.primitives.compare import and_p, eq_p, ge_p, lt_p
 from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.index import gather_p
 from functrans.primitives.index_layout import GatherDimensionNumbers, GatherScatterMode
-from functrans.primitives.shape import reshape_p, slice_p
+from functrans.primitives.shape import concatenate_p, reshape_p, slice_p
 
-__all__ = ["DenseNetwork", "atom_of", "flattened", "without_selections"]
+__all__ = ["DenseNetwork", "atom_of", "flattened", "index_vectors", "mode_of",
+           "without_selections"]
 
 
 class DenseNetwork(NamedTuple):
@@ -135,28 +137,47 @@ class _Elimination:
         return True
 
     def _eliminate_one_hot(self, one_hot: OneHot) -> None:
+        """With those that select from the same arrays: never a gather along one axis alone."""
+        together, found = [one_hot], 0
+        while found != len(together):
+            found = len(together)
+            outers = {h.outer for h in together}
+            arrays = {i for f in self.factors if isinstance(f, NetworkArray)
+                      and outers & set(f.indices) for i in f.indices}
+            together += [h for h in self.factors if isinstance(h, OneHot) and h.outer in arrays
+                         and h.outer not in outers and h.clips == one_hot.clips]
+            together = list({h.outer: h for h in together}.values())
+        if {h.outer for h in together} & {i for h in together for i in h.where}:
+            raise UnsupportedSelection
+        self.factors = [f for f in self.factors if not any(f is h for h in together)]
+        for h in together:
+            self._match(h)
+        self.factors = [_gathered(f, together) if isinstance(f, NetworkArray)
+                        and any(h.outer in f.indices for h in together) else f
+                        for f in self.factors]
+        for h in together:
+            self._leave(h, h.outer, h.where)
+
+    def _match(self, one_hot: OneHot) -> None:
+        """Other one-hot factors of the same index become comparisons of places."""
         seen = one_hot.clips
         news: list[Factor] = []
         for f in self.factors:
-            if one_hot.outer in f.indices:
-                seen = True
-                if isinstance(f, StridedSlice):
-                    raise UnsupportedSelection
-                if isinstance(f, OneHot):
-                    if f.outer is not one_hot.outer:
-                        raise UnsupportedSelection
-                    if f.places is one_hot.places and f.where == one_hot.where:
-                        seen = one_hot.clips
-                        continue
-                    news.append(_equal(f, one_hot, self.dtype))
-                else:
-                    news.append(_gathered(f, one_hot))
-            else:
+            if one_hot.outer not in f.indices:
                 news.append(f)
+                continue
+            seen = True
+            if isinstance(f, NetworkArray):
+                news.append(f)
+            elif isinstance(f, StridedSlice) or f.outer is not one_hot.outer:
+                raise UnsupportedSelection
+            elif f.places is one_hot.places and f.where == one_hot.where:
+                seen = one_hot.clips
+            else:
+                news.append(_equal(f, one_hot, self.dtype))
         self.factors = news
         if not seen and one_hot.outer not in self.outputs:
             self.factors.append(_inside(one_hot, self.dtype))
-        self._leave(one_hot, one_hot.outer, one_hot.where)
 
     def _leave(self, selection: OneHot | StridedSlice, index: NetworkIndex, inner: Group) -> None:
         """Pad or scatter the result by a selection, or sum it: it is 1 once for each of `inner`."""
@@ -211,34 +232,53 @@ def _slice(f: NetworkArray, strided: StridedSlice) -> NetworkArray:
 # ------------------------------------------------------------------------------- one-hot factors
 
 
-def _gathered(f: NetworkArray, one_hot: OneHot) -> NetworkArray:
-    """The array gathered at the places of a one-hot factor, in place of one of its indices."""
+def _gathered(f: NetworkArray, one_hots: Sequence[OneHot]) -> NetworkArray:
+    """The array gathered at the places of one-hot factors, in place of some of its indices."""
     own = list(f.indices)
-    shared = [i for i in own if i in one_hot.where]
-    rest = [i for i in own if i not in one_hot.where and i is not one_hot.outer]
-    batch = [i for i in one_hot.where if i in shared]
-    new = [i for i in one_hot.where if i not in shared]
+    chosen = sorted([h for h in one_hots if h.outer in own], key=lambda h: own.index(h.outer))
+    outers = [h.outer for h in chosen]
+    where = list(dict.fromkeys(i for h in chosen for i in h.where))
+    rest = [i for i in own if i not in where and i not in outers]
+    batch = [i for i in where if i in own]
+    new = [i for i in where if i not in own]
     axes = (*batch, *new, *rest)
     aval = ShapedArray(tuple([i.size for i in axes]), f.source.aval.dtype)
 
     def make(r: Rewriter) -> Atom:
         x = flattened(r, f)
-        x = transpose(r, x, [own.index(i) for i in (*batch, one_hot.outer, *rest)])
-        places = _places(r, one_hot)
-        places = transpose(r, places, [one_hot.where.index(i) for i in (*batch, *new)])
-        places = reshape(r, places, (*places.aval.shape, 1))
-        nb, nn = len(batch), len(new)
+        x = transpose(r, x, [own.index(i) for i in (*batch, *outers, *rest)])
+        places = index_vectors(r, chosen, (*batch, *new))
+        nb, nn, nc = len(batch), len(new), len(chosen)
+        along = tuple(range(nb, nb + nc))
         numbers = GatherDimensionNumbers(
-            tuple(range(nb + nn, nb + nn + len(rest))), (nb,), (nb,),
+            tuple(range(nb + nn, nb + nn + len(rest))), along, along,
             tuple(range(nb)), tuple(range(nb)))
         return r(gather_p, x, places, dimension_numbers=numbers,
-                 slice_sizes=(*[1] * (nb + 1), *[i.size for i in rest]), fill_value=0.0,
-                 indices_are_sorted=False, unique_indices=False,
-                 mode=GatherScatterMode.CLIP if one_hot.clips else GatherScatterMode.FILL_OR_DROP)
+                 slice_sizes=(*[1] * (nb + nc), *[i.size for i in rest]), fill_value=0.0,
+                 indices_are_sorted=False, unique_indices=False, mode=mode_of(chosen))
 
     size = magnitude(aval.shape)
     derived = Derived(aval, size, 0.0, 2 * aval.dtype.itemsize * size, make)
     return NetworkArray(derived, tuple([(i,) for i in axes]))
+
+
+def index_vectors(r: Rewriter, one_hots: Sequence[OneHot], where: Group) -> Atom:
+    """The places of one-hot factors side by side, for each of `where`."""
+    sides = []
+    wide = np.result_type(*[h.places.aval.dtype for h in one_hots])
+    for h in one_hots:
+        own = [i for i in where if i in h.where]
+        x = transpose(r, _places(r, h), [h.where.index(i) for i in own])
+        x = broadcast(r, x, tuple([i.size for i in where]), [where.index(i) for i in own])
+        if x.aval.dtype != wide:
+            x = r(convert_element_type_p, x, new_dtype=wide)
+        sides.append(reshape(r, x, (*x.aval.shape, 1)))
+    return sides[0] if len(sides) == 1 else r(concatenate_p, *sides, dimension=len(where))
+
+
+def mode_of(one_hots: Sequence[OneHot]) -> GatherScatterMode:
+    """What becomes of places out of bounds, which is the same for all."""
+    return GatherScatterMode.CLIP if one_hots[0].clips else GatherScatterMode.FILL_OR_DROP
 
 
 def _places(r: Rewriter, one_hot: OneHot) -> Atom:
@@ -291,6 +331,8 @@ def _in_bounds(r: Rewriter, places: Atom, one_hot: OneHot) -> Atom:
 
 def _inside(one_hot: OneHot, dtype: np.dtype[np.generic]) -> NetworkArray:
     """1 where the place of a one-hot factor is in bounds."""
+    if not isinstance(one_hot.outer.size, int):
+        raise UnsupportedSelection
     shape = tuple([i.size for i in one_hot.where])
     size = magnitude(shape)
 
