@@ -20,7 +20,7 @@ from functrans.core.errors import BackendError
 from functrans.lowering.schedule.target import cuda_target, target_named
 from functrans.lowering.store.cache import Cache
 from functrans.lowering.triton.kernels.source import TritonModule, alone, module_of
-from functrans.lowering.triton.machine import workers
+from functrans.lowering.triton.machine import compile, workers
 from functrans.lowering.triton.machine.compile import compile_unit
 from functrans.lowering.triton.machine.elf import resources
 from functrans.lowering.triton.machine.kernel_cache import RecentKernels, compiled_units, kept
@@ -85,6 +85,17 @@ def test_registers_and_stack_are_read_from_machine_code(tmp_path):
                               cwd=tmp_path, capture_output=True, text=True, check=True).stdout
         assert f"REG:{binary.registers} STACK:{4 * binary.spills} " in said
     assert binary.spills > 0 and resources(binary.cubin)[1] == 4 * binary.spills
+
+
+def test_threads_that_spill_with_few_registers_may_have_all(monkeypatch):
+    """ptxas keeps some kernels to 32 registers, and hundreds of numbers in memory."""
+    plain = compile_unit(unit())
+    roomy = compile.with_all_registers(plain.ptx)
+    assert ".reqntid 128\n.maxnreg 255\n" in roomy and roomy.count(".maxnreg") == 1
+    for said, kept_registers in (((32, 4000), (40, 16)), 40), (((32, 4000), (32, 4000)), 32):
+        answers = iter((*said, said[1]))
+        monkeypatch.setattr(compile, "resources", lambda _, answers=answers: next(answers))
+        assert compile_unit(unit()).registers == kept_registers
 
 
 def test_a_kernel_is_kept_on_disk(tmp_path):

@@ -27,6 +27,7 @@ __all__ = [
     "compile_unit",
     "launched_early",
     "stages_of",
+    "with_all_registers",
 ]
 
 ALIGNED: Final = [["tt.divisibility", 16]]
@@ -110,6 +111,18 @@ def _rounded(part: str) -> str:
     return changed
 
 
+def with_all_registers(ptx: str) -> str:
+    """A kernel whose threads may have all registers.
+
+    Of some kernels that let the next one begin early ptxas 12.9 takes 32, as many as 64 warps can
+    have, and puts hundreds of a thread's numbers into memory: in a scan 916, where 255 leave 22.
+    """
+    return THREADS.sub(lambda found: f"{found[0]}\n.maxnreg 255", ptx, count=1)
+
+
+SPILLED, FEW_REGISTERS = 64, 128
+"""Bytes of a thread's stack, with fewer registers than these, are spilled for no reason."""
+THREADS: Final = re.compile(r"^\.reqntid [0-9, ]+$", re.MULTILINE)
 ROUNDS: Final = "// the next descriptor rounds"
 ELEMENT_TYPE: Final = re.compile(
     r"(tensormap\.replace\.tile\.elemtype\S*\s+\[[^]]*\],\s*)(?:0x)?7;")
@@ -176,6 +189,10 @@ class TritonStages:
         unit, metadata = self.unit, self._metadata
         cubin, ptx = self._run("cubin"), self._made["ptx"]
         registers, stack = resources(cubin)
+        if stack > SPILLED and registers < FEW_REGISTERS:
+            other = self._passes["cubin"](with_all_registers(ptx), metadata)
+            if resources(other)[1] < stack:
+                cubin, (registers, stack) = other, resources(other)
         kinds = "".join("p" if t[0] == "*" else KINDS[t] for t in unit.types)
         return Binary(metadata["name"], kinds, metadata["num_warps"], self.stages,
                       metadata["shared"], metadata.get("global_scratch_size") or 0,
