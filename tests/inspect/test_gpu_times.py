@@ -117,9 +117,9 @@ def test_sizes_of_one_kernel_are_told_apart():
     assert all(len({(s.flops, s.moved, s.grid) for s in g.launches}) == 1 for g in groups)
     assert sum(g.runs * g.launches[0].flops for g in groups) == 2 * 4096**2 * (4096 + 1024)
 
-    kernels = ft.explain(lambda x, y: (x @ y, y @ x, x @ x), np.ones((64, 64), np.float32),
-                         np.ones((64, 64), np.float32), target="cuda:90").kernels
-    assert [(k.runs, k.flops) for k in kernels] == [(3, 3 * 2 * 64**3)]
+    kernels = ft.explain(lambda x, y: (x @ y, y @ x, x @ x), np.ones((256, 256), np.float32),
+                         np.ones((256, 256), np.float32), target="cuda:90").kernels
+    assert [(k.runs, k.flops) for k in kernels] == [(3, 3 * 2 * 256**3)]
 
 
 def test_how_many_in_a_row():
