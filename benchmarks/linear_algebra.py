@@ -97,7 +97,7 @@ def operands(name: str, sizes: tuple[int, ...]) -> tuple[Any, ...]:
         return np.zeros(3, "f"), x, np.sin(x[:, 0])
     if name == "filter":
         return 0.9 * np.eye(4, dtype="f"), rng.normal(size=(*sizes, 4)).astype("f")
-    return matrices(*sizes)  # type: ignore[arg-type]
+    return matrices(*sizes)  # type: ignore[arg-type]  # two or three sizes, as its row says
 
 
 def by_functrans(form: str, dry: bool) -> Callable[[str, tuple[int, ...]], float]:
@@ -108,7 +108,7 @@ def by_functrans(form: str, dry: bool) -> Callable[[str, tuple[int, ...]], float
         from functrans.lowering.triton.libraries import replace  # noqa: PLC0415
 
         replace.is_small_and_fast = lambda eqn, target: False
-        GPU.algebra.clear()  # type: ignore[attr-defined]
+        GPU.algebra.clear()  # type: ignore[attr-defined]  # a Mapping, which is a dict here
     known = functions(ft)
     place = (lambda x: x) if dry else (lambda x: ft.device_put(x, "gpu"))
 

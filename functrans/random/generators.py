@@ -17,22 +17,22 @@ from functrans.core.trace import get_trace
 from functrans.primitives.random import philox4x32, threefry2x32
 from functrans.typing import Array
 
-__all__ = ["UINT32", "ZERO", "Pair", "Philox", "Threefry", "class_of", "counters", "default_impl",
-           "dtype_of", "impl_of"]
+__all__ = ["UINT32", "ZERO", "Pair", "PhiloxKey", "ThreefryKey", "class_of", "counters",
+           "default_impl", "dtype_of", "impl_of"]
 
 UINT32 = np.dtype(np.uint32)
 ZERO = np.zeros((), UINT32)
 
 
-class Threefry(NamedTuple):
+class ThreefryKey(NamedTuple):
     """The two words of keys of threefry-2x32; element i of a draw is the hash of the counter i."""
 
     first: Any
     second: Any
 
-    def derived(self, high: Any, low: Any) -> Threefry:
+    def derived(self, high: Any, low: Any) -> ThreefryKey:
         """The words of the key, or keys, that belong to a counter."""
-        return Threefry(*threefry2x32(*self, high, low))
+        return ThreefryKey(*threefry2x32(*self, high, low))
 
     def bits(self, width: int, shape: tuple[Any, ...]) -> Array:
         """Random unsigned integers of 8 to 64 bits; words that are arrays give a sample each."""
@@ -40,7 +40,7 @@ class Threefry(NamedTuple):
         return joined(first, second) if width == 64 else narrowed(first ^ second, width)
 
 
-class Philox(NamedTuple):
+class PhiloxKey(NamedTuple):
     """The two words of keys of philox-4x32, whose block of a counter serves four elements.
 
     Element i of a draw is word i % 4 of counter i // 4, one of 64 bits words 2 (i % 2) and the next
@@ -51,9 +51,9 @@ class Philox(NamedTuple):
     first: Any
     second: Any
 
-    def derived(self, high: Any, low: Any) -> Philox:
+    def derived(self, high: Any, low: Any) -> PhiloxKey:
         """The words of the key, or keys, that belong to a counter."""
-        return Philox(*self._block(high, low, _FOR_KEYS)[:2])
+        return PhiloxKey(*self._block(high, low, _FOR_KEYS)[:2])
 
     def bits(self, width: int, shape: tuple[Any, ...]) -> Array:
         """Random unsigned integers of 8 to 64 bits; words that are arrays give a sample each."""
@@ -87,11 +87,11 @@ class Philox(NamedTuple):
 
 _FOR_DRAWS, _FOR_KEYS = ZERO, np.ones((), UINT32)
 
-Pair: TypeAlias = Threefry | Philox
+Pair: TypeAlias = ThreefryKey | PhiloxKey
 """The two uint32 halves of one key, which know their generator."""
 
 _GENERATORS: dict[str, tuple[DType, type[Pair]]] = {
-    "threefry2x32": (key_dtype, Threefry), "philox": (philox_dtype, Philox)}
+    "threefry2x32": (key_dtype, ThreefryKey), "philox": (philox_dtype, PhiloxKey)}
 _IMPL_OF = {dtype: name for name, (dtype, _) in _GENERATORS.items()}
 
 

@@ -14,7 +14,7 @@ from functrans.lowering.schedule.group import Step
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.show import flops_of
 from functrans.lowering.schedule.target import Target
-from functrans.lowering.schedule.tile_space import Sides, TileSpace, TileValue, extent
+from functrans.lowering.schedule.tile_space import TileSize, TileSpace, TileValue, extent
 from functrans.primitives.precision import resolved_precision
 
 __all__ = ["TileShape", "cut", "launched_time", "tiled_time"]
@@ -96,7 +96,7 @@ def _crossing(steps: Sequence[Sequence[TileValue]], n: int, shape: TileShape) ->
     return sum(size for t, size in made.items() if t in needed)
 
 
-def elements(form: Sides, shape: TileShape) -> int:
+def elements(form: TileSize, shape: TileShape) -> int:
     """Of a tile of indices, in registers."""
     return max(shape.block, extent(form.rows)) * extent(form.cols)
 

@@ -25,9 +25,9 @@ from functrans.lowering.rules.elementwise import ELEMENTWISE
 
 __all__ = [
     "Product",
-    "Sides",
     "TileAccess",
     "TileMismatch",
+    "TileSize",
     "TileSpace",
     "TileValue",
     "extent",
@@ -53,7 +53,7 @@ class TileMismatch(Exception):
     """A value is none of tiles over the axis; the message says why."""
 
 
-class Sides(NamedTuple):
+class TileSize(NamedTuple):
     """How many rows and columns the matrix of a value has for one index."""
 
     rows: int
@@ -91,8 +91,8 @@ class TileValue:
     """
 
     tensor: Tensor
-    form: Sides
-    exprs: tuple[tuple[Expr, Sides], ...]
+    form: TileSize
+    exprs: tuple[tuple[Expr, TileSize], ...]
     axes: tuple[int, ...] = ()
     product: Product | None = None
     total: bool = False
@@ -129,11 +129,11 @@ class TileSpace:
                  shared: Collection[Tensor] = ()) -> None:
         self.count, self.by_rows, self.shared = count, by_rows, shared
         self.index = LoopVar("l", count)
-        self.forms: dict[Tensor, Sides] = {}
+        self.forms: dict[Tensor, TileSize] = {}
         self._is_stored = is_stored
         self._rows: dict[int, LoopVar] = {}
         self._cols: dict[int, LoopVar] = {}
-        self._builders: dict[Sides, _TileBuilder] = {}
+        self._builders: dict[TileSize, _TileBuilder] = {}
 
     def row(self, n: int) -> Index:
         """The number of the row of a tile with n rows."""
@@ -148,14 +148,14 @@ class TileSpace:
         """The numbers of rows and columns that tiles have."""
         return [*self._rows], [*self._cols]
 
-    def place(self, form: Sides) -> Index:
+    def place(self, form: TileSize) -> Index:
         """Where an element of a value is in memory."""
         return Index.of(self.index) * (form.rows * form.cols) + self._inner(form)
 
-    def _inner(self, form: Sides) -> Index:
+    def _inner(self, form: TileSize) -> Index:
         return self.row(form.rows) * form.cols + self.col(form.cols)
 
-    def builder(self, form: Sides) -> _TileBuilder:
+    def builder(self, form: TileSize) -> _TileBuilder:
         """The builder of expressions over tiles of a form."""
         found = self._builders.get(form)
         if found is None:
@@ -201,12 +201,13 @@ class TileSpace:
         folded = 1
         for k in t.sizes:
             folded *= int(k)
-        ways: list[tuple[Sides, tuple[int, ...], Sides]] = []
+        ways: list[tuple[TileSize, tuple[int, ...], TileSize]] = []
         if n == 1:
-            ways += [(over, tuple([a for a in (1, 0) if over[a] > 1]), Sides(1, 1))
+            ways += [(over, tuple([a for a in (1, 0) if over[a] > 1]), TileSize(1, 1))
                      for over in self._splits(t.sizes, folded)]
         elif not self.by_rows:
-            ways += [(Sides(folded, n), (0,), Sides(1, n)), (Sides(n, folded), (1,), Sides(n, 1))]
+            ways += [(TileSize(folded, n), (0,), TileSize(1, n)),
+                     (TileSize(n, folded), (1,), TileSize(n, 1))]
         for over, axes, form in ways:
             if max(over.rows, over.cols) > MOST_COLUMNS or (self.by_rows and over.rows > 1):
                 continue
@@ -223,14 +224,14 @@ class TileSpace:
                 continue
             yield TileValue(t, form, ((e, over),), axes)
 
-    def _splits(self, shape: Collection[object], n: int) -> Iterator[Sides]:
+    def _splits(self, shape: Collection[object], n: int) -> Iterator[TileSize]:
         """The matrices that n elements of the last dimensions of a shape are."""
         cols = 1
-        found: dict[Sides, None] = {}
+        found: dict[TileSize, None] = {}
         sizes = [k for k in shape if isinstance(k, int) and k > 1]
         for size in [*reversed(sizes), 1]:
             if n % cols == 0 and (n // cols == 1 or not self.by_rows):
-                found[Sides(n // cols, cols)] = None
+                found[TileSize(n // cols, cols)] = None
             if cols >= n:
                 break
             cols *= size
@@ -267,14 +268,14 @@ class TileSpace:
             raise TileMismatch("it mixes the axis, or is of another one")
         if max(m, n, k) > MOST_COLUMNS or k == 0:
             raise TileMismatch("its tiles are large")
-        form = Sides(m, n)
+        form = TileSize(m, n)
         at = starts["c"] + self.row(m) * f["c_row"] + self.col(n) * f["c_col"]
         if at != self.place(form) or t.size != self.count * m * n:
             raise TileMismatch("its result has another layout")
 
         def operand(x: str, t: Tensor, offset: object, rows: int, cols: int,
-                    turned: bool) -> tuple[Expr, Sides]:
-            over = Sides(cols, rows) if turned else Sides(rows, cols)
+                    turned: bool) -> tuple[Expr, TileSize]:
+            over = TileSize(cols, rows) if turned else TileSize(rows, cols)
             row, col = self.row(over.rows), self.col(over.cols)
             if turned:
                 row, col = col, row
@@ -306,7 +307,7 @@ class TileSpace:
         if inner * self.count != folded or max(n, inner) > MOST_COLUMNS or (
                 self.by_rows and min(n, inner) > 1):
             raise TileMismatch("its tiles are large")
-        over = Sides(1, inner) if n == 1 else Sides(inner, n)
+        over = TileSize(1, inner) if n == 1 else TileSize(inner, n)
         axes = tuple([a for a in (1, 0) if over[a] > 1 and (a == 0 or n == 1)])
         kept = ZERO if n == 1 else self.col(n)
         at = self._inner(over) if n == 1 else self.row(inner)
@@ -318,7 +319,7 @@ class TileSpace:
             raise TileMismatch("what it reads are no tiles") from None
         if not e.depends_on(self.index):
             raise TileMismatch("it has no axis")
-        return TileValue(t, Sides(1, n), ((e, over),),
+        return TileValue(t, TileSize(1, n), ((e, over),),
                          (*axes, 0) if self.by_rows else axes, total=True)
 
     def total_product(self, gemm: Gemm) -> TileValue:
@@ -341,7 +342,7 @@ class TileSpace:
         if extent(m) * extent(n) > MOST_TOTAL:
             raise TileMismatch("a part of it takes many registers")
         at = self.row(m) * f["c_row"] + self.col(n) * f["c_col"]
-        if at != self._inner(Sides(m, n)) or t.size != m * n:
+        if at != self._inner(TileSize(m, n)) or t.size != m * n:
             raise TileMismatch("its result has another layout")
         down = Index.of(self.index) * inner + self.row(inner)
         sides = []
@@ -349,9 +350,9 @@ class TileSpace:
                 (gemm.operands[0], m, f["a_col"], f["a_row"], gemm.a_offset),
                 (gemm.operands[1], n, f["b_row"], f["b_col"], gemm.b_offset)):
             place = down * step + self.col(size) * along + offset
-            over = Sides(inner, size)
+            over = TileSize(inner, size)
             sides.append((self.builder(over).at(x, place), over))
-        form = Sides(1, m * n) if 1 in (m, n) else Sides(m, n)
+        form = TileSize(1, m * n) if 1 in (m, n) else TileSize(m, n)
         self._inner(form)
         if any(e.op == "load" and not e.depends_on(self.index) for e, _ in sides):
             raise TileMismatch("it has no axis")
@@ -359,7 +360,7 @@ class TileSpace:
 
     # --------------------------------------------------------------------------- reads
 
-    def access(self, t: Tensor, at: Index, seen: Sides) -> TileAccess:
+    def access(self, t: Tensor, at: Index, seen: TileSize) -> TileAccess:
         """What of a value an index reads, over tiles of a form."""
         form = self.forms[t]
         rest = at - Index.of(self.index) * (form.rows * form.cols)
@@ -385,7 +386,8 @@ class TileSpace:
 class _TileBuilder(ExprBuilder):
     """Reads values of the program from their tiles."""
 
-    def __init__(self, space: TileSpace, form: Sides, is_stored: Callable[[Tensor], bool]) -> None:
+    def __init__(self, space: TileSpace, form: TileSize,
+                 is_stored: Callable[[Tensor], bool]) -> None:
         super().__init__(is_stored)
         self._space, self._form = space, form
 

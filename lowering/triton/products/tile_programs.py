@@ -9,7 +9,13 @@ from functrans.lowering.loops.index import Index
 from functrans.lowering.loops.tensor import ITEM_SIZES, Reduce, Tensor
 from functrans.lowering.schedule.kernel import Domain, Kernel
 from functrans.lowering.schedule.tile_programs import TileProgram
-from functrans.lowering.schedule.tile_space import Sides, TileAccess, TileSpace, TileValue, extent
+from functrans.lowering.schedule.tile_space import (
+    TileAccess,
+    TileSize,
+    TileSpace,
+    TileValue,
+    extent,
+)
 from functrans.lowering.triton.kernels.axis_calls import module_text
 from functrans.lowering.triton.kernels.expressions import TileWriter
 from functrans.lowering.triton.kernels.kernel_source import MEMORY, Launches
@@ -39,14 +45,14 @@ class _TileProgramWriter:
         self.count = 0
         self.tiles: dict[Tensor, str] = {}
         self.accessed: dict[TileAccess, str] = {}
-        self.operands: dict[tuple[Expr, Sides, bool, str], str] = {}
+        self.operands: dict[tuple[Expr, TileSize, bool, str], str] = {}
         rows, cols = self.space.extents
         ragged = call.shape.block > 1 and self.space.count % call.shape.block
         self.masks: dict[str, str | None] = {
             "l": "in_l" if ragged else None,
             **{f"r{n}": f"in_r{n}" if extent(n) != n else None for n in rows},
             **{f"c{n}": f"in_c{n}" if extent(n) != n else None for n in cols}}
-        self.writers: dict[Sides, _ElementWriter] = {}
+        self.writers: dict[TileSize, _ElementWriter] = {}
         self.totals: dict[Tensor, int] = {}  # where they begin in a row of the workspace
         self.row = 0
         for v in call.values:
@@ -71,13 +77,13 @@ class _TileProgramWriter:
     def pointer(self, t: Tensor) -> str:
         return self.pointers.setdefault(t, f"p{len(self.pointers)}")
 
-    def writer(self, form: Sides) -> _ElementWriter:
+    def writer(self, form: TileSize) -> _ElementWriter:
         found = self.writers.get(form)
         if found is None:
             found = self.writers[form] = _ElementWriter(self, form)
         return found
 
-    def shape(self, form: Sides, by_index: bool = True) -> str:
+    def shape(self, form: TileSize, by_index: bool = True) -> str:
         """The shape of a tile of a form; indices are its rows where they are blocked."""
         rows = self.call.shape.block if self.space.by_rows and by_index else extent(form.rows)
         return f"({rows}, {extent(form.cols)})"
@@ -171,7 +177,7 @@ class _TileProgramWriter:
         for t, first in self.totals.items():
             pointers[t] = self.pointer(t)
             assert isinstance(t.size, int)
-            w = self.writer(Sides(1, 1))
+            w = self.writer(TileSize(1, 1))
             lines += [f"tl.store({pointers[t]} + (c - {first}), {w.stored('x', t)}, "
                       f"mask=(c >= {first}) & (c < {first + t.size}))"]
         return self._kernel("tile_sums", ["    " + x for x in lines], pointers,
@@ -202,7 +208,7 @@ class _TileProgramWriter:
                   + (f", mask=({mask}) & tl.full({self.shape(value.form)}, 1, tl.int1))"
                      if mask else ")"))
 
-    def _whole(self, value: str, form: Sides) -> str:
+    def _whole(self, value: str, form: TileSize) -> str:
         return self.name(f"tl.broadcast_to({value}, {self.shape(form)})")
 
     def _mapped(self, value: TileValue) -> str:
@@ -249,11 +255,11 @@ class _TileProgramWriter:
         return self.name(f"tl.dot({x}, {y}, input_precision='{precision}', "
                          "out_dtype=tl.float32)")
 
-    def _factor(self, e: Expr, over: Sides, by_index: bool) -> str:
+    def _factor(self, e: Expr, over: TileSize, by_index: bool) -> str:
         return self.name(f"tl.broadcast_to({self.writer(over).expression(e)}, "
                          f"{self.shape(over, by_index)})")
 
-    def _operand(self, e: Expr, over: Sides, by_index: bool, dtype: str, precision: str,
+    def _operand(self, e: Expr, over: TileSize, by_index: bool, dtype: str, precision: str,
                  along: str) -> str:
         """A tile that a tensor core reads: 0 behind the end of the sum."""
         key = e, over, by_index, f"{along} {precision}"
@@ -304,7 +310,7 @@ class _TileProgramWriter:
 class _ElementWriter(TileWriter):
     """Expressions over tiles of one form."""
 
-    def __init__(self, program: _TileProgramWriter, form: Sides) -> None:
+    def __init__(self, program: _TileProgramWriter, form: TileSize) -> None:
         super().__init__(Kernel(Domain(form.rows, form.cols), []), program.emit, program.pointer,
                          program.fresh, program.masks)
         self._program = program
