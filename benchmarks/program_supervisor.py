@@ -127,6 +127,8 @@ class Limits:
     over: float
     """When the budget of the whole run is used up, by time.monotonic()."""
     rounds: int = ROUNDS
+    profiles: Path | None = None
+    """The folder that gets the times of the steps of each program, a file each."""
 
     def now(self, seconds: float) -> float:
         """`seconds`, or what is left of the run."""
@@ -164,6 +166,12 @@ def measure(title: str, size: str, device: str, workers: Mapping[str, Worker],
     samples = rounds(row, plans, workers, limits)
     row.seconds = {name: statistics.median(times) for name, times in samples.items() if times}
     row.fastest = {name: min(times) for name, times in samples.items() if times}
+    if limits.profiles is not None and workers[SUBJECT].process is not None:
+        path = limits.profiles / f"{title}.txt"
+        try:
+            workers[SUBJECT].ask("profile", limits.now(limits.first), path=str(path))
+        except WorkerError as error:
+            path.write_text(f"{error}\n", encoding="utf-8")
     for name in workers:
         if workers[name].process is not None:
             with contextlib.suppress(WorkerError):

@@ -105,6 +105,11 @@ class Bench:
         gc.enable()
         return seconds
 
+    def profile(self, path: str) -> dict[str, Any]:
+        """Write how long each step of the program takes to a file (functrans alone)."""
+        Path(path).write_text(f"{self.lib.profile(self.run, *self.arguments)}\n", encoding="utf-8")
+        return {}
+
     def drop(self) -> dict[str, Any]:
         """Forget the program, and give its memory back to the device."""
         self.run, self.arguments = None, ()

@@ -2,7 +2,7 @@
 
     python benchmarks/programs.py [--gpu] [--size tiny|small|large] [--only WORD] [--budget SECONDS]
                                   [--no-peers] [--peer-python PATH] [--out FILE] [--quick]
-                                  [--list] [--show FILE]
+                                  [--list] [--show FILE] [--profiles FOLDER]
 
 The programs are in benchmarks/programs/, a file each, one source for both libraries. Each library
 works in a process of its own (program_worker.py), so that neither threads nor memory of one are in
@@ -57,6 +57,8 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
                         help="the Python that has JAX, if not this one")  # fmt: skip
     parser.add_argument("--out", type=Path, help="the results file")
     parser.add_argument("--list", action="store_true", help="what there is, and no more")
+    parser.add_argument("--profiles", type=Path, metavar="FOLDER",
+                        help="write the times of the steps of each program there")  # fmt: skip
     parser.add_argument("--show", type=Path, metavar="FILE", help="the table of a file, no more")
     parser.add_argument("--quick", action="store_true", help="three rounds; writes no file")
     options = parser.parse_args(arguments)
@@ -126,7 +128,9 @@ def main(arguments: list[str] | None = None) -> int:
     pythons = {SUBJECT: sys.executable} | ({} if options.no_peers else {PEER: options.peer_python})
     begin, busy = time.monotonic(), load()
     limits = Limits(options.first_limit, begin + options.budget,
-                    QUICK_ROUNDS if options.quick else ROUNDS)  # fmt: skip
+                    QUICK_ROUNDS if options.quick else ROUNDS, options.profiles)  # fmt: skip
+    if options.profiles is not None:
+        options.profiles.mkdir(parents=True, exist_ok=True)
     rows: list[ProgramRow] = []
     width = max(map(len, titles), default=0)
     with started(options.gpu, pythons) as workers:
