@@ -6,6 +6,7 @@
 #include "cuda/transfer.h"
 #include "inline_vector.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -58,12 +59,29 @@ void load(CudaProgram& program, Device& device) {
   }
 }
 
+// Graphs have the loops where the driver can; otherwise the host drives them.
+void prepare_graphs(CudaProgram& program, Device& device) {
+  const auto has_loop = [](const Step& step) { return step.kind == StepKind::until; };
+  if (program.graphs && program.decide == nullptr && graphs_have_loops() &&
+      std::any_of(program.steps.begin(), program.steps.end(), has_loop)) {
+    try {
+      program.modules.push_back(device.modules.take(decide_kernel(), device.ordinal));
+      FT_CU(ModuleGetFunction(&program.decide, program.modules.back()->handle, "decide"));
+    } catch (const Failure& failure) {
+      if (failure.cause == Cause::fault) throw;
+      program.decide = nullptr;
+    }
+  }
+  program.find_segments(program.decide != nullptr);
+}
+
 // Modules and constants, when the program runs first. Without the GIL.
 void prepare(CudaProgram& program, Device& device) {
   std::lock_guard<std::mutex> lock(program.mutex);
   if (program.loaded) return;
   const Current current(device);
   if (program.modules.empty()) load(program, device);
+  prepare_graphs(program, device);
   for (std::size_t i = program.constant_buffers.size(); i < program.constants.size(); ++i) {
     PyArrayObject* np = ndarray(program.constants[i]);
     BufferRef buffer = new_buffer(device, static_cast<std::size_t>(PyArray_NBYTES(np)));
@@ -91,6 +109,7 @@ struct Call {
 
   CudaProgram& program;
   Device& device;
+  bool loops_failed = false;  // in a graph
   std::vector<BufferRef> inputs;
   std::vector<BufferRef> outputs;
   std::vector<CUdeviceptr> bases;
@@ -185,8 +204,13 @@ struct HostFailed {};
 // Whether the steps ran as a graph; without the GIL.
 bool Call::replay(Segment& segment) {
   const StepRange steps{program.steps.data() + segment.begin, segment.end - segment.begin};
-  if (synchronous || !std::exchange(segment.ran, true) ||
-      !segment.graphs.run(steps, program.kernels.data(), bases, device.compute)) {
+  if (synchronous || !std::exchange(segment.ran, true)) return false;
+  const NodeSource source{program.kernels.data(), bases.data(), program.decide};
+  try {
+    if (!segment.graphs.run(steps, source, bases, device.compute)) return false;
+  } catch (const Failure& failure) {
+    if (!segment.loops || failure.cause == Cause::fault) throw;
+    loops_failed = true;  // the host can drive them
     return false;
   }
   ++program.replays;
@@ -235,6 +259,7 @@ void Call::run_steps(std::size_t begin, std::size_t end) {
     }
     program.launches += step.kind == StepKind::launch;
   }
+  if (std::exchange(loops_failed, false)) program.find_segments(false);
 }
 
 // Copies the inputs to the host, calls, and copies the results back; with the GIL.

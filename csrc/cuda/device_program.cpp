@@ -15,8 +15,6 @@ PyTypeObject* cuda_program_type = nullptr;
 namespace {
 
 constexpr std::int64_t kAlignment = 256;
-// The nodes of graphs have pitches, which the driver bounds.
-constexpr std::size_t kLargestNode = std::size_t{1} << 31;
 
 struct CudaProgramObject {
   PyObject_HEAD vectorcallfunc vectorcall;
@@ -355,21 +353,6 @@ void point_to_values(std::vector<Step>& steps) {
   }
 }
 
-// What a library gives to the stream is its own affair, and no node of a graph.
-bool can_be_node(const Step& step) {
-  return step.bytes < kLargestNode && (step.kind == StepKind::launch ||
-                                       step.kind == StepKind::fill || step.kind == StepKind::copy);
-}
-
-void find_segments(CudaProgram& program) {
-  const std::vector<Step>& steps = program.steps;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const std::size_t begin = i;
-    while (i < steps.size() && can_be_node(steps[i])) ++i;
-    if (i > begin + 1) program.segments.emplace_back(begin, i);
-  }
-}
-
 PyObject* new_checked(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {"kernels",     "steps",  "inputs",  "outputs", "constants",
                                    "arena_bytes", "device", "donated", "name",    "graphs",
@@ -419,7 +402,7 @@ PyObject* new_checked(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   point_to_values(program.steps);  // they lie where they stay
-  if (graphs != 0 && program.hosts.empty()) find_segments(program);
+  program.graphs = graphs != 0 && program.hosts.empty();
   return object.release();
 }
 
@@ -488,6 +471,18 @@ void drop(std::vector<ArraySpec>& specs) {
 
 CudaProgram& as_cuda_program(PyObject* object) {
   return *reinterpret_cast<CudaProgramObject*>(object)->program;
+}
+
+void CudaProgram::find_segments(bool loops) {
+  segments.clear();
+  for (std::size_t i = 0; graphs && i < steps.size(); ++i) {
+    const std::size_t begin = i;
+    bool loop = false;
+    for (; i < steps.size() && can_be_node(steps[i], loops); ++i) {
+      loop = loop || steps[i].kind == StepKind::until;
+    }
+    if (i > begin + 1 || loop) segments.emplace_back(begin, i, loop);
+  }
 }
 
 CudaProgram::~CudaProgram() {

@@ -18,8 +18,9 @@ namespace functrans::cuda {
 
 // Steps between others that no graph can have: from its second run on it is one launch.
 struct Segment {
-  Segment(std::size_t b, std::size_t e) : begin(b), end(e) {}
+  Segment(std::size_t b, std::size_t e, bool l) : begin(b), end(e), loops(l) {}
   std::size_t begin, end;
+  bool loops;  // among its steps
   bool ran = false;
   GraphCache graphs;
 };
@@ -32,6 +33,7 @@ struct CudaProgram {
   std::vector<PyObject*> constants;  // C-contiguous ndarrays, owned
   std::vector<HostCall> hosts;
   std::vector<bool> donated;  // one flag per input
+  bool graphs = false;  // whether they are wanted, and possible
   bool any_donated = false;
   bool any_alias = false;
   std::int64_t arena_bytes = 0;    // with the kernels' scratch, which lies behind
@@ -45,6 +47,7 @@ struct CudaProgram {
   std::vector<Module*> modules;  // one for each kernel
   std::vector<BufferRef> constant_buffers;
   std::deque<Segment> segments;  // in order; none where graphs are not wanted
+  CUfunction decide = nullptr;   // of graphs with loops
   std::uint64_t launches = 0;  // of kernels one by one
   std::uint64_t replays = 0;   // of graphs
 
@@ -53,6 +56,9 @@ struct CudaProgram {
   std::size_t first_constant() const { return inputs.size() + outputs.size(); }
   std::size_t arena_base() const { return first_constant() + constants.size(); }
   std::size_t scratch_base() const { return arena_base() + 1; }
+
+  // The segments, of which none is in use: with loops in them, or between them.
+  void find_segments(bool loops);
 
   ~CudaProgram();
   CudaProgram() = default;

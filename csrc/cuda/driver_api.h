@@ -17,6 +17,7 @@ using CUfunction = struct CUfunc_st*;
 using CUgraph = struct CUgraph_st*;
 using CUgraphNode = struct CUgraphNode_st*;
 using CUgraphExec = struct CUgraphExec_st*;
+using ConditionalHandle = unsigned long long;
 
 enum : CUresult {
   kSuccess = 0,
@@ -100,6 +101,27 @@ struct EdgeData {
 // The node is a kernel that is launched while the one before it runs, and waits for that itself.
 inline constexpr EdgeData kEarlyLaunch{1, 0, 1, {}};
 
+constexpr int kConditionalNode = 13;
+enum : int { kIf = 0, kWhile = 1 };
+constexpr unsigned kPresetAtLaunch = 1;
+
+// The parameters of a node of any kind, of which conditional ones are used here.
+struct NodeParams {
+  int type;
+  int reserved0[3];
+  union {
+    struct {
+      ConditionalHandle handle;
+      int type;
+      unsigned size;
+      CUgraph* graphs;  // the driver's: the bodies that it made
+      CUcontext context;
+    } conditional;
+    long long reserved1[29];
+  };
+  long long reserved2;
+};
+
 // X(member, exported symbol, parameters)
 #define FT_CUDA_FUNCTIONS(X)                                                                      \
   X(Init, "cuInit", (unsigned))                                                                   \
@@ -165,6 +187,10 @@ inline constexpr EdgeData kEarlyLaunch{1, 0, 1, {}};
 // those of newer drivers: null where there are none
 #define FT_CUDA_NEWER_FUNCTIONS(X)                                                                \
   X(GraphAddDependencies, "cuGraphAddDependencies_v2",                                            \
-    (CUgraph, const CUgraphNode*, const CUgraphNode*, const EdgeData*, std::size_t))
+    (CUgraph, const CUgraphNode*, const CUgraphNode*, const EdgeData*, std::size_t))              \
+  X(GraphAddNode, "cuGraphAddNode_v2",                                                            \
+    (CUgraphNode*, CUgraph, const CUgraphNode*, const EdgeData*, std::size_t, NodeParams*))       \
+  X(GraphConditionalHandleCreate, "cuGraphConditionalHandleCreate",                               \
+    (ConditionalHandle*, CUgraph, CUcontext, unsigned, unsigned))
 
 }  // namespace functrans::cuda

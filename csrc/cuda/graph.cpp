@@ -17,13 +17,6 @@ std::uint64_t hash_of(const std::vector<CUdeviceptr>& bases) {
   return hash | 1;
 }
 
-// The launch of a kernel costs 1 us between two small ones, unless it happens while the first runs.
-bool launched_early(const Step& before, const Step& step, const Kernel* kernels) {
-  return driver.GraphAddDependencies != nullptr && before.kind == StepKind::launch &&
-         step.kind == StepKind::launch && kernels[before.kernel].waits &&
-         kernels[step.kernel].waits;
-}
-
 }  // namespace
 
 GraphCache::~GraphCache() { clear(); }
@@ -42,37 +35,15 @@ void GraphCache::destroy(Graph& graph) noexcept {
   graph.graph = nullptr;
 }
 
-GraphCache::Graph& GraphCache::build(StepRange steps, const Kernel* kernels,
+GraphCache::Graph& GraphCache::build(StepRange steps, const NodeSource& source,
                                      const std::vector<CUdeviceptr>& bases) {
   graphs_.emplace_back();
   Graph& graph = graphs_.back();
   try {
     FT_CU(GraphCreate(&graph.graph, 0));
-    graph.nodes.resize(steps.size());
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      Step& step = steps[i];
-      const CUgraphNode* before = i == 0 ? nullptr : &graph.nodes[i - 1];
-      const bool early = i > 0 && launched_early(steps[i - 1], step, kernels);
-      const std::size_t count = i == 0 || early ? 0 : 1;
-      if (step.kind == StepKind::launch) {
-        step.bind(bases.data());
-        const KernelNodeParams node = kernel_node(step, kernels[step.kernel]);
-        FT_CU(GraphAddKernelNode(&graph.nodes[i], graph.graph, before, count, &node));
-        if (early) {
-          FT_CU(GraphAddDependencies(graph.graph, before, &graph.nodes[i], &kEarlyLaunch, 1));
-        }
-      } else if (step.kind == StepKind::fill) {
-        const MemsetNodeParams node = memset_node(step, bases.data());
-        CUcontext context = nullptr;
-        FT_CU(CtxGetCurrent(&context));
-        FT_CU(GraphAddMemsetNode(&graph.nodes[i], graph.graph, before, count, &node, context));
-      } else {
-        const MemcpyParams node = memcpy_node(step, bases.data());
-        CUcontext context = nullptr;
-        FT_CU(CtxGetCurrent(&context));
-        FT_CU(GraphAddMemcpyNode(&graph.nodes[i], graph.graph, before, count, &node, context));
-      }
-    }
+    graph.nodes.reserve(steps.size());
+    Chain chain(graph.graph, source);
+    for (Step& step : steps) graph.nodes.push_back(chain.add(step));
     FT_CU(GraphInstantiate(&graph.executable, graph.graph, 0));
   } catch (...) {
     destroy(graph);
@@ -119,7 +90,7 @@ bool GraphCache::seen_lately(std::uint64_t hash) {
   return false;
 }
 
-bool GraphCache::run(StepRange steps, const Kernel* kernels,
+bool GraphCache::run(StepRange steps, const NodeSource& source,
                      const std::vector<CUdeviceptr>& bases, CUstream stream) {
   Graph* chosen = nullptr;
   Graph* oldest = nullptr;
@@ -130,20 +101,23 @@ bool GraphCache::run(StepRange steps, const Kernel* kernels,
   if (chosen == nullptr) {
     // Addresses that come again get a graph of their own: loops return to the same few sets.
     if (graphs_.empty() || (seen_lately(hash_of(bases)) && graphs_.size() < kGraphs)) {
-      chosen = &build(steps, kernels, bases);
+      chosen = &build(steps, source, bases);
     } else {
       std::size_t changed = 0;
-      for (const Step& step : steps) changed += step.differs(oldest->bases.data(), bases.data());
+      for (const Step& step : steps) {
+        if (step.kind == StepKind::until) return false;  // of bodies nothing is changed
+        changed += step.differs(oldest->bases.data(), bases.data());
+      }
       if (kReplay + kPatch * static_cast<double>(changed) >
           kLaunch * static_cast<double>(steps.size())) {
         return false;
       }
-      if (patch(*oldest, steps, kernels, bases)) {
+      if (patch(*oldest, steps, source.kernels, bases)) {
         chosen = oldest;
       } else {  // half changed: of no more use
         destroy(*oldest);
         graphs_.erase(graphs_.begin() + (oldest - graphs_.data()));
-        chosen = &build(steps, kernels, bases);
+        chosen = &build(steps, source, bases);
       }
     }
   }

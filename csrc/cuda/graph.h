@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/driver.h"
+#include "cuda/graph_nodes.h"
 #include "cuda/steps.h"
 
 #include <array>
@@ -29,7 +30,7 @@ class GraphCache {
   ~GraphCache();
 
   // Replays the steps with these addresses; false where launching them one by one is cheaper.
-  bool run(StepRange steps, const Kernel* kernels, const std::vector<CUdeviceptr>& bases,
+  bool run(StepRange steps, const NodeSource& source, const std::vector<CUdeviceptr>& bases,
            CUstream stream);
   std::uint64_t built() const { return built_; }
   std::uint64_t patched() const { return patched_; }
@@ -45,7 +46,7 @@ class GraphCache {
   };
   static constexpr std::size_t kGraphs = 4;
 
-  Graph& build(StepRange steps, const Kernel* kernels, const std::vector<CUdeviceptr>& bases);
+  Graph& build(StepRange steps, const NodeSource& source, const std::vector<CUdeviceptr>& bases);
   bool patch(Graph& graph, StepRange steps, const Kernel* kernels,
              const std::vector<CUdeviceptr>& bases);
   bool seen_lately(std::uint64_t hash);

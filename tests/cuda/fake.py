@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 SOURCE = Path(__file__).parent / "fake_driver.c"
-KERNELS = b"FAKE\nadd pppi\nscale ppfi\nincrement pi\nscratch ppipp\nmany pldp\n"
+KERNELS = b"FAKE\nadd pppi\nscale ppfi\nincrement pi\nscratch ppipp\nmany pldp\nbelow ppfi\n"
 
 HEAD = """
 import gc, sys, threading
@@ -90,7 +90,8 @@ class raises:
 
 def kernel(name, shared=0, warps=4, scratch=0, waits=False):
     """One of the fake's kernels as a CudaProgram takes it."""
-    kinds = {"add": "pppi", "scale": "ppfi", "increment": "pi", "scratch": "ppi", "many": "pldp"}
+    kinds = {"add": "pppi", "scale": "ppfi", "increment": "pi", "scratch": "ppi", "many": "pldp",
+             "below": "ppfi"}
     return (name, KERNELS, shared, warps, kinds[name], scratch, *[True] * waits)
 
 

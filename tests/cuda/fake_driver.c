@@ -37,6 +37,7 @@ long fake_allocated = 0, fake_allocations = 0, fake_launches = 0, fake_graph_lau
 long fake_instantiations = 0, fake_node_updates = 0, fake_fail_updates = 0, fake_loads = 0;
 long fake_unloads = 0, fake_waits = 0, fake_launch_sleep_us = 0, fake_calls = 0;
 int fake_max_shared = 0;
+int fake_refuse_loops = 0;          /* graphs with conditions cannot be instantiated */
 int fake_early_launches = 0;        /* edges of graphs that let a kernel start before another ends */
 char fake_last_kernel[64];
 unsigned fake_last_grid[3], fake_last_block[3], fake_last_shared;
@@ -50,7 +51,8 @@ static pid_t owner;
 typedef struct { char name[64]; char kinds[40]; void (*run)(void **args, unsigned grid); } function;
 typedef struct { int count; function f[16]; } module;
 typedef struct event event;
-typedef enum { LAUNCH, FILL, COPY, READ, WRITE, RECORD, WAIT, LIBRARY } kind;
+typedef enum { LAUNCH, FILL, COPY, READ, WRITE, RECORD, WAIT, LIBRARY, PRESET, BODY } kind;
+typedef struct graph graph;
 typedef struct op {
   kind kind;
   struct op *next;
@@ -61,10 +63,11 @@ typedef struct op {
   void *staged;
   void (*library)(void *); /* a library's work, on what is staged */
   event *e; stream *s; long target; /* of a wait: until that stream has done so much */
+  graph *body; int loops; unsigned long long condition; /* of a node that runs if, or while */
 } op;
 struct stream { op *first, *last; long pushed, done; };
 struct event { stream *s; long target; double when; int timing; };
-typedef struct { op ops[256]; int count, edges; } graph;
+struct graph { op ops[256]; int count, edges; };
 typedef struct { graph g; } graph_exec;
 
 static char contexts[8];
@@ -94,6 +97,8 @@ static int is_pinned(const void *p) {
 }
 
 static void advance(stream *s, long target);
+static struct { unsigned value, preset; } conditions[256]; /* a handle is an index + 1000 */
+static int condition_count = 0;
 
 static void run_op(op *o) {
   void *args[MAX_ARGS];
@@ -121,6 +126,15 @@ static void run_op(op *o) {
     case RECORD: o->e->when = now(); break;
     case WAIT: advance(o->s, o->target); break;
     case LIBRARY: o->library(o->staged); break;
+    case PRESET:
+      for (int i = 0; i < condition_count; i++) conditions[i].value = conditions[i].preset;
+      break;
+    case BODY:
+      while (conditions[o->condition - 1000].value && !sticky) {
+        for (int i = 0; i < o->body->count; i++) run_op(&o->body->ops[i]);
+        if (!o->loops) break;
+      }
+      break;
   }
 }
 
@@ -323,6 +337,12 @@ static void k_scale(void **a, unsigned g) {
   float s = *(float *)a[2];
   for (int i = 0; i < N(3); i++) F(1)[i] = F(0)[i] * s;
 }
+static void k_below(void **a, unsigned g) { /* whether all are */
+  (void)g;
+  unsigned char *flag = *(unsigned char **)a[1];
+  *flag = 1;
+  for (int i = 0; i < N(3); i++) if (F(0)[i] >= *(float *)a[2]) *flag = 0;
+}
 static void k_increment(void **a, unsigned g) {
   (void)g;
   for (int i = 0; i < N(1); i++) F(0)[i] += 1;
@@ -337,14 +357,28 @@ static void k_many(void **a, unsigned g) { /* pointer, int64, double, pointer */
   (void)g;
   F(3)[0] = F(0)[0] + (float)*(long long *)a[1] + (float)*(double *)a[2];
 }
+static void k_decide(void **a, unsigned g) { /* by two flags, at null where they hold */
+  (void)g;
+  unsigned char *f[2] = {*(unsigned char **)a[0], *(unsigned char **)a[1]};
+  int first = f[0] ? *f[0] : 1, second = f[1] ? *f[1] : 1;
+  unsigned values[] = {first && second, first && second, !first, first && !second};
+  for (int i = 0; i < 4; i++)
+    if (N(6) >> i & 1) conditions[*(unsigned long long *)a[2 + i] - 1000].value = values[i];
+}
 static const struct { const char *name; void (*run)(void **, unsigned); } kernels[] = {
   {"add", k_add}, {"scale", k_scale}, {"increment", k_increment}, {"scratch", k_scratch},
-  {"many", k_many}};
+  {"many", k_many}, {"below", k_below}};
 
 API cuModuleLoadData(module **m, const void *image) {
   BEGIN NEED_CONTEXT
   if (sticky) END(sticky);
   const char *text = image;
+  if (strstr(text, "cudaGraphSetConditional")) {
+    *m = calloc(1, sizeof **m);
+    (*m)->count = 1;
+    (*m)->f[0] = (function){"decide", "pplllli", k_decide};
+    END(OK);
+  }
   if (strncmp(text, "FAKE\n", 5)) END(BAD_IMAGE);
   *m = calloc(1, sizeof **m);
   fake_loads++;
@@ -393,11 +427,31 @@ API cuLaunchKernel(function *f, unsigned gx, unsigned gy, unsigned gz, unsigned 
 API cuGraphCreate(graph **g, unsigned f) { (void)f; *g = calloc(1, sizeof **g); return OK; }
 API cuGraphDestroy(graph *g) { free(g); return OK; }
 static CUresult add_node(size_t *node, graph *g, const size_t *deps, size_t n, op o) {
-  if (n > 1 || (n && deps[0] != (size_t)g->count)) return INVALID;
+  if (n > 1 || (n && deps[0] != (size_t)g->count) || g->count == 256) return INVALID;
   g->edges += (int)n;
   g->ops[g->count++] = o;
   *node = (size_t)g->count;
   return OK;
+}
+API cuGraphConditionalHandleCreate(unsigned long long *h, graph *g, void *c, unsigned preset,
+                                   unsigned flags) {
+  if (!c || !g || flags != 1 || condition_count == 256) return INVALID;
+  conditions[condition_count].preset = preset;
+  *h = 1000 + condition_count++;
+  return OK;
+}
+typedef struct {
+  int type, reserved[3];
+  unsigned long long condition; int loops; unsigned size; graph **bodies; void *context;
+} node_params;
+API cuGraphAddNode_v2(size_t *node, graph *g, const size_t *d, const void *e, size_t n,
+                      node_params *p) {
+  if (p->type != 13 || p->size != 1 || e || !p->context || p->condition < 1000) return INVALID;
+  graph **body = malloc(sizeof *body);
+  *body = calloc(1, sizeof **body);
+  p->bodies = body;
+  op o = {.kind = BODY, .body = *body, .loops = p->loops, .condition = p->condition};
+  return add_node(node, g, d, n, o);
 }
 typedef struct { unsigned char from, to, type, reserved[5]; } edge_data;
 API cuGraphAddDependencies_v2(graph *g, const size_t *from, const size_t *to, const edge_data *e,
@@ -426,9 +480,14 @@ API cuGraphAddMemsetNode(size_t *node, graph *g, const size_t *d, size_t n, cons
                          void *c) { return c ? add_node(node, g, d, n, fill_op(p)) : INVALID; }
 API cuGraphAddMemcpyNode(size_t *node, graph *g, const size_t *d, size_t n, const memcpy_params *p,
                          void *c) { return c ? add_node(node, g, d, n, copy_op(p)) : INVALID; }
+static int in_order(const graph *g) { /* no node but the first waits for nothing */
+  for (int i = 0; i < g->count; i++)
+    if (g->ops[i].kind == BODY && (fake_refuse_loops || !in_order(g->ops[i].body))) return 0;
+  return g->edges == g->count - (g->count > 0);
+}
 API cuGraphInstantiateWithFlags(graph_exec **e, graph *g, unsigned long long f) {
   (void)f;
-  if (g->edges != g->count - 1) return INVALID; /* a node that waits for nothing */
+  if (!in_order(g)) return INVALID;
   *e = calloc(1, sizeof **e);
   (*e)->g = *g;
   fake_instantiations++;
@@ -455,6 +514,7 @@ API cuGraphExecMemcpyNodeSetParams(graph_exec *e, size_t n, const memcpy_params 
 API cuGraphLaunch(graph_exec *e, stream *s) {
   BEGIN NEED_CONTEXT
   fake_graph_launches++;
+  push(real(s), (op){.kind = PRESET});
   for (int i = 0; i < e->g.count; i++) push(real(s), e->g.ops[i]);
   END(sticky);
 }

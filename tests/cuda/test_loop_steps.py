@@ -1,4 +1,8 @@
-"""Loops that the host drives: rounds whose places go on, and turns while a flag is set."""
+"""Loops of programs: rounds whose places go on, and turns while a flag is set.
+
+Turns are part of a graph where the driver has conditional nodes, from the second call on. The host
+drives them in the first call, and where it takes part in them.
+"""
 
 
 def test_rounds_go_on(on_fake):
@@ -43,10 +47,100 @@ def test_turns_end_on_either_side(on_fake):
         for ahead in (True, False):
             program = turning(ahead)
             for flags, times in (([0, 0], 0), ([1, 0], 1)):
-                for _ in range(3):
-                    (out,) = program([gpu(x), gpu(flags, np.uint8)])
+                places = [gpu(x), gpu(flags, np.uint8)]
+                for _ in range(4):
+                    (out,) = program(places)
                     assert np.array_equal(out, x * 2 ** times), (ahead, flags)
+            assert program.stats["replays"] > 3 and program.stats["graphs_built"] <= 4
         """)
+
+
+def counting_program():
+    """Text that makes a program: x is doubled, or more, until an element of it is 256 or more."""
+    return """
+        def counting(ahead, inner=None, n=8):
+            here, there = ("arena", 0, 0), ("arena", 0, 512)
+            sides = []
+            for k, (now, then) in enumerate(((here, there), (there, here))):
+                flag = ("arena", 0, 1024 + 8 * k)
+                ask = [("launch", 1, (1, 1, 1), (now, flag, 256.0, n))]
+                step = [("launch", 0, (1, 1, 1), (now, then, 2.0, n)), *(inner(then) if inner else [])]
+                sides.append((flag, ask, step, [("copy", ("output", 0, 0), now, 4 * n)]))
+            steps = [("copy", here, ("input", 0, 0), 4 * n), ("until", ahead, sides),
+                     ("launch", 0, (1, 1, 1), (("output", 0, 0), ("output", 1, 0), 2.0, n))]
+            spec = ("float32", (n,))
+            return rt.CudaProgram([kernel("scale"), kernel("below")], steps, [spec], [spec] * 2, [],
+                                  4096)
+        def expected(x):
+            while x.max() < 256:
+                x = 2 * x
+            return x
+    """
+
+
+def test_turns_in_a_graph(on_fake):
+    on_fake(counting_program() + """
+        for ahead in (True, False):
+            program = counting(ahead)
+            for first in (1, 3, 100, 200, 300, 1000, 1):
+                x = np.linspace(0, first, 8).astype("f")
+                for _ in range(3):
+                    out, twice = program([gpu(x)])
+                    assert np.array_equal(out, expected(x)) and np.array_equal(twice, 2 * expected(x))
+            stats = program.stats
+            assert stats["replays"] > 10 and stats["graphs_built"] <= 4, stats
+        """)
+
+
+def test_turns_inside_turns_in_a_graph(on_fake):
+    on_fake(counting_program() + """
+        def inner(place):  # in place: an eighth is doubled until it is 4 or more
+            part, other = (*place[:2], place[2]), ("arena", 0, 2048)
+            sides = []
+            for k, (now, then) in enumerate(((part, other), (other, part))):
+                flag = ("arena", 0, 3072 + 8 * k)
+                sides.append((flag, [("launch", 1, (1, 1, 1), (now, flag, 4.0, 1))],
+                              [("launch", 0, (1, 1, 1), (now, then, 2.0, 1))],
+                              [("copy", part, now, 4)] if k else []))
+            return [("until", True, sides)]
+        def wanted(x):
+            x = x.copy()
+            while x.max() < 256:
+                x = 2 * x
+                while 0 < x[0] < 4:
+                    x[0] *= 2
+            return x
+        program = counting(False, inner)
+        for first in (0.01, 0.5, 1.0, 300.0):
+            x = np.linspace(first, 10, 8).astype("f")
+            for _ in range(3):
+                assert np.array_equal(program([gpu(x)])[0], wanted(x)), first
+        assert program.stats["replays"] > 6
+        """)
+
+
+def test_the_host_drives_loops_that_graphs_refuse(on_fake):
+    on_fake(counting_program() + """
+        fake.fake_refuse_loops = 1
+        program = counting(True)
+        x = np.linspace(0, 1, 8).astype("f")
+        for _ in range(4):
+            assert np.array_equal(program([gpu(x)])[1], 2 * expected(x))
+        assert program.stats["graphs_built"] == 0
+        """)
+
+
+def test_an_old_driver_has_no_loops_in_graphs(on_fake):
+    on_fake("""
+        fake.fake_version = 12030
+        assert rt.cuda_open(fake.path)
+    """ + counting_program() + """
+        program = counting(True)
+        x = np.linspace(0, 1, 8).astype("f")
+        for _ in range(4):
+            assert np.array_equal(program([gpu(x)])[1], 2 * expected(x))
+        assert program.stats["graphs_built"] == 0
+        """, opened=False)
 
 
 def test_turns_with_loops_and_the_host_in_them(on_fake):
