@@ -64,7 +64,8 @@ def counting_program():
             for k, (now, then) in enumerate(((here, there), (there, here))):
                 flag = ("arena", 0, 1024 + 8 * k)
                 ask = [("launch", 1, (1, 1, 1), (now, flag, 256.0, n))]
-                step = [("launch", 0, (1, 1, 1), (now, then, 2.0, n)), *(inner(then) if inner else [])]
+                step = [("launch", 0, (1, 1, 1), (now, then, 2.0, n))]
+                step += inner(then) if inner else []
                 sides.append((flag, ask, step, [("copy", ("output", 0, 0), now, 4 * n)]))
             steps = [("copy", here, ("input", 0, 0), 4 * n), ("until", ahead, sides),
                      ("launch", 0, (1, 1, 1), (("output", 0, 0), ("output", 1, 0), 2.0, n))]
@@ -86,7 +87,8 @@ def test_turns_in_a_graph(on_fake):
                 x = np.linspace(0, first, 8).astype("f")
                 for _ in range(3):
                     out, twice = program([gpu(x)])
-                    assert np.array_equal(out, expected(x)) and np.array_equal(twice, 2 * expected(x))
+                    assert np.array_equal(out, expected(x))
+                    assert np.array_equal(twice, 2 * expected(x))
             stats = program.stats
             assert stats["replays"] > 10 and stats["graphs_built"] <= 4, stats
         """)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import Tensor, item_size
 from functrans.lowering.schedule.kernel import Member
 from functrans.lowering.triton.kernels.expressions import TileWriter
 from functrans.lowering.triton.kernels.kernel_source import (
@@ -32,7 +32,8 @@ __all__ = ["ColumnReductionWriter", "RowSplit"]
 COLUMN_TILE = 128  # columns that a program reduces
 LEAST_COLUMNS = 32  # a line of the cache in float32
 ROW_TILE = 2048
-# Elements that a program reduces at least: four tiles take as long as a second launch, 2 us
+# Elements of four bytes that a program reduces at least: four tiles take as long as a second
+# launch, 2 us
 SHARE = 1 << 13
 NARROWEST = 4  # columns that a program reduces where there are few: half of what is read at once
 # Elements that the last program combines at most. A second launch takes 1.4 us on an H100, and
@@ -94,9 +95,8 @@ class ColumnReductionWriter(TritonKernelWriter):
         fits = max(1, ROW_TILE // block_i)
         block_o = min(self.extent(self.per_part, fits), fits)
         across = -(-self.row // block_i)
-        splits = min(-(-self.per_part // block_o),
-                     max(1, 4 * self.options.target.walkers // (across * self.parts)),
-                     max(1, self.per_part * block_i // SHARE))
+        splits = self._splits(-(-self.per_part // block_o), across * self.parts,
+                              self.per_part * block_i)
         return RowSplit(splits, across, block_o, block_i)
 
     def _parts(self) -> RowSplit:
@@ -106,9 +106,23 @@ class ColumnReductionWriter(TritonKernelWriter):
         fits = max(1, tile // block_i)
         block_o = min(self.extent(self.per_part, fits), fits)
         tiles = -(-self.per_part // block_o) * -(-self.row // block_i)
-        splits = min(tiles, max(1, 4 * self.options.target.walkers // self.parts),
-                     max(1, self.per_part * self.row // SHARE))
-        return RowSplit(splits, 1, block_o, block_i)
+        return RowSplit(self._splits(tiles, self.parts, self.per_part * self.row), 1, block_o,
+                        block_i)
+
+    def _splits(self, tiles: int, places: int, elements: int) -> int:
+        """How many programs share the tiles of a place: so that none has one more than others."""
+        most = max(1, 4 * self.options.target.walkers // places)
+        wanted = max(1, min(tiles, elements // self._least_share()))
+        return min(most, -(-tiles // (tiles // wanted)))
+
+    def _least_share(self) -> int:
+        """Elements of a program at least: fewer where many operands are read for each of them."""
+        size = self.rows * self.row
+        stored = [m.tensor for m in self.kernel.members if m.role == "full"
+                  and self.schedule.is_stored(m.tensor)]
+        moved = sum(min(t.size, size) * item_size(t.dtype) if isinstance(t.size, int) else 0
+                    for t in (*self.kernel.loads(self.builder), *stored))
+        return max(ROW_TILE, min(SHARE, SHARE * 4 * size // max(moved, 1)))
 
     def _columns_of_a_program(self) -> int:
         """As many as are read at once, fewer where that fills the GPU in one launch."""

@@ -7,6 +7,7 @@ launch. Where rows do not mix, many programs walk the loop, each with rows of it
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.analysis import cost_of
@@ -20,6 +21,7 @@ from functrans.lowering.triton.kernels.writer import TILE
 from functrans.lowering.triton.libraries.small_systems import Times, is_small, times_of
 from functrans.lowering.triton.loops.loop_kernel import LoopScope, LoopWriter
 from functrans.lowering.triton.loops.tile_loops import scan_in_registers, while_in_registers
+from functrans.lowering.triton.steps.spec import Launch, Step
 from functrans.lowering.triton.templates.single_program import HELD_BYTES, MOST_COLUMNS
 from functrans.primitives.dot import dot_general_p
 
@@ -56,7 +58,8 @@ def resident_scan(call: ScanLoop, scope: LoopScope) -> tuple[Form[Launches], flo
             w.scan(call, length, body, source)
         return w.launches(programs)
 
-    seconds = 1e-9 * length * _resident_time(jaxpr, programs, steps, target)
+    seconds = 1e-9 * length * (_resident_time(jaxpr, programs, steps, target)
+                               + _turns_time(body.steps, target))
     launched = 1e-9 * length * _launched_time(call.body, steps, target)
     return Form("one kernel", seconds, write), launched
 
@@ -158,6 +161,12 @@ def _resident_time(jaxpr: Jaxpr, programs: int, phases: int, target: Target) -> 
     shared = math.ceil(programs / target.multiprocessors)
     return max(figures.phase * phases * waves + alone * shared,
                programs * (moved - max(held, default=0)) / figures.shared_bandwidth)
+
+
+def _turns_time(steps: Sequence[Step], target: Target) -> float:
+    """Nanoseconds of the turns of phases: a program takes the tiles of a launch one by one."""
+    turns = sum(math.prod(step.grid) - 1 for step in steps if isinstance(step, Launch))
+    return target.measured.turn * turns
 
 
 def _held_bytes(eqn: Equation, body: Jaxpr) -> int:
