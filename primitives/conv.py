@@ -33,7 +33,7 @@ from functrans.primitives.geometry import (
     positive_ints,
     resolve_padding,
 )
-from functrans.primitives.precision import Precision, as_precision
+from functrans.primitives.precision import Precision, precision_params
 from functrans.primitives.shape import reshape, rev
 
 if TYPE_CHECKING:
@@ -329,12 +329,11 @@ def conv_general_dilated(
     if lhs.dtype != rhs.dtype or lhs.dtype == np.bool_:  # evaluation would promote them
         raise _bad_dtypes(get_aval(lhs), get_aval(rhs))
     dtype = None if preferred_element_type is None else dtypes.as_dtype(preferred_element_type)
-    found = None if precision is None else as_precision(name, precision)
-    kept = {} if found is None else {"precision": found}
     out = conv_general_dilated_p.bind(
         lhs, rhs, window_strides=strides, padding=pads, lhs_dilation=holes, rhs_dilation=spread,
         dimension_numbers=dims, group_axes=groups,
-        preferred_element_type=None if dtype == lhs.dtype else dtype, **kept)
+        preferred_element_type=None if dtype == lhs.dtype else dtype,
+        **precision_params(name, precision))
     return out if groups is None else _merge_axes(out, groups[2])
 
 

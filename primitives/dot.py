@@ -19,7 +19,7 @@ from functrans.primitives.base import sample_array
 from functrans.primitives.broadcast import prod, transpose
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.differentiable import Differentiable, linear
-from functrans.primitives.precision import Precision, as_precision
+from functrans.primitives.precision import Precision, precision_params
 
 if TYPE_CHECKING:
     from functrans.typing import Array, ArrayLike, DotDimensionNumbers, DTypeLike, PrecisionLike
@@ -249,9 +249,7 @@ def dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: DotDimensionN
     """
     (cx, cy), (bx, by) = dimension_numbers
     dims = ((tuple(cx), tuple(cy)), (tuple(bx), tuple(by)))
-    params: dict[str, Any] = {}
-    if precision is not None and (found := as_precision("dot_general", precision)) is not None:
-        params["precision"] = found
+    params: dict[str, Any] = {**precision_params("dot_general", precision)}
     if preferred_element_type is not None:
         params["preferred_element_type"] = dtypes.as_dtype(preferred_element_type)
     return dot_general_p.bind(lhs, rhs, dimension_numbers=dims, **params)

@@ -9,7 +9,7 @@ from functrans.core.errors import ArgumentError
 from functrans.core.precision import PRECISIONS, Precision
 from functrans.core.source import user_source
 
-__all__ = ["Precision", "as_precision", "most_precise", "resolved_precision"]
+__all__ = ["Precision", "as_precision", "most_precise", "precision_params", "resolved_precision"]
 
 
 def as_precision(name: str, value: Any) -> Precision | None:
@@ -31,13 +31,31 @@ def as_precision(name: str, value: Any) -> Precision | None:
                         "pair of these, for the two operands.", fix='precision="highest"')
 
 
+def precision_params(name: str, value: Any) -> dict[str, Precision]:
+    """The parameter of a product for its `precision=`: None is what a scope around the call says.
+
+    A scope may be inside of a function that is traced, and ends before its program is compiled.
+
+    >>> precision_params("dot", None), precision_params("dot", "highest")
+    ({}, {'precision': Precision.HIGHEST})
+    >>> with config.matmul_precision("high"):
+    ...     precision_params("dot", None)
+    {'precision': Precision.HIGH}
+    """
+    found = None if value is None else as_precision(name, value)
+    if found is None and (said := config.current().matmul_precision) is not None:
+        found = PRECISIONS[said]
+    return {} if found is None else {"precision": found}
+
+
 def resolved_precision(precision: Precision | None) -> Precision:
     """A precision where None is what the settings say.
 
     >>> resolved_precision(None)
     Precision.DEFAULT
     """
-    return PRECISIONS[config.current().matmul_precision] if precision is None else precision
+    said = config.current().matmul_precision or "default"
+    return PRECISIONS[said] if precision is None else precision
 
 
 def most_precise(*found: Precision | None) -> Precision | None:

@@ -39,7 +39,7 @@ class Config:
     package's own frames in tracebacks; `backend` names what compiles the programs of `jit`, where
     it is not "auto", which is "triton" for a GPU and "c" for the CPU;
     `algebra` says when compiled programs contract factors instead of materialising their product;
-    `matmul_precision` is of products of float32 on GPUs;
+    `matmul_precision` is of products of float32 on GPUs, None where nobody said;
     `device` names where arrays go that nobody put anywhere, None for a GPU if there is one;
     `autotune` says which kernels for GPUs are chosen by measurement; `deterministic` programs give
     the same bits in every run; `dynamic_shapes` says whether a second size in one axis gives a
@@ -55,7 +55,7 @@ class Config:
     internal_frames: bool = False
     backend: str = "auto"
     algebra: str = "auto"
-    matmul_precision: str = "default"
+    matmul_precision: str | None = None
     device: str | None = None
     autotune: str = "auto"
     deterministic: bool = False

@@ -38,7 +38,7 @@ class TargetProgram:
 def settings_now() -> list[Any]:
     """The settings that decide what compiled programs compute."""
     settings = config.current()
-    return [settings.algebra, settings.matmul_precision, settings.deterministic]
+    return [settings.algebra, settings.matmul_precision or "default", settings.deterministic]
 
 
 def compile_targets(jaxpr: Jaxpr, name: str, targets: Mapping[str, Sequence[Mapping[str, int]]]

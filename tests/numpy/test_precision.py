@@ -163,6 +163,32 @@ def test_the_setting_is_of_products_without_their_own():
         assert set(re.findall(r"input_precision='(\w+)'", text)) == {words, "tf32x3"}
 
 
+def test_a_scope_inside_of_a_function_is_of_what_is_traced_there():
+    """Whatever the setting is where the program is compiled, and for derivatives, too."""
+    big = RNG.normal(size=(64, 64)).astype("f")
+
+    def loop(x, y):
+        return ft.lax.fori_loop(0, 2, lambda _, z: fnp.matmul(z, y), x)
+
+    def inside(x, y):
+        with ft.default_matmul_precision("highest"):
+            return ft.vmap(ft.grad(lambda x: fnp.sum(fnp.sin(loop(x[None], y)))))(x)
+
+    def default_inside(x, y):
+        with ft.default_matmul_precision("default"):
+            return fnp.matmul(x, y)
+
+    assert set(precisions_of(ft.make_jaxpr(inside)(big, big).jaxpr)) == {"HIGHEST"}
+    _, pullback = ft.vjp(inside, big, big)
+    assert set(precisions_of(ft.make_jaxpr(pullback)(big).jaxpr)) == {"HIGHEST"}
+    with ft.config.matmul_precision("highest"):
+        assert precisions_of(ft.make_jaxpr(ft.jit(default_inside))(big, big).jaxpr) == ["DEFAULT"]
+    with ft.config.use_backend("triton"):
+        text = ft.jit(lambda x, y: inside(x, y) + fnp.matmul(x, y)).lower(
+            big, big).compile().as_text()
+    assert {"ieee", "tf32"} >= set(re.findall(r"input_precision='(\w+)'", text)) >= {"tf32"}
+
+
 def test_attention_has_the_highest_of_its_products():
     q = RNG.normal(size=(2, 64, 2, 16)).astype("f")
 
