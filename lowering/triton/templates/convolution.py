@@ -42,6 +42,7 @@ from functrans.lowering.triton.templates.pack import (
     packed,
 )
 from functrans.lowering.triton.templates.tiles import (
+    ADD_MANY,
     ADD_SPLITS,
     EFFICIENCY,
     FRAME,
@@ -92,12 +93,13 @@ tl.store(partial + ((WIDE(at_m) * out_features)[:, None] + cols), acc,
 '''
 
 # where the partial sums of a tile are, and how far from one to the next
-PARTIALS = '''
+PLACE_OF_SUMS = '''
 sums = workspace + tl.cast(outer, tl.int64) * m * out_features + (
     (WIDE(at_m) * out_features)[:, None] + cols)
 summed = known[:, None] & (cols < out_features)
 apart = tl.cast(groups, tl.int64) * m * out_features
-''' + ADD_SPLITS
+'''
+PARTIALS = PLACE_OF_SUMS + ADD_SPLITS
 
 COMBINE = '''
 @triton.jit
@@ -110,15 +112,8 @@ def NAME():
     col = tile % tiles_n * BLOCK_N
     ROWS
     cols = (col + tl.arange(0, BLOCK_N))[None, :]
-    there = known[:, None] & (cols < out_features)
-    partial = workspace + tl.cast(outer, tl.int64) * m * out_features
-    partial += (WIDE(at_m) * out_features)[:, None] + cols
-    step = tl.cast(groups, tl.int64) * m * out_features
-    acc = tl.load(partial, mask=there, other=0)
-    for chunk in range(1, splits, LOADS):
-        for at in tl.static_range(LOADS):
-            left = tl.full((1, 1), chunk + at, tl.int32) < splits
-            acc += tl.load(partial + (chunk + at) * step, mask=there & left, other=0)
+    PLACE_OF_SUMS
+    ADD_MANY
     FINISH
 '''
 
@@ -236,6 +231,7 @@ def _kernels(p: ConvolutionProblem, config: ConvolutionConfig, name: str, target
         "DESCRIBE": [*before.lines, *(box.described if box else [])],
         "PLACE": [TILE, *(box.placed if box else [])],
         "SUM": [SUM], "STORE": [STORE_PARTS], "ADD_SPLITS": [PARTIALS],
+        "PLACE_OF_SUMS": [PLACE_OF_SUMS], "ADD_MANY": [ADD_MANY],
         "NEXT_PART": [box.next_part if box else "col += BLOCK_N // 2"],
         "STORE_SPLIT": [STORE_SPLIT], "FINISH": [FINISH],
         "ROWS": box.numbered if box else gathered, "EPILOGUE": p.epilogue.lines,
@@ -284,7 +280,7 @@ def _combine(p: ConvolutionProblem, name: str, values: dict[str, object],
     across = -(-p.out_features // 64) * p.groups
     rows = next((n for n in (16, 8, 4, 2) if -(-p.rows // n) * across >= target.multiprocessors), 1)
     values = values | {"BLOCK_M": rows, "BLOCK_N": 64, "STORES_DESCRIPTOR": False, "TURNED": False,
-                       "LOADS": 16}
+                       "SPLITS": Expression("splits"), "LOADS": 16}
     return TemplateKernel(name, expand(COMBINE, name, arguments, values, blocks), arguments,
                           (-(-p.rows // rows) * across, 1, 1), min(4, max(1, rows // 2)), 1,
                           workspace)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.templates.kernel import BYTES, MOST_ARRIVAL_COUNTERS
 
-__all__ = ["ADD_SPLITS", "EFFICIENCY", "FRAME", "SPAN", "STORE_PARTS", "TILE", "Tiling",
+__all__ = ["ADD_MANY", "ADD_SPLITS", "EFFICIENCY", "FRAME", "SPAN", "STORE_PARTS", "TILE", "Tiling",
            "last_combines", "rounding", "time_of_tiles", "times_of_tiles"]
 
 
@@ -121,6 +121,15 @@ ADD_SPLITS = '''
 acc = tl.load(sums, mask=summed, other=0, cache_modifier='.cg')
 for other in tl.static_range(1, SPLITS):
     acc += tl.load(sums + other * apart, mask=summed, other=0, cache_modifier='.cg')
+'''
+
+# The same by a launch of its own, which may have hundreds to add: so many are on their way.
+ADD_MANY = '''
+acc = tl.load(sums, mask=summed, other=0)
+for chunk in range(1, SPLITS, LOADS):
+    for at in tl.static_range(LOADS):
+        left = tl.full((1, 1), chunk + at, tl.int32) < SPLITS
+        acc += tl.load(sums + (chunk + at) * apart, mask=summed & left, other=0)
 '''
 
 # What of the peak a tile reaches once the pipeline is full (large products of bfloat16)
