@@ -165,12 +165,12 @@ ELEMENTWISE = ElementwiseTable({
     c.gt_p: _test(">"), c.ge_p: _test(">="),
     c.is_finite_p: ElementwiseLowering(is_test=True, triton="(tl.abs({0}) < float('inf'))"),
     a.div_p: ElementwiseLowering(DIVISION, triton={
-        "f32": "tl.div_rn({0}, {1})", "f64": "({0} / {1})",
+        "f32": "fm.divide({0}, {1})", "f64": "({0} / {1})",
         **dict.fromkeys("iub", "fm.int_div({0}, {1})")}),
     a.rem_p: ElementwiseLowering(DIVISION, triton={
         "f": "fm.fmod({0}, {1})", **dict.fromkeys("iub", "fm.int_rem({0}, {1})")}),
     t.sqrt_p: ElementwiseLowering(DIVISION, triton={
-        "f32": "tl.sqrt_rn({0})", "f64": "fm.sqrt({0})"}),
+        "f32": "fm.square_root({0})", "f64": "fm.sqrt({0})"}),
     t.rsqrt_p: _function("rsqrt", DIVISION),
     t.exp_p: _function("exp", _T), t.exp2_p: _function("exp2", _T),
     t.expm1_p: _function("expm1", _T), a.log_p: _function("log", _T),
