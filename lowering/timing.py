@@ -28,12 +28,13 @@ class StepTimes:
     """Seconds of the steps of a program in the order of its report, and of a whole run.
 
     `steps` is None where only the whole is known; `note` says how they were timed, where that has
-    to be known.
+    to be known; `runs` how often each of them ran, where loops decide that.
     """
 
     steps: Sequence[float] | None
     whole: float
     note: str = ""
+    runs: Sequence[int] = ()
 
 
 def repeated(run: Callable[[], T]) -> tuple[list[T], float]:

@@ -430,22 +430,39 @@ PyObject* program_call(PyObject* self, PyObject* const* args, std::size_t nargsf
   return list.release();
 }
 
+// Those of each loop, and then of the loops in its parts.
+void collect_turns(const std::vector<Step>& steps, std::vector<std::int64_t>& turns) {
+  for (const Step& step : steps) {
+    if (step.kind == StepKind::until) turns.push_back(step.turns);
+    for (const std::vector<Step>& part : step.parts) collect_turns(part, turns);
+  }
+}
+
 PyObject* program_stats(PyObject* object, void*) {
   CudaProgram& program = *reinterpret_cast<CudaProgramObject*>(object)->program;
+  std::vector<std::int64_t> turns;
   std::uint64_t launches, replays, built = 0, patched = 0;
   {
     const Unlocked unlocked;
     std::lock_guard<std::mutex> lock(program.mutex);
     launches = program.launches;
+    collect_turns(program.steps, turns);
     replays = program.replays;
     for (const Segment& segment : program.segments) {
       built += segment.graphs.built();
       patched += segment.graphs.patched();
     }
   }
-  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:L}", "launches", launches, "replays", replays,
+  Ref list(PyList_New(static_cast<Py_ssize_t>(turns.size())));
+  for (std::size_t i = 0; list && i < turns.size(); ++i) {
+    PyObject* number = PyLong_FromLongLong(turns[i]);
+    if (number == nullptr) return nullptr;
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), number);
+  }
+  if (!list) return nullptr;
+  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:L,s:O}", "launches", launches, "replays", replays,
                        "graphs_built", built, "graphs_changed", patched, "arena_bytes",
-                       static_cast<long long>(program.arena_bytes));
+                       static_cast<long long>(program.arena_bytes), "turns", list.get());
 }
 
 PyObject* program_device(PyObject* object, void*) {

@@ -55,6 +55,7 @@ void run_until(Device& device, Step& loop, const Kernel* kernels, const CUdevice
     FT_CU(StreamWaitEvent(device.copy, passing.event, 0));
     unsigned char going = 0;
     read_copied(device, &going, flag, sizeof going);
+    loop.turns += going != 0;
     if (!going) {
       enqueue_all(device, loop.parts[3 * side + 2], kernels, bases, run_host);
       return;

@@ -71,6 +71,7 @@ struct Step {
   std::vector<std::vector<Step>> parts;
   std::int64_t count = 0;
   bool ahead = false;
+  std::int64_t turns = 0;  // of `until`, those that the host has driven
 
   // Puts the addresses of a call into the values.
   void bind(const CUdeviceptr* bases) {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,16 @@ class Profile:
         Path(path).write_text(text, encoding="utf-8")
 
 
+def _as_it_ran(kernel: KernelReport, runs: int | None) -> KernelReport:
+    """A kernel with the runs that were counted, where loops decide how many there are."""
+    if runs is None or runs == kernel.runs:
+        return kernel
+    flops, moved = (n * runs // kernel.runs if isinstance(n, int) else n
+                    for n in (kernel.flops, kernel.moved))
+    return replace(kernel, runs=runs, flops=flops, moved=moved,
+                   estimate=kernel.estimate * runs / kernel.runs)
+
+
 TITLES = ["step", "time", "share", "moved", "arithmetic", "reaches", "first line"]
 
 
@@ -210,5 +221,7 @@ def profile(f: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> Profile:
         steps = [Timed(k, times.whole) for k in report.kernels]
         return Profile(report, steps, times.whole, limits, times.note or "The program was timed "
                        f"as a whole: {lowered.backend} tells of no steps.")
-    steps = [Timed(k, s) for k, s in zip(report.kernels, times.steps, strict=False)]
+    kernels = [_as_it_ran(k, runs) for k, runs in
+               itertools.zip_longest(report.kernels, times.runs[:len(report.kernels)])]
+    steps = [Timed(k, s) for k, s in zip(kernels, times.steps, strict=False)]
     return Profile(report, steps, times.whole, limits, times.note)

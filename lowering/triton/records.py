@@ -69,13 +69,14 @@ class LaunchGroup:
     runs: int
 
 
-def launch_groups(program: GPUProgram) -> list[LaunchGroup]:
+def launch_groups(program: GPUProgram, turns: Iterable[int] | None = None) -> list[LaunchGroup]:
     """The launches of a program by kernel, grid and work, in the order of the first ones.
 
-    A kernel that takes sizes as arguments may be launched for several.
+    A kernel that takes sizes as arguments may be launched for several. `turns` are those of loops
+    with predicates, where they are known.
     """
     found: dict[Any, list[tuple[Launch, int]]] = {}
-    for step, runs in runs_in(program.steps):
+    for step, runs in runs_in(program.steps, turns=None if turns is None else iter(turns)):
         key = (launch_key(step), step.grid, step.flops, step.moved)
         found.setdefault(key, []).append((step, runs))
     return [LaunchGroup([step for step, _ in group], sum(runs for _, runs in group))

@@ -59,9 +59,17 @@ def step_times(program: GPUProgram, target: Target, arrays: Sequence[Any],
     def on_host(step: Step) -> bool:
         return isinstance(step, HostStep) and not isinstance(step, LibraryStep)
 
-    times = [group.runs * seconds(group.launches[0]) for group in launch_groups(program)]
+    groups = launch_groups(program, turns_of_a_run(run_of(program), arrays))
+    times = [group.runs * seconds(group.launches[0]) for group in groups]
     times += [seconds(step) for step in program.steps if isinstance(step, HostStep)]
-    return StepTimes(times, Timer(run_of(program), arrays, gpu)(), NOTE)
+    return StepTimes(times, Timer(run_of(program), arrays, gpu)(), NOTE,
+                     [group.runs for group in groups])
+
+
+def turns_of_a_run(run: Any, arrays: Sequence[Any]) -> list[int]:
+    """The turns of loops with predicates: the host drives those of a first call, and counts."""
+    run(arrays)
+    return list(run.stats["turns"])
 
 
 def seconds_of_one(seconds: Callable[[int], float], least: int = LEAST) -> float:

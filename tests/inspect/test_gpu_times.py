@@ -20,12 +20,15 @@ from functrans.lowering.triton.step_times import (
     up_to,
 )
 from functrans.lowering.triton.steps.spec import (
+    BufferSide,
     DoubleBufferedSteps,
     HostStep,
     Launch,
+    Pointer,
     RepeatedSteps,
     launch_key,
     launches_in,
+    runs_in,
 )
 
 X = np.linspace(-2, 2, 600, dtype=np.float32).reshape(20, 30)
@@ -94,6 +97,19 @@ def test_launches_of_loops_find_a_round_done():
         assert up_to(program, launch) == program.steps[:at + 1]
     with pytest.raises(ValueError, match="another program"):
         up_to(program, program_of(ranked, X).steps[0])
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 5])
+def test_launches_of_turns_are_counted(turns):
+    names = ["holds0", "body0", "ends0", "holds1", "body1", "ends1"]
+    parts = [(Launch(0, name, (1, 1, 1), (), (), (), 4),) for name in names]
+    sides = [BufferSide(Pointer("arena", 0), *parts[k:k + 3]) for k in (0, 3)]
+    loop = DoubleBufferedSteps((sides[0], sides[1]), True)
+    found = {step.kernel: n for step, n in runs_in([loop], turns=iter([turns]))}
+    order = []
+    for turn in range(turns + 1):
+        order += [f"holds{turn % 2}", f"body{turn % 2}" if turn < turns else f"ends{turn % 2}"]
+    assert found == {name: order.count(name) for name in names}
 
 
 def test_launches_of_rounds_are_counted():

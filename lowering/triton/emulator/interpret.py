@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import cycle
 from types import ModuleType
@@ -21,6 +22,7 @@ from functrans.lowering.triton.steps.spec import (
     Pointer,
     RepeatedSteps,
     Step,
+    turning_loops,
 )
 
 __all__ = ["InterpretedProgram"]
@@ -75,6 +77,12 @@ class InterpretedProgram:
         self.modules = [interpreted(module_of(
             text.replace("import device_math as fm", "import host_math as fm")))
             for text in program.sources]
+        self.turns: Counter[int] = Counter()  # of loops with predicates, by identity
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """What the runtime tells of a program: the turns of each loop with a predicate."""
+        return {"turns": [self.turns[id(loop)] for loop in turning_loops(self.program.steps)]}
 
     def __call__(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
         p = self.program
@@ -114,6 +122,7 @@ class InterpretedProgram:
             if not going:
                 self._run(side.ends, memory)
                 return
+            self.turns[id(loop)] += 1
 
     def _launch(self, step: Launch, memory: Memory, done: int) -> None:
         if 0 in step.grid:

@@ -30,6 +30,7 @@ __all__ = [
     "launch_key",
     "launches_in",
     "runs_in",
+    "turning_loops",
 ]
 
 
@@ -140,19 +141,34 @@ class DoubleBufferedSteps:
 Step = Launch | CopyStep | HostStep | RepeatedSteps | DoubleBufferedSteps
 
 
-def runs_in(steps: Iterable[Step], times: int = 1) -> Iterator[tuple[Launch, int]]:
+def runs_in(steps: Iterable[Step], times: int = 1,
+            turns: Iterator[int] | None = None) -> Iterator[tuple[Launch, int]]:
     """All launches of some steps, also inside of loops, and how often each runs.
 
-    Of a loop with a predicate, whose length is not known, a turn of each side counts.
+    Of a loop with a predicate a turn of each side counts, or those that `turns` tells of each such
+    loop: of it, then of those inside, in order.
     """
     for step in steps:
         if isinstance(step, Launch):
             yield step, times
         elif isinstance(step, RepeatedSteps):
-            yield from runs_in(step.steps, times * step.count)
+            yield from runs_in(step.steps, times * step.count, turns)
         elif isinstance(step, DoubleBufferedSteps):
+            known = None if turns is None else next(turns)
+            for k, side in enumerate(step.sides):
+                here = (times,) * 3 if known is None else (
+                    (known - k) // 2 + 1, (known - k + 1) // 2, int(known % 2 == k))
+                for part, count in zip((side.holds, side.body, side.ends), here, strict=True):
+                    yield from runs_in(part, count, turns)
+
+
+def turning_loops(steps: Iterable[Step]) -> Iterator[DoubleBufferedSteps]:
+    """The loops with predicates, each before those inside of it: the order of their turns."""
+    for step in steps:
+        if isinstance(step, DoubleBufferedSteps):
+            yield step
             for side in step.sides:
-                yield from runs_in((*side.holds, *side.body, *side.ends), times)
+                yield from turning_loops((*side.holds, *side.body, *side.ends))
 
 
 def launches_in(steps: Iterable[Step]) -> Iterator[Launch]:
