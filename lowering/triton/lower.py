@@ -196,7 +196,9 @@ class _RetryingWriter:
         found = False
         for launch in launches_in(program.steps):
             spills = compiled[launch_key(launch)].spills
-            if launch.module and spills > self.target.measured.spills:
+            measured = self.target.measured
+            if launch.module and spills > (
+                    measured.product_spills if launch.fuses else measured.spills):
                 found |= self.rejected.add_spilling(program, launch, spills)
         return found
 

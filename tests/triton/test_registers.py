@@ -10,7 +10,7 @@ import functrans.numpy as xp
 from functrans import lax
 from functrans.lowering.schedule.target import HOPPER
 from functrans.lowering.triton.lower import lower
-from functrans.lowering.triton.templates.registers import certainly_spills, live_tiles
+from functrans.lowering.triton.templates.registers import expected_spills, live_tiles
 
 NARROW = np.ones((1024, 32), np.float32)
 
@@ -35,49 +35,58 @@ def epilogue(kind, count):
                                 for j in reversed(range(count))]]
 
 
-# as ptxas 12.9 reports them: tile, threads, epilogue, numbers spilled
+# as ptxas 12.9 reports them, for TensorFloat-32: tile, threads, epilogue, numbers spilled
 MEASURED = [
-    ((64, 64), 128, ("keep", 5), 0), ((64, 64), 128, ("mix", 8), 0), ((64, 64), 128, ("seq", 8), 6),
-    ((64, 128), 128, ("keep", 2), 0), ((64, 128), 128, ("keep", 3), 26),
-    ((64, 128), 128, ("math", 4), 0), ((64, 128), 128, ("mix", 6), 18),
-    ((64, 128), 128, ("seq", 4), 26), ((64, 128), 128, ("math", 8), 464),
-    ((128, 64), 128, ("math", 8), 476), ((128, 64), 128, ("mix", 4), 0),
-    ((128, 128), 128, ("math", 2), 0), ((128, 128), 128, ("mix", 2), 50),
-    ((128, 128), 128, ("math", 4), 752), ((128, 128), 128, ("math", 8), 1156),
-    ((128, 128), 128, ("keep", 5), 1088), ((128, 128), 128, ("mix", 6), 668),
-    ((128, 128), 256, ("mix", 8), 2), ((128, 256), 256, ("mix", 8), 0),
-    ((128, 256), 256, ("keep", 3), 6),
+    ((128, 256), 256, ("keep", 1), 44), ((128, 256), 256, ("keep", 3), 494),
+    ((128, 256), 256, ("keep", 5), 746), ((128, 256), 256, ("mix", 4), 214),
+    ((128, 256), 256, ("mix", 8), 622), ((128, 256), 256, ("seq", 4), 466),
+    ((128, 256), 256, ("seq", 8), 878), ((128, 256), 256, ("math", 2), 0),
+    ((128, 256), 256, ("math", 4), 700), ((128, 128), 128, ("keep", 1), 32),
+    ((128, 128), 128, ("keep", 3), 446), ((128, 128), 128, ("mix", 4), 254),
+    ((128, 128), 128, ("seq", 8), 888), ((128, 128), 128, ("math", 4), 700),
+    ((128, 128), 256, ("keep", 1), 0), ((128, 128), 256, ("keep", 3), 42),
+    ((128, 128), 256, ("keep", 5), 216), ((128, 128), 256, ("mix", 4), 0),
+    ((128, 128), 256, ("mix", 8), 80), ((128, 128), 256, ("seq", 4), 20),
+    ((128, 128), 256, ("seq", 8), 204), ((128, 128), 256, ("math", 4), 0),
+    ((128, 64), 256, ("keep", 5), 0), ((128, 64), 256, ("mix", 8), 0),
+    ((128, 64), 256, ("seq", 8), 0), ((128, 64), 256, ("math", 4), 0),
 ]
 
 
 @pytest.mark.parametrize("tile, threads, kind, spilled", MEASURED)
-def test_what_is_certain_to_spill_does(tile, threads, kind, spilled):
-    expected = certainly_spills(epilogue(*kind), "s", tile[0] * tile[1] // threads, threads)
+def test_what_is_expected_to_spill_does(tile, threads, kind, spilled):
+    expected = expected_spills(epilogue(*kind), "s", tile[0] * tile[1] // threads)
     if expected:
-        assert spilled > HOPPER.measured.spills
-        assert spilled / 4 < expected < 4 * spilled
+        assert spilled >= 80
+        assert spilled / 4.5 < expected < 4.5 * spilled
 
 
-def test_most_of_what_spills_a_lot_is_foreseen():
-    spilling = [m for m in MEASURED if m[3] > 500 and m[2][0] != "math"]
-    assert spilling and all(certainly_spills(epilogue(*kind), "s", m * n // threads, threads)
+def test_what_spills_a_lot_is_foreseen():
+    spilling = [m for m in MEASURED if m[3] > 250]
+    assert spilling and all(expected_spills(epilogue(*kind), "s", m * n // threads)
                             for (m, n), threads, kind, _ in spilling)
 
 
 def test_rows_and_numbers_are_no_tiles():
     lines = ["e1 = tl.load(p0 + i)", "e2 = tl.full((), 2.0, tl.float32)", "e3 = e1 * e2",
              "e4 = acc + e3", "tl.store(p1 + o * 8 + i, e4)"]
-    assert live_tiles(lines, "e4") == (2, 1)
+    assert live_tiles(lines, "e4") == (2, 0, 2)
 
 
 def gelu_gradient(x, w, y):
     return ft.vjp(ft.nn.gelu, y)[1](x @ w)[0]
 
 
-def test_a_long_epilogue_is_a_kernel_of_its_own():
-    x, w, y = (np.ones(s, np.float32) for s in ((8, 1280, 512), (8, 512, 1024), (8, 1280, 1024)))
+@pytest.mark.parametrize("k", [256, 8192])
+def test_a_long_epilogue_has_smaller_tiles_or_is_a_kernel_of_its_own(k):
+    """Whichever is estimated to be faster: a long sum is slower by smaller tiles."""
+    x, w, y = (np.ones(s, np.float32) for s in ((8, 1280, k), (8, k, 1024), (8, 1280, 1024)))
     program = lowered(gelu_gradient, x, w, y)
-    assert [bool(re.match("matmul", s.kernel)) for s in program.steps][-2:] == [True, False]
+    products = [s for s in program.steps if s.kernel == "matmul"]
+    assert (program.steps[-1] in products) == (k == 256)
+    text = program.sources[products[-1].module]
+    (tile,) = {(int(m), int(n)) for m, n in re.findall(r"acc = tl.full\(\((\d+), (\d+)\)", text)}
+    assert tile[0] * tile[1] <= 64 * 32 * products[-1].warps or "e1 = " not in text
 
 
 def leapfrog(q, p, x, y):

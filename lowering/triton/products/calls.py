@@ -53,7 +53,7 @@ from functrans.lowering.triton.templates.kernel import (
     pointer,
 )
 from functrans.lowering.triton.templates.matmul import MatmulConfig, MatmulOperand, MatmulProblem
-from functrans.lowering.triton.templates.registers import certainly_spills
+from functrans.lowering.triton.templates.registers import expected_spills
 from functrans.primitives.conv import conv_general_dilated_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.precision import resolved_precision
@@ -236,7 +236,8 @@ def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alon
         configs, launches, lambda c: matmul.estimate(p, c, target), matmul.smaller(p),
         may_spill=not isinstance(call, FusedGemm),
         expected=(lambda c: _expected_spills(call, schedule, p, c, any_size))
-        if isinstance(call, FusedGemm) else None))
+        if isinstance(call, FusedGemm) else None,
+        lighter=lambda: _lighter(call, p, configs[0], target)))
 
 
 def _of_class(p: MatmulProblem) -> MatmulProblem:
@@ -295,9 +296,28 @@ def _expected_spills(call: FusedGemm, schedule: Schedule, p: MatmulProblem, chos
     """The numbers that threads of a product are certain to keep out of registers, uncompiled."""
     epilogue, _ = _MatmulEpilogueWriter(call, schedule, p, chosen, _main_result(call),
                                         any_size).written()
-    threads = 32 * chosen.warps
-    return certainly_spills(epilogue.lines, epilogue.result,
-                            chosen.block_m * chosen.block_n // threads, threads)
+    numbers = chosen.block_m * chosen.block_n // (32 * chosen.warps * chosen.parts)
+    return expected_spills(epilogue.lines, epilogue.result, numbers, chosen.parts)
+
+
+def _lighter(call: Gemm, p: MatmulProblem, best: MatmulConfig,
+             target: Target) -> list[MatmulConfig]:
+    """Configurations with room for an epilogue that are faster than the `best` one without it.
+
+    A kernel of the epilogue is a launch more, before which the product is written and read.
+    """
+    if not isinstance(call, FusedGemm):
+        return []
+    figures = target.measured
+    apart = matmul.estimate(p, best, target) + figures.launch \
+        + 2 * p.batches * p.m * p.n * BYTES[p.c.dtype] / figures.bandwidth
+    fitting = _fitting(p, matmul.lighter(p, target), target)
+    return [c for c in fitting if matmul.estimate(p, c, target) <= apart]
+
+
+EARLY_STORES = 3
+"""Of 6 stores at the end 256 threads spilled 212 numbers, at once none; of one 112, and 268 at
+once, as it needs a tile more while others are kept."""
 
 
 class _MatmulEpilogueWriter:
@@ -343,29 +363,46 @@ class _MatmulEpilogueWriter:
         w = _AfterProduct(self.call.product, self.call.product in kept, halves, kernel,
                           self.lines.append, self.pointer, self.fresh, masks, self.numbers)
         any_flags = [m.tensor for m in kernel.members if m.role == "any_flag"]
-        for m in kernel.members:
-            value = w.expression(kernel.element(builder, m))
-            w.locals[m.tensor] = w.as_stored(value, m.tensor) if m.tensor in kept else value
-        values = {**w.locals, self.call.product: "acc"}
         texts = [t for t in (masks["o"], masks["i"]) if t]
         mask = f", mask={' & '.join(texts)}" if texts else ""
-        for t in any_flags:
-            holds = " & ".join([values[t], *texts])
-            self.lines.append(f"tl.store({self.pointer(t)} + (rows + cols) * 0, 1, mask={holds})")
-        for t in self.call.results:
-            if t is not self.main and t not in any_flags:
+
+        stores: list[tuple[int, str]] = []
+
+        def store(t: Tensor, value: str) -> None:
+            if t in any_flags:
+                holds = " & ".join([value, *texts])
+                text = f"tl.store({self.pointer(t)} + (rows + cols) * 0, 1, mask={holds})"
+            elif t in kept and t is not self.main:
                 place = w.place(t, kernel.places["full"])
                 # of one row the index has no rows, and the value has those of a tile
                 spread = " + (rows + cols) * 0" if 1 in (p.m, p.n) else ""
-                self.lines.append(f"tl.store({self.pointer(t)} + {place}{spread}, "
-                                  f"{w.stored(values[t], t)}{mask})")
-        result = values[self.main]
+                text = f"tl.store({self.pointer(t)} + {place}{spread}, {w.stored(value, t)}{mask})"
+            else:
+                return
+            stores.append((len(self.lines), text))
+
+        store(self.call.product, "acc")
+        for m in kernel.members:
+            value = w.expression(kernel.element(builder, m))
+            w.locals[m.tensor] = w.as_stored(value, m.tensor) if m.tensor in kept else value
+            store(m.tensor, w.locals[m.tensor])
+        self._insert(stores)
+        result = {**w.locals, self.call.product: "acc"}[self.main]
         if self.main.dtype in FLOAT8:  # the template stores its bits
             result = w.name(w.stored(result, self.main))
         arguments = (*[pointer(name, MEMORY[t.dtype]) for t, name in self.pointers.items()],
                      *self.numbers.arguments)
         return (EpilogueSource(tuple(self.lines), arguments, result),
                 {name: (t, 0) for t, name in self.pointers.items()})
+
+    def _insert(self, stores: list[tuple[int, str]]) -> None:
+        """Put stores at the end; many of them where their values are known, which take registers
+        until they are stored. What is loaded may be where a result goes: its loads come first.
+        """
+        first = len(self.lines) if len(stores) < EARLY_STORES else max(
+            [k + 1 for k, line in enumerate(self.lines) if "tl.load(" in line], default=0)
+        for k, text in reversed(stores):
+            self.lines.insert(max(k, first), text)
 
 
 class _AfterProduct(TileWriter):

@@ -27,11 +27,12 @@ class Chooser:
 
     def among(self, title: str, problem: Any, configs: Iterable[C], launches: Callable[[C], Any],
               nanoseconds: Callable[[C], float], smaller: Iterable[C] = (),
-              may_spill: bool = True, expected: Callable[[C], int] | None = None) -> C:
+              may_spill: bool = True, expected: Callable[[C], int] | None = None,
+              lighter: Callable[[], Iterable[C]] = tuple) -> C:
         """One of those whose kernels can be had, else the first of the `smaller` ones.
 
-        Those that spill registers, as is known or `expected`, are taken last, or not at all. Raises
-        UnsupportedKernel where there is none.
+        Those that spill registers, as is known or `expected`, are taken last, or not at all: of the
+        `lighter` ones the first that does not. Raises UnsupportedKernel where there is none.
         """
         def can_be_had(c: C) -> bool:
             return self.rejected.of(launches(c).kernels) is None
@@ -43,6 +44,9 @@ class Chooser:
             spills |= {k: n for k, c in enumerate(left[:MOST_TRIED])
                        if k not in spills and (n := expected(c))}
         if spills and not may_spill and len(spills) >= min(MOST_TRIED, len(left)):
+            for c in filter(can_be_had, lighter()):
+                if not self.spills(launches(c)) and not (expected is not None and expected(c)):
+                    return c
             raise UnsupportedKernel(f"a {title} spills {min(spills.values())} numbers of a thread")
         if len(spills) < len(left):
             left = [c for k, c in enumerate(left) if k not in spills]
