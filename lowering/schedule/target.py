@@ -134,9 +134,9 @@ class Measurements:
     step by step 0.1. A recurrent network that keeps its weights has 96."""
 
     product_spills: int = 160
-    """The same of a product, whose epilogue keeps them there once a tile. They go through caches, at
-    least twice as fast as memory, through which an epilogue apart has all 64 or 128 numbers that a
-    thread has of the tile. An estimate."""
+    """The same of a product, whose epilogue keeps them there once a tile. They go through caches,
+    at least twice as fast as memory, through which an epilogue apart has all 64 or 128 numbers that
+    a thread has of the tile. An estimate."""
 
     triangular_row: float = 370.0
     """What cuBLAS takes for a row of a triangular system, however many right-hand sides there are:
