@@ -147,8 +147,8 @@ class _Recomputing:
 
     def _computing(self, readers: list[int]) -> list[Kernel] | None:
         """Readers that compute what is no longer stored; None where one may not."""
-        found = []
-        for j in readers:
+        found: dict[int, Kernel] = {}
+        for j in sorted(readers, key=self._size, reverse=True):  # the first to have too many
             step = self.steps[j]
             assert isinstance(step, Kernel)
             # a new object: what was known of the old one is no longer true
@@ -161,8 +161,14 @@ class _Recomputing:
                 return None
             if not all(has_constant_stride(index, kernel.i) for _, index in accesses(exprs)):
                 return None
-            found.append(kernel)
-        return found
+            found[j] = kernel
+        return [found[j] for j in readers]
+
+    def _size(self, j: int) -> int:
+        """How many expressions a reader has."""
+        step = self.steps[j]
+        assert isinstance(step, Kernel)
+        return step.shared(self.is_stored).count
 
     def _without_unread(self, k: int) -> Kernel:
         """A kernel without members that nobody reads."""
