@@ -40,7 +40,7 @@ class Expr:
     place in it), `local` (a tensor that the kernel computes at the same place).
     """
 
-    __slots__ = ("args", "aux", "dtype", "op", "variables")
+    __slots__ = ("_inside", "args", "aux", "dtype", "op", "variables")
 
     def __init__(self, op: str, args: tuple[Expr, ...], dtype: str, aux: Any,
                  variables: frozenset[LoopVar]) -> None:
@@ -49,6 +49,14 @@ class Expr:
         self.dtype = dtype
         self.aux = aux
         self.variables = variables
+        self._inside: tuple[Expr, ...] | None = None
+
+    @property
+    def inside(self) -> tuple[Expr, ...]:
+        """Its operands, and the computed parts of its index."""
+        if self._inside is None:
+            self._inside = (*self.args, *computed_in(self))
+        return self._inside
 
     def depends_on(self, var: LoopVar) -> bool:
         return var in self.variables
@@ -123,6 +131,9 @@ class ExprBuilder:
 
     def op(self, name: str, *args: Expr, dtype: str | None = None, aux: Any = None) -> Expr:
         """An elementwise operation; its result has the dtype of the first operand unless said."""
+        found = self._known.get((name, args, dtype or args[0].dtype, aux))
+        if found is not None:
+            return found
         if len(args) == 1:
             variables = args[0].variables
         else:
@@ -144,6 +155,9 @@ class ExprBuilder:
         """The value of an index, wrapped around where the dtype is too small."""
         if index.is_const and isinstance(index.const, int):
             return self.const(_wrapped(index.const, dtype), dtype)
+        found = self._known.get(("index", (), dtype, index))
+        if found is not None:
+            return found
         return self._make("index", (), dtype, index, _variables(index))
 
     def computed(self, value: Expr, high: Size) -> Index:
@@ -250,7 +264,10 @@ def reachable_expressions(roots: Iterable[Expr]) -> list[Expr]:
                 order.append(stack.pop())  # type: ignore[arg-type]
             elif e not in seen:
                 seen.add(e)
-                stack += (e, None, *e.args, *computed_in(e))
+                if inside := e.inside:
+                    stack += (e, None, *inside)
+                else:
+                    order.append(e)
     return order
 
 

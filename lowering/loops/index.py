@@ -8,6 +8,7 @@ the arithmetic is the same, and sympy is met only there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from functrans.core.bounds import provable
@@ -352,12 +353,21 @@ def _depends(atom: Atom, var: LoopVar) -> bool:
 
 def strides_of(shape: Sequence[Size]) -> tuple[Size, ...]:
     """Element strides of a C-ordered array."""
+    if all(type(n) is int for n in shape):  # dimensions of one name may have other bounds
+        return _known_strides(tuple(shape))
+    return _strides(shape)
+
+
+def _strides(shape: Sequence[Size]) -> tuple[Size, ...]:
     strides: list[Size] = []
     step: Size = 1
     for size in reversed(shape):
         strides.append(step)
         step = step * size
     return tuple(reversed(strides))
+
+
+_known_strides = lru_cache(maxsize=4096)(_strides)
 
 
 def flatten(index: Iterable[Index], shape: Sequence[Size]) -> Index:

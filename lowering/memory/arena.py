@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 from functrans.core.dims import Size
@@ -40,19 +42,19 @@ class Arena(Generic[K]):
 
 def plan_arena(blocks: Sequence[Block[K]]) -> Arena[K]:
     """Place blocks so that those needed at the same time do not overlap; large ones first."""
-    placed: list[tuple[int, int, Block[K]]] = []
+    placed: list[tuple[int, int, Block[K]]] = []  # by their beginnings
     offsets: dict[K, int] = {}
     known = [b for b in blocks if isinstance(b.nbytes, int)]
     for block in sorted(known, key=lambda b: -int(b.nbytes)):
         nbytes = _aligned(int(block.nbytes))
         start = 0
-        for low, high, other in sorted(placed, key=lambda p: p[0]):
+        for low, high, other in placed:
             if other.first > block.last or block.first > other.last:
                 continue
             if start + nbytes <= low:
                 break
             start = max(start, high)
-        placed.append((start, start + nbytes, block))
+        insort(placed, (start, start + nbytes, block), key=itemgetter(0))
         offsets[block.key] = start
     slots: list[tuple[Size, list[Block[K]]]] = []
     for block in blocks:
