@@ -32,11 +32,18 @@ def adam(w, m, v, g):
     return w - 0.1 * m / (fnp.sqrt(v) + 1e-8), m, v
 
 
+def many_results(x, w, y):
+    z = x @ w
+    a, b = fnp.tanh(z), fnp.exp(-z)
+    return z, a, b, a * b, b * b + y
+
+
 PROGRAMS = {  # a function, its arguments, donated ones, and what is given to which outputs
     "elementwise": (lambda x, y: x * 2 + y, (X, Y), (0, 1), {0: 0}),
     "momentum": (momentum, (X, Y, X), (0, 1), {0: 0, 1: 1}),
     "adam": (adam, (X, Y, Y * Y, X), (0, 1, 2), {0: 0, 1: 1, 2: 2}),
     "after a product": (trained, (W, X), (0,), {0: 0}),
+    "many results of a product": (many_results, (X, W, Y), (2,), {4: 2}),
     "row": (lambda x, i, y: x.at[i].set(y), (X, np.int32(3), Y[0]), (0,), {0: 0}),
     "rows, added": (lambda x, i, y: x.at[i].add(y), (X, np.array([3, 3, 1]), Y[:3]), (0,), {0: 0}),
     "two updates": (lambda x, y: x.at[1].set(y).at[2].set(2 * y), (X, Y[0]), (0,), {0: 0}),
