@@ -41,7 +41,7 @@ from functrans.lowering.triton.kernels.kernel_source import (
     SizeArguments,
 )
 from functrans.lowering.triton.products.attention import launches_of_attention
-from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
+from functrans.lowering.triton.products.choosing import BY_MODEL, MOST_TRIED, Chooser
 from functrans.lowering.triton.products.tile_programs import launches_of_tiles
 from functrans.lowering.triton.templates import convolution, matmul
 from functrans.lowering.triton.templates import single_program as lone
@@ -228,6 +228,14 @@ def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alon
     configs = _fitting(p, matmul.configs(p, target), choose.target)
     if any_size:
         configs = _shared(p, configs, choose.target)
+
+    def expected(c: MatmulConfig) -> int:
+        """What spills in a tile spills in others of which threads have as many numbers."""
+        known = [choose.spills(launches(o)) for o in configs[:MOST_TRIED]
+                 if o.numbers <= c.numbers]
+        assert isinstance(call, FusedGemm)
+        return max(known, default=0) or _expected_spills(call, schedule, p, c, any_size)
+
     batch = f"{p.batches} x " if p.batches > 1 else ""
     more = f", and {len(call.kernel.members)} values from it" if isinstance(call, FusedGemm) else ""
     return launches(choose.among(
@@ -235,8 +243,7 @@ def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alon
         (p, *[t.dtype for t in (*call.operands, *call.results)]),
         configs, launches, lambda c: matmul.estimate(p, c, target), matmul.smaller(p),
         may_spill=not isinstance(call, FusedGemm),
-        expected=(lambda c: _expected_spills(call, schedule, p, c, any_size))
-        if isinstance(call, FusedGemm) else None,
+        expected=expected if isinstance(call, FusedGemm) else None,
         lighter=lambda: _lighter(call, p, configs[0], target)))
 
 
@@ -296,8 +303,8 @@ def _expected_spills(call: FusedGemm, schedule: Schedule, p: MatmulProblem, chos
     """The numbers that threads of a product are certain to keep out of registers, uncompiled."""
     epilogue, _ = _MatmulEpilogueWriter(call, schedule, p, chosen, _main_result(call),
                                         any_size).written()
-    numbers = chosen.block_m * chosen.block_n // (32 * chosen.warps * chosen.parts)
-    return expected_spills(epilogue.lines, epilogue.result, numbers, chosen.parts)
+    return expected_spills(epilogue.lines, epilogue.result, chosen.numbers // chosen.parts,
+                           chosen.parts)
 
 
 def _lighter(call: Gemm, p: MatmulProblem, best: MatmulConfig,

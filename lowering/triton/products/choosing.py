@@ -11,7 +11,7 @@ from functrans.lowering.triton.kernels.kernel_source import Launches
 from functrans.lowering.triton.kernels.source import NONE_REJECTED, RejectedKernels
 from functrans.lowering.triton.steps.spec import GPUProgram
 
-__all__ = ["BY_MODEL", "Chooser"]
+__all__ = ["BY_MODEL", "MOST_TRIED", "Chooser"]
 
 C = TypeVar("C")
 

@@ -34,6 +34,11 @@ class Tiling:
     parts: int = 1
     last_combines: bool = False
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers of a tile each thread has."""
+        return self.block_m * self.block_n // (32 * self.warps)
+
 
 def rounding(descriptors: list[str], rounds: bool) -> list[str]:
     """The lines that make descriptors, whose copies are rounded to TensorFloat-32 or are not."""
