@@ -141,9 +141,9 @@ else:
 ADD_MANY = '''
 acc = tl.load(sums, mask=summed, other=0)
 for chunk in range(1, SPLITS, LOADS):
-    for at in tl.static_range(LOADS):
-        left = tl.full((1, 1), chunk + at, tl.int32) < SPLITS
-        acc += tl.load(sums + (chunk + at) * apart, mask=summed & left, other=0)
+    each = chunk + tl.arange(0, LOADS)[:, None, None]
+    acc += tl.sum(tl.load(sums[None, :, :] + each * apart,
+                          mask=summed[None, :, :] & (each < SPLITS), other=0), 0)
 '''
 
 # What of the peak a tile reaches once the pipeline is full (large products of bfloat16)
