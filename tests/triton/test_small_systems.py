@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -55,6 +56,21 @@ def test_factors_solutions_and_determinants(n, dtype, tolerance):
     run(lambda a: (cholesky(a, symmetrize_input=False), *lu(a)), p, tolerance=tolerance)
     run(lambda a, b: (la.solve(a, b[..., :2]), la.inv(a), la.det(a / 4), *la.slogdet(a)), a, b,
         tolerance=tolerance)
+
+
+@pytest.mark.parametrize("n, sides, dtype", [(1, 300, "float32"), (5, 1025, "float32"),
+                                             (16, 600, "float32"), (7, 257, "float64")])
+@pytest.mark.parametrize("left", [True, False])
+def test_triangles_with_many_right_hand_sides(n, sides, dtype, left):
+    a = matrices(2, n=n, dtype=dtype)
+    b = RNG.normal(size=(2, n, sides) if left else (2, sides, n)).astype(dtype)
+    for lower, transpose_a, unit_diagonal in itertools.product([True, False], repeat=3):
+        solve = partial(triangular_solve, left_side=left, lower=lower, transpose_a=transpose_a,
+                        unit_diagonal=unit_diagonal)
+        program = run(solve, a / n + np.eye(n, dtype=dtype), b,
+                      tolerance=1e-4 if dtype == "float32" else 1e-11)
+        (step,) = [s for s in program.steps if isinstance(s, Launch)]
+        assert "z0 = " in program.sources[step.module]
 
 
 @pytest.mark.one_in(6)

@@ -27,6 +27,7 @@ from functrans.lowering.triton.kernels.kernel_source import (
     Launches,
     power_of_two,
 )
+from functrans.lowering.triton.libraries.substitution import Substitution, has_many_sides
 from functrans.lowering.triton.templates.kernel import Argument, TemplateKernel, pointer
 from functrans.primitives.linalg import cholesky_p, lu_p
 from functrans.primitives.solve import det_p, slogdet_p, solve_p, triangular_solve_p
@@ -67,7 +68,9 @@ def is_small_and_fast(eqn: Equation, target: Target) -> bool:
     if not is_small(eqn):
         return False
     known, a = target.measured, eqn.invars[0].aval
-    library = max(min(a.shape[-2:]) * known.triangular_row, known.library_element / 4 * a.nbytes)
+    sides = sum(b.aval.nbytes for b in eqn.invars[1:])
+    library = max(min(a.shape[-2:]) * known.triangular_row, known.library_element / 4 * a.nbytes) \
+        + known.library_side / 4 * sides
     return known.launch + times_of(eqn, target).launched <= known.library_call + library
 
 
@@ -81,7 +84,11 @@ class Times(NamedTuple):
 def times_of(eqn: Equation, target: Target) -> Times:
     """What an equation with a kernel here is estimated to take."""
     known = target.measured
-    call = SmallSystem(eqn, [Stored(x.aval.shape, "f32", ()) for x in eqn.invars])
+    xs = [Stored(x.aval.shape, "f32", ()) for x in eqn.invars]
+    if has_many_sides(eqn):
+        launched = Substitution(eqn, xs).seconds(target)
+        return Times(launched * target.multiprocessors, launched)
+    call = SmallSystem(eqn, xs)
     wide = eqn.invars[0].aval.dtype.itemsize // 4
     program = OPERATIONS[eqn.primitive] * call.rounds * call.tile * wide / known.small_system_rate
     rounds = call.rounds * known.small_system_round
@@ -328,8 +335,10 @@ _BODIES: Final[dict[Primitive, Any]] = {
     slogdet_p: SmallSystem.slogdet}
 
 
-def _rule(eqn: Equation, xs: list[Tensor]) -> SmallSystem | None:
-    return SmallSystem(eqn, xs) if is_small(eqn) else None
+def _rule(eqn: Equation, xs: list[Tensor]) -> SmallSystem | Substitution | None:
+    if not is_small(eqn):
+        return None
+    return Substitution(eqn, xs) if has_many_sides(eqn) else SmallSystem(eqn, xs)
 
 
 RULES: Final[dict[Primitive, CallRule]] = dict.fromkeys(OPERATIONS, _rule)
