@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from functrans.lowering.loops.tensor import Define, Tensor
 
 __all__ = ["Expr", "ExprBuilder", "IterationSpaceMismatch", "Range", "TooManyExpressions",
-           "computed_in", "operation", "reachable_expressions"]
+           "computed_in", "operation", "reachable_expressions", "unclamped"]
 
 
 NONE: frozenset[LoopVar] = frozenset()
@@ -170,12 +170,15 @@ class ExprBuilder:
         return Index.of(Computed(value, high))
 
     def clamped(self, index: Index, high: Size) -> Index:
-        """`index` moved into `0 <= i < high`."""
+        """`index` moved into `0 <= i < high`, where only what is read within counts.
+
+        `Index` as its `aux` tells it from the clamping that a program asks for.
+        """
         if index.within(0, high) or self._facts.get((index, 0, high)):
             return index
         value = self.op("max", self.index(index, "i64"), self.const(np.int64(0), "i64"))
         top = self.index(Index.of(high - 1), "i64")
-        return self.computed(self.op("min", value, top), high)
+        return self.computed(self.op("min", value, top, aux=Index), high)
 
     def flatten(self, index: tuple[Index, ...], shape: tuple[Size, ...]) -> Index:
         """As the function; definitions ask for the same again."""
@@ -269,6 +272,15 @@ def reachable_expressions(roots: Iterable[Expr]) -> list[Expr]:
                 else:
                     order.append(e)
     return order
+
+
+def unclamped(atom: Computed) -> Index | None:
+    """The index that `ExprBuilder.clamped` moved into bounds, if it is one."""
+    e: Expr = atom.value
+    if e.op != "min" or e.aux is not Index or e.args[0].args[0].op != "index":
+        return None
+    found: Index = e.args[0].args[0].aux
+    return found
 
 
 def computed_in(e: Expr) -> list[Expr]:

@@ -50,7 +50,7 @@ from functrans.primitives.shape import (
 from functrans.primitives.sort import sort
 
 __all__ = ["COMBINING_SCATTERS", "is_atomic", "rewrite_row_gather_as_one_hot", "rows_of_updates",
-           "sort_combining_scatters", "sorted_segment_reduce_p"]
+           "sort_combining_scatters", "sorted_segment_reduce_p", "sum_scatters_to_few_rows"]
 
 
 # --- Gathers of one element of each row become one-hot selections, which are elementwise
@@ -332,6 +332,58 @@ def _sorted(eqn: Equation, base: Any, indices: Any, updates: Any) -> list[Any]:
 COMBINING_SCATTERS = frozenset(OPS)
 
 
+# --- Scatters of many updates to few rows: sums over all updates for each row
+#
+# Atomic additions to one place wait for each other; comparing with each row takes registers only.
+
+MOST_COMPARED = 64
+"""Rows with which the row of each update is compared."""
+
+
+def sum_scatters_to_few_rows(jaxpr: Jaxpr, atomic: float, addition: float,
+                             launch: float) -> Jaxpr:
+    """A program whose scatters that add much to few rows are sums, where these are faster.
+
+    Nanoseconds: an atomic addition to one place, an addition among many, a launch.
+    """
+    if not any(eqn.primitive is scatter_add_p for eqn in jaxpr.eqns):
+        return jaxpr
+    eqns: list[Equation] = []
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is not scatter_add_p or not _is_faster_as_sums(eqn, atomic, addition,
+                                                                        launch):
+            eqns.append(eqn)
+            continue
+        (out,) = inlined(partial(_as_sums, eqn), eqn.invars, eqns, jaxpr.name, eqn.source)
+        assert eqns[-1].outvars == (out,)
+        eqns[-1] = eqns[-1].replace(outvars=eqn.outvars)
+    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns), jaxpr.outvars, name=jaxpr.name)
+
+
+def _is_faster_as_sums(eqn: Equation, atomic: float, addition: float, launch: float) -> bool:
+    base, _, updates = [x.aval for x in eqn.invars]
+    if not all(isinstance(n, int) and n for x in eqn.invars for n in x.aval.shape) \
+            or eqn.params["unique_indices"] or not is_atomic(eqn):
+        return False
+    columns = _covered(eqn.params, base.shape, updates.shape)
+    width = math.prod(static_shape(base.shape[len(base.shape) - columns:]))
+    rows, count = base.size // width, updates.size // width
+    return rows <= MOST_COMPARED and count * width * rows < 2**31 and \
+        count * width * rows * addition + launch < atomic * count / rows
+
+
+def _as_sums(eqn: Equation, base: Any, indices: Any, updates: Any) -> list[Any]:
+    """What is added to each row, as a sum over all updates."""
+    keys, width = rows_of_updates(indices, base.shape, updates.shape, eqn.params)
+    count, rows = keys.shape[0], base.size // width
+    space = (count, rows, width)
+    found = eq(broadcast_in_dim(keys, space, (0,)), broadcasted_iota(np.int32, space, 1))
+    zero = broadcast_in_dim(np.zeros((), base.dtype), space, ())
+    each = broadcast_in_dim(reshape(updates, (count, width)), space, (0, 2))
+    sums = reduce_sum(select_n(found, zero, each), (0,))
+    return [add(base, reshape(sums, base.shape))]
+
+
 # --- Where a scatter puts its updates, as numbers of rows
 
 def rows_of_updates(indices: Any, shape: Shape, updates: Shape,
@@ -342,17 +394,22 @@ def rows_of_updates(indices: Any, shape: Shape, updates: Shape,
     update goes nowhere its row is their number.
     """
     numbers = params["dimension_numbers"]
-    columns = _covered(numbers, shape, updates)
+    columns = _covered(params, shape, updates)
     rows = len(shape) - columns
     found = _rows_of(indices, shape, updates, rows, updates[:len(updates) - columns], numbers,
                      params["mode"])
     return reshape(found, (-1,)), math.prod(static_shape(shape[rows:]))
 
 
-def _covered(numbers: ScatterDimensionNumbers, shape: Shape, updates: Shape) -> int:
-    """How many trailing dimensions of the operand are the same ones of the updates."""
-    other = {*numbers.inserted_window_dims, *numbers.operand_batching_dims,
-             *numbers.scatter_dims_to_operand_dims}
+def _covered(params: Mapping[str, Any], shape: Shape, updates: Shape) -> int:
+    """How many trailing dimensions of the operand are the same ones of the updates.
+
+    A window that covers a dimension can only begin at 0, where it is not left out otherwise.
+    """
+    numbers: ScatterDimensionNumbers = params["dimension_numbers"]
+    other = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    if params["mode"] is GatherScatterMode.FILL_OR_DROP:
+        other |= {*numbers.scatter_dims_to_operand_dims}
     count = 0
     while count < min(len(shape), len(updates)) and len(shape) - 1 - count not in other \
             and len(updates) - 1 - count in numbers.update_window_dims \

@@ -181,7 +181,8 @@ class _Scheduler:
         done.add(root)
         if isinstance(root.size, int) and root.size == 0:
             return  # nothing to compute
-        self.natures[root] = preferred = preferred_loop_nest(root, self.is_stored)
+        self.natures[root] = preferred = preferred_loop_nest(
+            root, self.is_stored, self.in_any_order)
         if self._placed(root, preferred, len(self.steps)):
             return
         self.made_in[root] = len(self.steps)

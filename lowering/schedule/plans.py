@@ -19,6 +19,7 @@ from functrans.lowering.passes.if_conversion import convert_conds_to_selects, me
 from functrans.lowering.passes.indexing import (
     rewrite_row_gather_as_one_hot,
     sort_combining_scatters,
+    sum_scatters_to_few_rows,
 )
 from functrans.lowering.passes.known_dtypes import with_known_dtypes
 from functrans.lowering.passes.maps import merge_maps
@@ -36,6 +37,7 @@ from functrans.lowering.schedule.recompute import recompute
 from functrans.lowering.schedule.split_reductions import (
     fuse_transposed_column_sums,
     split_row_sums,
+    split_scattered_reads,
     split_small_reductions,
     split_transposed_reads,
 )
@@ -177,6 +179,8 @@ GPU: Final = Plan(
             p, target.measured.host_step_flops, target.measured.host_step_bytes),
         "maps of maps to maps": lambda p, _: merge_maps(p),
         "gathers of rows to one-hot products": lambda p, _: rewrite_row_gather_as_one_hot(p),
+        "scatters to few rows to sums": lambda p, target: sum_scatters_to_few_rows(
+            p, target.measured.atomic, target.measured.compared_addition, target.measured.launch),
         "combining scatters to sorted ones": lambda p, _: sort_combining_scatters(p),
         "conditions on small results merged": lambda p, _: merge_small_conditions(p),
     },
@@ -187,6 +191,8 @@ GPU: Final = Plan(
     schedules={
         "values recomputed by their readers": _recomputed,
         "reductions apart from transposed reads": lambda s, scope: split_transposed_reads(s),
+        "members that read across memory apart": lambda s, scope: split_scattered_reads(
+            s, scope.target.measured.small),
         "small reductions apart": lambda s, scope: split_small_reductions(s, scope.target),
         "what failed apart": _unfused,
         "small steps over one axis as tile programs": _in_tiles,

@@ -12,9 +12,9 @@ from functrans.lowering.rules.graph import graph_of
 from functrans.lowering.schedule.contiguous_operands import copy_operands_contiguous
 from functrans.lowering.schedule.group import schedule_of
 from functrans.lowering.schedule.kernel import Kernel, Reads
+from functrans.lowering.schedule.memory_steps import has_transposed_reads
 from functrans.lowering.schedule.split_reductions import (
     fuse_transposed_column_sums,
-    has_transposed_reads,
     split_transposed_reads,
 )
 

@@ -39,6 +39,11 @@ NARROWEST = 4  # columns that a program reduces where there are few: half of wha
 # Elements that the last program combines at most. A second launch takes 1.4 us on an H100, and
 # one multiprocessor reads 16 KB in 0.3.
 LAST = 4096
+WARP = 32
+# Rows that a thread reduces alone, and numbers that it holds meanwhile
+MOST_ROWS_OF_A_THREAD, MOST_NUMBERS = 32, 256
+# Programs for each multiprocessor from which on what they do at one time hides what each waits for
+WAVES = 16
 
 
 @dataclass(frozen=True)
@@ -81,11 +86,25 @@ class ColumnReductionWriter(TritonKernelWriter):
         accumulators = self.walk_begins(walk, tiles, share)
         w = self.walked(walk, o_start, i_start)
         self.walk_members(w, accumulators)
-        whole = tiles == 1 and not self.any_size
-        return self.finished(walk, accumulators, spread(walk.tile) if whole else 0)
+        return self.finished(walk, accumulators, self._warps(walk, tiles))
+
+    def _warps(self, walk: RowSplit, tiles: int) -> int:
+        """Many for a tile that is all there is to do, as many as have whole columns for many."""
+        if tiles > 1 or self.any_size:
+            return 0
+        programs = self.parts * walk.across
+        if programs < WAVES * self.options.target.multiprocessors:
+            return spread(walk.tile)
+        if walk.block_o <= MOST_ROWS_OF_A_THREAD and walk.block_i >= WARP:
+            return max(1, min(4, walk.block_i // self._warp_columns()))
+        elements = min(16, max(4, MOST_NUMBERS // 2 // max(1, self.loads_of_elements())))
+        return power_of_two(min(16, max(1, walk.tile // (WARP * elements))))
 
     def _columns(self) -> RowSplit:
         """A narrower tile where the last program has too many partials otherwise."""
+        short = self._columns_of_short_parts()
+        if short:
+            return RowSplit(1, -(-self.row // short), self.extent(self.per_part), short)
         block_i = self._columns_of_a_program()
         while (walk := self._walk_of(block_i)).splits * block_i > LAST and block_i > LEAST_COLUMNS:
             block_i //= 2
@@ -111,7 +130,7 @@ class ColumnReductionWriter(TritonKernelWriter):
 
     def _splits(self, tiles: int, places: int, elements: int) -> int:
         """How many programs share the tiles of a place: so that none has one more than others."""
-        most = max(1, 4 * self.options.target.walkers // places)
+        most = -(-4 * self.options.target.walkers // places)
         wanted = max(1, min(tiles, elements // self._least_share()))
         return min(most, -(-tiles // (tiles // wanted)))
 
@@ -132,6 +151,30 @@ class ColumnReductionWriter(TritonKernelWriter):
                    and self.parts * self.row < self.options.target.walkers * width):
                 width = max(NARROWEST, width // (4 if self.any_size else 2))
         return width
+
+    def _columns_of_short_parts(self) -> int:
+        """Columns of a program that has all rows of a part, where threads reduce them alone.
+
+        So many that each warp has whole columns: nothing goes through shared memory. 0 where parts
+        are long, or there are too few of them for all multiprocessors.
+        """
+        depth = self.extent(self.per_part)
+        if self.any_size or depth > MOST_ROWS_OF_A_THREAD:
+            return 0
+        width = self._warp_columns()
+        while depth * width * self.loads_of_elements() > MOST_NUMBERS * WARP:
+            width //= 2
+        if width < WARP:
+            return 0
+        while width < min(self.extent(self.row), 4 * self._warp_columns()) \
+                and 4 * -(-self.row // (2 * width)) * 2 * width <= 5 * self.row:
+            width *= 2
+        programs = self.parts * -(-self.row // width)
+        return width if programs >= WAVES * self.options.target.multiprocessors else 0
+
+    def _warp_columns(self) -> int:
+        """Columns that a warp reads at once: 16 bytes a thread where rows are aligned."""
+        return WARP * (4 if self.row % 4 == 0 else 1)
 
     # --------------------------------------------------------------------------- the walk
 

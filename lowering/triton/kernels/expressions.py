@@ -6,12 +6,12 @@ repeats what varies over one of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.expr import Expr
-from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient
+from functrans.lowering.loops.expr import Expr, unclamped
+from functrans.lowering.loops.index import Atom, Computed, Index, LoopVar, Quotient
 from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES, NARROW, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.kernel import Kernel
@@ -20,6 +20,8 @@ from functrans.lowering.triton.kernels.kernel_source import REGISTER, SizeArgume
 __all__ = ["TileWriter", "UnsupportedKernel", "narrow", "widened"]
 
 INT32_LIMIT = 2**31
+FIT_INT32 = frozenset(("i32", "i16", "i8", "u16", "u8", "bool"))
+COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 IN_TEXT = SizeArguments(are_arguments=False)
 
 
@@ -40,6 +42,7 @@ class TileWriter:
         self._fresh = fresh
         self.masks = masks  # of "o" and "i": the name of the mask, None where all is inside
         self.locals: dict[Tensor, str] = {}
+        self.atoms: dict[Atom, str] = {}  # quotients and remainders that have a name
         self._known: dict[Any, str] = {}
         self._linear = kernel.domain.row if kernel.domain.total is not None else None
 
@@ -70,8 +73,10 @@ class TileWriter:
         for atom, c in terms.items():
             if isinstance(atom, LoopVar):
                 text = self._piece(atom) if in_pieces else atom.name
+            elif atom in self.atoms:
+                text = self.atoms[atom]
             elif isinstance(atom, Computed):
-                text = self.expression(atom.value)
+                text = self.narrowed(atom.value) or self.expression(atom.value)
             else:
                 inner = self.index(atom.index, wide)
                 sign = "//" if isinstance(atom, Quotient) else "%"
@@ -110,24 +115,86 @@ class TileWriter:
             tensor, index = e.aux
             return self._load(tensor, index, e)
         if e.op == "index":
-            low, high = e.aux.bounds()
-            small = isinstance(low, int) and isinstance(high, int) \
-                and low >= -INT32_LIMIT and high < INT32_LIMIT
-            text = self.index(e.aux, not small)
+            text = self.index(e.aux, not is_small(e.aux))
             if e.aux.is_const:
                 return self.name(literal(e.aux.const, e.dtype))
             return self.name(f"({text}).to({REGISTER[e.dtype]})")
+        small = self._narrow_args(e.args) if e.op in COMPARISONS else None
+        if small is not None:
+            return self.name(self._text_of(e.op, "i32", small))
         return self.name(self._operation(e, [self.expression(a) for a in e.args]))
 
+    # --------------------------------------------------------------------------- 64 bits in 32
+    #
+    # A program's indices have 64 bits, which a GPU adds and compares in two operations each, and
+    # which take two registers. Those that are known to be small are 32 bits wide.
+
+    def narrowed(self, e: Expr) -> str | None:
+        """The name of an integer of 64 bits in 32, where it is known to fit."""
+        if e.dtype != "i64" or e.op not in ("const", "index", "convert", "min", "max", "select"):
+            return None
+        key = ("narrow", e)
+        if key not in self._known:
+            text = self._narrow_text(e)
+            if text is None:
+                return None
+            self._known[key] = self.name(text)
+        return self._known[key]
+
+    def _narrow_text(self, e: Expr) -> str | None:
+        if e.op == "const":
+            fits = -INT32_LIMIT <= int(e.aux) < INT32_LIMIT
+            return self._numbers.constant(e.aux, "i32") if fits else None
+        if e.op == "index":
+            if not is_small(e.aux):
+                return None
+            return literal(e.aux.const, "i32") if e.aux.is_const else \
+                f"({self.index(e.aux, wide=False)}).to(tl.int32)"
+        if e.op == "convert":
+            source = e.args[0].dtype
+            return f"{self.expression(e.args[0])}.to(tl.int32)" if source in FIT_INT32 else None
+        args = self._narrow_args(e.args[1:] if e.op == "select" else e.args)
+        if args is None:
+            return None
+        if e.op == "select":
+            return f"tl.where({self.expression(e.args[0])}, {args[0]}, {args[1]})"
+        return self._text_of(e.op, "i32", args)
+
+    def _narrow_args(self, args: Sequence[Expr]) -> list[str] | None:
+        if not all(map(fits_int32, args)):
+            return None
+        return [name for name in map(self.narrowed, args) if name is not None]
+
     def _load(self, tensor: Tensor, index: Index, e: Expr) -> str:
+        index, tests = self._tested(index)
         text = f"tl.load({self._pointer(tensor)} + {self.place(tensor, index)}"
-        mask = self.mask(e.variables)
+        mask = " & ".join(filter(None, [self.mask(e.variables), *tests]))
         text += f", mask={mask}, other=0)" if mask else ")"
         if tensor.dtype in NARROW:
             text = widened(text, tensor.dtype)
         elif tensor.dtype == "bool":
             text = f"({text} != 0)"
         return self.name(text)
+
+    def _tested(self, index: Index) -> tuple[Index, list[str]]:
+        """An index that is not moved into bounds, and the names of the tests that it is inside.
+
+        What is outside is not read, and neighbours are seen to be neighbours in memory.
+        """
+        tests: list[str] = []
+        for atom, c in list(index.terms.items()):
+            if not isinstance(atom, Computed):
+                continue
+            free = unclamped(atom)
+            if free is None or not is_small(free):
+                continue
+            key = ("inside", free, atom.high)
+            if key not in self._known:
+                at = self.name(self.index(free, wide=False))
+                self._known[key] = self.name(f"({at} >= 0) & ({at} < {self._number(atom.high)})")
+            tests.append(self._known[key])
+            index = index - Index({atom: c}) + free * c
+        return index, tests
 
     def stored(self, value: str, tensor: Tensor) -> str:
         """A value as it is in memory."""
@@ -161,6 +228,9 @@ class TileWriter:
         if op in ("mul_high", "mul_low"):  # one multiply-wide gives both, `tl.umulhi` but one
             wide = f"({args[0]}.to(tl.uint64) * {args[1]}.to(tl.uint64))"
             return f"{wide}.to(tl.uint32)" if op == "mul_low" else f"({wide} >> 32).to(tl.uint32)"
+        return self._text_of(op, dtype, args)
+
+    def _text_of(self, op: str, dtype: str, args: list[str]) -> str:
         entry = ELEMENTWISE.operation(op)
         text = None if entry is None else entry.triton_text(dtype)
         if text is None:
@@ -177,6 +247,26 @@ class TileWriter:
         return f"{x}.to({REGISTER[target]})"
 
 
+
+def is_small(index: Index) -> bool:
+    """Whether an index fits 32 bits."""
+    low, high = index.bounds()
+    return isinstance(low, int) and isinstance(high, int) \
+        and low >= -INT32_LIMIT and high < INT32_LIMIT
+
+
+def fits_int32(e: Expr) -> bool:
+    """Whether an integer of 64 bits is known to fit 32."""
+    if e.dtype != "i64":
+        return False
+    if e.op == "const":
+        return -INT32_LIMIT <= int(e.aux) < INT32_LIMIT
+    if e.op == "index":
+        return is_small(e.aux)
+    if e.op == "convert":
+        return e.args[0].dtype in FIT_INT32
+    return e.op in ("min", "max", "select") and all(
+        map(fits_int32, e.args[1:] if e.op == "select" else e.args))
 
 
 def widened(value: str, dtype: str) -> str:

@@ -27,6 +27,7 @@ __all__ = ["LongRowReductionWriter", "RowReductionWriter", "row_writer"]
 LONGEST_ROW = 16384  # that is kept in registers
 LEAST_TILE = 512
 CHUNK = 4096
+MANY_LOADS = 6  # of an element: 32 elements of a thread take most registers
 WALKED_TILE = 4096  # of rows beside which columns are folded, by `Target.walkers` programs
 
 
@@ -87,11 +88,12 @@ class RowReductionWriter(ColumnReductionWriter):
         accumulators = self.walk_begins(walk, tiles, share)
         w = self.walked(walk, f"part * {per_part} + t * {block_o}", "0")
         self.walk_members(w, accumulators)
-        return self.finished(walk, accumulators, walking_warps(walk.tile))
+        return self.finished(walk, accumulators,
+                             walking_warps(walk.tile, self.loads_of_elements()))
 
     def _walked_tile(self) -> int:
-        """A smaller tile where there are too few rows for all programs."""
-        tile = WALKED_TILE
+        """A smaller tile where there are too few rows for all programs, or much is read of each."""
+        tile = WALKED_TILE if self.loads_of_elements() < MANY_LOADS else WALKED_TILE // 2
         while tile > TILE and self.rows * self.row < self.options.target.walkers * tile:
             tile //= 2
         return tile
@@ -187,6 +189,9 @@ def row_warps(tile: int) -> int:
     return power_of_two(min(16, max(1, tile // 512)))
 
 
-def walking_warps(tile: int) -> int:
-    """Warps of kernels that reduce columns, too, whose accumulators take registers."""
-    return power_of_two(min(16, max(4, tile // 1024)))
+def walking_warps(tile: int, loads: int) -> int:
+    """Warps of kernels that reduce columns, too, whose accumulators take registers.
+
+    A thread has 32 elements, 8 where it holds many numbers for each.
+    """
+    return power_of_two(min(16, max(4, tile // (1024 if loads < MANY_LOADS else 256))))

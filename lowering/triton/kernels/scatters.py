@@ -9,6 +9,7 @@ from functrans.lowering.triton.kernels.kernel_source import (
     KernelSource,
     PartialResults,
     SizeArguments,
+    power_of_two,
 )
 from functrans.lowering.triton.kernels.writer import (
     TILE,
@@ -19,6 +20,10 @@ from functrans.lowering.triton.kernels.writer import (
 
 __all__ = ["ScatterWriter"]
 
+COPIED = frozenset(("f32", "f64", "i32", "i64", "u32", "u64"))
+MOST_COPIES, MOST_COPIED = 64, 1 << 18
+"""Sums of one place, and all of them, which stay in the second-level cache."""
+
 
 class ScatterWriter(TritonKernelWriter):
     """Writes a scatter. Of several elements that go to one place, the last one stays."""
@@ -26,15 +31,32 @@ class ScatterWriter(TritonKernelWriter):
     def write(self) -> list[KernelSource]:
         t = self.kernel.members[0].tensor
         assert isinstance(t, ScatterTensor)
-        if t.op != "set" or t.unique:
-            return [self._scattered(None, is_contest=False)]
         if not isinstance(t.size, int):
             raise UnsupportedKernel("a size that is not known")
+        if copies := self._copies(t, t.size):
+            sums = PartialResults(copies, t.size, t.dtype)
+            return [_filled(sums, 0, False), self._scattered(sums, is_contest=False),
+                    _with_sums(t, sums)]
+        if t.op != "set" or t.unique:
+            return [self._scattered(None, is_contest=False)]
         winners = PartialResults(1, t.size, "i64" if self.rows * self.row >= 2**31 else "i32")
         contest = ScatterWriter(self.kernel, self.schedule, self.options)._scattered(
             winners, is_contest=True)
         return [_filled(winners, -1, self.any_size), contest,
                 self._scattered(winners, is_contest=False)]
+
+    def _copies(self, t: ScatterTensor, places: int) -> int:
+        """How many sums there are for each place, so that programs wait less for each other.
+
+        0 for the one in the result.
+        """
+        updates = self.rows * self.row
+        known = self.options.target.measured
+        waiting = known.atomic * updates // max(places, 1)
+        if t.op != "add" or t.dtype not in COPIED or t.unique or self.any_size \
+                or waiting < 2 * known.split_launch:
+            return 0
+        return min(power_of_two(int(waiting // 1000)), MOST_COPIED // places, MOST_COPIES)
 
     def _scattered(self, winners: PartialResults | None, is_contest: bool) -> KernelSource:
         (m,) = self.kernel.members
@@ -46,6 +68,12 @@ class ScatterWriter(TritonKernelWriter):
         mask = "inside" if condition is None else w.name(
             f"tl.where({w.expression(condition)}, inside, False)")
         number = f"o * {self.n(self.row, 'row')} + i"
+        if t.op == "add" and winners is not None:
+            copy = f"pid % {winners.count} * {winners.size}"
+            value = f"({w.expression(self.elements[t])} + zero.to({REGISTER[t.dtype]}))"
+            self.emit(f"tl.atomic_add({self.pointer(winners)} + {copy} + {place}, {value}, "
+                      f"mask={mask}, sem='relaxed')")
+            return self.written(grid, tile)
         if winners is not None and is_contest:
             self.emit(f"tl.atomic_max({self.pointer(winners)} + {place}, {number}, mask={mask}, "
                       "sem='relaxed')")
@@ -65,6 +93,22 @@ class ScatterWriter(TritonKernelWriter):
         value = f"({w.stored(value, t)} + zero.to({REGISTER[t.dtype]}))"
         self.emit(f"tl.atomic_{t.op}({where}, {value}, mask={mask}, sem='relaxed')")
         return self.written(grid, tile)
+
+
+def _with_sums(t: ScatterTensor, sums: PartialResults) -> KernelSource:
+    """The launch that adds the sums of each place to it."""
+    depth = power_of_two(sums.count)
+    block = max(4, min(power_of_two(sums.size), TILE // depth))
+    text = f"""@triton.jit
+def NAME(p0, p1):
+    c = tl.program_id(0) * {block} + tl.arange(0, {block})[None, :]
+    r = tl.arange(0, {depth})[:, None]
+    found = tl.load(p1 + r * {sums.size} + c, mask=(r < {sums.count}) & (c < {sums.size}), other=0)
+    inside = c < {sums.size}
+    before = tl.load(p0 + c, mask=inside, other=0)
+    tl.store(p0 + c, before + tl.reduce(found, 0, combine_add, keep_dims=True), mask=inside)
+"""
+    return KernelSource(text, [t, sums], -(-sums.size // block), 4)
 
 
 def _filled(t: PartialResults, value: int, any_size: bool) -> KernelSource:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import computed_in, reachable_expressions
+from functrans.lowering.loops.index import Index, Quotient, Remainder
 from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel, Member
-from functrans.lowering.schedule.split_reductions import has_transposed_reads
+from functrans.lowering.schedule.memory_steps import has_transposed_reads, run_of_rows
 from functrans.lowering.triton.kernels.expressions import TileWriter
 from functrans.lowering.triton.kernels.kernel_source import (
     ArrivalCounters,
@@ -23,6 +24,8 @@ __all__ = ["TILE", "TRANSPOSED_TILE", "TritonKernelWriter", "program_number"]
 
 TILE = 1024  # elements of a program without reductions: 8 for each of 128 threads
 TRANSPOSED_TILE = 64  # rows and columns of a transposed tile
+NARROW_TILE = 32  # of kernels that read much for each element
+MOST_LOADS = 8  # of an element: 64 x 64 have 16 warps, whose threads have 128 registers each
 MOST_EARLY = 1 << 18
 """Elements of a kernel that takes as long as memory takes to answer."""
 
@@ -126,9 +129,16 @@ class TritonKernelWriter:
             return min(self.extent(self.rows, TILE), TILE), 1
         block_i = min(self.extent(self.row, TILE if self.rows == 1 else 1), TILE)
         if has_transposed_reads(self.kernel, self.builder) and self.rows >= 32 and self.row >= 32:
-            return TRANSPOSED_TILE, TRANSPOSED_TILE
+            side = TRANSPOSED_TILE if self.loads_of_elements() <= MOST_LOADS else NARROW_TILE
+            return side, side
         fits = max(1, TILE // block_i)
         return min(self.extent(self.rows, fits), fits), block_i
+
+    def loads_of_elements(self) -> int:
+        """How many numbers a kernel reads for each element, which registers hold at one time."""
+        both = {self.kernel.o, self.kernel.i}
+        return sum(e.op == "load" and both <= e.variables
+                   for e in reachable_expressions(self.elements.values()))
 
     def begin_tiles(self) -> tuple[TileWriter, int, int]:
         """Write the tile of a program without reductions; with how many programs and elements."""
@@ -136,11 +146,34 @@ class TritonKernelWriter:
         across = -(-self.row // block_i)
         self.emit_program()
         along = self.n(across, "across", near=False)
-        masks = self.axes(f"(pid // {along}) * {block_o}", self.rows, block_o,
-                          f"(pid % {along}) * {block_i}", self.row, block_i)
-        w = self.tile_writer(*masks)
+        i_start = f"(pid % {along}) * {block_i}"
+        run = run_of_rows(self.kernel, self.builder) if block_o == block_i > 1 else None
+        if run is not None and not self.any_size:
+            w = self._tile_in_run(run, block_o, along, i_start)
+            tiles = self.rows // run * -(-run // block_o)
+        else:
+            w = self.tile_writer(*self.axes(f"(pid // {along}) * {block_o}", self.rows, block_o,
+                                            i_start, self.row, block_i))
+            tiles = -(-self.rows // block_o)
         self.load_early(w)
-        return w, -(-self.rows // block_o) * across, block_o * block_i
+        return w, tiles * across, block_o * block_i
+
+    def _tile_in_run(self, run: int, side: int, along: str, i_start: str) -> TileWriter:
+        """Write a tile of rows of one run, whose remainders are seen to go on."""
+        tiles, o = -(-run // side), Index.of(self.kernel.o)
+        self.emit(f"run = pid // {along} // {tiles}")
+        self.emit(f"at = pid // {along} % {tiles} * {side} + tl.arange(0, {side})[:, None]")
+        self.emit(f"i = {i_start} + tl.arange(0, {side})[None, :]")
+        self.emit(f"o = run * {run} + at")
+        self.emit(f"mo = at < {run}")
+        i_mask = "mi" if self.row % side else None
+        if i_mask:
+            self.emit(f"mi = i < {self.row}")
+        self.emit(f"inside = (at < {run}) & (i < {self.row})")
+        self.emit("zero = (o + i) * 0")
+        w = self.tile_writer("mo", i_mask)
+        w.atoms = {Quotient(o, run): "run", Remainder(o, run): "at"}
+        return w
 
     def load_early(self, w: TileWriter) -> None:
         """Read what lasts, and wait for the launches before only then.
