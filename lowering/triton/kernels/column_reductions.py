@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from functrans.lowering.loops.expr import reachable_expressions
+from functrans.lowering.loops.steps import step_along
 from functrans.lowering.loops.tensor import Tensor, item_size
+from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.kernel import Member
 from functrans.lowering.triton.kernels.expressions import TileWriter
 from functrans.lowering.triton.kernels.kernel_source import (
@@ -40,8 +43,11 @@ NARROWEST = 4  # columns that a program reduces where there are few: half of wha
 # one multiprocessor reads 16 KB in 0.3.
 LAST = 4096
 WARP = 32
+# Elements of a program where each takes about as long as two values of lgamma, in additions: those
+# of 2,048 took 247 registers, of which one program fits a multiprocessor
+HEAVY_TILE, HEAVY = 512, 80
 # Rows that a thread reduces alone, and numbers that it holds meanwhile
-MOST_ROWS_OF_A_THREAD, MOST_NUMBERS = 32, 256
+MOST_ROWS_OF_A_THREAD, MOST_NUMBERS = 32, 160
 # Programs for each multiprocessor from which on what they do at one time hides what each waits for
 WAVES = 16
 
@@ -90,14 +96,16 @@ class ColumnReductionWriter(TritonKernelWriter):
 
     def _warps(self, walk: RowSplit, tiles: int) -> int:
         """Many for a tile that is all there is to do, as many as have whole columns for many."""
+        if walk.tile <= HEAVY_TILE and self._is_heavy:
+            return max(1, walk.tile // (4 * WARP))
         if tiles > 1 or self.any_size:
             return 0
         programs = self.parts * walk.across
         if programs < WAVES * self.options.target.multiprocessors:
             return spread(walk.tile)
-        if walk.block_o <= MOST_ROWS_OF_A_THREAD and walk.block_i >= WARP:
+        if walk.block_i == self._columns_of_short_parts():
             return max(1, min(4, walk.block_i // self._warp_columns()))
-        elements = min(16, max(4, MOST_NUMBERS // 2 // max(1, self.loads_of_elements())))
+        elements = min(16, max(4, MOST_NUMBERS // max(1, self.loads_of_elements())))
         return power_of_two(min(16, max(1, walk.tile // (WARP * elements))))
 
     def _columns(self) -> RowSplit:
@@ -120,7 +128,11 @@ class ColumnReductionWriter(TritonKernelWriter):
 
     def _parts(self) -> RowSplit:
         # few elements are one tile, for which memory answers once; loops over tiles wait for each
-        tile = SHARE if self.per_part * self.row <= SHARE and not self.any_size else ROW_TILE
+        tile = ROW_TILE
+        if self._is_heavy:
+            tile = HEAVY_TILE
+        elif self.per_part * self.row <= SHARE and not self.any_size:
+            tile = SHARE
         block_i = min(self.extent(self.row), tile)
         fits = max(1, tile // block_i)
         block_o = min(self.extent(self.per_part, fits), fits)
@@ -136,6 +148,8 @@ class ColumnReductionWriter(TritonKernelWriter):
 
     def _least_share(self) -> int:
         """Elements of a program at least: fewer where many operands are read for each of them."""
+        if self._is_heavy:
+            return SHARE // 4
         size = self.rows * self.row
         stored = [m.tensor for m in self.kernel.members if m.role == "full"
                   and self.schedule.is_stored(m.tensor)]
@@ -143,14 +157,26 @@ class ColumnReductionWriter(TritonKernelWriter):
                     for t in (*self.kernel.loads(self.builder), *stored))
         return max(ROW_TILE, min(SHARE, SHARE * 4 * size // max(moved, 1)))
 
+    @property
+    def _is_heavy(self) -> bool:
+        """Whether arithmetic takes longer than memory, and most registers."""
+        return sum(ELEMENTWISE.weight(e.op) for e in reachable_expressions(self.elements.values())
+                   if e.args and e.depends_on(self.kernel.i)) >= HEAVY
+
     def _columns_of_a_program(self) -> int:
         """As many as are read at once, fewer where that fills the GPU in one launch."""
         width = min(self.extent(self.row), COLUMN_TILE)
-        if self.per_part * NARROWEST <= SHARE:
+        if self.per_part * NARROWEST <= SHARE and not self._rereads_rows():
             while (width > NARROWEST and width * self.per_part > TILE
                    and self.parts * self.row < self.options.target.walkers * width):
                 width = max(NARROWEST, width // (4 if self.any_size else 2))
         return width
+
+    def _rereads_rows(self) -> bool:
+        """Whether programs of other columns read the same lines of memory, one for each row."""
+        o, i = self.kernel.o, self.kernel.i
+        return any(step_along(e.aux[1], i) != 1 and step_along(e.aux[1], o) not in (0, 1)
+                   for e in reachable_expressions(self.elements.values()) if e.op == "load")
 
     def _columns_of_short_parts(self) -> int:
         """Columns of a program that has all rows of a part, where threads reduce them alone.

@@ -6,8 +6,8 @@ repeats what varies over one of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr, unclamped
@@ -15,7 +15,12 @@ from functrans.lowering.loops.index import Atom, Computed, Index, LoopVar, Quoti
 from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES, NARROW, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.kernel import Kernel
-from functrans.lowering.triton.kernels.kernel_source import REGISTER, SizeArguments, literal
+from functrans.lowering.triton.kernels.kernel_source import (
+    REGISTER,
+    PartialResults,
+    SizeArguments,
+    literal,
+)
 
 __all__ = ["TileWriter", "UnsupportedKernel", "narrow", "widened"]
 
@@ -25,6 +30,17 @@ COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 IN_TEXT = SizeArguments(are_arguments=False)
 
 
+class Packed(Protocol):
+    """A copy of an operand."""
+
+    @property
+    def room(self) -> PartialResults: ...
+
+
+PackedLoads = Mapping[tuple[Tensor, Index], tuple[Packed, Index]]
+"""Loads that read a copy, and where: see `packed_operands.py`."""
+
+
 class TileWriter:
     """Writes the expressions of a kernel at one tile.
 
@@ -32,14 +48,15 @@ class TileWriter:
     """
 
     def __init__(self, kernel: Kernel, emit: Callable[[str], None],
-                 pointer: Callable[[Tensor], str], fresh: Callable[[], str],
+                 pointer: Callable[[Any], str], fresh: Callable[[], str],
                  masks: dict[str, str | None],
-                 numbers: SizeArguments = IN_TEXT) -> None:
+                 numbers: SizeArguments = IN_TEXT, packed: PackedLoads | None = None) -> None:
         self.kernel = kernel
         self._numbers, self._number = numbers, numbers.text
         self._emit = emit
         self._pointer = pointer
         self._fresh = fresh
+        self._packed = packed or {}
         self.masks = masks  # of "o" and "i": the name of the mask, None where all is inside
         self.locals: dict[Tensor, str] = {}
         self.atoms: dict[Atom, str] = {}  # quotients and remainders that have a name
@@ -166,8 +183,10 @@ class TileWriter:
         return [name for name in map(self.narrowed, args) if name is not None]
 
     def _load(self, tensor: Tensor, index: Index, e: Expr) -> str:
+        copy, index = self._packed.get((tensor, index), (None, index))
         index, tests = self._tested(index)
-        text = f"tl.load({self._pointer(tensor)} + {self.place(tensor, index)}"
+        pointer = self._pointer(tensor if copy is None else copy.room)
+        text = f"tl.load({pointer} + {self.place(tensor, index)}"
         mask = " & ".join(filter(None, [self.mask(e.variables), *tests]))
         text += f", mask={mask}, other=0)" if mask else ")"
         if tensor.dtype in NARROW:
@@ -190,9 +209,11 @@ class TileWriter:
                 continue
             key = ("inside", free, atom.high)
             if key not in self._known:
-                at = self.name(self.index(free, wide=False))
+                at = self.name(self.index(self._tested(free)[0], wide=False))
                 self._known[key] = self.name(f"({at} >= 0) & ({at} < {self._number(atom.high)})")
             tests.append(self._known[key])
+            free, more = self._tested(free)
+            tests += more
             index = index - Index({atom: c}) + free * c
         return index, tests
 

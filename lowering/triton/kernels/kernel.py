@@ -79,15 +79,15 @@ def write_kernel(kernel: Kernel, schedule: Schedule, options: Options) -> list[K
     """The launches of a kernel. Raises UnsupportedKernel for what Triton cannot say."""
     roles = {m.role for m in kernel.members}
     if "scatter" in roles:
-        return ScatterWriter(kernel, schedule, options).write()
+        return ScatterWriter(kernel, schedule, options).launches()
     if reduces_transposed_tiles(
         kernel, schedule.is_stored) and options.has_arrival_counters and not options.any_size:
-        return TransposedReductionWriter(kernel, schedule, options).write()
+        return TransposedReductionWriter(kernel, schedule, options).launches()
     if "reduce_row" in roles:
-        return row_writer(kernel, schedule, options).write()
+        return row_writer(kernel, schedule, options).launches()
     if roles & {"reduce_column", "reduce_all"}:
-        return ColumnReductionWriter(kernel, schedule, options).write()
-    return ElementWriter(kernel, schedule, options).write()
+        return ColumnReductionWriter(kernel, schedule, options).launches()
+    return ElementWriter(kernel, schedule, options).launches()
 
 
 class ElementWriter(TritonKernelWriter):

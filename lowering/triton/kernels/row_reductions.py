@@ -161,7 +161,7 @@ class _Recompute(TileWriter):
     def __init__(self, owner: TritonKernelWriter, masks: tuple[str | None, str | None],
                  results: dict[Tensor, str]) -> None:
         super().__init__(owner.kernel, owner.emit, owner.pointer, owner.fresh,
-                         {"o": masks[0], "i": masks[1]}, owner.numbers)
+                         {"o": masks[0], "i": masks[1]}, owner.numbers, owner.packed)
         self._owner = owner
         self.locals.update(results)
 

@@ -18,6 +18,7 @@ from functrans.lowering.triton.kernels.kernel_source import (
     SizeArguments,
     power_of_two,
 )
+from functrans.lowering.triton.kernels.packed_operands import packed_operands
 from functrans.lowering.triton.kernels.reductions import TileReduction, tile_reduction
 
 __all__ = ["TILE", "TRANSPOSED_TILE", "TritonKernelWriter", "program_number"]
@@ -52,6 +53,7 @@ class TritonKernelWriter:
         self.per_part = self.rows // self.parts
         self.builder = kernel.shared(schedule.is_stored)
         self.elements = {m.tensor: kernel.element(self.builder, m) for m in kernel.members}
+        self.packed = packed_operands(self)
         self.operands: list[KernelOperand] = []
         self.lines: list[str] = []
         self.indent = "    "
@@ -92,7 +94,12 @@ class TritonKernelWriter:
 
     def tile_writer(self, o: str | None, i: str | None) -> TileWriter:
         return TileWriter(self.kernel, self.emit, self.pointer, self.fresh, {"o": o, "i": i},
-                          self.numbers)
+                          self.numbers, self.packed)
+
+    def launches(self) -> list[KernelSource]:
+        """The launches of the kernel, behind those that copy its operands."""
+        copies = dict.fromkeys(copy for copy, _ in self.packed.values())
+        return [*[copy.launch() for copy in copies], *self.write()]
 
     def emit_program(self) -> None:
         """Write `pid`, which is wide where tiles times programs are."""
