@@ -1,4 +1,4 @@
-"""Kernels whose neighbouring lanes read neighbours in memory, and programs that have enough to do."""
+"""Kernels whose neighbouring lanes read neighbours in memory, with much to do for a program."""
 
 from dataclasses import replace
 
