@@ -186,7 +186,7 @@ class _Scheduler:
         if self._placed(root, preferred, len(self.steps)):
             return
         self.made_in[root] = len(self.steps)
-        self.steps.append(Kernel(preferred.domain, [Member(root, preferred.role)]))
+        self.steps.append(Kernel(preferred.domain, [preferred.member(root)]))
         self._loads(preferred, len(self.steps) - 1)
 
     def _loads(self, preferred: PreferredLoopNest, k: int) -> None:
@@ -246,8 +246,9 @@ class _Scheduler:
             raise FusionRefused("the kernel is full")
         reason = "the elements are not those of the kernel"
         for domain in _domains(kernel, preferred):
-            choices = [roles_in(m.tensor, domain) for m in kernel.members]
-            mine = roles_in(root, domain)
+            choices = [[m] if m.order and domain == kernel.domain else [] if m.order
+                       else roles_in(m.tensor, domain) for m in kernel.members]
+            mine = preferred.roles_in(root, domain)
             if not mine or not all(choices):
                 continue
             # the role that a member has already, where it is possible, else the first

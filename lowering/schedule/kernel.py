@@ -60,10 +60,24 @@ class Domain:
 
 @dataclass(frozen=True)
 class Member:
-    """A tensor that a kernel computes, and how."""
+    """A tensor that a kernel computes, and how.
+
+    `order`: that of the dimensions of a reduction over columns, where its parts and columns are not
+    those of the result in its own order.
+    """
 
     tensor: Tensor
     role: str
+    order: tuple[int, ...] = ()
+
+    def unflatten(self, s: ExprBuilder, place: Index) -> tuple[Index, ...]:
+        """The index in the tensor of a place among its parts and columns."""
+        shape = self.tensor.shape
+        if not self.order:
+            return s.unflatten(place, shape)
+        found = dict(zip(self.order, s.unflatten(place, tuple([shape[d] for d in self.order])),
+                         strict=True))
+        return tuple([found[d] for d in range(len(shape))])
 
 
 @dataclass
@@ -150,7 +164,7 @@ class Kernel:
             else:
                 at = self._column if member.role == "reduce_column" else self._in_part
                 inner = s.unflatten(at, t.sizes)
-            return t.element(s, s.unflatten(place, t.shape) + inner)
+            return t.element(s, member.unflatten(s, place) + inner)
         if isinstance(t, ScatterTensor):
             return t.element(s, s.unflatten(place, t.sizes))
         return t.define(s, s.unflatten(place, t.shape))
@@ -262,6 +276,16 @@ class PreferredLoopNest:
     domain: Domain
     role: str
     reads: frozenset[Tensor]
+    order: tuple[int, ...] = ()
+
+    def member(self, root: Tensor) -> Member:
+        return Member(root, self.role, self.order)
+
+    def roles_in(self, root: Tensor, domain: Domain) -> list[Member]:
+        """The roles that the root can have in a domain."""
+        if self.order:
+            return [self.member(root)] if domain == self.domain else []
+        return roles_in(root, domain)
 
 
 def preferred_loop_nest(root: Tensor, is_stored: Callable[[Tensor], bool],
@@ -292,11 +316,19 @@ def preferred_loop_nest(root: Tensor, is_stored: Callable[[Tensor], bool],
     indices = [i for _, i in found]
     kept_runs = _merged([v for v in kept if not _is_one(v.high)], indices)
     folded_runs = _merged([v for v in folded if not _is_one(v.high)], indices)
+    order: tuple[int, ...] = ()
     if isinstance(root, Reduce) and not _is_mark(root):
         domain, role = _of_reduction(kept_runs, folded_runs, indices,
                                      step_along if in_any_order else Index.coefficient)
         if in_any_order and role != "reduce_row" and _are_short(root, domain, role):
             domain, role = Domain(root.size, _product(root.sizes)), "reduce_row"
+        elif in_any_order and (near := _run_in_memory(kept_runs, folded_runs, indices)):
+            row = _run_size(near)
+            columns = [kept.index(v) for v in near]
+            order = (*[d for d in range(len(kept)) if d not in columns], *columns)
+            parts = _product([_run_size(run) for run in kept_runs if run is not near])
+            domain = Domain(parts * _product(root.sizes), row, parts)
+            role = "reduce_column"
     else:
         role = "any_flag" if _is_mark(root) else "scatter" if isinstance(root,
                                                                          ScatterTensor) else "full"
@@ -306,7 +338,7 @@ def preferred_loop_nest(root: Tensor, is_stored: Callable[[Tensor], bool],
         domain = Domain(rows, row)
         if role != "scatter":
             domain = split_long_row(domain)
-    return PreferredLoopNest(domain, role, reads)
+    return PreferredLoopNest(domain, role, reads, order)
 
 
 def split_long_row(domain: Domain) -> Domain:
@@ -345,6 +377,30 @@ def _of_reduction(kept: list[list[LoopVar]], folded: list[list[LoopVar]],
         if piece is not None:
             return Domain(keep * (row // piece), piece, keep), "reduce_all"
     return Domain(keep, row), "reduce_row"
+
+
+LEAST_RUN = 32
+"""Neighbours in memory that a warp reads at once."""
+
+
+def _run_in_memory(kept: list[list[LoopVar]], folded: list[list[LoopVar]],
+                   indices: Sequence[Index]) -> list[LoopVar] | None:
+    """What is kept that most reads have side by side in memory, if it is not the last run.
+
+    None where reads go along what is kept last, or along the reduction.
+    """
+    reads = [i for i in indices if _depends_on(i, folded) and _depends_on(i, kept)]
+
+    def along(run: list[LoopVar]) -> int:
+        return sum(step_along(i, run[-1]) == 1 for i in reads)
+
+    if not kept or not folded or along(kept[-1]) or along(folded[-1]):
+        return None
+    found = max(kept[:-1], key=along, default=None)
+    if found is None or not along(found):
+        return None
+    row = _run_size(found)
+    return found if isinstance(row, int) and row >= LEAST_RUN else None
 
 
 SHORT_REDUCTION, MANY_REDUCTIONS, FEW_COLUMNS = 1024, 1024, 16

@@ -68,7 +68,7 @@ def split_transposed_reads(schedule: Schedule, in_tiles: bool = True) -> Schedul
 def _alone(t: Tensor, is_stored: Callable[[Tensor], bool], in_any_order: bool = False) -> Kernel:
     """A kernel of one value, over the matrix that suits it."""
     preferred = preferred_loop_nest(t, is_stored, in_any_order)
-    return Kernel(preferred.domain, [Member(t, preferred.role)])
+    return Kernel(preferred.domain, [preferred.member(t)])
 
 
 SMALL_OPERAND = 1 << 14

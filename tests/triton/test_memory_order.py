@@ -71,6 +71,13 @@ def test_many_short_reductions_are_rows():
     assert not any("part = pid" in text for text in program.sources)
 
 
+@pytest.mark.parametrize("frames", [19, 300])
+def test_sums_over_what_lies_between_what_is_kept(frames):
+    x, w = normal(2, 3, frames, 40), normal(2, frames, 40)
+    program = check(lambda x, w: jnp.einsum("bctf,btf->bfc", x, w, precision="highest"), x, w)
+    assert any("+ c * 3 + " in text for text in program.sources)
+
+
 def transposed_beside_sums(x, w):
     return x.T.copy(), (x * w[:, None]).sum(0)
 

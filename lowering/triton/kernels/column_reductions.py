@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import reachable_expressions
+from functrans.lowering.loops.index import Index, LoopVar, flatten
 from functrans.lowering.loops.steps import step_along
 from functrans.lowering.loops.tensor import Tensor, item_size
 from functrans.lowering.rules.elementwise import ELEMENTWISE
@@ -27,7 +29,7 @@ from functrans.lowering.triton.kernels.reductions import (
     reduce_partials,
     second_launch,
 )
-from functrans.lowering.triton.kernels.writer import TILE, TritonKernelWriter
+from functrans.lowering.triton.kernels.writer import TILE, TritonKernelWriter, is_wide
 from functrans.lowering.triton.templates.kernel import MOST_ARRIVAL_COUNTERS
 
 __all__ = ["ColumnReductionWriter", "RowSplit"]
@@ -124,7 +126,16 @@ class ColumnReductionWriter(TritonKernelWriter):
         across = -(-self.row // block_i)
         splits = self._splits(-(-self.per_part // block_o), across * self.parts,
                               self.per_part * block_i)
+        if self._orders:  # which the second launch does not know
+            few = self.parts * across <= MOST_ARRIVAL_COUNTERS
+            splits = min(splits, LAST // block_i) if few and self.options.has_arrival_counters \
+                else 1
         return RowSplit(splits, across, block_o, block_i)
+
+    @property
+    def _orders(self) -> dict[Tensor, Member]:
+        """The members whose columns are not those of their results."""
+        return {m.tensor: m for m in self.kernel.members if m.order}
 
     def _parts(self) -> RowSplit:
         # few elements are one tile, for which memory answers once; loops over tiles wait for each
@@ -270,6 +281,8 @@ class ColumnReductionWriter(TritonKernelWriter):
                 ticket += counters
                 arrival_counters.count = ticket
             else:
+                if self._orders.keys() & partials.keys():
+                    raise UnsupportedKernel("results in another order than their parts")
                 launches += [second_launch(t, fold, found, NARROWEST, self.any_size)
                              for t, (fold, found) in partials.items()]
         grid = self.parts * walk.splits * walk.across
@@ -339,7 +352,16 @@ class ColumnReductionWriter(TritonKernelWriter):
 
     def _store_result(self, t: Tensor, fold: TileReduction, names: list[str], role: str) -> None:
         value = self.tile_writer(None, None).stored(self.named(fold.result(names)), t)
-        self._store(t, self._place(role), value, role)
+        self._store(t, self._place_of(t, role), value, role)
+
+    def _place_of(self, t: Tensor, role: str) -> str:
+        """The place of a result."""
+        if t not in self._orders:
+            return self._place(role)
+        place = Index.of(LoopVar("part", self.parts)) * self.row \
+            + Index.of(LoopVar("c", self.row))
+        index = self._orders[t].unflatten(self.builder, place)
+        return self.tile_writer(None, None).index(flatten(index, t.shape), is_wide(t))
 
     def _store(self, t: KernelOperand, place: str, value: str, role: str) -> None:
         if role == "reduce_all":
