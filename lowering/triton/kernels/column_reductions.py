@@ -100,6 +100,8 @@ class ColumnReductionWriter(TritonKernelWriter):
         """Many for a tile that is all there is to do, as many as have whole columns for many."""
         if walk.tile <= HEAVY_TILE and self._is_heavy:
             return max(1, walk.tile // (4 * WARP))
+        if tiles > 1 and 16 * self.loads_of_elements() > MOST_NUMBERS and not self.any_size:
+            return power_of_two(min(16, max(1, walk.tile // (4 * WARP))))
         if tiles > 1 or self.any_size:
             return 0
         programs = self.parts * walk.across
@@ -155,7 +157,8 @@ class ColumnReductionWriter(TritonKernelWriter):
         """How many programs share the tiles of a place: so that none has one more than others."""
         most = -(-4 * self.options.target.walkers // places)
         wanted = max(1, min(tiles, elements // self._least_share()))
-        return min(most, -(-tiles // (tiles // wanted)))
+        rounds = max(-(-tiles // most), tiles // wanted)
+        return -(-tiles // rounds)
 
     def _least_share(self) -> int:
         """Elements of a program at least: fewer where many operands are read for each of them."""
