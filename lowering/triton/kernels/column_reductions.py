@@ -173,7 +173,9 @@ class ColumnReductionWriter(TritonKernelWriter):
 
     @property
     def _is_heavy(self) -> bool:
-        """Whether arithmetic takes longer than memory, and most registers."""
+        """Whether arithmetic takes longer than memory, and most registers, of many elements."""
+        if self.per_part * self.row <= SHARE:
+            return False
         return sum(ELEMENTWISE.weight(e.op) for e in reachable_expressions(self.elements.values())
                    if e.args and e.depends_on(self.kernel.i)) >= HEAVY
 
