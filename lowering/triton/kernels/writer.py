@@ -155,7 +155,7 @@ class TritonKernelWriter:
         along = self.n(across, "across", near=False)
         i_start = f"(pid % {along}) * {block_i}"
         run = run_of_rows(self.kernel, self.builder) if block_o == block_i > 1 else None
-        if run is not None and not self.any_size:
+        if run is not None and not self.any_size and 2 * -(-run // block_o) * block_o <= 3 * run:
             w = self._tile_in_run(run, block_o, along, i_start)
             tiles = self.rows // run * -(-run // block_o)
         else:
@@ -168,7 +168,8 @@ class TritonKernelWriter:
     def _tile_in_run(self, run: int, side: int, along: str, i_start: str) -> TileWriter:
         """Write a tile of rows of one run, whose remainders are seen to go on."""
         tiles, o = -(-run // side), Index.of(self.kernel.o)
-        self.emit(f"run = pid // {along} // {tiles}")
+        # of the shape of rows, as their masks are
+        self.emit(f"run = pid // {along} // {tiles} + tl.full(({side}, 1), 0, tl.int32)")
         self.emit(f"at = pid // {along} % {tiles} * {side} + tl.arange(0, {side})[:, None]")
         self.emit(f"i = {i_start} + tl.arange(0, {side})[None, :]")
         self.emit(f"o = run * {run} + at")
