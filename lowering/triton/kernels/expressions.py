@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr, unclamped
-from functrans.lowering.loops.index import Atom, Computed, Index, LoopVar, Quotient
+from functrans.lowering.loops.index import Atom, Computed, Index, LoopVar, Quotient, Remainder
 from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES, NARROW, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.kernel import Kernel
@@ -163,7 +163,7 @@ class TileWriter:
             fits = -INT32_LIMIT <= int(e.aux) < INT32_LIMIT
             return self._numbers.constant(e.aux, "i32") if fits else None
         if e.op == "index":
-            if not is_small(e.aux):
+            if not is_plain(e.aux):
                 return None
             return literal(e.aux.const, "i32") if e.aux.is_const else \
                 f"({self.index(e.aux, wide=False)}).to(tl.int32)"
@@ -205,7 +205,7 @@ class TileWriter:
             if not isinstance(atom, Computed):
                 continue
             free = unclamped(atom)
-            if free is None or not is_small(free):
+            if free is None or not is_plain(free):
                 continue
             key = ("inside", free, atom.high)
             if key not in self._known:
@@ -276,6 +276,21 @@ def is_small(index: Index) -> bool:
         and low >= -INT32_LIMIT and high < INT32_LIMIT
 
 
+def is_plain(index: Index) -> bool:
+    """Whether an index fits 32 bits and divides twice at most.
+
+    LLVM makes pairs of less than 16 bits of remainders of remainders of remainders, and fails at an
+    assertion (Triton 3.9); of 64 bits it makes none.
+    """
+    return is_small(index) and _depth(index) <= 2
+
+
+def _depth(index: Index) -> int:
+    """How many quotients and remainders are inside of each other."""
+    return max((1 + _depth(atom.index) for atom in index.terms
+                if isinstance(atom, (Quotient, Remainder))), default=0)
+
+
 def fits_int32(e: Expr) -> bool:
     """Whether an integer of 64 bits is known to fit 32."""
     if e.dtype != "i64":
@@ -283,7 +298,7 @@ def fits_int32(e: Expr) -> bool:
     if e.op == "const":
         return -INT32_LIMIT <= int(e.aux) < INT32_LIMIT
     if e.op == "index":
-        return is_small(e.aux)
+        return is_plain(e.aux)
     if e.op == "convert":
         return e.args[0].dtype in FIT_INT32
     return e.op in ("min", "max", "select") and all(
