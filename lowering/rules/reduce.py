@@ -43,7 +43,7 @@ from functrans.primitives.reduce import (
 )
 
 __all__ = ["CONTRACTIONS", "REDUCTIONS", "SUMMED_CONTRACTIONS", "UNROLL", "empty_reduction",
-           "identity_element", "strided_view", "summed_dot_general"]
+           "identity_element", "strided_view", "summed_conv", "summed_dot_general"]
 
 
 UNROLL = 32
@@ -393,7 +393,8 @@ def summed_dot_general(eqn: Equation, xs: list[Tensor], written_out: int = 0) ->
     return _sum(eqn, tuple([x.shape[d] for d in cx]), xs, element, written_out)
 
 
-def _summed_conv(eqn: Equation, xs: list[Tensor]) -> Tensor:
+def summed_conv(eqn: Equation, xs: list[Tensor], written_out: int = 0) -> Tensor:
+    """A convolution as sums of products, written out where they have at most so many terms."""
     x, w = xs
     p = eqn.params
     xd, wd, od = p["dimension_numbers"]
@@ -417,12 +418,13 @@ def _summed_conv(eqn: Equation, xs: list[Tensor]) -> Tensor:
         return _product(s, padded(s, x, lambda: s.const(zero, x.compute), tuple(at_x), config),
                         s.read(w, tuple(at_w)), eqn)
 
-    return _sum(eqn, (w.shape[wd[1]], *[w.shape[d] for d in wd[2:]]), xs, element)
+    return _sum(eqn, (w.shape[wd[1]], *[w.shape[d] for d in wd[2:]]), xs, element, written_out)
 
 
 def _product(s: ExprBuilder, a: Expr, b: Expr, eqn: Equation) -> Expr:
     dtype = dtype_name(eqn.outvars[0].aval.dtype) or ""
-    a, b = convert(s, a, dtype), convert(s, b, dtype)
+    if any(dtype_name(x.aval.dtype) != dtype for x in eqn.invars):
+        a, b = convert(s, a, dtype), convert(s, b, dtype)
     return s.op("and" if dtype == "bool" else "mul", a, b)
 
 
@@ -435,4 +437,4 @@ def _sum(eqn: Equation, sizes: Shape, xs: list[Tensor], element: Define,
 
 
 SUMMED_CONTRACTIONS: dict[Primitive, Any] = {
-    dot_general_p: summed_dot_general, conv_general_dilated_p: _summed_conv}
+    dot_general_p: summed_dot_general, conv_general_dilated_p: summed_conv}

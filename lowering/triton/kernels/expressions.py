@@ -40,6 +40,9 @@ class Packed(Protocol):
 PackedLoads = Mapping[tuple[Tensor, Index], tuple[Packed, Index]]
 """Loads that read a copy, and where: see `packed_operands.py`."""
 
+ROWS_APART = 8
+"""Rows that are loaded as such, in a tile of several."""
+
 
 class TileWriter:
     """Writes the expressions of a kernel at one tile.
@@ -61,6 +64,7 @@ class TileWriter:
         self.locals: dict[Tensor, str] = {}
         self.atoms: dict[Atom, str] = {}  # quotients and remainders that have a name
         self._known: dict[Any, str] = {}
+        self._rows = 0
         self._linear = kernel.domain.row if kernel.domain.total is not None else None
 
     def name(self, text: str) -> str:
@@ -187,6 +191,8 @@ class TileWriter:
         index, tests = self._tested(index)
         pointer = self._pointer(tensor if copy is None else copy.room)
         text = f"tl.load({pointer} + {self.place(tensor, index)}"
+        if self._is_one_row_of_many(e.variables):
+            text += " + zero"
         mask = " & ".join(filter(None, [self.mask(e.variables), *tests]))
         text += f", mask={mask}, other=0)" if mask else ")"
         if tensor.dtype in NARROW:
@@ -194,6 +200,17 @@ class TileWriter:
         elif tensor.dtype == "bool":
             text = f"({text} != 0)"
         return self.name(text)
+
+    def _is_one_row_of_many(self, variables: frozenset[LoopVar]) -> bool:
+        """Whether what is loaded is a row for all rows of the tile, and several were before.
+
+        A row has a layout of its own, and goes to that of the tile through shared memory, with two
+        barriers: the 49 taps of a filter of 7 x 7 are read as tiles, from the first-level cache.
+        """
+        if {v.name for v in variables} != {"i"} or self._linear is not None:
+            return False
+        self._rows += 1
+        return self._rows > ROWS_APART
 
     def _tested(self, index: Index) -> tuple[Index, list[str]]:
         """An index that is not moved into bounds, and the names of the tests that it is inside.

@@ -26,6 +26,7 @@ __all__ = ["TILE", "TRANSPOSED_TILE", "TritonKernelWriter", "program_number"]
 TILE = 1024  # elements of a program without reductions: 8 for each of 128 threads
 TRANSPOSED_TILE = 64  # rows and columns of a transposed tile
 NARROW_TILE = 32  # of kernels that read much for each element
+MANY_LOADS = 32  # of an element, of which a thread has 4
 MOST_LOADS = 8  # of an element: 64 x 64 have 16 warps, whose threads have 128 registers each
 MOST_EARLY = 1 << 18
 """Elements of a kernel that takes as long as memory takes to answer."""
@@ -109,7 +110,8 @@ class TritonKernelWriter:
         arguments = ", ".join([f"p{k}" for k in range(len(self.operands))] + self.numbers.names)
         lines = [f"    {line}\n" for line in self.numbers.quartered()] + self.lines
         text = f"@triton.jit\ndef NAME({arguments}):\n" + "".join(lines)
-        warps = warps or power_of_two(min(16, max(1, tile // 256)))
+        each = 256 if warps or self.loads_of_elements() <= MANY_LOADS else 128
+        warps = warps or power_of_two(min(16, max(1, tile // each)))
         return KernelSource(text, list(self.operands), grid, warps, self.numbers.found)
 
     # --------------------------------------------------------------------------- tiles
