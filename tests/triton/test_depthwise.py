@@ -30,8 +30,8 @@ CASES = {
     "7 x 7": ({"window_strides": (1, 1), "padding": "SAME"}, (7, 7), 1, "float32"),
     "half": ({"window_strides": (1, 1), "padding": "SAME"}, (3, 3), 1, "bfloat16"),
     "strides": ({"window_strides": (2, 1), "padding": "VALID"}, (3, 5), 1, "float32"),
-    "dilation": ({"window_strides": (1, 1), "padding": ((2, 1), (0, 2)), "rhs_dilation": (2, 1)}, (3, 2),
-                 1, "float32"),
+    "dilation": ({"window_strides": (1, 1), "padding": ((2, 1), (0, 2)), "rhs_dilation": (2, 1)},
+                 (3, 2), 1, "float32"),
     "two of each": ({"window_strides": (1, 2), "padding": "SAME"}, (3, 3), 2, "float32"),
 }
 
