@@ -35,7 +35,7 @@ def idle_steps(report: Report, steps: Told, seconds: float,
     for kernel, taken in steps:
         reached, of = share(kernel, taken)
         few = 0 < kernel.programs < report.multiprocessors
-        if not kernel.programs or (reached >= REACHED and not few):
+        if not kernel.programs or not kernel.runs or (reached >= REACHED and not few):
             continue
         if taken / kernel.runs <= SHORT:
             short.append((kernel, taken))
@@ -43,7 +43,7 @@ def idle_steps(report: Report, steps: Told, seconds: float,
             uses = f"holds {_counted(kernel.programs, 'program')} on {report.multiprocessors} " \
                    "multiprocessors" if few else f"reaches {reached:.0%} of {of}"
             found.append(f"{_place(kernel)} {uses}, for {_part(taken, seconds)}: "
-                         f"{_why(report, kernel, few)}")
+                         f"{_why(report, kernel, few, taken / kernel.runs)}")
     taken = sum(t for _, t in short)
     runs = sum(k.runs for k, _ in short)
     if runs >= MANY and taken >= SHARE * seconds:
@@ -61,7 +61,8 @@ def idle_by_estimate(report: Report) -> list[str]:
         float(taken / kernel.runs > SHORT), ""))
 
 
-def _why(report: Report, kernel: KernelReport, few: bool) -> str:
+def _why(report: Report, kernel: KernelReport, few: bool, each: float) -> str:
+    """Of a kernel whose launches take `each` seconds."""
     primitives = {report.simplified.eqns[e].primitive.name for e in kernel.equations}
     if primitives & {"scan", "while"}:
         return "it is a loop in one kernel, whose iterations wait for each other; vmap over many " \
@@ -70,13 +71,15 @@ def _why(report: Report, kernel: KernelReport, few: bool) -> str:
         return f"{kernel.spills} numbers of each thread are in memory, for want of registers"
     if few:
         return "what it computes is small, or a sum that one program walks along"
-    if kernel.runs > 1:
-        return f"it is launched {kernel.runs} times, and each launch is short"
+    if kernel.runs > 1 and each <= 4 * SHORT:
+        return f"each of its {kernel.runs} launches takes {1e6 * each:.0f} us, of which many are " \
+               "its beginning and its end"
     indexed = sorted(primitives & INDEXED)
     if indexed:
         return f"{' and '.join(indexed)} of elements that lie apart: each is a transaction of " \
                "memory"
-    return "its elements are read or written apart from each other, or it waits for its own results"
+    return "its elements are read or written apart from each other, many instructions compute " \
+           "each of them, or it waits for its own results"
 
 
 INDEXED = {"gather", "scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max", "sort"}

@@ -134,7 +134,9 @@ def _is_narrow(call: Gemm) -> bool:
     if min(m, n) > 1:
         return False
     stride = f["a_col"] if n == 1 else f["b_row"]
-    return stride == 1 or max(m, n) <= NARROW or LARGE_MATRIX <= max(m, n) * k < math.inf
+    batches = f["batch0"] * f["batch1"]
+    size = max(m, n) * k * (batches if isinstance(batches, int) else math.inf)
+    return stride == 1 or max(m, n) <= NARROW or LARGE_MATRIX <= size < math.inf
 
 
 def _narrowed(eqn: Equation, xs: list[Tensor]) -> Any:

@@ -127,7 +127,7 @@ class PackedMatmul:
 
 def needs_contiguous_sums(p: MatmulProblem) -> bool:
     """Whether tensor cores read the operands of a product along the sum alone."""
-    return BYTES[p.a.dtype] == 1 or (p.a.dtype == "fp32" and p.precision == "tf32")
+    return BYTES[p.a.dtype] == 1 or (p.a.dtype == "fp32" and p.precision in ("tf32", "tf32x3"))
 
 
 def can_pack(p: MatmulProblem) -> bool:
