@@ -31,6 +31,7 @@ from functrans.lowering.rules.graph import CALLS, CallRule
 from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS, summed_conv, summed_dot_general
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule
+from functrans.lowering.schedule.show import flops_of
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.schedule.tile_programs import TileProgram
 from functrans.lowering.triton.kernels.expressions import TileWriter
@@ -67,6 +68,8 @@ SIXTEEN_AND_THIRTY_TWO = {"f32", "bf16", "f16"}
 ALWAYS_SHORT, SHORT, NARROW = 4, 8, 16
 """Terms of sums that tensor cores, which multiply 16 by 16 and more, have no use for: of all
 products, and of those that are narrow in one direction. Others are multiplied without them."""
+LONG_EPILOGUE = 12
+"""Operations on each element."""
 FEW_FEATURES = 2
 """Of a group of a convolution, which is summed like elements of any kernel then: 7 x 7 taps over
 128 x 32 x 32 x 96 of bfloat16 take 1.7 ms on the tensor cores of an H100."""
@@ -248,6 +251,8 @@ def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alon
     configs = _fitting(p, matmul.configs(p, target), choose.target)
     if any_size:
         configs = _shared(p, configs, choose.target)
+    if isinstance(call, FusedGemm) and _is_long(call, schedule, p):
+        configs = [_with_more_warps(p, c, target) for c in configs]
 
     def expected(c: MatmulConfig) -> int:
         """What spills in a tile spills in others of which threads have as many numbers."""
@@ -265,6 +270,23 @@ def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alon
         may_spill=not isinstance(call, FusedGemm),
         expected=expected if isinstance(call, FusedGemm) else None,
         lighter=lambda: _lighter(call, p, configs[0], target)))
+
+
+def _is_long(call: FusedGemm, schedule: Schedule, p: MatmulProblem) -> bool:
+    """Whether an epilogue computes much of each element."""
+    work, size = flops_of(call.kernel, schedule.is_stored), p.m * p.n * p.batches
+    return isinstance(work, int) and work >= LONG_EPILOGUE * size
+
+
+def _with_more_warps(p: MatmulProblem, c: MatmulConfig, target: Target) -> MatmulConfig:
+    """A configuration in which a multiprocessor has more than a warp for each of its schedulers.
+
+    Where each has one tile, nothing else hides what an instruction of a long epilogue waits for.
+    """
+    tiles = -(-p.m // c.block_m) * -(-p.n // c.block_n) * p.batches * c.splits
+    if c.warps != 4 or tiles > target.multiprocessors or c.block_m * c.block_n < 64 * 64:
+        return c
+    return replace(c, warps=8)
 
 
 def _of_class(p: MatmulProblem) -> MatmulProblem:

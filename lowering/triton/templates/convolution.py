@@ -49,6 +49,7 @@ from functrans.lowering.triton.templates.tiles import (
     SPAN,
     STORE_PARTS,
     TILE,
+    at_once,
     last_combines,
     time_of_tiles,
 )
@@ -262,16 +263,16 @@ def _kernels(p: ConvolutionProblem, config: ConvolutionConfig, name: str, target
                            (grid, 1, 1), config.warps, config.stages, workspace,
                            arrivals=programs // config.splits * config.last_combines)]
     if not finishes:
-        made.append(_combine(p, f"{name}_combine", values, blocks | {"ROWS": gathered},
+        made.append(_combine(p, config, f"{name}_combine", values, blocks | {"ROWS": gathered},
                              (pointer("workspace", p.sums), *output, *sizes, *writes,
                               replace(integer("splits", config.splits), divisible=False)),
                              workspace, target))
     return made
 
 
-def _combine(p: ConvolutionProblem, name: str, values: dict[str, object],
-             blocks: dict[str, Iterable[str]], arguments: tuple[Argument, ...], workspace: int,
-             target: Target) -> TemplateKernel:
+def _combine(p: ConvolutionProblem, config: ConvolutionConfig, name: str,
+             values: dict[str, object], blocks: dict[str, Iterable[str]],
+             arguments: tuple[Argument, ...], workspace: int, target: Target) -> TemplateKernel:
     """The launch that adds split sums up, of tiles that are small enough for all multiprocessors:
     two programs would read 64 sums of 27 x 64 at a hundredth of the bandwidth."""
     # one text for all sizes, and however many sums there are
@@ -280,7 +281,8 @@ def _combine(p: ConvolutionProblem, name: str, values: dict[str, object],
     across = -(-p.out_features // 64) * p.groups
     rows = next((n for n in (16, 8, 4, 2) if -(-p.rows // n) * across >= target.multiprocessors), 1)
     values = values | {"BLOCK_M": rows, "BLOCK_N": 64, "STORES_DESCRIPTOR": False, "TURNED": False,
-                       "SPLITS": Expression("splits"), "LOADS": 16}
+                       "SPLITS": Expression("splits"),
+                       "LOADS": at_once(config.splits, 16)}
     return TemplateKernel(name, expand(COMBINE, name, arguments, values, blocks), arguments,
                           (-(-p.rows // rows) * across, 1, 1), min(4, max(1, rows // 2)), 1,
                           workspace)

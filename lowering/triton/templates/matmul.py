@@ -41,6 +41,7 @@ from functrans.lowering.triton.templates.tiles import (
     SPAN,
     STORE_PARTS,
     TILE,
+    at_once,
     last_combines,
     rounding,
     times_of_tiles,
@@ -328,7 +329,7 @@ def _combine(p: MatmulProblem, config: MatmulConfig, name: str, constants: dict[
     warps = max(1, block_m * block_n // 256)
     loads = 128 * 32 * warps // (block_m * block_n)  # which 128 registers of a thread wait for
     here = {"BLOCK_M": block_m, "BLOCK_N": block_n, "SPLITS": Expression("splits"),
-            "LOADS": min(loads, 64),
+            "LOADS": at_once(config.splits, loads),
             "EVEN_M": not any_size and p.m % block_m == 0,
             "EVEN_N": not any_size and p.n % block_n == 0, "PARTS": 1, "STORES_DESCRIPTOR": False}
     arguments = (pointer("workspace", p.sums), pointer("c", p.c.dtype, p.c.aligned),

@@ -9,8 +9,21 @@ from dataclasses import dataclass
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.templates.kernel import BYTES, MOST_ARRIVAL_COUNTERS
 
-__all__ = ["ADD_MANY", "ADD_SPLITS", "EFFICIENCY", "FRAME", "SPAN", "STORE_PARTS", "TILE", "Tiling",
-           "last_combines", "rounding", "time_of_tiles", "times_of_tiles"]
+__all__ = [
+    "ADD_MANY",
+    "ADD_SPLITS",
+    "EFFICIENCY",
+    "FRAME",
+    "SPAN",
+    "STORE_PARTS",
+    "TILE",
+    "Tiling",
+    "at_once",
+    "last_combines",
+    "rounding",
+    "time_of_tiles",
+    "times_of_tiles",
+]
 
 
 @dataclass(frozen=True)
@@ -145,6 +158,13 @@ for chunk in range(1, SPLITS, LOADS):
     acc += tl.sum(tl.load(sums[None, :, :] + each * apart,
                           mask=summed[None, :, :] & (each < SPLITS), other=0), 0)
 '''
+
+
+
+def at_once(splits: int, most: int) -> int:
+    """How many further sums `ADD_MANY` loads at once: few kinds, so that many have one text."""
+    return min(most, next((n for n in (4, 16) if n >= splits - 1), 64))
+
 
 # What of the peak a tile reaches once the pipeline is full (large products of bfloat16)
 EFFICIENCY = {(128, 256): 1.0, (256, 128): 0.97, (128, 128): 0.85, (64, 256): 0.8, (256, 64): 0.7,
