@@ -3,6 +3,9 @@
 import numpy as np
 
 FIELD = "audio"
+# at the highest precision of products two libraries differ by 1e-2 on a CPU and on a GPU, in
+# TensorFloat-32 each by 3e-2 to 6e-2 from that: the matrices that are inverted are nearly singular
+TOLERANCE = {"gpu": 8e-2}
 SIZES = {
     "tiny": dict(batch=2, microphones=3, samples=128, window=16, width=8),
     "small": dict(batch=2, microphones=4, samples=4096, window=128, width=32),

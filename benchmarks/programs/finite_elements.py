@@ -6,6 +6,7 @@ The elements are triangles; preconditioned conjugate gradients solve for the tem
 import numpy as np
 
 FIELD = "finite elements"
+TOLERANCE = {"gpu": 6e-2}  # large, two libraries on one CPU differ by 2e-2: 2,800 iterations
 SIZES = {
     "tiny": dict(side=6, sensors=5),
     "small": dict(side=24, sensors=40),

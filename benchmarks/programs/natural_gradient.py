@@ -43,11 +43,10 @@ def make(lib, batch, features, widths, iterations):
             (product,) = pullback(curved)
             return lib.tree.map(lambda p, v: p + damping * v, product, vector)
 
-        with lib.default_matmul_precision("highest"):
-            direction, _ = lib.scipy.sparse.linalg.cg(
-                gauss_newton, lib.tree.map(jnp.negative, slope), x0=direction, maxiter=iterations,
-                tol=0.0,
-            )  # fmt: skip
+        direction, _ = lib.scipy.sparse.linalg.cg(
+            gauss_newton, lib.tree.map(jnp.negative, slope), x0=direction, maxiter=iterations,
+            tol=0.0,
+        )  # fmt: skip
         product = lib.tree.map(lambda s, d: jnp.sum(s * d), slope, direction)
         decrease = sum(lib.tree.leaves(product))
 
@@ -77,4 +76,9 @@ def make(lib, batch, features, widths, iterations):
     direction = lib.tree.map(np.zeros_like, params)
     codes = rng.standard_normal((batch, 4)) @ rng.standard_normal((4, features))
     x = 1 / (1 + np.exp(-2 * codes))
-    return step, (params, direction, x.astype(np.float32))
+    def exact_step(*state):
+        """The last digits of a loss decide how long the line search is."""
+        with lib.default_matmul_precision("highest"):
+            return step(*state)
+
+    return exact_step, (params, direction, x.astype(np.float32))
