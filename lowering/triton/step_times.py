@@ -61,7 +61,13 @@ def step_times(program: GPUProgram, target: Target, arrays: Sequence[Any],
 
     groups = launch_groups(program, turns_of_a_run(run_of(program), arrays))
     times = [group.runs * seconds(group.launches[0]) for group in groups]
-    times += [seconds(step) for step in program.steps if isinstance(step, HostStep)]
+    known: dict[Any, float] = {}  # a program may have hundreds of equal calls of a library
+    for step in program.steps:
+        if isinstance(step, HostStep):
+            equal = (step.function, step.numbers) if isinstance(step, LibraryStep) else step
+            if equal not in known:
+                known[equal] = seconds(step)
+            times.append(known[equal])
     return StepTimes(times, Timer(run_of(program), arrays, gpu)(), NOTE,
                      [group.runs for group in groups])
 
