@@ -1,6 +1,7 @@
 #include "cuda/graph_nodes.h"
 
 #include <algorithm>
+#include <string>
 
 namespace functrans::cuda {
 namespace {
@@ -12,7 +13,7 @@ constexpr int kOldestWithLoops = 12040;
 // Sets those of four conditions that the mask names, by two flags; a null flag holds. A loop goes on
 // where both hold. The first end follows where the first does not, the second end where only the
 // second does not. The driver knows the function that sets a condition.
-constexpr char kDecide[] = R"(.version 6.0
+constexpr char kFlags[] = R"(.version 6.0
 .target sm_50
 .address_size 64
 .extern .func cudaGraphSetConditional(.param .b64 condition, .param .b32 value);
@@ -42,62 +43,24 @@ DECIDE:
   setp.ne.u32 %p, %first, 0;
   setp.ne.u32 %q, %second, 0;
   and.pred %both, %p, %q;
-  and.b32 %bit, %mask, 1;
-  setp.ne.u32 %chosen, %bit, 0;
-  @!%chosen bra AGAIN;
-  ld.param.u64 %condition, [going];
-  selp.u32 %value, 1, 0, %both;
-  {
-    .param .b64 to;
-    .param .b32 what;
-    st.param.b64 [to], %condition;
-    st.param.b32 [what], %value;
-    call.uni cudaGraphSetConditional, (to, what);
-  }
-AGAIN:
-  and.b32 %bit, %mask, 2;
-  setp.ne.u32 %chosen, %bit, 0;
-  @!%chosen bra FIRST_END;
-  ld.param.u64 %condition, [again];
-  selp.u32 %value, 1, 0, %both;
-  {
-    .param .b64 to;
-    .param .b32 what;
-    st.param.b64 [to], %condition;
-    st.param.b32 [what], %value;
-    call.uni cudaGraphSetConditional, (to, what);
-  }
-FIRST_END:
-  and.b32 %bit, %mask, 4;
-  setp.ne.u32 %chosen, %bit, 0;
-  @!%chosen bra SECOND_END;
-  ld.param.u64 %condition, [first_end];
-  selp.u32 %value, 0, 1, %p;
-  {
-    .param .b64 to;
-    .param .b32 what;
-    st.param.b64 [to], %condition;
-    st.param.b32 [what], %value;
-    call.uni cudaGraphSetConditional, (to, what);
-  }
-SECOND_END:
-  and.b32 %bit, %mask, 8;
-  setp.ne.u32 %chosen, %bit, 0;
-  @!%chosen bra DONE;
-  ld.param.u64 %condition, [second_end];
-  selp.u32 %value, 0, 1, %q;
-  selp.u32 %value, %value, 0, %p;
-  {
-    .param .b64 to;
-    .param .b32 what;
-    st.param.b64 [to], %condition;
-    st.param.b32 [what], %value;
-    call.uni cudaGraphSetConditional, (to, what);
-  }
-DONE:
-  ret;
-}
 )";
+constexpr char kSet[] = R"(
+  {
+    .param .b64 to;
+    .param .b32 what;
+    st.param.b64 [to], %condition;
+    st.param.b32 [what], %value;
+    call.uni cudaGraphSetConditional, (to, what);
+  }
+)";
+
+// The instructions that set a condition, if the mask has its bit, to what others give as %value.
+std::string set_condition(const char* condition, unsigned bit, const char* value) {
+  const std::string after = "AFTER_" + std::to_string(bit);
+  return "  and.b32 %bit, %mask, " + std::to_string(bit) +
+         ";\n  setp.ne.u32 %chosen, %bit, 0;\n  @!%chosen bra " + after +
+         ";\n  ld.param.u64 %condition, [" + condition + "];\n" + value + kSet + after + ":\n";
+}
 
 // The launch of a kernel costs 1 us between two small ones, unless it happens while the first runs.
 bool launched_early(const Kernel* before, const Kernel& kernel) {
@@ -116,7 +79,12 @@ CUcontext context() {
 Kernel decide_kernel() {
   Kernel kernel;
   kernel.name = "decide";
-  kernel.image = kDecide;
+  const char* both = "  selp.u32 %value, 1, 0, %both;";
+  kernel.image = kFlags + set_condition("going", 1, both) + set_condition("again", 2, both) +
+                 set_condition("first_end", 4, "  selp.u32 %value, 0, 1, %p;") +
+                 set_condition("second_end", 8,
+                               "  selp.u32 %value, 0, 1, %q;\n  selp.u32 %value, %value, 0, %p;") +
+                 "  ret;\n}\n";
   kernel.kinds = "pplllli";
   kernel.threads = 1;
   return kernel;

@@ -60,6 +60,8 @@ class Fake:
             kind = ctypes.c_uint * 3
         if name == "fake_last_kernel":
             kind = ctypes.c_char * 64
+        if name == "fake_conditions_ptx":
+            kind = ctypes.c_char * 8192
         return kind.in_dll(self.library, name)
 
     def __getattr__(self, name):

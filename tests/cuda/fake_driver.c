@@ -40,6 +40,7 @@ int fake_max_shared = 0;
 int fake_refuse_loops = 0;          /* graphs with conditions cannot be instantiated */
 int fake_early_launches = 0;        /* edges of graphs that let a kernel start before another ends */
 char fake_last_kernel[64];
+char fake_conditions_ptx[8192];     /* of the kernel that sets conditions of graphs */
 unsigned fake_last_grid[3], fake_last_block[3], fake_last_shared;
 int fake_eager = 0;               /* work runs at once, as on a device without other work */
 
@@ -374,6 +375,7 @@ API cuModuleLoadData(module **m, const void *image) {
   if (sticky) END(sticky);
   const char *text = image;
   if (strstr(text, "cudaGraphSetConditional")) {
+    snprintf(fake_conditions_ptx, sizeof fake_conditions_ptx, "%s", text);
     *m = calloc(1, sizeof **m);
     (*m)->count = 1;
     (*m)->f[0] = (function){"decide", "pplllli", k_decide};

@@ -4,6 +4,10 @@ Turns are part of a graph where the driver has conditional nodes, from the secon
 drives them in the first call, and where it takes part in them.
 """
 
+import subprocess
+
+from triton import knobs
+
 
 def test_rounds_go_on(on_fake):
     on_fake("""
@@ -188,3 +192,15 @@ def test_loops_of_other_steps_are_refused(on_fake):
             with raises(ValueError):
                 rt.CudaProgram([], steps, [spec], [spec], [], 0)
         """)
+
+
+def test_the_kernel_that_sets_conditions_can_be_assembled(on_fake, tmp_path):
+    """The driver compiles its PTX; it knows the function that is called."""
+    text = on_fake(counting_program() + """
+        program = counting(True)
+        program([gpu(np.ones(8))])
+        print(fake.fake_conditions_ptx.decode())
+        """)
+    (tmp_path / "conditions.ptx").write_text(text)
+    subprocess.run([knobs.nvidia.ptxas.path, "-arch=sm_90", "-c", "conditions.ptx"], cwd=tmp_path,
+                   check=True)
