@@ -33,7 +33,7 @@ def fits(case: Case) -> bool:
         isinstance(found, type) for found in (typed, outcome(case.outs, args)))
 
 
-@pytest.mark.one_sample_in(3)
+@pytest.mark.one_sample_in(5)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_values_at_two_sets_of_sizes(case: Case):
     jitted = ft.jit(case.outs, dynamic_shapes=named(case.args))
@@ -73,7 +73,7 @@ def derivatives(case: Case):
     return found
 
 
-@pytest.mark.one_sample_in(3)
+@pytest.mark.one_sample_in(5)
 @pytest.mark.parametrize("case", SMOOTH, ids=str)
 def test_derivatives_at_two_sets_of_sizes(case: Case):
     fun = derivatives(case)

@@ -100,14 +100,14 @@ def test_their_short_loops(program, arrays):
         check_same(ft.grad(loss, tuple(range(len(floats)))), [arrays[i] for i in floats], 1e-7)
 
 
-@pytest.mark.one_sample_in(2)
+@pytest.mark.one_sample_in(3)
 @pytest.mark.parametrize("case", all_cases(), ids=str)
 def test_every_primitive(case):
     check_same(case.apply, list(case.args), 1e-5 if any(
         a.dtype.itemsize < 8 for a in case.args) else 1e-12)
 
 
-@pytest.mark.one_sample_in(2)
+@pytest.mark.one_sample_in(3)
 @pytest.mark.parametrize("case", [
     c for c in all_cases() if c.floating and c.primitive.name != "pure_callback"], ids=str)
 def test_every_derivative(case):

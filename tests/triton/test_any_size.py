@@ -34,7 +34,7 @@ def any_size(fun, *args):
     return program
 
 
-@pytest.mark.one_sample_in(3)
+@pytest.mark.one_sample_in(5)
 @pytest.mark.parametrize("case", all_cases(), ids=str)
 def test_every_primitive(case: Case):
     any_size(case.outs, *case.args)

@@ -18,7 +18,7 @@ X, Y = RNG.normal(size=(37, 130)).astype("f"), RNG.normal(size=(37, 130)).astype
 G = RNG.normal(size=130).astype("f")
 
 
-@pytest.mark.one_sample_in(2)
+@pytest.mark.one_sample_in(3)
 @pytest.mark.parametrize("case", all_cases(), ids=str)
 def test_values_are_eager_values(case: Case):
     with ft.config.use_backend("triton"):

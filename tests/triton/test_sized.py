@@ -65,7 +65,7 @@ def named(case: Case):
     return names, Jaxpr((), invars, (eqn,), outvars)
 
 
-@pytest.mark.one_sample_in(3)
+@pytest.mark.one_sample_in(5)
 @pytest.mark.parametrize("case", [c for c in all_cases() if named(c)[0]], ids=str)
 def test_every_primitive(case: Case):
     """At the sizes of its sample, and at others where these make sense."""
