@@ -9,16 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from functrans.lowering.loops.expr import reachable_expressions
 from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.schedule.epilogues import FusedGemm
+from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.schedule.show import flops_of
 from functrans.lowering.schedule.target import HOPPER, Target
 
-__all__ = ["slower_on_cpus", "slower_on_gpus"]
+__all__ = ["additions_of", "slower_on_cpus", "slower_on_gpus"]
 
 # of fewer elements, or wide ones, the launch or the traffic is more
 LEAST_ELEMENTS = 1 << 22
 HALVES = ("bf16", "f16")
+
+
+def additions_of(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> int:
+    """What a kernel computes of an element, in additions."""
+    builder = kernel.shared(is_stored)
+    made = reachable_expressions([kernel.element(builder, m) for m in kernel.members])
+    return sum(ELEMENTWISE.weight(e.op) for e in made if e.args and e.depends_on(kernel.i))
 
 
 def slower_on_gpus(fused: FusedGemm, is_stored: Callable[[Tensor], bool],

@@ -85,7 +85,7 @@ class Measurements:
 
     products_across: Mapping[str, tuple[float, float, float]] = field(
         default_factory=lambda: MappingProxyType({
-            "f32": (390e3, 100e3, 50e3),
+            "f32": (390e3, 170e3, 170e3),
             **dict.fromkeys(("f8e4", "f8e5"), (1500e3, 330e3, 330e3))}))
     """Operations of products of middle size with none, one, two operands across the sum."""
 

@@ -13,10 +13,12 @@ from functrans.lowering.schedule.contiguous_operands import copy_operands_contig
 from functrans.lowering.schedule.group import schedule_of
 from functrans.lowering.schedule.kernel import Kernel, Reads
 from functrans.lowering.schedule.memory_steps import has_transposed_reads
+from functrans.lowering.schedule.plans import GPU
 from functrans.lowering.schedule.split_reductions import (
     fuse_transposed_column_sums,
     split_transposed_reads,
 )
+from functrans.lowering.schedule.target import H100, HOPPER
 
 S = ft.ShapeDtypeStruct
 RNG = np.random.default_rng(0)
@@ -26,15 +28,15 @@ def graph(f, *args):
     return graph_of(simplify(ft.make_jaxpr(f)(*args).jaxpr.hoist_consts()))
 
 
-def strides(f, *args, precision="default"):
+def strides(f, *args, precision="default", target=HOPPER):
     """How far apart neighbours along the sum are in the operands of the products of f."""
     with ft.config.matmul_precision(precision):
-        found = copy_operands_contiguous(graph(f, *args))
+        found = copy_operands_contiguous(graph(f, *args), target)
     return [(c.fields["a_col"], c.fields["b_row"]) for c in found.items if isinstance(c, Gemm)]
 
 
 def test_large_products_of_float32_read_along_the_sum():
-    x = S((2048, 1024), "float32")
+    x = S((4096, 2048), "float32")
     assert strides(lambda x, y: x @ y.T, x, x) == [(1, 1)]
     assert strides(lambda x, y: x.T @ y, x, x) == [(1, 1)]
     assert strides(lambda x, y: (x.T @ y, y.T @ y), x, x) == [(1, 1), (1, 1)]
@@ -42,26 +44,32 @@ def test_large_products_of_float32_read_along_the_sum():
 
 def test_small_products_and_others_stay():
     assert strides(lambda x: x.T @ x, S((64, 32), "float32")) == [(32, 32)]
+    # as fast by the instructions of one warp as with copies
+    assert strides(lambda x: x.T @ x, S((131072, 256), "float32")) == [(256, 256)]
     assert strides(lambda x: x.T @ x, S((2048, 1024), "bfloat16")) == [(1024, 1024)]
     x = S((2048, 1024), "float32")
     assert strides(lambda x: x.T @ x, x, precision="highest") == [(1024, 1024)]
 
 
 def test_a_copy_serves_all_products():
-    x = S((2048, 1024), "float32")
+    x = S((4096, 2048), "float32")
     found = copy_operands_contiguous(graph(lambda x, y, z: (x.T @ y, x.T @ z), x, x, x))
     a, b = (c for c in found.items if isinstance(c, Gemm))
-    assert a.operands[0] is b.operands[0] and a.operands[0].shape == (1024, 2048)
+    assert a.operands[0] is b.operands[0] and a.operands[0].shape == (2048, 4096)
 
 
-def test_values_of_products_with_copies():
+def test_values_of_products_with_copies(monkeypatch):
     batched = RNG.normal(size=(3, 512, 320)).astype("f")
     wide = RNG.normal(size=(512, 640)).astype("f")
 
     def f(x, w):
         return jnp.einsum("bki,kj->bij", x[:, :, 40:296], w[:, ::-1])
 
-    assert strides(f, S((3, 512, 320), "float32"), S((512, 640), "float32")) == [(1, 1)]
+    eager = replace(HOPPER, measured=replace(H100, copy_bandwidth=1e9, copy_launch=0.0))
+    args = S((3, 512, 320), "float32"), S((512, 640), "float32")
+    assert strides(f, *args, target=eager) == [(1, 1)]
+    monkeypatch.setitem(GPU.graphs, "operands of products contiguous along the sum",
+                        lambda graph, target: copy_operands_contiguous(graph, eager))
     with ft.config.use_backend("triton"):
         found = np.asarray(ft.jit(f)(batched, wide))
     expected = np.einsum("bki,kj->bij", batched[:, :, 40:296], wide[:, ::-1])

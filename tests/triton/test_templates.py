@@ -44,6 +44,7 @@ from functrans.lowering.triton.templates.matmul import (
     MatmulProblem,
     configs,
     kernels,
+    side_by_side,
 )
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
@@ -195,7 +196,8 @@ CONFIGS = {"pointers": MatmulConfig(16, 32, 16, 4, 3, descriptors=False),
            "parts": MatmulConfig(16, 32, 16, 4, 3, persistent=True, parts=2),
            "split": MatmulConfig(16, 32, 16, 4, 3, splits=3),
            "combined by the last": MatmulConfig(16, 32, 16, 4, 3, splits=3, last_combines=True),
-           "turned": MatmulConfig(16, 32, 16, 4, 3, is_packed=True)}
+           "turned": MatmulConfig(16, 32, 16, 4, 3, is_packed=True),
+           "by warps": MatmulConfig(16, 32, 16, 4, 3, descriptors=False, by_warps=True)}
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -227,14 +229,16 @@ def test_small_matmuls(interpret: Run, size: int, batch: int, together: int) -> 
 
 
 def in_memory(dtype: str, m: int, n: int, k: int, **fields: Any) -> MatmulProblem:
-    return MatmulProblem(m, n, k, MatmulOperand(dtype, k, 1), MatmulOperand(dtype, n, 1),
-                         MatmulOperand(fields.pop("out", dtype), n, 1), **fields)
+    b = fields.pop("b", MatmulOperand(dtype, n, 1))
+    c = MatmulOperand(fields.pop("out", dtype), n, 1)
+    return MatmulProblem(m, n, k, MatmulOperand(dtype, k, 1), b, c, **fields)
 
 
 @pytest.mark.parametrize("p, uses", [
     (in_memory("bf16", 4096, 4096, 4096), {"wgmma", "copies"}),
     (in_memory("fp8e4nv", 1024, 1024, 1024, out="bf16", exact_after=64), {"copies"}),
-    (in_memory("fp32", 1024, 1024, 1024, precision="tf32"), {"copies"}),
+    (in_memory("fp32", 1024, 1024, 1024, precision="tf32", b=MatmulOperand("fp32", 1, 1024)),
+     {"copies", "wgmma"}),
     (in_memory("fp32", 1024, 1024, 1024), set()),
     (in_memory("fp16", 1000, 1000, 1001), set()),
     (in_memory("bf16", 64, 64, 8192), {"copies"}),
@@ -247,6 +251,14 @@ def test_matmul_compiles(compile_kernel: Run, p: MatmulProblem, uses: set[str]) 
         assert used["REG"] * 32 * used["warps"] <= 65536
         if kernel.name == "matmul":
             assert uses <= {key for key, n in used.items() if n}
+
+
+def test_long_epilogues_have_tiles_beside_each_other() -> None:
+    p = in_memory("fp32", 131072, 256, 256, precision="tf32")
+    for c in side_by_side(p):
+        assert 3 * 4 * (c.block_m + c.block_n) * c.block_k * c.stages <= HOPPER.shared
+        assert c.block_m * c.block_n <= 64 * 32 * c.warps and not c.persistent
+    assert side_by_side(p) and not side_by_side(replace(p, m=1024))
 
 
 def test_large_products_in_tf32_and_float8_read_along_the_sum() -> None:

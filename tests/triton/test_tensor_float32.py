@@ -178,7 +178,7 @@ def descriptors(ptx):
 @pytest.mark.parametrize(("precision", "rounded"), [("default", True), ("high", False)])
 def test_descriptors_of_operands_round_and_those_of_results_do_not(precision, rounded):
     with ft.config.matmul_precision(precision):
-        for kernel in compiled(lambda x, y: x @ y, (512, 512), (512, 512)):
+        for kernel in compiled(lambda x, y: x @ y.T, (512, 512), (512, 512)):
             types = descriptors(kernel.ptx)
             assert types[:2] == [11 if rounded else 7] * 2 and set(types[2:]) <= {7}
 
@@ -188,6 +188,17 @@ def test_what_comes_by_pointers_is_rounded_in_registers(shapes):
     for kernel in compiled(lambda x, y: x @ y, *shapes):
         assert not descriptors(kernel.ptx)
         assert kernel.ptx.count("cvt.rna.tf32.f32") >= 2
+
+
+@pytest.mark.parametrize("shapes", [((8192, 256), (8192, 256)), ((8192, 319), (8192, 256))])
+def test_operands_across_the_sum_are_multiplied_by_warps(shapes):
+    """Those of four warps would read them along the sum, after a copy."""
+    operands = [ft.ShapeDtypeStruct(s, np.float32) for s in shapes]
+    kernels = ft.jit(lambda a, b: a.T @ b).lower(*operands, target="cuda:90").compile().kernels
+    ptx = kernels[0].ptx
+    assert kernels[0].name == "matmul" and {k.name for k in kernels[1:]} <= {"matmul_combine"}
+    assert "mma.sync" in ptx and "cp.async" in ptx and "cvt.rna.tf32" in ptx
+    assert "wgmma" not in ptx and kernels[0].spills == 0
 
 
 def test_a_packed_convolution_reads_what_the_copy_engine_rounds():

@@ -255,6 +255,11 @@ def next_copies_round():
 
 
 @triton.jit
+def products_by_warps():
+    """Products of this kernel are instructions of one warp, whose operands are in registers."""
+
+
+@triton.jit
 def grid_dependency_wait():
     """What comes behind may read what earlier launches write; what comes before does not."""
     tl.inline_asm_elementwise("// earlier launches end\n\tmov.u32 $0, 0;", "=r", [], tl.int32,

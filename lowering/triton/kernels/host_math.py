@@ -224,5 +224,9 @@ def tf32_once(x: Any) -> Any:
     return tf32(x)
 
 
+def products_by_warps() -> None:
+    """There are no warps."""
+
+
 def next_copies_round() -> None:
     """They do not, for the same reason."""

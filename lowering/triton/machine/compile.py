@@ -7,6 +7,7 @@ and to do so read the whole of Triton (0.5 s in every process).
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any, Final
 
 from triton._C.libtriton import ir, nvidia
@@ -35,6 +36,8 @@ ALIGNED: Final = [["tt.divisibility", 16]]
 
 HOPPER: Final = 90
 """The first capability whose kernels may start before the one before them has ended."""
+
+AMPERE: Final = 80
 
 KINDS: Final = {"i32": "i", "i64": "l", "fp32": "f", "fp64": "d"}
 
@@ -128,6 +131,8 @@ ELEMENT_TYPE: Final = re.compile(
     r"(tensormap\.replace\.tile\.elemtype\S*\s+\[[^]]*\],\s*)(?:0x)?7;")
 TENSOR_FLOAT32: Final = 11
 
+BY_WARPS: Final = "fm.products_by_warps()"
+
 DECLARATIONS: Final = (".reg", ".local", ".shared", ".loc", "//")
 
 
@@ -146,6 +151,8 @@ class TritonStages:
             "num_warps": unit.warps, "num_stages": stages, "enable_fp_fusion": unit.fuses})
         self._passes: dict[str, Any] = {}
         backend.add_stages(self._passes, options, source.language)
+        if BY_WARPS in unit.source:
+            self._passes["ttgir"] = partial(self._like_ampere, backend)
         self._context = ir.context()
         ir.load_dialects(self._context)
         backend.load_dialects(self._context)
@@ -155,6 +162,10 @@ class TritonStages:
                 backend.get_module_map(), self._context)
         self._made: dict[str, Any] = {"": module}
         self._metadata: dict[str, Any] = {"target": target, **vars(options)}
+
+    def _like_ampere(self, backend: Any, module: Any, metadata: dict[str, Any]) -> Any:
+        """The stage that chooses instructions of products: on Ampere those of one warp."""
+        return backend.make_ttgir(module, metadata, self._options, AMPERE)
 
     def _run(self, last: str) -> Any:
         """What comes out of a stage, after those before it."""

@@ -29,9 +29,9 @@ from functrans.lowering.passes.attention.calls import Attend, AttendGradient
 from functrans.lowering.rules.elementwise import convert
 from functrans.lowering.rules.graph import CALLS, CallRule
 from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS, summed_conv, summed_dot_general
+from functrans.lowering.schedule.epilogue_costs import additions_of
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import Schedule
-from functrans.lowering.schedule.show import flops_of
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.schedule.tile_programs import TileProgram
 from functrans.lowering.triton.kernels.expressions import TileWriter
@@ -69,7 +69,7 @@ ALWAYS_SHORT, SHORT, NARROW = 4, 8, 16
 """Terms of sums that tensor cores, which multiply 16 by 16 and more, have no use for: of all
 products, and of those that are narrow in one direction. Others are multiplied without them."""
 LONG_EPILOGUE = 12
-"""Operations on each element."""
+"""Of each element, in additions."""
 FEW_FEATURES = 2
 """Of a group of a convolution, which is summed like elements of any kernel then: 7 x 7 taps over
 128 x 32 x 32 x 96 of bfloat16 take 1.7 ms on the tensor cores of an H100."""
@@ -251,8 +251,8 @@ def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alon
     configs = _fitting(p, matmul.configs(p, target), choose.target)
     if any_size:
         configs = _shared(p, configs, choose.target)
-    if isinstance(call, FusedGemm) and _is_long(call, schedule, p):
-        configs = [_with_more_warps(p, c, target) for c in configs]
+    if isinstance(call, FusedGemm):
+        configs = _behind(call, schedule, p, configs, target)
 
     def expected(c: MatmulConfig) -> int:
         """What spills in a tile spills in others of which threads have as many numbers."""
@@ -272,10 +272,22 @@ def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alon
         lighter=lambda: _lighter(call, p, configs[0], target)))
 
 
-def _is_long(call: FusedGemm, schedule: Schedule, p: MatmulProblem) -> bool:
-    """Whether an epilogue computes much of each element."""
-    work, size = flops_of(call.kernel, schedule.is_stored), p.m * p.n * p.batches
-    return isinstance(work, int) and work >= LONG_EPILOGUE * size
+def _behind(call: FusedGemm, schedule: Schedule, p: MatmulProblem, configs: list[MatmulConfig],
+            target: Target) -> list[MatmulConfig]:
+    """Configurations for an epilogue: a long one is waited for, where nothing hides it."""
+    additions = additions_of(call.kernel, schedule.is_stored)
+    if additions < LONG_EPILOGUE:
+        return configs
+    configs = [_with_more_warps(p, c, target) for c in configs]
+    if p.a.dtype != "fp32":
+        return configs
+    figures, size = target.measured, p.m * p.n * p.batches
+    waited = size * (additions * figures.epilogue_operation
+                     + sum(BYTES[STORED_TYPES.get(t.dtype, "fp32")] for t in call.results)
+                     / figures.bandwidth)
+    hidden = _fitting(p, matmul.side_by_side(p, target), target)
+    return sorted([*configs, *hidden], key=lambda c: matmul.estimate(p, c, target)
+                  + (0.0 if c in hidden else waited))
 
 
 def _with_more_warps(p: MatmulProblem, c: MatmulConfig, target: Target) -> MatmulConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -44,7 +45,7 @@ from functrans.lowering.triton.templates.tiles import (
     at_once,
     last_combines,
     rounding,
-    times_of_tiles,
+    time_of_tiles,
 )
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "estimate",
     "kernels",
     "lighter",
+    "side_by_side",
     "smaller",
 ]
 
@@ -283,7 +285,8 @@ def kernels(p: MatmulProblem, config: MatmulConfig, name: str = "matmul", target
     y = _DescriptorTiles(p.b, "b", ("k", "n"), ("BLOCK_K", "BLOCK_N"), p.batch)
     z = _DescriptorTiles(p.c, "c", ("m", "n"), ("BLOCK_M", "BLOCK_N // PARTS"), p.batch)
     blocks: dict[str, Iterable[str]] = {
-        "DESCRIBE": [*before.lines, *rounding([x.described, y.described] * descriptors, p.rounds),
+        "DESCRIBE": [*["fm.products_by_warps()"] * config.by_warps, *before.lines,
+                     *rounding([x.described, y.described] * descriptors, p.rounds),
                      *[z.described] * stores_descriptor],
         "PLACE": [PLACE], "SUM": [SUM], "STORE": [STORE_PARTS], "ADD_SPLITS": [PARTIALS],
         "PLACE_OF_SUMS": [PLACE_OF_SUMS], "ADD_MANY": [ADD_MANY],
@@ -394,7 +397,12 @@ def _strides(name: str, op: MatmulOperand, batched: bool) -> list[Argument]:
 
 SMALL_SIZE, SMALL_BATCH = 64, 256
 ROUNDED = 0.1  # of the rate of tf32, where loads are narrow: 64 of 255^3 take 119 us
-ACROSS = 0.35  # of the rate of tf32, where an operand goes through registers: 122 TFLOP/s, not 359
+BY_WARPS_NARROW = 0.28  # where they are by warps: 319 x 262144 x 256 takes 425 us
+ACROSS = 0.35  # of the rate, where an operand is turned in registers and stored again
+BY_WARPS = 0.46  # of the rate of tf32, where operands lie in any order: 173 TFLOP/s, not 374
+
+
+LEAST_BY_WARPS = 128 * 128  # the tile that reaches this rate
 
 
 def configs(p: MatmulProblem, target: Target = HOPPER, count: int = 6) -> list[MatmulConfig]:
@@ -432,9 +440,7 @@ def _cuts(p: MatmulProblem, target: Target) -> Iterator[tuple[tuple[int, int], i
     m, n = power_of_two(p.m), power_of_two(p.n)
     tiles = [t for t in EFFICIENCY if t[0] <= m and t[1] <= n]
     copied = p.a.has_descriptor and p.b.has_descriptor
-    # tensor cores take tf32 along the sum alone; other layouts go through registers
-    if not copied or p.exact_after or (
-            not narrow and not (p.precision == "tf32" and not p.across)):
+    if p.exact_after or not (_is_by_warps(p) or (copied and (narrow or p.precision == "tf32"))):
         tiles = [t for t in tiles if max(t) <= 128]
     if _without_tensor_cores(p):  # 4096^3: 45 TFLOP/s, larger tiles 40 to 42
         tiles = [t for t in tiles if max(t) <= 64]
@@ -466,6 +472,25 @@ def lighter(p: MatmulProblem, target: Target = HOPPER) -> list[MatmulConfig]:
 
 
 EIGHT_WARPS = 8
+SIDE_BY_SIDE = 3
+
+
+def side_by_side(p: MatmulProblem, target: Target = HOPPER) -> list[MatmulConfig]:
+    """Configurations of which a multiprocessor computes several tiles at once.
+
+    So the epilogue of one happens during the products and loads of others. Softplus and its
+    derivative behind 131072 x 256 x 256 of float32 take 265 us in tiles of 64 x 128 by four warps,
+    770 in larger ones, which keep 76 numbers of a thread in memory besides.
+    """
+    found = []
+    for tile, splits in _cuts(p, target):
+        if splits == 1 and 64 * 64 <= tile[0] * tile[1] <= 64 * 128 and min(tile) >= 64 \
+                and _tiles(p, tile) >= SIDE_BY_SIDE * target.multiprocessors:
+            c = replace(_variants(p, tile, 1, target)[-1], warps=4)
+            stage = sum(tile) * c.block_k * BYTES[p.a.dtype]
+            room = target.shared // SIDE_BY_SIDE - 2048
+            found.append(replace(c, stages=max(1, min(c.stages, room // stage))))
+    return found
 
 
 class _Model:
@@ -483,16 +508,28 @@ class _Model:
                                   + p.m * p.n * BYTES[p.c.dtype])
         self.sums = 2 * p.batches * p.m * p.n * BYTES[p.sums]
         self.rate = target.measured.rates[p.precision if p.a.dtype == "fp32" else p.a.dtype]
-        if p.rounds and not (p.a.has_descriptor and p.b.has_descriptor):
+        narrow = p.rounds and not (p.a.has_descriptor and p.b.has_descriptor)
+        self.by_warps = _is_by_warps(p)
+        if self.by_warps:
+            self.rate *= BY_WARPS_NARROW if narrow else BY_WARPS
+        elif narrow:
             self.rate *= ROUNDED
         elif needs_contiguous_sums(p) and p.across:
             self.rate *= ACROSS
 
     def times(self, cuts: Iterable[tuple[tuple[int, int], int]]) -> list[float]:
         """Those of several cuts: the size of tiles, and how many programs share a sum."""
-        found = times_of_tiles([(tile, _tiles(self.p, tile), splits) for tile, splits in cuts],
-                               self.p.k, self.size, self.rate, self.moved, self.sums, self.target)
-        return [self.first + time for time in found]
+        p = self.p
+        return [self.first + time_of_tiles(
+            tile, _tiles(p, tile), p.k, splits, self.size, self._rate(tile), self.moved,
+            splits * self.sums if splits > 1 else 0, self.target) for tile, splits in cuts]
+
+    def _rate(self, tile: tuple[int, int]) -> float:
+        """That of large tiles, as the model of tiles takes it; small ones by warps lose less."""
+        if not self.by_warps:
+            return self.rate
+        of_tile = min(1.0, math.sqrt(tile[0] * tile[1] / LEAST_BY_WARPS))
+        return self.rate / EFFICIENCY[tile] * of_tile
 
 
 def _tiles(p: MatmulProblem, tile: tuple[int, int]) -> int:
@@ -503,14 +540,30 @@ def _without_tensor_cores(p: MatmulProblem) -> bool:
     return p.a.dtype == "fp64" or (p.a.dtype == "fp32" and p.precision == "ieee")
 
 
+def _is_by_warps(p: MatmulProblem) -> bool:
+    """Whether operands of float32 are not as tensor cores read them in shared memory.
+
+    Those of four warps read it along the sum alone: what lies across it is turned in registers and
+    stored again, at 122 TFLOP/s. 256 x 131072 x 256 takes 163 us with them, 124 with those of one
+    warp (cuBLAS 119), 291 with copies of both operands. What the copy engine does not read is
+    rounded in registers, where those of one warp have it anyhow.
+    """
+    as_read = p.a.has_descriptor and p.b.has_descriptor and not p.across
+    return p.rounds and not as_read and "neither" not in (p.a.along, p.b.along)
+
+
 def _variants(p: MatmulProblem, tile: tuple[int, int], splits: int,
               target: Target) -> list[MatmulConfig]:
     size = BYTES[p.a.dtype]
     area = tile[0] * tile[1]
     exact = _without_tensor_cores(p)
     copied = p.a.has_descriptor and p.b.has_descriptor
+    by_warps = _is_by_warps(p) and tile[0] >= 64  # smaller ones are by warps anyhow
     if exact or (p.a.dtype == "fp32" and p.precision != "tf32"):
         warps = 8 if area >= 128 * 64 else 4
+    elif by_warps:
+        # narrow loads take registers: those of 128 x 128 spill with 4 warps
+        warps, copied = 8 if area > 128 * 128 or (area == 128 * 128 and not copied) else 4, False
     elif p.a.dtype == "fp32":  # 4096 x 512 x 784, tiles of 128 x 128: 14 us (cuBLAS 16)
         # operands that are rounded in registers take as many as the sums
         warps = 8 if area > 128 * 128 or (area >= 128 * 64 and not copied) else 4
@@ -521,10 +574,11 @@ def _variants(p: MatmulProblem, tile: tuple[int, int], splits: int,
         block_k, copied = 16, False
     elif not copied:  # what is not copied asynchronously takes registers
         block_k = min(block_k, 32)
-    stages = _stages(p, tile, block_k, 0, target)
+    stages = _stages(p, tile, block_k, 0, target, by_warps)
     tiles = _tiles(p, tile)
     again = 2.0 * splits * p.batches * p.m * p.n * BYTES[p.sums]
     base = MatmulConfig(*tile, block_k, warps, stages, splits=splits, descriptors=copied,
+                        by_warps=by_warps,
                         last_combines=last_combines(tile, tiles, splits, again, target))
     if not copied or splits > 1 or tiles <= target.multiprocessors:
         return [base]
@@ -536,10 +590,10 @@ def _variants(p: MatmulProblem, tile: tuple[int, int], splits: int,
 
 
 def _stages(p: MatmulProblem, tile: tuple[int, int], block_k: int, parts: int,
-            target: Target) -> int:
+            target: Target, by_warps: bool = False) -> int:
     stage = (tile[0] + tile[1]) * block_k * BYTES[p.a.dtype]
     room = target.shared - 1024  # the tile that is stored takes the place of stages, but not where
-    if parts or p.a.dtype == "fp32":  # those of the next tile are on their way
+    if parts or (p.a.dtype == "fp32" and not by_warps):  # those of the next tile are on their way
         room -= tile[0] * tile[1] // max(parts, 1) * BYTES[p.c.dtype]
     steps = -(-p.k // block_k)
     return max(1, min(4, room // stage, max(steps, 2)))

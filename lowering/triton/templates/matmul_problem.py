@@ -92,10 +92,13 @@ class MatmulConfig(Tiling):
 
     `descriptors`: tiles come through the copy engine; a persistent program computes them without a
     gap if `flat`; `together`: matrices of the batch in one program (0: not the kernel of small
-    ones); `is_packed`: operands that are not read along the sum are transposed first.
+    ones); `is_packed`: operands that are not read along the sum are transposed first;
+    `by_warps`: with the instructions of one warp (mma.sync), which have operands in registers and
+    so in any layout, and half the rate of those of four (wgmma).
     """
 
     flat: bool = True
     descriptors: bool = True
     together: int = 0
     is_packed: bool = False
+    by_warps: bool = False

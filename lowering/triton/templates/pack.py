@@ -1,8 +1,8 @@
 """Operands in memory of the call, in the order in which the copy engine and tensor cores read them.
 
 Tensor cores read float32 and float8 along the sum alone, and the copy engine reads rows that start
-at multiples of 16 bytes. Other layouts go through registers, at a third of the speed or less
-(4096^3 in tf32: 122 TFLOP/s, not 359, or 328 with what packing takes).
+at multiples of 16 bytes. Other layouts go through registers, at half of the speed or less
+(4096^3 in tf32: 173 TFLOP/s, not 359, or 328 with what packing takes).
 """
 
 from __future__ import annotations

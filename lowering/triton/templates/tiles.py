@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from functrans.lowering.schedule.target import Target
@@ -22,7 +21,6 @@ __all__ = [
     "last_combines",
     "rounding",
     "time_of_tiles",
-    "times_of_tiles",
 ]
 
 
@@ -206,14 +204,3 @@ def _times_to_combine(tile: tuple[int, int], splits: int, again: float,
     alone = splits * tile[0] * tile[1] * BYTES["fp32"] / figures.one_bandwidth
     return (figures.last_arrival + 0.5 * again / figures.bandwidth + alone,
             figures.split_launch + again / figures.bandwidth)
-
-
-def times_of_tiles(cuts: Iterable[tuple[tuple[int, int], int, int]], k: int, size: int, rate: float,
-                   moved: float, sums: float, target: Target) -> list[float]:
-    """The times of several cuts of one result: a tile, how many there are, and who share a sum.
-
-    `sums` are the bytes that each of those programs writes and reads.
-    """
-    return [time_of_tiles(tile, tiles, k, splits, size, rate, moved,
-                          splits * sums if splits > 1 else 0, target)
-            for tile, tiles, splits in cuts]
