@@ -1,9 +1,9 @@
 """Copies of operands of products that are contiguous along the sum, as tensor cores read them.
 
-The fast instructions for TensorFloat-32 and float8 have no transposed operands. Others have half the
-rate for TensorFloat-32, and float8 is turned in registers, step by step: a copy is cheaper where
-the product is large in all directions. Measured on an H100, TFLOP/s: TensorFloat-32 at 4096^3 173
-with operands across the sum, 374 with none (cuBLAS 242); float8 at 8192^3 334 and 1502.
+The fast instructions for TensorFloat-32 and float8 have no transposed operands. Others have half
+the rate for TensorFloat-32, and float8 is turned in registers, step by step: a copy is cheaper
+where the product is large in all directions. Measured on an H100, TFLOP/s: TensorFloat-32 at 4096^3
+173 with operands across the sum, 374 with none (cuBLAS 242); float8 at 8192^3 334 and 1502.
 """
 
 from __future__ import annotations
