@@ -120,3 +120,28 @@ def test_gradients_of_concatenations_beside_sums():
         return (jnp.sin(jnp.concatenate([x, y], 1) + b) ** 2).sum()
 
     check(ft.grad(loss, (0, 1, 2)), x, y, normal(32))
+
+
+ROLLED = {
+    "one row": (lambda x: jnp.roll(x, 1, 1), 1),
+    "both": (lambda x: jnp.roll(x, 5, 0) + jnp.roll(x, -7, 1), 2),
+    "halves exchanged": (lambda x: jnp.concatenate([x[:, 10:], x[:, :10]], 1) * 2, 1),
+    "the same twice": (lambda x: jnp.concatenate([x[:, 5:20], x[:, 10:15]], 1) * 2, 1),
+    "three parts": (lambda x: jnp.concatenate([x[:, 5:9], x[:, :5], x[:, 9:]], 1) + 1, 3),
+    "backwards": (lambda x: jnp.concatenate([x[:, 5:20][:, ::-1], x[:, :15]], 1) * 2, 2),
+    "sums": (lambda x: (jnp.roll(x, -1, 0) + jnp.roll(x, -1, 1)).sum(1), 2),
+}
+
+
+@pytest.mark.parametrize("name", ROLLED)
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_what_is_rolled_is_loaded_once(name, dtype):
+    """Not as two parts, each with a mask; where their places are a constant apart."""
+    f, loads = ROLLED[name]
+    x = np.random.default_rng(0).integers(-3, 4, (24, 40)).astype(dtype)
+    with ft.config.use_backend("triton"):
+        found = ft.jit(f)(x)
+    with ft.config.disable_jit():
+        np.testing.assert_array_equal(found, f(x))
+    (kernel,) = ft.lower(f, x, target="cuda:90").compile().kernels
+    assert kernel.text.count("tl.load(") == loads
