@@ -1,9 +1,8 @@
-# ruff: noqa: E402
 """Templates of GPU kernels on this machine's GPU: right first, then timed in every configuration.
 
     python benchmarks/gpu_templates.py [--json FILE] [--only WORDS] [--most N] [--compile-only]
 
-Needs Triton and PyTorch, not an installed functrans. Every configuration is compared with PyTorch
+Needs PyTorch. Every configuration is compared with PyTorch
 in float32 or float64 on random data, in outputs that were NaN before, and timed by events. The
 table has the best one beside PyTorch, the file all.
 `--compile-only` needs no GPU: registers, shared memory and spills.
@@ -22,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import types
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -31,14 +29,6 @@ from typing import Any
 
 import torch
 import triton
-
-ROOT = Path(__file__).resolve().parents[1]
-# the templates alone: the package needs its compiled runtime
-for _name, _folder in (("functrans", "functrans"), ("functrans.lowering", "lowering"),
-                       ("functrans.lowering.triton", "lowering/triton")):
-    _package = types.ModuleType(_name)
-    _package.__path__ = [str(ROOT / _folder)]
-    sys.modules[_name] = _package
 
 from functrans.lowering.triton.templates import attention as attention_template
 from functrans.lowering.triton.templates import convolution as convolution_template
@@ -467,9 +457,12 @@ def time_of(call: Callable[[], Any]) -> float:
 
 def launcher(kernels: list[TemplateKernel], tensors: Tensors) -> Callable[[], None]:
     made = []
-    scratch = max(k.workspace for k in kernels)
-    memory = tensors | ({"workspace": torch.empty(scratch, dtype=torch.uint8, device="cuda")}
-                        if scratch else {})
+    scratch, counters = (max(n) for n in zip(*[(k.workspace, k.arrivals) for k in kernels]))
+    memory = dict(tensors)
+    if scratch:
+        memory["workspace"] = torch.empty(scratch, dtype=torch.uint8, device="cuda")
+    if counters:
+        memory["arrivals"] = torch.zeros(counters, dtype=torch.int32, device="cuda")
     for kernel in kernels:
         binary = compiled(kernel, FOLDER)
         arguments = [memory[a.name] if a.value is None else a.value for a in kernel.arguments]
@@ -483,8 +476,14 @@ def launcher(kernels: list[TemplateKernel], tensors: Tensors) -> Callable[[], No
     return launch
 
 
+def allocated(size: int, alignment: int, stream: int | None) -> torch.Tensor:
+    """Memory of descriptors, which Triton asks for at each launch."""
+    return torch.empty(size, dtype=torch.int8, device="cuda")
+
+
 def measure(case: Case, usage: dict[str, str]) -> None:
     torch.manual_seed(0)
+    triton.set_allocator(allocated)
     tensors = case.tensors()
     expected = case.expected(tensors)
     for name, kernels in case.candidates.items():

@@ -178,7 +178,7 @@ def descriptors(ptx):
 @pytest.mark.parametrize(("precision", "rounded"), [("default", True), ("high", False)])
 def test_descriptors_of_operands_round_and_those_of_results_do_not(precision, rounded):
     with ft.config.matmul_precision(precision):
-        for kernel in compiled(lambda x, y: x @ y.T, (512, 512), (512, 512)):
+        for kernel in compiled(lambda x, y: x @ y.T, (1024, 1024), (1024, 1024)):
             types = descriptors(kernel.ptx)
             assert types[:2] == [11 if rounded else 7] * 2 and set(types[2:]) <= {7}
 

@@ -372,7 +372,9 @@ def _lighter(call: Gemm, p: MatmulProblem, best: MatmulConfig,
     figures = target.measured
     apart = matmul.estimate(p, best, target) + figures.launch \
         + 2 * p.batches * p.m * p.n * BYTES[p.c.dtype] / figures.bandwidth
-    fitting = _fitting(p, matmul.lighter(p, target), target)
+    beside = sorted(matmul.side_by_side(p, target), key=lambda c: c.numbers) \
+        if p.a.dtype == "fp32" else []
+    fitting = _fitting(p, [*beside, *matmul.lighter(p, target)], target)
     return [c for c in fitting if matmul.estimate(p, c, target) <= apart]
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES
 
@@ -266,4 +267,6 @@ def compiled(kernel: TemplateKernel, folder: str | Path, arch: int = 90) -> Any:
     source = triton.compiler.ASTSource(function(kernel, folder), kernel.signature, {},
                                        kernel.attributes)
     target = triton.backends.compiler.GPUTarget("cuda", arch, 32)
-    return triton.compile(source, target=target, options=kernel.options)
+    by_warps = {"DISABLE_MMA_V3": "1"} if "fm.products_by_warps()" in kernel.text else {}
+    with mock.patch.dict(os.environ, by_warps):  # `machine/compile.py` runs the stages itself
+        return triton.compile(source, target=target, options=kernel.options)

@@ -397,7 +397,7 @@ def _strides(name: str, op: MatmulOperand, batched: bool) -> list[Argument]:
 
 SMALL_SIZE, SMALL_BATCH = 64, 256
 ROUNDED = 0.1  # of the rate of tf32, where loads are narrow: 64 of 255^3 take 119 us
-BY_WARPS_NARROW = 0.28  # where they are by warps: 319 x 262144 x 256 takes 425 us
+NARROW_LOADS = 2  # of 4 bytes take so many times what those of 16 do: 319 x 262144 x 256 425 us
 ACROSS = 0.35  # of the rate, where an operand is turned in registers and stored again
 BY_WARPS = 0.46  # of the rate of tf32, where operands lie in any order: 173 TFLOP/s, not 374
 
@@ -473,6 +473,9 @@ def lighter(p: MatmulProblem, target: Target = HOPPER) -> list[MatmulConfig]:
 
 EIGHT_WARPS = 8
 SIDE_BY_SIDE = 3
+SHORT_SUM = 4
+"""Steps of tiles of 64 x 64 before which descriptors take longer to make, 1 to 2 us, than they save: 512 x
+32 x 1024 of float32 takes 3.5 us without, 256^3 3.4 (cuBLAS 5.1)."""
 
 
 def side_by_side(p: MatmulProblem, target: Target = HOPPER) -> list[MatmulConfig]:
@@ -511,7 +514,8 @@ class _Model:
         narrow = p.rounds and not (p.a.has_descriptor and p.b.has_descriptor)
         self.by_warps = _is_by_warps(p)
         if self.by_warps:
-            self.rate *= BY_WARPS_NARROW if narrow else BY_WARPS
+            self.rate *= BY_WARPS
+            self.size *= NARROW_LOADS if narrow else 1
         elif narrow:
             self.rate *= ROUNDED
         elif needs_contiguous_sums(p) and p.across:
@@ -574,6 +578,8 @@ def _variants(p: MatmulProblem, tile: tuple[int, int], splits: int,
         block_k, copied = 16, False
     elif not copied:  # what is not copied asynchronously takes registers
         block_k = min(block_k, 32)
+    elif size > 1 and p.k * max(area, 64 * 64) <= SHORT_SUM * 64 * 64 * splits * block_k:
+        copied = False
     stages = _stages(p, tile, block_k, 0, target, by_warps)
     tiles = _tiles(p, tile)
     again = 2.0 * splits * p.batches * p.m * p.n * BYTES[p.sums]
