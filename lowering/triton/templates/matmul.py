@@ -474,8 +474,8 @@ def lighter(p: MatmulProblem, target: Target = HOPPER) -> list[MatmulConfig]:
 EIGHT_WARPS = 8
 SIDE_BY_SIDE = 3
 SHORT_SUM = 4
-"""Steps of tiles of 64 x 64 before which descriptors take longer to make, 1 to 2 us, than they save: 512 x
-32 x 1024 of float32 takes 3.5 us without, 256^3 3.4 (cuBLAS 5.1)."""
+"""Steps of tiles of 64 x 64 before which descriptors take longer to make, 1 to 2 us, than they save:
+512 x 32 x 1024 of float32 takes 3.5 us without, 256^3 3.4 (cuBLAS 5.1)."""
 
 
 def side_by_side(p: MatmulProblem, target: Target = HOPPER) -> list[MatmulConfig]:
