@@ -399,6 +399,10 @@ SMALL_SIZE, SMALL_BATCH = 64, 256
 ROUNDED = 0.1  # of the rate of tf32, where loads are narrow: 64 of 255^3 take 119 us
 NARROW_LOADS = 2  # of 4 bytes take so many times what those of 16 do: 319 x 262144 x 256 425 us
 ACROSS = 0.35  # of the rate, where an operand is turned in registers and stored again
+AT_ONCE = {1: 0.87, 2: 1.6}
+MANY_AT_ONCE = 2.2
+"""Of the rate without tensor cores, where a multiprocessor has one tile, two, or more at once:
+784 x 2048 x 512 by 104 of them takes 130 us, 2048 x 784 x 512 by 256 of them 53."""
 BY_WARPS = 0.46  # of the rate of tf32, where operands lie in any order: 173 TFLOP/s, not 374
 
 
@@ -442,13 +446,15 @@ def _cuts(p: MatmulProblem, target: Target) -> Iterator[tuple[tuple[int, int], i
     copied = p.a.has_descriptor and p.b.has_descriptor
     if p.exact_after or not (_is_by_warps(p) or (copied and (narrow or p.precision == "tf32"))):
         tiles = [t for t in tiles if max(t) <= 128]
+    waves, least = 2, 256
     if _without_tensor_cores(p):  # 4096^3: 45 TFLOP/s, larger tiles 40 to 42
         tiles = [t for t in tiles if max(t) <= 64]
+        waves, least = 4, 128
     for tile in tiles:
         whole = _tiles(p, tile)
         for splits in (1, 2, 4, 8, 16, 32, 64, 128):
-            if splits == 1 or (whole * splits <= 2 * target.multiprocessors
-                               and p.k >= splits * 256):
+            if splits == 1 or (whole * splits <= waves * target.multiprocessors
+                               and p.k >= splits * least):
                 yield tile, splits
 
 
@@ -474,7 +480,7 @@ def lighter(p: MatmulProblem, target: Target = HOPPER) -> list[MatmulConfig]:
 EIGHT_WARPS = 8
 SIDE_BY_SIDE = 3
 SHORT_SUM = 4
-"""Steps of tiles of 64 x 64 before which descriptors take longer to make, 1 to 2 us, than they save:
+"""Steps of tiles of 64 x 64 for which descriptors take longer to make, 1 to 2 us, than they save:
 512 x 32 x 1024 of float32 takes 3.5 us without, 256^3 3.4 (cuBLAS 5.1)."""
 
 
@@ -512,7 +518,7 @@ class _Model:
         self.sums = 2 * p.batches * p.m * p.n * BYTES[p.sums]
         self.rate = target.measured.rates[p.precision if p.a.dtype == "fp32" else p.a.dtype]
         narrow = p.rounds and not (p.a.has_descriptor and p.b.has_descriptor)
-        self.by_warps = _is_by_warps(p)
+        self.by_warps, self.is_exact = _is_by_warps(p), _without_tensor_cores(p)
         if self.by_warps:
             self.rate *= BY_WARPS
             self.size *= NARROW_LOADS if narrow else 1
@@ -525,11 +531,14 @@ class _Model:
         """Those of several cuts: the size of tiles, and how many programs share a sum."""
         p = self.p
         return [self.first + time_of_tiles(
-            tile, _tiles(p, tile), p.k, splits, self.size, self._rate(tile), self.moved,
+            tile, _tiles(p, tile), p.k, splits, self.size, self._rate(tile, splits), self.moved,
             splits * self.sums if splits > 1 else 0, self.target) for tile, splits in cuts]
 
-    def _rate(self, tile: tuple[int, int]) -> float:
+    def _rate(self, tile: tuple[int, int], splits: int) -> float:
         """That of large tiles, as the model of tiles takes it; small ones by warps lose less."""
+        if self.is_exact:
+            waves = -(-_tiles(self.p, tile) * splits // self.target.multiprocessors)
+            return self.rate * AT_ONCE.get(waves, MANY_AT_ONCE)
         if not self.by_warps:
             return self.rate
         of_tile = min(1.0, math.sqrt(tile[0] * tile[1] / LEAST_BY_WARPS))
