@@ -21,9 +21,10 @@ from functrans.lowering.schedule.target import cuda_target, target_named
 from functrans.lowering.store.cache import Cache
 from functrans.lowering.triton.kernels.source import TritonModule, alone, module_of
 from functrans.lowering.triton.machine import compile, workers
-from functrans.lowering.triton.machine.compile import compile_unit
+from functrans.lowering.triton.machine.compile import TritonStages, compile_unit
 from functrans.lowering.triton.machine.elf import resources
 from functrans.lowering.triton.machine.kernel_cache import RecentKernels, compiled_units, kept
+from functrans.lowering.triton.machine.late_inlining import keep_functions
 from functrans.lowering.triton.machine.pool import compile_all, split_work
 from functrans.lowering.triton.machine.unit import Binary, Unit
 from functrans.lowering.triton.machine.workers import Pool
@@ -63,6 +64,70 @@ def test_binaries_and_units_as_bytes():
     for data in (b"", b"{}", b"no\n", binary.encode()[:-len(binary.cubin)],
                  binary.encode().replace(b"'warps': 4", b"'warps': '4'")):
         assert Binary.decode(data) is None
+
+
+PARTS = """\
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def read(x, k):
+    return tl.load(x + k)
+
+
+@triton.jit
+def shifted(program, x, y):
+    at = program * 512 + tl.arange(0, 512)
+    tl.store(y + at, tl.load(x + at) * 2 + tl.load(x + at + 1) + read(x, 3))
+
+
+@triton.jit
+def turned(program, x, y):
+    a, b = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]
+    tl.store(y + a * 64 + b, tl.load(x + b * 64 + a) + read(x, 5))
+
+
+@triton.jit
+def again(program, x, y):
+    at = program * 512 + tl.arange(0, 512)
+    tl.store(y + at, tl.load(x + at) * 2)
+
+
+@triton.jit
+def taken(x, y, z):
+    pid = tl.program_id(0)
+    if pid < 4:
+        shifted(pid, x, y)
+    if (pid >= 4) & (pid < 6):
+        turned(pid - 4, x, z)
+    if pid >= 6:
+        again(pid - 6, x, z + 4096)
+        again(pid - 6, x, z + 8191)
+"""
+
+
+def instructions(binary):
+    """Those of a kernel, without the lines that they come from."""
+    return [line for line in binary.ptx.split("\n") if line.endswith(";")]
+
+
+def test_functions_that_are_inlined_late_have_the_same_instructions(monkeypatch):
+    u = unit(PARTS, name="taken", types=("*fp32",) * 3, divisible=(True,) * 3)
+    seen = []
+
+    def keep(module):
+        seen.append(keep_functions(module))
+        return seen[-1]
+
+    monkeypatch.setattr(compile, "keep_functions", keep)
+    late = TritonStages(u, 3).binary()
+    # what gives a number, and what is called twice, is inlined before
+    assert sorted(name.split(".")[1].split("_")[0] for name in seen[0]) == ["shifted", "turned"]
+    monkeypatch.setattr(compile, "keep_functions", lambda module: [])
+    early = compile_unit(u)
+    assert (late.registers, late.shared) == (early.registers, early.shared)
+    assert instructions(late) == instructions(early)
 
 
 def test_keys_tell_units_apart():

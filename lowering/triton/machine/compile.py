@@ -19,6 +19,10 @@ from triton.compiler.compiler import make_backend
 from functrans.lowering.store.cache import PARSING
 from functrans.lowering.triton.kernels.source import module_of
 from functrans.lowering.triton.machine.elf import resources
+from functrans.lowering.triton.machine.late_inlining import (
+    coalesced_before_inlining,
+    keep_functions,
+)
 from functrans.lowering.triton.machine.unit import Binary, Unit
 
 __all__ = [
@@ -162,6 +166,9 @@ class TritonStages:
                 backend.get_module_map(), self._context)
         self._made: dict[str, Any] = {"": module}
         self._metadata: dict[str, Any] = {"target": target, **vars(options)}
+        if kept := keep_functions(module):
+            self._passes["ttgir"] = lambda module, metadata: coalesced_before_inlining(
+                module, kept, options, metadata, unit.capability)
 
     def _like_ampere(self, backend: Any, module: Any, metadata: dict[str, Any]) -> Any:
         """The stage that chooses instructions of products: on Ampere those of one warp."""
