@@ -7,6 +7,7 @@ repeats what varies over one of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from functrans.lowering.defects import UnsupportedKernel
@@ -64,6 +65,7 @@ class TileWriter:
         self.locals: dict[Tensor, str] = {}
         self.atoms: dict[Atom, str] = {}  # quotients and remainders that have a name
         self._known: dict[Any, str] = {}
+        self._seen: set[Any] = set()  # what was written once, without a name
         self._rows = 0
         self._linear = kernel.domain.row if kernel.domain.total is not None else None
 
@@ -80,8 +82,11 @@ class TileWriter:
         texts = [p for p in parts if p is not None]
         return " & ".join(texts) if texts else None
 
-    def index(self, index: Index, wide: bool) -> str:
-        """An index as text; a line in pieces is one line here, along `i`."""
+    def index(self, index: Index, wide: bool, named: bool = False) -> str:
+        """An index as text; a line in pieces is one line here, along `i`.
+
+        Where it is `named`, quotients and remainders that are there again have a name.
+        """
         parts = []
         terms = dict(index.terms)
         in_pieces = False
@@ -98,10 +103,10 @@ class TileWriter:
                 text = self.atoms[atom]
             elif isinstance(atom, Computed):
                 text = self.narrowed(atom.value) or self.expression(atom.value)
+            elif named:
+                text = self._repeated((atom, wide), partial(self._divided, atom, wide, named))
             else:
-                inner = self.index(atom.index, wide)
-                sign = "//" if isinstance(atom, Quotient) else "%"
-                text = f"(({inner}) {sign} {self._number(atom.divisor)})"
+                text = self._divided(atom, wide, named)
             if wide:
                 text = f"{text}.to(tl.int64)" if text.isidentifier() else f"({text})"
             parts.append(text if isinstance(c, int) and c == 1 else f"{text} * {self._number(c)}")
@@ -109,14 +114,42 @@ class TileWriter:
             parts.append(self._number(index.const))
         return " + ".join(parts)
 
+    def _divided(self, atom: Quotient | Remainder, wide: bool, named: bool) -> str:
+        """A quotient or remainder as text."""
+        sign = "//" if isinstance(atom, Quotient) else "%"
+        return f"(({self.index(atom.index, wide, named)}) {sign} {self._number(atom.divisor)})"
+
+    def _repeated(self, key: Any, text: Callable[[], str]) -> str:
+        """The text of a value, or its name: it gets one where it is written a second time.
+
+        Triton's parser takes 50 us for an operation, and reads of neighbours repeat most of them.
+        """
+        if self._numbers.are_arguments:  # of a text: each has its own
+            return text()
+        if key not in self._known:
+            if key not in self._seen:
+                self._seen.add(key)
+                return text()
+            self._known[key] = self.name(text())
+        return self._known[key]
+
     def _piece(self, variable: LoopVar) -> str:
         """The number of the piece of a line, or the place in it."""
         assert self._linear is not None
         return f"(i {'//' if variable is self.kernel.o else '%'} {self._number(self._linear)})"
 
-    def place(self, tensor: Tensor, index: Index) -> str:
+    def place(self, tensor: Tensor, index: Index, named: bool = False) -> str:
         wide = not (isinstance(tensor.size, int) and tensor.size < INT32_LIMIT)
-        return self.index(index, wide)
+        return self.index(index, wide, named)
+
+    def _address(self, pointer: str, tensor: Tensor, index: Index) -> str:
+        """The address of an element: neighbours have all but a constant in common."""
+        near = index - index.const
+        if index.is_const or self._numbers.are_arguments:
+            return f"{pointer} + {self.place(tensor, index)}"
+        text = self._repeated(("address", pointer, near),
+                              lambda: f"{pointer} + {self.place(tensor, near, named=True)}")
+        return f"{text} + {self._number(index.const)}" if index.const != 0 else text
 
     # --------------------------------------------------------------------------- values
 
@@ -136,7 +169,7 @@ class TileWriter:
             tensor, index = e.aux
             return self._load(tensor, index, e)
         if e.op == "index":
-            text = self.index(e.aux, not is_small(e.aux))
+            text = self.index(e.aux, not is_small(e.aux), named=True)
             if e.aux.is_const:
                 return self.name(literal(e.aux.const, e.dtype))
             return self.name(f"({text}).to({REGISTER[e.dtype]})")
@@ -172,7 +205,7 @@ class TileWriter:
             if not is_plain(e.aux):
                 return None
             return literal(e.aux.const, "i32") if e.aux.is_const else \
-                f"({self.index(e.aux, wide=False)}).to(tl.int32)"
+                f"({self.index(e.aux, wide=False, named=True)}).to(tl.int32)"
         if e.op == "convert":
             source = e.args[0].dtype
             return f"{self.expression(e.args[0])}.to(tl.int32)" if source in FIT_INT32 else None
@@ -192,14 +225,14 @@ class TileWriter:
         copy, index = self._packed.get((tensor, index), (None, index))
         index, tests = self._tested(index)
         pointer = self._pointer(tensor if copy is None else copy.room)
-        place = self.place(tensor, index)
+        address = self._address(pointer, tensor, index)
         if self._is_one_row_of_many(e.variables):
-            place += " + zero"
+            address += " + zero"
         mask = " & ".join(filter(None, [self.mask(e.variables), *tests]))
-        return self.name(self._loaded(tensor, pointer, place, mask))
+        return self.name(self._loaded(tensor, address, mask))
 
-    def _loaded(self, tensor: Tensor, pointer: str, place: str, mask: str | None) -> str:
-        text = f"tl.load({pointer} + {place}" + (f", mask={mask}, other=0)" if mask else ")")
+    def _loaded(self, tensor: Tensor, address: str, mask: str | None) -> str:
+        text = f"tl.load({address}" + (f", mask={mask}, other=0)" if mask else ")")
         if tensor.dtype in NARROW:
             return widened(text, tensor.dtype)
         return f"({text} != 0)" if tensor.dtype == "bool" else text
@@ -237,8 +270,8 @@ class TileWriter:
         if not apart.is_const or not is_plain(places[1]):
             return None
         chosen = f"tl.where({self.expression(condition)}, {self._number(apart.const)}, 0)"
-        return self._loaded(tensor, self._pointer(tensor),
-                            f"{self.place(tensor, places[1])} + {chosen}", self.mask(e.variables))
+        address = self._address(self._pointer(tensor), tensor, places[1])
+        return self._loaded(tensor, f"{address} + {chosen}", self.mask(e.variables))
 
     def _is_one_row_of_many(self, variables: frozenset[LoopVar]) -> bool:
         """Whether what is loaded is a row for all rows of the tile, and several were before.
@@ -265,7 +298,7 @@ class TileWriter:
                 continue
             key = ("inside", free, atom.high)
             if key not in self._known:
-                at = self.name(self.index(self._tested(free)[0], wide=False))
+                at = self.name(self.index(self._tested(free)[0], wide=False, named=True))
                 self._known[key] = self.name(f"({at} >= 0) & ({at} < {self._number(atom.high)})")
             tests.append(self._known[key])
             free, more = self._tested(free)
