@@ -78,6 +78,17 @@ def test_the_fastest_wins_and_is_remembered(tmp_path):
     assert elsewhere.programs
 
 
+def test_a_program_whose_first_configurations_win_is_not_written_again(tmp_path):
+    jaxpr, first = jaxpr_of(lambda x, y: x @ y, *LARGE), Tuner(
+        HOPPER, "a GPU", Cache(tmp_path / "kept"), lambda programs: [1.0, *[2.0] * (
+            len(programs) - 1)])
+    program = write_program(jaxpr, choose=first)
+    assert not first.tune(program)
+    again = write_program(jaxpr, choose=tuner(tmp_path, None))
+    assert again.sources == program.sources and again.notes == program.notes
+    assert "timed on a GPU" in program.notes[-1]
+
+
 def test_small_products_are_left_to_the_model(tmp_path):
     small = [ft.ShapeDtypeStruct((256, 256), "bfloat16")] * 2
     timer = Timer()

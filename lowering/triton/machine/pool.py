@@ -21,6 +21,7 @@ from threading import Condition, Thread
 from typing import Final
 
 from functrans.core.errors import BackendError
+from functrans.lowering.garbage import collector_paused
 from functrans.lowering.progress import INTERVAL, Progress
 from functrans.lowering.triton.machine.compile import SharedMemoryExceeded, compile_unit
 from functrans.lowering.triton.machine.unit import Binary, KernelError, Unit
@@ -45,11 +46,13 @@ def compile_all(units: Sequence[Unit], done: Callable[[int, Binary], None],
     """Compile all, in any order; `done` is told of each by its number, one at a time.
 
     `split` is how many threads and workers do, which is decided here otherwise. Raises KernelError
-    for the first that cannot be compiled.
+    for the first that cannot be compiled. Triton's trees are cycles, which are garbage only when a
+    kernel is done: looking for them took a third of its parser's time beside a large program.
     """
     num_threads, num_workers = split or split_work(len(units), len(os.sched_getaffinity(0)),
                                                    pool.idle, pool.ready)
-    _CompileQueue(units, done, pool).run(num_threads, num_workers)
+    with collector_paused():
+        _CompileQueue(units, done, pool).run(num_threads, num_workers)
 
 
 def split_work(count: int, cores: int, idle: int, ready: int | None = None) -> tuple[int, int]:

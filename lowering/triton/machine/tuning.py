@@ -89,9 +89,7 @@ class Tuner(Chooser):
         timed = [c for c in configs if repr(c) in known]
         if timed:
             best = min(timed, key=lambda c: known[repr(c)])
-            times = ", ".join(f"{c!r} {1e6 * known[repr(c)]:.1f} us" for c in sorted(
-                timed, key=lambda c: known[repr(c)]))
-            self.timings[key] = f"{title}: timed on {self.device}: {times}"
+            self._note(key, title, {repr(c): known[repr(c)] for c in timed})
             return best
         expected = nanoseconds(configs[0])
         if self.seconds is not None and (self.thorough or expected >= WORTH_NANOSECONDS):
@@ -101,7 +99,13 @@ class Tuner(Chooser):
                 self.untuned[key] = _Untuned(title, told, tried, launches)
         return configs[0]
 
+    def _note(self, key: str, title: str, seconds: dict[str, float]) -> None:
+        times = ", ".join([f"{c} {1e6 * seconds[c]:.1f} us" for c in sorted(
+            seconds, key=seconds.__getitem__)])
+        self.timings[key] = f"{title}: timed on {self.device}: {times}"
+
     def tune(self, program: GPUProgram) -> bool:
+        """As `Chooser.tune`; where the first configurations win, the program stays, with notes."""
         untuned, self.untuned = self.untuned, {}
         if not untuned or self.seconds is None:
             return False
@@ -112,6 +116,7 @@ class Tuner(Chooser):
             compiled_units([unit_of(p, step, self.target)
                             for p in (*itertools.chain(*programs.values()), program)
                             for step in p.steps if isinstance(step, Launch)], self.cache)
+        others, before = False, len(self.timings)
         with Progress() as progress:
             for k, (key, u) in enumerate(untuned.items()):
                 progress.show(f"timing {k + 1} of {len(untuned)} calls")
@@ -120,8 +125,12 @@ class Tuner(Chooser):
                 told = {"problem": u.problem, "configs": [*times], "seconds": [*times.values()]}
                 if times:
                     self.cache.keep(f"{key}.tuned", repr(told).encode())
+                    self._note(key, u.title, times)
+                others |= not times or min(times, key=times.__getitem__) != repr(u.configs[0])
         _kept.cache_clear()
-        return True
+        if not others:
+            program.notes.extend(self.notes[before:])
+        return others
 
     def _known(self, key: str) -> dict[str, float]:
         data = _kept(self.cache, key)
