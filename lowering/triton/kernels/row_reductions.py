@@ -7,7 +7,7 @@ those along rows are folded by programs that walk the rows.
 from __future__ import annotations
 
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.expr import Expr, reachable_expressions
 from functrans.lowering.loops.tensor import Reduce, Tensor
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import Kernel, Member, stages_of
@@ -27,7 +27,8 @@ __all__ = ["LongRowReductionWriter", "RowReductionWriter", "row_writer"]
 LONGEST_ROW = 16384  # that is kept in registers
 LEAST_TILE = 512
 CHUNK = 4096
-MANY_LOADS = 6  # of an element: 32 elements of a thread take most registers
+# Of an element: 32 elements of a thread take most registers
+MANY_LOADS, MANY_OPERATIONS = 6, 32
 WALKED_TILE = 4096  # of rows beside which columns are folded, by `Target.walkers` programs
 
 
@@ -88,12 +89,22 @@ class RowReductionWriter(ColumnReductionWriter):
         accumulators = self.walk_begins(walk, tiles, share)
         w = self.walked(walk, f"part * {per_part} + t * {block_o}", "0")
         self.walk_members(w, accumulators)
-        return self.finished(walk, accumulators,
-                             walking_warps(walk.tile, self.loads_of_elements()))
+        return self.finished(walk, accumulators, walking_warps(walk.tile, self._holds_many))
+
+    @property
+    def _holds_many(self) -> bool:
+        """Whether an element takes many registers: 32 of a thread would not fit.
+
+        Of a ray's distances they took 255 and 72 numbers in memory, of 8 elements 128 and none, and
+        the kernel compiles in a third of the time.
+        """
+        operations = sum(bool(e.args) and e.depends_on(self.kernel.i)
+                         for e in reachable_expressions(self.elements.values()))
+        return self.loads_of_elements() >= MANY_LOADS or operations >= MANY_OPERATIONS
 
     def _walked_tile(self) -> int:
         """A smaller tile where there are too few rows for all programs, or much is read of each."""
-        tile = WALKED_TILE if self.loads_of_elements() < MANY_LOADS else WALKED_TILE // 2
+        tile = WALKED_TILE // 2 if self._holds_many else WALKED_TILE
         while tile > TILE and self.rows * self.row < self.options.target.walkers * tile:
             tile //= 2
         return tile
@@ -189,9 +200,9 @@ def row_warps(tile: int) -> int:
     return power_of_two(min(16, max(1, tile // 512)))
 
 
-def walking_warps(tile: int, loads: int) -> int:
+def walking_warps(tile: int, holds_many: bool) -> int:
     """Warps of kernels that reduce columns, too, whose accumulators take registers.
 
     A thread has 32 elements, 8 where it holds many numbers for each.
     """
-    return power_of_two(min(16, max(4, tile // (1024 if loads < MANY_LOADS else 256))))
+    return power_of_two(min(16, max(4, tile // (256 if holds_many else 1024))))
