@@ -358,9 +358,10 @@ def test_workers_end_with_their_process():
 
 def test_how_many_threads_and_workers():
     assert split_work(1, 2, 0) == (1, 0) and split_work(26, 16, 0) == (8, 0)
-    assert split_work(104, 16, 0) == (4, 12) and split_work(26, 16, 12) == (4, 8)
+    assert split_work(104, 16, 0) == (4, 12) and split_work(26, 16, 12) == (4, 12)
     assert split_work(100, 2, 0) == (2, 0) and split_work(100, 1, 0) == (1, 0)
     assert split_work(100, 4, 0) == (1, 3) and split_work(12, 4, 3) == (1, 3)
+    assert split_work(7, 16, 12) == (4, 6) and split_work(7, 16, 12, ready=2) == (4, 2)
     assert split_work(100, 8, 0) == (2, 6) and split_work(12, 16, 8, ready=0) == (8, 4)
     for count in range(1, 60):
         for cores in range(1, 65):

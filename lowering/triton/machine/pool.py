@@ -61,7 +61,9 @@ def split_work(count: int, cores: int, idle: int, ready: int | None = None) -> t
     Those that are not `ready` will be late for few kernels: threads do not count on them.
     """
     most = workers_of(cores) if count >= MANY else min(idle, workers_of(cores))
-    num_workers = max(0, min(most, cores - 1, count // 3))
+    # those that have started are there for one kernel each, others for three
+    there = idle if ready is None else ready
+    num_workers = max(0, min(most, cores - 1, max(count // 3, min(there, count - 1))))
     has_help = num_workers and (count >= MANY or ready is None or ready >= num_workers)
     threads = threads_beside(cores) if has_help else MOST_THREADS
     return max(1, min(cores - num_workers, count, threads)), num_workers
