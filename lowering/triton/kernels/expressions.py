@@ -173,8 +173,8 @@ class TileWriter:
             if e.aux.is_const:
                 return self.name(literal(e.aux.const, e.dtype))
             return self.name(f"({text}).to({REGISTER[e.dtype]})")
-        if e.op == "select" and (text := self._wrapped(e)) is not None:
-            return self.name(text)
+        if e.op == "select" and (rolled := self._wrapped(e)) is not None:
+            return self.name(rolled)
         small = self._narrow_args(e.args) if e.op in COMPARISONS else None
         if small is not None:
             return self.name(self._text_of(e.op, "i32", small))
