@@ -70,6 +70,9 @@ ALWAYS_SHORT, SHORT, NARROW = 4, 8, 16
 products, and of those that are narrow in one direction. Others are multiplied without them."""
 LONG_EPILOGUE = 12
 """Of each element, in additions."""
+MOST_BEHIND = 160
+"""Expressions behind a product: all lanes of a tile compute those of its rows. Behind a product a
+value of rows of 380 operations took 8 s to compile, in a kernel of its own half a second."""
 FEW_FEATURES = 2
 """Of a group of a convolution, which is summed like elements of any kernel then: 7 x 7 taps over
 128 x 32 x 32 x 96 of bfloat16 take 1.7 ms on the tensor cores of an H100."""
@@ -278,6 +281,8 @@ def _behind(call: FusedGemm, schedule: Schedule, p: MatmulProblem, configs: list
     additions = additions_of(call.kernel, schedule.is_stored)
     if additions < LONG_EPILOGUE:
         return configs
+    if call.kernel.shared(schedule.is_stored).count > MOST_BEHIND:
+        raise UnsupportedKernel("more is computed behind a product than in a kernel of its own")
     configs = [_with_more_warps(p, c, target) for c in configs]
     if p.a.dtype != "fp32":
         return configs
