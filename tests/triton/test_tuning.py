@@ -98,6 +98,18 @@ def test_small_products_are_left_to_the_model(tmp_path):
     assert timer.programs and grids(thorough)[0] >= grids(by_model)[0]
 
 
+def test_the_longest_calls_of_a_program_are_timed(tmp_path):
+    def layers(x, *ws):
+        return [x @ w for w in ws]
+
+    args = [LARGE[0], *[ft.ShapeDtypeStruct((4096, 1024 * k), "bfloat16") for k in range(2, 14)]]
+    auto, thorough = (Timer(), Timer())
+    written(tuner(tmp_path / "a", auto), layers, args)
+    written(tuner(tmp_path / "b", thorough, thorough=True), layers, args)
+    widths = [{p.inputs[1].shape[0] // 8192 for p in t.programs} for t in (auto, thorough)]
+    assert len(widths[0]) == 8 and min(widths[0]) > min(widths[1]) and len(widths[1]) > 8
+
+
 def test_without_a_timer_only_what_is_known_is_taken(tmp_path):
     by_model = written(tuner(tmp_path, None))
     timed = written(tuner(tmp_path, Timer()))

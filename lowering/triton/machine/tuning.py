@@ -46,6 +46,9 @@ MOST, MOST_THOROUGH = 3, 4
 """Candidates that are timed: of 16 calls of a transformer on an H100 one gained more than 3 %."""
 WORTH_NANOSECONDS: Final = 100e3
 """With "auto", what takes less is left to the model: a candidate takes 0.2 s to compile."""
+MOST_CALLS: Final = 8
+"""With "auto", the calls of a program that are timed, the longest: 25 of a radiance field took 75
+kernels and 10 s of its first call."""
 NEAR: Final = 1.5
 """With "auto", candidates that the model thinks so much slower than the best are not timed."""
 SCHEMA: Final = {"problem": str, "configs": [str], "seconds": [float]}
@@ -60,6 +63,7 @@ class _Untuned:
     problem: str
     configs: Sequence[Any]
     launches: Callable[[Any], Launches]
+    expected: float
 
 
 class Tuner(Chooser):
@@ -96,7 +100,7 @@ class Tuner(Chooser):
             tried = [c for c in configs[:MOST_THOROUGH if self.thorough else MOST]
                      if self.thorough or nanoseconds(c) <= NEAR * expected]
             if len(tried) > 1:
-                self.untuned[key] = _Untuned(title, told, tried, launches)
+                self.untuned[key] = _Untuned(title, told, tried, launches, expected)
         return configs[0]
 
     def _note(self, key: str, title: str, seconds: dict[str, float]) -> None:
@@ -109,6 +113,9 @@ class Tuner(Chooser):
         untuned, self.untuned = self.untuned, {}
         if not untuned or self.seconds is None:
             return False
+        if not self.thorough:
+            longest = sorted(untuned, key=lambda key: -untuned[key].expected)[:MOST_CALLS]
+            untuned = {key: untuned[key] for key in longest}
         # beside them what the program has besides
         programs = {key: [candidate_program(u.launches(c)) for c in u.configs]
                     for key, u in untuned.items()}
