@@ -100,7 +100,7 @@ class ColumnReductionWriter(TritonKernelWriter):
         """Many for a tile that is all there is to do, as many as have whole columns for many."""
         if walk.tile <= HEAVY_TILE and self._is_heavy:
             return max(1, walk.tile // (4 * WARP))
-        if tiles > 1 and 16 * self.loads_of_elements() > MOST_NUMBERS and not self.any_size:
+        if tiles > 1 and self._reads_much:
             return power_of_two(min(16, max(1, walk.tile // (4 * WARP))))
         if tiles > 1 and not self.any_size and self._narrowest() == 1:
             # 16 bytes a thread: energies of 64 x 256 x 256 spins 9.9 us, with 8 bytes 11 to 14
@@ -132,7 +132,8 @@ class ColumnReductionWriter(TritonKernelWriter):
         return walk
 
     def _walk_of(self, block_i: int) -> RowSplit:
-        fits = max(1, ROW_TILE // block_i)
+        # what waits at barriers for the loads of many operands is hidden by other programs
+        fits = max(1, (ROW_TILE // 4 if self._reads_much else ROW_TILE) // block_i)
         block_o = min(self.extent(self.per_part, fits), fits)
         across = -(-self.row // block_i)
         splits = self._splits(-(-self.per_part // block_o), across * self.parts,
@@ -179,6 +180,11 @@ class ColumnReductionWriter(TritonKernelWriter):
         moved = sum(min(t.size, size) * item_size(t.dtype) if isinstance(t.size, int) else 0
                     for t in (*self.kernel.loads(self.builder), *stored))
         return max(ROW_TILE, min(SHARE, SHARE * 4 * size // max(moved, 1)))
+
+    @property
+    def _reads_much(self) -> bool:
+        """Whether a thread has room for few elements, as each is computed from many numbers."""
+        return 16 * self.loads_of_elements() > MOST_NUMBERS and not self.any_size
 
     @property
     def _is_heavy(self) -> bool:
