@@ -64,7 +64,8 @@ def _with_copies(call: Gemm, target: Target) -> Gemm:
 
     def nanoseconds(chosen: tuple[bool, ...]) -> float:
         left = sum(across) - sum(chosen)
-        copied = [2 * c.nbytes / figures.copy_bandwidth + figures.copy_launch
+        copied = [2 * c.nbytes / (figures.copy_bandwidth if 2 * c.nbytes > figures.copy_cached
+                                  else figures.copy_bandwidth_cached) + figures.copy_launch
                   for c in itertools.compress(copies, chosen)]
         return float(work / rates[left] + sum(copied))
 

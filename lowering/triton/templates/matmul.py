@@ -270,7 +270,7 @@ def kernels(p: MatmulProblem, config: MatmulConfig, name: str = "matmul", target
     descriptors = config.descriptors and p.a.has_descriptor and p.b.has_descriptor and p.k > 0
     stores = not p.epilogue.lines or p.epilogue.result is not None
     stores_descriptor = (config.descriptors and stores and p.c.has_descriptor and config.splits == 1
-                         and p.c.along == "row")
+                         and p.c.along == "row" and not _stores_from_registers(p, config))
     constants = _constants(p, config, any_size) | {
         "TILES_M": Expression("tl.cdiv(m, BLOCK_M)"), "TILES_N": Expression("tl.cdiv(n, BLOCK_N)"),
         "STEPS": Expression("tl.cdiv(k, BLOCK_K)"),
@@ -589,8 +589,9 @@ def _variants(p: MatmulProblem, tile: tuple[int, int], splits: int,
         block_k = min(block_k, 32)
     elif size > 1 and p.k * max(area, 64 * 64) <= SHORT_SUM * 64 * 64 * splits * block_k:
         copied = False
-    stages = _stages(p, tile, block_k, 0, target, by_warps)
     tiles = _tiles(p, tile)
+    alone = area > STAGED_TILE  # what is persistent has others, below
+    stages = _stages(p, tile, block_k, 0, target, by_warps or alone)
     again = 2.0 * splits * p.batches * p.m * p.n * BYTES[p.sums]
     base = MatmulConfig(*tile, block_k, warps, stages, splits=splits, descriptors=copied,
                         by_warps=by_warps,
@@ -604,11 +605,22 @@ def _variants(p: MatmulProblem, tile: tuple[int, int], splits: int,
     return [flat, base] if area >= 128 * 128 else [base]
 
 
+STAGED_TILE = 128 * 128
+"""Larger ones of float32 go to memory from registers where a program computes one: for the copy
+engine they would take the shared memory of two stages of four."""
+
+
+def _stores_from_registers(p: MatmulProblem, config: MatmulConfig) -> bool:
+    return p.a.dtype == "fp32" and not config.persistent \
+        and config.block_m * config.block_n > STAGED_TILE
+
+
 def _stages(p: MatmulProblem, tile: tuple[int, int], block_k: int, parts: int,
-            target: Target, by_warps: bool = False) -> int:
+            target: Target, from_registers: bool = False) -> int:
     stage = (tile[0] + tile[1]) * block_k * BYTES[p.a.dtype]
     room = target.shared - 1024  # the tile that is stored takes the place of stages, but not where
-    if parts or (p.a.dtype == "fp32" and not by_warps):  # those of the next tile are on their way
+    # those of the next tile are on their way
+    if parts or (p.a.dtype == "fp32" and not from_registers):
         room -= tile[0] * tile[1] // max(parts, 1) * BYTES[p.c.dtype]
     steps = -(-p.k // block_k)
     return max(1, min(4, room // stage, max(steps, 2)))
