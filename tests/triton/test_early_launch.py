@@ -64,3 +64,57 @@ def test_the_wait_is_where_a_kernel_says_that_it_reads_results():
     lines = launched_early(ptx).split("\n")
     assert lines[lines.index("\tgriddepcontrol.wait;") - 1] == "\tld.global.b32 %r1;"
     assert lines.count("\tgriddepcontrol.wait;") == 1
+
+
+def reached_before_waiting(ptx):
+    """The instructions that write to memory on some way through a kernel that has not waited."""
+    lines = [line.strip() for line in ptx[ptx.index(".entry"):].split("\n")]
+    labels = {line[:-1]: k for k, line in enumerate(lines) if line.endswith(":")}
+    found, seen, left = set(), set(), [lines.index("{") + 1]
+    while left:
+        k = left.pop()
+        if k in seen or k >= len(lines):
+            continue
+        seen.add(k)
+        line = lines[k]
+        plain = re.sub(r"^@!?%\w+\s+", "", line)
+        if plain.startswith("griddepcontrol.wait") or plain in ("ret;", "exit;", "}"):
+            continue
+        if re.match(r"(st\.global|atom|red)\b", plain):
+            found.add(line)
+        if jump := re.match(r"bra(?:\.uni)?\s+(\$?\w+);", plain):
+            left.append(labels[jump[1]])
+            if plain == line:
+                continue
+        left.append(k + 1)
+    return found
+
+
+def shared_launch(w, v, x):
+    """A copy of a weight, which is read before the wait, beside sums of what is computed."""
+    y = jnp.tanh(x @ w)
+    return (y**2).sum(1), y @ v, w.T.copy(), (x * x).sum(1)
+
+
+def clipped(w, v, x):
+    def loss(weights, x):
+        return jnp.square(jnp.maximum(x @ weights[0], 0) @ weights[1]).sum()
+
+    return ft.per_sample.clipped_mean(loss, 1.0)((w, v), x)
+
+
+@pytest.mark.parametrize("fun", [shared_launch, clipped, chain])
+@pytest.mark.parametrize("rows", [64, 4096])
+def test_no_way_through_a_kernel_writes_before_it_has_waited(fun, rows):
+    """Nor one through a kernel that shares its launch with others that wait later."""
+    shapes = [(512, 256), (256, 64), (rows, 512)] if fun is not chain else [(rows, 256)]
+    program = written(fun, *[ft.ShapeDtypeStruct(s, "float32") for s in shapes])
+    for binary in binaries(program).values():
+        assert not reached_before_waiting(binary.ptx)
+
+
+def test_the_law_finds_a_way_without_a_wait():
+    ptx = ("\n.entry k(\n)\n{\n\tsetp.lt.s32 %p1, %r1, 8;\n\t@%p1 bra $L__BB0_2;\n"
+           "\tgriddepcontrol.wait;\n\tst.global.b32 [%rd1], %r1;\n\tret;\n$L__BB0_2:\n"
+           "\t@%p2 st.global.b32 [%rd2], %r1;\n\tret;\n}\n")
+    assert reached_before_waiting(ptx) == {"@%p2 st.global.b32 [%rd2], %r1;"}

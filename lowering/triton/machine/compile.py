@@ -72,15 +72,18 @@ def launched_early(ptx: str) -> str:
     """A kernel that waits for the one before it, and then lets the next be launched.
 
     So the launch of a kernel happens while the one before it runs (PTX, griddepcontrol). It waits
-    before anything else, or where `device_math.grid_dependency_wait` stands.
+    before anything else, or wherever `device_math.grid_dependency_wait` stands: kernels that share
+    a launch wait each for itself.
     """
     lines = ptx.split("\n")
-    begin = next((k for k, line in enumerate(lines) if line.strip() == MARK), 0)
-    if not begin:
+    places = [k for k, line in enumerate(lines) if line.strip() == MARK]
+    if not places:
         begin = lines.index("{", next(k for k, line in enumerate(lines) if ".entry" in line)) + 1
         while not lines[begin].strip() or lines[begin].lstrip().startswith(DECLARATIONS):
             begin += 1
-    lines[begin:begin] = ["\tgriddepcontrol.wait;", "\tgriddepcontrol.launch_dependents;"]
+        places = [begin]
+    for place in reversed(places):
+        lines[place:place] = ["\tgriddepcontrol.wait;", "\tgriddepcontrol.launch_dependents;"]
     return "\n".join(lines)
 
 
