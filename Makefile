@@ -7,9 +7,9 @@
 # make coverage   which lines the tests run: the files with the fewest, and pages in build/coverage
 # make pytest     the tests alone; with TESTS='tests/core -k tree' some of them (test, coverage too)
 # make bench  call overheads, programs on this CPU, per-sample statistics and the suite of research
-#             programs, beside JAX and PyTorch (downloads both)
+#             programs, beside JAX and PyTorch (downloads both), programs over lanes beside C++
 # make gpu    on a machine with an NVIDIA GPU and its driver: the tests that need one, and programs
-#             beside JAX and PyTorch (downloads both, 6 GB; 45 minutes); the results are in
+#             beside JAX and PyTorch and CUDA by CuPy (downloads them, 6 GB; 50 minutes); the results are in
 #             benchmarks/results/. make gpu GPU_PYTHON=python3 takes an environment that has all
 # Each makes its own virtual environment once and installs what it needs; nothing else is required but
 # Python 3.11 or newer, a C++ compiler and make. At most two cores are used.
@@ -74,7 +74,7 @@ typecheck: .venv-test/.installed
 	.venv-test/bin/mypy
 
 bench: .venv-bench/.installed
-	status=0; for table in overheads cpu per_sample dynamic explanations checks programs; do \
+	status=0; for table in overheads cpu per_sample dynamic explanations checks programs lanes; do \
 	  .venv-bench/bin/python benchmarks/$$table.py || status=1; \
 	done; exit $$status
 
@@ -85,6 +85,7 @@ gpu: driver $(if $(GPU_PYTHON),,.venv-gpu/.installed)
 	$$python benchmarks/gpu.py --more --budget 1500 || status=1; \
 	$$python benchmarks/dynamic.py --gpu || status=1; \
 	$$python benchmarks/programs.py --gpu --budget 550 || status=1; \
+	$$python benchmarks/lanes.py --gpu --budget 300 || status=1; \
 	exit $$status
 
 # Before anything is downloaded: whether a GPU's driver is here.
@@ -103,7 +104,7 @@ CUDA = $(shell $(or $(GPU_PYTHON),$(PYTHON)) -c 'import ctypes; v = ctypes.c_int
   ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(v)); print(v.value // 1000)' 2>/dev/null)
 TORCH = $(if $(filter 12,$(CUDA)),torch==2.10.0,torch==2.13.0)
 .venv-gpu/.installed: EXTRAS = [gpu,test]
-.venv-gpu/.installed: PEERS = 'jax[cuda$(CUDA)]==0.10.2' $(TORCH)
+.venv-gpu/.installed: PEERS = 'jax[cuda$(CUDA)]==0.10.2' $(TORCH) cupy-cuda$(CUDA)x
 
 # The extension is built inside the environment's folder, so that environments do not disturb each
 # other; it is built again when a source of it changes. Python files need no reinstall.

@@ -10,23 +10,27 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from bounds import SUBJECT, duration
 from harness import processor
 
-PEER = "jax"
+PEER, BY_HAND = "jax", "by hand"
 MOST = 1.05
 """The most of the peer's time that a program may take."""
 
 
 @dataclass
 class ProgramRow:
-    """A program of the suite, by library: seconds of the first call, median and least of a call.
+    """A program of a suite, by library: seconds of the first call, median and least of a call.
 
     `error` is the largest difference of a result in norm. `errors` says what a library could not
     do, or that a result is wrong; `warnings` what a library warned of.
     """
+
+    yardstick: ClassVar[str] = PEER
+    """What functrans is measured against."""
+    most: ClassVar[float] = MOST
 
     title: str
     field: str
@@ -41,22 +45,22 @@ class ProgramRow:
 
     @property
     def first_ratio(self) -> float:
-        """functrans' first call by the peer's; NaN where one of them is missing."""
-        return ratio(self.first)
+        """functrans' first call by the yardstick's; NaN where one of them is missing."""
+        return ratio(self.first, self.yardstick)
 
     @property
     def ratio(self) -> float:
-        """functrans' time by the peer's; NaN where one of them is missing."""
-        return ratio(self.seconds)
+        """functrans' time by the yardstick's; NaN where one of them is missing."""
+        return ratio(self.seconds, self.yardstick)
 
     @property
     def verdict(self) -> str:
         """FAIL where functrans did not run or is wrong, slower, no peer, or pass."""
         if SUBJECT in self.errors or SUBJECT not in self.seconds:
             return "FAIL"
-        if PEER in self.errors or PEER not in self.seconds:
+        if self.yardstick in self.errors or self.yardstick not in self.seconds:
             return "no peer"
-        return "slower" if self.ratio > MOST else "pass"
+        return "slower" if self.ratio > self.most else "pass"
 
     @property
     def remarks(self) -> list[str]:
@@ -70,10 +74,10 @@ class ProgramRow:
         return found
 
 
-def ratio(seconds: dict[str, float]) -> float:
-    if SUBJECT not in seconds or PEER not in seconds:
+def ratio(seconds: dict[str, float], yardstick: str = PEER) -> float:
+    if SUBJECT not in seconds or yardstick not in seconds:
         return math.nan
-    return seconds[SUBJECT] / seconds[PEER]
+    return seconds[SUBJECT] / seconds[yardstick]
 
 
 def shown(seconds: dict[str, float], name: str) -> str:
@@ -97,6 +101,11 @@ def print_row(row: ProgramRow, width: int) -> None:
           f" {shown_ratio(row.first_ratio):>7} {shown(row.seconds, SUBJECT):>10}"
           f" {shown(row.seconds, PEER):>9} {shown_ratio(row.ratio):>7} {error:>8}  {row.verdict}",
           flush=True)  # fmt: skip
+    print_remarks(row, width)
+
+
+def print_remarks(row: ProgramRow, width: int) -> None:
+    """A line for each error and warning."""
     for remark in row.remarks:
         print(f"{'':<{width}} {remark[:200]}", flush=True)
 
@@ -121,10 +130,10 @@ def print_summary(rows: Sequence[ProgramRow]) -> None:
         print(f"failed: {', '.join(failed)}")
 
 
-def from_record(record: dict[str, Any]) -> ProgramRow:
+def from_record(record: dict[str, Any], kind: type[ProgramRow] = ProgramRow) -> ProgramRow:
     """The row that stands in a file."""
     found = {item.name: record[item.name] for item in dataclasses.fields(ProgramRow)}
-    return ProgramRow(**found | {"error": math.nan if found["error"] is None else found["error"]})
+    return kind(**found | {"error": math.nan if found["error"] is None else found["error"]})
 
 
 def earlier_rows(path: Path) -> list[dict[str, Any]]:
@@ -133,12 +142,13 @@ def earlier_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def write(path: Path, rows: Sequence[ProgramRow], gpu: str, versions: dict[str, dict[str, str]],
-          load_before: float, beside: Sequence[dict[str, Any]]) -> None:  # fmt: skip
+          load_before: float, beside: Sequence[dict[str, Any]],
+          yardstick: str = PEER) -> None:  # fmt: skip
     """The file: these rows, and of earlier runs those of other programs and sizes."""
     found = {(row["title"], row["size"]): row for row in beside}
     found |= {(row.title, row.size): row.record() for row in rows}
     means = {name: geometric_mean([value for row in found.values()
-                                   if not math.isnan(value := ratio(row.get(name, {})))])
+                                   if not math.isnan(value := ratio(row.get(name, {}), yardstick))])
              for name in ("first", "seconds")}  # fmt: skip
     record = {
         "date": datetime.datetime.now().isoformat(timespec="seconds"),

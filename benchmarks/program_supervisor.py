@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import programs
 from bounds import SUBJECT
-from program_rows import PEER, ProgramRow
+from program_folder import Folder
+from program_rows import BY_HAND, PEER, ProgramRow
 
 WORKER = Path(__file__).parent / "program_worker.py"
 ROUND_SECONDS, ROUNDS, QUICK_ROUNDS, LEAST_ROUNDS = 0.02, 9, 3, 2
@@ -40,15 +41,18 @@ class WorkerLost(WorkerError):
 class Worker:
     """A process with one of the libraries, started when it is asked for something."""
 
-    def __init__(self, name: str, python: str, folder: Path, gpu: bool) -> None:
+    def __init__(self, name: str, python: str, folder: Path, gpu: bool,
+                 suite: str = "programs") -> None:  # fmt: skip
         self.name, self.folder = name, folder
-        self.command = [python, str(WORKER), name, str(folder)]
+        self.command = [python, str(WORKER), name, str(folder), suite]
         self.environment = os.environ | {
             "XDG_CACHE_HOME": str(folder / "cache"),  # nothing is compiled before the run
             "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
             "TF_CPP_MIN_LOG_LEVEL": "2",
         }
         self.environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+        if name == BY_HAND:  # threads that spin where another process has a core lose 8 ms a time
+            self.environment["OMP_WAIT_POLICY"] = "passive"
         if not gpu:
             self.environment |= {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
         self.process: subprocess.Popen[str] | None = None
@@ -135,10 +139,11 @@ class Limits:
         return max(5.0, min(seconds, self.over - time.monotonic()))
 
 
-def measure(title: str, size: str, device: str, workers: Mapping[str, Worker],
-            limits: Limits) -> ProgramRow:  # fmt: skip
+def measure(title: str, size: str, device: str, workers: Mapping[str, Worker], limits: Limits,
+            suite: Folder = programs.FOLDER,
+            kind: type[ProgramRow] = ProgramRow) -> ProgramRow:  # fmt: skip
     """The row of a program: first calls, comparison of results, alternating rounds."""
-    row = ProgramRow(title, programs.load(title).FIELD, size)
+    row = kind(title, suite.load(title).FIELD, size)
     row.date = datetime.date.today().isoformat()
     results: dict[str, list[np.ndarray]] = {}
     plans: dict[str, dict[str, Any]] = {}
@@ -154,14 +159,17 @@ def measure(title: str, size: str, device: str, workers: Mapping[str, Worker],
         except WorkerError as error:
             row.errors[name] = str(error)
             worker.stop()  # a fault of the device would last as long as the process
-    if len(results) == 2:
-        row.error, reason = compare(results[SUBJECT], results[PEER])
-        allowed = programs.tolerance(title, device)
-        if not reason and not row.error <= allowed:
-            reason = f"results differ by {row.error:.1e} in norm, where {allowed:.0e} is allowed"
+    others = [name for name in results if name != SUBJECT] if SUBJECT in results else []
+    for name in others:
+        error, reason = compare(results[SUBJECT], results[name], name)
+        allowed = suite.tolerance(title, device)
+        if not reason and not error <= allowed:
+            reason = f"results differ by {error:.1e} in norm, where {allowed:.0e} is allowed"
         if reason:
-            row.errors[SUBJECT] = f"wrong: {reason}"
-    elif SUBJECT in results and not all(np.isfinite(x).all() for x in results[SUBJECT]):
+            beside = f" (beside {name})" if len(others) > 1 else ""
+            row.errors[SUBJECT] = f"wrong: {reason}{beside}"
+        row.error = error if np.isnan(row.error) else max(row.error, error)
+    if not others and not all(np.isfinite(x).all() for x in results.get(SUBJECT, [])):
         row.errors[SUBJECT] = "wrong: a result is not finite"
     samples = rounds(row, plans, workers, limits)
     row.seconds = {name: statistics.median(times) for name, times in samples.items() if times}
@@ -203,7 +211,8 @@ def rounds(row: ProgramRow, plans: dict[str, dict[str, Any]], workers: Mapping[s
     return samples
 
 
-def compare(actual: list[np.ndarray], expected: list[np.ndarray]) -> tuple[float, str]:
+def compare(actual: list[np.ndarray], expected: list[np.ndarray],
+            peer: str = PEER) -> tuple[float, str]:  # fmt: skip
     """The largest ||a - b|| / ||b|| of the results, and how they differ otherwise."""
     if len(actual) != len(expected):
         return float("nan"), f"{len(actual)} results instead of {len(expected)}"
@@ -214,7 +223,7 @@ def compare(actual: list[np.ndarray], expected: list[np.ndarray]) -> tuple[float
         wide = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
         a, b = a.astype(wide).ravel(), b.astype(wide).ravel()
         if not (np.isfinite(a).all() and np.isfinite(b).all()):
-            who = SUBJECT if np.isfinite(b).all() else PEER
+            who = SUBJECT if np.isfinite(b).all() else peer
             return float("nan"), f"result {index} of {who} is not finite"
         norm = float(np.linalg.norm(b))
         worst = max(worst, float(np.linalg.norm(a - b)) / (norm if norm > 0 else 1.0))
@@ -222,10 +231,10 @@ def compare(actual: list[np.ndarray], expected: list[np.ndarray]) -> tuple[float
 
 
 @contextlib.contextmanager
-def started(gpu: bool, pythons: Mapping[str, str]) -> Any:
+def started(gpu: bool, pythons: Mapping[str, str], suite: str = "programs") -> Any:
     """Workers by library in a folder of their own, which are ended and removed with it."""
-    with tempfile.TemporaryDirectory(prefix="programs-") as folder:
-        workers = {name: Worker(name, python, Path(folder), gpu)
+    with tempfile.TemporaryDirectory(prefix=f"{suite}-") as folder:
+        workers = {name: Worker(name, python, Path(folder), gpu, suite)
                    for name, python in pythons.items()}  # fmt: skip
         try:
             yield workers

@@ -1,8 +1,9 @@
-"""One library at work on the suite of programs; `benchmarks/programs.py` starts it.
+"""One library at work on a suite of programs; `programs.py` and `lanes.py` start it.
 
-    python benchmarks/program_worker.py LIBRARY FOLDER
+    python benchmarks/program_worker.py LIBRARY FOLDER SUITE
 
-Reads a command a line, writes an answer a line, both JSON. Results of programs go to a file in
+SUITE is a folder of programs. LIBRARY may be "by hand": the texts that stand in the programs. Reads
+a command a line, writes an answer a line, both JSON. Results of programs go to a file in
 FOLDER. Whatever else writes to the standard output is sent to the error stream.
 """
 
@@ -22,13 +23,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import by_hand
 import numpy as np
-import programs
 from harness import first_line, versions
+from program_folder import Folder
+from program_rows import BY_HAND
 
 SUBMODULES = ("lax", "nn", "numpy", "random", "tree", "scipy.linalg", "scipy.sparse.linalg",
               "scipy.special", "scipy.stats")  # fmt: skip
-PACKAGES = {"functrans": ("functrans", "triton", "numpy"), "jax": ("jax", "jaxlib", "numpy")}
+PACKAGES = {"functrans": ("functrans", "triton", "numpy"), "jax": ("jax", "jaxlib", "numpy"),
+            BY_HAND: ("numpy", "cupy-cuda12x", "cupy-cuda13x")}  # fmt: skip
 REST = 0.02  # slept before a round: the threads of the other library spin for some milliseconds
 SLOW_SECONDS = 1.0  # calls that take longer are not warmed up before a round
 
@@ -36,15 +40,19 @@ SLOW_SECONDS = 1.0  # calls that take longer are not warmed up before a round
 class Bench:
     """A library, and the program that it has at hand."""
 
-    def __init__(self, name: str, folder: Path) -> None:
-        self.name, self.folder = name, folder
+    def __init__(self, name: str, folder: Path, suite: Folder) -> None:
+        self.name, self.folder, self.suite = name, folder, suite
+        self.run: Callable[..., Any] | None = None
+        self.arguments: tuple[Any, ...] = ()
+        self.start()
+
+    def start(self) -> None:
+        """Import the library, and do what happens once in a process whatever the program is."""
+        name = self.name
         self.lib: ModuleType = importlib.import_module(name)
         for submodule in SUBMODULES:
             importlib.import_module(f"{name}.{submodule}")
-        self.run: Callable[..., Any] | None = None
-        self.arguments: tuple[Any, ...] = ()
-        # what happens once a process belongs to no program: the context of the device, imports
-        lib = self.lib
+        lib = self.lib  # the context of the device, and imports
         lib.block_until_ready(lib.jit(lambda x: lib.numpy.tanh(x) + 1)(np.ones(8, np.float32)))
 
     def hello(self) -> dict[str, Any]:
@@ -60,19 +68,33 @@ class Bench:
     def first(self, program: str, size: str) -> dict[str, Any]:
         """Trace, compile and run a program; its results are in a file."""
         self.drop()
-        step, arguments = programs.make(program, self.lib, size)
-        self.arguments = self.lib.block_until_ready(self.lib.device_put(arguments))
-        self.run = self.lib.jit(step)
+        self.take(program, size)
+        assert self.run is not None
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             warnings.simplefilter("ignore", DeprecationWarning)
             start = time.perf_counter()
-            results = self.lib.block_until_ready(self.run(*self.arguments))
+            results = self.run(*self.arguments)
+            self.wait(results)
             seconds = time.perf_counter() - start
         path = self.folder / f"{self.name}.npz"
-        np.savez(path, *[plain(x) for x in self.lib.tree.leaves(results)])
+        np.savez(path, *self.arrays(results))
         said = [f"{w.category.__name__}: {' '.join(str(w.message).split())}" for w in caught]
         return {"seconds": seconds, "results": str(path), "warnings": list(dict.fromkeys(said))}
+
+    def take(self, program: str, size: str) -> None:
+        """Have a program and its arguments at hand."""
+        step, arguments = self.suite.make(program, self.lib, size)
+        self.arguments = self.lib.block_until_ready(self.lib.device_put(arguments))
+        self.run = self.lib.jit(step)
+
+    def wait(self, results: Any) -> None:
+        """Until they are there."""
+        self.lib.block_until_ready(results)
+
+    def arrays(self, results: Any) -> list[np.ndarray]:
+        """The leaves of results."""
+        return [plain(x) for x in self.lib.tree.leaves(results)]
 
     def calibrate(self, seconds: float) -> dict[str, Any]:
         """How many calls last `seconds`, and the seconds of one; warms up, too."""
@@ -100,7 +122,7 @@ class Bench:
         for _ in range(calls):
             out = None  # its memory is free for the next
             out = run(*arguments)
-        self.lib.block_until_ready(out)
+        self.wait(out)
         seconds = time.perf_counter() - start
         gc.enable()
         return seconds
@@ -122,6 +144,41 @@ class Bench:
         return {}
 
 
+class HandWritten(Bench):
+    """The texts that stand in the programs, compiled for a GPU where there is one with CuPy."""
+
+    def start(self) -> None:
+        self.gpu = by_hand.gpu_name()
+
+    def hello(self) -> dict[str, Any]:
+        return {"gpu": self.gpu, "versions": versions(PACKAGES[BY_HAND]) | by_hand.compilers()}
+
+    def take(self, program: str, size: str) -> None:
+        found = self.suite.load(program)
+        _, arguments = self.suite.make(program, by_hand.NoLibrary(), size)
+        sizes = found.SIZES[size]
+        call: list[Callable[[], Any]] = []
+
+        def run() -> Any:
+            if not call:
+                call.append(by_hand.compiled(found, sizes, arguments, self.folder, bool(self.gpu)))
+            return call[0]()
+
+        self.run = run
+
+    def wait(self, results: Any) -> None:
+        if self.gpu:
+            by_hand.synchronize()
+
+    def arrays(self, results: Any) -> list[np.ndarray]:
+        return [x.get() if self.gpu else x for x in results]
+
+    def drop(self) -> dict[str, Any]:
+        self.run = None
+        gc.collect()
+        return {}
+
+
 def plain(x: Any) -> np.ndarray:
     """A result in a dtype that NumPy writes to files."""
     x = np.asarray(x)
@@ -129,7 +186,7 @@ def plain(x: Any) -> np.ndarray:
 
 
 def main() -> int:
-    name, folder = sys.argv[1:]
+    name, folder, suite = sys.argv[1:]
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
@@ -137,7 +194,8 @@ def main() -> int:
         answers.write(json.dumps(message) + "\n")
 
     try:
-        bench = Bench(name, Path(folder))
+        kind = HandWritten if name == BY_HAND else Bench
+        bench = kind(name, Path(folder), importlib.import_module(suite).FOLDER)
         answer(bench.hello())
     except Exception as error:
         answer({"error": first_line(error)})

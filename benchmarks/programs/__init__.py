@@ -13,7 +13,7 @@ SIZES = {
     "small": dict(nodes=512, ...),   # a CPU's: up to some 20 ms a call on two cores
     "large": dict(nodes=65536, ...), # a GPU's: what research runs on one, 1 to 20 ms a call
 }
-TOLERANCE = {"cpu": 2e-3, "gpu": 1e-2}  # optional, these are the defaults; see `tolerance`
+TOLERANCE = {"cpu": 2e-3, "gpu": 1e-2}  # optional, these are the defaults; see `Folder`
 
 
 def make(lib, **sizes):
@@ -38,36 +38,8 @@ hardly moved hide a wrong gradient, so an optimiser's step returns its state as 
 after several steps.
 """
 
-from __future__ import annotations
-
-import importlib
-import pkgutil
-from collections.abc import Callable, Mapping
-from types import ModuleType
-from typing import Any
+from program_folder import Folder
 
 TOLERANCES = {"cpu": 2e-3, "gpu": 1e-2}  # ||a - b|| / ||b||; on GPUs products are TF32
-
-
-def names() -> list[str]:
-    """The programs, in alphabetical order."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
-
-
-def load(name: str) -> ModuleType:
-    """The file of a program."""
-    return importlib.import_module(f"{__name__}.{name}")
-
-
-def make(name: str, lib: ModuleType, size: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The step of a program and its arguments, for one of the libraries."""
-    program = load(name)
-    step, arguments = program.make(lib, **program.SIZES[size])
-    return step, arguments
-
-
-def tolerance(name: str, device: str) -> float:
-    """How far a result of a program may be from the other library's, on "cpu" or "gpu"."""
-    own = getattr(load(name), "TOLERANCE", {})
-    own = own if isinstance(own, Mapping) else {"cpu": own, "gpu": own}
-    return float(own.get(device, TOLERANCES[device]))
+FOLDER = Folder(__name__, __path__, TOLERANCES)
+names, load, make, tolerance = FOLDER.names, FOLDER.load, FOLDER.make, FOLDER.tolerance
