@@ -1,5 +1,6 @@
 """Programs over lanes: functrans gives what was written by hand, and the table says how fast."""
 
+import ctypes
 import json
 import os
 import shutil
@@ -17,32 +18,79 @@ import pytest
 import functrans as ft
 
 ROOT = Path(__file__).parents[2]
+CUDA_ON_CPU = r"""
+#include <math.h>
+#include <string.h>
+#define __CUDACC__
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __launch_bounds__(threads)
+#define __ldg(pointer) (*(pointer))
+#define __popc __builtin_popcount
+#define rsqrtf(x) (1 / sqrtf(x))
+static struct { int x; } blockIdx, threadIdx;
+static unsigned __funnelshift_l(unsigned low, unsigned high, int n) {
+    return high << n | low >> (32 - n);
+}
+static float __uint_as_float(unsigned x) { float y; memcpy(&y, &x, 4); return y; }
+extern "C" void be(int block, int thread) { blockIdx.x = block; threadIdx.x = thread; }
+"""
 NAMES = lanes.names()
 COMPILER = shutil.which(by_hand.compiler()) is not None
 needs_compiler = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
+
+
+def results_and_arguments(name):
+    step, arguments = lanes.make(name, ft, "tiny")
+    return [np.asarray(x) for x in ft.tree.leaves(ft.jit(step)(*arguments))], arguments
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_results_are_what_the_program_says(name):
     """One shape and dtype for each result, in the order of `outputs`, and something in it."""
     sizes = lanes.load(name).SIZES["tiny"]
-    step, arguments = lanes.make(name, ft, "tiny")
-    results = [np.asarray(x) for x in ft.tree.leaves(ft.jit(step)(*arguments))]
+    results, _ = results_and_arguments(name)
     said = lanes.load(name).outputs(**sizes)
     assert [(x.shape, x.dtype) for x in results] == [(s, np.dtype(d)) for s, d in said]
     assert all(np.isfinite(x).all() and x.any() for x in results)
 
 
+@pytest.fixture
+def compiled_quickly(monkeypatch):
+    flags = tuple(f.replace("-O3", "-O1") for f in by_hand.FLAGS)
+    monkeypatch.setattr(by_hand, "FLAGS", flags)
+
+
 @needs_compiler
 @pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", NAMES)
-def test_functrans_gives_what_was_written_by_hand(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(by_hand, "FLAGS", tuple(f.replace("-O3", "-O1") for f in by_hand.FLAGS))
+def test_functrans_gives_what_was_written_by_hand(name, tmp_path, compiled_quickly):
+    results, arguments = results_and_arguments(name)
     program = lanes.load(name)
-    step, arguments = lanes.make(name, ft, "tiny")
     run = by_hand.compiled(program, program.SIZES["tiny"], arguments, tmp_path, gpu=False)
-    results = [np.asarray(x) for x in ft.tree.leaves(ft.jit(step)(*arguments))]
     error, reason = program_supervisor.compare(results, run(), "by hand")
+    assert not reason and error <= lanes.tolerance(name, "cpu")
+
+
+@needs_compiler
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize("name", NAMES)
+def test_functrans_gives_what_the_text_for_a_gpu_says(name, tmp_path, compiled_quickly):
+    """Thread after thread of it runs on the CPU."""
+    results, arguments = results_and_arguments(name)
+    program = lanes.load(name)
+    sizes = program.SIZES["tiny"]
+    text = CUDA_ON_CPU + by_hand.source(program, sizes, arguments, gpu=True)
+    thread = by_hand.entry_of(text, tmp_path)
+    be = ctypes.CDLL(str(next(tmp_path.glob("*.so")))).be
+    found = [np.zeros(shape, dtype) for shape, dtype in program.outputs(**sizes)]
+    arrays = [*(np.ascontiguousarray(x) for x in arguments), *found]
+    pointers = [ctypes.c_void_p(x.ctypes.data) for x in arrays]
+    for lane in range(by_hand.lanes_of(program, sizes)):
+        be(*divmod(lane, by_hand.BLOCK))
+        thread(*pointers)
+    error, reason = program_supervisor.compare(results, found, "by hand")
     assert not reason and error <= lanes.tolerance(name, "cpu")
 
 
