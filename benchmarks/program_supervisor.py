@@ -51,8 +51,10 @@ class Worker:
             "TF_CPP_MIN_LOG_LEVEL": "2",
         }
         self.environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-        if name == BY_HAND:  # threads that spin where another process has a core lose 8 ms a time
-            self.environment["OMP_WAIT_POLICY"] = "passive"
+        if name == BY_HAND:
+            # threads that spin where another process has a core lose 8 ms a time; those that sleep
+            # wake up on one core, and share it for milliseconds, unless each has its own
+            self.environment |= {"OMP_WAIT_POLICY": "passive", "OMP_PROC_BIND": "true"}
         if not gpu:
             self.environment |= {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
         self.process: subprocess.Popen[str] | None = None

@@ -9,7 +9,7 @@ SIZES = {
     "large": dict(lanes=2**16),
 }
 TOLERANCE = 1e-2  # of how many steps, too: some are taken or refused by the last digit
-UNROLL = 2
+UNROLL = 4
 
 
 def make(lib, lanes):
