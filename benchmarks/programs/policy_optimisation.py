@@ -8,6 +8,8 @@ SIZES = {
     "small": dict(environments=64, steps=32, units=32, epochs=2, minibatches=4),
     "large": dict(environments=2048, steps=128, units=64, epochs=4, minibatches=8),
 }
+# at the default precision each library is 2e-2 to 7e-2 off the other's float32 in gradients near 0
+TOLERANCE = {"gpu": 8e-2}
 
 
 def make(lib, environments, steps, units, epochs, minibatches):
