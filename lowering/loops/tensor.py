@@ -272,25 +272,45 @@ class Branch(Call):
 class Gemm(Call):
     """A product of matrices; `fields` are the sizes and strides of the library's `ft_gemm`.
 
-    `precision` is that of float32 on GPUs, None what the settings say.
+    `precision` is that of float32 on GPUs, None what the settings say. Products of further `terms`,
+    which have sizes and strides of their own, are added to it (on GPUs).
     """
 
     name = "gemm"
 
     def __init__(self, a: Tensor, b: Tensor, a_offset: Size, b_offset: Size,
                  fields: Mapping[str, Size], result: Tensor, source: Source | None,
-                 precision: Precision | None = None) -> None:
-        super().__init__((a, b), (result,), source)
+                 precision: Precision | None = None, terms: Sequence[Gemm] = ()) -> None:
+        super().__init__((a, b, *[x for t in terms for x in t.operands]), (result,), source)
+        self.a = a
+        self.b = b
         self.precision = precision
         self.a_offset = a_offset
         self.b_offset = b_offset
         self.fields = fields
+        self.terms = tuple(terms)
 
     def with_result(self, result: Tensor, fields: Mapping[str, Size]) -> Gemm:
         """The same product, written to another tensor by other strides."""
-        a, b = self.operands
-        return Gemm(a, b, self.a_offset, self.b_offset, fields, result, self.source,
-                    self.precision)
+        return Gemm(self.a, self.b, self.a_offset, self.b_offset, fields, result, self.source,
+                    self.precision, self.terms)
+
+    def plus(self, terms: Sequence[Gemm], result: Tensor) -> Gemm:
+        """The sum of this product and others, which have the strides of its result."""
+        return Gemm(self.a, self.b, self.a_offset, self.b_offset, self.fields, result,
+                    self.source, self.precision, terms)
+
+    @property
+    def factors(self) -> tuple[Tensor, ...]:
+        """What is multiplied: two matrices of each term."""
+        return (self.a, self.b, *[x for t in self.terms for x in t.factors])
+
+    @property
+    def multiplications(self) -> Size:
+        """Of all terms."""
+        f = self.fields
+        count = f["batch0"] * f["batch1"] * f["m"] * f["n"] * f["k"]
+        return sum([t.multiplications for t in self.terms], start=count)
 
 
 class Conv(Call):

@@ -159,7 +159,7 @@ def _is_read_there(schedule: Schedule, update: Update | None, x: Tensor, t: Tens
         if not writers or any(x in k.loads(k.builder(schedule.is_stored)) for k in others):
             return False
         (step,) = writers
-    if last != first or (isinstance(step, FusedGemm) and x in step.operands[:2]):
+    if last != first or (isinstance(step, FusedGemm) and x in step.factors):
         return False
     kernel = step.kernel if isinstance(step, FusedGemm) else step
     if not isinstance(kernel, Kernel) or any(m.role != "full" for m in kernel.members):

@@ -38,7 +38,7 @@ def slower_on_gpus(fused: FusedGemm, is_stored: Callable[[Tensor], bool],
     if fused.product.dtype not in HALVES or not isinstance(size, int) or size < LEAST_ELEMENTS:
         return None
     operations = flops_of(fused.kernel, is_stored)
-    loads = sum(t.size == size for t in fused.operands[2:])
+    loads = sum(t.size == size for t in fused.operands[len(fused.factors):])
     if not isinstance(operations, int):
         return None
     figures = target.measured

@@ -108,10 +108,9 @@ class FusedGemm(Gemm):
     def __init__(self, gemm: Gemm, kernel: Kernel, results: list[Tensor],
                  reads: Collection[Tensor]) -> None:
         self.product = gemm.results[0]
-        a, b = gemm.operands
-        super().__init__(a, b, gemm.a_offset, gemm.b_offset, gemm.fields, self.product,
-                         gemm.source, gemm.precision)
-        self.operands = (*gemm.operands, *reads)
+        super().__init__(gemm.a, gemm.b, gemm.a_offset, gemm.b_offset, gemm.fields,
+                         self.product, gemm.source, gemm.precision, gemm.terms)
+        self.operands = (*gemm.factors, *reads)
         self.results = tuple(results)
         self.kernel = kernel
 

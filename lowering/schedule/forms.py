@@ -167,6 +167,9 @@ class StepForms:
         if isinstance(step, FusedGemm) and step.product not in known.products:
             self.unfused = replace(known, products={**known.products, step.product: why})
             return "its epilogue is a kernel of its own"
+        if type(step) is Gemm and step.terms:
+            self.unfused = replace(known, apart={**known.apart, step.results[0]: why})
+            return "its products are computed apart"
         if isinstance(step, TileProgram):
             failures = 1 + max(known.tiled.get(t, 0) for t in made)
             self.unfused = replace(known, tiled={**known.tiled, **dict.fromkeys(made, failures)})

@@ -24,6 +24,7 @@ from functrans.lowering.passes.indexing import (
 from functrans.lowering.passes.known_dtypes import with_known_dtypes
 from functrans.lowering.passes.maps import merge_maps
 from functrans.lowering.passes.pipeline import ALL_RULES, simplify_with
+from functrans.lowering.passes.sums_of_products import group_products
 from functrans.lowering.passes.triangular_products import is_faster_by_products, solve_by_products
 from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.attention_layouts import absorb_attention_transposes
@@ -41,6 +42,7 @@ from functrans.lowering.schedule.split_reductions import (
     split_small_reductions,
     split_transposed_reads,
 )
+from functrans.lowering.schedule.sums_of_products import sum_products
 from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.schedule.tile_programs import form_tile_programs
 from functrans.lowering.schedule.unfused import (
@@ -155,6 +157,10 @@ def _in_tiles(schedule: Schedule, scope: Scope) -> Schedule:
                               scope.unfused)
 
 
+def _summed(schedule: Schedule, scope: Scope) -> Schedule:
+    return sum_products(schedule, scope.graph, scope.reads, scope.target, scope.unfused)
+
+
 def _with_epilogues(schedule: Schedule, scope: Scope) -> Schedule:
     return fuse_epilogues(schedule, scope.graph.outputs, scope.reads,
                           partial(slower_on_gpus, target=scope.target), scope.unfused)
@@ -183,6 +189,7 @@ GPU: Final = Plan(
             p, target.measured.atomic, target.measured.compared_addition, target.measured.launch),
         "combining scatters to sorted ones": lambda p, _: sort_combining_scatters(p),
         "conditions on small results merged": lambda p, _: merge_small_conditions(p),
+        "products that are added up next to each other": lambda p, _: group_products(p),
     },
     graphs={
         "attention": _attention,
@@ -196,6 +203,7 @@ GPU: Final = Plan(
         "small reductions apart": lambda s, scope: split_small_reductions(s, scope.target),
         "what failed apart": _unfused,
         "small steps over one axis as tile programs": _in_tiles,
+        "sums of products as one": _summed,
         "transposes absorbed by attention": _absorbed_by_attention,
         "transposes absorbed by products": _absorbed,
         "epilogues of products": _with_epilogues,

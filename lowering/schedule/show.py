@@ -100,8 +100,7 @@ def flops_of(step: Step, is_stored: Callable[[Tensor], bool]) -> Size:
             total = total + flops_of(s, lambda t: is_stored(t) or t in inner)
         return total
     if isinstance(step, Gemm):
-        f = step.fields
-        product = 2 * f["batch0"] * f["batch1"] * f["m"] * f["n"] * f["k"]
+        product = 2 * step.multiplications
         return product + (_of_kernel(step.kernel, is_stored) if isinstance(step, FusedGemm) else 0)
     return _of_call(step)
 

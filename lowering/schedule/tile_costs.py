@@ -17,7 +17,7 @@ from functrans.lowering.schedule.target import Target
 from functrans.lowering.schedule.tile_space import TileSize, TileSpace, TileValue, extent
 from functrans.primitives.precision import resolved_precision
 
-__all__ = ["TileShape", "cut", "launched_time", "tiled_time"]
+__all__ = ["TileShape", "cut", "launched_time", "rate_of", "tiled_time"]
 
 WARP = 32
 LIVE_NUMBERS = 128
@@ -31,6 +31,7 @@ LATEST_CUT = 0.6
 TILE_AREA = 4096
 BLOCKS = (128, 64, 32, 16)
 RATES = {Precision.DEFAULT: "tf32", Precision.HIGH: "tf32x3", Precision.HIGHEST: "ieee"}
+RATES_OF_TYPES = {"bf16": "bf16", "f16": "fp16", "f64": "fp64", "f8e4": "fp8e4nv", "f8e5": "fp8e5"}
 
 
 @dataclass(frozen=True)
@@ -158,11 +159,13 @@ def _multiplied(v: TileValue, shape: TileShape) -> int:
 
 def _rate(v: TileValue) -> str:
     assert v.product is not None
-    gemm = v.product.gemm
+    return rate_of(v.product.gemm)
+
+
+def rate_of(gemm: Gemm) -> str:
+    """Which of the rates of products that of a product is."""
     dtype = gemm.operands[0].dtype
-    if dtype != "f32":
-        return {"bf16": "bf16", "f16": "fp16"}[dtype]
-    return RATES[resolved_precision(gemm.precision)]
+    return RATES[resolved_precision(gemm.precision)] if dtype == "f32" else RATES_OF_TYPES[dtype]
 
 
 # --------------------------------------------------------------------------- time

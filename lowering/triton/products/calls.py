@@ -53,7 +53,12 @@ from functrans.lowering.triton.templates.kernel import (
     TemplateKernel,
     pointer,
 )
-from functrans.lowering.triton.templates.matmul import MatmulConfig, MatmulOperand, MatmulProblem
+from functrans.lowering.triton.templates.matmul import (
+    MatmulConfig,
+    MatmulOperand,
+    MatmulProblem,
+    MatmulTerm,
+)
 from functrans.lowering.triton.templates.registers import expected_spills
 from functrans.primitives.conv import conv_general_dilated_p
 from functrans.primitives.dot import dot_general_p
@@ -208,20 +213,24 @@ def _matmul(call: Gemm, unaligned: Collection[Tensor]) -> MatmulProblem:
     if not all(isinstance(n, int) for n in (*call.fields.values(), call.a_offset, call.b_offset)):
         raise UnsupportedKernel("a product of matrices of symbolic sizes")
     f = {name: int(n) for name, n in call.fields.items()}
-    x, y = call.operands[:2]
 
-    def operand(t: Tensor, name: str, offset: object) -> MatmulOperand:
+    def operand(g: Gemm, t: Tensor, name: str, offset: object) -> MatmulOperand:
+        row, col, batch0, batch1 = [int(g.fields[f"{name}_{d}"])
+                                    for d in ("row", "col", "batch0", "batch1")]
         aligned = t not in unaligned and isinstance(offset, int) \
             and offset * BYTES[MATRIX_TYPES[t.dtype]] % 16 == 0
-        return MatmulOperand(MATRIX_TYPES[t.dtype], f[f"{name}_row"], f[f"{name}_col"],
-                             (f[f"{name}_batch0"], f[f"{name}_batch1"]), aligned)
+        return MatmulOperand(MATRIX_TYPES[t.dtype], row, col, (batch0, batch1), aligned)
+
+    def term(g: Gemm) -> MatmulTerm:
+        return MatmulTerm(operand(g, g.a, "a", g.a_offset), operand(g, g.b, "b", g.b_offset),
+                          int(g.fields["k"]))
 
     z = call.product if isinstance(call, FusedGemm) else call.results[0]
-    return MatmulProblem(f["m"], f["n"], f["k"], operand(x, "a", call.a_offset),
-                         operand(y, "b", call.b_offset), operand(z, "c", 0),
-                         (f["batch0"], f["batch1"]),
-                         precision=_precision_of(call, f["k"]),
-                         exact_after=_exact_after(call))
+    a, b, k = term(call)
+    return MatmulProblem(f["m"], f["n"], k, a, b, operand(call, z, "c", 0),
+                         (f["batch0"], f["batch1"]), precision=_precision_of(call, k),
+                         exact_after=_exact_after(call),
+                         more=tuple([term(g) for g in call.terms]))
 
 
 def _exact_after(call: Gemm) -> int:
@@ -230,8 +239,9 @@ def _exact_after(call: Gemm) -> int:
 
 
 def _operands(call: Gemm) -> dict[str, tuple[KernelOperand, int]]:
-    return {name: (t, int(offset) * BYTES[MATRIX_TYPES[t.dtype]])
-            for name, t, offset in zip("ab", call.operands, (call.a_offset, call.b_offset))}
+    return {f"{name}_{k}" if call.terms else name: (t, int(offset) * BYTES[MATRIX_TYPES[t.dtype]])
+            for k, g in enumerate((call, *call.terms))
+            for name, t, offset in (("a", g.a, g.a_offset), ("b", g.b, g.b_offset))}
 
 
 def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alone: bool,
@@ -265,9 +275,10 @@ def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alon
         return max(known, default=0) or _expected_spills(call, schedule, p, c, any_size)
 
     batch = f"{p.batches} x " if p.batches > 1 else ""
+    terms = f"sum of {len(p.terms)} products" if p.more else "product"
     more = f", and {len(call.kernel.members)} values from it" if isinstance(call, FusedGemm) else ""
     return launches(choose.among(
-        f"product {batch}{p.m} x {p.k} x {p.n} of {p.a.dtype}{more}",
+        f"{terms} {batch}{p.m} x {p.contracted} x {p.n} of {p.a.dtype}{more}",
         (p, *[t.dtype for t in (*call.operands, *call.results)]),
         configs, launches, lambda c: matmul.estimate(p, c, target), matmul.smaller(p),
         may_spill=not isinstance(call, FusedGemm),

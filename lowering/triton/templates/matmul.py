@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from textwrap import indent
 
 from functrans.lowering.schedule.target import HOPPER, Target
+from functrans.lowering.triton.templates.descriptor_tiles import DescriptorTiles
 from functrans.lowering.triton.templates.kernel import (
     BYTES,
     INT_MAX,
@@ -27,7 +28,9 @@ from functrans.lowering.triton.templates.matmul_problem import (
     MatmulConfig,
     MatmulOperand,
     MatmulProblem,
+    MatmulTerm,
 )
+from functrans.lowering.triton.templates.matmul_terms import SUM_OF_TERMS, TermArguments
 from functrans.lowering.triton.templates.pack import (
     PackedMatmul,
     can_pack,
@@ -52,6 +55,7 @@ __all__ = [
     "MatmulConfig",
     "MatmulOperand",
     "MatmulProblem",
+    "MatmulTerm",
     "configs",
     "estimate",
     "kernels",
@@ -71,6 +75,14 @@ else:
 PLACE = TILE + OF_BATCH
 
 SUM = SPAN + '''
+FIND_OPERANDS
+acc = tl.full((BLOCK_M, BLOCK_N), 0, dtype=SUMS)
+for step in range(first, last):
+    LOAD
+    MULTIPLY
+'''
+
+FIND_OPERANDS = '''
 if not DESCRIPTORS:
     at_m = row + tl.arange(0, BLOCK_M)
     at_n = col + tl.arange(0, BLOCK_N)
@@ -83,13 +95,13 @@ if not DESCRIPTORS:
         b_matrix = b
     a_tile = a_matrix + (WIDE(at_m)[:, None] * A_ROW + WIDE(at_k)[None, :] * A_COL)
     b_tile = b_matrix + (WIDE(at_k)[:, None] * B_ROW + WIDE(at_n)[None, :] * B_COL)
-acc = tl.full((BLOCK_M, BLOCK_N), 0, dtype=SUMS)
-for step in range(first, last):
-    LOAD
-    if EXACT_AFTER:
-        acc = tl.dot(x, y, acc, max_num_imprecise_acc=EXACT_AFTER, out_dtype=SUMS)
-    else:
-        acc = tl.dot(x, y, acc, input_precision=PRECISION, out_dtype=SUMS)
+'''
+
+MULTIPLY = '''
+if EXACT_AFTER:
+    acc = tl.dot(x, y, acc, max_num_imprecise_acc=EXACT_AFTER, out_dtype=SUMS)
+else:
+    acc = tl.dot(x, y, acc, input_precision=PRECISION, out_dtype=SUMS)
 '''
 
 LOAD = '''
@@ -211,48 +223,6 @@ def NAME():
 '''
 
 
-@dataclass(frozen=True)
-class _DescriptorTiles:
-    """A matrix whose tiles the copy engine moves."""
-
-    operand: MatmulOperand
-    name: str
-    sizes: tuple[str, str]
-    block: tuple[str, str]
-    batch: tuple[int, int]
-
-    @property
-    def axes(self) -> list[int]:
-        """Axes of the batch that the matrix has."""
-        return [k for k in (0, 1) if self.batch[k] > 1 and self.operand.batch[k]]
-
-    def _transposed(self, row: str, col: str) -> tuple[str, str]:
-        return (row, col) if self.operand.along == "row" else (col, row)
-
-    @property
-    def described(self) -> str:
-        far = f"{self.name}_row" if self.operand.along == "row" else f"{self.name}_col"
-        shape = [f"batch{k}" for k in self.axes] + [*self._transposed(*self.sizes)]
-        strides = [f"{self.name}_batch{k}" for k in self.axes] + [far, "1"]
-        block = ["1"] * len(self.axes) + [*self._transposed(*self.block)]
-        return (f"{self.name}_tiles = tl.make_tensor_descriptor({self.name}, [{', '.join(shape)}], "
-                f"[{', '.join(strides)}], [{', '.join(block)}])")
-
-    def _place(self, row: str, col: str) -> str:
-        return ", ".join([f"b{k}" for k in self.axes] + [*self._transposed(row, col)])
-
-    def load(self, row: str, col: str) -> str:
-        tile = f"{self.name}_tiles.load([{self._place(row, col)}])"
-        if self.axes:
-            tile = f"tl.reshape({tile}, ({', '.join(self._transposed(*self.block))}))"
-        return tile if self.operand.along == "row" else f"tl.trans({tile})"
-
-    def store(self, row: str, col: str, value: str) -> str:
-        if self.axes:
-            value = f"tl.reshape({value}, ({', '.join(['1'] * len(self.axes) + [*self.block])}))"
-        return f"{self.name}_tiles.store([{self._place(row, col)}], {value})"
-
-
 def kernels(p: MatmulProblem, config: MatmulConfig, name: str = "matmul", target: Target = HOPPER,
             any_size: bool = False) -> list[TemplateKernel]:
     """The launches of a product, in order: more than one where the sum is split or `pack_operands`.
@@ -267,13 +237,13 @@ def kernels(p: MatmulProblem, config: MatmulConfig, name: str = "matmul", target
     tiles = -(-p.m // config.block_m) * -(-p.n // config.block_n) * p.batches
     programs = tiles * config.splits
     batched = p.batches > 1
-    descriptors = config.descriptors and p.a.has_descriptor and p.b.has_descriptor and p.k > 0
+    descriptors = config.descriptors and p.has_descriptors and p.contracted > 0
     stores = not p.epilogue.lines or p.epilogue.result is not None
     stores_descriptor = (config.descriptors and stores and p.c.has_descriptor and config.splits == 1
                          and p.c.along == "row" and not _stores_from_registers(p, config))
     constants = _constants(p, config, any_size) | {
         "TILES_M": Expression("tl.cdiv(m, BLOCK_M)"), "TILES_N": Expression("tl.cdiv(n, BLOCK_N)"),
-        "STEPS": Expression("tl.cdiv(k, BLOCK_K)"),
+        "STEPS": Expression("tl.cdiv(k, BLOCK_K)"), "TERMS": len(p.terms),
         "HALVES": Expression("(BLOCK_M, 2, BLOCK_N // 2)"),
         "FLATTENED": config.flat and config.splits == 1, "PERSISTENT": config.persistent,
         "EXACT_AFTER": min(p.exact_after, config.block_k),
@@ -281,13 +251,15 @@ def kernels(p: MatmulProblem, config: MatmulConfig, name: str = "matmul", target
         "LAST_COMBINES": config.last_combines,
         "PARTS": config.parts if config.splits == 1 else 1, "STORES_DESCRIPTOR": stores_descriptor,
         "OUTER": Expression(f"{config.splits} * {_batches(p)}" if batched else str(config.splits))}
-    x = _DescriptorTiles(p.a, "a", ("m", "k"), ("BLOCK_M", "BLOCK_K"), p.batch)
-    y = _DescriptorTiles(p.b, "b", ("k", "n"), ("BLOCK_K", "BLOCK_N"), p.batch)
-    z = _DescriptorTiles(p.c, "c", ("m", "n"), ("BLOCK_M", "BLOCK_N // PARTS"), p.batch)
+    x = DescriptorTiles(p.a, "a", ("m", "k"), ("BLOCK_M", "BLOCK_K"), p.batch)
+    y = DescriptorTiles(p.b, "b", ("k", "n"), ("BLOCK_K", "BLOCK_N"), p.batch)
+    z = DescriptorTiles(p.c, "c", ("m", "n"), ("BLOCK_M", "BLOCK_N // PARTS"), p.batch)
+    described = rounding([x.described, y.described] * descriptors, p.rounds)
     blocks: dict[str, Iterable[str]] = {
         "DESCRIBE": [*["fm.products_by_warps()"] * config.by_warps, *before.lines,
-                     *rounding([x.described, y.described] * descriptors, p.rounds),
+                     *([] if p.more else described),
                      *[z.described] * stores_descriptor],
+        "FIND_OPERANDS": [FIND_OPERANDS], "MULTIPLY": [MULTIPLY],
         "PLACE": [PLACE], "SUM": [SUM], "STORE": [STORE_PARTS], "ADD_SPLITS": [PARTIALS],
         "PLACE_OF_SUMS": [PLACE_OF_SUMS], "ADD_MANY": [ADD_MANY],
         "NEXT_PART": ["col += BLOCK_N // 2"],
@@ -301,13 +273,23 @@ def kernels(p: MatmulProblem, config: MatmulConfig, name: str = "matmul", target
     inputs = [pointer(q, op.dtype, op.aligned) for q, op in (("a", p.a), ("b", p.b))
               if q not in before.places]
     inputs += before.arguments
+    numbers = [*sizes, *batch, *strides]
+    if p.more:
+        terms = TermArguments([_of_term(t, batched) for t in p.terms])
+        inputs = terms.pointers
+        numbers = [*sizes[:2], *batch, *terms.numbers, *_strides("c", p.c, batched)]
+        constants |= {"STEPS": Expression(terms.steps),
+                      "FIRST_TERM": Expression(terms.begun("first >=")),
+                      "LAST_TERM": Expression(f"1 + {terms.begun('last >')}")}
+        blocks |= {"SUM": [SUM_OF_TERMS], "BEGIN_TERMS": terms.begins,
+                   "CHOOSE_TERM": terms.chosen, "DESCRIBE_TERM": described}
     end = [pointer("c", p.c.dtype, p.c.aligned), *p.epilogue.arguments]
     workspace = before.nbytes
     if config.splits > 1:
         workspace = config.splits * p.batches * p.m * p.n * BYTES[p.sums]
         shared = [pointer("workspace", p.sums)]
         end = [*shared, arrivals(), *end] if config.last_combines else shared
-    arguments = (*inputs, *end, *sizes, *batch, *strides)
+    arguments = (*inputs, *end, *numbers)
     grid = min(programs, target.multiprocessors) if config.persistent else programs
     text = expand(FRAME, name, arguments, constants, blocks)
     made = [*before.kernels, TemplateKernel(name, text, arguments, (grid, 1, 1), config.warps,
@@ -367,16 +349,21 @@ def _sizes(p: MatmulProblem, splits: int, any_size: bool) -> list[Argument]:
     return [replace(a, divisible=a.divisible and (along[a.name] or not any_size)) for a in found]
 
 
+def _of_term(t: MatmulTerm, batched: bool) -> list[Argument]:
+    return [pointer("a", t.a.dtype, t.a.aligned), pointer("b", t.b.dtype, t.b.aligned),
+            integer("k", t.k), *_strides("a", t.a, batched), *_strides("b", t.b, batched)]
+
+
 def _constants(p: MatmulProblem, config: MatmulConfig, any_size: bool) -> dict[str, object]:
-    far = max(rows * abs(op.row) + cols * abs(op.col) for op, rows, cols in (
-        (p.a, p.m + config.block_m, p.k + config.block_k),
-        (p.b, p.k + config.block_k, p.n + config.block_n),
+    far = max(rows * abs(op.row) + cols * abs(op.col) for t in p.terms for op, rows, cols in (
+        (t.a, p.m + config.block_m, t.k + config.block_k),
+        (t.b, t.k + config.block_k, p.n + config.block_n),
         (p.c, p.m + config.block_m, p.n + config.block_n)))
     return {
         "BLOCK_M": config.block_m, "BLOCK_N": config.block_n, "BLOCK_K": config.block_k,
         "EVEN_M": not any_size and p.m % config.block_m == 0,
         "EVEN_N": not any_size and p.n % config.block_n == 0,
-        "EVEN_K": p.k % config.block_k == 0, "BATCHED": p.batches > 1,
+        "EVEN_K": all(t.k % config.block_k == 0 for t in p.terms), "BATCHED": p.batches > 1,
         "BATCHES": Expression(_batches(p)), "ALPHA": p.alpha, "PRECISION": p.precision,
         "SUMS": Expression(TYPES[p.sums]), "STORES": p.epilogue.result is not None,
         "RESULT": stored_as(p.epilogue, p.c.dtype),
@@ -416,7 +403,7 @@ def configs(p: MatmulProblem, target: Target = HOPPER, count: int = 6) -> list[M
 
 @lru_cache(maxsize=1024)  # 0.1 ms: products of other sizes ask for that of their class again
 def _configs(p: MatmulProblem, target: Target, count: int) -> tuple[MatmulConfig, ...]:
-    if max(p.m, p.n, p.k) <= SMALL_SIZE and p.batches >= SMALL_BATCH:
+    if max(p.m, p.n, p.k) <= SMALL_SIZE and p.batches >= SMALL_BATCH and not p.more:
         return tuple(_small_configs(p))
     model = _Model(p, target)
     cuts = list(_cuts(p, target))
@@ -443,7 +430,7 @@ def _cuts(p: MatmulProblem, target: Target) -> Iterator[tuple[tuple[int, int], i
     narrow = BYTES[p.a.dtype] <= 2
     m, n = power_of_two(p.m), power_of_two(p.n)
     tiles = [t for t in EFFICIENCY if t[0] <= m and t[1] <= n]
-    copied = p.a.has_descriptor and p.b.has_descriptor
+    copied = p.has_descriptors
     if p.exact_after or not (_is_by_warps(p) or (copied and (narrow or p.precision == "tf32"))):
         tiles = [t for t in tiles if max(t) <= 128]
     waves, least = 2, 256
@@ -454,7 +441,7 @@ def _cuts(p: MatmulProblem, target: Target) -> Iterator[tuple[tuple[int, int], i
         whole = _tiles(p, tile)
         for splits in (1, 2, 4, 8, 16, 32, 64, 128):
             if splits == 1 or (whole * splits <= waves * target.multiprocessors
-                               and p.k >= splits * least):
+                               and p.contracted >= splits * least):
                 yield tile, splits
 
 
@@ -513,11 +500,11 @@ class _Model:
             figures = target.measured
             self.first = 2 * before.nbytes / figures.bandwidth \
                 + figures.split_launch * len(before.kernels)
-        self.moved = p.batches * ((p.m * p.k + p.k * p.n) * self.size
+        self.moved = p.batches * ((p.m + p.n) * p.contracted * self.size
                                   + p.m * p.n * BYTES[p.c.dtype])
         self.sums = 2 * p.batches * p.m * p.n * BYTES[p.sums]
         self.rate = target.measured.rates[p.precision if p.a.dtype == "fp32" else p.a.dtype]
-        narrow = p.rounds and not (p.a.has_descriptor and p.b.has_descriptor)
+        narrow = p.rounds and not p.has_descriptors
         self.by_warps, self.is_exact = _is_by_warps(p), _without_tensor_cores(p)
         if self.by_warps:
             self.rate *= BY_WARPS
@@ -531,8 +518,9 @@ class _Model:
         """Those of several cuts: the size of tiles, and how many programs share a sum."""
         p = self.p
         return [self.first + time_of_tiles(
-            tile, _tiles(p, tile), p.k, splits, self.size, self._rate(tile, splits), self.moved,
-            splits * self.sums if splits > 1 else 0, self.target) for tile, splits in cuts]
+            tile, _tiles(p, tile), p.contracted, splits, self.size, self._rate(tile, splits),
+            self.moved, splits * self.sums if splits > 1 else 0, self.target)
+            for tile, splits in cuts]
 
     def _rate(self, tile: tuple[int, int], splits: int) -> float:
         """That of large tiles, as the model of tiles takes it; small ones by warps lose less."""
@@ -561,7 +549,7 @@ def _is_by_warps(p: MatmulProblem) -> bool:
     warp (cuBLAS 119), 291 with copies of both operands. What the copy engine does not read is
     rounded in registers, where those of one warp have it anyhow.
     """
-    as_read = p.a.has_descriptor and p.b.has_descriptor and not p.across
+    as_read = p.has_descriptors and not p.across
     return p.rounds and not as_read and "neither" not in (p.a.along, p.b.along)
 
 
@@ -570,7 +558,7 @@ def _variants(p: MatmulProblem, tile: tuple[int, int], splits: int,
     size = BYTES[p.a.dtype]
     area = tile[0] * tile[1]
     exact = _without_tensor_cores(p)
-    copied = p.a.has_descriptor and p.b.has_descriptor
+    copied = p.has_descriptors
     by_warps = _is_by_warps(p) and tile[0] >= 64  # smaller ones are by warps anyhow
     if exact or (p.a.dtype == "fp32" and p.precision != "tf32"):
         warps = 8 if area >= 128 * 64 else 4
@@ -587,7 +575,7 @@ def _variants(p: MatmulProblem, tile: tuple[int, int], splits: int,
         block_k, copied = 16, False
     elif not copied:  # what is not copied asynchronously takes registers
         block_k = min(block_k, 32)
-    elif size > 1 and p.k * max(area, 64 * 64) <= SHORT_SUM * 64 * 64 * splits * block_k:
+    elif size > 1 and p.contracted * max(area, 64 * 64) <= SHORT_SUM * 64 * 64 * splits * block_k:
         copied = False
     tiles = _tiles(p, tile)
     alone = area > STAGED_TILE  # what is persistent has others, below
@@ -596,7 +584,7 @@ def _variants(p: MatmulProblem, tile: tuple[int, int], splits: int,
     base = MatmulConfig(*tile, block_k, warps, stages, splits=splits, descriptors=copied,
                         by_warps=by_warps,
                         last_combines=last_combines(tile, tiles, splits, again, target))
-    if not copied or splits > 1 or tiles <= target.multiprocessors:
+    if not copied or splits > 1 or tiles <= target.multiprocessors or p.more:
         return [base]
     parts = 2 if area >= 128 * 256 else 1
     flat = MatmulConfig(*tile, block_k, warps, _stages(p, tile, block_k, parts, target),
@@ -622,7 +610,7 @@ def _stages(p: MatmulProblem, tile: tuple[int, int], block_k: int, parts: int,
     # those of the next tile are on their way
     if parts or (p.a.dtype == "fp32" and not from_registers):
         room -= tile[0] * tile[1] // max(parts, 1) * BYTES[p.c.dtype]
-    steps = -(-p.k // block_k)
+    steps = max(-(-t.k // block_k) for t in p.terms)
     return max(1, min(4, room // stage, max(steps, 2)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from functrans.lowering.triton.templates.kernel import (
     BYTES,
@@ -14,7 +15,7 @@ from functrans.lowering.triton.templates.kernel import (
 )
 from functrans.lowering.triton.templates.tiles import Tiling
 
-__all__ = ["MatmulConfig", "MatmulOperand", "MatmulProblem"]
+__all__ = ["MatmulConfig", "MatmulOperand", "MatmulProblem", "MatmulTerm"]
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,19 @@ class MatmulOperand:
             stride >= 0 and stride * size % 16 == 0 for stride in (far, *self.batch))
 
 
+class MatmulTerm(NamedTuple):
+    """A product of a sum of products; in the same direction as of others are 1 its strides."""
+
+    a: MatmulOperand
+    b: MatmulOperand
+    k: int
+
+
 @dataclass(frozen=True)
 class MatmulProblem:
     """`precision` of float32 operands: "ieee", "tf32", "tf32x3" or "bf16x6" (see Triton's dot).
+
+    Products of `more` terms are added to that of a and b.
 
     Tensor cores add products of float8 in some 14 bits: with `exact_after`, sums of so many go to
     float32 sums, which takes time and registers.
@@ -60,6 +71,22 @@ class MatmulProblem:
     precision: str = "ieee"
     epilogue: EpilogueSource = PLAIN
     exact_after: int = 0
+    more: tuple[MatmulTerm, ...] = ()
+
+    @cached_property
+    def terms(self) -> tuple[MatmulTerm, ...]:
+        """All products of the sum."""
+        return (MatmulTerm(self.a, self.b, self.k), *self.more)
+
+    @cached_property
+    def contracted(self) -> int:
+        """The contracted size of all terms."""
+        return sum(t.k for t in self.terms)
+
+    @cached_property
+    def has_descriptors(self) -> bool:
+        """Whether the copy engine can read the tiles of all operands."""
+        return all(t.a.has_descriptor and t.b.has_descriptor for t in self.terms)
 
     @cached_property
     def batches(self) -> int:
@@ -79,7 +106,7 @@ class MatmulProblem:
     @cached_property
     def longest_step(self) -> int:
         """The step along the sum that has all of it."""
-        return power_of_two(self.k, 32)
+        return power_of_two(max(t.k for t in self.terms), 32)
 
     @cached_property
     def sums(self) -> str:

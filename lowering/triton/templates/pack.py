@@ -132,7 +132,8 @@ def needs_contiguous_sums(p: MatmulProblem) -> bool:
 
 def can_pack(p: MatmulProblem) -> bool:
     """Whether a product has operands that are worth packing."""
-    return needs_contiguous_sums(p) and p.a.dtype == p.b.dtype and p.k > 0 and bool(_packed(p))
+    return needs_contiguous_sums(p) and p.a.dtype == p.b.dtype and p.k > 0 and not p.more \
+        and bool(_packed(p))
 
 
 def _packed(p: MatmulProblem) -> list[str]:

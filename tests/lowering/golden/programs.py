@@ -134,7 +134,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "while_loop": (power_iteration, (array(128, 128), array(128))),
     # of bodies that are no part of one kernel on a GPU: launched, and launched in a loop
     "large_scan": (ft.grad(rnn_loss), (array(1024, 1024), array(64, 1024), array(3, 256, 64))),
-    "long_scan": (rnn_loss, (array(1024, 1024), array(64, 1024), array(20_000, 256, 64))),
+    "long_scan": (rnn_loss, (array(1024, 1024), array(64, 1024), array(40_000, 256, 64))),
     "large_while_loop": (power_iteration, (array(4096, 4096), array(4096))),
     "vmap_of_cond": (branches, (array(32, dtype="bool"), array(32, 64))),
     "convolution_gradient": (ft.grad(convolution_loss, (0, 1)), (
