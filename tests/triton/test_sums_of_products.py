@@ -155,10 +155,13 @@ def test_a_sum_of_products_compiles(compile_kernel: Run) -> None:
     p = in_memory("fp32", 64, 64, 4096, precision="tf32")
     across = MatmulTerm(MatmulOperand("fp32", 1, 64), p.b, 4096)
     p = replace(p, a=across.a, more=(across, across._replace(k=512)))
-    product, _ = kernels(p, configs(p)[0])
-    used = compile_kernel(product)
-    assert used["STACK"] == used["LOCAL"] == 0
-    assert used["copies"] and used["shared"] <= 227 * 1024
+    config = configs(p)[0]
+    assert config.splits > 1
+    for c in (config, replace(config, by_warps=False, descriptors=True)):
+        used = compile_kernel(kernels(p, c)[0])
+        assert used["STACK"] == used["LOCAL"] == 0
+        assert used["shared"] <= 227 * 1024
+    assert used["copies"]
 
 
 TOLERANCES = {"float64": 1e-12, "float32": 1e-5, "bfloat16": 2e-2, "float16": 2e-3}
