@@ -6,6 +6,7 @@ The last program to finish combines few partials; a second launch combines many.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import reachable_expressions
@@ -52,6 +53,9 @@ HEAVY_TILE, HEAVY = 512, 80
 MOST_ROWS_OF_A_THREAD, MOST_NUMBERS = 32, 160
 # Programs for each multiprocessor from which on what they do at one time hides what each waits for
 WAVES = 16
+# Programs of a multiprocessor whose threads read many numbers of each element: those of 16 warps,
+# with 86 registers a thread, were alone there, so that nothing hid what they waited for
+RESIDENT = 5
 
 
 @dataclass(frozen=True)
@@ -100,8 +104,8 @@ class ColumnReductionWriter(TritonKernelWriter):
         """Many for a tile that is all there is to do, as many as have whole columns for many."""
         if walk.tile <= HEAVY_TILE and self._is_heavy:
             return max(1, walk.tile // (4 * WARP))
-        if tiles > 1 and self._reads_much:
-            return power_of_two(min(16, max(1, walk.tile // (4 * WARP))))
+        if self._reads_much:
+            return power_of_two(min(16, max(4, walk.tile // (WARP * self._elements_of_a_thread))))
         if tiles > 1 and not self.any_size and self._narrowest() == 1:
             # 16 bytes a thread: energies of 64 x 256 x 256 spins 9.9 us, with 8 bytes 11 to 14
             return power_of_two(min(16, max(1, walk.tile // (16 * WARP))))
@@ -126,14 +130,15 @@ class ColumnReductionWriter(TritonKernelWriter):
         short = self._columns_of_short_parts()
         if short:
             return RowSplit(1, -(-self.row // short), self.extent(self.per_part), short)
-        block_i = self._columns_of_a_program()
+        block_i, depth = self._columns_of_a_program(), self.extent(self.per_part)
+        if self._reads_much and depth * LEAST_COLUMNS <= self._tile:  # all rows of a part at once
+            block_i = max(LEAST_COLUMNS, min(block_i, self._tile // depth))
         while (walk := self._walk_of(block_i)).splits * block_i > LAST and block_i > LEAST_COLUMNS:
             block_i //= 2
         return walk
 
     def _walk_of(self, block_i: int) -> RowSplit:
-        # what waits at barriers for the loads of many operands is hidden by other programs
-        fits = max(1, (ROW_TILE // 4 if self._reads_much else ROW_TILE) // block_i)
+        fits = max(1, self._tile // block_i)
         block_o = min(self.extent(self.per_part, fits), fits)
         across = -(-self.row // block_i)
         splits = self._splits(-(-self.per_part // block_o), across * self.parts,
@@ -151,7 +156,7 @@ class ColumnReductionWriter(TritonKernelWriter):
 
     def _parts(self) -> RowSplit:
         # few elements are one tile, for which memory answers once; loops over tiles wait for each
-        tile = ROW_TILE
+        tile = self._tile
         if self._is_heavy:
             tile = HEAVY_TILE
         elif self.per_part * self.row <= SHARE and not self.any_size:
@@ -165,7 +170,8 @@ class ColumnReductionWriter(TritonKernelWriter):
 
     def _splits(self, tiles: int, places: int, elements: int) -> int:
         """How many programs share the tiles of a place: so that none has one more than others."""
-        most = -(-4 * self.options.target.walkers // places)
+        resident = RESIDENT if self._reads_much else 2 * RESIDENT
+        most = -(-resident * self.options.target.multiprocessors // places)
         wanted = max(1, min(tiles, elements // self._least_share()))
         rounds = max(-(-tiles // most), tiles // wanted)
         return -(-tiles // rounds)
@@ -183,8 +189,19 @@ class ColumnReductionWriter(TritonKernelWriter):
 
     @property
     def _reads_much(self) -> bool:
-        """Whether a thread has room for few elements, as each is computed from many numbers."""
+        """Whether registers for what is read of 16 elements of a thread leave few programs room."""
         return 16 * self.loads_of_elements() > MOST_NUMBERS and not self.any_size
+
+    @property
+    def _elements_of_a_thread(self) -> int:
+        """So many that `RESIDENT` programs of four warps fit a multiprocessor."""
+        most = max(1, MOST_NUMBERS // 2 // max(1, self.loads_of_elements()))
+        return min(4, 1 << (most.bit_length() - 1))
+
+    @cached_property
+    def _tile(self) -> int:
+        """Elements of a round: of four warps where much is read for each of them."""
+        return 4 * WARP * self._elements_of_a_thread if self._reads_much else ROW_TILE
 
     @property
     def _is_heavy(self) -> bool:
@@ -208,6 +225,21 @@ class ColumnReductionWriter(TritonKernelWriter):
         o, i = self.kernel.o, self.kernel.i
         return any(step_along(e.aux[1], i) != 1 and step_along(e.aux[1], o) not in (0, 1)
                    for e in reachable_expressions(self.elements.values()) if e.op == "load")
+
+    @property
+    def _is_by_lanes(self) -> bool:
+        """Whether Triton does not see of most of what is read that columns are neighbours.
+
+        It gives a thread four columns where it sees it of one operand, and each of the other loads
+        then reads four lines with every fourth number of a warp's columns.
+        """
+        if self.any_size:
+            return False
+        i = self.kernel.i
+        places = [e.aux[1] for e in reachable_expressions(self.elements.values())
+                  if e.op == "load" and i in e.variables]
+        hidden = sum(i not in place.terms for place in places)
+        return 2 * hidden > len(places)
 
     def _columns_of_short_parts(self) -> int:
         """Columns of a program that has all rows of a part, where threads reduce them alone.
@@ -251,7 +283,7 @@ class ColumnReductionWriter(TritonKernelWriter):
         per_part = self.n(self.per_part, "per_part", near=False)
         w = self.tile_writer(*self.axes(
             o_start, self.per_part, walk.block_o, i_start, self.row, walk.block_i,
-            (f"(part + 1) * {per_part}", self.n(self.row, "row"))))
+            (f"(part + 1) * {per_part}", self.n(self.row, "row")), self._is_by_lanes))
         if not self.in_block:
             self.load_early(w)
         return w

@@ -106,6 +106,12 @@ def logistic(x):
 
 
 @triton.jit
+def by_lanes(i):
+    """Numbers of which Triton does not see that they are neighbours, and LLVM does."""
+    return i ^ 1 ^ 2 ^ 3
+
+
+@triton.jit
 def sign(x):
     one = tl.where(x > 0, 1, tl.where(x < 0, -1, 0)).to(x.dtype)
     return tl.where(x == x, tl.where(x == 0, x, one), x)

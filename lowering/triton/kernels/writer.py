@@ -117,10 +117,15 @@ class TritonKernelWriter:
     # --------------------------------------------------------------------------- tiles
 
     def axes(self, o_start: str, rows: int, block_o: int, i_start: str, row: int, block_i: int,
-             ends: tuple[str, str] | None = None) -> tuple[str | None, str | None]:
-        """Write `o`, `i`, their masks and `inside`, the mask of the tile."""
+             ends: tuple[str, str] | None = None,
+             by_lanes: bool = False) -> tuple[str | None, str | None]:
+        """Write `o`, `i`, their masks and `inside`, the mask of the tile.
+
+        `by_lanes`: neighbours are those of other lanes, none of the same thread.
+        """
         self.emit(f"o = {o_start} + tl.arange(0, {block_o})[:, None]")
-        self.emit(f"i = {i_start} + tl.arange(0, {block_i})[None, :]")
+        along = f"tl.arange(0, {block_i})"
+        self.emit(f"i = {i_start} + {f'fm.by_lanes({along})' if by_lanes else along}[None, :]")
         o_end, i_end = ends or (self.n(rows, "rows", near=False), self.n(row, "row"))
         o_mask = "mo" if self.numbers.uneven(rows, block_o) else None
         i_mask = "mi" if self.numbers.uneven(row, block_i) else None
