@@ -131,14 +131,14 @@ class ColumnReductionWriter(TritonKernelWriter):
         if short:
             return RowSplit(1, -(-self.row // short), self.extent(self.per_part), short)
         block_i, depth = self._columns_of_a_program(), self.extent(self.per_part)
-        if self._reads_much and depth * LEAST_COLUMNS <= self._tile:  # all rows of a part at once
-            block_i = max(LEAST_COLUMNS, min(block_i, self._tile // depth))
+        if self._reads_much and depth * LEAST_COLUMNS <= self._round:  # all rows of a part at once
+            block_i = min(block_i, max(LEAST_COLUMNS, self._round // depth))
         while (walk := self._walk_of(block_i)).splits * block_i > LAST and block_i > LEAST_COLUMNS:
             block_i //= 2
         return walk
 
     def _walk_of(self, block_i: int) -> RowSplit:
-        fits = max(1, self._tile // block_i)
+        fits = max(1, self._round // block_i)
         block_o = min(self.extent(self.per_part, fits), fits)
         across = -(-self.row // block_i)
         splits = self._splits(-(-self.per_part // block_o), across * self.parts,
@@ -156,7 +156,7 @@ class ColumnReductionWriter(TritonKernelWriter):
 
     def _parts(self) -> RowSplit:
         # few elements are one tile, for which memory answers once; loops over tiles wait for each
-        tile = self._tile
+        tile = self._round
         if self._is_heavy:
             tile = HEAVY_TILE
         elif self.per_part * self.row <= SHARE and not self.any_size:
@@ -199,7 +199,7 @@ class ColumnReductionWriter(TritonKernelWriter):
         return min(4, 1 << (most.bit_length() - 1))
 
     @cached_property
-    def _tile(self) -> int:
+    def _round(self) -> int:
         """Elements of a round: of four warps where much is read for each of them."""
         return 4 * WARP * self._elements_of_a_thread if self._reads_much else ROW_TILE
 
