@@ -36,6 +36,7 @@ CASES = [case for case in all_cases() if case.primitive in replace.FUNCTIONS
 def libraries_first(monkeypatch):
     """Small matrices have kernels, but for these tests."""
     monkeypatch.setattr(replace, "is_small_and_fast", lambda eqn, target: False)
+    monkeypatch.setattr(replace, "is_real_and_fast", lambda eqn, target: False)
 
 
 def program_with_libraries(fun, *args, is_there=lambda name: True):

@@ -15,6 +15,7 @@ from functrans.lax.linalg import cholesky, lu, triangular_solve
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.schedule.target import HOPPER, cuda_target
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
+from functrans.lowering.triton.libraries.complex_systems import is_real_and_fast
 from functrans.lowering.triton.libraries.replace import replace_by_library_calls
 from functrans.lowering.triton.libraries.small_systems import is_small, is_small_and_fast
 from functrans.lowering.triton.machine.device import binaries
@@ -221,6 +222,28 @@ def equation(fun, *shapes, dtype="float32"):
 
 def factor(a):
     return cholesky(a, symmetrize_input=False)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("complex64", 1e-4), ("complex128", 1e-12)])
+def test_complex_systems_are_real_ones_of_twice_as_many_rows(dtype, tolerance):
+    def solutions(a, b):
+        return fnp.linalg.solve(a, b), ft.vmap(fnp.linalg.solve, (0, None))(a, b[0])
+
+    a = (definite(64, n=3) + 1j * matrices(64, n=3)).astype(dtype)
+    b = (matrices(64, n=3) - 1j * matrices(64, n=3)).astype(dtype)[..., :2]
+    jaxpr = ft.make_jaxpr(solutions)(a, b).jaxpr.hoist_consts()
+    program = write_program(replace_by_library_calls(simplify(jaxpr), lambda name: True))
+    assert [s.kernel for s in program.steps if isinstance(s, Launch)].count("solve") == 1
+    assert not any(isinstance(s, HostStep) for s in program.steps)
+    for x, y in zip(InterpretedProgram(program)([a, b]), interpret(jaxpr, [a, b]), strict=True):
+        np.testing.assert_allclose(x, y, tolerance, tolerance)
+
+
+def test_libraries_take_large_complex_systems():
+    assert is_real_and_fast(equation(fnp.linalg.solve, (4096, 8, 8), (4096, 8, 2),
+                                     dtype="complex64"), HOPPER)
+    assert not is_real_and_fast(equation(fnp.linalg.solve, (4, 40, 40), (4, 40, 2),
+                                         dtype="complex64"), HOPPER)
 
 
 def test_libraries_take_what_kernels_do_not():

@@ -14,6 +14,7 @@ from functrans.core.table import Table, merged
 from functrans.lowering.passes.rewrite import with_bodies, with_functions
 from functrans.lowering.schedule.target import HOPPER, Target
 from functrans.lowering.triton.libraries import matrices, transforms
+from functrans.lowering.triton.libraries.complex_systems import is_real_and_fast, solve_as_real
 from functrans.lowering.triton.libraries.functions import TYPES, library_p
 from functrans.lowering.triton.libraries.small_systems import is_small_and_fast
 from functrans.primitives.convert import convert_element_type
@@ -45,6 +46,8 @@ def _concerns(jaxpr: Jaxpr) -> bool:
 
 def _replaced(jaxpr: Jaxpr, is_there: Callable[[str], bool], target: Target) -> Jaxpr:
     def function_of(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
+        if is_real_and_fast(eqn, target):
+            return solve_as_real
         known = eqn.primitive in FUNCTIONS and is_known(eqn) and not is_small_and_fast(eqn, target)
         return _flat(FUNCTIONS[eqn.primitive], eqn) \
             if known and _has_libraries(eqn.primitive, is_there) else None

@@ -32,7 +32,8 @@ from functrans.lowering.triton.templates.kernel import Argument, TemplateKernel,
 from functrans.primitives.linalg import cholesky_p, lu_p
 from functrans.primitives.solve import det_p, slogdet_p, solve_p, triangular_solve_p
 
-__all__ = ["RULES", "SmallSystem", "Times", "is_small", "is_small_and_fast", "times_of"]
+__all__ = ["RULES", "SmallSystem", "Times", "is_small", "is_small_and_fast", "library_time",
+           "times_of"]
 
 TILE: Final = 1024
 """Elements of the matrices of a program, where they are smaller than that."""
@@ -65,13 +66,16 @@ def is_small(eqn: Equation) -> bool:
 
 def is_small_and_fast(eqn: Equation, target: Target) -> bool:
     """Whether it has a kernel that is estimated to be as fast as the library."""
-    if not is_small(eqn):
-        return False
+    return is_small(eqn) \
+        and target.measured.launch + times_of(eqn, target).launched <= library_time(eqn, target)
+
+
+def library_time(eqn: Equation, target: Target) -> float:
+    """Nanoseconds that a library is estimated to take for an equation."""
     known, a = target.measured, eqn.invars[0].aval
     sides = sum(b.aval.nbytes for b in eqn.invars[1:])
-    library = max(min(a.shape[-2:]) * known.triangular_row, known.library_element / 4 * a.nbytes) \
-        + known.library_side / 4 * sides
-    return known.launch + times_of(eqn, target).launched <= known.library_call + library
+    return known.library_call + known.library_side / 4 * sides \
+        + max(min(a.shape[-2:]) * known.triangular_row, known.library_element / 4 * a.nbytes)
 
 
 class Times(NamedTuple):
