@@ -30,7 +30,8 @@ from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.shape import reshape
 
-__all__ = ["InterleavedLayout", "interleave_products", "interleaved_product_p"]
+__all__ = ["Factor", "InterleavedLayout", "factor_of", "interleave_products",
+           "interleaved_product_p"]
 
 WARP: Final = 32
 MOST_ROWS: Final = 16
@@ -196,7 +197,7 @@ def _splits(layout: InterleavedLayout, multiprocessors: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Factor:
+class Factor:
     """A value whose axes have names, its conjugate maybe, with what weighs it."""
 
     value: Atom
@@ -228,8 +229,8 @@ def _interleaved(eqn: Equation, makers: Mapping[Var, Equation]
                 sizes.append(size)
     shared, contracted = tuple(range(len(bx))), tuple(range(len(bx), len(bx) + len(cx)))
     inner = frozenset(shared + contracted)
-    first = _factor(_Factor(x, _in_order(of_x)), inner, makers, True)
-    second = _factor(_Factor(y, _in_order(of_y)), inner, makers, first.weight is None)
+    first = factor_of(Factor(x, _in_order(of_x)), makers, inner, True)
+    second = factor_of(Factor(y, _in_order(of_y)), makers, inner, first.weight is None)
     lane = first.names[-1]
     rows = tuple([n for n in _in_order(of_x) if n not in inner])
     columns = tuple([n for n in _in_order(of_y) if n not in inner])
@@ -248,7 +249,7 @@ def _in_order(names: Mapping[int, int]) -> Names:
     return tuple([names[axis] for axis in range(len(names))])
 
 
-def _is_symmetric(x: _Factor, y: _Factor, rows: Names, columns: Names, is_complex: bool) -> bool:
+def _is_symmetric(x: Factor, y: Factor, rows: Names, columns: Names, is_complex: bool) -> bool:
     """Whether both factors are one value, whose rows are its columns."""
     to_columns = dict(zip(rows, columns, strict=False))
     return x.value is y.value and len(rows) == len(columns) \
@@ -269,9 +270,12 @@ def _is_worthwhile(layout: InterleavedLayout) -> bool:
         and MOST_SPLITS * lanes * layout.size(layout.batch) * math.prod(sides) < 2**31
 
 
-def _factor(found: _Factor, inner: frozenset[int], makers: Mapping[Var, Equation],
-            may_have_weight: bool) -> _Factor:
-    """What a factor is made from by transposes, conjugates and a weight of the terms of the sum."""
+def factor_of(found: Factor, makers: Mapping[Var, Equation],
+              inner: frozenset[int] = frozenset(), may_have_weight: bool = False) -> Factor:
+    """What a factor is made from by transposes, conjugates and a weight of the terms of the sum.
+
+    The weight has `inner` axes alone.
+    """
     while isinstance(found.value, Var) and (eqn := makers.get(found.value)) is not None:
         if eqn.primitive is transpose_p:
             names = [0] * len(found.names)
@@ -288,8 +292,8 @@ def _factor(found: _Factor, inner: frozenset[int], makers: Mapping[Var, Equation
     return found
 
 
-def _weighed(found: _Factor, factors: Sequence[Atom], inner: frozenset[int],
-             makers: Mapping[Var, Equation]) -> _Factor | None:
+def _weighed(found: Factor, factors: Sequence[Atom], inner: frozenset[int],
+             makers: Mapping[Var, Equation]) -> Factor | None:
     """A product of a weight, real numbers without axes of the matrices, and of another factor."""
     for value, other in (factors, factors[::-1]):
         made = makers.get(value) if isinstance(value, Var) else None

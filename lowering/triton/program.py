@@ -30,6 +30,7 @@ from functrans.lowering.memory.arena import Block, plan_arena
 from functrans.lowering.memory.plan import plan_memory
 from functrans.lowering.passes.complex_parts import split_complex
 from functrans.lowering.passes.indexing import COMBINING_SCATTERS
+from functrans.lowering.passes.interleaved_forms import interleave_forms
 from functrans.lowering.passes.interleaved_products import interleave_products
 from functrans.lowering.rules.bits import bits_of_halves
 from functrans.lowering.rules.graph import CallRule, Graph, any_flag_rules, graph_of
@@ -81,6 +82,7 @@ from functrans.lowering.triton.products.calls import IN_PHASES, launches_of
 from functrans.lowering.triton.products.calls import RULES as CALL_RULES
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
 from functrans.lowering.triton.products.interleaved import RULES as INTERLEAVED
+from functrans.lowering.triton.products.interleaved_forms import RULES as INTERLEAVED_FORMS
 from functrans.lowering.triton.records import sources_of
 from functrans.lowering.triton.sort_scan.cumulative import OPS, cumulative_rule
 from functrans.lowering.triton.sort_scan.segment_reduce import RULES as SEGMENT_REDUCES
@@ -105,8 +107,9 @@ ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
 COUNTERS_ALIGNED = 4  # those of a kernel begin at 16 bytes
 RULES: Table[CallRule] = Table(merged(
     CALL_RULES, COMPLEX_RULES, LIBRARY_RULES, {scan_p: scan_rule, while_p: while_rule}, SORTING,
-    SEGMENT_REDUCES, SMALL_SYSTEMS, INTERLEAVED, dict.fromkeys(OPS, cumulative_rule),
-    dict.fromkeys(FUNCTIONS, series_rule), {bitcast_convert_type_p: bits_of_halves}),
+    SEGMENT_REDUCES, SMALL_SYSTEMS, INTERLEAVED, INTERLEAVED_FORMS,
+    dict.fromkeys(OPS, cumulative_rule), dict.fromkeys(FUNCTIONS, series_rule),
+    {bitcast_convert_type_p: bits_of_halves}),
     otherwise="a kernel computes its elements, or the host all of it")
 OF_ANY_DTYPE = frozenset((*COMPLEX_RULES, library_p))
 """Primitives whose rules look at the dtypes themselves."""
@@ -122,7 +125,8 @@ def write_program(jaxpr: Jaxpr, any_size: bool = False,
     """
     shared = _Shared(any_size, choose)
     if not any_size:
-        jaxpr = interleave_products(jaxpr, choose.target.multiprocessors)
+        for interleave in (interleave_forms, interleave_products):
+            jaxpr = interleave(jaxpr, choose.target.multiprocessors)
     body = _write_body(split_complex(jaxpr), shared, donated=donated)
     return GPUProgram([shared.module.text(), *shared.templates], body.steps,
                       [v.aval for v in jaxpr.invars], [v.aval for v in jaxpr.outvars],

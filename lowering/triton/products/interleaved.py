@@ -8,7 +8,7 @@ operands moved 820 MB for each factor of 67 MB, and these read 71.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from functrans.core.jaxpr import Equation
@@ -26,7 +26,7 @@ from functrans.lowering.triton.kernels.axis_calls import AxisCall, module_text
 from functrans.lowering.triton.kernels.kernel_source import MEMORY, Launches
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
 
-__all__ = ["RULES", "InterleavedCall"]
+__all__ = ["RULES", "InterleavedCall", "offset_of", "place_of", "sign"]
 
 
 class InterleavedCall(AxisCall):
@@ -85,10 +85,11 @@ class _Writer:
     def _added(self, places: Sequence[tuple[int, int]]) -> Iterator[str]:
         """Load the factors of a term, and add their products to the sums."""
         p = self.layout
+        variables = {"batch": p.batch, "t": p.contracted}
         if self.weight:
             assert p.weight is not None
             own = " + lane, mask=inside, other=0" if p.lane in p.weight else ""
-            yield f"w = tl.load({self.weight[0]} + {self._start(p.weight)}{own})"
+            yield f"w = tl.load({self.weight[0]} + {place_of(p.weight, p.sizes, variables)}{own})"
         u: dict[str, str] = {}
         v: dict[str, str] = {}
         known: dict[str, str] = {}
@@ -96,7 +97,8 @@ class _Writer:
                                                    (v, "j", self.y, p.y, p.columns)):
             for k in range(p.block["ij".index(side)]):
                 for part, at in zip("ri", pointers, strict=False):
-                    where = f"{at} + {self._start(names)} + lane + {self._at(side, k, names, free)}"
+                    where = f"{at} + {place_of(names, p.sizes, variables)} + lane + " \
+                        + self._at(side, k, names, free)
                     if where not in known:
                         known[where] = f"{side}{part}{k}"
                         yield f"{known[where]} = tl.load({where}, mask={self._inside(side, k)}, " \
@@ -110,9 +112,9 @@ class _Writer:
         for i, j in places:
             yield f"r{i}_{j} += {u[f'r{i}']} * {v[f'r{j}']}"
             if p.is_complex:
-                yield f"r{i}_{j} {_sign(-first * second)}= {u[f'i{i}']} * {v[f'i{j}']}"
-                yield f"i{i}_{j} {_sign(second)}= {u[f'r{i}']} * {v[f'i{j}']}"
-                yield f"i{i}_{j} {_sign(first)}= {u[f'i{i}']} * {v[f'r{j}']}"
+                yield f"r{i}_{j} {sign(-first * second)}= {u[f'i{i}']} * {v[f'i{j}']}"
+                yield f"i{i}_{j} {sign(second)}= {u[f'r{i}']} * {v[f'i{j}']}"
+                yield f"i{i}_{j} {sign(first)}= {u[f'i{i}']} * {v[f'r{j}']}"
 
     def _stored(self, places: Sequence[tuple[int, int]]) -> Iterator[str]:
         p, lanes = self.layout, self.layout.sizes[self.layout.lane]
@@ -127,6 +129,12 @@ class _Writer:
                     yield f"tl.store(z{k} + at + {(j * self.n + i) * lanes}, " \
                           f"{'-' if part == 'i' else ''}{part}{i}_{j}, mask={mask})"
 
+    def _at(self, side: str, k: int, names: Names, free: Names) -> str:
+        """The place of a row or a column of a block in an operand."""
+        if self.layout.blocks != (1, 1):
+            return f"({side} + {k}) * {_steps(names, self.layout.sizes)[free[0]]}"
+        return str(offset_of(k, names, free, self.layout.sizes))
+
     def _inside(self, side: str, k: int) -> str:
         """The mask of a row or a column of a block: the last one may have fewer."""
         which = "ij".index(side)
@@ -134,45 +142,37 @@ class _Writer:
         return f"inside & ({side} + {k} < {size})" if size % block and k >= size % block \
             else "inside"
 
-    # --------------------------------------------------------------------------- places
-
-    def _steps(self, names: Names) -> dict[int, int]:
-        """How far each axis moves in an operand."""
-        steps = strides_of(tuple([self.layout.sizes[n] for n in names]))
-        return {n: int(step) for n, step in zip(names, steps, strict=True)}
-
-    def _start(self, names: Names) -> str:
-        """Where a term begins in an operand: of the batch and of the step of the sum."""
-        steps, p = self._steps(names), self.layout
-        terms = [*_unflattened("batch", p.batch, p.sizes, steps),
-                 *_unflattened("t", p.contracted, p.sizes, steps)]
-        return " + ".join(terms) or "0"
-
-    def _at(self, side: str, k: int, names: Names, free: Names) -> str:
-        """The place of a row or a column of a block in an operand."""
-        steps, total = self._steps(names), 0
-        if self.layout.blocks != (1, 1):
-            return f"({side} + {k}) * {steps[free[0]]}"
-        for n in reversed(free):
-            k, index = divmod(k, self.layout.sizes[n])
-            total += index * steps[n]
-        return str(total)
-
-
-def _sign(factor: int) -> str:
+def sign(factor: int) -> str:
     return "+" if factor > 0 else "-"
 
 
-def _unflattened(variable: str, axes: Names, sizes: Sequence[int],
-                 steps: dict[int, int]) -> Iterator[str]:
-    """The terms of a place for each of some axes, of which a variable counts the places."""
-    below = 1
-    for n in reversed(axes):
-        if n in steps and sizes[n] > 1:
+def _steps(names: Names, sizes: Sequence[int]) -> dict[int, int]:
+    """How far each axis moves in an operand."""
+    steps = strides_of(tuple([sizes[n] for n in names]))
+    return {n: int(step) for n, step in zip(names, steps, strict=True)}
+
+
+def place_of(names: Names, sizes: Sequence[int], variables: Mapping[str, Names]) -> str:
+    """Where in an operand that is which variables count, each the places of some axes."""
+    steps, terms = _steps(names, sizes), []
+    for variable, axes in variables.items():
+        below = 1
+        for n in reversed(axes):
             index = variable if below == 1 else f"{variable} // {below}"
-            yield f"({index}) * {steps[n]}" if n == axes[0] else f"({index} % {sizes[n]}) * " \
-                                                                 f"{steps[n]}"
-        below *= sizes[n]
+            if n in steps and sizes[n] > 1:
+                index = index if n == axes[0] else f"({index}) % {sizes[n]}"
+                terms.append(f"({index}) * {steps[n]}")
+            below *= sizes[n]
+    return " + ".join(terms) or "0"
+
+
+def offset_of(k: int, names: Names, free: Names, sizes: Sequence[int]) -> int:
+    """How far place k of some axes is in an operand."""
+    steps, total = _steps(names, sizes), 0
+    for n in reversed(free):
+        k, index = divmod(k, sizes[n])
+        total += index * steps[n]
+    return total
 
 
 RULES: Final[dict[Primitive, CallRule]] = {interleaved_product_p: InterleavedCall}
