@@ -104,7 +104,7 @@ class ColumnReductionWriter(TritonKernelWriter):
         """Many for a tile that is all there is to do, as many as have whole columns for many."""
         if walk.tile <= HEAVY_TILE and self._is_heavy:
             return max(1, walk.tile // (4 * WARP))
-        if self._reads_much:
+        if self._reads_much and walk.block_i != self._columns_of_short_parts():
             return power_of_two(min(16, max(4, walk.tile // (WARP * self._elements_of_a_thread))))
         if tiles > 1 and not self.any_size and self._narrowest() == 1:
             # 16 bytes a thread: energies of 64 x 256 x 256 spins 9.9 us, with 8 bytes 11 to 14
