@@ -33,6 +33,7 @@ import triton
 from functrans.lowering.triton.templates import attention as attention_template
 from functrans.lowering.triton.templates import convolution as convolution_template
 from functrans.lowering.triton.templates import matmul as matmul_template
+from functrans.lowering.triton.templates import matmul_configs
 from functrans.lowering.triton.templates.attention import AttentionProblem, Heads
 from functrans.lowering.triton.templates.attention_gradient import (
     AttentionGradientProblem,
@@ -119,7 +120,7 @@ def matmul_case(title: str, dtype: str, m: int, n: int, k: int, batch: int = 1, 
     p = MatmulProblem(m, n, k, a, b, c, (1, batch), precision=precision, exact_after=exact_after)
     if gelu:
         p = replace(p, epilogue=GELU)
-    found = list(dict.fromkeys([*matmul_template.configs(p), *extra]))
+    found = list(dict.fromkeys([*matmul_configs.configs(p), *extra]))
     shape_a = (batch, k, m) if "a" in order else (batch, m, k)
     shape_b = (batch, n, k) if "b" in order else (batch, k, n)
 

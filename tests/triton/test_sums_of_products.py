@@ -25,9 +25,9 @@ from functrans.lowering.triton.templates.matmul import (
     MatmulOperand,
     MatmulProblem,
     MatmulTerm,
-    configs,
     kernels,
 )
+from functrans.lowering.triton.templates.matmul_configs import configs
 from tests.triton.test_templates import (
     CONFIGS,
     THREE,

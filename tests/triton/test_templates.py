@@ -42,10 +42,9 @@ from functrans.lowering.triton.templates.matmul import (
     MatmulConfig,
     MatmulOperand,
     MatmulProblem,
-    configs,
     kernels,
-    side_by_side,
 )
+from functrans.lowering.triton.templates.matmul_configs import configs, side_by_side
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 NDArray = np.ndarray[Any, Any]

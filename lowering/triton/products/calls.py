@@ -44,7 +44,7 @@ from functrans.lowering.triton.kernels.kernel_source import (
 from functrans.lowering.triton.products.attention import launches_of_attention
 from functrans.lowering.triton.products.choosing import BY_MODEL, MOST_TRIED, Chooser
 from functrans.lowering.triton.products.tile_programs import launches_of_tiles
-from functrans.lowering.triton.templates import convolution, matmul
+from functrans.lowering.triton.templates import convolution, matmul, matmul_configs
 from functrans.lowering.triton.templates import single_program as lone
 from functrans.lowering.triton.templates.convolution import ConvolutionProblem, Filter, Image
 from functrans.lowering.triton.templates.kernel import (
@@ -261,7 +261,7 @@ def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alon
 
     if alone:
         return launches(lone.single_program_config(p))
-    configs = _fitting(p, matmul.configs(p, target), choose.target)
+    configs = _fitting(p, matmul_configs.configs(p, target), choose.target)
     if any_size:
         configs = _shared(p, configs, choose.target)
     if isinstance(call, FusedGemm):
@@ -280,7 +280,8 @@ def _product(call: Gemm, schedule: Schedule, unaligned: Collection[Tensor], alon
     return launches(choose.among(
         f"{terms} {batch}{p.m} x {p.contracted} x {p.n} of {p.a.dtype}{more}",
         (p, *[t.dtype for t in (*call.operands, *call.results)]),
-        configs, launches, lambda c: matmul.estimate(p, c, target), matmul.smaller(p),
+        configs, launches, lambda c: matmul_configs.estimate(p, c, target),
+        matmul_configs.smaller(p),
         may_spill=not isinstance(call, FusedGemm),
         expected=expected if isinstance(call, FusedGemm) else None,
         lighter=lambda: _lighter(call, p, configs[0], target)))
@@ -301,8 +302,8 @@ def _behind(call: FusedGemm, schedule: Schedule, p: MatmulProblem, configs: list
     waited = size * (additions * figures.epilogue_operation
                      + sum(BYTES[STORED_TYPES.get(t.dtype, "fp32")] for t in call.results)
                      / figures.bandwidth)
-    hidden = _fitting(p, matmul.side_by_side(p, target), target)
-    return sorted([*configs, *hidden], key=lambda c: matmul.estimate(p, c, target)
+    hidden = _fitting(p, matmul_configs.side_by_side(p, target), target)
+    return sorted([*configs, *hidden], key=lambda c: matmul_configs.estimate(p, c, target)
                   + (0.0 if c in hidden else waited))
 
 
@@ -330,8 +331,8 @@ def _shared(p: MatmulProblem, own: list[MatmulConfig], target: Target) -> list[M
     Of 600 products of random sizes the model thinks one in four more than 1.1 times slower as its
     class has it: these have their own, where that is worth another kernel.
     """
-    shared = _fitting(p, matmul.configs(_of_class(p), target), target)[0]
-    lost, best = matmul.estimate(p, shared, target), matmul.estimate(p, own[0], target)
+    shared = _fitting(p, matmul_configs.configs(_of_class(p), target), target)[0]
+    lost, best = (matmul_configs.estimate(p, c, target) for c in (shared, own[0]))
     return own if lost > MOST_LOST * best and lost - best > LEAST_LOST else [shared, *own]
 
 
@@ -386,12 +387,12 @@ def _lighter(call: Gemm, p: MatmulProblem, best: MatmulConfig,
     if not isinstance(call, FusedGemm):
         return []
     figures = target.measured
-    apart = matmul.estimate(p, best, target) + figures.launch \
+    apart = matmul_configs.estimate(p, best, target) + figures.launch \
         + 2 * p.batches * p.m * p.n * BYTES[p.c.dtype] / figures.bandwidth
-    beside = sorted(matmul.side_by_side(p, target), key=lambda c: c.numbers) \
+    beside = sorted(matmul_configs.side_by_side(p, target), key=lambda c: c.numbers) \
         if p.a.dtype == "fp32" else []
-    fitting = _fitting(p, [*beside, *matmul.lighter(p, target)], target)
-    return [c for c in fitting if matmul.estimate(p, c, target) <= apart]
+    fitting = _fitting(p, [*beside, *matmul_configs.lighter(p, target)], target)
+    return [c for c in fitting if matmul_configs.estimate(p, c, target) <= apart]
 
 
 EARLY_STORES = 3
