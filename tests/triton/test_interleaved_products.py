@@ -10,7 +10,8 @@ import functrans.numpy as xp
 from functrans.lowering.passes.interleaved_forms import interleave_forms
 from functrans.lowering.passes.interleaved_products import interleave_products
 from functrans.lowering.passes.pipeline import simplify
-from tests.triton.emulated import check, kernels_of
+from tests.triton.compiled import compile_kernels
+from tests.triton.emulated import check, kernels_of, program_of
 
 RNG = np.random.default_rng(0)
 
@@ -130,3 +131,12 @@ def test_gradients_of_weights_are_forms():
                  (real(260, 20, 4), real(20, 18, 260), real(4, 18, 260))):
         jaxpr = simplify(ft.make_jaxpr(forms())(*args).jaxpr.hoist_consts())
         assert interleave_forms(jaxpr, 132) is jaxpr
+
+
+COMPILED = [CASES[name] for name in ("a symmetric one, weighed", "in blocks", "more axes")]
+COMPILED.append((forms(1), cplx(260, 3, 2), cplx(3, 18, 260), cplx(2, 18, 260)))
+
+
+@pytest.mark.parametrize("case", COMPILED)
+def test_kernels_compile(case):
+    compile_kernels(program_of(*case)[1])
