@@ -25,7 +25,7 @@ SHORTEST: Final = 16
 
 def group_products(jaxpr: Jaxpr) -> Jaxpr:
     """The program in whose sums products of one form are next to each other, in groups."""
-    sums = _Sums(jaxpr)
+    sums = _SumsOfProducts(jaxpr)
     if not any(sums.order(eqn) for eqn in jaxpr.eqns):
         return jaxpr
     eqns: list[Equation] = []
@@ -57,7 +57,7 @@ def _added(eqn: Equation, groups: Sequence[Sequence[Atom]]) -> list[Equation]:
     return made
 
 
-class _Sums:
+class _SumsOfProducts:
     """The sums of a program: additions whose results nothing but another addition reads."""
 
     def __init__(self, jaxpr: Jaxpr) -> None:
