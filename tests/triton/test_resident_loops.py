@@ -162,3 +162,16 @@ def test_rows_that_may_be_cut(name):
         narrowed = rows.narrowed(2)
         assert narrowed is not None and narrowed.invars[-1].aval.shape == (2, 4)
     check(lambda c, w: lax.fori_loop(0, 3, lambda i, c: fun(c, w), c), c, w, tolerance=2e-3)
+
+
+@pytest.mark.parametrize("shape, fun", [
+    ((200,), lambda c: c * 0.5 + fnp.roll(c, 1)),
+    ((200,), lambda c: c.at[1:-1].add(0.1 * (c[2:] - 2 * c[1:-1] + c[:-2]))),
+    ((200,), lambda c: c * 0.5 + c[::-1]),
+    ((10, 20), lambda c: c * 0.3 + fnp.roll(c, (1, 2), (0, 1)) + fnp.roll(c, -1, 1)),
+    ((3, 4, 5), lambda c: c + fnp.roll(c, 1, 1) - fnp.roll(c, -1, 2) + fnp.roll(c, -1, 2) * c)])
+def test_what_reads_its_neighbours_is_not_kept_in_registers(shape, fun):
+    """An address that has a name is that of another element, too."""
+    x = normal(*shape)
+    check(lambda x: lax.fori_loop(0, 3, lambda i, c: fun(c), x), x)
+    check(lambda x: lax.while_loop(lambda s: s[1] < 3, lambda s: (fun(s[0]), s[1] + 1), (x, 0)), x)

@@ -82,9 +82,12 @@ def tile_of(launch: Launch, source: Source) -> TileBody | None:
     tree.body[0] = ast.parse("pid = program").body[0]
     head = "\n".join(map(ast.unparse, tree.body[:zeros[0] + 1]))
     found = TileBody(launch, tree, head)
+    arguments = {a.arg for a in tree.args.args}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "tl.load":
             name, index = _split(node.args[0])
+            if name not in arguments:
+                return None  # an address that has a name, of neighbours say
             found.reads.setdefault(name, set()).add(index)
     for statement in tree.body:
         if (stored := _stored(statement)) is not None:
