@@ -141,7 +141,7 @@ PARAMETERS: Final[Table[Parameters]] = Table({
     check_p: {"message": MESSAGE, "names": TEXTS, "kind": TEXT, "lanes": INT},
     checkpoint_p: {"jaxpr": PROGRAM, "prevent_cse": FLAG, "policy": POLICY},
     concatenate_p: {"dimension": INT},
-    cond_p: {"branches": PROGRAMS},
+    cond_p: {"branches": PROGRAMS, "masked": FLAG},
     constant_p: {"value": ARRAY},
     conv_general_dilated_p: {
         "window_strides": SIZES, "padding": SIZES, "lhs_dilation": SIZES, "rhs_dilation": SIZES,
@@ -189,7 +189,7 @@ PARAMETERS: Final[Table[Parameters]] = Table({
     triangular_solve_p: {"left_side": FLAG, "lower": FLAG, "transpose_a": FLAG,
                          "conjugate_a": FLAG, "unit_diagonal": FLAG},
     while_p: {"cond_jaxpr": PROGRAM, "body_jaxpr": PROGRAM, "cond_nconsts": INT,
-              "body_nconsts": INT, "record": SIZES, "num_active": INT},
+              "body_nconsts": INT, "record": SIZES, "num_active": INT, "masked": FLAG},
     window_put_p: {"shape": SIZES, **_WINDOW},
     **dict.fromkeys((
         add_any_p, adjugate_p, cholesky_p, clamp_p, copy_p, det_p, dynamic_update_slice_p, lu_p,
@@ -206,12 +206,13 @@ PARAMETERS: Final[Table[Parameters]] = Table({
 
 OPTIONAL: Final[Table[frozenset[str]]] = Table({
     checkpoint_p: frozenset({"policy", "prevent_cse"}),
+    cond_p: frozenset({"masked"}),
     conv_general_dilated_p: frozenset({"group_axes", "precision", "preferred_element_type"}),
     convert_element_type_p: frozenset({"weak_type"}),
     dot_general_p: frozenset({"precision", "preferred_element_type"}),
     gather_p: frozenset({"fill_value"}),
     linear_solve_p: frozenset({"transpose_solve", "vecmat"}),
-    while_p: frozenset({"num_active", "record"}),
+    while_p: frozenset({"masked", "num_active", "record"}),
 }, otherwise="an equation has all parameters")
 """The parameters that an equation may be without."""
 

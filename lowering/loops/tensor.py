@@ -253,6 +253,7 @@ class WhileLoop(Call):
         self.predicate_consts: int = eqn.params["cond_nconsts"]
         self.body_consts: int = eqn.params["body_nconsts"]
         self.record: Dim | None = eqn.params.get("record")
+        self.masked: bool = eqn.params.get("masked", False)
         self.records = self.results[len(operands) - self.predicate_consts - self.body_consts:]
         self.has_effect = has_effect(self.body) or has_effect(self.predicate)
 
@@ -266,6 +267,7 @@ class Branch(Call):
                  results: Sequence[Tensor]) -> None:
         super().__init__(operands, results, eqn.source)
         self.branches = eqn.params["branches"]
+        self.masked: bool = eqn.params.get("masked", False)
         self.has_effect = any(map(has_effect, self.branches))
 
 

@@ -357,7 +357,7 @@ def operands_of_choice(r: Rewriter, eqn: Equation, index: Atom, *operands: Atom)
             return None
         branches.append(substituted(branch, known.env, known.invars, known.first))
     return r.emit(eqn.replace(invars=(index, *known.operands),
-                              params={"branches": tuple(branches)}))
+                              params={**eqn.params, "branches": tuple(branches)}))
 
 
 @rule(cond_p, law="a result that is the same in all cases, or that comes twice")
@@ -379,6 +379,6 @@ def results_of_choice(r: Rewriter, eqn: Equation, index: Atom, *operands: Atom) 
         return None
     kept = [results.index(i) for i in range(len(first))]
     news = r.emit(Equation(cond_p, eqn.invars, tuple([eqn.outvars[i] for i in kept]), {
-        "branches": tuple([rearranged(b, b.invars, [b.outvars[i] for i in kept])
+        **eqn.params, "branches": tuple([rearranged(b, b.invars, [b.outvars[i] for i in kept])
                            for b in branches])}, eqn.source)) if kept else ()
     return tuple([news[x] if isinstance(x, int) else x for x in results])

@@ -539,7 +539,7 @@ def _of_stacks(stacks: Sequence[Any], shapes: Sequence[Shape], length: Any) -> l
 def _cond(eqn: Equation, operands: Sequence[Components]) -> list[Components]:
     index, *rest = operands
     branches = tuple([_body(b) for b in eqn.params["branches"]])
-    outs = cond_p.bind(index.one, *_flat(rest), branches=branches)
+    outs = cond_p.bind(index.one, *_flat(rest), **{**eqn.params, "branches": branches})
     return _again(outs, _shapes(eqn.params["branches"][0]))
 
 

@@ -6,7 +6,7 @@ mixed by an operation. A class that no operation mixes can be cut: each block is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.dims import Shape, Size, static_shape
 from functrans.core.errors import FunctransError
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
+from functrans.core.primitive import Primitive
 from functrans.core.table import Table
 from functrans.primitives.barrier import checkpoint_name_p, optimization_barrier_p, stop_gradient_p
 from functrans.primitives.base import full_p
@@ -50,7 +51,7 @@ from functrans.primitives.shape import (
 from functrans.primitives.solve import det_p, slogdet_p, solve_p, triangular_solve_p
 from functrans.primitives.sort import sort_p
 
-__all__ = ["SeparableRows", "is_pointwise", "rows_of"]
+__all__ = ["Axis", "AxisClasses", "SeparableRows", "Tie", "is_pointwise", "rows_of"]
 
 Axis = tuple[Var, int]
 
@@ -108,8 +109,8 @@ def rows_of(body: Jaxpr, num_consts: int, num_carry: int) -> SeparableRows | Non
         *body.invars, *body.outvars]
     if any(not isinstance(n, int) for v in values for n in v.aval.shape):
         return None
-    classes = _Classes()
-    _join(classes, body)
+    classes = AxisClasses()
+    classes.join(body)
     carry = range(num_consts, num_consts + num_carry)
     for k in carry:
         classes.same(body.invars[k], body.outvars[k - num_consts])
@@ -135,11 +136,6 @@ def _at_front(body: Jaxpr, count: int, axes: frozenset[Axis]) -> SeparableRows |
     return SeparableRows(body, count, axes, *split)
 
 
-def _join(classes: _Classes, body: Jaxpr) -> None:
-    for eqn in body.eqns:
-        _rule_of(eqn)(classes, eqn)
-
-
 def is_pointwise(body: Jaxpr) -> bool:
     """Whether every element is computed by itself."""
     return all(_rule_of(eqn) is _elementwise or (eqn.primitive is broadcast_in_dim_p
@@ -147,12 +143,21 @@ def is_pointwise(body: Jaxpr) -> bool:
                for eqn in body.eqns)
 
 
-class _Classes:
-    """Axes that correspond, as a forest; the roots of those that are mixed."""
+class AxisClasses:
+    """Axes that correspond, as a forest; the roots of those that are mixed.
 
-    def __init__(self) -> None:
+    `rules` are those of primitives that have others here.
+    """
+
+    def __init__(self, rules: Mapping[Primitive, Tie] | None = None) -> None:
         self.parent: dict[Axis, Axis] = {}
         self.mixed: set[Axis] = set()
+        self.rules = rules or {}
+
+    def join(self, body: Jaxpr) -> None:
+        """Tie the axes of all values of a body."""
+        for eqn in body.eqns:
+            (self.rules.get(eqn.primitive) or _rule_of(eqn))(self, eqn)
 
     def root(self, axis: Axis) -> Axis:
         while (up := self.parent.setdefault(axis, axis)) != axis:
@@ -184,7 +189,7 @@ class _Classes:
         return frozenset(a for a in self.parent if self.root(a) == root)
 
 
-Tie = Callable[[_Classes, Equation], None]
+Tie = Callable[[AxisClasses, Equation], None]
 
 
 def _rule_of(eqn: Equation) -> Tie:
@@ -194,13 +199,13 @@ def _rule_of(eqn: Equation) -> Tie:
     return _RULES.get(p, _unknown)
 
 
-def _unknown(c: _Classes, eqn: Equation) -> None:
+def _unknown(c: AxisClasses, eqn: Equation) -> None:
     for v in (*eqn.invars, *eqn.outvars):
         for k in range(v.aval.ndim):
             c.mix(v, k)
 
 
-def _elementwise(c: _Classes, eqn: Equation) -> None:
+def _elementwise(c: AxisClasses, eqn: Equation) -> None:
     first = eqn.outvars[0]
     for v in (*eqn.invars, *eqn.outvars):
         if v.aval.shape == first.aval.shape:
@@ -210,7 +215,7 @@ def _elementwise(c: _Classes, eqn: Equation) -> None:
     return None
 
 
-def _broadcast(c: _Classes, eqn: Equation) -> None:
+def _broadcast(c: AxisClasses, eqn: Equation) -> None:
     (x,), (y,) = eqn.invars, eqn.outvars
     for k, d in enumerate(eqn.params["broadcast_dimensions"]):
         if x.aval.shape[k] == y.aval.shape[d]:
@@ -219,7 +224,7 @@ def _broadcast(c: _Classes, eqn: Equation) -> None:
             c.mix(x, k)
 
 
-def _dot(c: _Classes, eqn: Equation) -> None:
+def _dot(c: AxisClasses, eqn: Equation) -> None:
     (contract, batch), (out,) = eqn.params["dimension_numbers"], eqn.outvars
     at = 0
     for i, j in zip(*batch, strict=True):
@@ -235,7 +240,7 @@ def _dot(c: _Classes, eqn: Equation) -> None:
                 at += 1
 
 
-def _reduction(c: _Classes, eqn: Equation) -> None:
+def _reduction(c: AxisClasses, eqn: Equation) -> None:
     (x,), (out,) = eqn.invars, eqn.outvars
     kept = [k for k in range(x.aval.ndim) if k not in eqn.params["axes"]]
     for at, k in enumerate(kept):
@@ -244,12 +249,12 @@ def _reduction(c: _Classes, eqn: Equation) -> None:
         c.mix(x, k)
 
 
-def _transpose(c: _Classes, eqn: Equation) -> None:
+def _transpose(c: AxisClasses, eqn: Equation) -> None:
     for at, k in enumerate(eqn.params["permutation"]):
         c.tie(eqn.invars[0], k, eqn.outvars[0], at)
 
 
-def _reshape(c: _Classes, eqn: Equation) -> None:
+def _reshape(c: AxisClasses, eqn: Equation) -> None:
     """Axes before and after which there are as many elements are kept."""
     (x,), (y,) = eqn.invars, eqn.outvars
     places = {b: k for k, b in enumerate(_befores(y.aval.shape))}
@@ -277,7 +282,7 @@ def _befores(shape: Shape) -> list[tuple[Size, bool]]:
 
 def _along(parameter: str) -> Tie:
     """Operations along some axes, whose other axes correspond."""
-    def tie(c: _Classes, eqn: Equation) -> None:
+    def tie(c: AxisClasses, eqn: Equation) -> None:
         axes = eqn.params[parameter]
         for k in (axes,) if isinstance(axes, int) else axes:
             for v in (*eqn.invars, *eqn.outvars):
@@ -290,7 +295,7 @@ def _along(parameter: str) -> Tie:
     return tie
 
 
-def _sliced(c: _Classes, eqn: Equation) -> None:
+def _sliced(c: AxisClasses, eqn: Equation) -> None:
     """Axes of which all is taken correspond; starts are numbers."""
     x, out = eqn.invars[0], eqn.outvars[0]
     _tie_whole(c, x, out, _same_sizes(x, out))
@@ -300,7 +305,7 @@ def _same_sizes(x: Atom, y: Atom) -> list[bool]:
     return [n == m for n, m in zip(x.aval.shape, y.aval.shape, strict=True)]
 
 
-def _tie_whole(c: _Classes, x: Atom, out: Atom, is_whole: Iterable[bool]) -> None:
+def _tie_whole(c: AxisClasses, x: Atom, out: Atom, is_whole: Iterable[bool]) -> None:
     """Axes that are taken whole correspond, others are mixed."""
     for k, whole in enumerate(is_whole):
         if whole:
@@ -310,28 +315,28 @@ def _tie_whole(c: _Classes, x: Atom, out: Atom, is_whole: Iterable[bool]) -> Non
             c.mix(out, k)
 
 
-def _padded(c: _Classes, eqn: Equation) -> None:
+def _padded(c: AxisClasses, eqn: Equation) -> None:
     x, out = eqn.invars[0], eqn.outvars[0]
     _tie_whole(c, x, out, [tuple(edges) == (0, 0, 0) for edges in eqn.params["padding_config"]])
 
 
-def _updated(c: _Classes, eqn: Equation) -> None:
+def _updated(c: AxisClasses, eqn: Equation) -> None:
     x, update, out = *eqn.invars[:2], eqn.outvars[0]
     c.same(x, out)
     _tie_whole(c, update, out, _same_sizes(x, update))
 
 
-def _iota(c: _Classes, eqn: Equation) -> None:
+def _iota(c: AxisClasses, eqn: Equation) -> None:
     c.mix(eqn.outvars[0], eqn.params["dimension"])
 
 
-def _scan(c: _Classes, eqn: Equation) -> None:
+def _scan(c: AxisClasses, eqn: Equation) -> None:
     """The axes of a loop's values are those of its body's; along what it walks all are mixed."""
     body: Jaxpr = eqn.params["jaxpr"]
     first, n = eqn.params["num_consts"], eqn.params["num_carry"]
     if any(not isinstance(v, Var) and v.aval.ndim for v in (*eqn.invars, *body.outvars)):
         return _unknown(c, eqn)
-    _join(c, body)
+    c.join(body)
     for k, v in enumerate(body.invars[:first + n]):
         c.same(eqn.invars[k], v)
     for k in range(n):
@@ -345,7 +350,7 @@ def _scan(c: _Classes, eqn: Equation) -> None:
     return None
 
 
-def _stack(c: _Classes, eqn: Equation) -> None:
+def _stack(c: AxisClasses, eqn: Equation) -> None:
     """Matrices of a stack are independent problems, and so are the right-hand sides of one."""
     first = eqn.invars[0]
     lead = first.aval.ndim - 2
@@ -361,7 +366,7 @@ def _stack(c: _Classes, eqn: Equation) -> None:
         c.tie(solved[0], sides, solved[1], sides)
 
 
-def _full(c: _Classes, eqn: Equation) -> None:
+def _full(c: AxisClasses, eqn: Equation) -> None:
     """All places are alike."""
 
 

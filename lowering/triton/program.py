@@ -442,6 +442,11 @@ class _TritonProgramWriter:
         self.loop_notes.append(f"{where}: {call.name} is {name}")
 
     @property
+    def is_phase(self) -> bool:
+        """Whether it is itself part of a loop in one kernel."""
+        return self.shared.is_phase
+
+    @property
     def target(self) -> Target:
         """What the program is compiled for."""
         return self.shared.choose.target
@@ -458,6 +463,11 @@ class _TritonProgramWriter:
         t = Stored(value.shape, memory_dtype(value.dtype), ())
         self.where[t] = Pointer("constant", index)
         return t
+
+    def with_constant(self, value: np.ndarray[Any, Any]) -> Tensor:
+        """A further constant of the program, as a value."""
+        self.shared.constants.append(value)
+        return self.constant(len(self.shared.constants) - 1)
 
     def _annotated(self, computed: Sequence[Kernel | Call], launches: list[Launch],
                    told: Sequence[int | None] = ()) -> list[Launch]:

@@ -37,10 +37,13 @@ Branches = tuple[Jaxpr, ...]
 
 
 class Cond(HigherOrder):
-    """branches[index] applied to the operands; `index` is a boolean or int32 scalar in range."""
+    """branches[index] applied to the operands; `index` is a boolean or int32 scalar in range.
 
-    def type(self, index: ShapedArray, *avals: ShapedArray,
-             branches: Branches) -> list[ShapedArray]:
+    A `masked` one asks whether any lane wants its second branch; others leave the results unread.
+    """
+
+    def type(self, index: ShapedArray, *avals: ShapedArray, branches: Branches,
+             masked: bool = False) -> list[ShapedArray]:
         if index.shape or (dtypes.kind(index.dtype) != "b" and index.dtype != np.int32):
             raise JaxprError(f"cond: the index is {index}, not a boolean or int32 scalar.")
         first = branches[0]
@@ -53,23 +56,23 @@ class Cond(HigherOrder):
         return [ShapedArray(outs[0].shape, outs[0].dtype, all(a.weak_type for a in outs))
                 for outs in zip(*(b.out_avals for b in branches), strict=True)]
 
-    def evaluate(self, index: Any, *operands: Any,
-                 branches: Branches) -> list[np.ndarray[Any, Any]]:
+    def evaluate(self, index: Any, *operands: Any, branches: Branches,
+                 masked: bool = False) -> list[np.ndarray[Any, Any]]:
         return program_of(branches[int(index)]).run(operands)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, jvp_jaxpr: Any,
-            branches: Branches) -> Any:
+            branches: Branches, **params: Any) -> Any:
         (index, *operands), tangents = primals, tangents[1:]
         active = [t is not None for t in tangents]
         each = [jvp_jaxpr(b, active)[1] for b in branches]
         nonzero = [any(flags) for flags in zip(*each, strict=True)]
         joint = tuple(jvp_jaxpr(b, active, nonzero)[0] for b in branches)
-        outs = cond_p.bind(index, *operands, *pick(tangents, active), branches=joint)
+        outs = cond_p.bind(index, *operands, *pick(tangents, active), branches=joint, **params)
         given = iter(outs[len(nonzero):])
         return outs[:len(nonzero)], [next(given) if nz else None for nz in nonzero]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any], *, linearize_jaxpr: Any,
-                  branches: Branches) -> Any:
+                  branches: Branches, masked: bool = False) -> Any:
         (index, *operands), tangents = primals, tangents[1:]
         active = [t is not None for t in tangents]
         each = [linearize_jaxpr(b, active).nonzero for b in branches]
@@ -98,7 +101,7 @@ class Cond(HigherOrder):
         return outs, [next(results) if nz else None for nz in nonzero]
 
     def transpose(self, cts: Sequence[Any], index: Any, *operands: Any, transpose_jaxpr: Any,
-                  branches: Branches) -> list[Any]:
+                  branches: Branches, masked: bool = False) -> list[Any]:
         linear = [isinstance(x, Linear) for x in operands]
         nonzero = [ct is not None for ct in cts]
         backward = tuple(transpose_jaxpr(b, linear, nonzero) for b in branches)
@@ -108,7 +111,7 @@ class Cond(HigherOrder):
         return [None, *(next(results) if is_linear else None for is_linear in linear)]
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, axis: MappedAxis,
-              batch_jaxpr: Any, branches: Branches) -> Any:
+              batch_jaxpr: Any, branches: Branches, masked: bool = False) -> Any:
         index, *rest = operands
         moved = [x if a is None else move_axis(x, a, 0)
                  for x, a in zip(rest, axes[1:], strict=True)]
@@ -117,7 +120,8 @@ class Cond(HigherOrder):
             each = [batch_jaxpr(b, axis, flags)[1] for b in branches]
             wanted = [any(out) for out in zip(*each, strict=True)]
             batched = tuple(batch_jaxpr(b, axis, flags, wanted)[0] for b in branches)
-            outs = cond_p.bind(index, *moved, branches=batched)
+            params = {"masked": True} if masked else {}
+            outs = cond_p.bind(index, *moved, branches=batched, **params)
             return outs, [0 if w else None for w in wanted]
         index = move_axis(index, axes[0], 0)
         block = block_of_lanes(branches, axis, is_expensive(branches))
@@ -141,12 +145,12 @@ class Cond(HigherOrder):
         needed = [any(flags) for flags in zip(*map(used_inputs, branches), strict=True)]
         if all(needed) and all(used):
             return eqn
-        params = {"branches": tuple(rearranged(b, pick(b.invars, needed), b.outvars)
-                                    for b in branches)}
+        params = {**eqn.params, "branches": tuple(rearranged(b, pick(b.invars, needed), b.outvars)
+                                                  for b in branches)}
         return Equation(self, (index, *pick(operands, needed)), tuple(pick(eqn.outvars, used)),
                         params, eqn.source)
 
-    def cost(self, *avals: ShapedArray, branches: Branches) -> Cost:
+    def cost(self, *avals: ShapedArray, branches: Branches, masked: bool = False) -> Cost:
         """Of the most expensive branch: which one is taken is not known."""
         return highest_cost([jaxpr_cost(b) for b in branches])
 
@@ -177,7 +181,7 @@ def _by_block(index: Any, operands: Sequence[Any], flags: Sequence[bool], axis: 
             nothing = stage_body(lambda *xs, avals=avals: [zeros(a) for a in avals],
                                  body.in_avals, branch.name)
             results.append(cond_p.bind(reduce_or(eq(number, np.int32(k)), (0,)), *args,
-                                       branches=(nothing, body)))
+                                       branches=(nothing, body), masked=True))
         return [_select(index, cases) for cases in zip(*results, strict=True)]
 
     return map_blocks(choose, [index, *operands], [True, *flags], axis.size, block, "lanes")

@@ -55,13 +55,14 @@ class While(HigherOrder):
 
     Operands are the predicate's constants, the body's constants, the initial carry; results the
     last carry and the stacked records, of which there are none unless `record` names their number.
+    A `masked` loop runs while any of its lanes goes on, and a lane that is done stays as it is.
     """
 
     name = "while"
 
     def type(self, *avals: ShapedArray, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, cond_nconsts: int,
-             body_nconsts: int, record: Dim | None = None,
-             num_active: int = 0) -> list[ShapedArray]:
+             body_nconsts: int, record: Dim | None = None, num_active: int = 0,
+             masked: bool = False) -> list[ShapedArray]:
         cond, body, init = counted(avals, cond_nconsts, body_nconsts)
         check_operands("while (predicate)", cond_jaxpr.in_avals, [*cond, *init])
         check_operands("while", body_jaxpr.in_avals, [*body, *init])
@@ -86,8 +87,8 @@ class While(HigherOrder):
         return super().bind(*args, **params)
 
     def evaluate(self, *args: Any, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, cond_nconsts: int,
-                 body_nconsts: int, record: Dim | None = None,
-                 num_active: int = 0) -> list[np.ndarray[Any, Any]]:
+                 body_nconsts: int, record: Dim | None = None, num_active: int = 0,
+                 masked: bool = False) -> list[np.ndarray[Any, Any]]:
         cond_consts, consts, carry = counted(args, cond_nconsts, body_nconsts)
         holds, run = program_of(cond_jaxpr).run, program_of(body_jaxpr).run
         n = len(carry)
@@ -135,7 +136,7 @@ class While(HigherOrder):
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any], *, linearize_jaxpr: Any,
                   cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, cond_nconsts: int, body_nconsts: int,
-                  record: Dim | None = None, num_active: int = 0) -> Any:
+                  record: Dim | None = None, num_active: int = 0, masked: bool = False) -> Any:
         operands, tangents = primals[cond_nconsts:], tangents[cond_nconsts:]
         params = {"cond_jaxpr": cond_jaxpr, "cond_nconsts": cond_nconsts,
                   "body_nconsts": body_nconsts}
@@ -164,7 +165,8 @@ class While(HigherOrder):
 
     def transpose(self, cts: Sequence[Any], *operands: Any, transpose_jaxpr: Any,
                   cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, cond_nconsts: int, body_nconsts: int,
-                  record: Dim | None = None, num_active: int = 0) -> list[Any]:
+                  record: Dim | None = None, num_active: int = 0,
+                  masked: bool = False) -> list[Any]:
         """Of a loop that is linear in some carries: the others run first and are recorded."""
         tests, consts, init = counted(operands, cond_nconsts, body_nconsts)
         linear = [isinstance(x, Linear) for x in (*consts, *init)]
@@ -368,7 +370,7 @@ def _bind_by_lane(operands: Sequence[Any], cond: Jaxpr, body: Jaxpr, outs_batche
         *cond_consts, *consts, *carry,
         cond_jaxpr=stage_body(any_lane, avals[cond_nconsts + body_nconsts:], cond.name),
         body_jaxpr=stage_body(iteration, avals, body.name),
-        cond_nconsts=0, body_nconsts=cond_nconsts + body_nconsts, **params)
+        cond_nconsts=0, body_nconsts=cond_nconsts + body_nconsts, **{**params, "masked": True})
     return list(outs[1:])
 
 

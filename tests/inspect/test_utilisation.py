@@ -23,7 +23,7 @@ def explained(f, *args):
 def test_a_loop_of_few_programs_is_told_by_estimate():
     text = str(explained(recurrence, ft.ShapeDtypeStruct((8,), np.float32)))
     section = text[text.index(TITLE):].split("\n\n")[0]
-    assert "holds 8 programs on 132 multiprocessors, for 100% of the run" in section
+    assert "holds 1 program on 132 multiprocessors, for 100% of the run" in section
     assert "whose iterations wait for each other; vmap" in section and "test_utilisation" in section
 
 

@@ -143,7 +143,8 @@ def not_one_kernel(call, scope):
 @pytest.fixture
 def launched(monkeypatch):
     """Loops whose bodies are launched, however small."""
-    monkeypatch.setattr(forms, "resident_scan", not_one_kernel)
+    for form in ("lanes_in_threads", "mapped_scan", "resident_loop"):
+        monkeypatch.setattr(forms, form, not_one_kernel)
 
 
 @pytest.mark.one_in(2)
@@ -155,7 +156,6 @@ def test_launched_loops(name, launched):
 @pytest.mark.parametrize("name", [name for name in LOOPS if "while" in name])
 def test_loops_with_large_values_take_turns(name, launched, monkeypatch):
     """As if all values were large, no loop is one kernel."""
-    monkeypatch.setattr(forms, "resident_while", not_one_kernel)
     fun, args, _ = LOOPS[name]
     nested = {"while inside": 0, "inside while": 1, "while and nothing else": 0}
     jaxpr, program, consts = program_of(fun, *args)

@@ -49,17 +49,17 @@ def positive(*shape):
 
 N = np.arange(1, 201, dtype=np.int32)
 PROGRAMS = {
-    "lanes in blocks": (ft.vmap(collatz), [N], [2]),
-    "two maps": (ft.vmap(ft.vmap(collatz)), [np.stack([N, N + 7])], [2]),
+    "lanes in blocks": (ft.vmap(collatz), [N], [7]),
+    "two maps": (ft.vmap(ft.vmap(collatz)), [np.stack([N, N + 7])], [13]),
     "what the lanes of one map share": (
-        ft.vmap(lambda a: ft.vmap(lambda n: collatz(n + a))(N)), [N[:2]], [2]),
-    "vectors of a lane": (ft.vmap(march), [positive(256, 3) * [0.1, 0.1, 1.0]], [4]),
+        ft.vmap(lambda a: ft.vmap(lambda n: collatz(n + a))(N)), [N[:2]], [13]),
+    "vectors of a lane": (ft.vmap(march), [positive(256, 3) * [0.1, 0.1, 1.0]], [8]),
     "lanes one by one": (ft.vmap(powers), [positive(5, 40)], [5]),
-    "branches": (ft.vmap(branch), [RNG.normal(size=256).astype("f")], [2]),
+    "branches": (ft.vmap(branch), [RNG.normal(size=256).astype("f")], [8]),
     "a map by name": (lambda x: lax.map(lambda r: fnp.cumsum(fnp.sort(r)) / r.sum(), x),
                       [positive(7, 33)], [7]),
     "a map with constants": (lambda x, w: lax.map(lambda r: fnp.tanh(r @ w), x),
-                             [positive(6, 3, 16), positive(16, 16)], [6]),
+                             [positive(6, 3, 16), positive(16, 16)], [9]),
     "three maps": (lambda x: lax.map(lambda a: lax.map(lambda b: lax.map(fnp.cumsum, b), a), x),
                    [positive(2, 3, 4, 33)], [24]),
 }
@@ -71,7 +71,8 @@ def staged(fun, args):
 
 
 def grids(program):
-    return [s.grid[0] for s in program.steps if isinstance(s, Launch) and s.kernel == "loop"]
+    return [s.grid[0] for s in program.steps
+            if isinstance(s, Launch) and s.kernel in ("loop", "lanes")]
 
 
 @pytest.mark.one_in(4)

@@ -12,6 +12,7 @@ import numpy as np
 from triton.runtime.interpreter import InterpretedFunction
 
 from functrans.lowering.triton.emulator.emulation import emulation
+from functrans.lowering.triton.kernels.host_math import threads
 from functrans.lowering.triton.kernels.source import module_of
 from functrans.lowering.triton.steps.spec import (
     CopyStep,
@@ -129,8 +130,11 @@ class InterpretedProgram:
             return
         arguments = [Buffer(_bytes(memory, x, done), kind[1:]) if isinstance(x, Pointer) else x
                      for x, kind in zip(step.arguments, step.types, strict=True)]
+        kernel = self.modules[step.module][step.kernel][step.grid]
+        text = self.program.sources[step.module]
         with np.errstate(all="ignore"), emulation():
-            self.modules[step.module][step.kernel][step.grid](*arguments)
+            for _ in threads(32 * step.warps if "fm.thread(" in text else 1):
+                kernel(*arguments)
 
 
 def _bytes(memory: Memory, at: Pointer, done: int = 0) -> np.ndarray[Any, Any]:

@@ -53,6 +53,38 @@ from functrans.lowering.triton.kernels.series_math import (  # noqa: F401
 
 
 @triton.jit
+def thread(count: tl.constexpr):
+    """The number of the thread, of so many in a program: a scalar that differs among them."""
+    return tl.inline_asm_elementwise("mov.u32 $0, %tid.x;", "=r", [], dtype=tl.int32,
+                                     is_pure=True, pack=1)
+
+
+@triton.jit
+def put(p, x):
+    """Store a number of this thread: Triton stores a scalar once for all of them."""
+    bits: tl.constexpr = p.dtype.element_ty.primitive_bitwidth
+    at = p.to(tl.uint64)
+    if bits == 64:
+        tl.inline_asm_elementwise("st.global.b64 [$1], $2; mov.u32 $0, 0;", "=r,l,l",
+                                  [at, x.to(p.dtype.element_ty).to(tl.int64, bitcast=True)],
+                                  dtype=tl.int32, is_pure=False, pack=1)
+    elif bits == 32:
+        tl.inline_asm_elementwise("st.global.b32 [$1], $2; mov.u32 $0, 0;", "=r,l,r",
+                                  [at, x.to(p.dtype.element_ty).to(tl.int32, bitcast=True)],
+                                  dtype=tl.int32, is_pure=False, pack=1)
+    elif bits == 16:
+        tl.inline_asm_elementwise(
+            "st.global.b16 [$1], $2; mov.u32 $0, 0;", "=r,l,r",
+            [at, x.to(p.dtype.element_ty).to(tl.int16, bitcast=True).to(tl.int32)],
+            dtype=tl.int32, is_pure=False, pack=1)
+    else:
+        tl.inline_asm_elementwise(
+            "st.global.b8 [$1], $2; mov.u32 $0, 0;", "=r,l,r",
+            [at, x.to(p.dtype.element_ty).to(tl.int32)],
+            dtype=tl.int32, is_pure=False, pack=1)
+
+
+@triton.jit
 def _reciprocal(x):
     """Within an ulp, where x is no denormal."""
     return tl.inline_asm_elementwise("rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32,

@@ -6,10 +6,11 @@ repeats what varies over one of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+from functrans.core.dims import Size
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr, unclamped
 from functrans.lowering.loops.index import Atom, Computed, Index, LoopVar, Quotient, Remainder
@@ -48,26 +49,29 @@ ROWS_APART = 8
 class TileWriter:
     """Writes the expressions of a kernel at one tile.
 
-    `numbers` gives the text of those that may come from sizes.
+    `numbers` gives the text of those that may come from sizes. Without a kernel they are scalars.
     """
 
-    def __init__(self, kernel: Kernel, emit: Callable[[str], None],
+    def __init__(self, kernel: Kernel | None, emit: Callable[[str], None],
                  pointer: Callable[[Any], str], fresh: Callable[[], str],
                  masks: dict[str, str | None],
                  numbers: SizeArguments = IN_TEXT, packed: PackedLoads | None = None) -> None:
-        self.kernel = kernel
         self._numbers, self._number = numbers, numbers.text
         self._emit = emit
         self._pointer = pointer
         self._fresh = fresh
         self._packed = packed or {}
         self.masks = masks  # of "o" and "i": the name of the mask, None where all is inside
-        self.locals: dict[Tensor, str] = {}
+        self.locals: dict[Any, str] = {}
         self.atoms: dict[Atom, str] = {}  # quotients and remainders that have a name
-        self._known: dict[Any, str] = {}
+        self._known: MutableMapping[Any, str] = {}
         self._seen: set[Any] = set()  # what was written once, without a name
         self._rows = 0
-        self._linear = kernel.domain.row if kernel.domain.total is not None else None
+        self._linear: Size | None = None  # elements of a row, of lines in pieces
+        self._o: LoopVar | None = None
+        self._i: LoopVar | None = None
+        if kernel is not None and kernel.domain.total is not None:
+            self._linear, self._o, self._i = kernel.domain.row, kernel.o, kernel.i
 
     def name(self, text: str) -> str:
         name = self._fresh()
@@ -90,12 +94,12 @@ class TileWriter:
         parts = []
         terms = dict(index.terms)
         in_pieces = False
-        if self._linear is not None:
-            at = terms.get(self.kernel.o, 0)
+        if self._linear is not None and self._o is not None and self._i is not None:
+            at = terms.get(self._o, 0)
             # i // 8 within pieces of 4096 is o * 512 + i // 8: then pieces and places are told
-            in_pieces = at != terms.get(self.kernel.i, 0) * self._linear
+            in_pieces = at != terms.get(self._i, 0) * self._linear
             if not in_pieces:
-                terms.pop(self.kernel.o, None)
+                terms.pop(self._o, None)
         for atom, c in terms.items():
             if isinstance(atom, LoopVar):
                 text = self._piece(atom) if in_pieces else atom.name
@@ -136,7 +140,7 @@ class TileWriter:
     def _piece(self, variable: LoopVar) -> str:
         """The number of the piece of a line, or the place in it."""
         assert self._linear is not None
-        return f"(i {'//' if variable is self.kernel.o else '%'} {self._number(self._linear)})"
+        return f"(i {'//' if variable is self._o else '%'} {self._number(self._linear)})"
 
     def place(self, tensor: Tensor, index: Index, named: bool = False) -> str:
         wide = not (isinstance(tensor.size, int) and tensor.size < INT32_LIMIT)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import ml_dtypes
@@ -79,6 +80,28 @@ def _interpreted(names: Sequence[str]) -> list[Any]:
 
 igamma, igammac, random_gamma_grad, zeta = _interpreted(
     ("igamma", "igammac", "random_gamma_grad", "zeta"))
+
+
+_THREAD: ContextVar[int] = ContextVar("the number of the thread", default=0)
+
+
+def threads(count: int) -> Iterator[None]:
+    """Once for each thread of a program, of kernels whose threads go ways of their own."""
+    for k in range(count):
+        token = _THREAD.set(k)
+        try:
+            yield
+        finally:
+            _THREAD.reset(token)
+
+
+def thread(count: Any) -> Any:
+    number = np.full(1, _THREAD.get(), np.int32)
+    return tl.tensor(TensorHandle(number, tl.int32), tl.int32)
+
+
+def put(p: Any, x: Any) -> None:
+    tl.store(p, x)
 
 
 def by_lanes(i: Any) -> Any:

@@ -1,11 +1,13 @@
-"""The forms of a loop on a GPU: one resident kernel, launches of its steps, or the host."""
+"""The forms of a loop on a GPU: a lane a thread, one resident kernel, launches, or the host."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 from collections.abc import Callable
+from functools import partial
 
+from functrans.core.jaxpr import Jaxpr, subjaxprs
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.forms import Form
@@ -22,7 +24,13 @@ from functrans.lowering.triton.loops.iterations import (
     launched_scan,
 )
 from functrans.lowering.triton.loops.loop_kernel import LoopScope
-from functrans.lowering.triton.loops.resident import mapped_scan, resident_scan, resident_while
+from functrans.lowering.triton.loops.resident import (
+    launched_seconds,
+    mapped_scan,
+    resident_loop,
+)
+from functrans.lowering.triton.loops.threads import lanes_in_threads
+from functrans.primitives.dot import dot_general_p
 
 __all__ = ["LaunchedLoop", "LoopForm", "loop_forms"]
 
@@ -37,17 +45,29 @@ def loop_forms(call: ScanCall | WhileCall, scope: LoopScope, write_body: WriteBo
 
     Of a loop with a predicate, whose iterations are unknown, they are those of one iteration.
     """
-    forms: list[Form[LoopForm]] = []
     launched = 0.0
+    with contextlib.suppress(UnsupportedKernel):  # a size that is not known
+        launched = launched_seconds(call, scope.target)
+    forms: list[Form[LoopForm]] = []
+    in_one_kernel: list[tuple[str, Callable[[], Form[Launches]]]] = []
     if isinstance(call, ScanCall):
+        in_one_kernel.append(("a program an iteration", partial(mapped_scan, call, scope)))
+    in_one_kernel.append(("one kernel", lambda: resident_loop(call, scope)[0]))
+    is_wide = False
+    with contextlib.suppress(UnsupportedKernel):
+        threads = lanes_in_threads(call, scope)
+        forms.append(Form[LoopForm](*threads))
+        is_wide = threads.write().kernels[0].grid[0] > 1 and not _has_product(call.body)
+    if is_wide and forms[0].seconds < launched:
+        # the others do the same on tiles and with masks: they are made if this one spills
+        forms += [Form(name, forms[0].seconds, partial(_made, make))
+                  for name, make in in_one_kernel]
+    else:
+        for _, make in in_one_kernel:
+            with contextlib.suppress(UnsupportedKernel):
+                forms.append(Form[LoopForm](*make()))
         with contextlib.suppress(UnsupportedKernel):
-            forms.append(Form[LoopForm](*mapped_scan(call, scope)))
-    try:
-        resident, launched = resident_scan(call, scope) if isinstance(call, ScanCall) \
-            else resident_while(call, scope)
-        forms.append(Form[LoopForm](*resident))
-    except UnsupportedKernel:
-        pass  # it is launched, whatever that takes
+            launched = resident_loop(call, scope)[1]
 
     def launches() -> LaunchedLoop:
         return launched_scan(call, write_body, is_unaligned) if isinstance(call, ScanCall) \
@@ -56,3 +76,13 @@ def loop_forms(call: ScanCall | WhileCall, scope: LoopScope, write_body: WriteBo
     name = "launched step by step" if isinstance(call, ScanCall) else "in turns"
     return [*forms, Form(name, launched, launches),
             Form("computed by the host", math.inf, lambda: None)]
+
+
+
+def _made(make: Callable[[], Form[Launches]]) -> Launches:
+    return make().write()
+
+
+def _has_product(body: Jaxpr) -> bool:
+    return any(eqn.primitive is dot_general_p or any(map(_has_product, subjaxprs(eqn)))
+               for eqn in body.eqns)

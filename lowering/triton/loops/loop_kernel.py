@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.defects import UnsupportedKernel
@@ -47,11 +49,18 @@ class LoopScope(Protocol):
     def target(self) -> Target:
         """What it is compiled for."""
 
+    @property
+    def is_phase(self) -> bool:
+        """Whether it is itself part of a loop in one kernel."""
+
     def apart(self, jaxpr: Jaxpr) -> Written:
         """The steps of a body that one program runs, and the modules of its launches."""
 
     def constant(self, index: int) -> Tensor:
         """A constant of the program, by number, as a value."""
+
+    def with_constant(self, value: np.ndarray[Any, Any]) -> Tensor:
+        """A further constant of the program, as a value."""
 
 
 @dataclass(eq=False)

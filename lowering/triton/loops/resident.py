@@ -25,7 +25,7 @@ from functrans.lowering.triton.steps.spec import Launch, Step
 from functrans.lowering.triton.templates.single_program import HELD_BYTES, MOST_COLUMNS
 from functrans.primitives.dot import dot_general_p
 
-__all__ = ["mapped_scan", "resident_scan", "resident_while"]
+__all__ = ["launched_seconds", "mapped_scan", "resident_loop"]
 
 TOGETHER = 4  # programs on a multiprocessor; one with products, which takes all registers
 PRODUCT_ROWS = 8  # that tensor cores multiply at least
@@ -33,7 +33,17 @@ MAP_BYTES = 1 << 25  # of the workspaces of programs that each compute an iterat
 LEAST_TILE = 128  # elements of a program that has them in registers
 
 
-def resident_scan(call: ScanLoop, scope: LoopScope) -> tuple[Form[Launches], float]:
+def resident_loop(call: ScanLoop | WhileLoop,
+                  scope: LoopScope) -> tuple[Form[Launches], float]:
+    """A loop in one kernel, and what it takes as launches; with a predicate, each iteration.
+
+    Raises UnsupportedKernel where its body is not small.
+    """
+    return _resident_scan(call, scope) if isinstance(call, ScanLoop) \
+        else _resident_while(call, scope)
+
+
+def _resident_scan(call: ScanLoop, scope: LoopScope) -> tuple[Form[Launches], float]:
     """A scan in one kernel, whose body is small or falls into rows, and seconds if launched.
 
     Raises UnsupportedKernel for another one.
@@ -82,7 +92,7 @@ def mapped_scan(call: ScanLoop, scope: LoopScope) -> Form[Launches]:
                 seconds=1e-9 * _resident_time(call.body, length, len(body.steps), target))
 
 
-def resident_while(call: WhileLoop, scope: LoopScope) -> tuple[Form[Launches], float]:
+def _resident_while(call: WhileLoop, scope: LoopScope) -> tuple[Form[Launches], float]:
     """A loop with a predicate in one kernel, and seconds of an iteration if launched.
 
     Raises UnsupportedKernel for one that is not small.
@@ -102,7 +112,16 @@ def resident_while(call: WhileLoop, scope: LoopScope) -> tuple[Form[Launches], f
             w.while_loop(call, holds, body)
         return w.launches(1)
 
-    return Form("one kernel", 1e-9 * seconds, write), 1e-9 * launched
+    waits = 2 * scope.target.measured.phase  # one of the body, one of the predicate
+    return Form("one kernel", 1e-9 * (seconds + waits), write), 1e-9 * launched
+
+
+def launched_seconds(call: ScanLoop | WhileLoop, target: Target) -> float:
+    """What a loop takes at least as launches; of one with a predicate an iteration."""
+    if isinstance(call, ScanLoop):
+        length = call.length if isinstance(call.length, int) else 1
+        return 1e-9 * length * _launched_time(call.body, 1, target)
+    return 1e-9 * sum([_launched_time(part, 1, target) for part in (call.predicate, call.body)])
 
 
 # ------------------------------------------------------------------------------- whether it pays

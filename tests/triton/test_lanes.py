@@ -1,0 +1,278 @@
+"""Loops over lanes as kernels of a thread for each: every lane computes what it computes alone."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.core.compiling import for_compiler
+from functrans.lowering.passes.lane_axes import lane_axes
+from functrans.lowering.triton.emulator.interpret import InterpretedProgram
+from functrans.lowering.triton.machine.device import binaries
+from functrans.lowering.triton.steps.spec import Launch
+from tests.triton.emulated import check, program_of
+
+RNG = np.random.default_rng(0)
+LANES = 37  # more than a warp, and no multiple of one
+
+
+def normal(*shape):
+    return RNG.normal(size=shape).astype("f")
+
+
+def newton(a):
+    """Lanes end after different numbers of steps, some before the first."""
+    return lax.while_loop(lambda s: (fnp.abs(s[0] * s[0] - a) > 1e-4 * a) & (s[1] < 30),
+                          lambda s: ((s[0] + a / s[0]) / 2, s[1] + 1), (fnp.ones_like(a), 0))
+
+
+def counted(n):
+    """n steps."""
+    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.5 + 1.0), (0, 1.0))
+
+
+def lorenz(start, rho):
+    def step(s, _):
+        d = fnp.stack([10 * (s[1] - s[0]), s[0] * (rho - s[2]) - s[1], s[0] * s[1] - 8 / 3 * s[2]])
+        return s + 0.01 * d, s[0]
+    return lax.scan(step, start, None, length=5)
+
+
+def walked_back(x, xs):
+    return lax.scan(lambda c, e: (fnp.sin(c) + e, c * e), x, xs, reverse=True)
+
+
+def in_each_other(x):
+    """A loop with a predicate in one of known length, with a branch."""
+    def step(c, k):
+        c = lax.cond(c > k, lambda c: lax.while_loop(lambda v: v > 1.0, lambda v: v * 0.7, c),
+                     lambda c: c + 0.3, c)
+        return c, c * k
+    return lax.scan(step, x, fnp.arange(4.0))
+
+
+def collected_inside(x):
+    """What an inner loop collects is read by the outer one, and collected again."""
+    def outer(c, k):
+        d, ys = lax.scan(lambda d, e: (d * 0.9 + e, d * k), c, fnp.arange(3.0))
+        return d + ys[1] + ys.sum(), ys
+    return lax.scan(outer, x, fnp.arange(1.0, 3.0))
+
+
+def table(x, t):
+    """Rows of a table that lanes share, at places that they compute."""
+    def step(s, _):
+        at, total = s
+        total = total + t[at, 1]
+        return ((at * 3 + 1) % t.shape[0], total), None
+    return lax.scan(step, (x, 0.0), None, length=6)[0]
+
+
+def own_vector(x, at):
+    """A vector of the lane, of which one element is updated and one read."""
+    def step(i, v):
+        return v.at[(at + i) % 4].add(v[(at + 2 * i) % 4] * 0.5)
+    return lax.fori_loop(0, 5, step, x)
+
+
+def matrices(m, x):
+    return lax.fori_loop(0, 3, lambda i, v: m @ v * 0.5 + v.sum(), x)
+
+
+def random_steps(key):
+    def step(s):
+        key, x, n = s
+        key, own = ft.random.split(key)
+        return key, x + ft.random.uniform(own), n + 1
+    _, x, n = lax.while_loop(lambda s: s[1] < 2.0, step, (key, 0.0, 0))
+    return x, n
+
+
+def extremes(x):
+    def step(v, _):
+        k = fnp.argmax(v)
+        return v.at[k].set(v.min() - 1), (k, fnp.argmin(v))
+    return lax.scan(step, x, None, length=4)
+
+
+def narrow(x):
+    return lax.fori_loop(0, 5, lambda i, c: (c * 1.01 + 0.1).astype(c.dtype), x)
+
+
+def bytes_of(x):
+    return lax.fori_loop(0, 9, lambda i, c: c * 3 + 1, x)
+
+
+LOOPS = {
+    "lanes to their own ends": (ft.vmap(newton), [np.abs(normal(LANES)) * 40 + 0.1]),
+    "no step, one, a thousand": (ft.vmap(counted), [np.int32([0, 1, 2, 300, 0, 7] * 6)]),
+    "one lane": (ft.vmap(newton), [np.float32([30.0])]),
+    "a lane alone": (newton, [np.float32(30.0)]),
+    "two maps": (ft.vmap(ft.vmap(lambda a, b: newton(a * b)[0], (None, 0)), (0, None)),
+                 [np.abs(normal(5)) + 1, np.abs(normal(7)) + 1]),
+    "vectors of a lane": (ft.vmap(lorenz), [normal(LANES, 3), np.abs(normal(LANES)) * 20]),
+    "its gradient": (ft.vmap(ft.grad(lambda s, r: lorenz(s, r)[0].sum(), (0, 1))),
+                     [normal(LANES, 3), np.abs(normal(LANES)) * 20]),
+    "its derivative": (ft.vmap(lambda s, r: ft.jvp(lambda r: lorenz(s, r)[0], (r,), (r,))),
+                       [normal(LANES, 3), np.abs(normal(LANES)) * 20]),
+    "lanes along a second axis": (ft.vmap(lorenz, (1, 0), 1),
+                                  [normal(3, LANES), np.abs(normal(LANES)) * 20]),
+    "backwards, over elements": (ft.vmap(walked_back), [normal(LANES), normal(LANES, 4)]),
+    "elements that lanes share": (ft.vmap(walked_back, (0, None)), [normal(LANES), normal(4)]),
+    "loops and branches in each other": (ft.vmap(in_each_other), [normal(LANES) * 4]),
+    "collected inside": (ft.vmap(collected_inside), [normal(LANES)]),
+    "a table": (ft.vmap(table, (0, None)), [np.arange(LANES, dtype=np.int32) % 11, normal(11, 2)]),
+    "a vector of its own": (ft.vmap(own_vector), [normal(LANES, 4),
+                                                  np.arange(LANES, dtype=np.int32)]),
+    "matrices": (ft.vmap(matrices), [normal(LANES, 3, 3), normal(LANES, 3)]),
+    "a matrix that lanes share": (ft.vmap(matrices, (None, 0)), [normal(3, 3), normal(LANES, 3)]),
+    "places of extremes": (ft.vmap(extremes), [normal(LANES, 5)]),
+    "bfloat16": (ft.vmap(narrow), [normal(LANES).astype("bfloat16")]),
+    "float16": (ft.vmap(narrow), [normal(LANES).astype("f2")]),
+    "float64": (ft.vmap(narrow), [normal(LANES).astype("f8")]),
+    "bytes": (ft.vmap(bytes_of), [np.arange(LANES, dtype=np.uint8)]),
+    "all elements of an array": (lambda x: lax.fori_loop(0, 4, lambda i, c: fnp.sin(c) + x, x),
+                                 [normal(4, 9)]),
+}
+
+
+def lanes_in(program):
+    return [s for s in program.steps if isinstance(s, Launch) and s.kernel == "lanes"]
+
+
+@pytest.mark.parametrize("staged", [False, True], ids=["masks", "blocks"])
+@pytest.mark.parametrize("name", LOOPS)
+def test_lanes(name, staged):
+    fun, args = LOOPS[name]
+    with for_compiler(staged):
+        program = check(fun, *args)
+    assert lanes_in(program)
+
+
+@pytest.mark.parametrize("name", ["lanes to their own ends", "vectors of a lane", "its gradient",
+                                  "loops and branches in each other", "a table"])
+def test_a_lane_computes_what_it_computes_alone_to_the_bit(name):
+    fun, args = LOOPS[name]
+    _, program, consts = program_of(fun, *args)
+    together = InterpretedProgram(program)([*consts, *args])
+    one = [a if name == "a table" and k == 1 else a[5:6] for k, a in enumerate(args)]
+    _, program, consts = program_of(fun, *one)
+    assert lanes_in(program)
+    for a, b in zip(together, InterpretedProgram(program)([*consts, *one]), strict=True):
+        np.testing.assert_array_equal(a[5:6], b)
+
+
+def test_lanes_with_keys_of_their_own():
+    keys = ft.random.split(ft.random.key(0), 40)
+    fun = ft.vmap(lambda data: random_steps(ft.random.wrap_key_data(data)))
+    assert lanes_in(check(fun, ft.random.key_data(keys)))
+
+
+def small_net(w, x):
+    def step(s, _):
+        return s + 0.1 * (w[1] @ fnp.tanh(w[0] @ s)), None
+    return lax.scan(step, x, None, length=3)[0]
+
+
+def driven(p, x):
+    """An oscillator whose parameters are read twice in a step, with signs."""
+    def step(s, e):
+        return s + 0.1 * (fnp.sin(s * p[0]) - p[1] * s) - p[0] * e, s
+    return lax.scan(step, x, fnp.arange(3.0))
+
+
+SHARED = {
+    "matrices": (small_net, [(normal(4, 2), normal(2, 4)), normal(100, 2)]),
+    "numbers": (driven, [(np.float32(0.7), np.float32(0.2)), normal(100)]),
+    "a trajectory": (lambda p, x: lorenz(x, p), [np.float32(20.0), normal(100, 3)]),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_gradients_to_what_lanes_share_are_summed_after_the_loop(name):
+    fun, (shared, own) = SHARED[name]
+
+    def loss(shared, own):
+        return sum((y**2).sum() for y in ft.tree.leaves(ft.vmap(fun, (None, 0))(shared, own)))
+
+    with for_compiler(True):
+        program = check(ft.grad(loss), shared, own, tolerance=2e-3)
+    assert len(lanes_in(program)) == 2
+
+
+@pytest.mark.parametrize("fun", [
+    lambda x: lax.fori_loop(0, 4, lambda i, s: (fnp.sin(s[0]), s[1] + s[0].sum()), (x, 0.5)),
+    lambda x: lax.fori_loop(0, 4, lambda i, s: (fnp.sin(s[0]), s[1] - s[0].sum() + s[0] @ x),
+                            (x, 0.5)),
+    lambda x: lax.scan(lambda s, e: ((s[0] * e, s[1] + s[0].sum()), s[1]), (x, 0.5), x[:3]),
+    lambda x: lax.fori_loop(0, 4, lambda i, s: (s[0] + s[1], s[1] + s[0].sum()), (x, 0.5)),
+    lambda x: lax.fori_loop(0, 3, lambda i, s: (x * s[0], s[1] + s[0].sum(), s[2] + s[1]),
+                            (x, 0.5, 1.0))])
+def test_sums_that_a_loop_carries(fun):
+    """Some are read by the loop itself."""
+    with for_compiler(True):
+        check(fun, normal(90) * np.float32(0.1))
+
+
+def test_operands_are_read_where_they_are():
+    """What the program computes before a loop is not computed again in it."""
+    def fun(x, w):
+        start = (fnp.tanh(x @ w) * w[0]).sum(-1)
+        return lax.fori_loop(0, 3, lambda i, c: fnp.sin(c), start)
+
+    with for_compiler(True):
+        program = check(fun, normal(70, 8), normal(8, 8), tolerance=2e-3)
+    (launch,) = lanes_in(program)
+    assert len(launch.arguments) == 2
+
+
+def mixing(x):
+    """Every lane goes on until all are small."""
+    return lax.while_loop(lambda v: (v > 1.0).any(), lambda v: v * 0.7, x)
+
+
+def masked_by_hand(x):
+    """As vmap writes it, but that lanes which are done go on to change."""
+    return lax.while_loop(lambda s: s[0].any(), lambda s: (s[1] > 2.0, s[1] * 0.7), (x > 2.0, x))
+
+
+def revived(x):
+    """A lane that is done begins again with the others."""
+    return lax.while_loop(lambda s: s[0].any(), lambda s: (
+        (s[1] > 2.0) & (s[2] < 5), fnp.where(s[0], s[1] * 0.7, s[1]), s[2] + 1), (x > 5.0, x, 0))
+
+
+def asked_by_hand(x):
+    """A branch that all lanes take, since one asks for it."""
+    return lax.fori_loop(0, 3, lambda i, c: lax.cond((c > 2.0).any(), lambda c: c * 0.5,
+                                                     lambda c: c, c), x)
+
+
+def neighbours(x):
+    return lax.fori_loop(0, 3, lambda i, c: c * 0.5 + fnp.roll(c, 1), x)
+
+
+@pytest.mark.parametrize("fun", [mixing, masked_by_hand, revived, asked_by_hand, neighbours])
+def test_lanes_that_mix_have_no_threads_of_their_own(fun):
+    program = check(fun, np.abs(normal(200)) * 9)
+    assert not any(s.grid[0] > 1 for s in lanes_in(program))
+
+
+def test_lanes_are_the_axes_that_nothing_mixes():
+    def body(c, x):
+        return c * x.sum(0), (c @ np.ones((4, 4), "f"))
+
+    with for_compiler(True):
+        closed = ft.make_jaxpr(lambda c, xs: lax.scan(body, c, xs))(
+            normal(6, 4), normal(3, 5, 6, 4))
+    (scan,) = [e for e in closed.jaxpr.eqns if e.primitive.name == "scan"]
+    axes = lane_axes(scan.params["jaxpr"], scan.params["num_consts"], 1)
+    assert axes.sizes == (6,)
+
+
+def test_kernels_of_lanes_compile_without_spills():
+    fun, args = LOOPS["its gradient"]
+    _, program, _ = program_of(fun, *args)
+    found = [b for (_, kernel, *_), b in binaries(program).items() if kernel == "lanes"]
+    assert found and all(b.spills == 0 for b in found)
