@@ -47,8 +47,8 @@ MOST, MOST_THOROUGH = 3, 4
 WORTH_NANOSECONDS: Final = 100e3
 """With "auto", what takes less is left to the model: a candidate takes 0.2 s to compile."""
 MOST_CALLS: Final = 8
-"""With "auto", the calls of a program that are timed, the longest: 25 of a radiance field took 75
-kernels and 10 s of its first call."""
+"""With "auto", the calls of a program that are timed, the longest, however often it is written: 25
+of a radiance field took 75 kernels and 10 s of its first call."""
 NEAR: Final = 1.5
 """With "auto", candidates that the model thinks so much slower than the best are not timed."""
 SCHEMA: Final = {"problem": str, "configs": [str], "seconds": [float]}
@@ -79,6 +79,7 @@ class Tuner(Chooser):
         super().__init__(target, rejected)
         self.device, self.cache, self.seconds, self.thorough = device, cache, seconds, thorough
         self.untuned: dict[str, _Untuned] = {}
+        self.tuned: dict[str, float] = {}  # the nanoseconds that calls were expected to take
         self.timings: dict[str, str] = {}
 
     @property
@@ -97,7 +98,8 @@ class Tuner(Chooser):
             return best
         expected = nanoseconds(configs[0])
         if self.seconds is not None and (self.thorough or expected >= WORTH_NANOSECONDS):
-            tried = [c for c in configs[:MOST_THOROUGH if self.thorough else MOST]
+            different = list({repr(c): c for c in configs}.values())
+            tried = [c for c in different[:MOST_THOROUGH if self.thorough else MOST]
                      if self.thorough or nanoseconds(c) <= NEAR * expected]
             if len(tried) > 1:
                 self.untuned[key] = _Untuned(title, told, tried, launches, expected)
@@ -114,8 +116,12 @@ class Tuner(Chooser):
         if not untuned or self.seconds is None:
             return False
         if not self.thorough:
-            longest = sorted(untuned, key=lambda key: -untuned[key].expected)[:MOST_CALLS]
-            untuned = {key: untuned[key] for key in longest}
+            expected = self.tuned | {key: u.expected for key, u in untuned.items()}
+            longest = sorted(expected, key=lambda key: -expected[key])[:MOST_CALLS]
+            untuned = {key: untuned[key] for key in longest if key in untuned}
+            if not untuned:
+                return False
+        self.tuned |= {key: u.expected for key, u in untuned.items()}
         # beside them what the program has besides
         programs = {key: [candidate_program(u.launches(c)) for c in u.configs]
                     for key, u in untuned.items()}
