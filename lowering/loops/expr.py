@@ -26,8 +26,8 @@ from functrans.lowering.loops.index import (
 if TYPE_CHECKING:
     from functrans.lowering.loops.tensor import Define, Tensor
 
-__all__ = ["Expr", "ExprBuilder", "IterationSpaceMismatch", "Range", "TooManyExpressions",
-           "computed_in", "operation", "reachable_expressions", "unclamped"]
+__all__ = ["Expr", "ExprBuilder", "IterationSpaceMismatch", "Places", "Range",
+           "TooManyExpressions", "computed_in", "operation", "reachable_expressions", "unclamped"]
 
 
 NONE: frozenset[LoopVar] = frozenset()
@@ -71,6 +71,10 @@ Range = tuple[Index, Size, Size]
 """`low <= index < high`, one of the tests of `ExprBuilder.when`."""
 
 
+Places = tuple[dict[Any, Index], dict[Any, tuple[Index, ...]]]
+"""What `flatten` and `unflatten` gave."""
+
+
 class IterationSpaceMismatch(Exception):
     """A kernel asked for one of its own values at another place than the one it computes."""
 
@@ -88,20 +92,20 @@ class ExprBuilder:
 
     `is_stored` says which tensors are read from memory; `local` has the tensors of the kernel that
     is being built, each with the place at which the kernel computes it: None for one that is known
-    after the loops only. All others are defined where they are used.
+    after the loops only. All others are defined where they are used. Builders over the same loops
+    may share the `places` that they work out.
     """
 
     def __init__(self, is_stored: Callable[[Tensor], bool],
                  local: Mapping[Tensor, Index | None] | None = None,
-                 facts: Mapping[Range, bool] | None = None) -> None:
+                 facts: Mapping[Range, bool] | None = None, places: Places | None = None) -> None:
         self._is_stored = is_stored
         self._local = {} if local is None else local
         self._facts = facts or {}
         self._known: dict[Any, Expr] = {}
         self._most: float = math.inf
         self._read: dict[Any, Expr] = {}
-        self._places: dict[Any, Index] = {}
-        self._indices: dict[Any, tuple[Index, ...]] = {}
+        self._places, self._indices = ({}, {}) if places is None else places
         # tests that the bounds of the loop variables do not decide: where loops may be split
         self.undecided: list[Range] = []
 
@@ -174,7 +178,7 @@ class ExprBuilder:
 
         `Index` as its `aux` tells it from the clamping that a program asks for.
         """
-        if index.within(0, high) or self._facts.get((index, 0, high)):
+        if index.within(0, high) or (self._facts and self._facts.get((index, 0, high))):
             return index
         value = self.op("max", self.index(index, "i64"), self.const(np.int64(0), "i64"))
         top = self.index(Index.of(high - 1), "i64")
@@ -231,7 +235,7 @@ class ExprBuilder:
         open_tests = []
         for test in tests:
             index, low, high = test
-            fact = self._facts.get(test)
+            fact = self._facts.get(test) if self._facts else None
             if fact is False or index.outside(low, high):
                 return otherwise()
             if fact is None and not index.within(low, high):

@@ -371,13 +371,29 @@ _known_strides = lru_cache(maxsize=4096)(_strides)
 
 
 def flatten(index: Iterable[Index], shape: Sequence[Size]) -> Index:
-    """The place of an element in a C-ordered array."""
-    total = ZERO
+    """The place of an element in a C-ordered array: the sum of `i * stride`, in one pass."""
+    terms: dict[Atom, Size] = {}
+    const: Size = 0
+    is_divided = False
     for i, stride in zip(index, strides_of(shape), strict=True):
-        if i is not ZERO:
-            term = i * stride
-            total = term if total is ZERO else total + term
-    return total
+        if i is ZERO or _is(stride, 0):
+            continue
+        may_join = is_divided and terms and i.is_divided
+        for atom, c in i.terms.items():
+            more = c if _is(stride, 1) else c * stride
+            known = terms.get(atom)
+            if known is None:
+                terms[atom] = more
+            elif _is(total := known + more, 0):
+                del terms[atom]
+            else:
+                terms[atom] = total
+        const += i.const if _is(stride, 1) else i.const * stride
+        is_divided = is_divided or i.is_divided
+        if may_join:
+            joined = _rejoined(terms, const, i.terms)
+            terms, const, is_divided = dict(joined.terms), joined.const, joined.is_divided
+    return Index(terms, const)
 
 
 def unflatten(place: Index, shape: Sequence[Size]) -> tuple[Index, ...]:

@@ -25,6 +25,7 @@ from functrans.core.dims import Size
 from functrans.lowering.loops.expr import (
     Expr,
     ExprBuilder,
+    Places,
     Range,
     computed_in,
     reachable_expressions,
@@ -108,6 +109,8 @@ class Kernel:
         self._local = {m.tensor: self._known_at(m) for m in self.members}
         # its expressions, from the attempts to grow until it is written
         self._shared: ExprBuilder | None = None
+        # for `shared` alone: the bounds of loops change when they are split
+        self._worked_out: Places = ({}, {})
 
     def with_member(self, member: Member) -> Kernel:
         """This kernel with one more member, which shares its expressions."""
@@ -129,10 +132,18 @@ class Kernel:
         other._shared = None
         return other
 
+    def anew(self) -> Kernel:
+        """This kernel with nothing known of its expressions, as others are in memory now."""
+        other = copy(self)
+        other.members = list(self.members)
+        other._by_tensor, other._local = dict(self._by_tensor), dict(self._local)
+        other._shared = None
+        return other
+
     def shared(self, is_stored: Callable[[Tensor], bool]) -> ExprBuilder:
         """The builder that all share for whom the same tensors are in memory."""
         if self._shared is None:
-            self._shared = self.builder(is_stored)
+            self._shared = ExprBuilder(is_stored, self._local, places=self._worked_out)
         return self._shared
 
     def role(self, tensor: Tensor) -> str:

@@ -151,8 +151,7 @@ class _Recomputing:
         for j in sorted(readers, key=self._size, reverse=True):  # the first to have too many
             step = self.steps[j]
             assert isinstance(step, Kernel)
-            # a new object: what was known of the old one is no longer true
-            kernel = Kernel(step.domain, step.members)
+            kernel = step.anew()
             s = kernel.shared(self.is_stored)
             try:
                 with s.at_most(MOST_EXPRESSIONS):

@@ -100,7 +100,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
     decisions: list[Decision] = []
     here = _runtime.cuda_open()
     if machine_code is not None:
-        start_workers(equation_count(jaxpr))
+        start_workers(equation_count(jaxpr), gpu is not None)
     with collector_paused():
         simplified = simplify(jaxpr, decisions=decisions, atomic=True)
     is_compiled = machine_code is not None  # for a GPU, which is here or not

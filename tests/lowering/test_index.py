@@ -15,6 +15,7 @@ from functrans.lowering.loops.index import (
     Remainder,
     at_least_zero,
     flatten,
+    strides_of,
     unflatten,
 )
 
@@ -86,6 +87,23 @@ def test_places_there_and_back(shape):
     variables = [LoopVar(f"v{k}", n) for k, n in enumerate(shape)]
     index = tuple([Index.of(v) if v.high > 1 else ZERO for v in variables])
     assert unflatten(flatten(index, shape), shape) == index
+
+
+@given(st.sampled_from((1, 4, 5)), st.lists(st.sampled_from(NUMBERS), min_size=1, max_size=3),
+       st.lists(st.sampled_from((1, 2, 3, 4, 6)), min_size=6, max_size=6))
+@example(4, [4, 2], [1, 1, 1, 4, 1, 1])  # quotients and remainders that join, and cancel
+@EXAMPLES
+def test_a_place_is_the_sum_of_its_steps(p, numbers, sizes):
+    whole = Index.of(A) * p + Index.of(B)
+    index = [part for n in numbers for part in divmod(whole, n)] + [whole * -1, ZERO + 3]
+    shape = sizes[-len(index):] if len(index) <= len(sizes) else [2] * len(index)
+    total = ZERO
+    for i, stride in zip(index, strides_of(shape), strict=True):
+        total = total + i * stride
+    found = flatten(index, shape)
+    assert found == total and list(found.terms) == list(total.terms)
+    assert [value(found, a, b) for a, b in PLACES] == [sum(
+        value(i, a, b) * s for i, s in zip(index, strides_of(shape))) for a, b in PLACES]
 
 
 def test_what_is_left_to_divide_by_a_symbolic_size_is_not_negative():

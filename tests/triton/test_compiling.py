@@ -373,11 +373,12 @@ def test_how_many_threads_and_workers():
 def test_workers_start_while_a_long_program_is_lowered(monkeypatch):
     started = Queue()
     monkeypatch.setattr(workers.POOL, "start", started.put)
-    for cores, equations in ((16, workers.MANY_EQUATIONS - 1), (16, 200), (16, 9000), (4, 9000),
-                             (2, 9000)):
+    few = workers.MANY_EQUATIONS - 1
+    for cores, equations, runs in ((16, few, False), (16, 200, False), (16, 9000, True),
+                                   (4, 9000, False), (2, 9000, True), (16, 1, True)):
         monkeypatch.setattr(workers.os, "sched_getaffinity", lambda _, n=cores: range(n))
-        workers.start_workers(equations)
-    assert sorted(started.get(timeout=9) for _ in range(3)) == [3, 10, 12] and started.empty()
+        workers.start_workers(equations, runs)
+    assert sorted(started.get(timeout=9) for _ in range(4)) == [3, 4, 10, 12] and started.empty()
 
 
 def test_workers_that_were_started_come_after_those_that_are_ready():

@@ -30,6 +30,11 @@ MOST_THREADS_BESIDE: Final = 4
 MANY_EQUATIONS, EQUATIONS_OF_WORKER = 80, 20
 """Programs of so many equations have 10 kernels and more, in the suite of benchmarks; and a worker
 more for each so many. 14 kernels take 1.7 s in 8 threads, in one and 3 workers 1.0, on 4 cores."""
+FIRST_WORKERS: Final = 4
+"""Workers of a process whose programs run on a GPU, from the first that is compiled: the 13
+kernels of the next take 0.5 s with them, in eight threads 0.8 (on 4 cores)."""
+ALONE: Final = {"MLIR_DISABLE_MULTITHREADING": "1"}
+"""A worker has a processor for itself: threads for each kernel took a tenth more of all."""
 WORKER: Final = "import sys; sys.path[:] = {path!r}; from {module} import main; main()"
 
 
@@ -42,7 +47,7 @@ class Worker:
 
     def __init__(self) -> None:
         code = WORKER.format(path=sys.path, module=f"{__package__}.worker")
-        environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+        environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | ALONE
         # in a session of its own, so that Ctrl-C in a terminal reaches this process alone
         self._process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE,
                                          stdout=subprocess.PIPE, bufsize=0, env=environment,
@@ -205,8 +210,12 @@ def threads_beside(cores: int) -> int:
     return max(1, min(MOST_THREADS_BESIDE, cores // 4))
 
 
-def start_workers(equations: int) -> None:
-    """Start the workers that a program of so many equations will have work for, and do not wait."""
-    count = min(workers_of(len(os.sched_getaffinity(0))), equations // EQUATIONS_OF_WORKER)
-    if count > 0 and equations >= MANY_EQUATIONS:
+def start_workers(equations: int, runs: bool = False) -> None:
+    """Start the workers that a program of so many equations will have work for, and do not wait.
+
+    One that runs here is hardly the last of its process.
+    """
+    wanted = equations // EQUATIONS_OF_WORKER if equations >= MANY_EQUATIONS else 0
+    count = min(workers_of(len(os.sched_getaffinity(0))), max(wanted, FIRST_WORKERS * runs))
+    if count > 0:
         Thread(target=POOL.start, args=(count,), daemon=True).start()
