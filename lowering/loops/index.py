@@ -139,7 +139,8 @@ class Index:
     def is_divided(self) -> bool:
         """Whether quotients or remainders are among its terms."""
         if self._is_divided is None:
-            self._is_divided = any(type(a) is Remainder or type(a) is Quotient for a in self.terms)
+            kinds = [*map(type, self.terms)]
+            self._is_divided = Remainder in kinds or Quotient in kinds
         return self._is_divided
 
     def __add__(self, other: Index | Size) -> Index:
@@ -325,7 +326,7 @@ def _rejoined(terms: dict[Atom, Size], const: Size, added: Iterable[Atom]) -> In
 
     One of the two is among those that were `added`.
     """
-    remainders = added if not any(type(a) is Quotient for a in added) else terms
+    remainders = terms if Quotient in map(type, added) else added
     for atom in remainders:
         if type(atom) is not Remainder or (c := terms.get(atom)) is None:
             continue

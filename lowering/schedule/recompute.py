@@ -43,6 +43,7 @@ class _Recomputing:
         # of steps, as long as they are not changed: how often each reads what, and which members
         self.places: dict[int, Counter[Tensor]] = {}
         self.locals: dict[int, list[set[Tensor]]] = {}
+        self.refused: set[int] = set()  # the readers that could not compute a value
         for j, step in enumerate(self.steps):
             for x in self._loads(step):
                 self.readers.setdefault(x, set()).add(j)
@@ -148,7 +149,8 @@ class _Recomputing:
     def _computing(self, readers: list[int]) -> list[Kernel] | None:
         """Readers that compute what is no longer stored; None where one may not."""
         found: dict[int, Kernel] = {}
-        for j in sorted(readers, key=self._size, reverse=True):  # the first to have too many
+        # first those that are likely to refuse: once more, or as the first to have too many
+        for j in sorted(readers, key=lambda j: (j in self.refused, self._size(j)), reverse=True):
             step = self.steps[j]
             assert isinstance(step, Kernel)
             kernel = step.anew()
@@ -156,9 +158,11 @@ class _Recomputing:
             try:
                 with s.at_most(MOST_EXPRESSIONS):
                     exprs = kernel.all_expressions(s)
+                may = all(has_constant_stride(index, kernel.i) for _, index in accesses(exprs))
             except (IterationSpaceMismatch, TooManyExpressions):
-                return None
-            if not all(has_constant_stride(index, kernel.i) for _, index in accesses(exprs)):
+                may = False
+            if not may:
+                self.refused.add(j)
                 return None
             found[j] = kernel
         return [found[j] for j in readers]
