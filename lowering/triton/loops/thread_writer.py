@@ -11,14 +11,18 @@ from collections import ChainMap
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import LoopVar
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.triton.kernels.expressions import TileWriter
 
 __all__ = ["LineBlock", "ThreadWriter"]
+
+MOST_LINES: Final = 6000
+"""Of a kernel: 50 us each to read, and as much to compile."""
 
 
 @dataclass(eq=False)
@@ -45,13 +49,16 @@ class ThreadWriter(TileWriter):
 
     def __init__(self) -> None:
         self.operands: list[Tensor] = []
-        self._count = 0
+        self._count = self._emitted = 0
         self.block = LineBlock(None, None, frozenset(), "        ")
         super().__init__(None, self.emit, self._place_of, self.fresh, {})
         self._known = self.block.known
         self.repeated = 0  # lines of the last outermost loop
 
     def emit(self, *lines: str) -> None:
+        self._emitted += len(lines)
+        if self._emitted > MOST_LINES:
+            raise UnsupportedKernel(f"a lane has more than {MOST_LINES} operations")
         self.block.lines += [self.block.indent + line for line in lines]
 
     def fresh(self) -> str:

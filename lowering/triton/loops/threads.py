@@ -17,7 +17,7 @@ import numpy as np
 from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.core.primitive import Primitive
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.expr import Expr, TooManyExpressions
 from functrans.lowering.loops.index import Index, LoopVar, flatten
 from functrans.lowering.loops.lane_reader import (
     InOwnLane,
@@ -62,7 +62,7 @@ THREADS: Final = "a lane a thread"
 BLOCK: Final = 128  # threads of a program, and a warp where there are few lanes
 MOST_HELD: Final = 160  # numbers of a carry: registers of a thread are 255
 MOST_ROOM: Final = 1 << 30  # bytes of what loops inside collect
-MOST_LINES: Final = 6000  # of a kernel: 50 us each to read, and as much to compile
+MOST_EXPRESSIONS: Final = 12_000  # of a kernel
 CLOCK: Final = 1.7  # cycles of a nanosecond
 LATENCY: Final = 5.0  # cycles until the next operation has the result of one
 RATE: Final = 128.0  # operations of a multiprocessor in a cycle
@@ -78,7 +78,11 @@ def lanes_in_threads(call: ScanLoop | WhileLoop, scope: LoopScope) -> Form[Launc
     Raises UnsupportedKernel where lanes mix, or have too many numbers.
     """
     writer = _LaneLoop(scope, call.operands)
-    launches = writer.launches(call)
+    try:
+        with writer.reader.at_most(MOST_EXPRESSIONS):
+            launches = writer.launches(call)
+    except TooManyExpressions:
+        raise UnsupportedKernel("a lane computes too many numbers") from None
     count = call.length if isinstance(call, ScanLoop) and call.num_carry else 1
     assert isinstance(count, int)
     return Form(THREADS, 1e-9 * count * writer.nanoseconds(scope.target), lambda: launches)
@@ -142,8 +146,6 @@ class _LaneLoop:
 
     def _kernel(self, lanes: int, variables: Sequence[LoopVar]) -> Launches:
         threads = BLOCK if lanes >= 8 * BLOCK else 32
-        if len(self.w.block.lines) > MOST_LINES:
-            raise UnsupportedKernel(f"a lane has {len(self.w.block.lines)} operations")
         if lanes >= INT32_LIMIT - BLOCK:
             raise UnsupportedKernel("more lanes than numbers of 32 bits")
         head, below = [], lanes

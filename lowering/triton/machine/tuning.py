@@ -46,7 +46,7 @@ MOST, MOST_THOROUGH = 3, 4
 """Candidates that are timed: of 16 calls of a transformer on an H100 one gained more than 3 %."""
 WORTH_NANOSECONDS: Final = 100e3
 """With "auto", what takes less is left to the model: a candidate takes 0.2 s to compile."""
-MOST_CALLS: Final = 8
+MOST_CALLS: Final = 16
 """With "auto", the calls of a program that are timed, the longest, however often it is written: 25
 of a radiance field took 75 kernels and 10 s of its first call."""
 NEAR: Final = 1.5
