@@ -21,7 +21,7 @@ from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import Reduce, ScatterTensor, Stored, Tensor
 
 __all__ = ["CrossesLanes", "InOwnLane", "LaneArray", "LaneComponents", "LaneReader", "LaneValue",
-           "LaneView"]
+           "LaneView", "Place"]
 
 MOST_TERMS: Final = 128  # of a reduction that is written out
 MOST_CHOICES: Final = 32  # elements of which one is read or updated at a place that is computed
@@ -148,9 +148,13 @@ class LaneReader(ExprBuilder):
     """
 
     def __init__(self, operands: Iterable[Tensor]) -> None:
-        in_memory = frozenset(operands)
-        super().__init__(lambda t: isinstance(t, Stored) or t in in_memory)
+        self._operands = frozenset(operands)
+        super().__init__(lambda t: isinstance(t, Stored) or t in self._operands)
         self.values: dict[Tensor, LaneValue] = {}
+
+    def is_operand(self, tensor: Tensor) -> bool:
+        """Whether a tensor is in memory that the kernel only reads."""
+        return tensor in self._operands
 
     def read(self, tensor: Tensor, index: Place) -> Expr:
         key = (tensor, index)

@@ -97,6 +97,12 @@ from functrans.lowering.triton.steps.spec import (
     Step,
 )
 from functrans.lowering.triton.templates.kernel import TemplateKernel as Template
+from functrans.lowering.triton.unread import (
+    accessed_by,
+    is_read_through,
+    with_results_as_outputs,
+    without_unread,
+)
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.convert import bitcast_convert_type_p
@@ -201,9 +207,9 @@ def _graph(jaxpr: Jaxpr, own: Mapping[Primitive, CallRule], forms: StepForms) ->
 
     rules: Mapping[Primitive, CallRule] = {**RULES, **own}
     taken = {**rules, **{p: plain(p) for p in PLAIN if forms.sums}}
-    return graph_of(jaxpr, rules=taken, hosted=frozenset([*COMBINING_SCATTERS, *own]),
-                    memory=memory, on_host=forms.hosted, stores_literals=forms.stores_literals,
-                    of_any_dtype=OF_ANY_DTYPE)
+    return with_results_as_outputs(graph_of(
+        jaxpr, rules=taken, hosted=frozenset([*COMBINING_SCATTERS, *own]), memory=memory,
+        on_host=forms.hosted, stores_literals=forms.stores_literals, of_any_dtype=OF_ANY_DTYPE))
 
 
 def _planned(plan: plans.Plan, forms: StepForms, target: Target) -> tuple[Graph, Schedule]:
@@ -261,6 +267,7 @@ class _TritonProgramWriter:
                 self.calls[step] = found
         if self.failed:
             raise StepFailed(None, self.failed)
+        self.schedule, written = without_unread(self.schedule, written, self.calls, graph.outputs)
         if not (self.shared.is_phase or any_size):
             written = self._joined(written)
         self._place_arrival_counters(written)
@@ -389,9 +396,7 @@ class _TritonProgramWriter:
         found: list[list[KernelOperand]] = []
         for launches in written:
             if isinstance(launches, Call):
-                found.append([*launches.operands, *launches.results])
-                if launches in self.calls:
-                    found[-1] += self.calls[launches].touched
+                found.append(accessed_by(launches, self.calls))
                 if launches in self.loops:
                     found[-1].append(self.loops[launches].workspace)
             else:
@@ -463,6 +468,17 @@ class _TritonProgramWriter:
         t = Stored(value.shape, memory_dtype(value.dtype), ())
         self.where[t] = Pointer("constant", index)
         return t
+
+    def memory_of(self, call: Call) -> set[Tensor]:
+        """What a loop may read of its operands, and of what they are moved from."""
+        waiting, found = list(call.operands), set[Tensor]()
+        while waiting:
+            t = waiting.pop()
+            if is_read_through(t, self.graph, self.schedule):
+                waiting += t.operands
+            else:
+                found.add(t)
+        return found
 
     def with_constant(self, value: np.ndarray[Any, Any]) -> Tensor:
         """A further constant of the program, as a value."""

@@ -76,6 +76,15 @@ def own_vector(x, at):
     return lax.fori_loop(0, 5, step, x)
 
 
+def elements_at_places(x, rows):
+    """Of each row one element at a place that the lane computes, and all of them in a loop."""
+    def step(c, row):
+        at = (c[1] * 3 + 1) % 5
+        total, _ = lax.scan(lambda s, e: (s * 0.5 + e, None), c[0], row)
+        return (total + row[at], at), row[2]
+    return lax.scan(step, (x, 0), rows)
+
+
 def matrices(m, x):
     return lax.fori_loop(0, 3, lambda i, v: m @ v * 0.5 + v.sum(), x)
 
@@ -125,6 +134,9 @@ LOOPS = {
     "a table": (ft.vmap(table, (0, None)), [np.arange(LANES, dtype=np.int32) % 11, normal(11, 2)]),
     "a vector of its own": (ft.vmap(own_vector), [normal(LANES, 4),
                                                   np.arange(LANES, dtype=np.int32)]),
+    "elements at places": (ft.vmap(elements_at_places), [normal(LANES), normal(LANES, 6, 5)]),
+    "elements at places of shared rows": (ft.vmap(elements_at_places, (0, None)),
+                                          [normal(LANES), normal(6, 5)]),
     "matrices": (ft.vmap(matrices), [normal(LANES, 3, 3), normal(LANES, 3)]),
     "a matrix that lanes share": (ft.vmap(matrices, (None, 0)), [normal(3, 3), normal(LANES, 3)]),
     "places of extremes": (ft.vmap(extremes), [normal(LANES, 5)]),

@@ -15,7 +15,7 @@ import numpy as np
 
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.tensor import ScanLoop, Tensor, WhileLoop
+from functrans.lowering.loops.tensor import Call, ScanLoop, Tensor, WhileLoop
 from functrans.lowering.passes.separable import SeparableRows
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.kernels.kernel_source import (
@@ -58,6 +58,9 @@ class LoopScope(Protocol):
 
     def constant(self, index: int) -> Tensor:
         """A constant of the program, by number, as a value."""
+
+    def memory_of(self, call: Call) -> set[Tensor]:
+        """What a loop may read of its operands, and of what they are moved from."""
 
     def with_constant(self, value: np.ndarray[Any, Any]) -> Tensor:
         """A further constant of the program, as a value."""

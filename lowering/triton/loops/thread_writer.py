@@ -15,11 +15,12 @@ from typing import Any, Final
 
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr
-from functrans.lowering.loops.index import LoopVar
+from functrans.lowering.loops.index import Index, LoopVar
+from functrans.lowering.loops.lane_reader import LaneReader, Place
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.triton.kernels.expressions import TileWriter
 
-__all__ = ["LineBlock", "ThreadWriter"]
+__all__ = ["LineBlock", "ReadAhead", "ThreadWriter"]
 
 MOST_LINES: Final = 6000
 """Of a kernel: 50 us each to read, and as much to compile."""
@@ -119,9 +120,70 @@ class ThreadWriter(TileWriter):
         if outer.outer is None:
             self.repeated = len(inner.lines)
 
+    @contextmanager
+    def before(self) -> Iterator[None]:
+        """What is written before the loop that is being written."""
+        assert self.block.outer is not None
+        with self._in(self.block.outer):
+            yield
+
+    @contextmanager
+    def at_begin(self, variable: LoopVar) -> Iterator[None]:
+        """What is written behind the first line of an iteration; it defines a variable."""
+        block = self.block
+        block.variables |= {variable}
+        first, rest, block.lines = block.lines[:1], block.lines[1:], []
+        yield
+        block.lines = [*first, *block.lines, *rest]
+
     def variables(self) -> LoopVar | None:
         """The variable of the innermost loop, with which what is computed now changes."""
         block: LineBlock | None = self.block
         while block is not None and block.variable is None:
             block = block.outer
         return None if block is None else block.variable
+
+
+class ReadAhead:
+    """The elements of an operand that a loop walks over, read some iterations before their turn.
+
+    A thread that waits for memory in each iteration takes as long as memory takes to answer.
+    """
+
+    BY: Final = 2
+    """Iterations."""
+
+    def __init__(self, x: Tensor, w: ThreadWriter, t: LoopVar, at: Index,
+                 lanes: frozenset[LoopVar]) -> None:
+        self.x, self.w, self.t, self.at, self.lanes = x, w, t, at, lanes
+        self.names: dict[Place, list[str]] = {}
+
+    def element(self, reader: LaneReader, index: Place) -> Expr:
+        """The element of this iteration; at places that the lane computes it is read now."""
+        if any(i.has_computed or not i.variables() <= self.lanes for i in index):
+            return reader.read(self.x, (self.at, *index))
+        names = self.names.setdefault(index, [self.w.fresh() for _ in range(self.BY)]) \
+            if index not in self.names else self.names[index]
+        key = (self.x, index, self.t)
+        self.w.locals[key] = names[0]
+        return reader.leaf(key, self.x.compute, self.t)
+
+    def write(self, reader: LaneReader, length: int, reverse: bool) -> None:
+        """Write what is read before the loop, and at the begin of an iteration for a later one."""
+        if not self.names:
+            return
+
+        def element(t: Index, index: Place) -> str:
+            at = Index.of(length - 1) - t if reverse else t
+            return self.w.expression(reader.read(self.x, (at, *index)))
+
+        with self.w.before():
+            for index, names in self.names.items():
+                for k, name in enumerate(names):
+                    self.w.emit(f"{name} = {element(Index.of(k), index)}")
+        later = LoopVar(self.w.fresh(), length)
+        with self.w.at_begin(later):
+            self.w.emit(f"{later.name} = tl.minimum({self.t.name} + {self.BY}, {length - 1})")
+            loaded = [element(Index.of(later), index) for index in self.names]
+        for names, last in zip(self.names.values(), loaded, strict=True):
+            self.w.emit(f"{', '.join(names)} = {', '.join([*names[1:], last])}")

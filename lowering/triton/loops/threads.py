@@ -9,7 +9,7 @@ lanes share are read where they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -49,7 +49,7 @@ from functrans.lowering.triton.kernels.kernel_source import (
     PartialResults,
 )
 from functrans.lowering.triton.loops.loop_kernel import LoopScope
-from functrans.lowering.triton.loops.thread_writer import ThreadWriter
+from functrans.lowering.triton.loops.thread_writer import ReadAhead, ThreadWriter
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
@@ -63,6 +63,7 @@ BLOCK: Final = 128  # threads of a program, and a warp where there are few lanes
 MOST_HELD: Final = 160  # numbers of a carry: registers of a thread are 255
 MOST_ROOM: Final = 1 << 30  # bytes of what loops inside collect
 MOST_EXPRESSIONS: Final = 12_000  # of a kernel
+FEW_LANES: Final = 1 << 17  # more hide how long memory takes to answer
 CLOCK: Final = 1.7  # cycles of a nanosecond
 LATENCY: Final = 5.0  # cycles until the next operation has the result of one
 RATE: Final = 128.0  # operations of a multiprocessor in a cycle
@@ -77,7 +78,7 @@ def lanes_in_threads(call: ScanLoop | WhileLoop, scope: LoopScope) -> Form[Launc
 
     Raises UnsupportedKernel where lanes mix, or have too many numbers.
     """
-    writer = _LaneLoop(scope, call.operands)
+    writer = _LaneLoop(scope, scope.memory_of(call))
     try:
         with writer.reader.at_most(MOST_EXPRESSIONS):
             launches = writer.launches(call)
@@ -91,9 +92,9 @@ def lanes_in_threads(call: ScanLoop | WhileLoop, scope: LoopScope) -> Form[Launc
 class _LaneLoop:
     """Writes a loop for one lane."""
 
-    def __init__(self, scope: LoopScope, operands: Sequence[Tensor]) -> None:
+    def __init__(self, scope: LoopScope, memory: Iterable[Tensor]) -> None:
         self.scope = scope
-        self.reader = LaneReader(operands)
+        self.reader = LaneReader(memory)
         self.w = ThreadWriter()
         self.axes = LaneAxes((), {})
         self.variables: list[LoopVar] = []
@@ -131,6 +132,7 @@ class _LaneLoop:
             sizes.insert(0, call.length)  # type: ignore[arg-type]
         self.variables = variables = [LoopVar(f"lane{k}", n) for k, n in enumerate(sizes)]
         self.coordinates = variables[is_map:]
+        self.lanes = math.prod(sizes)
         if is_map:
             assert isinstance(call, ScanLoop)
             self._iteration(call, variables[0])
@@ -140,9 +142,7 @@ class _LaneLoop:
             self._results(call.results[:carried], body, self._scan(call, outs))
         else:
             self._results(call.results, body, self._while(call))
-        lanes = math.prod(sizes)
-        self.lanes = lanes
-        return self._kernel(lanes, variables)
+        return self._kernel(self.lanes, variables)
 
     def _kernel(self, lanes: int, variables: Sequence[LoopVar]) -> Launches:
         threads = BLOCK if lanes >= 8 * BLOCK else 32
@@ -331,6 +331,9 @@ class _LaneLoop:
         t = LoopVar(self.w.fresh(), call.length)
         at = Index.of(call.length - 1) - Index.of(t) if call.reverse else Index.of(t)
         parts = [y.part(at) for y in collected]
+        may_wait = self.lanes <= FEW_LANES and call.length > ReadAhead.BY
+        ahead = {x: ReadAhead(x, self.w, t, at, frozenset(self.variables))
+                 for x in call.operands[first + n:] if may_wait and self.reader.is_operand(x)}
         with self.w.nested(f"for {t.name}_ in range(0, {call.length}):", t):
             self.w.emit(f"{t.name} = tl.cast({t.name}_, tl.int32)")  # the interpreter's are ints
             kept = dict(zip(moving, self._kept(
@@ -338,7 +341,7 @@ class _LaneLoop:
             outs = self._program(body, [
                 *map(LaneView, call.operands[:first]),
                 *[kept[k] if k in kept else LaneView(carried[k]) for k in range(n)],
-                *[LaneView(x, (at,)) for x in call.operands[first + n:]]],
+                *[ahead.get(x, LaneView(x, (at,))) for x in call.operands[first + n:]]],
                 parts)
             for y, out, v in zip(parts, outs[n:], body.outvars[n:], strict=True):
                 if self.written.get(out) is not y:
@@ -346,6 +349,8 @@ class _LaneLoop:
                         self._store(y.memory, y.place(place), self.reader.read(out, place))
             self._assign(names, self._step(names, [outs[k] for k in moving],
                                            [body.outvars[k] for k in moving]))
+            for x in ahead.values():
+                x.write(self.reader, call.length, call.reverse)
         ends = dict(zip(moving, self._kept([carried[k] for k in moving], invars, names, outer),
                         strict=True))
         return [ends[k] if k in ends else LaneView(carried[k]) for k in range(n)]
