@@ -187,6 +187,7 @@ def value_of_literals(r: Rewriter, eqn: Equation, *operands: Any) -> Results:
 ALGEBRA = RewriteTable("algebra")
 rule = ALGEBRA.rule
 
+MAX_HALVES = 5  # x ** 2.5 takes a root and products, each of which rounds once
 MAX_POWER = 8  # x ** 8 by squaring is within 4 ULP; the power function is within 1
 
 
@@ -393,6 +394,41 @@ def power_of_literal(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
             and abs(y.value) <= MAX_POWER:
         return r(integer_pow_p, x, y=int(y.value))
     return None
+
+
+@rule(pow_p, of=Literal, law="x ** 1.5 = x * sqrt(x), and other halves of small odd integers")
+def power_of_half(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    """Roots are of -0 and -inf what powers are not."""
+    if type(y) is not Literal or kind(x) != "f" or dtypes.is_half(x.aval.dtype):
+        return None
+    count = 2 * float(y.value)
+    if count % 2 != 1 or abs(count) > MAX_HALVES or count == 1:  # 0.5 stays
+        return None
+    if not _is_never_negative(r, x):
+        infinite = r(eq_p, x, r.full(-np.inf, x.aval))
+        x = r(select_n_p, infinite, r(add_p, x, r.full(0, x.aval)), r.full(np.inf, x.aval))
+    found = r(sqrt_p, x)
+    if count < 0:
+        found = r(div_p, r.full(1, x.aval), found)
+    for _ in range(int(abs(count)) // 2):
+        found = r(div_p if count < 0 else mul_p, found, x)
+    return found
+
+
+def _is_never_negative(r: Rewriter, x: Atom, depth: int = 6) -> bool:
+    """Whether a number has no sign: a square, a sum of squares; or is NaN."""
+    if isinstance(x, Literal):
+        return not np.signbit(x.value)
+    if depth == 0:
+        return False
+    if (made := r.made(x, mul_p)) is not None:
+        return made.invars[0] is made.invars[1]
+    if (made := r.made(x, add_p)) is not None:
+        return all(_is_never_negative(r, a, depth - 1) for a in made.invars)
+    for p in (broadcast_in_dim_p, reduce_sum_p):
+        if (made := r.made(x, p)) is not None:
+            return _is_never_negative(r, made.invars[0], depth - 1)
+    return r.made(x, abs_p) is not None
 
 
 # ------------------------------------------------------------------------------- order, logic

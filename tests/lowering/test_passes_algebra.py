@@ -78,6 +78,9 @@ LAWS = {
         "b = mul a a -> b"),
     "root_power_stays": (lambda x: lax.pow(x, fnp.float32(0.5)), (X,),
         "b = pow a 0.5 -> b"),
+    "half_power": (lambda x: lax.pow(x, fnp.float32(-1.5)), (X,),
+        "b = eq a -inf; c = add a 0.0; d = broadcast_in_dim[shape=(3) broadcast_dimensions=()] inf;"
+        " e = select_n b c d; f = rsqrt e; g = div f e -> g"),
     "idempotent": (lambda x: fnp.maximum(x, x), (X,),
         " -> a"),
     "least": (lambda x: fnp.minimum(fnp.maximum(x, -fnp.inf), fnp.inf), (X,),
@@ -160,7 +163,7 @@ def test_law(name):
 
 SPECIAL = np.array([np.nan, -0.0, 0.0, np.inf, -np.inf, 1e-41, -3e38, 1e20, -0.5], np.float32)
 # more roundings; and the reference evaluates complex(x, y) as x + 1j * y: NaN where y is infinite
-INEXACT = {"cube", "inverse_square", "power_of_literal", "parts"}
+INEXACT = {"cube", "half_power", "inverse_square", "power_of_literal", "parts"}
 # zeros of cotangents have no sign
 INEXACT |= {"cotangent_with_zero"}
 

@@ -10,7 +10,7 @@ from functrans.core.compiling import for_compiler
 from functrans.lowering.passes.lane_axes import lane_axes
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.machine.device import binaries
-from functrans.lowering.triton.steps.spec import Launch
+from functrans.lowering.triton.steps.spec import CopyStep, Launch
 from tests.triton.emulated import check, program_of
 
 RNG = np.random.default_rng(0)
@@ -89,6 +89,13 @@ def matrices(m, x):
     return lax.fori_loop(0, 3, lambda i, v: m @ v * 0.5 + v.sum(), x)
 
 
+def systems(m, x):
+    """A system of three equations in every step."""
+    def step(i, v):
+        return fnp.linalg.solve(m + 3 * fnp.eye(3), v) + 0.1 * v[::-1]
+    return lax.fori_loop(0, 3, step, x)
+
+
 def random_steps(key):
     def step(s):
         key, x, n = s
@@ -139,6 +146,7 @@ LOOPS = {
                                           [normal(LANES), normal(6, 5)]),
     "matrices": (ft.vmap(matrices), [normal(LANES, 3, 3), normal(LANES, 3)]),
     "a matrix that lanes share": (ft.vmap(matrices, (None, 0)), [normal(3, 3), normal(LANES, 3)]),
+    "systems": (ft.vmap(systems), [normal(LANES, 3, 3), normal(LANES, 3)]),
     "places of extremes": (ft.vmap(extremes), [normal(LANES, 5)]),
     "bfloat16": (ft.vmap(narrow), [normal(LANES).astype("bfloat16")]),
     "float16": (ft.vmap(narrow), [normal(LANES).astype("f2")]),
@@ -237,6 +245,23 @@ def test_operands_are_read_where_they_are():
         program = check(fun, normal(70, 8), normal(8, 8), tolerance=2e-3)
     (launch,) = lanes_in(program)
     assert len(launch.arguments) == 2
+
+
+def test_a_loop_reads_through_reshapes_and_broadcasts():
+    """Blocks of lanes, and what all lanes begin with, are no kernels of their own."""
+    with for_compiler(True):
+        program = check(ft.vmap(newton), np.abs(normal(512)) * 9 + 0.1)
+    assert [s.kernel for s in program.steps if isinstance(s, Launch)] == ["lanes"]
+    assert not any(isinstance(s, CopyStep) for s in program.steps)
+
+
+def test_what_other_steps_read_is_still_computed():
+    def fun(x):
+        start = fnp.reshape(x, (5, 20))
+        return lax.fori_loop(0, 3, lambda i, c: fnp.sin(c), start), start.T @ start, start
+
+    with for_compiler(True):
+        assert lanes_in(check(fun, normal(100)))
 
 
 def mixing(x):

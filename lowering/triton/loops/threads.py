@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any, Final
 
 import numpy as np
@@ -37,6 +38,7 @@ from functrans.lowering.loops.tensor import (
     WhileLoop,
 )
 from functrans.lowering.passes.lane_axes import LaneAxes, lane_axes
+from functrans.lowering.passes.small_systems import write_out_systems
 from functrans.lowering.rules.graph import CALLS, CallRule, graph_of, live_items
 from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS
 from functrans.lowering.schedule.forms import Form
@@ -111,7 +113,8 @@ class _LaneLoop:
     # --------------------------------------------------------------------------- the kernel
 
     def launches(self, call: ScanLoop | WhileLoop) -> Launches:
-        body = call.body
+        call = copy(call)
+        call.body = body = write_out_systems(call.body)
         if self.scope.is_phase:
             raise UnsupportedKernel("its threads belong to a loop around it")
         if call.has_effect:
