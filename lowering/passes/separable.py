@@ -27,6 +27,7 @@ from functrans.primitives.differentiable import add_any_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
 from functrans.primitives.elementwise import Elementwise
+from functrans.primitives.index import gather_p
 from functrans.primitives.linalg import cholesky_p, lu_p
 from functrans.primitives.random import philox4x32_p, threefry2x32_p
 from functrans.primitives.reduce import (
@@ -51,7 +52,7 @@ from functrans.primitives.shape import (
 from functrans.primitives.solve import det_p, slogdet_p, solve_p, triangular_solve_p
 from functrans.primitives.sort import sort_p
 
-__all__ = ["Axis", "AxisClasses", "SeparableRows", "Tie", "is_pointwise", "rows_of"]
+__all__ = ["RULES", "Axis", "AxisClasses", "SeparableRows", "Tie", "is_pointwise", "rows_of"]
 
 Axis = tuple[Var, int]
 
@@ -91,8 +92,11 @@ class SeparableRows:
         def resized(eqn: Equation) -> Equation:
             outs = tuple(map(fewer, eqn.outvars))
             params = _resized(eqn, outs)
-            if eqn.primitive is scan_p:
-                params["jaxpr"] = of(params["jaxpr"])
+            for name, value in params.items():
+                if isinstance(value, Jaxpr):
+                    params[name] = of(value)
+                elif value and isinstance(value, tuple) and isinstance(value[0], Jaxpr):
+                    params[name] = tuple(map(of, value))
             return eqn.replace(invars=tuple(map(atom, eqn.invars)), outvars=outs, params=params)
 
         def of(body: Jaxpr) -> Jaxpr:
@@ -196,7 +200,7 @@ def _rule_of(eqn: Equation) -> Tie:
     p = eqn.primitive
     if isinstance(p, Elementwise) or p in ELEMENTWISE:
         return _elementwise
-    return _RULES.get(p, _unknown)
+    return RULES.get(p, _unknown)
 
 
 def _unknown(c: AxisClasses, eqn: Equation) -> None:
@@ -370,7 +374,7 @@ def _full(c: AxisClasses, eqn: Equation) -> None:
     """All places are alike."""
 
 
-_RULES: Table[Tie] = Table({
+RULES: Table[Tie] = Table({
     broadcast_in_dim_p: _broadcast, dot_general_p: _dot, transpose_p: _transpose,
     reshape_p: _reshape, scan_p: _scan, iota_p: _iota, full_p: _full, slice_p: _sliced,
     dynamic_slice_p: _sliced, dynamic_update_slice_p: _updated, pad_p: _padded,
@@ -390,6 +394,14 @@ def _resized(eqn: Equation, outs: Sequence[Var]) -> dict[str, Any]:
             params[name] = shape
     if eqn.primitive is dynamic_slice_p:
         params["slice_sizes"] = shape
+    if eqn.primitive is gather_p:  # a window that is all of an axis stays so
+        numbers, before = params["dimension_numbers"], eqn.outvars[0].aval.shape
+        sizes = list(params["slice_sizes"])
+        dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+        kept = [k for k in range(len(sizes)) if k not in dropped]
+        for k, at in zip(kept, numbers.offset_dims, strict=True):
+            sizes[k] = shape[at] if shape[at] != before[at] else sizes[k]
+        params["slice_sizes"] = tuple(sizes)
     if eqn.primitive is slice_p:
         before = eqn.outvars[0].aval.shape
         params["limit_indices"] = tuple([

@@ -1,0 +1,331 @@
+"""Loops over lanes that know nothing of each other, as the program of one lane.
+
+The axes of lanes are those of maps (loops without a carry) and classes of axes that no operation of
+a loop mixes. Without them a program is left in which values are as small as they are for a lane.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from functrans.core.avals import get_aval
+from functrans.core.dims import static_shape
+from functrans.core.evaluate import eval_jaxpr
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
+from functrans.core.prune import has_effects
+from functrans.lowering.passes.lane_classes import (
+    SCATTERS,
+    classes_of_lanes,
+    learn_makers,
+    running_of,
+)
+from functrans.lowering.passes.loops import substituted
+from functrans.lowering.passes.pipeline import ALL_RULES, simplify_with
+from functrans.lowering.passes.rewrite import with_bodies, with_functions
+from functrans.lowering.passes.separable import SeparableRows
+from functrans.lowering.passes.small_systems import write_out_systems
+from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
+from functrans.primitives.compare import select_n_p
+from functrans.primitives.control_flow.bodies import TRUE
+from functrans.primitives.control_flow.scan import scan_p
+from functrans.primitives.control_flow.while_loop import while_p
+from functrans.primitives.convert import convert_element_type_p
+from functrans.primitives.differentiable import add_any_p
+from functrans.primitives.dot import dot_general_p
+from functrans.primitives.dynamic_slice import dynamic_update_slice_p
+from functrans.primitives.elementwise import Elementwise
+from functrans.primitives.shape import reshape, reshape_p, rev_p, slice_p
+
+__all__ = ["LaneProgram", "Layout", "is_read_in_place", "lane_program"]
+
+MOST: Final = 128
+"""Elements of a value of a lane: what is wider fills vectors and threads by itself."""
+MOST_OF_ONE: Final = 256
+"""Multiply-adds of a product, and comparisons of an update, that are written out."""
+MOST_OPERATIONS: Final = 2000
+LONG: Final = 64
+LEAST_OPERATIONS: Final = 12
+"""Of a step, for each number that loops of more than `LONG` steps write to memory or read."""
+UPDATES: Final = (*SCATTERS, dynamic_update_slice_p)
+IN_PLACE: Final = frozenset({broadcast_in_dim_p, convert_element_type_p, select_n_p, reshape_p,
+                             slice_p, transpose_p, rev_p, add_any_p})
+FEW: Final = 16
+"""Lanes of an axis that is not taken where values of a lane are small."""
+
+
+@dataclass(frozen=True, eq=False)
+class LaneProgram:
+    """What a loop does for one lane.
+
+    `sizes` are those of the axes of lanes. The inputs of `body` are one lane of `operands`, whose
+    dimensions `inputs` has: the axis of lanes that each is, or None where it is the lane's own. Of
+    the dimensions that are axes of lanes those in `kept` have the size 1 in the body, others are
+    not in it. So it is with the results and `outputs`.
+    """
+
+    sizes: tuple[int, ...]
+    body: Jaxpr
+    operands: tuple[Var, ...]
+    inputs: tuple[Layout, ...]
+    outputs: tuple[Layout, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The axis of lanes that each dimension of a value is, if it is one; those that are `kept`."""
+
+    axes: tuple[int | None, ...]
+    kept: frozenset[int] = frozenset()
+
+    def mapped(self, axis: int) -> Layout:
+        """The layout with a dimension in front that is an axis of lanes."""
+        return Layout((axis, *self.axes), frozenset(k + 1 for k in self.kept))
+
+    def split(self, dim: int, axis: int) -> Layout:
+        """The layout where a dimension of the body is an axis of lanes, too."""
+        at = [k for k, a in enumerate(self.axes) if a is None or k in self.kept][dim]
+        axes = list(self.axes)
+        axes[at] = axis
+        return Layout(tuple(axes), self.kept | {at})
+
+
+def lane_program(eqn: Equation) -> LaneProgram | None:
+    """The program of a lane of a loop; None where lanes mix, or have large values."""
+    if eqn.primitive not in (scan_p, while_p) or not _is_static(eqn) or has_effects(eqn):
+        return None
+    operands = tuple(dict.fromkeys([a for a in eqn.invars if isinstance(a, Var)]))
+    body = Jaxpr((), operands, (eqn,), eqn.outvars, name=eqn.primitive.name)
+    found = LaneProgram((), body, operands, tuple([_whole(v) for v in body.invars]),
+                        tuple([_whole(v) for v in body.outvars]))
+    while (inner := _without_map(found)) is not None:
+        found = inner
+    joined = with_bodies(found.body, _joined)
+    if joined is not found.body:
+        found = replace(found, body=simplify_with(ALL_RULES, joined))
+    while (inner := _narrowed(found)) is not None:
+        found = inner
+    if not found.sizes or _widest(found.body) > MOST or _has_large_results(found.body) \
+            or _is_bound_by_memory(found.body) or not _is_small(found):
+        return None
+    return replace(found, body=simplify_with(ALL_RULES, write_out_systems(_of_one(found.body))))
+
+
+def _of_one(body: Jaxpr) -> Jaxpr:
+    """A body in which the lane runs: of one lane alone no iteration takes place once it is done."""
+    known: dict[Atom, Equation] = {}
+    learn_makers(body, known)
+
+    def alone(eqn: Equation) -> Equation:
+        params: dict[str, Any] = {k: _of_one(v) if isinstance(v, Jaxpr) else tuple(map(_of_one, v))
+                  if isinstance(v, tuple) and v and isinstance(v[0], Jaxpr) else v
+                  for k, v in eqn.params.items()}
+        running = running_of(eqn, known) if eqn.primitive is while_p else None
+        if running is not None:
+            inner: Any = params["body_jaxpr"]
+            v = inner.invars[params["body_nconsts"] + running]
+            goes_on = Var(v.aval)
+            first = Equation(broadcast_in_dim_p, (TRUE,), (goes_on,),
+                             {"shape": v.aval.shape, "broadcast_dimensions": ()}, eqn.source)
+            params["body_jaxpr"] = substituted(inner, {v: goes_on}, inner.invars, [first])
+        return eqn.replace(params=params)
+
+    return Jaxpr((), body.invars, tuple(map(alone, body.eqns)), body.outvars, name=body.name)
+
+
+def _joined(body: Jaxpr) -> Jaxpr:
+    """A body with maps over blocks of lanes as one block of all."""
+    return with_functions(with_bodies(body, _joined), _all_at_once)
+
+
+def _all_at_once(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
+    """A map over blocks of rows that do not mix, for all rows."""
+    p = eqn.params
+    if eqn.primitive is not scan_p or p["num_carry"] or p["length"] == 1:
+        return None
+    body, first = p["jaxpr"], p["num_consts"]
+    if not all(v.aval.ndim for v in (*body.invars[first:], *body.outvars)) \
+            or len(body.invars) == first:
+        return None
+    count, length = body.invars[first].aval.shape[0], p["length"]
+    axes = classes_of_lanes(body).whole((body.invars[first], 0))
+    if axes is None or not all(isinstance(v, Var) and (v, 0) in axes and sum(
+            (v, k) in axes for k in range(v.aval.ndim)) == 1
+            for v in (*body.invars[first:], *body.outvars)) or any(
+            (v, k) in axes for v in body.invars[:first] for k in range(v.aval.ndim)):
+        return None
+    whole = SeparableRows(body, count, axes, frozenset(), frozenset()).narrowed(length * count)
+    if whole is None:
+        return None
+
+    def run(*operands: Any) -> Sequence[Any]:
+        rows = [reshape(x, (length * count, *get_aval(x).shape[2:])) for x in operands[first:]]
+        outs = eval_jaxpr(whole, (), *operands[:first], *rows)
+        return [reshape(y, (length, count, *get_aval(y).shape[1:])) for y in outs]
+
+    return run
+
+
+def _is_static(eqn: Equation) -> bool:
+    return all(isinstance(n, int) and n > 0 for v in (*eqn.invars, *eqn.outvars)
+               for n in v.aval.shape) and all(
+        _is_static(e) for body in subjaxprs(eqn) for e in body.eqns)
+
+
+def _whole(v: Atom) -> Layout:
+    return Layout((None,) * v.aval.ndim)
+
+
+def _without_map(program: LaneProgram) -> LaneProgram | None:
+    """The program of an iteration, where all of it is a map."""
+    body = program.body
+    if len(body.eqns) != 1:
+        return None
+    (eqn,) = body.eqns
+    p = eqn.params
+    if eqn.primitive is not scan_p or p["num_carry"] or any(
+            v not in eqn.outvars for v in body.outvars):
+        return None
+    axis, first = len(program.sizes), p["num_consts"]
+    layouts = dict(zip(body.invars, zip(program.operands, program.inputs, strict=True),
+                       strict=True))
+    env: dict[Atom, Atom] = {}
+    invars, operands, inputs = [], [], []
+    for k, (x, v) in enumerate(zip(eqn.invars, p["jaxpr"].invars, strict=True)):
+        if isinstance(x, Literal):
+            env[v] = x
+            continue
+        operand, layout = layouts[x]
+        invars.append(v)
+        operands.append(operand)
+        inputs.append(layout if k < first else _mapped_first(layout, axis))
+    made = dict(zip(eqn.outvars, p["jaxpr"].outvars, strict=True))
+    inner = substituted(p["jaxpr"], env, invars)
+    inner = Jaxpr((), inner.invars, inner.eqns, tuple([
+        env.get(made[v], made[v]) for v in body.outvars if isinstance(v, Var)]), name=inner.name)
+    return LaneProgram((*program.sizes, p["length"]), inner, tuple(operands), tuple(inputs),
+                       tuple([_mapped_first(y, axis) for y in program.outputs]))
+
+
+def _mapped_first(layout: Layout, axis: int) -> Layout:
+    """The layout where the first dimension of the body is an axis of lanes, and no longer there."""
+    at = next(k for k, a in enumerate(layout.axes) if a is None or k in layout.kept)
+    axes = list(layout.axes)
+    axes[at] = axis
+    return Layout(tuple(axes), layout.kept)
+
+
+def _narrowed(program: LaneProgram) -> LaneProgram | None:
+    """The program of one row of a class of axes; None where no class is to be taken."""
+    body = program.body
+    classes = classes_of_lanes(body)
+    least = 2 if not program.sizes or _widest(body) > MOST else FEW
+    axes = sorted([(n, -k, v) for v in body.outvars if isinstance(v, Var)
+                   for k, n in enumerate(static_shape(v.aval.shape)) if n >= least],
+                  key=lambda a: a[:2], reverse=True)
+    for size, k, v in axes:
+        found = classes.whole((v, -k))
+        if found is None:
+            continue
+        layouts = [_split(values, layouts, found, len(program.sizes)) for values, layouts in (
+            (body.invars, program.inputs), (body.outvars, program.outputs))]
+        inputs, outputs = layouts
+        if inputs is None or outputs is None:
+            continue
+        one = SeparableRows(body, size, found, frozenset(), frozenset()).narrowed(1)
+        if one is not None:
+            return LaneProgram((*program.sizes, size), one, program.operands, inputs, outputs)
+    return None
+
+
+def _split(values: Sequence[Atom], layouts: Sequence[Layout], axes: frozenset[tuple[Var, int]],
+           axis: int) -> tuple[Layout, ...] | None:
+    found = []
+    for v, layout in zip(values, layouts, strict=True):
+        has = [k for k in range(v.aval.ndim) if (v, k) in axes] if isinstance(v, Var) else []
+        if len(has) > 1:
+            return None
+        found.append(layout.split(has[0], axis) if has else layout)
+    return tuple(found)
+
+
+def _widest(body: Jaxpr) -> int:
+    """The elements of the largest value that a lane computes in a step."""
+    return max([1, *(_widest_of(eqn) for eqn in body.eqns)])
+
+
+def _widest_of(eqn: Equation) -> int:
+    inner = [_widest(b) for b in subjaxprs(eqn)]
+    if is_read_in_place(eqn):
+        return 1
+    stacked = eqn.params["num_carry"] if eqn.primitive is scan_p else len(eqn.outvars)
+    return max([*inner, *(_size(v) for v in eqn.outvars[:stacked])], default=1)
+
+
+def is_read_in_place(eqn: Equation) -> bool:
+    """Whether each element of a result is a few operations on elements of the operands."""
+    p = eqn.primitive
+    return isinstance(p, Elementwise) or p in IN_PLACE
+
+
+def _has_large_results(body: Jaxpr) -> bool:
+    """Whether a result of many elements is not written by a loop as it goes."""
+    stacks = {v for eqn in body.eqns if eqn.primitive is scan_p
+              for v in eqn.outvars[eqn.params["num_carry"]:]}
+    return any(_size(v) > MOST and v not in stacks for v in body.outvars if isinstance(v, Var))
+
+
+def _is_bound_by_memory(body: Jaxpr) -> bool:
+    """Whether steps write and read more than they compute, a step of a lane far from the next.
+
+    All lanes step by step go through memory in order.
+    """
+    for eqn in body.eqns:
+        if eqn.primitive is scan_p and eqn.params["length"] >= LONG:
+            p = eqn.params
+            outside = {*body.invars, *body.outvars}
+            first = p["num_consts"] + p["num_carry"]
+            moved = sum(_size(v) // p["length"] for v in (
+                *eqn.invars[first:], *eqn.outvars[p["num_carry"]:]) if v in outside)
+            if moved * LEAST_OPERATIONS > _operations(p["jaxpr"]):
+                return True
+    return False
+
+
+def _operations(body: Jaxpr, inner: int = 4) -> int:
+    """About how many numbers a body computes; iterations of loops in it count `inner` times."""
+    return sum(_operations_of(eqn) + inner * sum(_operations(b, inner) for b in subjaxprs(eqn))
+               for eqn in body.eqns)
+
+
+def _operations_of(eqn: Equation) -> int:
+    if any(True for _ in subjaxprs(eqn)):
+        return 0
+    made = sum(map(_size, eqn.outvars))
+    if eqn.primitive is dot_general_p:
+        summed = eqn.params["dimension_numbers"][0][0]
+        shape = static_shape(eqn.invars[0].aval.shape)
+        return made * math.prod([int(shape[k]) for k in summed])
+    if eqn.primitive in UPDATES:
+        return made * _size(eqn.invars[2 if eqn.primitive is not dynamic_update_slice_p else 1])
+    return 0 if is_read_in_place(eqn) and made > MOST else made
+
+
+def _is_small(program: LaneProgram) -> bool:
+    """Whether a lane does little enough to be written out, and lanes are as many as its numbers.
+
+    Products of larger matrices, and updates of a few of many elements, are better done for all.
+    """
+    def is_small(body: Jaxpr) -> bool:
+        return all(_operations_of(eqn) <= MOST_OF_ONE or eqn.primitive not in (
+            dot_general_p, *UPDATES) for eqn in body.eqns) and all(
+            is_small(b) for eqn in body.eqns for b in subjaxprs(eqn))
+
+    return is_small(program.body) and _operations(program.body, 1) <= MOST_OPERATIONS \
+        and math.prod(program.sizes) >= _widest(program.body)
+
+
+def _size(v: Atom) -> int:
+    return math.prod([n for n in v.aval.shape if isinstance(n, int)])
