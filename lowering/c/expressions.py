@@ -15,7 +15,7 @@ from functrans.lowering.schedule.group import has_constant_stride
 from functrans.lowering.schedule.kernel import Kernel
 
 __all__ = ["C_TYPES", "BlockTotals", "CodeScope", "ExprWriter", "KernelText", "PlaceScratch",
-           "Scratch", "ctype", "expression_text", "is_number", "size_text"]
+           "Scratch", "ctype", "expression_text", "is_number", "operation_text", "size_text"]
 
 
 # --- sizes
@@ -406,15 +406,19 @@ class ExprWriter:
                                            p.broadcast("i32", lanes, f"(i32)({count})")), lanes)
 
     def _operation(self, e: Expr, args: list[str], lanes: int) -> str:
-        p = self.prelude
-        if e.op == "convert":
-            return p.convert(e.args[0].dtype, e.dtype, args[0], lanes)
-        if e.op == "round_to":
-            return p.convert(e.args[0].dtype, e.aux, args[0], lanes)
-        if e.op == "bitcast":
-            return p.bitcast(e.args[0].dtype, e.dtype, args[0], lanes)
-        if e.op == "rotate_left":
-            return f"(({args[0]} << {e.aux}) | ({args[0]} >> {32 - e.aux}))"
-        if e.op == "mul_low":
-            return f"({args[0]} * {args[1]})"
-        return p.op(e.op, tuple([a.dtype for a in e.args]), args, lanes)
+        return operation_text(self.prelude, e, args, lanes)
+
+
+def operation_text(p: Prelude, e: Expr, args: list[str], lanes: int) -> str:
+    """The C text of an operation on texts of its operands, in some lanes."""
+    if e.op == "convert":
+        return p.convert(e.args[0].dtype, e.dtype, args[0], lanes)
+    if e.op == "round_to":
+        return p.convert(e.args[0].dtype, e.aux, args[0], lanes)
+    if e.op == "bitcast":
+        return p.bitcast(e.args[0].dtype, e.dtype, args[0], lanes)
+    if e.op == "rotate_left":
+        return f"(({args[0]} << {e.aux}) | ({args[0]} >> {32 - e.aux}))"
+    if e.op == "mul_low":
+        return f"({args[0]} * {args[1]})"
+    return p.op(e.op, tuple([a.dtype for a in e.args]), args, lanes)

@@ -11,15 +11,25 @@ from typing import TypeVar
 
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.defects import is_defect
+from functrans.lowering.passes.lane_groups import group_loops
 from functrans.lowering.rules.graph import Graph, graph_of
+from functrans.lowering.rules.lanes import WITH_LANES, kernel_of_lanes
 from functrans.lowering.schedule import plans
 from functrans.lowering.schedule.forms import StepFailed, StepForms, with_notes
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.unfused import UnfusedValues
 
-__all__ = ["FunctionForms"]
+__all__ = ["FunctionForms", "graph_with_lanes"]
 
 T = TypeVar("T")
+
+
+def graph_with_lanes(jaxpr: Jaxpr, forms: StepForms | None = None) -> Graph:
+    """The graph of a program, whose loops over lanes are kernels until one cannot be written."""
+    if forms is not None and not forms.lanes:
+        return graph_of(jaxpr, on_host=forms.hosted)
+    grouped = group_loops(jaxpr, lambda eqn: kernel_of_lanes(eqn) is not None)
+    return graph_of(grouped, rules=WITH_LANES, on_host=forms.hosted if forms is not None else {})
 
 
 class FunctionForms:
@@ -34,7 +44,7 @@ class FunctionForms:
 
     def _add(self, function: object, jaxpr: Jaxpr, graph: Graph | None = None) -> None:
         self._forms[function] = StepForms(
-            lambda forms: graph_of(jaxpr, on_host=forms.hosted), self._unfused, _graph=graph)
+            lambda forms: graph_with_lanes(jaxpr, forms), self._unfused, _graph=graph)
 
     @property
     def changed(self) -> bool:

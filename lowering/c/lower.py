@@ -22,6 +22,7 @@ from functrans.core.jaxpr import Equation, Jaxpr, decided_names, size_names, sub
 from functrans.core.sizes import known_sizes, learned_names, shape_names, substitute
 from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.c.dynamic_buffers import UnsupportedProgram
+from functrans.lowering.c.functions import graph_with_lanes
 from functrans.lowering.c.interface import spec
 from functrans.lowering.c.isa import COMMON_FLAGS, Isa, host_isa
 from functrans.lowering.c.program import ProgramText, write_program
@@ -35,7 +36,6 @@ from functrans.lowering.loops.tensor import HostCall
 from functrans.lowering.memory.aliasing import copies_needed
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
-from functrans.lowering.rules.graph import graph_of
 from functrans.lowering.store.cache import FORMAT, Cache, digest
 from functrans.primitives.control_flow.bodies import leaves_unsized
 
@@ -90,7 +90,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
         return None
     names = {name: f"z[{k}]" for k, name in enumerate(sizes)}
     try:
-        text = write_program(graph_of(simplified), isa or host_isa(), names, donated,
+        text = write_program(graph_with_lanes(simplified), isa or host_isa(), names, donated,
                              sorted(simplified.decided_names), timed, plain)
     except UnsupportedProgram:
         return None

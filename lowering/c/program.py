@@ -19,6 +19,7 @@ from functrans.lowering.c.functions import FunctionForms
 from functrans.lowering.c.interface import API
 from functrans.lowering.c.isa import Isa
 from functrans.lowering.c.kernel import write_kernel
+from functrans.lowering.c.lanes.calls import LaneText
 from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.loops.tensor import (
     Call,
@@ -230,6 +231,7 @@ class FunctionWriter:
         self.carries: dict[Call, CarryBuffers] = {}
         self.epilogues: dict[Call, KernelText] = {}
         self.chains: dict[Call, ChainText] = {}
+        self.lanes: dict[Call, LaneText] = {}
         self.texts: list[KernelText | None] = []
         self.blocks: list[Block[Any]] = []
         self.work = 0

@@ -28,6 +28,7 @@ from functrans.core.source import Source
 from functrans.lowering.defects import UnsupportedKernel, warn_of_fallback
 from functrans.lowering.loops.tensor import Call, Conv, Gemm, Map, Tensor
 from functrans.lowering.rules.graph import Graph
+from functrans.lowering.rules.lanes import LaneLoop
 from functrans.lowering.schedule.chains import Chain, tensors_of
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import FusionNote, Schedule, Step
@@ -109,12 +110,14 @@ class StepForms:
     """The forms of the steps of a function; all are as planned until one fails.
 
     `make` makes the graph of the function anew where its equations have other forms: those that are
-    `hosted`, `sums` of products that no template computes, no `attention`, literals in memory.
+    `hosted`, `sums` of products that no template computes, no `attention`, no kernels of `lanes`,
+    literals in memory.
     """
 
     make: Callable[[StepForms], Graph]
     unfused: UnfusedValues = field(default_factory=UnfusedValues)
     attention: bool = True
+    lanes: bool = True
     stores_literals: bool = False
     sums: dict[Equation, str] = field(default_factory=dict)
     hosted: dict[Equation, str] = field(default_factory=dict)
@@ -203,6 +206,8 @@ class StepForms:
         rest = [e for e in _origins(graph, step) if e not in self.hosted]
         if isinstance(step, Call) and step.is_composed and self.attention:
             self.attention, instead = False, "it is computed as products"
+        elif isinstance(step, LaneLoop) and self.lanes:
+            self.lanes, instead = False, "its lanes take each step together"
         elif isinstance(step, (Gemm, Conv)) and (plain := [e for e in rest if e not in self.sums]):
             self.sums.update(dict.fromkeys(plain, why))
             instead = "its products are added up without a template"

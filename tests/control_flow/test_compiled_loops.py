@@ -221,7 +221,7 @@ def test_iterations_on_threads():
     x = rng.normal(size=(64, 512))
     check(lambda x: lax.map(lambda v: spin(v, 20), x), x)
     assert "_map" in text_of(lambda x: lax.map(lambda v: lax.fori_loop(
-        0, 200, lambda i, c: c * 0.9 + v, v), x), x)
+        0, 200, lambda i, c: c * 0.9 + v - c.sum(), v), x), x)
     check(ft.grad(lambda x: lax.map(lambda v: spin(v, 20).sum(), x).sum()), x)
 
 

@@ -1,0 +1,120 @@
+"""Functions of a lane whose loops and branches go their own ways, and their arguments."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+
+LANES = 256
+LENGTHS = np.array([0, 1, 2, 1000, *range(LANES - 4)], np.int32)  # of steps
+_draw = np.random.default_rng(0)
+X = _draw.uniform(0.5, 2, LANES).astype(np.float32)
+Y = _draw.uniform(-1, 1, (LANES, 3)).astype(np.float32)
+TABLE = _draw.uniform(-1, 1, 40).astype(np.float32)
+
+
+def _own_length(x, n):
+    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, fnp.sin(s[1]) * 2), (0, x))
+
+
+def _nested(x, n):
+    def outer(state):
+        def inner(s):
+            return s[0] + 1, s[1] * 0.5 + s[0]
+        k, y, total = state
+        m, y = lax.while_loop(lambda s: s[0] < k % 5, inner, (0, y))
+        return k + 1, y, total + m
+    return lax.while_loop(lambda s: s[0] < n % 50, outer, (0, x, 0))
+
+
+def _branches(x, n):
+    def step(k, y):
+        return lax.cond((k + n) % 3 == 0, lambda y: lax.fori_loop(
+            0, 100, lambda _, z: z * 0.99 + 0.01, y), lambda y: y * 1.5 - 1, y)
+    return lax.fori_loop(0, 7, step, x)
+
+
+def _switch(x, n):
+    def step(k, y):
+        return lax.switch(n % 4, [lambda y: y + 1, lambda y: y * 0.5, fnp.sin, lambda y: -y], y)
+    return lax.fori_loop(0, 9, step, x)
+
+
+def _table(x, n):
+    def step(k, s):
+        i, total = s
+        i = (i * 7 + k) % 40
+        return i, total + fnp.asarray(TABLE)[i] * x
+    return lax.fori_loop(0, 30, step, (n % 40, 0.0))
+
+
+def _small_vector(y, n):
+    def step(k, y):
+        y = fnp.roll(y, 1) + 0.1 * fnp.stack([y[1], -y[0], y[0] * y[2]])
+        y = y.at[(n + k) % 3].multiply(0.5)
+        return y / (1 + fnp.abs(y[fnp.argmax(y)]))
+    return lax.fori_loop(0, 20, step, y)
+
+
+def _film(y, n):
+    def step(y, k):
+        y = fnp.cross(y, fnp.array([0.1, 0.2, 0.3], fnp.float32)) + y
+        return y / (1 + k), y[0]
+    return lax.scan(step, y, fnp.arange(12, dtype=fnp.float32), reverse=True)
+
+
+def _draws(x, n):
+    def going(s):
+        return (s[0] < n % 40) & (s[1] < 20)
+    def step(s):
+        key = ft.random.fold_in(ft.random.key(3), s[0] + n)
+        return s[0] + 1, s[1] + fnp.sum(ft.random.uniform(key, (2,)))
+    return lax.while_loop(going, step, (0, x))
+
+
+def _system(y, n):
+    a = fnp.outer(y, y) + 2 * fnp.eye(3)
+    def step(_, b):
+        return fnp.linalg.solve(a[:, ::-1], b)
+    return lax.fori_loop(0, n[()] * 0 + 5, step, y)
+
+
+def _wide_integers(x, n):
+    def step(s):
+        k, h = s
+        return k - 1, (h ^ (h >> 7)) * np.uint32(2654435761) + k.astype(fnp.uint32)
+    return lax.while_loop(lambda s: s[0] > 0, step, (n, x.astype(fnp.uint32)))
+
+
+def _doubles(x, n):
+    x = x.astype(fnp.float64)
+    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, fnp.exp(-s[1])), (0, x))
+
+
+def _custom(x, n):
+    @ft.custom_jvp
+    def root(v):
+        return fnp.sqrt(v)
+    root.defjvp(lambda v, t: (root(*v), t[0] / (2 * root(*v))))
+    return ft.jvp(lambda v: lax.fori_loop(0, 8, lambda _, u: root(u) + v, v), (x,), (x,))
+
+
+PROGRAMS = {
+    "own_length": (_own_length, (X, LENGTHS), 0),
+    "nested": (_nested, (X, LENGTHS), 0),
+    "branches": (_branches, (X, LENGTHS), 0),
+    "switch": (_switch, (X, LENGTHS), 0),
+    "table": (_table, (X, LENGTHS), 0),
+    "small_vector": (_small_vector, (Y, LENGTHS), 0),
+    "film": (_film, (Y, LENGTHS), 0),
+    "draws": (_draws, (X, LENGTHS), 0),
+    "system": (_system, (Y, LENGTHS), 1e-4),
+    "wide_integers": (_wide_integers, (X, LENGTHS), 0),
+    "doubles": (_doubles, (X, LENGTHS), 0),
+    "custom": (_custom, (X, LENGTHS), 0),
+    "gradient": (lambda x, n: ft.value_and_grad(lambda v: lax.fori_loop(
+        0, 30, lambda k, u: fnp.sin(u) * v + k, v))(x), (X, LENGTHS), 1e-6),
+}

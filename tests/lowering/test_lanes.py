@@ -1,0 +1,86 @@
+"""A loop over lanes gives for each lane what the lane gives alone."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.lowering.c.functions import graph_with_lanes
+from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.rules.lanes import LaneLoop
+from tests.lowering.programs_of_lanes import LANES, PROGRAMS
+
+
+def kernels(fun, *args):
+    """How many kernels of lanes a program has at its top."""
+    jaxpr = simplify(ft.jit(fun).lower(*args).jaxpr)
+    return sum(isinstance(item, LaneLoop) for item in graph_with_lanes(jaxpr).items)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_lanes_are_what_they_are_alone(name):
+    fun, args, tolerance = PROGRAMS[name]
+    assert kernels(ft.vmap(fun), *args)
+    found = ft.tree.leaves(ft.jit(ft.vmap(fun))(*args))
+    one = ft.jit(fun)
+    for lane in (0, 1, 2, 3, 17, LANES - 1):
+        alone = ft.tree.leaves(one(*[a[lane] for a in args]))
+        for a, b in zip(found, alone, strict=True):
+            if tolerance:
+                np.testing.assert_allclose(np.asarray(a)[lane], b, rtol=tolerance, atol=tolerance)
+            else:
+                np.testing.assert_array_equal(np.asarray(a)[lane], b)
+
+
+@pytest.mark.parametrize("lanes", [1, 3, 5, 16, 17, 70])
+def test_any_number_of_lanes(lanes):
+    def walk(x, n):
+        return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.5 + 1), (0, x))
+
+    n = np.arange(lanes, dtype=np.int32) * 3
+    x = np.linspace(-1, 1, lanes, dtype=np.float32)
+    steps, found = ft.jit(ft.vmap(walk))(x, n)
+    np.testing.assert_array_equal(steps, n)
+    expected = [functools.reduce(lambda y, _: y * np.float32(0.5) + 1, range(k), y)
+                for k, y in zip(n, x)]
+    np.testing.assert_array_equal(found, np.array(expected, np.float32))
+
+
+def test_a_loop_that_starts_again_is_none_of_lanes():
+    """Lanes that are done run again where others do: that is no loop of a lane alone."""
+    def body(state):
+        running, x, n = state
+        return x < 5, fnp.where(running, x + 1, x), n + 1
+
+    def loop(running, x):
+        return lax.while_loop(lambda s: fnp.any(s[0]), body, (running, x, 0))
+
+    running, x = np.arange(64) < 40, np.zeros(64, np.float32)
+    assert not kernels(loop, running, x)
+    for a, b in zip(ft.jit(loop)(running, x), loop(running, x), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_lanes_that_look_at_each_other_are_none():
+    def step(x, _):
+        return x + fnp.sum(x), None
+
+    assert not kernels(lambda x: lax.scan(step, x, None, length=9)[0], np.ones(64, np.float32))
+
+
+def test_records_stay_with_the_lane():
+    """Forwards and backwards are one kernel."""
+    def loss(p, x):
+        return fnp.sum(lax.fori_loop(0, 200, lambda _, y: y + 0.01 * fnp.sin(p * y), x) ** 2)
+
+    x = np.linspace(0.1, 1, 3 * LANES, dtype=np.float32).reshape(LANES, 3)
+    p = np.linspace(1, 2, LANES, dtype=np.float32)
+    assert kernels(ft.vmap(ft.grad(loss)), p, x) == 1
+    found = ft.jit(ft.vmap(ft.grad(loss)))(p, x)
+    alone = [ft.grad(loss)(p[k], x[k]) for k in range(3)]
+    np.testing.assert_allclose(found[:3], alone, rtol=1e-5)
