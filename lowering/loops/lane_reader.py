@@ -20,8 +20,16 @@ from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import Reduce, ScatterTensor, Stored, Tensor
 
-__all__ = ["CrossesLanes", "InOwnLane", "LaneArray", "LaneComponents", "LaneReader", "LaneValue",
-           "LaneView", "Place"]
+__all__ = [
+    "CrossesLanes",
+    "InOwnLane",
+    "LaneArray",
+    "LaneComponents",
+    "LaneReader",
+    "LaneView",
+    "Place",
+    "TensorInLane",
+]
 
 MOST_TERMS: Final = 128  # of a reduction that is written out
 MOST_CHOICES: Final = 32  # elements of which one is read or updated at a place that is computed
@@ -32,7 +40,7 @@ class CrossesLanes(UnsupportedKernel):
     """A value of another lane is read."""
 
 
-class LaneValue(Protocol):
+class TensorInLane(Protocol):
     """What a tensor is to a lane."""
 
     def element(self, reader: LaneReader, index: Place) -> Expr:
@@ -150,7 +158,7 @@ class LaneReader(ExprBuilder):
     def __init__(self, operands: Iterable[Tensor]) -> None:
         self._operands = frozenset(operands)
         super().__init__(lambda t: isinstance(t, Stored) or t in self._operands)
-        self.values: dict[Tensor, LaneValue] = {}
+        self.values: dict[Tensor, TensorInLane] = {}
 
     def is_operand(self, tensor: Tensor) -> bool:
         """Whether a tensor is in memory that the kernel only reads."""

@@ -23,13 +23,13 @@ from functrans.lowering.loops.lane_values import LaneBuilder, OnStack
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.group import has_constant_stride
 
-__all__ = ["LaneExprWriter", "Scope"]
+__all__ = ["LaneExprWriter", "LaneScope"]
 
 SIMPLE_CONSTANTS = ("shift_left", "shift_right_logical", "shift_right_arithmetic", "div", "rem")
 """Operations that are faster where the text of the second operand is a constant."""
 
 
-class Scope:
+class LaneScope:
     """The lines of one loop or branch, and the variables declared in it."""
 
     def __init__(self, code: CodeScope) -> None:
@@ -47,7 +47,7 @@ class LaneExprWriter:
         self.vectors = vectors
         self.s = builder
         self.operands = operands
-        self.scopes = [Scope(CodeScope("    "))]
+        self.scopes = [LaneScope(CodeScope("    "))]
         self.levels: dict[Any, int] = {}
         self._known_levels: dict[Expr, int] = {}
         self._count = 0
@@ -68,13 +68,13 @@ class LaneExprWriter:
     def level(self) -> int:
         return len(self.scopes) - 1
 
-    def line(self, text: str, scope: Scope | None = None) -> None:
+    def line(self, text: str, scope: LaneScope | None = None) -> None:
         code = (scope or self.scopes[-1]).code
         for u in range(self.vectors if "@" in text else 1):
             code.line(text.replace("@", str(u)))
 
     def push(self) -> None:
-        self.scopes.append(Scope(self.scopes[-1].code.nested()))
+        self.scopes.append(LaneScope(self.scopes[-1].code.nested()))
 
     def pop(self, head: str, end: str = "}") -> None:
         """Close the innermost scope: its lines follow `head`."""
@@ -132,7 +132,7 @@ class LaneExprWriter:
                 e.dtype, self.lanes, self._text(e)), False)
         return scope.names[key]
 
-    def _fresh(self, scope: Scope, type_name: str, text: str, varies: bool) -> str:
+    def _fresh(self, scope: LaneScope, type_name: str, text: str, varies: bool) -> str:
         name = self.name("v", varies)
         self.line(f"const {type_name} {name} = {text};", scope)
         return name
@@ -187,7 +187,7 @@ class LaneExprWriter:
     def pointer(self, t: Tensor) -> str:
         return f"p{self.operands.index(t)}"
 
-    def _load(self, t: Tensor, place: Index, varies: bool, scope: Scope) -> str:
+    def _load(self, t: Tensor, place: Index, varies: bool, scope: LaneScope) -> str:
         p, base = self.prelude, self.pointer(t)
         if not varies:
             return p.load_scalar(t.dtype, f"{base} + ({self.index(place)})")
@@ -198,7 +198,7 @@ class LaneExprWriter:
             return p.load(t.dtype, self.lanes, f"{base} + ({self.index(place)})")
         return p.strided(t.dtype, self.lanes, f"{base} + ({self.index(place)})", str(stride))
 
-    def _slot(self, e: Expr, varies: bool, scope: Scope) -> str:
+    def _slot(self, e: Expr, varies: bool, scope: LaneScope) -> str:
         of, place = e.aux
         if isinstance(of, OnStack):
             name, many = of.name, of.varies
@@ -229,7 +229,7 @@ class LaneExprWriter:
                 self.line(f"{name}[{k}] = {text};", scope)
         return scope.names[key], many
 
-    def _number(self, e: Expr, varies: bool, scope: Scope) -> str:
+    def _number(self, e: Expr, varies: bool, scope: LaneScope) -> str:
         p = self.prelude
         if not varies:
             text = f"((i64)({self.index(e.aux)}))"
@@ -237,7 +237,7 @@ class LaneExprWriter:
         value = self._numbers(e.aux, scope)
         return value if e.dtype == "i32" else p.convert("i32", e.dtype, value, self.lanes)
 
-    def _numbers(self, index: Index, scope: Scope) -> str:
+    def _numbers(self, index: Index, scope: LaneScope) -> str:
         """The values of an index in all lanes, in 32 bits."""
         p, lanes = self.prelude, self.lanes
         same = Index({a: c for a, c in index.terms.items()

@@ -25,8 +25,8 @@ from functrans.lowering.loops.lane_reader import (
     LaneArray,
     LaneComponents,
     LaneReader,
-    LaneValue,
     LaneView,
+    TensorInLane,
 )
 from functrans.lowering.loops.tensor import (
     Branch,
@@ -206,7 +206,8 @@ class _LaneLoop:
         """An expression as a value that is kept, with the digits that memory has."""
         return self.w.as_stored(self.w.expression(e), t)
 
-    def _results(self, results: Sequence[Tensor], body: Jaxpr, values: Sequence[LaneValue]) -> None:
+    def _results(self, results: Sequence[Tensor], body: Jaxpr,
+                 values: Sequence[TensorInLane]) -> None:
         """Store what a loop ends with."""
         for t, v, value in zip(results, body.outvars, values, strict=False):
             for _, at in self._components(t, v).places():
@@ -217,7 +218,7 @@ class _LaneLoop:
         place = self.w.place(t, flatten(at, t.shape))
         self.w.emit(f"fm.put({self.w.pointer(t)} + {place}, {value})")
 
-    def _program(self, jaxpr: Jaxpr, inputs: Sequence[LaneValue],
+    def _program(self, jaxpr: Jaxpr, inputs: Sequence[TensorInLane],
                  stored: Sequence[LaneArray] = ()) -> list[Tensor]:
         """The results of a body, after its loops and branches have been written.
 
@@ -242,7 +243,7 @@ class _LaneLoop:
                 return
             outs = [self._collected(t, v) for t, v in zip(call.results[n:], eqn.outvars[n:],
                                                           strict=True)]
-            ends: Sequence[LaneValue] = [*self._scan(call, outs), *outs]
+            ends: Sequence[TensorInLane] = [*self._scan(call, outs), *outs]
         elif isinstance(call, WhileLoop):
             ends = self._while(call)
         elif isinstance(call, Branch):
@@ -321,7 +322,7 @@ class _LaneLoop:
         if left:
             self.w.emit(f"{', '.join(left)} = {', '.join(right)}")
 
-    def _scan(self, call: ScanLoop, collected: Sequence[LaneArray]) -> list[LaneValue]:
+    def _scan(self, call: ScanLoop, collected: Sequence[LaneArray]) -> list[TensorInLane]:
         """Write a loop of known length, which collects some results; what it carries at last."""
         if not isinstance(call.length, int):
             raise UnsupportedKernel("a loop of unknown length")
@@ -358,7 +359,7 @@ class _LaneLoop:
                         strict=True))
         return [ends[k] if k in ends else LaneView(carried[k]) for k in range(n)]
 
-    def _while(self, call: WhileLoop) -> list[LaneValue]:
+    def _while(self, call: WhileLoop) -> list[TensorInLane]:
         """Write a loop with a predicate; what it carries at last."""
         if call.record is not None:
             raise UnsupportedKernel("it records each iteration")
@@ -377,7 +378,7 @@ class _LaneLoop:
         with self.w.nested(f"while {going}:", marker):
             kept = dict(zip(moving, self._kept(
                 [carried[k] for k in moving], invars, names, marker), strict=True))
-            now: list[LaneValue] = [kept[k] if k in kept else LaneView(x)
+            now: list[TensorInLane] = [kept[k] if k in kept else LaneView(x)
                                     for k, x in enumerate(carried)]
             if flag is not None:
                 self._check_masked(call, consts, now, kept, flag)
@@ -385,7 +386,7 @@ class _LaneLoop:
             outs = self._program(body, [*consts, *now])
             texts = self._step(names, [outs[k] for k in moving],
                                [body.outvars[k] for k in moving])
-            after: list[LaneValue] = [LaneView(outs[k]) if k in kept else LaneView(carried[k])
+            after: list[TensorInLane] = [LaneView(outs[k]) if k in kept else LaneView(carried[k])
                                   for k in range(n)]
             holds = self._holds(call, flag, after)
             self._assign([*names, [going]], [*texts, [holds]])
@@ -406,7 +407,7 @@ class _LaneLoop:
             raise UnsupportedKernel("whether a lane goes on depends on others")
         return carry.index(x)
 
-    def _holds(self, call: WhileLoop, flag: int | None, carry: Sequence[LaneValue]) -> str:
+    def _holds(self, call: WhileLoop, flag: int | None, carry: Sequence[TensorInLane]) -> str:
         """The predicate of a lane."""
         if flag is None:
             outs = self._program(call.predicate, [
@@ -417,8 +418,9 @@ class _LaneLoop:
         (_, at), = self._components(t, v).places()
         return self.w.expression(carry[flag].element(self.reader, at))
 
-    def _check_masked(self, call: WhileLoop, consts: Sequence[LaneValue], now: Sequence[LaneValue],
-                      kept: Mapping[int, LaneComponents], flag: int) -> None:
+    def _check_masked(self, call: WhileLoop, consts: Sequence[TensorInLane],
+                      now: Sequence[TensorInLane], kept: Mapping[int, LaneComponents],
+                      flag: int) -> None:
         """Raise UnsupportedKernel unless a lane that is done stays as it is."""
         done = [*now]
         done[flag] = self._constant(kept[flag], False)
@@ -435,7 +437,7 @@ class _LaneLoop:
         found.parts = dict.fromkeys(like.parts, self.reader.const(np.bool_(value), "bool"))
         return found
 
-    def _branch(self, call: Branch, eqn: Equation) -> list[LaneValue]:
+    def _branch(self, call: Branch, eqn: Equation) -> list[TensorInLane]:
         """Write a choice; only the branch that is chosen runs."""
         index = call.operands[0]
         if call.masked and isinstance(index, Reduce):
