@@ -78,6 +78,7 @@ from functrans.lowering.triton.loops.iterations import (
     while_rule,
 )
 from functrans.lowering.triton.loops.phases import Source
+from functrans.lowering.triton.loops.threads import THREADS
 from functrans.lowering.triton.products.calls import IN_PHASES, launches_of
 from functrans.lowering.triton.products.calls import RULES as CALL_RULES
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
@@ -441,10 +442,13 @@ class _TritonProgramWriter:
         name = chosen.form.name
         if isinstance(chosen.written, Launches):
             self.calls[call] = chosen.written
-            name = f"one kernel of {chosen.written.kernels[0].grid[0]} programs"
+            name = f"one kernel of {chosen.written.kernels[0].grid[0]} programs" + (
+                f", {THREADS}" * (chosen.form.name == THREADS))
         elif chosen.written is not None:
             self.loops[call] = chosen.written
-        self.loop_notes.append(f"{where}: {call.name} is {name}")
+        why = [x for x in chosen.refused if x.startswith(THREADS) and not self.shared.is_phase]
+        self.loop_notes.append(f"{where}: {call.name} is {name}" + "".join([
+            f" (not {x})" for x in why]))
 
     @property
     def is_phase(self) -> bool:

@@ -313,3 +313,12 @@ def test_kernels_of_lanes_compile_without_spills():
     _, program, _ = program_of(fun, *args)
     found = [b for (_, kernel, *_), b in binaries(program).items() if kernel == "lanes"]
     assert found and all(b.spills == 0 for b in found)
+
+
+def test_the_program_says_why_a_lane_is_no_thread():
+    for fun, words in ((neighbours, "(not a lane a thread: a lane has 200 elements of a value)"),
+                       (mixing, "(not a lane a thread: whether a lane goes on depends on others)"),
+                       (lambda x: lax.fori_loop(0, 9, lambda i, c: fnp.sin(c), x),
+                        "one kernel of 7 programs, a lane a thread")):
+        _, program, _ = program_of(fun, normal(200))
+        assert any(words in note for note in program.notes)

@@ -29,7 +29,7 @@ from functrans.lowering.triton.loops.resident import (
     mapped_scan,
     resident_loop,
 )
-from functrans.lowering.triton.loops.threads import lanes_in_threads
+from functrans.lowering.triton.loops.threads import THREADS, lanes_in_threads
 from functrans.primitives.dot import dot_general_p
 
 __all__ = ["LaunchedLoop", "LoopForm", "loop_forms"]
@@ -54,8 +54,11 @@ def loop_forms(call: ScanCall | WhileCall, scope: LoopScope, write_body: WriteBo
         in_one_kernel.append(("a program an iteration", partial(mapped_scan, call, scope)))
     in_one_kernel.append(("one kernel", lambda: resident_loop(call, scope)[0]))
     is_wide = False
-    with contextlib.suppress(UnsupportedKernel):
+    try:
         threads = lanes_in_threads(call, scope)
+    except UnsupportedKernel as error:
+        forms.append(Form[LoopForm](THREADS, 0.0, partial(_refused, error)))  # to tell why
+    else:
         forms.append(Form[LoopForm](*threads))
         is_wide = threads.write().kernels[0].grid[0] > 1 and not _has_product(call.body)
     if is_wide and forms[0].seconds < launched:
@@ -77,6 +80,10 @@ def loop_forms(call: ScanCall | WhileCall, scope: LoopScope, write_body: WriteBo
     return [*forms, Form(name, launched, launches),
             Form("computed by the host", math.inf, lambda: None)]
 
+
+
+def _refused(error: UnsupportedKernel) -> LoopForm:
+    raise error
 
 
 def _made(make: Callable[[], Form[Launches]]) -> Launches:
