@@ -1,10 +1,13 @@
 """How accurate and how fast the vector math of generated C is; writes the table of its page.
 
-    python benchmarks/math_accuracy.py [--step N] [--points N] [--write] [functions...]
+    python benchmarks/math_accuracy.py [--gpu] [--step N] [--points N] [--write] [functions...]
 
 float32 functions of one argument are compared with the float64 template of the same function on
 every N-th of all 2^32 floats (N = 1: all of them); float64 functions, and those of two arguments,
 with mpmath on random points over all exponents, in the interesting ranges and at their borders.
+
+With --gpu it is the table of the functions in kernels of a GPU, whose float32 is compared with its
+float64 in the same way.
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ from time import perf_counter
 import mpmath
 import numpy as np
 
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
 from functrans.lowering.c.isa import COMMON_FLAGS, Isa, host_isa
 from functrans.lowering.c.prelude import Prelude
 
@@ -265,21 +271,70 @@ def rows(names: Sequence[str], step: int, count: int) -> Iterator[str]:
         yield f"| {name} | {f32:.2f} | {f64:.2f}{mark} | {speed[0]} | {speed[1]} |"
 
 
+# GPUs -----------------------------------------------------------------------------------------
+
+BLOCK = 1 << 24  # floats at a time
+
+
+def of_array(name: str) -> Callable[..., ft.Array]:
+    """The function on arrays."""
+    return getattr(lax, name, None) or getattr(fnp, name)  # type: ignore[no-any-return]
+
+
+def worst_of_block(name: str, first: ft.Array, step: int) -> ft.Array:
+    """The largest error in ulp of float32 on every step-th float of a block, against float64."""
+    bits = first + step * fnp.arange(BLOCK, dtype=np.uint32)
+    x = lax.bitcast_convert_type(bits, np.float32)
+    top = 2.0**128
+    y = fnp.clip(of_array(name)(x).astype(np.float64), -top, top)
+    value = fnp.clip(of_array(name)(x.astype(np.float64)), -top, top)
+    exponent = lax.bitcast_convert_type(value, np.int64) >> 52 & 0x7FF
+    unit = lax.bitcast_convert_type(2069 - fnp.maximum(exponent, 897) << 52, np.float64)
+    error = fnp.abs(y - value) * unit
+    wrong = fnp.isnan(y) != fnp.isnan(value)
+    return fnp.max(fnp.where(wrong, 1e30, fnp.where(fnp.isnan(value), 0.0, error)))
+
+
+def swept_on_gpu(name: str, step: int) -> float:
+    worst = ft.jit(lambda first: worst_of_block(name, first, step))
+    found = [worst(np.uint32(first)) for first in range(0, (1 << 32) - BLOCK * step, BLOCK * step)]
+    return max(map(float, found))
+
+
+def sampled_on_gpu(name: str, dtype: str, count: int) -> float:
+    operands = points(name, dtype, count)
+    if name in ("lgamma", "digamma"):
+        operands = [v[v > 0] for v in operands]
+    results = np.asarray(ft.jit(of_array(name))(*operands))
+    return max(ulps(y, exact(name, *x), dtype) for y, *x in zip(results, *operands))
+
+
+def rows_of_gpu(names: Sequence[str], step: int, count: int) -> Iterator[str]:
+    for name in names:
+        f32 = sampled_on_gpu(name, "f32", count) if name in BINARY else swept_on_gpu(name, step)
+        mark = " *" if name in ("lgamma", "digamma") else ""
+        yield f"| {name} | {f32:.2f} | {sampled_on_gpu(name, 'f64', count):.2f}{mark} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(REFERENCES))
     parser.add_argument("--step", type=int, default=101)
     parser.add_argument("--points", type=int, default=500)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--gpu", action="store_true")
     options = parser.parse_args()
     table = ["| function | float32, ulp | float64, ulp | float32, cycles | float64, cycles |",
              "|---|---|---|---|---|"]
+    if options.gpu:
+        table = ["| on a GPU | float32, ulp | float64, ulp |", "|---|---|---|"]
     print("\n".join(table))
-    for row in rows(options.names, options.step, options.points):
+    for row in (rows_of_gpu if options.gpu else rows)(options.names, options.step, options.points):
         print(row, flush=True)
         table.append(row)
     if options.write:
-        page = re.sub(r"\| function \|.*?\n\n", "\n".join(table) + "\n\n", PAGE.read_text(),
+        first = re.escape(table[0].partition(" | ")[0])
+        page = re.sub(rf"{first} \|.*?\n\n", "\n".join(table) + "\n\n", PAGE.read_text(),
                       flags=re.DOTALL)
         PAGE.write_text(page)
 
