@@ -17,7 +17,8 @@ from functrans.lowering.triton.machine.measure import ROUNDS, Timer
 pytestmark = pytest.mark.gpu
 RNG = np.random.default_rng(0)
 MOST, SLACK = 1.5, 5e-6
-FORMS = ("a program an iteration", "one kernel", "launched step by step", "in turns")
+FORMS = ("a lane a thread", "a program an iteration", "one kernel", "launched step by step",
+         "in turns")
 ITERATIONS = 40
 
 

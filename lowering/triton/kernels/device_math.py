@@ -134,7 +134,9 @@ def tanh_half(x):
 
 @triton.jit
 def logistic(x):
-    return 1.0 / (1.0 + libdevice.exp(-x))
+    """By an exponential that does not overflow: results below 1e-38 are there, too."""
+    e = libdevice.exp(-tl.abs(x))
+    return tl.where(x < 0, e, 1.0) / (1.0 + e)
 
 
 @triton.jit

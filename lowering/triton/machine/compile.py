@@ -155,7 +155,9 @@ class TritonStages:
         target = GPUTarget("cuda", unit.capability, 32)
         backend = make_backend(target)
         self._options = options = backend.parse_options({
-            "num_warps": unit.warps, "num_stages": stages, "enable_fp_fusion": unit.fuses})
+            "num_warps": unit.warps, "num_stages": stages, "enable_fp_fusion": unit.fuses,
+            # functions of CUDA's library keep numbers below 1e-38, as arithmetic does
+            "enable_reflect_ftz": False})
         self._passes: dict[str, Any] = {}
         backend.add_stages(self._passes, options, source.language)
         if BY_WARPS in unit.source:

@@ -98,7 +98,7 @@ class TemplateKernel:
     @property
     def options(self) -> dict[str, object]:
         return {"num_warps": self.warps, "num_stages": self.stages,
-                "enable_fp_fusion": self.fuses}
+                "enable_fp_fusion": self.fuses, "enable_reflect_ftz": False}
 
 
 @dataclass(frozen=True)
