@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -327,3 +328,15 @@ def test_symbolic_sizes_load_sympy_when_they_compute():
     code = ("import sys, functrans as ft; b = ft.Dim('b'); assert 'sympy' not in sys.modules; "
             "b + 1; print('sympy' in sys.modules)")
     assert run(code).strip() == "True"
+
+
+def test_files_of_tests_have_names_of_their_own():
+    """pytest imports a file of a folder that is no package by its name alone."""
+    def module_of(path):
+        parts, folder = [path.stem], path.parent
+        while (folder / "__init__.py").exists():
+            parts, folder = [folder.name, *parts], folder.parent
+        return ".".join(parts)
+
+    names = Counter(map(module_of, Path(__file__).parent.rglob("test_*.py")))
+    assert [name for name, count in names.items() if count > 1] == []

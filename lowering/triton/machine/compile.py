@@ -24,6 +24,7 @@ from functrans.lowering.triton.machine.late_inlining import (
     keep_functions,
 )
 from functrans.lowering.triton.machine.unit import Binary, Unit
+from functrans.lowering.triton.templates.kernel import flushes_denormals
 
 __all__ = [
     "ALIGNED",
@@ -156,8 +157,7 @@ class TritonStages:
         backend = make_backend(target)
         self._options = options = backend.parse_options({
             "num_warps": unit.warps, "num_stages": stages, "enable_fp_fusion": unit.fuses,
-            # functions of CUDA's library keep numbers below 1e-38, as arithmetic does
-            "enable_reflect_ftz": False})
+            "enable_reflect_ftz": flushes_denormals(unit.source)})
         self._passes: dict[str, Any] = {}
         backend.add_stages(self._passes, options, source.language)
         if BY_WARPS in unit.source:

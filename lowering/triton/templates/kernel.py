@@ -20,7 +20,7 @@ from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES
 
 __all__ = ["BYTES", "INT_MAX", "MOST_ARRIVAL_COUNTERS", "PLAIN", "TYPES", "Argument",
            "EpilogueSource", "Expression", "TemplateKernel", "arrivals", "compiled", "expand",
-           "function", "integer", "pointer", "power_of_two", "stored_as"]
+           "flushes_denormals", "function", "integer", "pointer", "power_of_two", "stored_as"]
 
 
 # by Triton's names of element types
@@ -98,7 +98,8 @@ class TemplateKernel:
     @property
     def options(self) -> dict[str, object]:
         return {"num_warps": self.warps, "num_stages": self.stages,
-                "enable_fp_fusion": self.fuses, "enable_reflect_ftz": False}
+                "enable_fp_fusion": self.fuses,
+                "enable_reflect_ftz": flushes_denormals(self.text)}
 
 
 @dataclass(frozen=True)
@@ -233,6 +234,14 @@ def _expanded(template: str, name: str, arguments: tuple[str, ...],
     function.args.args = [ast.arg(a) for a in arguments]
     body = ast.unparse(ast.fix_missing_locations(tree))
     return f"{HEAD}{MATH if 'fm.' in body else ''}\n\n{body}\n"
+
+
+def flushes_denormals(text: str) -> bool:
+    """Whether functions of CUDA's library may take numbers below 1e-38 for 0 in a kernel.
+
+    Arithmetic keeps them everywhere. Beside products they would take registers: attention spills.
+    """
+    return "tl.dot(" in text
 
 
 # --- Kernels of templates as functions of Triton, and as machine code
