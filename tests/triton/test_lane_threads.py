@@ -235,6 +235,24 @@ def test_sums_that_a_loop_carries(fun):
         check(fun, normal(90) * np.float32(0.1))
 
 
+def shared_state(x):
+    """A counter and a sum that lanes share, collected too, by a loop inside as well."""
+    def outer(c, k):
+        lane, n = c
+        n, counts = lax.scan(lambda n, e: (n * 2 + 1, n + e), n, fnp.arange(3.0))
+        return (fnp.sin(lane) + counts[1], n), (n, lane)
+    return lax.scan(outer, (x, 1.0), fnp.arange(4.0))
+
+
+def test_what_lanes_share_is_stored_once():
+    """A million stores to one place wait for each other."""
+    check(shared_state, normal(70))
+    program = check(lambda x: lax.fori_loop(0, 3, lambda i, s: (fnp.sin(s[0]), s[1] + 1), (x, 0)),
+                    normal(70))
+    (text,) = [t for t in program.sources if "def lanes" in t]
+    assert "if (lane0 == 0):" in text
+
+
 def test_operands_are_read_where_they_are():
     """What the program computes before a loop is not computed again in it."""
     def fun(x, w):

@@ -214,9 +214,17 @@ class _LaneLoop:
                 self._store(t, at, value.element(self.reader, at))
 
     def _store(self, t: Tensor, at: Sequence[Index], e: Expr) -> None:
+        """Store an element; of what lanes share the first of them does."""
         value = self.w.stored(self.w.expression(e), t)
         place = self.w.place(t, flatten(at, t.shape))
-        self.w.emit(f"fm.put({self.w.pointer(t)} + {place}, {value})")
+        line = f"fm.put({self.w.pointer(t)} + {place}, {value})"
+        own = frozenset[LoopVar]().union(*[i.variables() for i in at])
+        shared = [f"({v.name} == 0)" for v in self.variables if v not in own]
+        if not shared:
+            self.w.emit(line)
+            return
+        with self.w.nested(f"if {' & '.join(shared)}:", None):
+            self.w.emit(line)
 
     def _program(self, jaxpr: Jaxpr, inputs: Sequence[TensorInLane],
                  stored: Sequence[LaneArray] = ()) -> list[Tensor]:
@@ -255,10 +263,10 @@ class _LaneLoop:
     def _collected(self, t: Tensor, v: Var) -> LaneArray:
         """Where a loop inside collects a result: where the loop around it does, or in memory of
         the lane."""
-        if t in self.stored:
+        lanes = self._lanes(v)
+        if t in self.stored and len(lanes) == len(self.variables):
             self.written[t] = self.stored[t]
             return self.stored[t]
-        lanes = self._lanes(v)
         own = [n for k, n in enumerate(t.shape) if k not in lanes]
         room = Stored((*own, *[x.high for x in lanes.values()]), t.dtype, ())
         if len(lanes) < len(self.variables):
