@@ -26,6 +26,7 @@ from functrans.lowering.passes.interleaved_products import (
     REGISTERS,
     WARP,
     Factor,
+    InterleavedSizes,
     Names,
     factor_of,
 )
@@ -43,7 +44,7 @@ LEAST_PAIRS: Final = 16
 
 
 @dataclass(frozen=True)
-class InterleavedForms:
+class InterleavedForms(InterleavedSizes):
     """What the axes of the operands are: the same number is the same axis.
 
     Operands are the parts of x, of y and of the matrices, real and imaginary ones if they are
@@ -63,13 +64,6 @@ class InterleavedForms:
     is_real: bool
     conjugates: tuple[bool, bool, bool]  # of x, y and the matrix
     splits: int
-
-    def size(self, names: Names) -> int:
-        return math.prod([self.sizes[n] for n in names])
-
-    @property
-    def parts(self) -> int:
-        return 2 if self.is_complex else 1
 
     @property
     def programs(self) -> int:

@@ -30,8 +30,8 @@ from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.shape import reshape
 
-__all__ = ["Factor", "InterleavedLayout", "factor_of", "interleave_products",
-           "interleaved_product_p"]
+__all__ = ["Factor", "InterleavedLayout", "InterleavedSizes", "factor_of",
+           "interleave_products", "interleaved_product_p"]
 
 WARP: Final = 32
 MOST_ROWS: Final = 16
@@ -52,8 +52,22 @@ MOST_SPLITS: Final = 32
 Names = tuple[int, ...]
 
 
+class InterleavedSizes:
+    """The sizes of axes by name, and the parts of a number, of interleaved operands."""
+
+    sizes: tuple[int, ...]
+    is_complex: bool
+
+    def size(self, names: Names) -> int:
+        return math.prod([self.sizes[n] for n in names])
+
+    @property
+    def parts(self) -> int:
+        return 2 if self.is_complex else 1
+
+
 @dataclass(frozen=True)
-class InterleavedLayout:
+class InterleavedLayout(InterleavedSizes):
     """What the axes of the operands are: the same number is the same axis.
 
     Operands are the parts of x and y, real and imaginary ones if they are complex, and what weighs
@@ -75,13 +89,6 @@ class InterleavedLayout:
     conjugates: tuple[bool, bool]
     is_symmetric: bool
     splits: int = 1
-
-    def size(self, names: Names) -> int:
-        return math.prod([self.sizes[n] for n in names])
-
-    @property
-    def parts(self) -> int:
-        return 2 if self.is_complex else 1
 
     @property
     def block(self) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from functrans.core.jaxpr import Equation, Jaxpr, Var, subjaxprs
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from functrans.core.primitive import Primitive
 from functrans.lowering.passes.separable import Axis, AxisClasses, Tie
 from functrans.primitives.control_flow.cond import cond_p
@@ -113,14 +113,14 @@ class _LaneClasses(AxisClasses):
         super().join(Jaxpr(body.constvars, body.invars, kept, body.outvars, name=body.name))
 
 
-def _same(c: AxisClasses, x: object, y: object) -> None:
+def _same(c: AxisClasses, x: Atom, y: Atom) -> None:
     """Tie two values of one shape; what is no variable has all lanes alike."""
     if isinstance(x, Var) and isinstance(y, Var):
         c.same(x, y)
     else:
         for v in (x, y):
-            for k in range(v.aval.ndim if isinstance(v, Var) else 0):
-                c.mix(v, k)  # type: ignore[arg-type]
+            for k in range(v.aval.ndim):
+                c.mix(v, k)
 
 
 def _scan(c: AxisClasses, eqn: Equation) -> None:
@@ -219,12 +219,12 @@ def _bitcast(c: AxisClasses, eqn: Equation) -> None:
             c.mix(x if k < x.aval.ndim else out, k)
 
 
-def _tie(c: AxisClasses, x: object, i: int, y: object, j: int) -> None:
+def _tie(c: AxisClasses, x: Atom, i: int, y: Atom, j: int) -> None:
     if isinstance(x, Var) and isinstance(y, Var):
         c.tie(x, i, y, j)
     else:
-        c.mix(x, i)  # type: ignore[arg-type]
-        c.mix(y, j)  # type: ignore[arg-type]
+        c.mix(x, i)
+        c.mix(y, j)
 
 
 RULES: Final[Mapping[Primitive, Tie]] = {

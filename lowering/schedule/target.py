@@ -123,6 +123,12 @@ class Measurements:
     one_rate: float = 300.0
     """Operations of one multiprocessor in a loop, products included."""
 
+    thread_step: float = 2.9
+    """An operation of a thread that waits for the one before it: an estimate, of 5 cycles."""
+
+    thread_rate: float = 218.0
+    """Operations of all threads of a multiprocessor, 128 in a cycle."""
+
     shared_bandwidth: float = 5000.0
     """Bytes from the second-level cache to all multiprocessors, in loops."""
 

@@ -133,7 +133,7 @@ class InterpretedProgram:
         kernel = self.modules[step.module][step.kernel][step.grid]
         text = self.program.sources[step.module]
         with np.errstate(all="ignore"), emulation():
-            for _ in threads(32 * step.warps if "fm.thread(" in text else 1):
+            for _ in threads(32 * step.warps if "fm.thread_index(" in text else 1):
                 kernel(*arguments)
 
 

@@ -53,14 +53,14 @@ from functrans.lowering.triton.kernels.series_math import (  # noqa: F401
 
 
 @triton.jit
-def thread(count: tl.constexpr):
+def thread_index(count: tl.constexpr):
     """The number of the thread, of so many in a program: a scalar that differs among them."""
     return tl.inline_asm_elementwise("mov.u32 $0, %tid.x;", "=r", [], dtype=tl.int32,
                                      is_pure=True, pack=1)
 
 
 @triton.jit
-def put(p, x):
+def store_scalar(p, x):
     """Store a number of this thread: Triton stores a scalar once for all of them."""
     bits: tl.constexpr = p.dtype.element_ty.primitive_bitwidth
     at = p.to(tl.uint64)

@@ -95,12 +95,12 @@ def threads(count: int) -> Iterator[None]:
             _THREAD.reset(token)
 
 
-def thread(count: Any) -> Any:
+def thread_index(count: Any) -> Any:
     number = np.full(1, _THREAD.get(), np.int32)
     return tl.tensor(TensorHandle(number, tl.int32), tl.int32)
 
 
-def put(p: Any, x: Any) -> None:
+def store_scalar(p: Any, x: Any) -> None:
     tl.store(p, x)
 
 

@@ -63,12 +63,9 @@ __all__ = ["THREADS", "lanes_in_threads"]
 THREADS: Final = "a lane a thread"
 BLOCK: Final = 128  # threads of a program, and a warp where there are few lanes
 MOST_HELD: Final = 160  # numbers of a carry: registers of a thread are 255
-MOST_ROOM: Final = 1 << 30  # bytes of what loops inside collect
+MOST_WORKSPACE: Final = 1 << 30  # bytes of what loops inside collect
 MOST_EXPRESSIONS: Final = 12_000  # of a kernel
 FEW_LANES: Final = 1 << 17  # more hide how long memory takes to answer
-CLOCK: Final = 1.7  # cycles of a nanosecond
-LATENCY: Final = 5.0  # cycles until the next operation has the result of one
-RATE: Final = 128.0  # operations of a multiprocessor in a cycle
 INT32_LIMIT: Final = 2**31
 
 RULES: Final[Mapping[Primitive, CallRule]] = {
@@ -104,7 +101,7 @@ class _LaneLoop:
         self.held = 0
         self.lanes = 0
         self.makers: dict[Any, Equation] = {}
-        self.rooms: dict[Tensor, PartialResults] = {}
+        self.workspaces: dict[Tensor, PartialResults] = {}
         self.stored: dict[Tensor, LaneArray] = {}
         """Where a loop collects results, which loops inside may write there."""
         self.written: dict[Tensor, LaneArray] = {}
@@ -162,18 +159,18 @@ class _LaneLoop:
         names = ", ".join(a.name for a in arguments)
         text = "\n".join([
             "@triton.jit", f"def lanes({names}):",
-            f"    lane = tl.program_id(0) * {threads} + fm.thread({threads})",
+            f"    lane = tl.program_id(0) * {threads} + fm.thread_index({threads})",
             f"    if lane < {lanes}:", *head, *self.w.block.lines, ""])
         places: dict[str, tuple[KernelOperand, int]] = {
-            f"p{k}": (self.rooms.get(t, t), 0) for k, t in enumerate(self.w.operands)}
+            f"p{k}": (self.workspaces.get(t, t), 0) for k, t in enumerate(self.w.operands)}
         kernel = TemplateKernel("lanes", HEAD + text, tuple(arguments),
                                 (-(-lanes // threads), 1, 1), threads // 32, 1)
         return Launches([kernel], places)
 
     def nanoseconds(self, target: Target) -> float:
         """What an iteration takes: a thread waits for itself, or a multiprocessor has no more."""
-        each = -(-self.lanes // target.multiprocessors)
-        return self.w.repeated * max(LATENCY, each / RATE) / CLOCK
+        known, each = target.measured, -(-self.lanes // target.multiprocessors)
+        return self.w.repeated * max(known.thread_step, each / known.thread_rate)
 
     # --------------------------------------------------------------------------- values
 
@@ -217,7 +214,7 @@ class _LaneLoop:
         """Store an element; of what lanes share the first of them does."""
         value = self.w.stored(self.w.expression(e), t)
         place = self.w.place(t, flatten(at, t.shape))
-        line = f"fm.put({self.w.pointer(t)} + {place}, {value})"
+        line = f"fm.store_scalar({self.w.pointer(t)} + {place}, {value})"
         own = frozenset[LoopVar]().union(*[i.variables() for i in at])
         shared = [f"({v.name} == 0)" for v in self.variables if v not in own]
         if not shared:
@@ -268,14 +265,14 @@ class _LaneLoop:
             self.written[t] = self.stored[t]
             return self.stored[t]
         own = [n for k, n in enumerate(t.shape) if k not in lanes]
-        room = Stored((*own, *[x.high for x in lanes.values()]), t.dtype, ())
+        workspace = Stored((*own, *[x.high for x in lanes.values()]), t.dtype, ())
         if len(lanes) < len(self.variables):
             raise UnsupportedKernel("lanes collect the same")
-        assert isinstance(room.size, int)
-        self.rooms[room] = PartialResults(room.size, 1, t.dtype)
-        if self.rooms[room].nbytes > MOST_ROOM:
+        assert isinstance(workspace.size, int)
+        self.workspaces[workspace] = PartialResults(workspace.size, 1, t.dtype)
+        if self.workspaces[workspace].nbytes > MOST_WORKSPACE:
             raise UnsupportedKernel("loops inside collect more than fits")
-        return LaneArray(room, lanes, self.w.variables(), last=True)
+        return LaneArray(workspace, lanes, self.w.variables(), last=True)
 
     def _lane_of(self, outs: Sequence[Var]) -> LoopVar | None:
         """The coordinate along the first axis of the results of a loop without a carry."""
