@@ -47,7 +47,7 @@ logistic = _function(lambda x: 1 / (1 + np.exp(-x)))
 pow = _function(np.power)
 sign = _function(lambda x: np.sign(x))
 erf, erfc, erfinv = map(_function, (_runtime.erf, _runtime.erfc, _runtime.erf_inv))
-lgamma, digamma = map(_function, (_runtime.lgamma, _runtime.digamma))
+lgamma = _function(_runtime.lgamma)
 tgamma = _function(np.frompyfunc(math.gamma, 1, 1))
 
 
@@ -78,8 +78,8 @@ def _interpreted(names: Sequence[str]) -> list[Any]:
     return [found[name] for name in names]
 
 
-igamma, igammac, random_gamma_grad, zeta = _interpreted(
-    ("igamma", "igammac", "random_gamma_grad", "zeta"))
+digamma, igamma, igammac, random_gamma_grad, zeta = _interpreted(
+    ("digamma", "igamma", "igammac", "random_gamma_grad", "zeta"))
 
 
 _THREAD: ContextVar[int] = ContextVar("the number of the thread", default=0)

@@ -14,21 +14,46 @@ from triton.language.extra.cuda import libdevice
 
 
 @triton.jit
+def _pi_cotangent(r):
+    """pi cot(pi r) for |r| <= 1/2, from the nearer of its pole and its zero."""
+    is_near_zero = tl.abs(r) > 0.25
+    angle = 3.141592653589793 * tl.where(is_near_zero, 0.5 - tl.abs(r), tl.abs(r))
+    tangent = libdevice.tan(angle)
+    size = 3.141592653589793 * tl.where(is_near_zero, tangent, 1 / tangent)
+    return tl.where(r < 0, -size, size)
+
+
+@triton.jit
 def digamma(x):
-    """Upwards by the recurrence to where the asymptotic series holds, from the mirror image where x
-    is negative (Abramowitz and Stegun 6.3.5, 6.3.7, 6.3.18)."""
-    y = tl.where(x <= 0, 1 - x, x)
-    below = y * 0
-    for _ in tl.static_range(10):
-        below = below + tl.where(y < 10, 1 / y, 0)
-        y = tl.where(y < 10, y + 1, y)
-    z = 1 / (y * y)
-    series = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z * (1 / 132 - z * (
-        691 / 32760 - z / 12))))))
-    result = libdevice.log(y) - 0.5 / y - series - below
-    pole = (x <= 0) & (libdevice.floor(x) == x)
-    mirrored = result - 3.141592653589793 / libdevice.tan(3.141592653589793 * x)
-    return tl.where(pole, float("nan"), tl.where(x <= 0, mirrored, result)).to(x.dtype)
+    """Up to 3 a rational function times the distance from the zero, which has two parts; above it
+    log(x - 1/2) and a polynomial in (x - 1/2)^-2. From x + 1 below 1, at -x from x (DLMF 5.5.2 and
+    5.5.4). The coefficients are those of `c/math/gamma_f64.c`."""
+    x64 = x.to(tl.float64)
+    a = tl.abs(x64)
+    y = tl.where(a < 1, a + 1, a)
+    lost = tl.where(a < 1, a - (y - 1), 0)
+    s = y - 0.75
+    p = 0.713373848538219 + s * (0.4691728974661791 + s * (-0.3760470358002863 + s * (
+        -0.3701591038038892 + s * (-0.09859350252092935 + s * (
+            -0.009620551972928635 + s * -0.00027371936934385104)))))
+    q = 1 + s * (2.6590335014909185 + s * (2.3842381182279193 + s * (0.9451773996692513 + s * (
+        0.1741133651841502 + s * (0.013753040198284671 + s * (
+            0.000342765571093042 + s * -3.969928833372716e-08))))))
+    slope = 0.8125 + p / q
+    near = (y - 1.4616321449683622) * slope + (lost - 9.549995429965697e-17) * slope
+    h = y - 0.5
+    v = 1 / (h * h)
+    tail = 0.04166666666665104 + v * (-0.007291666659374865 + v * (0.0038442447898823307 + v * (
+        -0.0041340044901391525 + v * (0.0075550157759640925 + v * (-0.020868176963889148 + v * (
+            0.07782815507077603 + v * (-0.3375057406698206 + v * (1.434888138089133 + v * (
+                -5.138480559794454 + v * (13.593781621163535 + v * (
+                    -22.811802433388653 + v * 17.917613017677002)))))))))))
+    value = tl.where(y > 3, libdevice.log(h) + v * tail, near)
+    r = a - libdevice.rint(a)
+    at_negative = _pi_cotangent(r) + tl.where(a < 1, value, value + 1 / a)
+    at_negative = tl.where((r == 0) | (a == float("inf")), float("nan"), at_negative)
+    at_positive = tl.where(a < 1, value - 1 / a, value)
+    return tl.where(x64 <= 0, at_negative, at_positive).to(x.dtype)
 
 
 @triton.jit
