@@ -27,7 +27,6 @@ from triton.language.extra.cuda.libdevice import (  # noqa: F401 (kernels call t
     expm1,
     floor,
     fmod,
-    lgamma,
     log,
     log1p,
     nextafter,
@@ -136,7 +135,18 @@ def tanh_half(x):
 def logistic(x):
     """By an exponential that does not overflow: results below 1e-38 are there, too."""
     e = libdevice.exp(-tl.abs(x))
-    return tl.where(x < 0, e, 1.0) / (1.0 + e)
+    numerator = tl.where(x < 0, e, 1.0)
+    if x.dtype.scalar == tl.float64:
+        return numerator / (1.0 + e)
+    inverse = _reciprocal(1.0 + e)
+    quotient = numerator * inverse
+    return tl.fma(tl.fma(-quotient, 1.0 + e, numerator), inverse, quotient)
+
+
+@triton.jit
+def lgamma(x):
+    """In float64: CUDA's float32 loses all digits between the poles of negative numbers."""
+    return libdevice.lgamma(x.to(tl.float64)).to(x.dtype)
 
 
 @triton.jit
