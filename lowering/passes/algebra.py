@@ -52,7 +52,7 @@ from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.differentiable import add_any_p
 from functrans.primitives.masked import masked_div_p, masked_mul_p
 from functrans.primitives.reduce import reduce_or_p
-from functrans.primitives.shape import copy_p, iota_p
+from functrans.primitives.shape import copy_p, iota_p, pad_p
 from functrans.primitives.transcendental import rsqrt_p, sqrt_p
 
 # --- Operations that say something to transforms only, or that are two simpler ones
@@ -79,7 +79,13 @@ def cotangent_with_zero(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results
 
 @DECOMPOSE.rule(add_any_p, law="a sum of cotangents is a sum")
 def sum_of_cotangents(r: Rewriter, eqn: Equation, x: Atom, y: Atom) -> Results:
+    if any(_is_padded(r, a) for a in (x, y)):
+        return None  # its elements may be sums with zeros, of which the rule above knows
     return r(add_p, x, y)
+
+
+def _is_padded(r: Rewriter, x: Atom) -> bool:
+    return any(r.made(x, p) is not None for p in (pad_p, add_any_p))
 
 
 @DECOMPOSE.rule(clamp_p, law="clamp(lo, x, hi) = min(max(x, lo), hi)")

@@ -13,6 +13,7 @@ from functrans.lowering.passes.gathered_rows import GATHERED_ROWS
 from functrans.lowering.passes.loops import LOOPS
 from functrans.lowering.passes.movement import MOVEMENT, MOVEMENT_SINKING
 from functrans.lowering.passes.networks.algebra import Decision, contract_networks
+from functrans.lowering.passes.records import record_less
 from functrans.lowering.passes.recurrences import RECURRENCES
 from functrans.lowering.passes.reductions import REDUCTIONS
 from functrans.lowering.passes.rewrite import (
@@ -60,7 +61,13 @@ def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str | None 
     if after is not before:
         after = simplify_with(ALL_RULES, after, log)
     # last: products of short vectors have been contracted
-    return simplify_with(IN_COMPONENTS, after, log)
+    after = simplify_with(IN_COMPONENTS, after, log)
+    for _ in range(MAX_SWEEPS):
+        before, after = after, record_less(after, log)
+        if after is before:
+            break
+        after = simplify_with(IN_COMPONENTS, after, log)
+    return after
 
 
 def simplify_with(rules: Dispatch, jaxpr: Jaxpr, log: list[Change] | None = None) -> Jaxpr:
