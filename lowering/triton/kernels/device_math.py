@@ -84,6 +84,14 @@ def store_scalar(p, x):
 
 
 @triton.jit
+def sum_of_words(x, y):
+    """A sum that LLVM leaves alone: in loops it makes 470 additions of the 90 of three hashes, all
+    of sums of what does not change with what does."""
+    return tl.inline_asm_elementwise("add.u32 $0, $1, $2;", "=r,r,r", [x, y], dtype=tl.uint32,
+                                     is_pure=True, pack=1)
+
+
+@triton.jit
 def _reciprocal(x):
     """Within an ulp, where x is no denormal."""
     return tl.inline_asm_elementwise("rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32,

@@ -99,15 +99,16 @@ def _resident_while(call: WhileLoop, scope: LoopScope) -> tuple[Form[Launches], 
     """
     if call.has_effect or call.record is not None:
         raise UnsupportedKernel("it has effects, or records each iteration")
-    parts = (call.body, call.predicate)
-    seconds, launched = (sum([time(part, scope.target) for part in parts])
-                         for time in (_alone_time, _launches_time))
+    parts = (call.predicate, call.body)
     for jaxpr in parts:
         _check_small(jaxpr, scope.target)
+    seconds = sum([_alone_time(part, scope.target) for part in parts])
+    holds, body = map(scope.apart, parts)
+    launched = sum([_launched_time(part, len(apart.steps), scope.target)
+                    for part, (apart, _) in zip(parts, (holds, body), strict=True)])
 
     def write() -> Launches:
         w = LoopWriter(scope)
-        holds, body = scope.apart(call.predicate), scope.apart(call.body)
         if not while_in_registers(w, call, holds, body):
             w.while_loop(call, holds, body)
         return w.launches(1)

@@ -8,7 +8,7 @@ which nothing of it changes.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -55,6 +55,7 @@ class ThreadWriter(TileWriter):
         super().__init__(None, self.emit, self._place_of, self.fresh, {})
         self._known = self.block.known
         self.repeated = 0  # lines of the last outermost loop
+        self.apart = 0  # stores in loops of which neighbours write to different lines
 
     def emit(self, *lines: str) -> None:
         self._emitted += len(lines)
@@ -75,6 +76,13 @@ class ThreadWriter(TileWriter):
         """The argument of a tensor."""
         return self._place_of(t)
 
+    def store(self, t: Tensor, at: Index, value: str, lanes: Sequence[LoopVar]) -> str:
+        """The line that stores a value; lanes side by side differ in the last of some variables."""
+        strides = [at.coefficient(v) for v in lanes[-1:]]
+        if self.block.outer is not None and any(isinstance(n, int) and n > 1 for n in strides):
+            self.apart += 1
+        return f"fm.store_scalar({self.pointer(t)} + {self.place(t, at)}, {value})"
+
     def mask(self, variables: frozenset[LoopVar]) -> str | None:
         return None
 
@@ -94,6 +102,11 @@ class ThreadWriter(TileWriter):
             home = home.outer
         with self._in(home):
             return super().narrowed(e)
+
+    def _operation(self, e: Expr, args: list[str]) -> str:
+        if e.op == "add" and e.dtype == "u32" and any(map(_is_mixed, e.args)):
+            return f"fm.sum_of_words({args[0]}, {args[1]})"
+        return super()._operation(e, args)
 
     @contextmanager
     def _in(self, block: LineBlock) -> Iterator[None]:
@@ -142,6 +155,11 @@ class ThreadWriter(TileWriter):
         while block is not None and block.variable is None:
             block = block.outer
         return None if block is None else block.variable
+
+
+def _is_mixed(e: Expr) -> bool:
+    """Whether a number is of a round of Threefry."""
+    return e.op == "xor" and any(a.op == "rotate_left" for a in e.args)
 
 
 class ReadAhead:

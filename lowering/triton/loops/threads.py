@@ -67,6 +67,7 @@ MOST_WORKSPACE: Final = 1 << 30  # bytes of what loops inside collect
 MOST_EXPRESSIONS: Final = 12_000  # of a kernel
 FEW_LANES: Final = 1 << 17  # more hide how long memory takes to answer
 INT32_LIMIT: Final = 2**31
+SECTOR: Final = 32  # bytes that memory moves at once
 
 RULES: Final[Mapping[Primitive, CallRule]] = {
     **{p: CALLS[p] for p in (scan_p, while_p, cond_p)}, **SUMMED_CONTRACTIONS}
@@ -168,9 +169,13 @@ class _LaneLoop:
         return Launches([kernel], places)
 
     def nanoseconds(self, target: Target) -> float:
-        """What an iteration takes: a thread waits for itself, or a multiprocessor has no more."""
+        """What an iteration takes: a thread waits for itself, or a multiprocessor has no more.
+
+        What lanes store apart from each other is a sector of memory each.
+        """
         known, each = target.measured, -(-self.lanes // target.multiprocessors)
-        return self.w.repeated * max(known.thread_step, each / known.thread_rate)
+        return self.w.repeated * max(known.thread_step, each / known.thread_rate) \
+            + self.w.apart * self.lanes * SECTOR / known.all_bandwidth
 
     # --------------------------------------------------------------------------- values
 
@@ -213,8 +218,7 @@ class _LaneLoop:
     def _store(self, t: Tensor, at: Sequence[Index], e: Expr) -> None:
         """Store an element; of what lanes share the first of them does."""
         value = self.w.stored(self.w.expression(e), t)
-        place = self.w.place(t, flatten(at, t.shape))
-        line = f"fm.store_scalar({self.w.pointer(t)} + {place}, {value})"
+        line = self.w.store(t, flatten(at, t.shape), value, self.variables)
         own = frozenset[LoopVar]().union(*[i.variables() for i in at])
         shared = [f"({v.name} == 0)" for v in self.variables if v not in own]
         if not shared:
@@ -234,7 +238,9 @@ class _LaneLoop:
         self.reader.values.update(zip(graph.inputs, inputs, strict=True))
         self.makers.update({v: eqn for eqn in jaxpr.eqns for v in eqn.outvars})
         for t, array in graph.constants:
-            self.reader.values[t] = LaneView(self.scope.with_constant(array))
+            constant = self.scope.with_constant(array)
+            constant.known = t.known
+            self.reader.values[t] = LaneView(constant)
         for item in live_items(graph.items, graph.outputs):
             if isinstance(item, Call):
                 self._call(item, graph.origins[item])
