@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from functrans.core.dims import Size
+from functrans.lowering.loops.folding import simplified
 from functrans.lowering.loops.index import (
     Computed,
     Index,
@@ -138,6 +139,10 @@ class ExprBuilder:
         found = self._known.get((name, args, dtype or args[0].dtype, aux))
         if found is not None:
             return found
+        if args[0].op == "const" or args[-1].op == "const":
+            simple = simplified(self, name, args, dtype or args[0].dtype)
+            if simple is not None:
+                return simple
         if len(args) == 1:
             variables = args[0].variables
         else:
@@ -213,11 +218,18 @@ class ExprBuilder:
             found = self._make("local", (), tensor.compute, tensor, _variables(place))
         elif self._is_stored(tensor):
             at = self.flatten(index, tensor.shape)
-            found = self._make("load", (), tensor.compute, (tensor, at), _variables(at))
+            found = self.of_known(tensor, at) or \
+                self._make("load", (), tensor.compute, (tensor, at), _variables(at))
         else:
             found = tensor.define(self, index)
         self._read[key] = found
         return found
+
+    def of_known(self, tensor: Tensor, place: Index) -> Expr | None:
+        """An element of a constant, at a place that is known, too."""
+        if tensor.known is None or not place.is_const:
+            return None
+        return self.const(tensor.known.flat[int(place.const)], tensor.compute)
 
     def elements(self, tensors: Iterable[Tensor], index: tuple[Index, ...]) -> list[Expr]:
         """The elements of operands at an index; a scalar stands for any shape.

@@ -75,7 +75,9 @@ class InMemory:
         return total
 
     def element(self, s: LaneBuilder, index: tuple[Index, ...]) -> Expr:
-        return s.leaf("load", self.tensor.compute, (self.tensor, self.place(index)))
+        place = self.place(index)
+        return s.of_known(self.tensor, place) or \
+            s.leaf("load", self.tensor.compute, (self.tensor, place))
 
 
 class OnStack:

@@ -72,9 +72,10 @@ class Tensor:
 
     `define(builder, index)` is an element of a value that is computed where it is read.
     `copies`: its elements in other orders, which calls want, by what defines the order.
+    `known`: the elements of a small constant.
     """
 
-    __slots__ = ("compute", "copies", "define", "dtype", "operands", "shape", "source")
+    __slots__ = ("compute", "copies", "define", "dtype", "known", "operands", "shape", "source")
 
     def __init__(self, shape: Shape, dtype: str, operands: Sequence[Tensor],
                  source: Source | None = None, define: Define | None = None) -> None:
@@ -85,6 +86,7 @@ class Tensor:
         self.source = source
         self.define = define or _not_defined
         self.copies: dict[object, Tensor] = {}
+        self.known: np.ndarray[Any, Any] | None = None
 
     @property
     def size(self) -> Size:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from functrans.core.table import Table, merged
 from functrans.lowering.defects import is_defect, warn_of_fallback
 from functrans.lowering.loops.tensor import (
     FLOAT8,
+    ITEM_SIZES,
     AnyFlag,
     Branch,
     Call,
@@ -151,6 +152,8 @@ def stored(aval: ShapedArray, source: Any = None) -> Stored:
 
 
 _NOWHERE: Mapping[Equation, str] = {}
+MOST_KNOWN: Final = 256
+"""Elements of a constant that kernels may have in their text."""
 Memory = Callable[[ShapedArray, Any], Stored]
 """What a value of a type is in memory; the second argument is the user's line."""
 
@@ -180,7 +183,7 @@ def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
     for eqn in jaxpr.eqns:
         if eqn.primitive is constant_p:
             value = np.asarray(eqn.params["value"].value)
-            outs: Sequence[Tensor] = [memory(eqn.outvars[0].aval, None)]
+            outs: Sequence[Tensor] = [_constant(eqn.outvars[0].aval, value, memory)]
             graph.constants.append((outs[0], value))  # type: ignore[arg-type]
         else:
             operands = [read(a) for a in eqn.invars]
@@ -269,6 +272,13 @@ def _is_known(aval: ShapedArray, memory: Memory) -> bool:
     """Whether kernels compute with a dtype."""
     name = dtype_name(aval.dtype)
     return name is not None and (name not in FLOAT8 or memory(aval, None).dtype == name)
+
+
+def _constant(aval: ShapedArray, value: np.ndarray[Any, Any], memory: Memory) -> Stored:
+    constant = memory(aval, None)
+    if value.size <= MOST_KNOWN and value.dtype.kind in "biuf" and constant.dtype in ITEM_SIZES:
+        constant.known = value.astype(np.float32) if constant.compute != constant.dtype else value
+    return constant
 
 
 def _literal(graph: Graph, atom: Literal, memory: Memory, is_stored: bool) -> Tensor:

@@ -30,6 +30,7 @@ from functrans.core.staging import stage
 from functrans.core.trace import Tracer, run_in
 from functrans.core.tree import PyTreeDef, tree_flatten, tree_unflatten
 from functrans.transforms.checks.eager import CheckTrace
+from functrans.transforms.closed import with_small_consts_inside
 from functrans.transforms.flat import FlatFunction, flatten_args
 from functrans.transforms.jit.executables import (
     constants_for,
@@ -69,7 +70,7 @@ class Traced:
                  name: str) -> None:
         flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), tree, {}, "jit")
         with for_compiler(to_machine_code()):
-            closed = stage(flat, avals, name=name)
+            closed = with_small_consts_inside(stage(flat, avals, name=name))
         self.consts = closed.consts
         self.jaxpr: Jaxpr = closed.jaxpr.hoist_consts()
         self.out_tree: PyTreeDef = flat.out_tree
