@@ -203,7 +203,8 @@ class CudaStats(TypedDict):
 class CudaProgram:
     """A program on a GPU; `stats` counts what it did.
 
-    kernels: (name, cubin or PTX, shared bytes, warps, kinds of arguments, scratch bytes a program);
+    kernels: (name, cubin or PTX, shared bytes, warps, kinds of arguments, scratch bytes a program
+    [, whether it waits for the kernel before it, whether it wants a large first-level cache]);
     kinds are letters: p pointer, i int32, l int64, f float32, d float64. Steps:
     ("launch", kernel, (x, y, z), arguments), ("fill", pointer, bytes, value),
     ("copy", target, source, bytes), ("host", function, [(pointer, dtype, dims)], [the same]).
@@ -214,7 +215,8 @@ class CudaProgram:
     def __new__(
         cls,
         kernels: Iterable[tuple[str, bytes | str, int, int, str, int]
-                          | tuple[str, bytes | str, int, int, str, int, bool]],
+                          | tuple[str, bytes | str, int, int, str, int, bool]
+                          | tuple[str, bytes | str, int, int, str, int, bool, bool]],
         steps: Iterable[tuple[Any, ...]],
         inputs: Iterable[tuple[DTypeLike, Sequence[int]]],
         outputs: Iterable[tuple[Any, ...]],

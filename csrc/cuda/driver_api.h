@@ -50,6 +50,7 @@ enum : int {
   kMaxSharedMemoryOptIn = 97,
 };
 constexpr int kFuncMaxDynamicShared = 8;
+constexpr int kFuncPreferredCarveout = 9;  // percent of shared memory
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDefault = 0;
 constexpr unsigned kEventDisableTiming = 2;

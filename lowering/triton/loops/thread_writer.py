@@ -26,6 +26,12 @@ MOST_LINES: Final = 6000
 """Of a kernel: 50 us each to read, and as much to compile."""
 
 
+BY_HARDWARE: Final = {"div": "div_rn", "sqrt": "sqrt_rn"}
+"""Operations of float32 that branch for unusual exponents, and are shorter than those that do not
+(`device_math.divide`): a thread goes its own way, and others hide how long it takes. Rays through
+2,048 x 2,048 pixels take 0.87 ms so, 1.27 without branches; three bodies 0.80, 1.03."""
+
+
 @dataclass(eq=False)
 class LineBlock:
     """The lines of a loop or branch, and the names that are known in it.
@@ -106,6 +112,8 @@ class ThreadWriter(TileWriter):
     def _operation(self, e: Expr, args: list[str]) -> str:
         if e.op == "add" and e.dtype == "u32" and any(map(_is_mixed, e.args)):
             return f"fm.sum_of_words({args[0]}, {args[1]})"
+        if e.dtype == "f32" and e.op in BY_HARDWARE:
+            return f"fm.{BY_HARDWARE[e.op]}({', '.join(args)})"
         return super()._operation(e, args)
 
     @contextmanager

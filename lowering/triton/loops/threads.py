@@ -52,6 +52,7 @@ from functrans.lowering.triton.kernels.kernel_source import (
 )
 from functrans.lowering.triton.loops.loop_kernel import LoopScope
 from functrans.lowering.triton.loops.thread_writer import ReadAhead, ThreadWriter
+from functrans.lowering.triton.steps.spec import LANES
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
@@ -164,7 +165,7 @@ class _LaneLoop:
             f"    if lane < {lanes}:", *head, *self.w.block.lines, ""])
         places: dict[str, tuple[KernelOperand, int]] = {
             f"p{k}": (self.workspaces.get(t, t), 0) for k, t in enumerate(self.w.operands)}
-        kernel = TemplateKernel("lanes", HEAD + text, tuple(arguments),
+        kernel = TemplateKernel(LANES, HEAD + text, tuple(arguments),
                                 (-(-lanes // threads), 1, 1), threads // 32, 1)
         return Launches([kernel], places)
 

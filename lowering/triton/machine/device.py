@@ -19,6 +19,7 @@ from functrans.lowering.triton.kernels.source import alone
 from functrans.lowering.triton.machine.kernel_cache import compiled_units
 from functrans.lowering.triton.machine.unit import Binary, Unit
 from functrans.lowering.triton.steps.spec import (
+    LANES,
     CopyStep,
     DoubleBufferedSteps,
     GPUProgram,
@@ -64,7 +65,7 @@ def device_program(program: GPUProgram, device: int, target: Target,
     compiled = binaries(program, target) if machine_code is None else machine_code
     numbers = {key: k for k, key in enumerate(compiled)}
     kernels = [(b.name, b.cubin, b.shared, b.warps, b.kinds, b.scratch,
-                "griddepcontrol.wait" in b.ptx)
+                "griddepcontrol.wait" in b.ptx, b.name == LANES)
                for b in compiled.values()]
     steps = _described(program.steps, numbers, len(program.constants))
     # the runtime copies constants to the device once, and runs all programs of it on one stream

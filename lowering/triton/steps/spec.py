@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from functrans.lowering.memory.arena import Block
 from functrans.lowering.schedule.group import FusionNote
 
 __all__ = [
+    "LANES",
     "BufferSide",
     "CopyStep",
     "DoubleBufferedSteps",
@@ -32,6 +33,12 @@ __all__ = [
     "runs_in",
     "turning_loops",
 ]
+
+
+LANES: Final = "lanes"
+"""The name of kernels of a thread for each lane. They want a large first-level cache: tables that
+lanes walk through, 320 KB of a graph, are read in 1.9 ms so, and in 3.2 where a kernel before left
+a part of it to shared memory."""
 
 
 @dataclass(frozen=True)
