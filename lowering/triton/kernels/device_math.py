@@ -51,6 +51,7 @@ from functrans.lowering.triton.kernels.series_math import (  # noqa: F401
     random_gamma_grad,
     zeta,
 )
+from functrans.lowering.triton.kernels.trigonometry import sine_cosine  # noqa: F401
 
 
 @triton.jit

@@ -100,6 +100,10 @@ def thread_index(count: Any) -> Any:
     return tl.tensor(TensorHandle(number, tl.int32), tl.int32)
 
 
+def sine_cosine(x: Any) -> tuple[Any, Any]:
+    return sin(x), cos(x)
+
+
 def store_scalar(p: Any, x: Any) -> None:
     tl.store(p, x)
 

@@ -15,7 +15,7 @@ __all__ = ["Binary", "KernelError", "Unit", "triton_version"]
 
 FORMAT: Final = "9"
 """Changes with what is kept of a kernel, and with how it is compiled."""
-MATH: Final = ("device_math.py", "series_math.py")
+MATH: Final = ("device_math.py", "series_math.py", "trigonometry.py")
 
 
 @dataclass(frozen=True)
