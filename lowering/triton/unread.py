@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from functrans.lowering.loops.tensor import Call, Map, Stored, Tensor
+from functrans.lowering.loops.tensor import Call, Map, ScatterTensor, Stored, Tensor
 from functrans.lowering.rules.graph import Graph
-from functrans.lowering.schedule.group import Schedule
+from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.triton.kernels.kernel_source import KernelOperand, KernelSource, Launches
 from functrans.lowering.triton.loops.iterations import ScanCall, WhileCall
@@ -48,10 +48,10 @@ def without_unread(schedule: Schedule, written: Written, calls: Mapping[Call, La
         return schedule, written
     while True:
         read: dict[KernelOperand, int] = dict.fromkeys(outputs, 2)
-        for _, launches in steps:
+        for step, launches in steps:
             accessed = accessed_by(launches, calls) if isinstance(launches, Call) \
                 else dict.fromkeys(t for w in launches for t in w.operands)
-            for t in accessed:
+            for t in (*accessed, *_updated_by(step)):
                 read[t] = read.get(t, 0) + 1
         kept = [(step, launches) for step, launches in steps if not isinstance(step, Kernel) or any(
             read.get(m.tensor, 0) > 1 for m in step.members if schedule.is_stored(m.tensor))]
@@ -59,6 +59,12 @@ def without_unread(schedule: Schedule, written: Written, calls: Mapping[Call, La
             break
         steps = kept
     return replace(schedule, steps=[step for step, _ in steps]), [w for _, w in steps]
+
+
+def _updated_by(step: Step) -> list[Tensor]:
+    """What a kernel replaces elements of, in place: it does not say that it reads the others."""
+    members = step.members if isinstance(step, Kernel) else []
+    return [m.tensor.base for m in members if isinstance(m.tensor, ScatterTensor)]
 
 
 def with_results_as_outputs(graph: Graph) -> Graph:

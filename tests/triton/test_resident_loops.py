@@ -176,3 +176,18 @@ def test_what_reads_its_neighbours_is_not_kept_in_registers(shape, fun):
     x = normal(*shape)
     check(lambda x: lax.fori_loop(0, 3, lambda i, c: fun(c), x), x)
     check(lambda x: lax.while_loop(lambda s: s[1] < 3, lambda s: (fun(s[0]), s[1] + 1), (x, 0)), x)
+
+
+def test_what_is_updated_beside_a_loop_begins_with_its_value():
+    """The gradient of an embedding adds to zeros, which are written before a loop beside it."""
+    weights = np.random.default_rng(0).normal(size=(16, 16)).astype("f") / 4
+    table = np.random.default_rng(1).normal(size=(32, 16)).astype("f")
+    tokens = np.random.default_rng(2).integers(32, size=(6, 4)).astype("i4")
+
+    def energy(table, tokens):
+        def step(h, x):
+            h = fnp.tanh(x @ weights + h @ weights)
+            return h, h
+        return fnp.sum(lax.scan(step, fnp.zeros((4, 16)), table[tokens])[1] ** 2)
+
+    check(ft.grad(energy), table, tokens)

@@ -95,6 +95,13 @@ def sum_of_words(x, y):
 
 
 @triton.jit
+def word_of_ones(condition):
+    """32 ones where a condition holds, as a word: of more conditions than there are predicates."""
+    return tl.inline_asm_elementwise("sub.u32 $0, 0, $1;", "=r,r", [condition.to(tl.int32)],
+                                     dtype=tl.int32, is_pure=True, pack=1)
+
+
+@triton.jit
 def _reciprocal(x):
     """Within an ulp, where x is no denormal."""
     return tl.inline_asm_elementwise("rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32,

@@ -111,6 +111,10 @@ def store_scalar(p: Any, x: Any) -> None:
 sum_of_words = _function(np.add)
 
 
+def word_of_ones(condition: Any) -> Any:
+    return -condition.to(tl.int32)
+
+
 def by_lanes(i: Any) -> Any:
     return i
 

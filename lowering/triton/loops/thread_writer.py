@@ -29,9 +29,12 @@ MOST_LINES: Final = 6000
 BY_HARDWARE: Final = {"div": "div_rn", "sqrt": "sqrt_rn"}
 """Operations of float32 that branch for unusual exponents, and are shorter than those that do not
 (`device_math.divide`): a thread goes its own way, and others hide how long it takes. Rays through
-2,048 x 2,048 pixels take 0.87 ms so, 1.27 without branches; three bodies 0.80, 1.03."""
+2,048 x 2,048 pixels take 0.87 ms so, 1.27 without branches; three bodies 0.80, 1.03. Where a
+divisor stays the same its reciprocal does, too: prices of options take 0.48 ms by `divide`, and
+1.04 so."""
 
 
+WORDS: Final = {"i32": "tl.int32", "u32": "tl.uint32"}
 SINE_COSINE: Final = ("sin", "cos")
 
 
@@ -99,27 +102,43 @@ class ThreadWriter(TileWriter):
         found = self._known.get(e)
         if found is not None:
             return found
-        home = self.block
-        while home.outer is not None and home.may_hoist(e):
-            home = home.outer
-        with self._in(home):
+        with self._in(self._home(e)):
             return super().expression(e)
 
     def narrowed(self, e: Expr) -> str | None:
+        with self._in(self._home(e)):
+            return super().narrowed(e)
+
+    def _home(self, e: Expr) -> LineBlock:
+        """The block in which an expression is written."""
         home = self.block
         while home.outer is not None and home.may_hoist(e):
             home = home.outer
-        with self._in(home):
-            return super().narrowed(e)
+        return home
+
+    def _is_shared(self, e: Expr) -> bool:
+        """Whether an operand is the same in all iterations: what follows from it is made once."""
+        return e.op != "const" and self._home(e) is not self.block
 
     def _operation(self, e: Expr, args: list[str]) -> str:
         if e.op == "add" and e.dtype == "u32" and any(map(_is_mixed, e.args)):
             return f"fm.sum_of_words({args[0]}, {args[1]})"
-        if e.dtype == "f32" and e.op in BY_HARDWARE:
+        if e.dtype == "f32" and e.op in BY_HARDWARE and not self._is_shared(e.args[-1]):
             return f"fm.{BY_HARDWARE[e.op]}({', '.join(args)})"
+        if e.op == "select" and e.dtype in WORDS and _is_zero(e.args[2]) \
+                and self._is_shared(e.args[0]):
+            return f"{args[1]} & {self._mask(e.args[0], args[0], e.dtype)}"
         if e.dtype == "f32" and e.op in SINE_COSINE:
             return self._sine_cosine(e, args[0])
         return super()._operation(e, args)
+
+    def _mask(self, condition: Expr, text: str, dtype: str) -> str:
+        """A word of ones where a condition holds, which is made once."""
+        key = ("mask", condition, dtype)
+        with self._in(self._home(condition)):
+            if key not in self._known:
+                self._known[key] = self.name(f"fm.word_of_ones({text}).to({WORDS[dtype]})")
+        return self._known[key]
 
     def _sine_cosine(self, e: Expr, angle: str) -> str:
         """The name of a sine or a cosine: both are of one reduction, and one may be for nothing."""
@@ -177,6 +196,10 @@ class ThreadWriter(TileWriter):
         while block is not None and block.variable is None:
             block = block.outer
         return None if block is None else block.variable
+
+
+def _is_zero(e: Expr) -> bool:
+    return e.op == "const" and bool(e.aux == 0)
 
 
 def _is_mixed(e: Expr) -> bool:
