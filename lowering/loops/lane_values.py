@@ -166,12 +166,6 @@ class LaneBuilder(ExprBuilder):
         if name == "convert" and args[0].op == "convert" and dtype == "i32" \
                 and args[0].dtype == "i64" and args[0].args[0].dtype == "i32":
             return args[0].args[0]
-        if name == "mul" and args[0] is args[1] and args[0].op == "sub":
-            turned = self._known.get(("sub", args[0].args[::-1], args[0].dtype, None))
-            if turned is not None:  # (y - x) * (y - x) is (x - y) * (x - y)
-                found = self._known.get(("mul", (turned, turned), turned.dtype, None))
-                if found is not None:
-                    return found
         if name in ("max", "min") and args[0].dtype == "i64" and args[0].op == "convert" \
                 and args[1].op in ("const",) and args[0].args[0].dtype in ("i32", "u32"):
             inner, limit = args[0].args[0], int(args[1].aux)
