@@ -67,6 +67,8 @@ REPEATED: Final = 4.0
 """How often lanes together may compute what they share, at most."""
 REPEATED_AGAIN: Final = 1.25
 """How much more each further coordinate may repeat."""
+FEW_REPEATED: Final = 64.0
+"""Numbers that each lane may compute again in any case: the covariance of a Kalman filter."""
 
 
 def _worthwhile(body: Jaxpr, found: Mapping[frozenset[Axis], int]) -> list[frozenset[Axis]]:
@@ -75,7 +77,8 @@ def _worthwhile(body: Jaxpr, found: Mapping[frozenset[Axis], int]) -> list[froze
     work = _work(body, found, chosen)
     for axes in sorted(found, key=found.__getitem__, reverse=True):
         more = _work(body, found, [*chosen, axes])
-        if more <= work * (REPEATED_AGAIN if chosen else REPEATED):
+        if more <= work * (REPEATED_AGAIN if chosen else REPEATED) \
+                or (not chosen and more - work <= FEW_REPEATED * found[axes]):
             chosen.append(axes)
             work = more
     order = list(found)

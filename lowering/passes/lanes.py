@@ -26,6 +26,7 @@ from functrans.lowering.passes.loops import substituted
 from functrans.lowering.passes.pipeline import ALL_RULES, simplify_with
 from functrans.lowering.passes.rewrite import with_bodies, with_functions
 from functrans.lowering.passes.separable import SeparableRows
+from functrans.lowering.passes.small_sorts import write_out_sorts
 from functrans.lowering.passes.small_systems import write_out_systems
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
 from functrans.primitives.compare import select_n_p
@@ -110,7 +111,8 @@ def lane_program(eqn: Equation) -> LaneProgram | None:
     if not found.sizes or _widest(found.body) > MOST or _has_large_results(found.body) \
             or _is_bound_by_memory(found.body) or not _is_small(found):
         return None
-    return replace(found, body=simplify_with(ALL_RULES, write_out_systems(_of_one(found.body))))
+    alone = write_out_sorts(write_out_systems(_of_one(found.body)))
+    return replace(found, body=simplify_with(ALL_RULES, alone))
 
 
 def _of_one(body: Jaxpr) -> Jaxpr:

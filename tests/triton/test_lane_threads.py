@@ -120,6 +120,26 @@ def bytes_of(x):
     return lax.fori_loop(0, 9, lambda i, c: c * 3 + 1, x)
 
 
+def kalman(z):
+    """The covariance is the same for all lanes, which compute it each."""
+    forward = np.float32([[1, 0.1], [0, 1]])
+
+    def step(state, z):
+        m, p = state
+        m, p = forward @ m, forward @ p @ forward.T + 0.01 * np.eye(2, dtype="f")
+        gain = p[:, 0] / (p[0, 0] + 0.1)
+        m = m + gain * (z - m[0])
+        return (m, p - fnp.outer(gain, p[0])), m[0]
+    return lax.scan(step, (fnp.zeros(2), fnp.eye(2)), z)[1]
+
+
+def sorted_again(x, y):
+    def step(i, s):
+        keys, values = lax.sort((fnp.round(s[0]), s[1]), num_keys=1)
+        return keys[::-1] * 0.9 + values * 0.1, fnp.sort(values) + 0.1 * keys
+    return lax.fori_loop(0, 3, step, (x, y))
+
+
 LOOPS = {
     "lanes to their own ends": (ft.vmap(newton), [np.abs(normal(LANES)) * 40 + 0.1]),
     "no step, one, a thousand": (ft.vmap(counted), [np.int32([0, 1, 2, 300, 0, 7] * 6)]),
@@ -148,6 +168,8 @@ LOOPS = {
     "a matrix that lanes share": (ft.vmap(matrices, (None, 0)), [normal(3, 3), normal(LANES, 3)]),
     "systems": (ft.vmap(systems), [normal(LANES, 3, 3), normal(LANES, 3)]),
     "places of extremes": (ft.vmap(extremes), [normal(LANES, 5)]),
+    "a filter": (ft.vmap(kalman), [normal(LANES, 6)]),
+    "sorts": (ft.vmap(sorted_again), [normal(LANES, 5) * 2, normal(LANES, 5)]),
     "bfloat16": (ft.vmap(narrow), [normal(LANES).astype("bfloat16")]),
     "float16": (ft.vmap(narrow), [normal(LANES).astype("f2")]),
     "float64": (ft.vmap(narrow), [normal(LANES).astype("f8")]),

@@ -38,6 +38,7 @@ from functrans.lowering.loops.tensor import (
     WhileLoop,
 )
 from functrans.lowering.passes.lane_axes import LaneAxes, lane_axes
+from functrans.lowering.passes.small_sorts import write_out_sorts
 from functrans.lowering.passes.small_systems import write_out_systems
 from functrans.lowering.rules.graph import CALLS, CallRule, graph_of, live_items
 from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS
@@ -113,7 +114,7 @@ class _LaneLoop:
 
     def launches(self, call: ScanLoop | WhileLoop) -> Launches:
         call = copy(call)
-        call.body = body = write_out_systems(call.body)
+        call.body = body = write_out_sorts(write_out_systems(call.body))
         if self.scope.is_phase:
             raise UnsupportedKernel("its threads belong to a loop around it")
         if call.has_effect:
