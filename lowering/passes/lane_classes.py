@@ -23,6 +23,7 @@ from functrans.primitives.control_flow.bodies import counted
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
+from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.index import gather_p, scatter_add_p
 from functrans.primitives.reduce import reduce_or_p
 from functrans.primitives.scatter import scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p
@@ -52,6 +53,12 @@ def learn_makers(program: Jaxpr, known: dict[Atom, Equation]) -> None:
     """What makes each value, in bodies too."""
     for eqn in program.eqns:
         known.update(dict.fromkeys(eqn.outvars, eqn))
+        if eqn.primitive is scan_p and not eqn.params["num_carry"]:  # operands of an iteration
+            first = eqn.params["num_consts"]
+            for x, v in zip(eqn.invars, eqn.params["jaxpr"].invars, strict=True):
+                which = {"shape": "one iteration"} if first <= 0 else {"shape": "all iterations"}
+                known[v] = Equation(reshape_p, (x,), (v,), which, eqn.source)
+                first -= 1
         for value in eqn.params.values():
             for body in value if isinstance(value, tuple) else (value,):
                 if isinstance(body, Jaxpr):
@@ -120,6 +127,22 @@ def _is_ignored(value: Atom, taken: Atom, known: Mapping[Atom, Equation],
                 if _key_of(taken, known, given) != _literal(True):
                     return False
     return True
+
+
+def _scan(c: AxisClasses, eqn: Equation) -> None:
+    """A scan; of one without a carry the iterations are lanes, too."""
+    body, first = eqn.params["jaxpr"], eqn.params["num_consts"]
+    stacked = [*eqn.invars[first:], *eqn.outvars]
+    if eqn.params["num_carry"] or not all(isinstance(v, Var) for v in (*stacked, *body.outvars)):
+        RULES[scan_p](c, eqn)
+        return
+    c.join(body)
+    for outer, inner in zip(eqn.invars[:first], body.invars, strict=False):
+        _same(c, outer, inner)
+    for outer, inner in zip(stacked, (*body.invars[first:], *body.outvars), strict=True):
+        c.tie(outer, 0, stacked[0], 0)
+        for k in range(inner.aval.ndim):
+            c.tie(outer, k + 1, inner, k)
 
 
 def _while(c: AxisClasses, eqn: Equation, known: Mapping[Atom, Equation]) -> None:
@@ -253,6 +276,10 @@ def _applied(eqn: Equation, keys: list[Key], k: int) -> Key:
         return keys[0]
     if p is reshape_p and keys[0][0] == "literal":
         return keys[0]
+    if p in (broadcast_in_dim_p, reshape_p) and keys[0][0] == "op" and isinstance(
+            keys[0][1], Elementwise) and all(isinstance(key, tuple) and key and key[0] in (
+                "op", "var", "literal") for key in keys[0][2:]):  # an operation of what is moved
+        return ("op", keys[0][1], *(_applied(eqn, [key], k) for key in keys[0][2:]))
     if p is select_n_p and keys[0][0] == "literal":
         return keys[1 + int(_value(keys[0]))]
     if p is and_p:
@@ -280,5 +307,5 @@ def _is_shaped(eqn: Equation) -> bool:
 
 
 RULES_OF_LANES: Final[dict[Primitive, Tie]] = {
-    **RULES_OF_AXES, scan_p: RULES[scan_p], gather_p: _gather,
+    **RULES_OF_AXES, scan_p: _scan, gather_p: _gather,
     **dict.fromkeys(SCATTERS, _scatter)}

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.core.prune import has_effects
+from functrans.lowering.passes.lane_regions import as_one_loop
 from functrans.lowering.passes.lanes import is_read_in_place
 from functrans.primitives.control_flow.scan import scan_p
-from functrans.primitives.shape import reshape_p
 
 __all__ = ["group_loops"]
 
@@ -69,26 +68,8 @@ def _grouped(jaxpr: Jaxpr, first: Equation, second: Equation,
     """The program with two loops, and what is between them, in one; None where lanes mix."""
     after = _dependent(jaxpr.eqns, first)
     before = _needed(jaxpr.eqns, second)
-    members = [eqn for eqn in jaxpr.eqns if eqn in after and eqn in before]
-    inside = set(members)
-    made = {v for eqn in members for v in eqn.outvars}
-    others = [eqn for eqn in jaxpr.eqns if eqn not in inside]
-    read = {a for eqn in others for a in eqn.invars} | set(jaxpr.outvars)
-    outs = [v for eqn in members for v in eqn.outvars if v in read]
-    operands = tuple(dict.fromkeys([a for eqn in members for a in eqn.invars
-                                    if isinstance(a, Var) and a not in made]))
-    body = Jaxpr((), operands, tuple(members), tuple(outs), name=first.primitive.name)
-    stacks = tuple([Var(ShapedArray((1, *v.aval.shape), v.aval.dtype)) for v in outs])
-    group = Equation(scan_p, operands, stacks, {
-        "jaxpr": body, "length": 1, "reverse": False, "unroll": 1, "num_consts": len(operands),
-        "num_carry": 0}, first.source)
-    if not is_kernel(group):
-        return None
-    whole = [Equation(reshape_p, (s,), (v,), {"new_sizes": v.aval.shape}, first.source)
-             for s, v in zip(stacks, outs, strict=True)]
-    return Jaxpr((), jaxpr.invars, (*(e for e in others if e not in after), group, *whole,
-                                    *(e for e in others if e in after)),
-                 jaxpr.outvars, name=jaxpr.name)
+    grouped, group = as_one_loop(jaxpr, [e for e in jaxpr.eqns if e in after and e in before])
+    return grouped if is_kernel(group) else None
 
 
 def _dependent(eqns: Iterable[Equation], first: Equation) -> set[Equation]:

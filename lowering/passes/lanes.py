@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import numpy as np
+
 from functrans.core.avals import get_aval
 from functrans.core.dims import static_shape
 from functrans.core.evaluate import eval_jaxpr
@@ -22,15 +24,16 @@ from functrans.lowering.passes.lane_classes import (
     learn_makers,
     running_of,
 )
-from functrans.lowering.passes.loops import substituted
-from functrans.lowering.passes.pipeline import ALL_RULES, simplify_with
-from functrans.lowering.passes.rewrite import with_bodies, with_functions
+from functrans.lowering.passes.loops import LOOPS, substituted
+from functrans.lowering.passes.pipeline import ALL_RULES, TABLES, simplify_with
+from functrans.lowering.passes.rewrite import Dispatch, with_bodies, with_functions
 from functrans.lowering.passes.separable import SeparableRows
 from functrans.lowering.passes.small_sorts import write_out_sorts
 from functrans.lowering.passes.small_systems import write_out_systems
-from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
+from functrans.primitives.broadcast import broadcast_in_dim_p, transpose, transpose_p
 from functrans.primitives.compare import select_n_p
 from functrans.primitives.control_flow.bodies import TRUE
+from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.convert import convert_element_type_p
@@ -40,7 +43,8 @@ from functrans.primitives.dynamic_slice import dynamic_update_slice_p
 from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.shape import reshape, reshape_p, rev_p, slice_p
 
-__all__ = ["LaneProgram", "Layout", "is_read_in_place", "lane_program"]
+__all__ = ["LaneProgram", "Layout", "is_read_in_place", "is_region",
+           "lane_program", "without_blocks"]
 
 MOST: Final = 128
 """Elements of a value of a lane: what is wider fills vectors and threads by itself."""
@@ -50,6 +54,7 @@ MOST_OPERATIONS: Final = 2000
 LONG: Final = 64
 LEAST_OPERATIONS: Final = 12
 """Of a step, for each number that loops of more than `LONG` steps write to memory or read."""
+AROUND: Final = Dispatch([table for table in TABLES if table is not LOOPS])
 UPDATES: Final = (*SCATTERS, dynamic_update_slice_p)
 IN_PLACE: Final = frozenset({broadcast_in_dim_p, convert_element_type_p, select_n_p, reshape_p,
                              slice_p, transpose_p, rev_p, add_any_p})
@@ -95,10 +100,12 @@ class Layout:
 
 def lane_program(eqn: Equation) -> LaneProgram | None:
     """The program of a lane of a loop; None where lanes mix, or have large values."""
-    if eqn.primitive not in (scan_p, while_p) or not _is_static(eqn) or has_effects(eqn):
+    if not (eqn.primitive in (scan_p, while_p) or is_region(eqn)) or not _is_static(eqn) \
+            or has_effects(eqn):
         return None
     operands = tuple(dict.fromkeys([a for a in eqn.invars if isinstance(a, Var)]))
-    body = Jaxpr((), operands, (eqn,), eqn.outvars, name=eqn.primitive.name)
+    body = _region_body(eqn) if is_region(eqn) else \
+        Jaxpr((), operands, (eqn,), eqn.outvars, name=eqn.primitive.name)
     found = LaneProgram((), body, operands, tuple([_whole(v) for v in body.invars]),
                         tuple([_whole(v) for v in body.outvars]))
     while (inner := _without_map(found)) is not None:
@@ -108,11 +115,29 @@ def lane_program(eqn: Equation) -> LaneProgram | None:
         found = replace(found, body=simplify_with(ALL_RULES, joined))
     while (inner := _narrowed(found)) is not None:
         found = inner
+    found = _with_stacks(found)
     if not found.sizes or _widest(found.body) > MOST or _has_large_results(found.body) \
             or _is_bound_by_memory(found.body) or not _is_small(found):
         return None
     alone = write_out_sorts(write_out_systems(_of_one(found.body)))
     return replace(found, body=simplify_with(ALL_RULES, alone))
+
+
+def is_region(eqn: Equation) -> bool:
+    """Whether an equation stands for several around a loop, which are its only branch."""
+    return eqn.primitive is cond_p and len(eqn.params["branches"]) == 1
+
+
+def _region_body(region: Equation) -> Jaxpr:
+    """What a region computes, as a function of its operands, each once."""
+    body = region.params["branches"][0]
+    first: dict[Atom, Var] = {}
+    env: dict[Atom, Atom] = {}
+    for x, v in zip(region.invars[1:], body.invars, strict=True):
+        env[v] = x if isinstance(x, Literal) else first.setdefault(x, v)
+    found = substituted(body, {v: x for v, x in env.items() if v is not x}, tuple(first.values()))
+    return Jaxpr((), found.invars, found.eqns, tuple([
+        env.get(v, v) if isinstance(v, Var) else v for v in body.outvars]), name=body.name)
 
 
 def _of_one(body: Jaxpr) -> Jaxpr:
@@ -142,32 +167,78 @@ def _joined(body: Jaxpr) -> Jaxpr:
     return with_functions(with_bodies(body, _joined), _all_at_once)
 
 
-def _all_at_once(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
-    """A map over blocks of rows that do not mix, for all rows."""
+def _all_at_once(eqn: Equation, block_axis: int = 0,
+                 as_region: bool = False) -> Callable[..., Sequence[Any]] | None:
+    """A map over blocks of rows that do not mix, for all rows: an axis of the first operand."""
     p = eqn.params
     if eqn.primitive is not scan_p or p["num_carry"] or p["length"] == 1:
         return None
-    body, first = p["jaxpr"], p["num_consts"]
-    if not all(v.aval.ndim for v in (*body.invars[first:], *body.outvars)) \
-            or len(body.invars) == first:
+    body, first, length = p["jaxpr"], p["num_consts"], p["length"]
+    if len(body.invars) == first or body.invars[first].aval.ndim <= block_axis:
         return None
-    count, length = body.invars[first].aval.shape[0], p["length"]
-    axes = classes_of_lanes(body).whole((body.invars[first], 0))
-    if axes is None or not all(isinstance(v, Var) and (v, 0) in axes and sum(
-            (v, k) in axes for k in range(v.aval.ndim)) == 1
-            for v in (*body.invars[first:], *body.outvars)) or any(
-            (v, k) in axes for v in body.invars[:first] for k in range(v.aval.ndim)):
+    count = body.invars[first].aval.shape[block_axis]
+    axes = classes_of_lanes(body).whole((body.invars[first], block_axis))
+    if axes is None or any((v, k) in axes for v in body.invars[:first]
+                           for k in range(v.aval.ndim)):
+        return None
+    places = [[k for k in range(v.aval.ndim) if (v, k) in axes] if isinstance(v, Var) else []
+              for v in (*body.invars[first:], *body.outvars)]
+    if any(len(found) != 1 for found in places):
         return None
     whole = SeparableRows(body, count, axes, frozenset(), frozenset()).narrowed(length * count)
     if whole is None:
         return None
+    at = [found[0] for found in places]
 
     def run(*operands: Any) -> Sequence[Any]:
-        rows = [reshape(x, (length * count, *get_aval(x).shape[2:])) for x in operands[first:]]
-        outs = eval_jaxpr(whole, (), *operands[:first], *rows)
-        return [reshape(y, (length, count, *get_aval(y).shape[1:])) for y in outs]
+        rows = [_merged(x, k) for x, k in zip(operands[first:], at, strict=False)]
+        given = (*operands[:first], *rows)
+        outs = cond_p.bind(np.int32(0), *given, branches=(whole,)) if as_region else \
+            eval_jaxpr(whole, (), *given)
+        return [_in_blocks(y, k, length) for y, k in zip(outs, at[len(rows):], strict=True)]
 
     return run
+
+
+def _merged(x: Any, k: int) -> Any:
+    """Blocks, along the first axis, side by side along another."""
+    length, *shape = get_aval(x).shape
+    axes = (*range(1, k + 1), 0, *range(k + 1, len(shape) + 1))
+    return reshape(transpose(x, axes) if k else x,
+                   (*shape[:k], length * shape[k], *shape[k + 1:]))
+
+
+def _in_blocks(y: Any, k: int, length: int) -> Any:
+    """What stands side by side along an axis as blocks along the first one."""
+    shape = get_aval(y).shape
+    split = reshape(y, (*shape[:k], length, shape[k] // length, *shape[k + 1:]))
+    return transpose(split, (k, *(a for a in range(len(shape) + 1) if a != k))) if k else split
+
+
+def without_blocks(jaxpr: Jaxpr, is_kernel: Callable[[Equation], bool]) -> Jaxpr:
+    """The program with maps over blocks of lanes that are kernels of lanes as regions of all lanes.
+
+    What is around them has the lanes along one axis.
+    """
+    makers: dict[Atom, Equation] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+
+    def of_all(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
+        if eqn.primitive is not scan_p or eqn.params["num_carry"] or not is_kernel(eqn):
+            return None
+        return _all_at_once(eqn, _axis_of_blocks(eqn, makers), as_region=True)
+
+    joined = with_functions(jaxpr, of_all)
+    return joined if joined is jaxpr else simplify_with(AROUND, joined)
+
+
+def _axis_of_blocks(eqn: Equation, makers: dict[Atom, Equation]) -> int:
+    """Along which axis of an operand of the body, by what made it, blocks are side by side."""
+    operands = eqn.invars[eqn.params["num_consts"]:]
+    made = makers.get(operands[0]) if operands else None
+    if made is None or made.primitive is not transpose_p:
+        return 0
+    order = made.params["permutation"]
+    return order.index(order[0] + 1) - 1 if order[0] + 1 < len(order) else 0
 
 
 def _is_static(eqn: Equation) -> bool:
@@ -277,6 +348,39 @@ def _has_large_results(body: Jaxpr) -> bool:
     stacks = {v for eqn in body.eqns if eqn.primitive is scan_p
               for v in eqn.outvars[eqn.params["num_carry"]:]}
     return any(_size(v) > MOST and v not in stacks for v in body.outvars if isinstance(v, Var))
+
+
+def _with_stacks(program: LaneProgram) -> LaneProgram:
+    """The program with what loops stack as results, where these are the same in another shape.
+
+    Of one lane a transposition that moves the axis of lanes moves nothing.
+    """
+    makers = {v: eqn for eqn in program.body.eqns for v in eqn.outvars}
+    outs = list(program.body.outvars)
+    for k, (out, layout) in enumerate(zip(outs, program.outputs, strict=True)):
+        stack = out
+        while isinstance(stack, Var) and (made := makers.get(stack)) is not None \
+                and _keeps_order(made):
+            stack = made.invars[0]
+        made = makers.get(stack) if isinstance(stack, Var) else None
+        if made is None or made.primitive is not scan_p or stack in outs or stack not in \
+                made.outvars[made.params["num_carry"]:]:
+            continue
+        there = [a for at, a in enumerate(layout.axes) if a is None or at in layout.kept]
+        own = [n for a, n in zip(there, static_shape(out.aval.shape), strict=True) if a is None]
+        if own and own[0] == made.params["length"] and math.prod(own) == _size(stack):
+            outs[k] = stack
+    body = program.body
+    return replace(program, body=Jaxpr((), body.invars, body.eqns, tuple(outs), name=body.name))
+
+
+def _keeps_order(eqn: Equation) -> bool:
+    """Whether a result has the elements of the operand one after another, in another shape."""
+    if eqn.primitive is transpose_p:
+        shape = eqn.invars[0].aval.shape
+        order = [k for k in eqn.params["permutation"] if shape[k] != 1]
+        return order == sorted(order)
+    return eqn.primitive is reshape_p
 
 
 def _is_bound_by_memory(body: Jaxpr) -> bool:

@@ -402,6 +402,8 @@ def _resized(eqn: Equation, outs: Sequence[Var]) -> dict[str, Any]:
         for k, at in zip(kept, numbers.offset_dims, strict=True):
             sizes[k] = shape[at] if shape[at] != before[at] else sizes[k]
         params["slice_sizes"] = tuple(sizes)
+    if eqn.primitive is scan_p and not params["num_carry"] and outs:
+        params["length"] = shape[0]
     if eqn.primitive is slice_p:
         before = eqn.outvars[0].aval.shape
         params["limit_indices"] = tuple([

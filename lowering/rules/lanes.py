@@ -15,7 +15,7 @@ from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.dot import dot_general_p
 
-__all__ = ["CALLS_OF_LANES", "WITH_LANES", "LaneLoop", "kernel_of_lanes"]
+__all__ = ["CALLS_OF_LANES", "WITH_LANES", "LaneLoop", "has_rule", "kernel_of_lanes"]
 
 
 class LaneLoop(Call):
@@ -56,16 +56,17 @@ def _loop(eqn: Equation, xs: list[Tensor]) -> Call | None:
     return LaneLoop(eqn, program, [tensors[v] for v in program.operands], [*results_of(eqn)])
 
 
-WITH_LANES: Mapping[Primitive, CallRule] = {**CALLS, scan_p: _loop, while_p: _loop}
+WITH_LANES: Mapping[Primitive, CallRule] = {**CALLS, scan_p: _loop, while_p: _loop, cond_p: _loop}
 """The rules of calls where loops over lanes are kernels."""
 
 
 def _has_rules(body: Jaxpr) -> bool:
     """Whether all that a lane does is loops, products and what has the rule of a tensor."""
-    return all(_has_rule(eqn) for eqn in body.eqns)
+    return all(has_rule(eqn) for eqn in body.eqns)
 
 
-def _has_rule(eqn: Equation) -> bool:
+def has_rule(eqn: Equation) -> bool:
+    """Whether an equation can be in the kernel of a lane."""
     p, params = eqn.primitive, eqn.params
     if any(dtype_name(v.aval.dtype) not in DTYPES.values() or dtype_name(v.aval.dtype) in NARROW
            for v in (*eqn.invars, *eqn.outvars)):

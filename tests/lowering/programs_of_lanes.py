@@ -102,6 +102,25 @@ def _custom(x, n):
     return ft.jvp(lambda v: lax.fori_loop(0, 8, lambda _, u: root(u) + v, v), (x,), (x,))
 
 
+def _around(x, n):
+    """What is computed before a loop, between two, and after them."""
+    y = fnp.exp(-x * fnp.arange(3, dtype=fnp.float32))
+    y, film = lax.scan(lambda y, k: (y * 0.9 + k, y * 2), y, fnp.arange(4, dtype=fnp.float32))
+    k, z = lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.5 + 1), (0, y[::-1]))
+    return film + x, z - y, fnp.maximum(z, film[-1]), k
+
+
+def _films(x, n):
+    """A film as it is, and as matrices."""
+    def step(y, _):
+        z = y
+        for _ in range(8):
+            z = z * 0.9 + 0.1
+        return z, y
+    _, film = lax.scan(step, x * fnp.ones(2, fnp.float32), None, length=150)
+    return film, film.reshape(75, 2, 2), n
+
+
 PROGRAMS = {
     "own_length": (_own_length, (X, LENGTHS), 0),
     "nested": (_nested, (X, LENGTHS), 0),
@@ -114,6 +133,8 @@ PROGRAMS = {
     "system": (_system, (Y, LENGTHS), 1e-4),
     "wide_integers": (_wide_integers, (X, LENGTHS), 0),
     "doubles": (_doubles, (X, LENGTHS), 0),
+    "around": (_around, (X, LENGTHS), 0),
+    "films": (_films, (X, LENGTHS), 0),
     "custom": (_custom, (X, LENGTHS), 0),
     "gradient": (lambda x, n: ft.value_and_grad(lambda v: lax.fori_loop(
         0, 30, lambda k, u: fnp.sin(u) * v + k, v))(x), (X, LENGTHS), 1e-6),

@@ -37,6 +37,33 @@ def test_lanes_are_what_they_are_alone(name):
                 np.testing.assert_array_equal(np.asarray(a)[lane], b)
 
 
+@pytest.mark.parametrize("name", ["around", "own_length", "branches"])
+def test_what_is_around_a_loop_is_in_its_kernel(name):
+    """Nothing but the kernel reads the arguments and writes the results."""
+    fun, args, _ = PROGRAMS[name]
+    graph = graph_with_lanes(simplify(ft.jit(ft.vmap(fun)).lower(*args).jaxpr))
+    assert [type(item) for item in graph.items if item.operands] == [LaneLoop]
+
+
+def test_lanes_of_two_axes():
+    """A map over rows, of which blocks of lanes walk their loops, is lanes of rows and columns."""
+    def pixel(y, x):
+        def walk(n):
+            return lax.while_loop(lambda s: (s[0] < n) & (s[1] < 4),
+                                  lambda s: (s[0] + 1, s[1] * s[1] + x), (0, y))
+        first, z = walk(30)
+        again, w = walk(first + 2)
+        return first + again, fnp.where(z > 1, w, z)
+
+    x, y = np.linspace(-1, 1, 48, dtype=np.float32), np.linspace(0, 1, 20, dtype=np.float32)
+    image = ft.vmap(ft.vmap(pixel, in_axes=(None, 0)), in_axes=(0, None))
+    assert kernels(image, y, x) == 1
+    found = ft.jit(image)(y, x)
+    for i, k in ((0, 0), (3, 17), (19, 47), (11, 30)):
+        for a, b in zip(found, ft.jit(pixel)(y[i], x[k]), strict=True):
+            np.testing.assert_array_equal(a[i, k], b)
+
+
 @pytest.mark.parametrize("lanes", [1, 3, 5, 16, 17, 70])
 def test_any_number_of_lanes(lanes):
     def walk(x, n):

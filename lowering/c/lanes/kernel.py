@@ -34,6 +34,7 @@ from functrans.lowering.loops.tensor import (
     ITEM_SIZES,
     Branch,
     Call,
+    Map,
     ScanLoop,
     Stored,
     Tensor,
@@ -49,7 +50,7 @@ from functrans.primitives.control_flow.while_loop import while_p
 
 __all__ = ["LaneText", "write_lanes"]
 
-SIDE_BY_SIDE: Final = ((4, 320), (2, 380))  # vectors, where so many numbers are computed
+SIDE_BY_SIDE: Final = ((4, 320), (2, 800))  # vectors, where a step computes so many numbers
 STACK_BYTES: Final = 1 << 14  # of an array on the stack; larger ones are allocated
 MOST_STACKED: Final = 3 << 19  # bytes that vectors side by side record: they stay in a cache
 MOST_WORK: Final = 1 << 30  # of a vector that is told: it is much
@@ -179,8 +180,16 @@ class _KernelWriter:
         found = self.s.values.get(t)
         if found is None:
             found = self.s.values[t] = Registers(self._elements(t), t.shape) \
-                if isinstance(t.size, int) and t.size <= MOST_ELEMENTS else Defined(t)
+                if isinstance(t.size, int) and t.size <= MOST_ELEMENTS \
+                and not self._is_view(t) else Defined(t)
         return found
+
+    def _is_view(self, t: Tensor) -> bool:
+        """Whether the elements of a value are those of one in memory, in another order."""
+        while isinstance(t, Map) and t.weight == 0 and len(t.operands) == 1 \
+                and t not in self.s.values:
+            t = t.operands[0]
+        return isinstance(self.s.values.get(t), InMemory)
 
     def _varies(self, value: LaneValue) -> bool:
         if isinstance(value, Registers):
@@ -552,13 +561,15 @@ def _lanes_of(program: LaneProgram, vector_bytes: int, size: int) -> tuple[int, 
     Steps that wait for each other leave units idle; many numbers a lane do not stay in registers.
     """
     widest, count, stacked = 4, 0, 0
+    is_loop = any(True for eqn in program.body.eqns for _ in subjaxprs(eqn))
     for body in _bodies(program.body):
         stacked += sum(math.prod([int(n) for n in v.aval.shape]) for eqn in body.eqns
                        if eqn.primitive is scan_p for v in eqn.outvars[eqn.params["num_carry"]:])
         widest = max([widest, *(v.aval.dtype.itemsize for eqn in body.eqns for v in eqn.outvars
                                 if v.aval.dtype.kind == "f")])
-        count += sum(math.prod([int(n) for n in v.aval.shape]) for eqn in body.eqns
-                     if eqn.primitive not in BODIES for v in eqn.outvars)
+        if body is not program.body or not is_loop:  # what is done once is of no weight
+            count = max(count, sum(math.prod([int(n) for n in v.aval.shape]) for eqn in body.eqns
+                                   if eqn.primitive not in BODIES for v in eqn.outvars))
     lanes = vector_bytes // widest
     while lanes > size:
         lanes //= 2
