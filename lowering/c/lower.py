@@ -106,7 +106,13 @@ def compiled(lowered: LoweredToC, require_inplace: bool, cache: Cache) -> Path:
         raise copies_needed(*lowered.text.copied[0])
     # One unit: the kernels of a transformer's gradient in two, side by side on two cores that
     # others use too, took 20 ms more processor time and no less time (medians 355 and 335 ms).
-    return load_or_compile([lowered.text.text], [*COMMON_FLAGS, *host_isa().flags], cache)
+    return load_or_compile([lowered.text.text], flags_of(lowered.text), cache)
+
+
+def flags_of(text: ProgramText) -> list[str]:
+    """The flags that a program is compiled with."""
+    own = () if "clang" in compiler_identity().lower() else text.flags
+    return [*COMMON_FLAGS, *own, *host_isa().flags]
 
 
 def size_sources(jaxpr: Jaxpr) -> dict[str, tuple[int, int]] | None:

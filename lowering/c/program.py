@@ -17,7 +17,7 @@ from functrans.lowering.c.dynamic_buffers import GROW, DynamicBuffers
 from functrans.lowering.c.expressions import KernelText, Scratch, size_text
 from functrans.lowering.c.functions import FunctionForms
 from functrans.lowering.c.interface import API
-from functrans.lowering.c.isa import Isa
+from functrans.lowering.c.isa import SCHEDULED_FLAGS, Isa
 from functrans.lowering.c.kernel import write_kernel
 from functrans.lowering.c.lanes.calls import LaneText
 from functrans.lowering.c.prelude import Prelude
@@ -92,6 +92,8 @@ class ProgramText:
     kernels: list[KernelText] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
     copied: list[tuple[Tensor, str]] = field(default_factory=list)
+    flags: tuple[str, ...] = ()
+    """Of the compiler, besides those of all programs."""
     is_fallback: bool = False
     """Whether some of it could not be written as planned."""
 
@@ -143,7 +145,8 @@ def _written(forms: FunctionForms, isa: Isa, size_names: dict[str, str], donated
     return ProgramText(text, main, module.constants, main.arena_bytes, module.libs, module.hosts,
                        main.work > SERVER.heavy_work or not module.is_bounded,
                        [main.aliases.inputs.get(j, -1) for j in range(len(graph.outputs))],
-                       module.kernels, module.schedules, module.copied, forms.changed)
+                       module.kernels, module.schedules, module.copied, module.flags,
+                       forms.changed)
 
 
 def _shapes_function(graph: Graph, arena: Size, module: CModule) -> str:
@@ -171,8 +174,14 @@ class CModule:
         self.kernels: list[KernelText] = []
         self.schedules: list[Schedule] = []
         self.copied: list[tuple[Tensor, str]] = []
+        self.has_large_state: bool | None = None  # kernels of lanes, if there are any
         self.is_bounded = True  # no loop that may run for any time
         self._known: dict[Any, FunctionWriter] = {}
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Flags of the compiler for this program."""
+        return SCHEDULED_FLAGS if self.has_large_state is False else ()
 
     def declare(self, text: str) -> None:
         """Put a declaration before the functions, once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from functrans.lowering.c.calls import prepare_call, write_call
 from functrans.lowering.c.lanes.kernel import LaneText, write_lanes
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LaneText"]
 
+MOST_HELD: Final = 12
+"""Values that a step of a loop reads, of those that fit in 32 registers with what it computes."""
 STOPS = """\
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 static __attribute__((noinline, used, no_caller_saved_registers, target("general-regs-only")))
@@ -46,6 +48,7 @@ vectors are the callee's. A Mandelbrot set took twice as long.
 def _(call: LaneLoop, out: FunctionWriter) -> None:
     text = out.lanes[call] = write_lanes(call, out.prelude)
     out.work += text.count * text.work
+    out.module.has_large_state = bool(out.module.has_large_state) or text.held > MOST_HELD
     if "ft_stops(" in text.text:
         out.module.declare(STOPS)
     out.module.is_bounded &= "for (;;)" not in text.text

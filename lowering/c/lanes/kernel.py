@@ -63,12 +63,15 @@ BODIES: Final = (scan_p, while_p, cond_p)
 class LaneText:
     """A kernel of lanes: `text` with NAME for its name, over `count` vectors of lanes."""
 
-    def __init__(self, text: str, operands: list[Tensor], count: int, work: int) -> None:
+    def __init__(self, text: str, operands: list[Tensor], count: int, work: int,
+                 held: int) -> None:
         self.text = text
         self.operands = operands
         self.count = count
         self.work = work
         """Of a vector."""
+        self.held = held
+        """The values of a vector that a loop carries, or reads in each step."""
 
 
 def write_lanes(call: LaneLoop, prelude: Prelude) -> LaneText:
@@ -105,6 +108,7 @@ class _KernelWriter:
         self.read: set[Tensor] = set()
         self.trips = 1
         self.work = 0
+        self.held = 0
 
     def write(self) -> LaneText:
         call, program = self.call, self.program
@@ -150,7 +154,7 @@ class _KernelWriter:
                 f"{pointers}{''.join(self.head)}{code.text()}{stopped}{''.join(self.frees)}"
                 "  ;\n}\n")
         return LaneText(text, self.operands, self.blocks * others,
-                        min(max(self.work, 1), MOST_WORK))
+                        min(max(self.work, 1), MOST_WORK), self.held)
 
     def _in_memory(self, t: Tensor, layout: Layout) -> InMemory:
         return InMemory(t, [None if a is None else self.axes[a] for a in layout.axes], layout.kept)
@@ -169,7 +173,8 @@ class _KernelWriter:
                 self._branch(item)
             elif isinstance(item, Call):
                 raise UnsupportedKernel(f"a lane has a {item.name}")
-            elif isinstance(item.size, int) and item.size <= MOST_ELEMENTS:
+            elif isinstance(item.size, int) and item.size <= MOST_ELEMENTS \
+                    and not self._is_view(item):
                 self.s.values.setdefault(item, Registers(elements_of(self.s, item), item.shape))
 
     def _elements(self, t: Tensor) -> list[Expr]:
@@ -239,6 +244,15 @@ class _KernelWriter:
                     if many else self._zero(e.dtype)
                 self.out.line(f"{kind} {e.aux} = {start};")
 
+    def _hold(self, given: Sequence[LaneValue], state: Sequence[Registers],
+              many: Sequence[bool]) -> None:
+        """Count the values that a loop needs in each step."""
+        elements = {e for x in given if isinstance(x, Registers) for e in x.elements
+                    if self.out.varies(e)}
+        held = len(elements) + sum(1 for x in given if isinstance(x, InMemory) and self._varies(x)) \
+            + sum(len(x.elements) for x, varies in zip(state, many, strict=True) if varies)
+        self.held = max(self.held, held)
+
     def _zero(self, dtype: str) -> str:
         return self.prelude.literal(0, dtype)
 
@@ -281,6 +295,7 @@ class _KernelWriter:
         state = self._variables([(t.shape, t.compute, len(e)) for t, e in zip(
             call.operands[nc:nc + nk], initial, strict=True)], many)
         self._begin(state, initial, many)
+        self._hold(given[:nc], state, many)
         stacks = [self._stack(t, length, v) for t, v in zip(
             call.results[nk:], stacked, strict=True)]
         counter = LoopVar(out.name("t"), length)
@@ -400,6 +415,7 @@ class _KernelWriter:
         state = self._variables([(t.shape, t.compute, len(e)) for t, e in zip(
             call.operands[nt + nc:], initial, strict=True)], many)
         self._begin(state, initial, many)
+        self._hold(given[:nt + nc], state, many)
         count = out.name("n")
         out.line(f"i64 {count} = 0;")
         going = out.name("g", True)

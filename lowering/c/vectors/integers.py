@@ -184,6 +184,9 @@ def _population_count(b: VectorBuilder, dtype: str, lanes: int) -> str:
     u, size = b.type(b.uint_of(dtype), lanes), d.size
     if lanes == 1:
         body = f"return ({v})__builtin_popcountll(({u})a);"
+    elif b.isa.popcount and size >= 4 and lanes * size == 64:
+        i, name = (b.type(f"i{8 * size}", lanes), "d_v16si" if size == 4 else "q_v8di")
+        body = f"return ({v})__builtin_ia32_vpopcount{name}(({i})a);"
     else:
         low, pairs, fours, ones = (f"({DTYPES[b.uint_of(dtype)].c})0x{byte * size}ull"
                                    for byte in ("55", "33", "0f", "01"))
