@@ -147,6 +147,32 @@ class LaneExprWriter:
             elif not self._is_declared(e):
                 stack += (e, None, *_inside(e))
 
+    def order_of(self, roots: Sequence[Expr]) -> tuple[list[int], dict[str, int]]:
+        """An order to write some values in, and where in it each variable is read last.
+
+        A value that is there once another one is written follows it.
+        """
+        numbers: dict[Expr, list[int]] = {}
+        for k, e in enumerate(roots):
+            numbers.setdefault(e, []).append(k)
+        order: dict[int, None] = {}
+        last: dict[str, int] = {}
+        seen: set[Expr] = set()
+        for k, root in enumerate(roots):
+            reads, made, stack = set(), [k], [root]
+            while stack:
+                e = stack.pop()
+                if e.op == "local":
+                    reads.add(str(e.aux))
+                elif e not in seen and not self._is_declared(e):
+                    seen.add(e)
+                    made += numbers.get(e, [])
+                    stack += _inside(e)
+            if k not in order:
+                order.update(dict.fromkeys(made))
+            last.update(dict.fromkeys(reads, len(order) - 1))
+        return list(order), last
+
     def _is_declared(self, e: Expr) -> bool:
         level = self._known_levels.get(e)
         if level is None:

@@ -208,6 +208,10 @@ class _KernelWriter:
         assert isinstance(value, OnStack)
         return value.varies
 
+    def _weigh_each(self, exprs: Sequence[Expr]) -> None:
+        for x in exprs:
+            self._weigh([x])
+
     def _weigh(self, exprs: Sequence[Expr]) -> None:
         """Count what some results cost."""
         seen: set[Expr] = set()
@@ -258,24 +262,33 @@ class _KernelWriter:
 
     def _assign(self, values: Sequence[Registers], new: Sequence[Sequence[Expr]],
                 varies: Sequence[bool], masks: Sequence[Expr | None]) -> None:
-        """Give variables their next values, where their mask holds."""
-        names: list[tuple[str, str]] = []
+        """Give variables their next values, where their mask holds.
+
+        Each as soon as nothing reads the value before: of many variables copies would be spilled.
+        """
+        changed: list[tuple[str, Expr, bool]] = []
         own = {e.aux for value in values for e in value.elements}
         for value, after, many, mask in zip(values, new, varies, masks, strict=True):
             for e, x in zip(value.elements, after, strict=True):
-                if e is x:
-                    continue
-                if mask is not None and many:
-                    x = self.s.op("select", mask, x, e, dtype=e.dtype)
-                self._weigh([x])
-                text = self.out.value(x, many)
-                if text in own:  # it has another value by then
-                    copy = self.out.name("v", many)
-                    self.out.line(f"const {self.out.type(e.dtype, many)} {copy} = {text};")
-                    text = copy
-                names.append((str(e.aux), text))
-        for name, text in names:
-            self.out.line(f"{name} = {text};")
+                if e is not x:
+                    if mask is not None and many:
+                        x = self.s.op("select", mask, x, e, dtype=e.dtype)
+                    changed.append((str(e.aux), x, many))
+        self._weigh_each([x for _, x, _ in changed])
+        order, last = self.out.order_of([x for _, x, _ in changed])
+        waiting: list[tuple[str, str]] = []
+        for at, k in enumerate(order):
+            name, x, many = changed[k]
+            text = self.out.value(x, many)
+            if text in own:  # it has another value by then
+                copy = self.out.name("v", many)
+                self.out.line(f"const {self.out.type(x.dtype, many)} {copy} = {text};")
+                text = copy
+            waiting.append((name, text))
+            ready = [w for w in waiting if last.get(w[0], -1) <= at]
+            for name, text in ready:
+                self.out.line(f"{name} = {text};")
+            waiting = [w for w in waiting if w not in ready]
 
     # --- loops
 
