@@ -14,7 +14,8 @@ __all__ = ["AVX2", "AVX512", "COMMON_FLAGS", "GENERIC", "NEON", "SCHEDULED_FLAGS
 # Arena memory is read under several types, and integers wrap. What lives across the rare calls of
 # `sin` for huge angles stays in registers: a double pendulum takes 12.4 ms instead of 14.6.
 COMMON_FLAGS = ("-std=gnu11", "-O1", "-fPIC", "-ffp-contract=off", "-fno-math-errno",
-                "-fno-trapping-math", "-fcaller-saves", "-fwrapv", "-fno-strict-aliasing", "-Wno-psabi")
+                "-fno-trapping-math", "-fcaller-saves", "-fwrapv", "-fno-strict-aliasing",
+                "-Wno-psabi")
 
 SCHEDULED_FLAGS = ("-fschedule-insns", "-fsched-pressure", "-fexpensive-optimizations")
 """Instructions are ordered before they have registers, by gcc: where the state of lanes is small

@@ -26,6 +26,7 @@ from functrans.lowering.report_parts import (
     peak_of,
     sources_of,
 )
+from functrans.lowering.rules.lanes import LaneLoop
 from functrans.lowering.schedule.chains import Chain
 from functrans.lowering.schedule.group import Step
 from functrans.lowering.schedule.kernel import Kernel as Loops
@@ -95,6 +96,8 @@ def _name(w: FunctionWriter, number: int, step: Step) -> str:
 def _function(w: FunctionWriter, number: int, step: Step) -> str:
     if isinstance(step, Chain):
         return w.chains[step].name
+    if isinstance(step, LaneLoop):
+        return w.module.functions.get(w.lanes[step].text, "")
     text = w.epilogues.get(step) if isinstance(step, Call) else w.texts[number]
     return w.module.functions.get(text.text, "") if text is not None else ""
 
@@ -144,6 +147,10 @@ def _about(w: FunctionWriter, number: int, step: Step) -> str:
         parts.append(f"{step.count} blocks of rows, each through {inside}")
     else:
         parts.append(", ".join(map(tensor_text, step.results)) or "no results")
+        if isinstance(step, LaneLoop):
+            parts.append(f"{w.lanes[step].about} ({isa.name}, {isa.vector_bytes}-byte vectors)")
+        elif step.not_of_lanes:
+            parts.append(f"no kernel of lanes: {step.not_of_lanes}")
     if text is not None:
         wide = f"{text.lanes} elements at once" if text.lanes > 1 else "one element at a time"
         parts.append(f"{wide} ({isa.name}, {isa.vector_bytes}-byte vectors)")

@@ -194,6 +194,8 @@ class Call:
     """An operand in whose memory the first result may be: it is read where that is written."""
     replaces_elements = False
     """Whether that is an update that a user wrote, who may ask for updates in place."""
+    not_of_lanes = ""
+    """Of a loop on a CPU, why it is no kernel of vectors of lanes."""
     is_composed = False
     """Whether simpler operations, from which it was recognised, compute the same."""
 

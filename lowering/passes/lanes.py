@@ -44,7 +44,7 @@ from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.shape import reshape, reshape_p, rev_p, slice_p
 
 __all__ = ["LaneProgram", "Layout", "is_read_in_place", "is_region",
-           "lane_program", "without_blocks"]
+           "lane_program", "lane_program_or_reason", "without_blocks"]
 
 MOST: Final = 128
 """Elements of a value of a lane: what is wider fills vectors and threads by itself."""
@@ -100,9 +100,18 @@ class Layout:
 
 def lane_program(eqn: Equation) -> LaneProgram | None:
     """The program of a lane of a loop; None where lanes mix, or have large values."""
-    if not (eqn.primitive in (scan_p, while_p) or is_region(eqn)) or not _is_static(eqn) \
-            or has_effects(eqn):
-        return None
+    found = lane_program_or_reason(eqn)
+    return found if isinstance(found, LaneProgram) else None
+
+
+def lane_program_or_reason(eqn: Equation) -> LaneProgram | str:
+    """The program of a lane of a loop, or why there is none."""
+    if not (eqn.primitive in (scan_p, while_p) or is_region(eqn)):
+        return "it is no loop"
+    if not _is_static(eqn):
+        return "sizes are known only when it runs"
+    if has_effects(eqn):
+        return "it has effects"
     operands = tuple(dict.fromkeys([a for a in eqn.invars if isinstance(a, Var)]))
     body = _region_body(eqn) if is_region(eqn) else \
         Jaxpr((), operands, (eqn,), eqn.outvars, name=eqn.primitive.name)
@@ -116,11 +125,25 @@ def lane_program(eqn: Equation) -> LaneProgram | None:
     while (inner := _narrowed(found)) is not None:
         found = inner
     found = _with_stacks(found)
-    if not found.sizes or _widest(found.body) > MOST or _has_large_results(found.body) \
-            or _is_bound_by_memory(found.body) or not _is_small(found):
-        return None
+    if (reason := _reason_against(found)) is not None:
+        return reason
     alone = write_out_sorts(write_out_systems(_of_one(found.body)))
     return replace(found, body=simplify_with(ALL_RULES, alone))
+
+
+def _reason_against(program: LaneProgram) -> str | None:
+    """Why a program is not written for a lane, if it is not."""
+    body, widest = program.body, _widest(program.body)
+    if not program.sizes:
+        return "no axis is of lanes that do not mix"
+    if widest > MOST:
+        return f"a lane has {widest} elements of a value"
+    if _has_large_results(body):
+        return "a lane has a large result that is not written step by step"
+    if _is_bound_by_memory(body):
+        return "its steps write and read more than they compute"
+    return None if _is_small(program) else \
+        f"a lane computes {_operations(body, 1)} numbers of {math.prod(program.sizes)} lanes"
 
 
 def is_region(eqn: Equation) -> bool:
@@ -221,14 +244,12 @@ def without_blocks(jaxpr: Jaxpr, is_kernel: Callable[[Equation], bool]) -> Jaxpr
     What is around them has the lanes along one axis.
     """
     makers: dict[Atom, Equation] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
-
-    def of_all(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
-        if eqn.primitive is not scan_p or eqn.params["num_carry"] or not is_kernel(eqn):
-            return None
-        return _all_at_once(eqn, _axis_of_blocks(eqn, makers), as_region=True)
-
-    joined = with_functions(jaxpr, of_all)
-    return joined if joined is jaxpr else simplify_with(AROUND, joined)
+    joined = {eqn.outvars: run for eqn in jaxpr.eqns if eqn.primitive is scan_p
+              and not eqn.params["num_carry"] and is_kernel(eqn)
+              and (run := _all_at_once(eqn, _axis_of_blocks(eqn, makers), as_region=True))}
+    if not joined:
+        return jaxpr
+    return simplify_with(AROUND, with_functions(jaxpr, lambda eqn: joined.get(eqn.outvars)))
 
 
 def _axis_of_blocks(eqn: Equation, makers: dict[Atom, Equation]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.core.primitive import Primitive
 from functrans.lowering.loops.tensor import DTYPES, NARROW, Call, Tensor, dtype_name
-from functrans.lowering.passes.lanes import LaneProgram, lane_program
+from functrans.lowering.passes.lanes import LaneProgram, lane_program_or_reason
 from functrans.lowering.rules.graph import CALLS, RULES, CallRule, results_of
 from functrans.lowering.rules.reduce import summed_dot_general
 from functrans.primitives.control_flow.cond import cond_p
@@ -42,15 +42,23 @@ CALLS_OF_LANES: Mapping[Primitive, CallRule] = {
 
 def kernel_of_lanes(eqn: Equation) -> LaneProgram | None:
     """The program of a lane of a loop, if all that the lane does can be in one kernel."""
-    program = lane_program(eqn)
-    return program if program is not None and _has_rules(program.body) else None
+    program = _kernel_or_reason(eqn)
+    return program if isinstance(program, LaneProgram) else None
+
+
+def _kernel_or_reason(eqn: Equation) -> LaneProgram | str:
+    program = lane_program_or_reason(eqn)
+    if isinstance(program, LaneProgram) and not _has_rules(program.body):
+        return "a lane has an operation, or a dtype, that is no scalar's"
+    return program
 
 
 def _loop(eqn: Equation, xs: list[Tensor]) -> Call | None:
-    program = kernel_of_lanes(eqn)
-    if program is None:
+    program = _kernel_or_reason(eqn)
+    if isinstance(program, str):
         plain = CALLS[eqn.primitive](eqn, xs)
         assert isinstance(plain, Call)
+        plain.not_of_lanes = program
         return plain
     tensors = {a: x for a, x in zip(eqn.invars, xs, strict=True) if isinstance(a, Var)}
     return LaneLoop(eqn, program, [tensors[v] for v in program.operands], [*results_of(eqn)])

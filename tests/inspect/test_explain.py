@@ -138,6 +138,22 @@ def test_bodies_of_loops_have_kernels():
     assert any(" in " in name for name in names)
 
 
+def test_loops_over_lanes_say_how_or_why_not():
+    def walk(x):
+        return ft.lax.fori_loop(0, 50, lambda _, y: fnp.sin(y) + y, x)
+
+    def mixed(x):
+        return ft.lax.fori_loop(0, 50, lambda _, y: y - fnp.mean(y), x)
+
+    x = np.ones(4096, np.float32)
+    (kernel,) = ft.explain(ft.vmap(walk), x).kernels
+    assert "one kernel of 4096 lanes" in kernel.about
+    assert "threads take blocks" in kernel.about
+    assert "for (i64 b" in ft.explain(ft.vmap(walk), x).source(kernel.name)
+    assert any("no kernel of lanes: no axis is of lanes that do not mix" in k.about
+               for k in ft.explain(mixed, x).kernels)
+
+
 def test_a_program_without_equations():
     assert str(ft.explain(lambda x: x, X)).startswith("<lambda>: 0 equations -> 0 (nothing")
 

@@ -121,6 +121,26 @@ def _films(x, n):
     return film, film.reshape(75, 2, 2), n
 
 
+def _pairs(y, n):
+    """All pairs of three points, each with itself, too; some points are nowhere."""
+    y = fnp.where(n == 5, fnp.inf, fnp.where(n == 6, fnp.nan, y))
+    def step(_, y):
+        apart = y[None, :] - y[:, None]
+        near = (apart * apart + 0.01) ** -1.5
+        return y + 0.001 * fnp.stack([apart[0, k] * near[0, k] + apart[1, k] * near[1, k]
+                                      for k in range(3)])
+    return lax.fori_loop(0, 20, step, y)
+
+
+def _rules(x, n):
+    """Bits by many masks that a loop does not change."""
+    def step(_, c):
+        for k in range(10):
+            c = c ^ fnp.where((n >> k) & 1 == 1, c << 1, 0) ^ fnp.where(n > 20 * k, 0, c >> 3)
+        return c, lax.population_count(c)
+    return lax.scan(lambda c, k: step(k, c), n.astype(fnp.uint32) * 77 + 1, None, length=15)
+
+
 PROGRAMS = {
     "own_length": (_own_length, (X, LENGTHS), 0),
     "nested": (_nested, (X, LENGTHS), 0),
@@ -134,6 +154,8 @@ PROGRAMS = {
     "wide_integers": (_wide_integers, (X, LENGTHS), 0),
     "doubles": (_doubles, (X, LENGTHS), 0),
     "around": (_around, (X, LENGTHS), 0),
+    "pairs": (_pairs, (Y, LENGTHS), 0),
+    "rules": (_rules, (X, LENGTHS), 0),
     "films": (_films, (X, LENGTHS), 0),
     "custom": (_custom, (X, LENGTHS), 0),
     "gradient": (lambda x, n: ft.value_and_grad(lambda v: lax.fori_loop(

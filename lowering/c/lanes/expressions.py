@@ -20,13 +20,14 @@ from functrans.lowering.c.prelude import Prelude
 from functrans.lowering.loops.expr import Expr, computed_in
 from functrans.lowering.loops.index import Computed, Index, LoopVar, Quotient, Remainder
 from functrans.lowering.loops.lane_values import LaneBuilder, OnStack
-from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.loops.tensor import ITEM_SIZES, Tensor
 from functrans.lowering.schedule.group import has_constant_stride
 
 __all__ = ["LaneExprWriter", "LaneScope"]
 
 SIMPLE_CONSTANTS = ("shift_left", "shift_right_logical", "shift_right_arithmetic", "div", "rem")
 """Operations that are faster where the text of the second operand is a constant."""
+WHOLE = ("i32", "u32", "i64", "u64")
 
 
 class LaneScope:
@@ -193,9 +194,35 @@ class LaneExprWriter:
         elif e.op == "index":
             text = self._number(e, varies, scope)
         else:
-            args = [self._operand(e, k, a, varies) for k, a in enumerate(e.args)]
-            text = operation_text(self.prelude, e, args, lanes)
+            masked = self._masked(e, level) if varies else None
+            if masked is not None:
+                text = masked
+            else:
+                args = [self._operand(e, k, a, varies) for k, a in enumerate(e.args)]
+                text = operation_text(self.prelude, e, args, lanes)
         scope.names[e] = self._fresh(scope, self.type(e.dtype, varies), text, varies)
+
+    def _masked(self, e: Expr, level: int) -> str | None:
+        """A choice of whole numbers or zero as bits, where what decides is known before the loop.
+
+        There are few registers for masks: more than these are read from memory in each step.
+        """
+        if e.op != "select" or e.dtype not in WHOLE or not self.varies(e.args[0]) \
+                or self._known_levels[e.args[0]] >= level:
+            return None
+        mask, one, other = e.args
+        zeros = [x.op == "const" and x.aux == 0 for x in (one, other)]
+        if not any(zeros):
+            return None
+        scope, key = self.scopes[self._known_levels[mask]], (mask, "bits", e.dtype)
+        if key not in scope.names:
+            bits = [self.prelude.broadcast(e.dtype, self.lanes, self.prelude.literal(n, e.dtype))
+                    for n in ((1 << 8 * ITEM_SIZES[e.dtype]) - 1 if e.dtype[0] == "u" else -1, 0)]
+            scope.names[key] = self._fresh(scope, self.type(e.dtype, True), self.prelude.op(
+                "select", ("bool", e.dtype, e.dtype), (self._text(mask), *bits), self.lanes), True)
+        bits_text = scope.names[key]
+        return f"({self._vector(one)} & {bits_text})" if zeros[1] else \
+            f"({self._vector(other)} & ~{bits_text})"
 
     def _operand(self, e: Expr, k: int, a: Expr, varies: bool) -> str:
         if not varies:

@@ -64,12 +64,13 @@ class LaneText:
     """A kernel of lanes: `text` with NAME for its name, over `count` vectors of lanes."""
 
     def __init__(self, text: str, operands: list[Tensor], count: int, work: int,
-                 held: int) -> None:
+                 held: int, about: str) -> None:
         self.text = text
         self.operands = operands
         self.count = count
         self.work = work
         """Of a vector."""
+        self.about = about
         self.held = held
         """The values of a vector that a loop carries, or reads in each step."""
 
@@ -154,7 +155,13 @@ class _KernelWriter:
                 f"{pointers}{''.join(self.head)}{code.text()}{stopped}{''.join(self.frees)}"
                 "  ;\n}\n")
         return LaneText(text, self.operands, self.blocks * others,
-                        min(max(self.work, 1), MOST_WORK), self.held)
+                        min(max(self.work, 1), MOST_WORK), self.held, self._about())
+
+    def _about(self) -> str:
+        lanes = math.prod(self.program.sizes)
+        wide = f"{self.vectors} vectors of {self.lanes} lanes" if self.vectors > 1 else \
+            f"a vector of {self.lanes} lanes"
+        return f"one kernel of {lanes} lanes, {wide} at once; threads take blocks of them"
 
     def _in_memory(self, t: Tensor, layout: Layout) -> InMemory:
         return InMemory(t, [None if a is None else self.axes[a] for a in layout.axes], layout.kept)
@@ -253,9 +260,9 @@ class _KernelWriter:
         """Count the values that a loop needs in each step."""
         elements = {e for x in given if isinstance(x, Registers) for e in x.elements
                     if self.out.varies(e)}
-        held = len(elements) + sum(1 for x in given if isinstance(x, InMemory) and self._varies(x)) \
-            + sum(len(x.elements) for x, varies in zip(state, many, strict=True) if varies)
-        self.held = max(self.held, held)
+        read = sum(isinstance(x, InMemory) and self._varies(x) for x in given)
+        carried = sum(len(x.elements) for x, varies in zip(state, many, strict=True) if varies)
+        self.held = max(self.held, len(elements) + read + carried)
 
     def _zero(self, dtype: str) -> str:
         return self.prelude.literal(0, dtype)
