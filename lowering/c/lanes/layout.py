@@ -1,0 +1,83 @@
+"""How the lanes of a loop are in vectors: along which axes, and how many vectors side by side."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from functrans.core.jaxpr import Jaxpr, subjaxprs
+from functrans.lowering.loops.index import strides_of
+from functrans.lowering.passes.lanes import LaneProgram
+from functrans.lowering.rules.lanes import LaneLoop
+from functrans.primitives.control_flow.cond import cond_p
+from functrans.primitives.control_flow.scan import scan_p
+from functrans.primitives.control_flow.while_loop import while_p
+
+__all__ = ["joined_axes", "lanes_and_vectors", "vector_axis"]
+
+SIDE_BY_SIDE: Final = ((4, 320), (2, 800))  # vectors, where a step computes so many numbers
+MOST_STACKED: Final = 3 << 19  # bytes that vectors side by side record: they stay in a cache
+BODIES: Final = (scan_p, while_p, cond_p)
+
+
+def vector_axis(call: LaneLoop) -> int:
+    """The axis of lanes along which vectors are: long, and next to each other in memory."""
+    program = call.program
+    values = [*zip(call.operands, program.inputs, strict=True),
+              *zip(call.results, program.outputs, strict=True)]
+
+    def distance(axis: int) -> int:
+        return sum(min(16, int(stride)) for t, layout in values
+                   for a, stride in zip(layout.axes, strides_of(t.shape), strict=True) if a == axis)
+
+    long = [k for k, n in enumerate(program.sizes) if n >= 16]
+    if not long:
+        return max(range(len(program.sizes)), key=program.sizes.__getitem__)
+    return min(long, key=lambda k: (distance(k), -program.sizes[k]))
+
+
+def joined_axes(call: LaneLoop, axis: int) -> set[int]:
+    """The axes of lanes that are one with that of vectors: in memory they go on where it ends."""
+    program = call.program
+    values = [*zip(call.operands, program.inputs, strict=True),
+              *zip(call.results, program.outputs, strict=True)]
+    strides = [dict(zip(layout.axes, strides_of(t.shape), strict=True)) for t, layout in values]
+    found, size = {axis}, program.sizes[axis]
+    while True:
+        more = [k for k in range(len(program.sizes)) if k not in found and all(
+            of.get(k) == (of[axis] * size if axis in of else None) for of in strides)]
+        if not more:
+            return found
+        found.add(more[0])
+        size *= program.sizes[more[0]]
+
+
+def lanes_and_vectors(program: LaneProgram, vector_bytes: int, size: int) -> tuple[int, int]:
+    """Lanes of a vector, and how many vectors are worked at side by side.
+
+    Steps that wait for each other leave units idle; many numbers a lane do not stay in registers.
+    """
+    widest, count, stacked = 4, 0, 0
+    is_loop = any(True for eqn in program.body.eqns for _ in subjaxprs(eqn))
+    for body in _bodies(program.body):
+        stacked += sum(math.prod([int(n) for n in v.aval.shape]) for eqn in body.eqns
+                       if eqn.primitive is scan_p for v in eqn.outvars[eqn.params["num_carry"]:])
+        widest = max([widest, *(v.aval.dtype.itemsize for eqn in body.eqns for v in eqn.outvars
+                                if v.aval.dtype.kind == "f")])
+        if body is not program.body or not is_loop:  # what is done once is of no weight
+            count = max(count, sum(math.prod([int(n) for n in v.aval.shape]) for eqn in body.eqns
+                                   if eqn.primitive not in BODIES for v in eqn.outvars))
+    lanes = vector_bytes // widest
+    while lanes > size:
+        lanes //= 2
+    if lanes < 4:
+        return 1, 1
+    vectors = next((u for u, most in SIDE_BY_SIDE if count <= most), 1)
+    while vectors * lanes > size or (
+            vectors > 1 and vectors * lanes * widest * stacked > MOST_STACKED):
+        vectors //= 2
+    return lanes, vectors
+
+
+def _bodies(body: Jaxpr) -> list[Jaxpr]:
+    return [body, *(inner for eqn in body.eqns for b in subjaxprs(eqn) for inner in _bodies(b))]
