@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from functrans.core.jaxpr import Jaxpr, subjaxprs
+from functrans.core.jaxpr import Equation, Jaxpr, subjaxprs
 from functrans.lowering.loops.index import strides_of
 from functrans.lowering.passes.lanes import LaneProgram
 from functrans.lowering.rules.lanes import LaneLoop
@@ -17,6 +17,7 @@ __all__ = ["joined_axes", "lanes_and_vectors", "vector_axis"]
 
 SIDE_BY_SIDE: Final = ((4, 320), (2, 800))  # vectors, where a step computes so many numbers
 MOST_STACKED: Final = 3 << 19  # bytes that vectors side by side record: they stay in a cache
+MOST_CARRIED: Final = 64  # numbers of a lane; more are on the stack, whatever waits for what
 BODIES: Final = (scan_p, while_p, cond_p)
 
 
@@ -57,11 +58,12 @@ def lanes_and_vectors(program: LaneProgram, vector_bytes: int, size: int) -> tup
 
     Steps that wait for each other leave units idle; many numbers a lane do not stay in registers.
     """
-    widest, count, stacked = 4, 0, 0
+    widest, count, carried, stacked = 4, 0, 0, 0
     is_loop = any(True for eqn in program.body.eqns for _ in subjaxprs(eqn))
     for body in _bodies(program.body):
         stacked += sum(math.prod([int(n) for n in v.aval.shape]) for eqn in body.eqns
                        if eqn.primitive is scan_p for v in eqn.outvars[eqn.params["num_carry"]:])
+        carried = max([carried, *(_carried(eqn) for eqn in body.eqns)])
         widest = max([widest, *(v.aval.dtype.itemsize for eqn in body.eqns for v in eqn.outvars
                                 if v.aval.dtype.kind == "f")])
         if body is not program.body or not is_loop:  # what is done once is of no weight
@@ -72,11 +74,20 @@ def lanes_and_vectors(program: LaneProgram, vector_bytes: int, size: int) -> tup
         lanes //= 2
     if lanes < 4:
         return 1, 1
-    vectors = next((u for u, most in SIDE_BY_SIDE if count <= most), 1)
+    vectors = next((u for u, most in SIDE_BY_SIDE if count <= most), 1) \
+        if carried <= MOST_CARRIED else 1
     while vectors * lanes > size or (
             vectors > 1 and vectors * lanes * widest * stacked > MOST_STACKED):
         vectors //= 2
     return lanes, vectors
+
+
+def _carried(eqn: Equation) -> int:
+    """The numbers that a loop carries from step to step."""
+    if eqn.primitive not in (scan_p, while_p):
+        return 0
+    carry = eqn.outvars[:eqn.params["num_carry"]] if eqn.primitive is scan_p else eqn.outvars
+    return sum(math.prod([int(n) for n in v.aval.shape]) for v in carry)
 
 
 def _bodies(body: Jaxpr) -> list[Jaxpr]:
