@@ -23,6 +23,7 @@ from functrans.lowering.triton.loops.iterations import (
     WriteBody,
     launched_scan,
 )
+from functrans.lowering.triton.loops.lane_tiles import TILES, lanes_in_tiles
 from functrans.lowering.triton.loops.loop_kernel import LoopScope
 from functrans.lowering.triton.loops.resident import (
     launched_seconds,
@@ -53,6 +54,7 @@ def loop_forms(call: ScanCall | WhileCall, scope: LoopScope, write_body: WriteBo
     if isinstance(call, ScanCall):
         in_one_kernel.append(("a program an iteration", partial(mapped_scan, call, scope)))
     in_one_kernel.append(("one kernel", lambda: resident_loop(call, scope)[0]))
+    in_one_kernel.append((TILES, partial(lanes_in_tiles, call, scope)))
     is_wide = False
     try:
         threads = lanes_in_threads(call, scope)

@@ -1,0 +1,253 @@
+"""Values of a tile of lanes: lanes are rows, and the elements that each has stand in columns.
+
+An element is an expression of the number of its lane and of that of its column, so that reshapes,
+slices and stacks are arithmetic of indices, as they are in other kernels. Tiles differ from single
+elements where columns come together: a reduction folds them, a product with a matrix that lanes
+share multiplies the tile, and a single column is taken out. These are operations of expressions,
+too: `fold`, `product` of a `left` and a `right` side, and `column`. What has more columns than
+registers hold is `wide`: it is folded, or multiplied, in a loop over blocks of columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from functrans.core.jaxpr import Equation
+from functrans.core.precision import Precision
+from functrans.lowering.defects import UnsupportedKernel
+from functrans.lowering.loops.expr import Expr, ExprBuilder
+from functrans.lowering.loops.index import ZERO, Index, LoopVar, unflatten
+from functrans.lowering.loops.lane_reader import CrossesLanes, LaneReader, Place
+from functrans.lowering.loops.tensor import Reduce, Tensor, compute_dtype, dtype_name
+from functrans.lowering.rules.reduce import summed_dot_general
+from functrans.primitives.precision import resolved_precision
+
+__all__ = ["Fold", "HeldTile", "LaneTileReader", "Product", "Side", "product_in_tiles"]
+
+MOST_COLUMNS: Final = 256
+"""Of a tile; what is wider is never a tile as a whole."""
+WRITTEN_OUT: Final = 4
+"""Terms of a sum, or products, that are added up one by one."""
+MOST_TERMS: Final = 32
+"""Of a reduction of which a tile has the results in columns."""
+MOST_CHOICES: Final = 32
+"""Columns of which one is read at a place that is computed."""
+PRODUCT_DTYPES: Final = frozenset(("f32", "bf16", "f16"))
+
+
+class Fold(NamedTuple):
+    """A reduction of columns: its operation, the dtype of what is folded, and the columns."""
+
+    op: str
+    dtype: str
+    columns: LoopVar
+
+
+class Side(NamedTuple):
+    """An operand of a product: its dtype in memory, the numbers along the sum, and the precision.
+
+    `columns` are those of a matrix; the left side has the columns of a tile as numbers.
+    """
+
+    dtype: str
+    along: LoopVar
+    columns: LoopVar | None
+    precision: Precision
+
+
+class Product(NamedTuple):
+    """A product: the numbers along the sum, as columns and as rows, columns, and the precision."""
+
+    left: LoopVar
+    right: LoopVar
+    columns: LoopVar
+    precision: Precision
+
+
+@dataclass(frozen=True, eq=False)
+class HeldTile:
+    """A value that is kept as a tile by a name; `lane_axis` is that of lanes, None without one.
+
+    It changes with a loop. A value may vary over lanes that has no axis of them.
+    """
+
+    tensor: Tensor
+    name: str
+    lane_axis: int | None
+    varies: bool
+    loop: LoopVar | None
+
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """The sizes of what each lane has."""
+        return inner_sizes(self.tensor.shape, self.lane_axis)
+
+    def element(self, reader: LaneReader, index: Place) -> Expr:
+        assert isinstance(reader, LaneTileReader)
+        if self.lane_axis is not None:
+            reader.check_own_lane(index[self.lane_axis])
+        sizes = self.inner
+        place = reader.flatten(tuple([i for k, i in enumerate(index) if k != self.lane_axis]),
+                               sizes)
+        n = math.prod(sizes)
+        variables = {v for v in (self.loop, reader.lane if self.varies else None) if v is not None}
+        if n == 1:
+            return reader.held(self.name, self.tensor.compute, variables)
+        column = reader.column(n)
+        (v,) = column.terms
+        assert isinstance(v, LoopVar)
+        whole = reader.held(self.name, self.tensor.compute, {*variables, v})
+        if place == column:
+            return whole
+        if place.is_const:
+            return reader.taken(whole, v, int(place.const))
+        if n > MOST_CHOICES:
+            raise UnsupportedKernel(f"a tile is read at other ones of its {n} columns")
+        number = reader.index(place, "i64")
+        found = reader.taken(whole, v, n - 1)
+        for k in reversed(range(n - 1)):
+            here = reader.op("eq", number, reader.const(np.int64(k), "i64"), dtype="bool")
+            found = reader.op("select", here, reader.taken(whole, v, k), found, dtype=found.dtype)
+        return found
+
+
+def inner_sizes(shape: Sequence[object], lane_axis: int | None) -> tuple[int, ...]:
+    """The sizes of a shape without that of lanes. Raises UnsupportedKernel for unknown ones."""
+    found = []
+    for k, n in enumerate(shape):
+        if k == lane_axis:
+            continue
+        if not isinstance(n, int):
+            raise UnsupportedKernel("a size that is not known")
+        found.append(n)
+    return tuple(found)
+
+
+class LaneTileReader(LaneReader):
+    """Makes the expressions of a tile of lanes."""
+
+    def __init__(self, operands: Iterable[Tensor], lane: LoopVar) -> None:
+        super().__init__(operands)
+        self.lane = lane
+        self.columns: dict[int, LoopVar] = {}
+        self.rows: dict[int, LoopVar] = {}
+        self.wide: dict[LoopVar, LoopVar] = {}
+        """Numbers that a loop over blocks goes through, as columns; and the same as rows."""
+
+    # --------------------------------------------------------------------------- places
+
+    def column(self, n: int) -> Index:
+        """The number of the column of a tile with n columns. Raises UnsupportedKernel."""
+        if n > MOST_COLUMNS:
+            raise UnsupportedKernel(f"a lane keeps {n} elements of a value")
+        return ZERO if n == 1 else Index.of(self.columns.setdefault(n, LoopVar(f"c{n}", n)))
+
+    def along(self, n: int) -> tuple[LoopVar, LoopVar]:
+        """Numbers of columns that come together, as columns and as rows."""
+        if n > MOST_COLUMNS:
+            v = LoopVar(f"w{len(self.wide)}", n)
+            self.wide[v] = LoopVar(f"{v.name}r", n)
+            return v, self.wide[v]
+        v = self.columns.setdefault(n, LoopVar(f"c{n}", n))
+        return v, self.rows.setdefault(n, LoopVar(f"r{n}", n))
+
+    def inner_of(self, index: Iterable[Index]) -> set[LoopVar]:
+        """The numbers of columns and rows that places change with."""
+        known = {*self.columns.values(), *self.rows.values(), *self.wide, *self.wide.values()}
+        return known & {v for i in index for v in i.variables()}
+
+    def check_own_lane(self, at: Index) -> None:
+        """Raise CrossesLanes unless a place along lanes is the own one."""
+        if at != Index.of(self.lane):
+            raise CrossesLanes("a lane reads what another one computes")
+
+    # --------------------------------------------------------------------------- operations
+
+    def held(self, name: str, dtype: str, variables: Iterable[LoopVar]) -> Expr:
+        """What a variable of the kernel has."""
+        return self._make("local", (), dtype, name, frozenset(variables))
+
+    def taken(self, whole: Expr, columns: LoopVar, k: int) -> Expr:
+        """One column of a tile."""
+        return self._make("column", (whole,), whole.dtype, (columns, k),
+                          whole.variables - {columns})
+
+    def _reduced(self, t: Reduce, index: Place) -> Expr:
+        if not all(isinstance(n, int) for n in t.sizes):
+            raise UnsupportedKernel("a size that is not known")
+        sizes = tuple(map(_int, t.sizes))
+        total = math.prod(sizes)
+        if self.inner_of(index):
+            if total > MOST_TERMS:
+                raise UnsupportedKernel(f"each column of a tile is a reduction of {total}")
+            return super()._reduced(t, index)
+        if total <= WRITTEN_OUT:
+            return super()._reduced(t, index)
+        columns, _ = self.along(total)
+        e = t.element(self, (*index, *unflatten(Index.of(columns), sizes)))
+        found = self._make("fold", (e,), "i32" if t.op in ("argmax", "argmin") else t.value_dtype,
+                           Fold(t.op, t.value_dtype, columns), e.variables - {columns})
+        return found if found.dtype == t.compute else self.op("convert", found, dtype=t.compute)
+
+    def product(self, eqn: Equation, xs: Sequence[Tensor], plain: Tensor, index: Place) -> Expr:
+        """An element of a product, of which one side has lanes: by tensor cores where it pays."""
+        (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
+        sizes = tuple([_int(xs[0].shape[d]) for d in cx])
+        total = math.prod(sizes)
+        dtype = dtype_name(eqn.outvars[0].aval.dtype) or ""
+        if total <= WRITTEN_OUT or {dtype, *[x.dtype for x in xs]} - PRODUCT_DTYPES:
+            return self.read(plain, index)
+        batch, free = index[:len(bx)], index[len(bx):]
+        places = []
+        for x, contracted, shared in zip(xs, (cx, cy), (bx, by), strict=True):
+            own = [d for d in range(len(x.shape)) if d not in (*contracted, *shared)]
+            places.append(dict(zip((*shared, *own), (*batch, *free[:len(own)]), strict=True)))
+            free = free[len(own):]
+        seen = [self.inner_of(p.values()) for p in places]
+        if sorted(map(len, seen)) != [0, 1]:
+            return self.read(plain, index)
+        k = 0 if not seen[0] else 1  # the side that may have lanes
+        left, right = self.along(total)
+        (columns,) = seen[1 - k]
+        if columns in self.rows.values() or columns in self.wide.values():
+            return self.read(plain, index)
+
+        def side(number: int, along: LoopVar) -> Expr:
+            at = dict(zip((cx, cy)[number], unflatten(Index.of(along), sizes), strict=True))
+            at |= places[number]
+            return self.read(xs[number], tuple([at[d] for d in range(len(xs[number].shape))]))
+
+        x, w = side(k, left), side(1 - k, right)
+        if self.lane not in x.variables or self.lane in w.variables \
+                or self.inner_of(map(Index.of, x.variables)) - {left} \
+                or self.inner_of(map(Index.of, w.variables)) - {right, columns}:
+            return self.read(plain, index)
+        precision = resolved_precision(eqn.params.get("precision"))
+        x = self._make("left", (x,), "f32", Side(xs[k].dtype, left, None, precision),
+                       x.variables | {left})
+        w = self._make("right", (w,), "f32", Side(xs[1 - k].dtype, right, columns, precision),
+                       w.variables | {right, columns})
+        found = self._make("product", (x, w), "f32", Product(left, right, columns, precision),
+                           (x.variables - {left}) | (w.variables - {right}))
+        return found if compute_dtype(dtype) == dtype else self.op("round_to", found, aux=dtype)
+
+
+def product_in_tiles(eqn: Equation, xs: list[Tensor]) -> Tensor:
+    """The rule of a contraction in a program over tiles of lanes."""
+    plain = summed_dot_general(eqn, xs, WRITTEN_OUT)
+
+    def define(s: ExprBuilder, index: Place) -> Expr:
+        assert isinstance(s, LaneTileReader)
+        return s.product(eqn, xs, plain, index)
+
+    return Tensor(plain.shape, plain.dtype, xs, eqn.source, define)
+
+
+def _int(n: object) -> int:
+    assert isinstance(n, int)
+    return n

@@ -1,0 +1,240 @@
+"""The text of a kernel whose programs each compute a tile of lanes, in loops of their own.
+
+Lanes are rows of a tile, as many as a program takes; columns are what each lane has. Matrices that
+lanes share are loaded before the loops in which they do not change, as far as there is room.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from functrans.core.precision import Precision
+from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.index import Index, LoopVar
+from functrans.lowering.loops.lane_tile_reader import Fold, LaneTileReader, Product, Side
+from functrans.lowering.loops.tensor import Tensor
+from functrans.lowering.schedule.target import Target
+from functrans.lowering.schedule.tile_costs import RATES
+from functrans.lowering.schedule.tile_space import extent
+from functrans.lowering.triton.kernels.reductions import TileReduction
+from functrans.lowering.triton.loops.thread_writer import LineBlock, ThreadWriter
+
+__all__ = ["LaneTileWriter"]
+
+WIDE_BLOCK: Final = 128
+"""Columns that a loop over more than a tile has takes at once."""
+MOST_KEPT: Final = 160 << 10
+"""Bytes of matrices that stay with a program in its loops, in registers and shared memory."""
+NARROW_OPERANDS: Final = {"bf16": "tl.bfloat16", "f16": "tl.float16"}
+
+
+class LaneTileWriter(ThreadWriter):
+    """Writes expressions over a tile of `block` lanes, each in its loop.
+
+    `nanoseconds` are what a program takes for what has been written.
+    """
+
+    def __init__(self, reader: LaneTileReader, block: int, ragged: bool, target: Target) -> None:
+        super().__init__()
+        self.block.indent = "    "
+        self.reader, self.lanes, self.target = reader, block, target
+        self.masks = {reader.lane.name: "in_lane" if ragged else None}
+        self.trips: dict[LoopVar, int] = {}
+        """How often a loop runs, by what changes with it."""
+        self.kept_bytes = 0
+        self.nanoseconds = 0.0
+        self.busy = 0.0
+        """Of these, what a multiprocessor cannot do for another program meanwhile."""
+
+    # --------------------------------------------------------------------------- shapes
+
+    def extent(self, v: LoopVar) -> int:
+        """How many numbers of columns or rows a tile has."""
+        assert isinstance(v.high, int)
+        return WIDE_BLOCK if self._is_wide(v) else extent(v.high)
+
+    def _is_wide(self, v: LoopVar) -> bool:
+        return v in self.reader.wide or v in self.reader.wide.values()
+
+    def mask(self, variables: Iterable[LoopVar]) -> str | None:
+        found = []
+        for v in sorted(variables, key=lambda v: v.name):
+            if v is self.reader.lane:
+                found.append(self.masks[v.name])
+            elif self._is_inner(v) and isinstance(v.high, int) and v.high % self.extent(v):
+                found.append(f"in_{v.name}")
+        return " & ".join(m for m in found if m) or None
+
+    def _is_inner(self, v: LoopVar) -> bool:
+        return self._is_wide(v) or v in self.reader.columns.values() \
+            or v in self.reader.rows.values()
+
+    def rows_of(self, e: Expr) -> int:
+        """The rows of the tile that an expression is."""
+        return self.lanes if self.reader.lane in e.variables else 1
+
+    def whole(self, e: Expr, columns: LoopVar | None) -> str:
+        """An expression as a tile with all its rows and columns."""
+        shape = (self.rows_of(e), 1 if columns is None else self.extent(columns))
+        return self.name(f"tl.broadcast_to({self.expression(e)}, {shape})")
+
+    def numbers(self) -> list[str]:
+        """The lines that number columns and rows."""
+        lines = []
+        for lane, variables in (("[None, :]", self.reader.columns), ("[:, None]", self.reader.rows)):
+            for n, v in variables.items():
+                lines.append(f"    {v.name} = tl.arange(0, {extent(n)}){lane}")
+                if n % extent(n):
+                    lines.append(f"    in_{v.name} = {v.name} < {n}")
+        return lines
+
+    # --------------------------------------------------------------------------- expressions
+
+    def _written(self, e: Expr) -> str:
+        special: dict[str, Callable[[Expr], str]] = {
+            "column": self._column, "fold": self._fold, "left": self._left, "right": self._right,
+            "product": self._product}
+        make = special.get(e.op)
+        if make is not None:
+            return make(e)
+        if e.args:
+            self._spend(0.0, self._area(e) / self.target.measured.tile_operations)
+        return super()._written(e)
+
+    def _area(self, e: Expr) -> float:
+        """Elements of the tile of an expression."""
+        return math.prod([self.rows_of(e), *[self.extent(v) for v in e.variables
+                                             if self._is_inner(v)]])
+
+    def _spend(self, waits: float, works: float) -> None:
+        """Count what is written next, as often as its loops run."""
+        times = 1
+        block: LineBlock | None = self.block
+        while block is not None:
+            times *= self.trips.get(block.variable, 1) if block.variable is not None else 1
+            block = block.outer
+        self.nanoseconds += times * (waits + works)
+        self.busy += times * works
+
+    def _column(self, e: Expr) -> str:
+        """A column: the sum of its bits and of zeros."""
+        (whole,), (columns, k) = e.args, e.aux
+        x = self.expression(whole)
+        self._spend(self.target.measured.tile_reduction, 0.0)
+        where = f"{columns.name} == {k}"
+        if e.dtype[0] == "f":
+            bits = "tl.int64" if e.dtype == "f64" else "tl.int32"
+            kind = "tl.float64" if e.dtype == "f64" else "tl.float32"
+            taken = self.name(f"tl.sum(tl.where({where}, {x}.to({bits}, bitcast=True), 0), 1, "
+                              "keep_dims=True)")
+            return self.name(f"{taken}.to({bits}).to({kind}, bitcast=True)")
+        if e.dtype == "bool":
+            return self.name(f"tl.sum(tl.where({where}, {x}.to(tl.int32), 0), 1, "
+                             "keep_dims=True) != 0")
+        return self.name(f"tl.sum(tl.where({where}, {x}, 0), 1, keep_dims=True).to({x}.dtype)")
+
+    def _fold(self, e: Expr) -> str:
+        """A reduction of columns; of more than a tile has, block by block."""
+        (inner,) = e.args
+        how: Fold = e.aux
+        op = how.op
+        if how.dtype == "bool":
+            op = {"add": "or", "mul": "and", "max": "or", "min": "and"}.get(op, op)
+        fold, v = TileReduction(op, how.dtype), how.columns
+        self._spend(self.target.measured.tile_reduction, 0.0)
+
+        def terms() -> list[str]:
+            inside = self.mask([v]) or f"{v.name} >= 0"
+            names = [self.name(fold.masked(self.whole(inner, v), inside))]
+            if fold.is_place:
+                place = f"tl.broadcast_to({v.name}, {names[0]}.shape)"
+                names.append(self.name(f"tl.where({inside}, {place}, {2**31 - 1}).to(tl.int32)"))
+            return names
+
+        if self._is_wide(v):
+            found = [self.name(x) for x in fold.initial(f"({self.rows_of(inner)}, {WIDE_BLOCK})")]
+            with self.blocks(v):
+                self.emit(f"{', '.join(found)} = {fold.combined(found, terms())}")
+        else:
+            found = terms()
+        done = [self.fresh() for _ in found]
+        self.emit(f"{', '.join(done)} = {fold.reduced(found, 1)}")
+        return self.name(fold.result(done))
+
+    @contextmanager
+    def blocks(self, v: LoopVar) -> Iterator[None]:
+        """The loop over blocks of columns, of more than a tile has."""
+        assert isinstance(v.high, int)
+        rows = self.reader.wide[v]
+        self.trips[v] = -(-v.high // WIDE_BLOCK)
+        start = self.fresh()
+        with self.nested(f"for {start} in range(0, {v.high}, {WIDE_BLOCK}):", v,
+                         frozenset({rows})):
+            for x, lane in ((v, "[None, :]"), (rows, "[:, None]")):
+                self.emit(f"{x.name} = {start} + tl.arange(0, {WIDE_BLOCK}){lane}")
+                if v.high % WIDE_BLOCK:
+                    self.emit(f"in_{x.name} = {x.name} < {v.high}")
+            yield
+
+    # --------------------------------------------------------------------------- products
+
+    def _left(self, e: Expr) -> str:
+        return self._side(e, e.aux, self.whole(e.args[0], e.aux.along))
+
+    def _right(self, e: Expr) -> str:
+        how: Side = e.aux
+        assert how.columns is not None
+        shape = (self.extent(how.along), self.extent(how.columns))
+        return self._side(e, how, self.name(
+            f"tl.broadcast_to({self.expression(e.args[0])}, {shape})"))
+
+    def _side(self, e: Expr, how: Side, x: str) -> str:
+        """A tile that a tensor core reads: 0 behind the end of the sum."""
+        if inside := self.mask([how.along]):
+            x = self.name(f"tl.where({inside}, {x}, 0.0)")
+        if how.dtype in NARROW_OPERANDS:
+            return self.name(f"{x}.to({NARROW_OPERANDS[how.dtype]})")
+        return self.name(f"fm.tf32({x})") if how.precision is Precision.DEFAULT else x
+
+    def _product(self, e: Expr) -> str:
+        (x, w), how = e.args, e.aux
+        assert isinstance(how, Product)
+        wide = self._is_wide(how.left)
+        assert isinstance(how.left.high, int)
+        work = self.lanes * how.left.high * self.extent(how.columns)
+        figures = self.target.measured
+        rate = RATES[how.precision] if x.aux.dtype == "f32" else \
+            {"bf16": "bf16", "f16": "fp16"}[x.aux.dtype]
+        self._spend(figures.tile_product,
+                    2 * work / (figures.rates[rate] * figures.tile_efficiency))
+        precision = RATES[how.precision] if x.aux.dtype == "f32" else "ieee"
+        tail = f"input_precision='{precision}', out_dtype=tl.float32)"
+        if not wide:
+            return self.name(f"tl.dot({self._filled(x)}, {self.expression(w)}, {tail}")
+        acc = self.name(f"tl.zeros(({self.lanes}, {self.extent(how.columns)}), tl.float32)")
+        with self.blocks(how.left):
+            self.emit(f"{acc} = tl.dot({self._filled(x)}, {self.expression(w)}, {acc}, {tail}")
+        return acc
+
+    def _filled(self, x: Expr) -> str:
+        """The left side with all rows."""
+        name = self.expression(x)
+        return name if self.rows_of(x) == self.lanes else self.name(
+            f"tl.broadcast_to({name}, ({self.lanes}, {self.extent(x.aux.along)}))")
+
+    # --------------------------------------------------------------------------- memory
+
+    def store(self, t: Tensor, place: Index, e: Expr, only: str = "") -> None:
+        """Store an element of every lane and column; where only some do, these."""
+        variables = place.variables()
+        inner = [v for v in variables if self._is_inner(v)]
+        shape = (self.lanes if self.reader.lane in variables else 1,
+                 self.extent(inner[0]) if inner else 1)
+        value = self.stored(self.name(f"tl.broadcast_to({self.expression(e)}, {shape})"), t)
+        inside = " & ".join(filter(None, [self.mask(variables), only]))
+        mask = f", mask=({inside}) & tl.full({shape}, 1, tl.int1)" if inside else ""
+        self.emit(f"tl.store({self.pointer(t)} + ({self.place(t, place)}) "
+                  f"+ tl.zeros({shape}, tl.int32), {value}{mask})")
