@@ -1,0 +1,135 @@
+"""Loops over lanes as programs over tiles of them: every lane computes what it computes alone."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.core.compiling import for_compiler
+from functrans.lowering.schedule.forms import preferring
+from functrans.lowering.triton.loops.lane_tiles import TILES
+from functrans.lowering.triton.machine.device import binaries
+from functrans.lowering.triton.steps.spec import Launch
+from tests.triton.emulated import check, program_of
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape):
+    return (RNG.normal(size=shape) / max(shape[0], 1) ** 0.5).astype("f")
+
+
+def layers(*sizes):
+    return [(normal(m, n), normal(n)) for m, n in zip(sizes, sizes[1:])]
+
+
+def network(params, x):
+    for w, b in params[:-1]:
+        x = fnp.tanh(x @ w + b)
+    w, b = params[-1]
+    return x @ w + b
+
+
+def flow(params, x):
+    """Stacked inputs and results, and a number that all lanes share."""
+    def step(x, t):
+        x = x + 0.1 * t * network(params, x)
+        return x, (x, t)
+    return lax.scan(step, x, fnp.arange(1.0, 5.0))
+
+
+def driven(params, x, xs):
+    """Inputs of every lane and step, backwards."""
+    def step(x, e):
+        y = network(params, x + e)
+        return y, (y * e).sum(-1)
+    return lax.scan(step, x, xs, reverse=True)
+
+
+def gates(w, u, h, xs):
+    """A recurrent cell: parts of a product are read by themselves."""
+    def step(s, x):
+        i, f, g, o = fnp.split(x @ u + s[0] @ w, 4, -1)
+        c = ft.nn.sigmoid(f) * s[1] + ft.nn.sigmoid(i) * fnp.tanh(g)
+        h = ft.nn.sigmoid(o) * fnp.tanh(c)
+        return (h, c), h
+    return lax.scan(step, (h, h), xs)
+
+
+def energies(data, q):
+    """A sum over more points than registers hold, and its gradient."""
+    def energy(q):
+        return fnp.sum(fnp.logaddexp(0.0, data @ q)) / 300 + fnp.sum(q ** 2)
+
+    def leapfrog(_, s):
+        q, p = s
+        p = p - 0.1 * ft.grad(energy)(q)
+        return q + 0.1 * p, p
+    q, p = ft.vmap(lambda q: lax.fori_loop(0, 3, leapfrog, (q, q)))(q)
+    return q, p
+
+
+def normalised(w, x):
+    """Softmax and layer norm of rows."""
+    def step(i, x):
+        x = ft.nn.softmax(x @ w, axis=-1)
+        return (x - x.mean(-1, keepdims=True)) / fnp.sqrt(x.var(-1, keepdims=True) + 1e-3)
+    return lax.fori_loop(0, 4, step, x)
+
+
+def until(w, x, ends):
+    """Lanes of different lengths."""
+    def alone(x, end):
+        return lax.while_loop(lambda s: s[1] < end, lambda s: (fnp.tanh(s[0] @ w) + 0.1, s[1] + 1),
+                              (x, 0))
+    return ft.vmap(alone)(x, ends)
+
+
+def noisy(w, x, seed):
+    """Random numbers inside."""
+    def step(x, key):
+        return fnp.tanh(x @ w) + 0.1 * ft.random.normal(key, x.shape), x.max(-1)
+    return ft.vmap(lambda x, key: lax.scan(step, x, ft.random.split(key, 3)))(
+        x, ft.random.split(ft.random.key(seed), x.shape[0]))
+
+
+def pieces(w, x):
+    """Few numbers of a lane, put together in other ways."""
+    def step(s, _):
+        a = fnp.tanh(s @ w)
+        s = fnp.concatenate([s[:, 1:3] + 0.1 * a[:, :2], s[:, :1] * a[:, 1:2], s[:, 3:] + 1.0], 1)
+        return fnp.where(s[:, 3:] > 2.0, fnp.array([1.0, 0.5, 0.0, 0.0]), s), s[:, 0]
+    return lax.scan(step, x, None, length=5)
+
+
+def in_each_other(w, x):
+    def step(x, t):
+        x = lax.fori_loop(0, 3, lambda i, x: fnp.tanh(x @ w) + i * 0.1, x)
+        return x * t, x.sum(-1)
+    return lax.scan(step, x, fnp.arange(3.0))
+
+
+PROGRAMS = {
+    "flow": (flow, layers(6, 20, 6), normal(37, 6)),
+    "flow of whole tiles": (flow, layers(16, 32, 16), normal(48, 16)),
+    "driven": (driven, layers(9, 33, 9), normal(35, 9), normal(4, 35, 9)),
+    "gates": (gates, normal(20, 80), normal(7, 80), normal(40, 20), normal(3, 40, 7)),
+    "energies": (energies, normal(300, 5), normal(33, 5)),
+    "normalised": (normalised, normal(20, 20), normal(50, 20)),
+    "until": (until, normal(18, 18), normal(43, 18), RNG.integers(0, 7, 43)),
+    "noisy": (noisy, normal(12, 12), normal(34, 12), np.uint32(3)),
+    "pieces": (pieces, normal(4, 5), normal(39, 4)),
+    "in each other": (in_each_other, normal(17, 17), normal(37, 17)),
+}
+
+
+def tiles_of(program):
+    return [s for s in program.steps if isinstance(s, Launch) and s.kernel == "lane_tiles"]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_lanes_of_a_tile_compute_what_they_compute_alone(name):
+    fun, *args = PROGRAMS[name]
+    with preferring(TILES):
+        assert tiles_of(check(fun, *args)), name
