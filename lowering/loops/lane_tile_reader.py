@@ -96,12 +96,13 @@ class HeldTile:
                                sizes)
         n = math.prod(sizes)
         variables = {v for v in (self.loop, reader.lane if self.varies else None) if v is not None}
+        key = (self.name, self.loop)
         if n == 1:
-            return reader.held(self.name, self.tensor.compute, variables)
+            return reader.held(key, self.tensor.compute, variables)
         column = reader.column(n)
         (v,) = column.terms
         assert isinstance(v, LoopVar)
-        whole = reader.held(self.name, self.tensor.compute, {*variables, v})
+        whole = reader.held(key, self.tensor.compute, {*variables, v})
         if place == column:
             return whole
         if place.is_const:
@@ -159,7 +160,7 @@ class LaneTileReader(LaneReader):
     def inner_of(self, index: Iterable[Index]) -> set[LoopVar]:
         """The numbers of columns and rows that places change with."""
         known = {*self.columns.values(), *self.rows.values(), *self.wide, *self.wide.values()}
-        return known & {v for i in index for v in i.variables()}
+        return known & {v for i in index for v in self.index(i, "i64").variables}
 
     def check_own_lane(self, at: Index) -> None:
         """Raise CrossesLanes unless a place along lanes is the own one."""
@@ -168,9 +169,9 @@ class LaneTileReader(LaneReader):
 
     # --------------------------------------------------------------------------- operations
 
-    def held(self, name: str, dtype: str, variables: Iterable[LoopVar]) -> Expr:
+    def held(self, key: object, dtype: str, variables: Iterable[LoopVar]) -> Expr:
         """What a variable of the kernel has."""
-        return self._make("local", (), dtype, name, frozenset(variables))
+        return self._make("local", (), dtype, key, frozenset(variables))
 
     def taken(self, whole: Expr, columns: LoopVar, k: int) -> Expr:
         """One column of a tile."""

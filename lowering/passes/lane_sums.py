@@ -34,19 +34,38 @@ __all__ = ["sum_lanes_after_loops"]
 LEAST_LANES: Final = 64
 MOST_COMPONENTS: Final = 48
 """Numbers that a lane adds up, in registers."""
+MOST_IN_TILES: Final = 256
+"""The same where lanes multiply what they share, so that a program has a tile of them."""
+
+
+@dataclass(frozen=True)
+class _Term:
+    """A sum over some axes, with its sign, and what it is multiplied by, if by something.
+
+    What is summed is a value of the body, or the products of two along their first axes. `last` is
+    the equation that computes the term.
+    """
+
+    sign: int
+    fold: Equation
+    factor: Atom | None
+    last: Equation
+
+    @property
+    def operands(self) -> list[Atom]:
+        """What it is computed from."""
+        return [*self.fold.invars, *[self.factor] * (self.factor is not None)]  # type: ignore[list-item]
 
 
 @dataclass(frozen=True)
 class _Sum:
-    """A value of the carry, by number, to which every iteration adds sums over some axes.
+    """A value of the carry, by number, to which every iteration adds terms.
 
-    Of each sum the sign, the equation, and what it is multiplied by, if by something; what is
-    summed is a value of the body, or the products of two along their first axes. `gone` are the
-    equations of the sums and of their addition.
+    `gone` are the equations of the terms and of their addition.
     """
 
     carry: int
-    folds: tuple[tuple[int, Equation, Atom | None], ...]
+    terms: tuple[_Term, ...]
     gone: tuple[Equation, ...]
     summed: ShapedArray
     axes: tuple[int, ...]
@@ -109,34 +128,45 @@ def _sums(body: Jaxpr, first: int, n: int) -> list[_Sum]:
         if not gone or (1, before) not in terms:
             continue
         terms.remove((1, before))
-        folds = []
-        for sign, x in terms:
-            fold, factor = _factored(x, makers, uses, gone)
-            if fold is not None:
-                folds.append((sign, fold, factor))
-        kinds = {_summed(fold) for _, fold, _ in folds}
-        kind = kinds.pop() if len(kinds) == 1 and len(folds) == len(terms) else None
+        own = [_term(sign, x, makers, uses, gone) for sign, x in terms]
+        known = tuple([term for term in own if term is not None])
+        kinds = {_summed(term.fold) for term in known}
+        kind = kinds.pop() if len(kinds) == 1 and len(known) == len(terms) else None
         if kind is not None:
-            found.append(_Sum(k, tuple(folds), tuple(gone), *kind))
-    return found
+            found.append(_Sum(k, known, tuple(dict.fromkeys(gone)), *kind))
+    return _read_by_sums_alone(found, body)
 
 
-def _factored(x: Atom, makers: Mapping[Atom, Equation], uses: Counter[Atom],
-              gone: list[Equation]) -> tuple[Equation | None, Atom | None]:
-    """The sum that a term is, and a factor of it; these equations are gone, too."""
-    eqn = makers.get(x) if uses[x] == 1 else None
+def _read_by_sums_alone(sums: list[_Sum], body: Jaxpr) -> list[_Sum]:
+    """Those of some sums that nothing but these reads."""
+    while True:
+        gone = {eqn for s in sums for eqn in s.gone}
+        read = {x for eqn in body.eqns if eqn not in gone for x in eqn.invars}
+        last = {body.outvars[s.carry] for s in sums}
+        read.update(x for k, x in enumerate(body.outvars) if x not in last)
+        kept = [s for s in sums if read.isdisjoint(v for eqn in s.gone for v in eqn.outvars)]
+        if len(kept) == len(sums):
+            return kept
+        sums = kept
+
+
+def _term(sign: int, x: Atom, makers: Mapping[Atom, Equation], uses: Counter[Atom],
+          gone: list[Equation]) -> _Term | None:
+    """A term of a sum, whose equations are gone, too; a sum over axes may be in several of them."""
+    eqn = makers.get(x)
     if eqn is None:
-        return None, None
+        return None
     if _summed(eqn) is not None:
         gone.append(eqn)
-        return eqn, None
-    if eqn.primitive is mul_p:
+        return _Term(sign, eqn, None, eqn)
+    if eqn.primitive is mul_p and uses[x] == 1:
         for a, b in (eqn.invars, eqn.invars[::-1]):
-            fold = makers.get(a) if uses[a] == 1 else None
-            if fold is not None and _summed(fold) is not None and a.aval.shape == b.aval.shape:
+            fold = makers.get(a)
+            if fold is not None and _summed(fold) is not None and b.aval.shape in (
+                    (), a.aval.shape):
                 gone += [eqn, fold]
-                return fold, b
-    return None, None
+                return _Term(sign, fold, b, eqn)
+    return None
 
 
 def _flatten(x: Atom, sign: int, makers: Mapping[Atom, Equation], uses: Counter[Atom],
@@ -169,23 +199,16 @@ def _summed(fold: Equation) -> tuple[ShapedArray, tuple[int, ...]] | None:
     return x.strong().with_shape((x.shape[cx[0]], *fold.outvars[0].aval.shape)), (0,)
 
 
-def _operands(s: _Sum) -> list[Atom]:
-    return [x for _, fold, factor in s.folds
-            for x in (*fold.invars, *[factor] * (factor is not None)) if x is not None]
-
-
-def _added(s: _Sum) -> Callable[..., list[Any]]:
-    """What a lane adds up in an iteration, as a function of that so far and of `_operands`."""
+def _added(term: _Term, axes: Sequence[int]) -> Callable[..., list[Any]]:
+    """What a lane has with a term, as a function of that so far and of the operands of the term."""
     def added(total: Any, *operands: Any) -> list[Any]:
-        given = iter(operands)
-        for sign, fold, factor in s.folds:
-            own = _product(fold, next(given), next(given)) if fold.primitive is dot_general_p \
-                else next(given)
-            if factor is not None:
-                kept = [k for k in range(own.ndim) if k not in s.axes]
-                own = mul(own, broadcast_in_dim(next(given), own.shape, tuple(kept)))
-            total = add(total, own) if sign > 0 else sub(total, own)
-        return [total]
+        own = _product(term.fold, *operands[:2]) if term.fold.primitive is dot_general_p \
+            else operands[0]
+        if term.factor is not None:
+            by = operands[-1]
+            kept = [k for k in range(own.ndim) if k not in axes] if by.ndim else []
+            own = mul(own, broadcast_in_dim(by, own.shape, tuple(kept)))
+        return [add(total, own) if term.sign > 0 else sub(total, own)]
 
     return added
 
@@ -209,17 +232,21 @@ def _placed(x: Any, shape: Sequence[Any], axes: Sequence[int]) -> Any:
 
 
 def _with_own(body: Jaxpr, first: int, sums: Sequence[_Sum]) -> Jaxpr:
-    """The body in which each lane adds up its own."""
+    """The body in which each lane adds up its own, as soon as it has computed it."""
     invars, outvars = list(body.invars), list(body.outvars)
     gone = {eqn for s in sums for eqn in s.gone}
-    last = {body.outvars[s.carry]: s for s in sums}
+    terms: dict[Equation, list[tuple[_Sum, _Term]]] = {}
+    for s in sums:
+        invars[first + s.carry] = outvars[s.carry] = Var(s.summed)
+        for term in s.terms:
+            terms.setdefault(term.last, []).append((s, term))
     eqns: list[Equation] = []
     for eqn in body.eqns:
         if eqn not in gone:
             eqns.append(eqn)
-        elif (s := last.get(eqn.outvars[0])) is not None:
-            before = invars[first + s.carry] = Var(s.summed)
-            (outvars[s.carry],) = inlined(_added(s), (before, *_operands(s)), eqns, "lanes",
+        for s, term in terms.get(eqn, ()):
+            (outvars[s.carry],) = inlined(_added(term, s.axes),
+                                          (outvars[s.carry], *term.operands), eqns, "lanes",
                                           eqn.source)
     return Jaxpr(body.constvars, tuple(invars), tuple(eqns), tuple(outvars), name=body.name)
 
@@ -229,11 +256,13 @@ def _is_of_lanes(body: Jaxpr, first: int, n: int, sums: Sequence[_Sum]) -> bool:
     axes = lane_axes(body, first, n)
     if math.prod(axes.sizes) < LEAST_LANES:
         return False
+    most = MOST_IN_TILES if any(eqn.primitive is dot_general_p for eqn in body.eqns) \
+        else MOST_COMPONENTS
     for s in sums:
         v = body.outvars[s.carry]
         if isinstance(v, Literal) or not isinstance(v.aval.size, int):
             return False
         lanes = math.prod([axes.sizes[c] for c in axes.of(v).values()])
-        if lanes < LEAST_LANES or v.aval.size > MOST_COMPONENTS * lanes:
+        if lanes < LEAST_LANES or v.aval.size > most * lanes:
             return False
     return True

@@ -77,6 +77,7 @@ from functrans.lowering.triton.loops.iterations import (
     scan_rule,
     while_rule,
 )
+from functrans.lowering.triton.loops.lane_tiles import TILES
 from functrans.lowering.triton.loops.phases import Source
 from functrans.lowering.triton.loops.threads import THREADS
 from functrans.lowering.triton.products.calls import IN_PHASES, launches_of
@@ -120,6 +121,8 @@ RULES: Table[CallRule] = Table(merged(
     otherwise="a kernel computes its elements, or the host all of it")
 OF_ANY_DTYPE = frozenset((*COMPLEX_RULES, library_p))
 """Primitives whose rules look at the dtypes themselves."""
+OF_LANES = (THREADS, TILES)
+"""Forms of loops over lanes: a note tells why a loop has none of them."""
 
 
 def write_program(jaxpr: Jaxpr, any_size: bool = False,
@@ -443,10 +446,10 @@ class _TritonProgramWriter:
         if isinstance(chosen.written, Launches):
             self.calls[call] = chosen.written
             name = f"one kernel of {chosen.written.kernels[0].grid[0]} programs" + (
-                f", {THREADS}" * (chosen.form.name == THREADS))
+                f", {chosen.form.name}" * (chosen.form.name in OF_LANES))
         elif chosen.written is not None:
             self.loops[call] = chosen.written
-        why = [x for x in chosen.refused if x.startswith(THREADS) and not self.shared.is_phase]
+        why = [x for x in chosen.refused if x.startswith(OF_LANES) and not self.shared.is_phase]
         self.loop_notes.append(f"{where}: {call.name} is {name}" + "".join([
             f" (not {x})" for x in why]))
 

@@ -1,17 +1,17 @@
 """Loops over lanes as programs over tiles of them: every lane computes what it computes alone."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.compiling import for_compiler
 from functrans.lowering.schedule.forms import preferring
 from functrans.lowering.triton.loops.lane_tiles import TILES
-from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.steps.spec import Launch
-from tests.triton.emulated import check, program_of
+from tests.triton.emulated import check
 
 RNG = np.random.default_rng(0)
 
@@ -21,7 +21,7 @@ def normal(*shape):
 
 
 def layers(*sizes):
-    return [(normal(m, n), normal(n)) for m, n in zip(sizes, sizes[1:])]
+    return [(normal(m, n), normal(n)) for m, n in itertools.pairwise(sizes)]
 
 
 def network(params, x):
@@ -94,10 +94,10 @@ def noisy(w, x, seed):
         x, ft.random.split(ft.random.key(seed), x.shape[0]))
 
 
-def pieces(w, x):
+def pieces(params, x):
     """Few numbers of a lane, put together in other ways."""
     def step(s, _):
-        a = fnp.tanh(s @ w)
+        a = network(params, s)
         s = fnp.concatenate([s[:, 1:3] + 0.1 * a[:, :2], s[:, :1] * a[:, 1:2], s[:, 3:] + 1.0], 1)
         return fnp.where(s[:, 3:] > 2.0, fnp.array([1.0, 0.5, 0.0, 0.0]), s), s[:, 0]
     return lax.scan(step, x, None, length=5)
@@ -119,7 +119,7 @@ PROGRAMS = {
     "normalised": (normalised, normal(20, 20), normal(50, 20)),
     "until": (until, normal(18, 18), normal(43, 18), RNG.integers(0, 7, 43)),
     "noisy": (noisy, normal(12, 12), normal(34, 12), np.uint32(3)),
-    "pieces": (pieces, normal(4, 5), normal(39, 4)),
+    "pieces": (pieces, layers(4, 20, 2), normal(39, 4)),
     "in each other": (in_each_other, normal(17, 17), normal(37, 17)),
 }
 

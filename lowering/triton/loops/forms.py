@@ -54,7 +54,6 @@ def loop_forms(call: ScanCall | WhileCall, scope: LoopScope, write_body: WriteBo
     if isinstance(call, ScanCall):
         in_one_kernel.append(("a program an iteration", partial(mapped_scan, call, scope)))
     in_one_kernel.append(("one kernel", lambda: resident_loop(call, scope)[0]))
-    in_one_kernel.append((TILES, partial(lanes_in_tiles, call, scope)))
     is_wide = False
     try:
         threads = lanes_in_threads(call, scope)
@@ -78,6 +77,11 @@ def loop_forms(call: ScanCall | WhileCall, scope: LoopScope, write_body: WriteBo
         return launched_scan(call, write_body, is_unaligned) if isinstance(call, ScanCall) \
             else double_buffered_while(call, write_body, is_unaligned)
 
+    if _has_product(call.body):
+        try:
+            forms.append(Form[LoopForm](*lanes_in_tiles(call, scope)))
+        except UnsupportedKernel as error:
+            forms.append(Form[LoopForm](TILES, 0.0, partial(_refused, error)))
     name = "launched step by step" if isinstance(call, ScanCall) else "in turns"
     return [*forms, Form(name, launched, launches),
             Form("computed by the host", math.inf, lambda: None)]

@@ -84,7 +84,8 @@ class LaneTileWriter(ThreadWriter):
     def numbers(self) -> list[str]:
         """The lines that number columns and rows."""
         lines = []
-        for lane, variables in (("[None, :]", self.reader.columns), ("[:, None]", self.reader.rows)):
+        known = self.reader
+        for lane, variables in (("[None, :]", known.columns), ("[:, None]", known.rows)):
             for n, v in variables.items():
                 lines.append(f"    {v.name} = tl.arange(0, {extent(n)}){lane}")
                 if n % extent(n):

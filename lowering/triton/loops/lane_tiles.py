@@ -35,9 +35,11 @@ from functrans.lowering.triton.kernels.kernel_source import MEMORY, KernelOperan
 from functrans.lowering.triton.loops.lane_tile_writer import LaneTileWriter
 from functrans.lowering.triton.loops.loop_kernel import LoopScope
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
+from functrans.primitives.arithmetic import add_p, sub_p
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
+from functrans.primitives.differentiable import add_any_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.reduce import reduce_or_p
 
@@ -51,6 +53,7 @@ WIDE_TILE: Final = 2048  # elements of a tile from which on eight warps compute 
 MOST_EXPRESSIONS: Final = 20_000  # of a kernel
 INT32_LIMIT: Final = 2**31
 
+ADDITIONS: Final = frozenset((add_p, sub_p, add_any_p))
 RULES: Final[dict[Any, CallRule]] = {
     **{p: CALLS[p] for p in (scan_p, while_p, cond_p)}, **SUMMED_CONTRACTIONS,
     dot_general_p: product_in_tiles}
@@ -91,6 +94,34 @@ def _all_equations(body: Jaxpr) -> Iterable[Equation]:
                     yield from _all_equations(inner)
 
 
+def _changing(body: Jaxpr, first: int, count: int) -> Jaxpr:
+    """The equations of a body that depend on the carry: what others compute any lane can read."""
+    known = set(body.invars[first:first + count])
+    kept = []
+    for eqn in body.eqns:
+        if not known.isdisjoint(x for x in eqn.invars if isinstance(x, Var)):
+            known.update(eqn.outvars)
+            kept.append(eqn)
+    return Jaxpr(body.constvars, body.invars, tuple(kept), body.outvars, name=body.name)
+
+
+def _in_order(body: Jaxpr, count: int) -> list[int | Var]:
+    """The results of a body by number, and the sums on the way to them, as they are computed.
+
+    What is added to a sum is then needed no longer: registers have what is still needed.
+    """
+    makers = {v: (number, eqn) for number, eqn in enumerate(body.eqns) for v in eqn.outvars}
+    found: list[tuple[int, int | Var]] = []
+    for k, v in enumerate(body.outvars):
+        number, eqn = makers.get(v, (-1, None))  # type: ignore[arg-type]
+        found.append((number, k))
+        while k < count and eqn is not None and eqn.primitive in ADDITIONS:
+            number, eqn = makers.get(eqn.invars[0], (-1, None))  # type: ignore[arg-type]
+            if eqn is not None:
+                found.append((number, eqn.outvars[0]))
+    return [x for _, x in sorted(found, key=lambda item: item[0])]
+
+
 class _TileLoop:
     """Writes a loop for the lanes of a program."""
 
@@ -104,7 +135,8 @@ class _TileLoop:
             first, carried, self.is_map = call.body_consts, len(call.results), False
         tested = zip(call.predicate.invars[call.predicate_consts:], body.invars[first:],
                      strict=True) if isinstance(call, WhileLoop) else ()
-        self.axes = LaneAxes((), {}) if self.is_map else lane_axes(body, first, carried, tested)
+        self.axes = LaneAxes((), {}) if self.is_map else lane_axes(
+            _changing(body, first, carried), first, carried, tested)
         sizes = [call.length] if self.is_map else self.axes.sizes  # type: ignore[union-attr]
         if not sizes or (count := max(sizes)) < LEAST_LANES:
             raise UnsupportedKernel("it has few lanes")
@@ -116,7 +148,7 @@ class _TileLoop:
             self.block *= 2
         self.reader = LaneTileReader(scope.memory_of(call), self.lane)
         self.w = LaneTileWriter(self.reader, self.block, count % self.block != 0, scope.target)
-        self.makers: dict[Any, Equation] = {}
+        self.made: dict[Var, Tensor] = {}
 
     # --------------------------------------------------------------------------- the kernel
 
@@ -189,7 +221,7 @@ class _TileLoop:
 
     def _kept(self, t: Tensor, v: Any, name: str, loop: LoopVar | None) -> HeldTile:
         axis = self._axis(v)
-        self.w.locals[name] = name
+        self.w.locals[name, loop] = name
         return HeldTile(t, name, axis, axis is not None or self.is_map, loop)
 
     def _results(self, results: Sequence[Tensor], variables: Sequence[Any],
@@ -228,7 +260,8 @@ class _TileLoop:
         """The results of a body, after its loops have been written."""
         graph = graph_of(jaxpr, rules=RULES, memory=memory)
         self.reader.values.update(zip(graph.inputs, inputs, strict=True))
-        self.makers.update({v: eqn for eqn in jaxpr.eqns for v in eqn.outvars})
+        self.made.update({eqn.outvars[0]: t for t, eqn in graph.origins.items()
+                          if isinstance(t, Tensor) and len(eqn.outvars) == 1})
         for t, array in graph.constants:
             self.reader.values[t] = LaneView(self.scope.with_constant(array))
         for item in live_items(graph.items, graph.outputs):
@@ -287,9 +320,16 @@ class _TileLoop:
                 *map(LaneView, call.operands[:first]),
                 *[kept.get(k, LaneView(carried[k])) for k in range(n)],
                 *[LaneView(x, (at,)) for x in call.operands[first + n:]]])
-            for y, out, v in zip(results[n:], outs[n:], body.outvars[n:], strict=True):
-                self._store_all(out, v, (at,), y)
-            self._assign(names, [self._tile(outs[k], body.outvars[k]) for k in moving])
+            texts = dict.fromkeys(moving, "")
+            for k in _in_order(body, n):
+                if isinstance(k, Var):
+                    if k in self.made:
+                        self._tile(self.made[k], k)
+                elif k in texts:
+                    texts[k] = self._tile(outs[k], body.outvars[k])
+                elif k >= n:
+                    self._store_all(outs[k], body.outvars[k], (at,), results[k])
+            self._assign(names, list(texts.values()))
         ends = {k: self._kept(carried[k], v, name, outer)
                 for k, v, name in zip(moving, invars, names, strict=True)}
         return [ends.get(k, LaneView(carried[k])) for k in range(n)]
