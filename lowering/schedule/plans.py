@@ -22,6 +22,7 @@ from functrans.lowering.passes.indexing import (
     sum_scatters_to_few_rows,
 )
 from functrans.lowering.passes.known_dtypes import with_known_dtypes
+from functrans.lowering.passes.lane_results import take_lanes_together_after_loops
 from functrans.lowering.passes.lane_sums import sum_lanes_after_loops
 from functrans.lowering.passes.maps import merge_maps
 from functrans.lowering.passes.pipeline import ALL_RULES, simplify_with
@@ -191,6 +192,7 @@ GPU: Final = Plan(
         "combining scatters to sorted ones": lambda p, _: sort_combining_scatters(p),
         "conditions on small results merged": lambda p, _: merge_small_conditions(p),
         "sums over lanes after loops": lambda p, _: sum_lanes_after_loops(p),
+        "lanes taken together after loops": lambda p, _: take_lanes_together_after_loops(p),
         "products that are added up next to each other": lambda p, _: group_products(p),
     },
     graphs={

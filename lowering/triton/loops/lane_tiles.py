@@ -26,6 +26,7 @@ from functrans.lowering.loops.lane_tile_reader import (
 )
 from functrans.lowering.loops.tensor import Call, ScanLoop, Tensor, WhileLoop
 from functrans.lowering.passes.lane_axes import LaneAxes, lane_axes
+from functrans.lowering.passes.lane_results import changing
 from functrans.lowering.rules.graph import CALLS, CallRule, graph_of, live_items
 from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS
 from functrans.lowering.schedule.forms import Form
@@ -94,17 +95,6 @@ def _all_equations(body: Jaxpr) -> Iterable[Equation]:
                     yield from _all_equations(inner)
 
 
-def _changing(body: Jaxpr, first: int, count: int) -> Jaxpr:
-    """The equations of a body that depend on the carry: what others compute any lane can read."""
-    known = set(body.invars[first:first + count])
-    kept = []
-    for eqn in body.eqns:
-        if not known.isdisjoint(x for x in eqn.invars if isinstance(x, Var)):
-            known.update(eqn.outvars)
-            kept.append(eqn)
-    return Jaxpr(body.constvars, body.invars, tuple(kept), body.outvars, name=body.name)
-
-
 def _in_order(body: Jaxpr, count: int) -> list[int | Var]:
     """The results of a body by number, and the sums on the way to them, as they are computed.
 
@@ -136,7 +126,7 @@ class _TileLoop:
         tested = zip(call.predicate.invars[call.predicate_consts:], body.invars[first:],
                      strict=True) if isinstance(call, WhileLoop) else ()
         self.axes = LaneAxes((), {}) if self.is_map else lane_axes(
-            _changing(body, first, carried), first, carried, tested)
+            changing(body, first, carried), first, carried, tested)
         sizes = [call.length] if self.is_map else self.axes.sizes  # type: ignore[union-attr]
         if not sizes or (count := max(sizes)) < LEAST_LANES:
             raise UnsupportedKernel("it has few lanes")
