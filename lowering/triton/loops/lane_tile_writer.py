@@ -24,8 +24,10 @@ from functrans.lowering.triton.loops.thread_writer import LineBlock, ThreadWrite
 
 __all__ = ["LaneTileWriter"]
 
-WIDE_BLOCK: Final = 128
+WIDE_BLOCKS: Final = (256, 128)
 """Columns that a loop over more than a tile has takes at once."""
+WIDE_STAGES: Final = 2
+"""Blocks of a shared matrix that are on their way or there."""
 MOST_KEPT: Final = 160 << 10
 """Bytes of matrices that stay with a program in its loops, in registers and shared memory."""
 NARROW_OPERANDS: Final = {"bf16": "tl.bfloat16", "f16": "tl.float16"}
@@ -54,7 +56,9 @@ class LaneTileWriter(ThreadWriter):
     def extent(self, v: LoopVar) -> int:
         """How many numbers of columns or rows a tile has."""
         assert isinstance(v.high, int)
-        return WIDE_BLOCK if self._is_wide(v) else extent(v.high)
+        if not self._is_wide(v):
+            return extent(v.high)
+        return min(WIDE_BLOCKS, key=lambda n: -v.high % n)  # type: ignore[operator]
 
     def _is_wide(self, v: LoopVar) -> bool:
         return v in self.reader.wide or v in self.reader.wide.values()
@@ -78,14 +82,18 @@ class LaneTileWriter(ThreadWriter):
 
     def whole(self, e: Expr, columns: LoopVar | None) -> str:
         """An expression as a tile with all its rows and columns."""
-        shape = (self.rows_of(e), 1 if columns is None else self.extent(columns))
-        return self.name(f"tl.broadcast_to({self.expression(e)}, {shape})")
+        return self.name(f"tl.broadcast_to({self.expression(e)}, "
+                         f"{self.shape(columns, self.rows_of(e))})")
+
+    def shape(self, columns: LoopVar | None, lanes: int) -> tuple[int, int]:
+        """The shape of a tile."""
+        return (1 if columns is None else self.extent(columns), lanes)
 
     def numbers(self) -> list[str]:
         """The lines that number columns and rows."""
         lines = []
         known = self.reader
-        for lane, variables in (("[None, :]", known.columns), ("[:, None]", known.rows)):
+        for lane, variables in (("[:, None]", known.columns), ("[None, :]", known.rows)):
             for n, v in variables.items():
                 lines.append(f"    {v.name} = tl.arange(0, {extent(n)}){lane}")
                 if n % extent(n):
@@ -129,13 +137,13 @@ class LaneTileWriter(ThreadWriter):
         if e.dtype[0] == "f":
             bits = "tl.int64" if e.dtype == "f64" else "tl.int32"
             kind = "tl.float64" if e.dtype == "f64" else "tl.float32"
-            taken = self.name(f"tl.sum(tl.where({where}, {x}.to({bits}, bitcast=True), 0), 1, "
+            taken = self.name(f"tl.sum(tl.where({where}, {x}.to({bits}, bitcast=True), 0), 0, "
                               "keep_dims=True)")
             return self.name(f"{taken}.to({bits}).to({kind}, bitcast=True)")
         if e.dtype == "bool":
-            return self.name(f"tl.sum(tl.where({where}, {x}.to(tl.int32), 0), 1, "
+            return self.name(f"tl.sum(tl.where({where}, {x}.to(tl.int32), 0), 0, "
                              "keep_dims=True) != 0")
-        return self.name(f"tl.sum(tl.where({where}, {x}, 0), 1, keep_dims=True).to({x}.dtype)")
+        return self.name(f"tl.sum(tl.where({where}, {x}, 0), 0, keep_dims=True).to({x}.dtype)")
 
     def _fold(self, e: Expr) -> str:
         """A reduction of columns; of more than a tile has, block by block."""
@@ -156,27 +164,26 @@ class LaneTileWriter(ThreadWriter):
             return names
 
         if self._is_wide(v):
-            found = [self.name(x) for x in fold.initial(f"({self.rows_of(inner)}, {WIDE_BLOCK})")]
+            found = [self.name(x) for x in fold.initial(str(self.shape(v, self.rows_of(inner))))]
             with self.blocks(v):
                 self.emit(f"{', '.join(found)} = {fold.combined(found, terms())}")
         else:
             found = terms()
         done = [self.fresh() for _ in found]
-        self.emit(f"{', '.join(done)} = {fold.reduced(found, 1)}")
+        self.emit(f"{', '.join(done)} = {fold.reduced(found, 0)}")
         return self.name(fold.result(done))
 
     @contextmanager
     def blocks(self, v: LoopVar) -> Iterator[None]:
         """The loop over blocks of columns, of more than a tile has."""
         assert isinstance(v.high, int)
-        rows = self.reader.wide[v]
-        self.trips[v] = -(-v.high // WIDE_BLOCK)
-        start = self.fresh()
-        with self.nested(f"for {start} in range(0, {v.high}, {WIDE_BLOCK}):", v,
-                         frozenset({rows})):
-            for x, lane in ((v, "[None, :]"), (rows, "[:, None]")):
-                self.emit(f"{x.name} = {start} + tl.arange(0, {WIDE_BLOCK}){lane}")
-                if v.high % WIDE_BLOCK:
+        rows, block, start = self.reader.wide[v], self.extent(v), self.fresh()
+        self.trips[v] = -(-v.high // block)
+        with self.nested(f"for {start} in tl.range(0, {v.high}, {block}, "
+                         f"num_stages={WIDE_STAGES}):", v, frozenset({rows})):
+            for x, lane in ((v, "[:, None]"), (rows, "[None, :]")):
+                self.emit(f"{x.name} = {start} + tl.arange(0, {block}){lane}")
+                if v.high % block:
                     self.emit(f"in_{x.name} = {x.name} < {v.high}")
             yield
 
@@ -188,7 +195,7 @@ class LaneTileWriter(ThreadWriter):
     def _right(self, e: Expr) -> str:
         how: Side = e.aux
         assert how.columns is not None
-        shape = (self.extent(how.along), self.extent(how.columns))
+        shape = (self.extent(how.columns), self.extent(how.along))
         return self._side(e, how, self.name(
             f"tl.broadcast_to({self.expression(e.args[0])}, {shape})"))
 
@@ -214,17 +221,17 @@ class LaneTileWriter(ThreadWriter):
         precision = RATES[how.precision] if x.aux.dtype == "f32" else "ieee"
         tail = f"input_precision='{precision}', out_dtype=tl.float32)"
         if not wide:
-            return self.name(f"tl.dot({self._filled(x)}, {self.expression(w)}, {tail}")
-        acc = self.name(f"tl.zeros(({self.lanes}, {self.extent(how.columns)}), tl.float32)")
+            return self.name(f"tl.dot({self.expression(w)}, {self._filled(x)}, {tail}")
+        acc = self.name(f"tl.zeros({self.shape(how.columns, self.lanes)}, tl.float32)")
         with self.blocks(how.left):
-            self.emit(f"{acc} = tl.dot({self._filled(x)}, {self.expression(w)}, {acc}, {tail}")
+            self.emit(f"{acc} = tl.dot({self.expression(w)}, {self._filled(x)}, {acc}, {tail}")
         return acc
 
     def _filled(self, x: Expr) -> str:
         """The left side with all rows."""
         name = self.expression(x)
         return name if self.rows_of(x) == self.lanes else self.name(
-            f"tl.broadcast_to({name}, ({self.lanes}, {self.extent(x.aux.along)}))")
+            f"tl.broadcast_to({name}, {self.shape(x.aux.along, self.lanes)})")
 
     # --------------------------------------------------------------------------- memory
 
@@ -232,8 +239,8 @@ class LaneTileWriter(ThreadWriter):
         """Store an element of every lane and column; where only some do, these."""
         variables = place.variables()
         inner = [v for v in variables if self._is_inner(v)]
-        shape = (self.lanes if self.reader.lane in variables else 1,
-                 self.extent(inner[0]) if inner else 1)
+        shape = self.shape(inner[0] if inner else None,
+                           self.lanes if self.reader.lane in variables else 1)
         value = self.stored(self.name(f"tl.broadcast_to({self.expression(e)}, {shape})"), t)
         inside = " & ".join(filter(None, [self.mask(variables), only]))
         mask = f", mask=({inside}) & tl.full({shape}, 1, tl.int1)" if inside else ""

@@ -48,9 +48,9 @@ __all__ = ["TILES", "lanes_in_tiles"]
 
 TILES: Final = "a tile of lanes a program"
 LEAST_LANES: Final = 32
-LEAST_BLOCK, MOST_BLOCK = 16, 64  # lanes of a program; tensor cores multiply 16 rows
+LEAST_BLOCK, MOST_BLOCK = 8, 64  # lanes of a program; tensor cores multiply 8 at least
 AT_ONCE: Final = 2  # programs on a multiprocessor
-WIDE_TILE: Final = 2048  # elements of a tile from which on eight warps compute it
+WIDE_TILE: Final = 1024  # elements of a tile from which on eight warps compute it
 MOST_EXPRESSIONS: Final = 20_000  # of a kernel
 INT32_LIMIT: Final = 2**31
 
@@ -157,10 +157,10 @@ class _TileLoop:
         self.warps = 8 if self.block * widest >= WIDE_TILE else 4
         arguments = [pointer(f"p{k}", MEMORY[t.dtype]) for k, t in enumerate(w.operands)]
         names = ", ".join(a.name for a in arguments)
-        head = [f"    lane = tl.program_id(0) * {self.block} + tl.arange(0, {self.block})[:, None]"]
+        head = [f"    lane = tl.program_id(0) * {self.block} + tl.arange(0, {self.block})[None, :]"]
         if self.count % self.block:
             head.append(f"    in_lane = lane < {self.count}")
-        text = "\n".join(["@triton.jit", f"def lane_tiles({names}):", *head, *w.numbers(),
+        text = "\n".join(["@triton.jit", f"def lane_tiles({names}):", "    fm.products_by_warps()", *head, *w.numbers(),
                           *w.block.lines, ""])
         places: dict[str, tuple[KernelOperand, int]] = {
             f"p{k}": (t, 0) for k, t in enumerate(w.operands)}
@@ -206,8 +206,7 @@ class _TileLoop:
         if rows == 1 and self.lane in e.variables:
             raise CrossesLanes("what lanes share is computed by one of them")
         text = self.w.as_stored(self.w.expression(e), t)
-        shape = (rows, 1 if columns is None else self.w.extent(columns))
-        return self.w.name(f"tl.broadcast_to({text}, {shape})")
+        return self.w.name(f"tl.broadcast_to({text}, {self.w.shape(columns, rows)})")
 
     def _kept(self, t: Tensor, v: Any, name: str, loop: LoopVar | None) -> HeldTile:
         axis = self._axis(v)
