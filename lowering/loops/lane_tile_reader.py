@@ -223,18 +223,20 @@ class LaneTileReader(LaneReader):
             at |= places[number]
             return self.read(xs[number], tuple([at[d] for d in range(len(xs[number].shape))]))
 
-        x, w = side(k, left), side(1 - k, right)
-        if self.lane not in x.variables or self.lane in w.variables \
-                or self.inner_of(map(Index.of, x.variables)) - {left} \
-                or self.inner_of(map(Index.of, w.variables)) - {right, columns}:
+        one, other = side(k, left), side(1 - k, right)
+        if self.lane not in one.variables or self.lane in other.variables \
+                or self.inner_of(map(Index.of, one.variables)) - {left} \
+                or self.inner_of(map(Index.of, other.variables)) - {right, columns}:
             return self.read(plain, index)
         precision = resolved_precision(eqn.params.get("precision"))
-        x = self._make("left", (x,), "f32", Side(xs[k].dtype, left, None, precision),
-                       x.variables | {left})
-        w = self._make("right", (w,), "f32", Side(xs[1 - k].dtype, right, columns, precision),
-                       w.variables | {right, columns})
-        found = self._make("product", (x, w), "f32", Product(left, right, columns, precision),
-                           (x.variables - {left}) | (w.variables - {right}))
+        one = self._make("left", (one,), "f32", Side(xs[k].dtype, left, None, precision),
+                         one.variables | {left})
+        other = self._make("right", (other,), "f32",
+                           Side(xs[1 - k].dtype, right, columns, precision),
+                           other.variables | {right, columns})
+        found = self._make("product", (one, other), "f32",
+                           Product(left, right, columns, precision),
+                           (one.variables - {left}) | (other.variables - {right}))
         return found if compute_dtype(dtype) == dtype else self.op("round_to", found, aux=dtype)
 
 

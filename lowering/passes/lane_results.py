@@ -68,7 +68,7 @@ def _apart(eqn: Equation) -> list[Equation] | None:
     length: int = eqn.params["length"]
     sizes = [v.aval.size for v in stacked]
     if not all(isinstance(size, int) for size in sizes) or length * sum(
-            v.aval.dtype.itemsize * int(v.aval.size) for v in stacked) > MOST_BYTES:  # type: ignore[arg-type]
+            v.aval.dtype.itemsize * int(v.aval.size) for v in stacked) > MOST_BYTES:
         return None
     here = [k for k in range(n, len(body.outvars)) if body.outvars[k] not in made]
     there = [k for k in range(n, len(body.outvars)) if body.outvars[k] in made]

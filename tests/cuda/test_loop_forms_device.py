@@ -17,8 +17,8 @@ from functrans.lowering.triton.machine.measure import ROUNDS, Timer
 pytestmark = pytest.mark.gpu
 RNG = np.random.default_rng(0)
 MOST, SLACK = 1.5, 5e-6
-FORMS = ("a lane a thread", "a program an iteration", "one kernel", "launched step by step",
-         "in turns")
+FORMS = ("a lane a thread", "a tile of lanes a program", "a program an iteration", "one kernel",
+         "launched step by step", "in turns")
 ITERATIONS = 40
 
 
@@ -84,7 +84,8 @@ def seconds_of_forms(fun, x):
     for wanted in (None, *FORMS):
         with preferring(*[wanted] * (wanted is not None)):
             program = lower(jaxpr, frozenset(), False, False, target, None, binaries).program
-        if wanted is None or any(f" is {wanted}" in note for note in program.notes):
+        if wanted is None or any(f" is {wanted}" in note or f", {wanted}" in note
+                                 for note in program.notes):
             run = device_program(program, 0, target, name=str(wanted))
             timers[wanted] = Timer(run, arrays, 0)
     rounds = [[timer() for timer in timers.values()] for _ in range(ROUNDS)]

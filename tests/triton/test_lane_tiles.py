@@ -110,6 +110,34 @@ def in_each_other(w, x):
     return lax.scan(step, x, fnp.arange(3.0))
 
 
+def either(w, x):
+    """A branch that a lane takes, with a loop in it."""
+    def step(x):
+        return lax.cond(x.sum() > 0.3, lambda x: lax.fori_loop(
+            0, 3, lambda i, x: fnp.tanh(x @ w), x), lambda x: x * 0.5 + 0.1, x)
+    return ft.vmap(lambda x: lax.fori_loop(0, 3, lambda i, x: step(x), x))(x)
+
+
+def mapped(w, x):
+    return lax.map(lambda x: lax.fori_loop(0, 3, lambda i, x: fnp.tanh(w @ x), x).sum(), x)
+
+
+def moments(w, x):
+    """What is told of all lanes together in each iteration."""
+    def step(x, t):
+        x = fnp.tanh(x @ w) + t
+        return x, (x.mean(0), (x[:, :, None] * x[:, None, :]).mean(0), x.max(), x[:, 0])
+    return lax.scan(step, x, fnp.arange(3.0))
+
+
+def slope(params, x):
+    """Gradients of parameters are sums over lanes."""
+    def loss(params, x):
+        x, (path, _) = flow(params, x)
+        return (x ** 2).sum() + (path[1] ** 3).sum()
+    return ft.grad(loss, (0, 1))(params, x)
+
+
 PROGRAMS = {
     "flow": (flow, layers(6, 20, 6), normal(37, 6)),
     "flow of whole tiles": (flow, layers(16, 32, 16), normal(48, 16)),
@@ -120,6 +148,11 @@ PROGRAMS = {
     "until": (until, normal(18, 18), normal(43, 18), RNG.integers(0, 7, 43)),
     "noisy": (noisy, normal(12, 12), normal(34, 12), np.uint32(3)),
     "pieces": (pieces, layers(4, 20, 2), normal(39, 4)),
+    "either": (either, normal(17, 17), normal(300, 17)),
+    "until, in blocks": (until, normal(18, 18), normal(300, 18), RNG.integers(0, 7, 300)),
+    "mapped": (mapped, normal(17, 17), normal(40, 17)),
+    "moments": (moments, normal(17, 17), normal(70, 17)),
+    "slope": (slope, layers(6, 20, 6), normal(70, 6)),
     "in each other": (in_each_other, normal(17, 17), normal(37, 17)),
 }
 

@@ -58,7 +58,7 @@ class LaneTileWriter(ThreadWriter):
         assert isinstance(v.high, int)
         if not self._is_wide(v):
             return extent(v.high)
-        return min(WIDE_BLOCKS, key=lambda n: -v.high % n)  # type: ignore[operator]
+        return min(WIDE_BLOCKS, key=lambda n: -v.high % n)
 
     def _is_wide(self, v: LoopVar) -> bool:
         return v in self.reader.wide or v in self.reader.wide.values()

@@ -15,7 +15,7 @@ from typing import Any, Final
 from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr, TooManyExpressions
-from functrans.lowering.loops.index import Index, LoopVar, flatten, unflatten
+from functrans.lowering.loops.index import ZERO, Index, LoopVar, flatten, unflatten
 from functrans.lowering.loops.lane_reader import CrossesLanes, LaneView, TensorInLane
 from functrans.lowering.loops.lane_tile_reader import (
     MOST_COLUMNS,
@@ -24,7 +24,7 @@ from functrans.lowering.loops.lane_tile_reader import (
     inner_sizes,
     product_in_tiles,
 )
-from functrans.lowering.loops.tensor import Call, ScanLoop, Tensor, WhileLoop
+from functrans.lowering.loops.tensor import Branch, Call, Reduce, ScanLoop, Tensor, WhileLoop
 from functrans.lowering.passes.lane_axes import LaneAxes, lane_axes
 from functrans.lowering.passes.lane_results import changing
 from functrans.lowering.rules.graph import CALLS, CallRule, graph_of, live_items
@@ -120,16 +120,22 @@ class _TileLoop:
         body = call.body
         if isinstance(call, ScanLoop):
             first, carried = call.num_consts, call.num_carry
-            self.is_map = carried == 0
         else:
-            first, carried, self.is_map = call.body_consts, len(call.results), False
+            first, carried = call.body_consts, len(call.results)
         tested = zip(call.predicate.invars[call.predicate_consts:], body.invars[first:],
                      strict=True) if isinstance(call, WhileLoop) else ()
+        self.is_map = carried == 0 and not any(
+            e.primitive in (while_p, cond_p) for e in _all_equations(body))
         self.axes = LaneAxes((), {}) if self.is_map else lane_axes(
-            changing(body, first, carried), first, carried, tested)
-        sizes = [call.length] if self.is_map else self.axes.sizes  # type: ignore[union-attr]
+            changing(body, first, carried) if carried else body, first, carried, tested)
+        sizes: Sequence[Any] = [call.length] if self.is_map and isinstance(call, ScanLoop) \
+            else self.axes.sizes
         if not sizes or (count := max(sizes)) < LEAST_LANES:
             raise UnsupportedKernel("it has few lanes")
+        self.item: LoopVar | None = None
+        """The iteration of a loop without a carry whose lanes are inside of each."""
+        if carried == 0 and not self.is_map and isinstance(call, ScanLoop):
+            self.item = LoopVar("item", call.length)
         self.number, self.count = sizes.index(count), count
         self.lane = LoopVar("lane", count)
         self.block = LEAST_BLOCK
@@ -139,14 +145,15 @@ class _TileLoop:
         self.reader = LaneTileReader(scope.memory_of(call), self.lane)
         self.w = LaneTileWriter(self.reader, self.block, count % self.block != 0, scope.target)
         self.made: dict[Var, Tensor] = {}
+        self.makers: dict[Any, Equation] = {}
 
     # --------------------------------------------------------------------------- the kernel
 
     def launches(self) -> Launches:
         call = self.call
         if isinstance(call, ScanLoop):
-            if self.is_map:
-                self._iteration(call)
+            if call.num_carry == 0:
+                self._iteration(call, self.item or self.lane)
             else:
                 self._results(call.results, call.body.outvars, self._scan(call, call.results))
         else:
@@ -157,20 +164,30 @@ class _TileLoop:
         self.warps = 8 if self.block * widest >= WIDE_TILE else 4
         arguments = [pointer(f"p{k}", MEMORY[t.dtype]) for k, t in enumerate(w.operands)]
         names = ", ".join(a.name for a in arguments)
-        head = [f"    lane = tl.program_id(0) * {self.block} + tl.arange(0, {self.block})[None, :]"]
+        each = -(-self.count // self.block)
+        head = [f"    first = tl.program_id(0) % {each} * {self.block}",
+                f"    lane = first + tl.arange(0, {self.block})[None, :]"]
+        if self.item is not None:
+            head.append(f"    item = tl.program_id(0) // {each}")
         if self.count % self.block:
             head.append(f"    in_lane = lane < {self.count}")
-        text = "\n".join(["@triton.jit", f"def lane_tiles({names}):", "    fm.products_by_warps()", *head, *w.numbers(),
-                          *w.block.lines, ""])
+        text = "\n".join(["@triton.jit", f"def lane_tiles({names}):", "    fm.products_by_warps()",
+                          *head, *w.numbers(), *w.block.lines, ""])
         places: dict[str, tuple[KernelOperand, int]] = {
             f"p{k}": (t, 0) for k, t in enumerate(w.operands)}
         kernel = TemplateKernel("lane_tiles", module_text(text), tuple(arguments),
-                                (-(-self.count // self.block), 1, 1), self.warps, 1)
+                                (self.programs, 1, 1), self.warps, 1)
         return Launches([kernel], places)
+
+    @property
+    def programs(self) -> int:
+        items = 1 if self.item is None else self.item.high
+        assert isinstance(items, int)
+        return items * -(-self.count // self.block)
 
     def nanoseconds(self) -> float:
         """What it takes: programs wait for themselves, or a multiprocessor has no more."""
-        programs, known = -(-self.count // self.block), self.scope.target
+        programs, known = self.programs, self.scope.target
         return max(self.w.nanoseconds * -(-programs // (known.multiprocessors * AT_ONCE)),
                    self.w.busy * -(-programs // known.multiprocessors)) \
             + known.measured.launch
@@ -228,7 +245,7 @@ class _TileLoop:
             return
         if self.lane in e.variables:
             raise CrossesLanes("what lanes share is computed by one of them")
-        self.w.store(t, place, e, "(tl.program_id(0) == 0)")
+        self.w.store(t, place, e, "(first == 0)")
 
     def _store_all(self, t: Tensor, v: Any, before: Sequence[Index], y: Tensor) -> None:
         """Store a value of the body behind some first indices of a result."""
@@ -249,6 +266,7 @@ class _TileLoop:
         """The results of a body, after its loops have been written."""
         graph = graph_of(jaxpr, rules=RULES, memory=memory)
         self.reader.values.update(zip(graph.inputs, inputs, strict=True))
+        self.makers.update({v: eqn for eqn in jaxpr.eqns for v in eqn.outvars})
         self.made.update({eqn.outvars[0]: t for t, eqn in graph.origins.items()
                           if isinstance(t, Tensor) and len(eqn.outvars) == 1})
         for t, array in graph.constants:
@@ -263,6 +281,8 @@ class _TileLoop:
             ends = self._scan(call, call.results)
         elif isinstance(call, WhileLoop):
             ends = self._while(call)
+        elif isinstance(call, Branch):
+            ends = self._branch(call, eqn)
         elif isinstance(call, ScanLoop):
             raise UnsupportedKernel("a loop inside collects results")
         else:
@@ -271,9 +291,9 @@ class _TileLoop:
 
     # --------------------------------------------------------------------------- loops
 
-    def _iteration(self, call: ScanLoop) -> None:
-        """The kernel of a loop without a carry: an iteration is a lane."""
-        first, here = call.num_consts, (Index.of(self.lane),)
+    def _iteration(self, call: ScanLoop, at: LoopVar) -> None:
+        """The kernel of a loop without a carry: an iteration is a lane, or has lanes inside."""
+        first, here = call.num_consts, (Index.of(at),)
         outs = self._program(call.body, [*map(LaneView, call.operands[:first]),
                                          *[LaneView(x, here) for x in call.operands[first:]]])
         for y, out, v in zip(call.results, outs, call.body.outvars, strict=True):
@@ -362,6 +382,40 @@ class _TileLoop:
                 for k, v, name in zip(moving, invars, names, strict=True)}
         return [ends.get(k, LaneView(carried[k])) for k in range(n)]
 
+    def _branch(self, call: Branch, eqn: Equation) -> list[TensorInLane]:
+        """Write a choice that all lanes of the program make together.
+
+        What a lane computes that did not want it is not read.
+        """
+        index = call.operands[0]
+        if call.masked and isinstance(index, Reduce):
+            (asked,) = self.makers[eqn.invars[0]].invars
+            axis = self._axis(asked)
+            sizes = inner_sizes(asked.aval.shape, axis)
+            if axis is None or math.prod(sizes) > 1:
+                raise UnsupportedKernel("what a lane chooses depends on others")
+            e = index.element(self.reader, tuple(
+                [Index.of(self.lane) if k == axis else ZERO for k in range(asked.aval.ndim)]))
+        else:
+            e = self.reader.read(index, ())
+            if self.lane in e.variables:
+                raise UnsupportedKernel("lanes choose differently")
+        wants = self.w.whole(e, None)
+        if self.lane in e.variables and (inside := self.w.mask([self.lane])):
+            wants = self.w.name(f"{wants} & {inside}")
+        chosen = self.w.name(f"tl.max({wants}.to(tl.int32))")
+        names = [self.w.fresh() for _ in call.results]
+        outer, last = self.w.variables(), len(call.branches) - 1
+        for k, branch in enumerate(call.branches):
+            test = f"{chosen} <= 0" if k == 0 else f"{chosen} == {k}"
+            head = "else:" if k == last else f"{'if' if k == 0 else 'elif'} {test}:"
+            with self.w.nested(head, None):
+                outs = self._program(branch, [*map(LaneView, call.operands[1:])])
+                self._assign(names, [self._tile(t, v) for t, v in zip(
+                    outs, eqn.outvars, strict=True)])
+        return [self._kept(t, v, name, outer)
+                for t, v, name in zip(call.results, eqn.outvars, names, strict=True)]
+
     def _flag(self, call: WhileLoop) -> int | None:
         """Which of the carry says of each lane whether it goes on, where any keeps all going."""
         (out,), test = call.predicate.outvars, call.predicate
@@ -386,7 +440,7 @@ class _TileLoop:
             v = call.body.invars[call.body_consts + flag]
             axis = self._axis(v)
             e = carry[flag].element(self.reader, tuple(
-                [Index.of(self.lane) if k == axis else Index.of(0) for k in range(v.aval.ndim)]))
+                [Index.of(self.lane) if k == axis else ZERO for k in range(v.aval.ndim)]))
         varies = self.lane in e.variables
         text = self.w.whole(e, None)
         if varies and (inside := self.w.mask([self.lane])):
