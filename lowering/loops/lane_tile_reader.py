@@ -1,11 +1,11 @@
-"""Values of a tile of lanes: lanes are rows, and the elements that each has stand in columns.
+"""Values of a tile of lanes: the components of a lane along the first axis, lanes along the second.
 
-An element is an expression of the number of its lane and of that of its column, so that reshapes,
-slices and stacks are arithmetic of indices, as they are in other kernels. Tiles differ from single
-elements where columns come together: a reduction folds them, a product with a matrix that lanes
-share multiplies the tile, and a single column is taken out. These are operations of expressions,
-too: `fold`, `product` of a `left` and a `right` side, and `column`. What has more columns than
-registers hold is `wide`: it is folded, or multiplied, in a loop over blocks of columns.
+A component is an expression of the number of its lane and of its own, so that reshapes, slices and
+stacks are arithmetic of indices, as they are in other kernels. Tiles differ from single elements
+where components come together: a reduction folds them, a product with a matrix that lanes share
+multiplies the tile, and a single component is taken out. These are operations of expressions, too:
+`fold`, `product` of a `left` and a `right` side (tile and matrix), and `component`. What has more
+components than registers hold is `wide`: a loop over blocks of them folds or multiplies it.
 """
 
 from __future__ import annotations
@@ -29,43 +29,46 @@ from functrans.primitives.precision import resolved_precision
 
 __all__ = ["Fold", "HeldTile", "LaneTileReader", "Product", "Side", "product_in_tiles"]
 
-MOST_COLUMNS: Final = 256
+MOST_COMPONENTS: Final = 256
 """Of a tile; what is wider is never a tile as a whole."""
 WRITTEN_OUT: Final = 4
 """Terms of a sum, or products, that are added up one by one."""
 MOST_TERMS: Final = 32
-"""Of a reduction of which a tile has the results in columns."""
+"""Of a reduction of which a tile has the results in components."""
 MOST_CHOICES: Final = 32
-"""Columns of which one is read at a place that is computed."""
+"""Components of which one is read at a place that is computed."""
 PRODUCT_DTYPES: Final = frozenset(("f32", "bf16", "f16"))
 
 
 class Fold(NamedTuple):
-    """A reduction of columns: its operation, the dtype of what is folded, and the columns."""
+    """A reduction of components: its operation, the dtype of what is folded, and the components."""
 
     op: str
     dtype: str
-    columns: LoopVar
+    components: LoopVar
 
 
 class Side(NamedTuple):
     """An operand of a product: its dtype in memory, the numbers along the sum, and the precision.
 
-    `columns` are those of a matrix; the left side has the columns of a tile as numbers.
+    `components` are those of the result, which a matrix has along its first axis.
     """
 
     dtype: str
     along: LoopVar
-    columns: LoopVar | None
+    components: LoopVar | None
     precision: Precision
 
 
 class Product(NamedTuple):
-    """A product: the numbers along the sum, as columns and as rows, columns, and the precision."""
+    """A product: the numbers along the sum, in the tile and in the matrix, and the precision.
+
+    `components` are those of the result.
+    """
 
     left: LoopVar
     right: LoopVar
-    columns: LoopVar
+    components: LoopVar
     precision: Precision
 
 
@@ -99,16 +102,16 @@ class HeldTile:
         key = (self.name, self.loop)
         if n == 1:
             return reader.held(key, self.tensor.compute, variables)
-        column = reader.column(n)
-        (v,) = column.terms
+        component = reader.component(n)
+        (v,) = component.terms
         assert isinstance(v, LoopVar)
         whole = reader.held(key, self.tensor.compute, {*variables, v})
-        if place == column:
+        if place == component:
             return whole
         if place.is_const:
             return reader.taken(whole, v, int(place.const))
         if n > MOST_CHOICES:
-            raise UnsupportedKernel(f"a tile is read at other ones of its {n} columns")
+            raise UnsupportedKernel(f"a tile is read at other ones of its {n} components")
         number = reader.index(place, "i64")
         found = reader.taken(whole, v, n - 1)
         for k in reversed(range(n - 1)):
@@ -135,31 +138,31 @@ class LaneTileReader(LaneReader):
     def __init__(self, operands: Iterable[Tensor], lane: LoopVar) -> None:
         super().__init__(operands)
         self.lane = lane
-        self.columns: dict[int, LoopVar] = {}
-        self.rows: dict[int, LoopVar] = {}
+        self.components: dict[int, LoopVar] = {}
+        self.terms: dict[int, LoopVar] = {}
         self.wide: dict[LoopVar, LoopVar] = {}
-        """Numbers that a loop over blocks goes through, as columns; and the same as rows."""
+        """Components that a loop over blocks goes through, and the same as terms of a sum."""
 
     # --------------------------------------------------------------------------- places
 
-    def column(self, n: int) -> Index:
-        """The number of the column of a tile with n columns. Raises UnsupportedKernel."""
-        if n > MOST_COLUMNS:
+    def component(self, n: int) -> Index:
+        """The number of the component of a tile with n components. Raises UnsupportedKernel."""
+        if n > MOST_COMPONENTS:
             raise UnsupportedKernel(f"a lane keeps {n} elements of a value")
-        return ZERO if n == 1 else Index.of(self.columns.setdefault(n, LoopVar(f"c{n}", n)))
+        return ZERO if n == 1 else Index.of(self.components.setdefault(n, LoopVar(f"c{n}", n)))
 
     def along(self, n: int) -> tuple[LoopVar, LoopVar]:
-        """Numbers of columns that come together, as columns and as rows."""
-        if n > MOST_COLUMNS:
+        """Numbers of components that come together, and the same as terms of a sum."""
+        if n > MOST_COMPONENTS:
             v = LoopVar(f"w{len(self.wide)}", n)
             self.wide[v] = LoopVar(f"{v.name}r", n)
             return v, self.wide[v]
-        v = self.columns.setdefault(n, LoopVar(f"c{n}", n))
-        return v, self.rows.setdefault(n, LoopVar(f"r{n}", n))
+        v = self.components.setdefault(n, LoopVar(f"c{n}", n))
+        return v, self.terms.setdefault(n, LoopVar(f"r{n}", n))
 
     def inner_of(self, index: Iterable[Index]) -> set[LoopVar]:
-        """The numbers of columns and rows that places change with."""
-        known = {*self.columns.values(), *self.rows.values(), *self.wide, *self.wide.values()}
+        """The numbers of components and terms that places change with."""
+        known = {*self.components.values(), *self.terms.values(), *self.wide, *self.wide.values()}
         return known & {v for i in index for v in self.index(i, "i64").variables}
 
     def check_own_lane(self, at: Index) -> None:
@@ -173,10 +176,10 @@ class LaneTileReader(LaneReader):
         """What a variable of the kernel has."""
         return self._make("local", (), dtype, key, frozenset(variables))
 
-    def taken(self, whole: Expr, columns: LoopVar, k: int) -> Expr:
-        """One column of a tile."""
-        return self._make("column", (whole,), whole.dtype, (columns, k),
-                          whole.variables - {columns})
+    def taken(self, whole: Expr, components: LoopVar, k: int) -> Expr:
+        """One component of a tile."""
+        return self._make("component", (whole,), whole.dtype, (components, k),
+                          whole.variables - {components})
 
     def _reduced(self, t: Reduce, index: Place) -> Expr:
         if not all(isinstance(n, int) for n in t.sizes):
@@ -185,14 +188,14 @@ class LaneTileReader(LaneReader):
         total = math.prod(sizes)
         if self.inner_of(index):
             if total > MOST_TERMS:
-                raise UnsupportedKernel(f"each column of a tile is a reduction of {total}")
+                raise UnsupportedKernel(f"each component of a tile is a reduction of {total}")
             return super()._reduced(t, index)
         if total <= WRITTEN_OUT:
             return super()._reduced(t, index)
-        columns, _ = self.along(total)
-        e = t.element(self, (*index, *unflatten(Index.of(columns), sizes)))
+        components, _ = self.along(total)
+        e = t.element(self, (*index, *unflatten(Index.of(components), sizes)))
         found = self._make("fold", (e,), "i32" if t.op in ("argmax", "argmin") else t.value_dtype,
-                           Fold(t.op, t.value_dtype, columns), e.variables - {columns})
+                           Fold(t.op, t.value_dtype, components), e.variables - {components})
         return found if found.dtype == t.compute else self.op("convert", found, dtype=t.compute)
 
     def product(self, eqn: Equation, xs: Sequence[Tensor], plain: Tensor, index: Place) -> Expr:
@@ -214,8 +217,8 @@ class LaneTileReader(LaneReader):
             return self.read(plain, index)
         k = 0 if not seen[0] else 1  # the side that may have lanes
         left, right = self.along(total)
-        (columns,) = seen[1 - k]
-        if columns in self.rows.values() or columns in self.wide.values():
+        (components,) = seen[1 - k]
+        if components in self.terms.values() or components in self.wide.values():
             return self.read(plain, index)
 
         def side(number: int, along: LoopVar) -> Expr:
@@ -226,16 +229,16 @@ class LaneTileReader(LaneReader):
         one, other = side(k, left), side(1 - k, right)
         if self.lane not in one.variables or self.lane in other.variables \
                 or self.inner_of(map(Index.of, one.variables)) - {left} \
-                or self.inner_of(map(Index.of, other.variables)) - {right, columns}:
+                or self.inner_of(map(Index.of, other.variables)) - {right, components}:
             return self.read(plain, index)
         precision = resolved_precision(eqn.params.get("precision"))
         one = self._make("left", (one,), "f32", Side(xs[k].dtype, left, None, precision),
                          one.variables | {left})
         other = self._make("right", (other,), "f32",
-                           Side(xs[1 - k].dtype, right, columns, precision),
-                           other.variables | {right, columns})
+                           Side(xs[1 - k].dtype, right, components, precision),
+                           other.variables | {right, components})
         found = self._make("product", (one, other), "f32",
-                           Product(left, right, columns, precision),
+                           Product(left, right, components, precision),
                            (one.variables - {left}) | (other.variables - {right}))
         return found if compute_dtype(dtype) == dtype else self.op("round_to", found, aux=dtype)
 

@@ -1,7 +1,7 @@
 """The text of a kernel whose programs each compute a tile of lanes, in loops of their own.
 
-Lanes are rows of a tile, as many as a program takes; columns are what each lane has. Matrices that
-lanes share are loaded before the loops in which they do not change, as far as there is room.
+Lanes stand along the second axis of a tile, as many as a program takes, their components along the
+first. Matrices that lanes share are loaded before the loops in which they do not change.
 """
 
 from __future__ import annotations
@@ -25,11 +25,9 @@ from functrans.lowering.triton.loops.thread_writer import LineBlock, ThreadWrite
 __all__ = ["LaneTileWriter"]
 
 WIDE_BLOCKS: Final = (256, 128)
-"""Columns that a loop over more than a tile has takes at once."""
+"""Components that a loop over more than a tile has takes at once."""
 WIDE_STAGES: Final = 2
 """Blocks of a shared matrix that are on their way or there."""
-MOST_KEPT: Final = 160 << 10
-"""Bytes of matrices that stay with a program in its loops, in registers and shared memory."""
 NARROW_OPERANDS: Final = {"bf16": "tl.bfloat16", "f16": "tl.float16"}
 
 
@@ -46,7 +44,6 @@ class LaneTileWriter(ThreadWriter):
         self.masks = {reader.lane.name: "in_lane" if ragged else None}
         self.trips: dict[LoopVar, int] = {}
         """How often a loop runs, by what changes with it."""
-        self.kept_bytes = 0
         self.nanoseconds = 0.0
         self.busy = 0.0
         """Of these, what a multiprocessor cannot do for another program meanwhile."""
@@ -54,7 +51,7 @@ class LaneTileWriter(ThreadWriter):
     # --------------------------------------------------------------------------- shapes
 
     def extent(self, v: LoopVar) -> int:
-        """How many numbers of columns or rows a tile has."""
+        """How many components, or terms, a tile has."""
         assert isinstance(v.high, int)
         if not self._is_wide(v):
             return extent(v.high)
@@ -73,27 +70,27 @@ class LaneTileWriter(ThreadWriter):
         return " & ".join(m for m in found if m) or None
 
     def _is_inner(self, v: LoopVar) -> bool:
-        return self._is_wide(v) or v in self.reader.columns.values() \
-            or v in self.reader.rows.values()
+        return self._is_wide(v) or v in self.reader.components.values() \
+            or v in self.reader.terms.values()
 
-    def rows_of(self, e: Expr) -> int:
-        """The rows of the tile that an expression is."""
+    def lanes_of(self, e: Expr) -> int:
+        """The lanes of the tile that an expression is; one where they share it."""
         return self.lanes if self.reader.lane in e.variables else 1
 
-    def whole(self, e: Expr, columns: LoopVar | None) -> str:
-        """An expression as a tile with all its rows and columns."""
+    def whole(self, e: Expr, components: LoopVar | None) -> str:
+        """An expression as a tile with all its components."""
         return self.name(f"tl.broadcast_to({self.expression(e)}, "
-                         f"{self.shape(columns, self.rows_of(e))})")
+                         f"{self.shape(components, self.lanes_of(e))})")
 
-    def shape(self, columns: LoopVar | None, lanes: int) -> tuple[int, int]:
+    def shape(self, components: LoopVar | None, lanes: int) -> tuple[int, int]:
         """The shape of a tile."""
-        return (1 if columns is None else self.extent(columns), lanes)
+        return (1 if components is None else self.extent(components), lanes)
 
     def numbers(self) -> list[str]:
-        """The lines that number columns and rows."""
+        """The lines that number components, and terms."""
         lines = []
         known = self.reader
-        for lane, variables in (("[:, None]", known.columns), ("[None, :]", known.rows)):
+        for lane, variables in (("[:, None]", known.components), ("[None, :]", known.terms)):
             for n, v in variables.items():
                 lines.append(f"    {v.name} = tl.arange(0, {extent(n)}){lane}")
                 if n % extent(n):
@@ -104,8 +101,8 @@ class LaneTileWriter(ThreadWriter):
 
     def _written(self, e: Expr) -> str:
         special: dict[str, Callable[[Expr], str]] = {
-            "column": self._column, "fold": self._fold, "left": self._left, "right": self._right,
-            "product": self._product}
+            "component": self._component, "fold": self._fold, "product": self._product,
+            "left": self._left, "right": self._right}
         make = special.get(e.op)
         if make is not None:
             return make(e)
@@ -115,7 +112,7 @@ class LaneTileWriter(ThreadWriter):
 
     def _area(self, e: Expr) -> float:
         """Elements of the tile of an expression."""
-        return math.prod([self.rows_of(e), *[self.extent(v) for v in e.variables
+        return math.prod([self.lanes_of(e), *[self.extent(v) for v in e.variables
                                              if self._is_inner(v)]])
 
     def _spend(self, waits: float, works: float) -> None:
@@ -128,12 +125,12 @@ class LaneTileWriter(ThreadWriter):
         self.nanoseconds += times * (waits + works)
         self.busy += times * works
 
-    def _column(self, e: Expr) -> str:
-        """A column: the sum of its bits and of zeros."""
-        (whole,), (columns, k) = e.args, e.aux
+    def _component(self, e: Expr) -> str:
+        """A component: the sum of its bits and of zeros."""
+        (whole,), (components, k) = e.args, e.aux
         x = self.expression(whole)
         self._spend(self.target.measured.tile_reduction, 0.0)
-        where = f"{columns.name} == {k}"
+        where = f"{components.name} == {k}"
         if e.dtype[0] == "f":
             bits = "tl.int64" if e.dtype == "f64" else "tl.int32"
             kind = "tl.float64" if e.dtype == "f64" else "tl.float32"
@@ -146,13 +143,13 @@ class LaneTileWriter(ThreadWriter):
         return self.name(f"tl.sum(tl.where({where}, {x}, 0), 0, keep_dims=True).to({x}.dtype)")
 
     def _fold(self, e: Expr) -> str:
-        """A reduction of columns; of more than a tile has, block by block."""
+        """A reduction of components; of more than a tile has, block by block."""
         (inner,) = e.args
         how: Fold = e.aux
         op = how.op
         if how.dtype == "bool":
             op = {"add": "or", "mul": "and", "max": "or", "min": "and"}.get(op, op)
-        fold, v = TileReduction(op, how.dtype), how.columns
+        fold, v = TileReduction(op, how.dtype), how.components
         self._spend(self.target.measured.tile_reduction, 0.0)
 
         def terms() -> list[str]:
@@ -164,7 +161,7 @@ class LaneTileWriter(ThreadWriter):
             return names
 
         if self._is_wide(v):
-            found = [self.name(x) for x in fold.initial(str(self.shape(v, self.rows_of(inner))))]
+            found = [self.name(x) for x in fold.initial(str(self.shape(v, self.lanes_of(inner))))]
             with self.blocks(v):
                 self.emit(f"{', '.join(found)} = {fold.combined(found, terms())}")
         else:
@@ -175,13 +172,13 @@ class LaneTileWriter(ThreadWriter):
 
     @contextmanager
     def blocks(self, v: LoopVar) -> Iterator[None]:
-        """The loop over blocks of columns, of more than a tile has."""
+        """The loop over blocks of components, of more than a tile has."""
         assert isinstance(v.high, int)
-        rows, block, start = self.reader.wide[v], self.extent(v), self.fresh()
+        terms, block, start = self.reader.wide[v], self.extent(v), self.fresh()
         self.trips[v] = -(-v.high // block)
         with self.nested(f"for {start} in tl.range(0, {v.high}, {block}, "
-                         f"num_stages={WIDE_STAGES}):", v, frozenset({rows})):
-            for x, lane in ((v, "[:, None]"), (rows, "[None, :]")):
+                         f"num_stages={WIDE_STAGES}):", v, frozenset({terms})):
+            for x, lane in ((v, "[:, None]"), (terms, "[None, :]")):
                 self.emit(f"{x.name} = {start} + tl.arange(0, {block}){lane}")
                 if v.high % block:
                     self.emit(f"in_{x.name} = {x.name} < {v.high}")
@@ -194,8 +191,8 @@ class LaneTileWriter(ThreadWriter):
 
     def _right(self, e: Expr) -> str:
         how: Side = e.aux
-        assert how.columns is not None
-        shape = (self.extent(how.columns), self.extent(how.along))
+        assert how.components is not None
+        shape = (self.extent(how.components), self.extent(how.along))
         return self._side(e, how, self.name(
             f"tl.broadcast_to({self.expression(e.args[0])}, {shape})"))
 
@@ -212,7 +209,7 @@ class LaneTileWriter(ThreadWriter):
         assert isinstance(how, Product)
         wide = self._is_wide(how.left)
         assert isinstance(how.left.high, int)
-        work = self.lanes * how.left.high * self.extent(how.columns)
+        work = self.lanes * how.left.high * self.extent(how.components)
         figures = self.target.measured
         rate = RATES[how.precision] if x.aux.dtype == "f32" else \
             {"bf16": "bf16", "f16": "fp16"}[x.aux.dtype]
@@ -222,21 +219,21 @@ class LaneTileWriter(ThreadWriter):
         tail = f"input_precision='{precision}', out_dtype=tl.float32)"
         if not wide:
             return self.name(f"tl.dot({self.expression(w)}, {self._filled(x)}, {tail}")
-        acc = self.name(f"tl.zeros({self.shape(how.columns, self.lanes)}, tl.float32)")
+        acc = self.name(f"tl.zeros({self.shape(how.components, self.lanes)}, tl.float32)")
         with self.blocks(how.left):
             self.emit(f"{acc} = tl.dot({self.expression(w)}, {self._filled(x)}, {acc}, {tail}")
         return acc
 
     def _filled(self, x: Expr) -> str:
-        """The left side with all rows."""
+        """The left side with all lanes."""
         name = self.expression(x)
-        return name if self.rows_of(x) == self.lanes else self.name(
+        return name if self.lanes_of(x) == self.lanes else self.name(
             f"tl.broadcast_to({name}, {self.shape(x.aux.along, self.lanes)})")
 
     # --------------------------------------------------------------------------- memory
 
     def store(self, t: Tensor, place: Index, e: Expr, only: str = "") -> None:
-        """Store an element of every lane and column; where only some do, these."""
+        """Store an element of every lane and component; where only some do, these."""
         variables = place.variables()
         inner = [v for v in variables if self._is_inner(v)]
         shape = self.shape(inner[0] if inner else None,

@@ -1,8 +1,8 @@
 """Loops over lanes that share matrices, as one kernel: a program walks the loop for some lanes.
 
 The carry of its lanes is a tile in registers. Products with matrices that all lanes share are those
-of tensor cores; what stands in columns is folded within the program. So nothing but the inputs and
-results of an iteration goes to memory, and programs never wait for each other.
+of tensor cores; the components of a lane are folded within the program. So nothing but the inputs
+and results of an iteration goes to memory, and programs never wait for each other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functrans.lowering.loops.expr import Expr, TooManyExpressions
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, flatten, unflatten
 from functrans.lowering.loops.lane_reader import CrossesLanes, LaneView, TensorInLane
 from functrans.lowering.loops.lane_tile_reader import (
-    MOST_COLUMNS,
+    MOST_COMPONENTS,
     HeldTile,
     LaneTileReader,
     inner_sizes,
@@ -159,7 +159,7 @@ class _TileLoop:
         else:
             self._results(call.results, call.body.outvars, self._while(call))
         w = self.w
-        widest = max([w.extent(v) for v in (*self.reader.columns.values(), *self.reader.wide)],
+        widest = max([w.extent(v) for v in (*self.reader.components.values(), *self.reader.wide)],
                      default=1)
         self.warps = 8 if self.block * widest >= WIDE_TILE else 4
         arguments = [pointer(f"p{k}", MEMORY[t.dtype]) for k, t in enumerate(w.operands)]
@@ -181,9 +181,10 @@ class _TileLoop:
 
     @property
     def programs(self) -> int:
+        """How many programs there are."""
         items = 1 if self.item is None else self.item.high
         assert isinstance(items, int)
-        return items * -(-self.count // self.block)
+        return items * -(-int(self.count) // self.block)
 
     def nanoseconds(self) -> float:
         """What it takes: programs wait for themselves, or a multiprocessor has no more."""
@@ -204,26 +205,26 @@ class _TileLoop:
         return found[0] if found else None
 
     def _place(self, t: Tensor, axis: int | None) -> tuple[tuple[Index, ...], LoopVar | None]:
-        """The place of an element of a tile in a value, and what numbers its columns."""
+        """The place of an element of a tile in a value, and what numbers its components."""
         sizes = inner_sizes(t.shape, axis)
-        column = self.reader.column(math.prod(sizes))
-        inner = list(unflatten(column, sizes))
+        component = self.reader.component(math.prod(sizes))
+        inner = list(unflatten(component, sizes))
         if axis is not None:
             inner.insert(axis, Index.of(self.lane))
-        (v,) = column.terms or (None,)
+        (v,) = component.terms or (None,)
         assert v is None or isinstance(v, LoopVar)
         return tuple(inner), v
 
     def _tile(self, t: Tensor, v: Any) -> str:
         """All of a value of the lanes of the program, with the digits that memory has."""
         axis = self._axis(v)
-        at, columns = self._place(t, axis)
+        at, components = self._place(t, axis)
         e = self.reader.read(t, at)
-        rows = self.block if axis is not None or self.is_map else 1
-        if rows == 1 and self.lane in e.variables:
+        lanes = self.block if axis is not None or self.is_map else 1
+        if lanes == 1 and self.lane in e.variables:
             raise CrossesLanes("what lanes share is computed by one of them")
         text = self.w.as_stored(self.w.expression(e), t)
-        return self.w.name(f"tl.broadcast_to({text}, {self.w.shape(columns, rows)})")
+        return self.w.name(f"tl.broadcast_to({text}, {self.w.shape(components, lanes)})")
 
     def _kept(self, t: Tensor, v: Any, name: str, loop: LoopVar | None) -> HeldTile:
         axis = self._axis(v)
@@ -251,15 +252,15 @@ class _TileLoop:
         """Store a value of the body behind some first indices of a result."""
         axis = self._axis(v)
         n = math.prod(inner_sizes(t.shape, axis))
-        if n <= MOST_COLUMNS:
+        if n <= MOST_COMPONENTS:
             at, _ = self._place(t, axis)
             self._store(y, (*before, *at), self.reader.read(t, at))
             return
-        columns, _ = self.reader.along(n)
-        inner = list(unflatten(Index.of(columns), inner_sizes(t.shape, axis)))
+        components, _ = self.reader.along(n)
+        inner = list(unflatten(Index.of(components), inner_sizes(t.shape, axis)))
         if axis is not None:
             inner.insert(axis, Index.of(self.lane))
-        with self.w.blocks(columns):
+        with self.w.blocks(components):
             self._store(y, (*before, *inner), self.reader.read(t, tuple(inner)))
 
     def _program(self, jaxpr: Jaxpr, inputs: Sequence[TensorInLane]) -> list[Tensor]:
@@ -431,7 +432,7 @@ class _TileLoop:
 
     def _wants(self, call: WhileLoop, flag: int | None,
                carry: Sequence[TensorInLane]) -> tuple[str, bool]:
-        """Which lanes go on, as a tile of one column, and whether lanes differ."""
+        """Which lanes go on, as a tile of one component, and whether lanes differ."""
         if flag is None:
             outs = self._program(call.predicate, [
                 *map(LaneView, call.operands[:call.predicate_consts]), *carry])
