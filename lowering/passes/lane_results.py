@@ -20,6 +20,8 @@ from functrans.primitives.dot import dot_general_p
 __all__ = ["changing", "take_lanes_together_after_loops"]
 
 LEAST_LANES: Final = 64
+MOST_COMPONENTS: Final = 256
+"""Of what a lane carries, in registers."""
 MOST_BYTES: Final = 1 << 28
 """Of what is stacked."""
 
@@ -108,6 +110,9 @@ def _later(body: Jaxpr, first: int, n: int) -> set[Equation]:
     if not lanes.sizes or max(lanes.sizes) < LEAST_LANES:
         return set()
     number = lanes.sizes.index(max(lanes.sizes))
+    if any(v.aval.size > MOST_COMPONENTS * lanes.sizes[number]
+           for v in body.invars[first:first + n] if isinstance(v.aval.size, int)):
+        return set()
     together = {e for e in candidates if any(
         isinstance(x, Var) and lanes.of(x).get(k) == number for x, axes in _folded(e)
         for k in axes)}

@@ -19,6 +19,7 @@ from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.schedule.tile_costs import RATES
 from functrans.lowering.schedule.tile_space import extent
+from functrans.lowering.triton.kernels.expressions import TileWriter
 from functrans.lowering.triton.kernels.reductions import TileReduction
 from functrans.lowering.triton.loops.thread_writer import LineBlock, ThreadWriter
 
@@ -26,6 +27,8 @@ __all__ = ["LaneTileWriter"]
 
 WIDE_BLOCKS: Final = (256, 128)
 """Components that a loop over more than a tile has takes at once."""
+OTHER_SHARED: Final = 64 << 10
+"""Bytes of shared memory for tiles, beside matrices that stay with a program in its loops."""
 WIDE_STAGES: Final = 2
 """Blocks of a shared matrix that are on their way or there."""
 NARROW_OPERANDS: Final = {"bf16": "tl.bfloat16", "f16": "tl.float16"}
@@ -42,6 +45,8 @@ class LaneTileWriter(ThreadWriter):
         self.block.indent = "    "
         self.reader, self.lanes, self.target = reader, block, target
         self.masks = {reader.lane.name: "in_lane" if ragged else None}
+        self.kept_bytes = 0
+        self._stays = False
         self.trips: dict[LoopVar, int] = {}
         """How often a loop runs, by what changes with it."""
         self.nanoseconds = 0.0
@@ -98,6 +103,26 @@ class LaneTileWriter(ThreadWriter):
         return lines
 
     # --------------------------------------------------------------------------- expressions
+
+    def expression(self, e: Expr) -> str:
+        """As of other writers; a matrix for which there is no room is loaded where it is used."""
+        if not self._stays and (e.op != "right" or e in self._known or self._has_room(e)):
+            return super().expression(e)
+        before, self._stays = self._stays, True
+        try:
+            return TileWriter.expression(self, e)
+        finally:
+            self._stays = before
+
+    def _has_room(self, e: Expr) -> bool:
+        """Whether a matrix stays with the program, if nothing in a loop changes it."""
+        if not self.block.may_hoist(e):
+            return True
+        nbytes = 4 * self.extent(e.aux.components) * self.extent(e.aux.along)
+        if self.kept_bytes + nbytes > self.target.shared - OTHER_SHARED:
+            return False
+        self.kept_bytes += nbytes
+        return True
 
     def _written(self, e: Expr) -> str:
         special: dict[str, Callable[[Expr], str]] = {
@@ -193,6 +218,7 @@ class LaneTileWriter(ThreadWriter):
         how: Side = e.aux
         assert how.components is not None
         shape = (self.extent(how.components), self.extent(how.along))
+        self._spend(4 * math.prod(shape) / self.target.measured.one_bandwidth, 0.0)
         return self._side(e, how, self.name(
             f"tl.broadcast_to({self.expression(e.args[0])}, {shape})"))
 
