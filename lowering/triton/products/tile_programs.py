@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index
@@ -22,7 +22,7 @@ from functrans.lowering.triton.kernels.kernel_source import MEMORY, Launches
 from functrans.lowering.triton.kernels.reductions import tile_reduction
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
 
-__all__ = ["launches_of_tiles"]
+__all__ = ["CHUNK", "launches_of_tiles", "sums_of_parts"]
 
 BITS = {2: "tl.int16", 4: "tl.int32"}
 CHUNK = 64
@@ -34,6 +34,34 @@ MATRICES = {"bf16": "tl.bfloat16", "f16": "tl.float16"}
 def launches_of_tiles(call: TileProgram, precisions: Mapping[Tensor, str]) -> Launches:
     """The launch of a tile program; `precisions` are those of products, by what they compute."""
     return _TileProgramWriter(call, precisions).written()
+
+
+def sums_of_parts(totals: Mapping[Tensor, tuple[str, int]], count: int, row: int,
+                  stored: Callable[[str, Tensor], str]) -> TemplateKernel:
+    """The launch that adds up parts of sums, of which each of some programs has stored a row.
+
+    `totals` are the sums: the names of their arguments, and where they begin in a row.
+    """
+    wide = count * row >= 2**31
+    rows = min(extent(count), ADDED_AT_ONCE)
+    lines = ["pid = tl.program_id(0)", f"c = pid * {CHUNK} + tl.arange(0, {CHUNK})[None, :]",
+             f"acc = tl.zeros(({rows}, {CHUNK}), tl.float32)",
+             f"for first in range(0, {count}, {rows}):",
+             f"    r = first + tl.arange(0, {rows})[:, None]",
+             f"    at = {'tl.cast(r, tl.int64)' if wide else 'r'} * {row} + c",
+             f"    acc += tl.load(workspace + at, mask=r < {count}, other=0.0)",
+             "x = tl.sum(acc, 0, keep_dims=True)"]
+    arguments = []
+    for t, (name, first) in totals.items():
+        assert isinstance(t.size, int)
+        arguments.append(pointer(name, MEMORY[t.dtype]))
+        lines.append(f"tl.store({name} + (c - {first}), {stored('x', t)}, "
+                     f"mask=(c >= {first}) & (c < {first + t.size}))")
+    arguments.append(pointer("workspace", "fp32"))
+    text = f"@triton.jit\ndef tile_sums({', '.join(a.name for a in arguments)}):\n" + "".join(
+        f"    {x}\n" for x in lines)
+    return TemplateKernel("tile_sums", module_text(text), tuple(arguments), (row // CHUNK, 1, 1), 4,
+                          1, workspace=4 * count * row)
 
 
 class _TileProgramWriter:
@@ -163,25 +191,9 @@ class _TileProgramWriter:
 
     def _sums(self) -> TemplateKernel:
         """The launch that adds up what the programs have of all sums."""
-        count = self.call.shape.programs
-        wide = count * self.row >= 2**31
-        rows = min(extent(count), ADDED_AT_ONCE)
-        lines = ["pid = tl.program_id(0)", f"c = pid * {CHUNK} + tl.arange(0, {CHUNK})[None, :]",
-                 f"acc = tl.zeros(({rows}, {CHUNK}), tl.float32)",
-                 f"for first in range(0, {count}, {rows}):",
-                 f"    r = first + tl.arange(0, {rows})[:, None]",
-                 f"    at = {'tl.cast(r, tl.int64)' if wide else 'r'} * {self.row} + c",
-                 f"    acc += tl.load(workspace + at, mask=r < {count}, other=0.0)",
-                 "x = tl.sum(acc, 0, keep_dims=True)"]
-        pointers: dict[Tensor, str] = {}
-        for t, first in self.totals.items():
-            pointers[t] = self.pointer(t)
-            assert isinstance(t.size, int)
-            w = self.writer(TileSize(1, 1))
-            lines += [f"tl.store({pointers[t]} + (c - {first}), {w.stored('x', t)}, "
-                      f"mask=(c >= {first}) & (c < {first + t.size}))"]
-        return self._kernel("tile_sums", ["    " + x for x in lines], pointers,
-                            self.row // CHUNK, 4)
+        return sums_of_parts({t: (self.pointer(t), first) for t, first in self.totals.items()},
+                             self.call.shape.programs, self.row,
+                             self.writer(TileSize(1, 1)).stored)
 
     def _begin(self) -> None:
         """Write the index of the program, and the rows and columns of its tiles."""
