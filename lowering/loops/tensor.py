@@ -198,6 +198,8 @@ class Call:
     """Of a loop on a CPU, why it is no kernel of vectors of lanes."""
     is_composed = False
     """Whether simpler operations, from which it was recognised, compute the same."""
+    over_lanes = False
+    """Whether it is a program of lanes, whose operations can be computed one by one."""
 
     def __init__(self, operands: Sequence[Tensor], results: Sequence[Tensor],
                  source: Source | None) -> None:

@@ -39,6 +39,7 @@ MOST_SUMMED: Final = 64 * 64
 ALLOWED: Final = frozenset({
     broadcast_in_dim_p, reduce_sum_p, transpose_p, select_n_p, dot_general_p, reduce_max_p,
     reduce_min_p, concatenate_p, reshape_p, slice_p, full_p}) | ELEMENTWISE
+MOVEMENTS: Final = frozenset({broadcast_in_dim_p, transpose_p, reshape_p, full_p})
 
 
 class TileRegion(Primitive):
@@ -80,13 +81,13 @@ def is_lane_sum(eqn: Equation, lanes: Mapping[Var, int]) -> bool:
         (x,) = eqn.invars
         axes = eqn.params["axes"]
         return isinstance(x, Var) and lanes.get(x) in axes and len(axes) in (1, x.aval.ndim) \
-            and x.aval.size <= MOST_COMPONENTS * * _size(x, lanes[x])
+            and x.aval.size <= MOST_COMPONENTS * _size(x, lanes[x])
     if eqn.primitive is not dot_general_p:
         return False
     contract, batch = eqn.params["dimension_numbers"]
     return not any(batch) and all(
         isinstance(x, Var) and tuple(own) == (lanes.get(x),) and x.aval.ndim <= 2
-        and x.aval.size <= MOST_COMPONENTS * * _size(x, lanes[x])
+        and x.aval.size <= MOST_COMPONENTS * _size(x, lanes[x])
         for x, own in zip(eqn.invars, contract, strict=True))
 
 
@@ -203,14 +204,25 @@ class _Region:
                 e.outvars[0] in self.sums for e in products) or sum(
                 int(v.aval.size) for v in self.sums) > 2 * MOST_SUMMED:
             return None
-        made = {v for e in self.members for v in e.outvars}
-        read = dict.fromkeys([x for e in self.members for x in e.invars
+        members = [*self._moved(), *self.members]
+        made = {v for e in members for v in e.outvars}
+        read = dict.fromkeys([x for e in members for x in e.invars
                               if isinstance(x, Var) and x not in made])
         wanted = {x for e in self.behind for x in e.invars} | set(self.jaxpr.outvars)
         outs = [v for e in self.members for v in e.outvars if v in wanted]
-        inner = Jaxpr((), tuple(read), tuple(self.members), tuple(outs), name="region")
+        inner = Jaxpr((), tuple(read), tuple(members), tuple(outs), name="region")
         eqn = Equation(tile_region_p, tuple(read), tuple(outs),
                        {"jaxpr": inner, "count": self.count, "lanes": dict(self.lanes)},
                        products[0].source)
         return Jaxpr(self.jaxpr.constvars, self.jaxpr.invars,
                      (*self.before, eqn, *self.behind), self.jaxpr.outvars, name=self.jaxpr.name)
+
+    def _moved(self) -> list[Equation]:
+        """The equations before the region that only move what it reads: it does so itself."""
+        read = {x for e in self.members for x in e.invars}
+        found = []
+        for eqn in reversed(self.before):
+            if eqn.primitive in MOVEMENTS and not read.isdisjoint(eqn.outvars):
+                found.append(eqn)
+                read.update(eqn.invars)
+        return found[::-1]

@@ -22,6 +22,7 @@ class LaneLoop(Call):
     """A loop over lanes that know nothing of each other."""
 
     name = "lanes"
+    over_lanes = True
 
     def __init__(self, eqn: Equation, program: LaneProgram, operands: list[Tensor],
                  results: list[Tensor]) -> None:

@@ -28,7 +28,6 @@ from functrans.core.source import Source
 from functrans.lowering.defects import UnsupportedKernel, warn_of_fallback
 from functrans.lowering.loops.tensor import Call, Conv, Gemm, Map, Tensor
 from functrans.lowering.rules.graph import Graph
-from functrans.lowering.rules.lanes import LaneLoop
 from functrans.lowering.schedule.chains import Chain, tensors_of
 from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import FusionNote, Schedule, Step
@@ -206,7 +205,7 @@ class StepForms:
         rest = [e for e in _origins(graph, step) if e not in self.hosted]
         if isinstance(step, Call) and step.is_composed and self.attention:
             self.attention, instead = False, "it is computed as products"
-        elif isinstance(step, LaneLoop) and self.lanes:
+        elif isinstance(step, Call) and step.over_lanes and self.lanes:
             self.lanes, instead = False, "its lanes take each step together"
         elif isinstance(step, (Gemm, Conv)) and (plain := [e for e in rest if e not in self.sums]):
             self.sums.update(dict.fromkeys(plain, why))

@@ -32,6 +32,7 @@ from functrans.lowering.passes.complex_parts import split_complex
 from functrans.lowering.passes.indexing import COMBINING_SCATTERS
 from functrans.lowering.passes.interleaved_forms import interleave_forms
 from functrans.lowering.passes.interleaved_products import interleave_products
+from functrans.lowering.passes.tile_regions import form_tile_regions
 from functrans.lowering.rules.bits import bits_of_halves
 from functrans.lowering.rules.graph import CallRule, Graph, any_flag_rules, graph_of
 from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS as PLAIN
@@ -77,6 +78,7 @@ from functrans.lowering.triton.loops.iterations import (
     scan_rule,
     while_rule,
 )
+from functrans.lowering.triton.loops.tile_regions import RULES as TILE_REGIONS
 from functrans.lowering.triton.loops.lane_tiles import TILES
 from functrans.lowering.triton.loops.phases import Source
 from functrans.lowering.triton.loops.threads import THREADS
@@ -115,7 +117,7 @@ ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
 COUNTERS_ALIGNED = 4  # those of a kernel begin at 16 bytes
 RULES: Table[CallRule] = Table(merged(
     CALL_RULES, COMPLEX_RULES, LIBRARY_RULES, {scan_p: scan_rule, while_p: while_rule}, SORTING,
-    SEGMENT_REDUCES, SMALL_SYSTEMS, INTERLEAVED, INTERLEAVED_FORMS,
+    SEGMENT_REDUCES, SMALL_SYSTEMS, INTERLEAVED, INTERLEAVED_FORMS, TILE_REGIONS,
     dict.fromkeys(OPS, cumulative_rule), dict.fromkeys(FUNCTIONS, series_rule),
     {bitcast_convert_type_p: bits_of_halves}),
     otherwise="a kernel computes its elements, or the host all of it")
@@ -187,7 +189,7 @@ def _write_body(jaxpr: Jaxpr, shared: _Shared, unaligned_inputs: Iterable[int] =
     plan = plans.GPU_OF_ALL_SIZES if shared.is_phase or shared.any_size else plans.GPU
     jaxpr = plan.program(jaxpr, shared.choose.target)
     own = IN_PHASES if shared.is_phase else any_flag_rules(jaxpr)
-    forms = StepForms(partial(_graph, jaxpr, own))
+    forms = StepForms(partial(_graph, jaxpr, own, not (shared.is_phase or shared.any_size)))
     while True:
         graph, schedule = _planned(plan, forms, shared.choose.target)
         unaligned = frozenset([*(graph.inputs[k] for k in unaligned_inputs),
@@ -204,8 +206,12 @@ def _write_body(jaxpr: Jaxpr, shared: _Shared, unaligned_inputs: Iterable[int] =
             return replace(body, notes=[*body.notes, *forms.texts])
 
 
-def _graph(jaxpr: Jaxpr, own: Mapping[Primitive, CallRule], forms: StepForms) -> Graph:
+def _graph(jaxpr: Jaxpr, own: Mapping[Primitive, CallRule], in_regions: bool,
+           forms: StepForms) -> Graph:
     """The graph of a program with rules of its own, in which some equations have other forms."""
+    if in_regions and forms.lanes:
+        jaxpr = form_tile_regions(jaxpr)
+
     def plain(primitive: Primitive) -> CallRule:
         return lambda eqn, xs: (PLAIN if eqn in forms.sums else rules)[primitive](eqn, xs)
 

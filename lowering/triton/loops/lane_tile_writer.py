@@ -62,6 +62,10 @@ class LaneTileWriter(ThreadWriter):
             return extent(v.high)
         return min(WIDE_BLOCKS, key=lambda n: -v.high % n)
 
+    def extent_of(self, n: int) -> int:
+        """How many numbers a tile has of n."""
+        return extent(n)
+
     def _is_wide(self, v: LoopVar) -> bool:
         return v in self.reader.wide or v in self.reader.wide.values()
 
@@ -235,12 +239,9 @@ class LaneTileWriter(ThreadWriter):
         assert isinstance(how, Product)
         wide = self._is_wide(how.left)
         assert isinstance(how.left.high, int)
-        work = self.lanes * how.left.high * self.extent(how.components)
-        figures = self.target.measured
         rate = RATES[how.precision] if x.aux.dtype == "f32" else \
             {"bf16": "bf16", "f16": "fp16"}[x.aux.dtype]
-        self._spend(figures.tile_product,
-                    2 * work / (figures.rates[rate] * figures.tile_efficiency))
+        self.spend_on_product(how.left.high, self.lanes, self.extent(how.components), rate)
         precision = RATES[how.precision] if x.aux.dtype == "f32" else "ieee"
         tail = f"input_precision='{precision}', out_dtype=tl.float32)"
         if not wide:
@@ -249,6 +250,12 @@ class LaneTileWriter(ThreadWriter):
         with self.blocks(how.left):
             self.emit(f"{acc} = tl.dot({self.expression(w)}, {self._filled(x)}, {acc}, {tail}")
         return acc
+
+    def spend_on_product(self, terms: int, left: int, right: int, rate: str) -> None:
+        """Count a product of so many terms that is written next."""
+        figures = self.target.measured
+        self._spend(figures.tile_product, 2 * terms * left * right / (
+            figures.rates[rate] * figures.tile_efficiency))
 
     def _filled(self, x: Expr) -> str:
         """The left side with all lanes."""
