@@ -324,6 +324,7 @@ class _TritonProgramWriter:
         try:
             if isinstance(call, AxisCall):
                 call.any_size, call.target = self.shared.any_size, self.target
+                call.spills = self.shared.choose.spills
                 found: Launches | None = call.launches()
             else:
                 found = launches_of(call, self.schedule, self.unaligned, self.shared.is_phase,

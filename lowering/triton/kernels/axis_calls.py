@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from functrans.lowering.loops.tensor import Call, Tensor
 from functrans.lowering.schedule.target import HOPPER
 from functrans.lowering.triton.kernels.kernel_source import Launches
@@ -21,12 +23,14 @@ from functrans.lowering.triton.kernels import device_math as fm
 class AxisCall(Call):
     """A call that knows its launches; with `any_size`, of kernels that other sizes share.
 
-    `target` is what they are compiled for.
+    `target` is what they are compiled for; `spills` tells how many numbers of a thread launches are
+    known to keep out of registers.
     """
 
     name = "rows"
     any_size = False
     target = HOPPER
+    spills: Callable[[Launches], int] = staticmethod(lambda launches: 0)
 
     def launches(self) -> Launches:
         """Raises UnsupportedKernel for sizes that are not known."""

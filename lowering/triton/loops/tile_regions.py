@@ -33,7 +33,7 @@ from functrans.primitives.precision import resolved_precision
 
 __all__ = ["RULES", "TileRegionCall"]
 
-BLOCKS: Final = (64, 32, 16)
+BLOCKS: Final = (64, 32, LEAST_BLOCK := 16)
 """Lanes of a tile; sums of products over lanes have 16 terms at least."""
 TILE_AREA: Final = 4096
 """Elements of the largest tile."""
@@ -57,15 +57,25 @@ class TileRegionCall(AxisCall):
 
     def launches(self) -> Launches:
         """Raises UnsupportedKernel where a tile does not compute it, or launches are faster."""
-        writer = _RegionWriter(self)
-        try:
-            with writer.body.reader.at_most(MOST_EXPRESSIONS):
-                launches = writer.launches()
-        except TooManyExpressions:
-            raise UnsupportedKernel("a tile computes too many values") from None
-        if writer.nanoseconds() > GAIN * _launched(self):
-            raise UnsupportedKernel("its steps are faster as launches")
-        return launches
+        widest = max([math.prod(inner_sizes(v.aval.shape, self.lanes[v]))
+                      for e in self.body.eqns for v in e.outvars if v in self.lanes], default=1)
+        why = "its tiles are large"
+        for block in BLOCKS:
+            if block > LEAST_BLOCK and (block * max(widest, 16) > TILE_AREA
+                                        or self.count < block * self.target.multiprocessors):
+                continue
+            writer = _RegionWriter(self, block)
+            try:
+                with writer.body.reader.at_most(MOST_EXPRESSIONS):
+                    launches = writer.launches()
+            except TooManyExpressions:
+                raise UnsupportedKernel("a tile computes too many values") from None
+            if writer.nanoseconds() > GAIN * _launched(self):
+                raise UnsupportedKernel("its steps are faster as launches")
+            if not (n := self.spills(launches)):
+                return launches
+            why = f"it spills {n} numbers of each thread"
+        raise UnsupportedKernel(why)
 
 
 def _region(eqn: Equation, xs: list[Tensor]) -> TileRegionCall:
@@ -95,12 +105,8 @@ class _Total:
 
 
 class _RegionWriter:
-    def __init__(self, call: TileRegionCall) -> None:
+    def __init__(self, call: TileRegionCall, block: int) -> None:
         self.call, self.target = call, call.target
-        widest = max([math.prod(inner_sizes(v.aval.shape, call.lanes[v]))
-                      for e in call.body.eqns for v in e.outvars if v in call.lanes], default=1)
-        block = next((b for b in BLOCKS if b * max(widest, 16) <= TILE_AREA and
-                      call.count >= b * self.target.multiprocessors), BLOCKS[-1])
         self.body = TileBody(call.operands, call.count, block, call.target, call.lanes.get)
         self.programs = min(-(-call.count // block), self.target.multiprocessors)
         self.row = 0
