@@ -20,14 +20,13 @@ import numpy as np
 from functrans.core.jaxpr import Equation
 from functrans.core.precision import Precision
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.expr import Expr, ExprBuilder
+from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, unflatten
 from functrans.lowering.loops.lane_reader import CrossesLanes, LaneReader, Place
 from functrans.lowering.loops.tensor import Reduce, Tensor, compute_dtype, dtype_name
-from functrans.lowering.rules.reduce import summed_dot_general
 from functrans.primitives.precision import resolved_precision
 
-__all__ = ["Fold", "HeldTile", "LaneTileReader", "Product", "Side", "product_in_tiles"]
+__all__ = ["WRITTEN_OUT", "Fold", "HeldTile", "LaneTileReader", "Product", "Side", "inner_sizes"]
 
 MOST_COMPONENTS: Final = 256
 """Of a tile; what is wider is never a tile as a whole."""
@@ -241,17 +240,6 @@ class LaneTileReader(LaneReader):
                            Product(left, right, components, precision),
                            (one.variables - {left}) | (other.variables - {right}))
         return found if compute_dtype(dtype) == dtype else self.op("round_to", found, aux=dtype)
-
-
-def product_in_tiles(eqn: Equation, xs: list[Tensor]) -> Tensor:
-    """The rule of a contraction in a program over tiles of lanes."""
-    plain = summed_dot_general(eqn, xs, WRITTEN_OUT)
-
-    def define(s: ExprBuilder, index: Place) -> Expr:
-        assert isinstance(s, LaneTileReader)
-        return s.product(eqn, xs, plain, index)
-
-    return Tensor(plain.shape, plain.dtype, xs, eqn.source, define)
 
 
 def _int(n: object) -> int:

@@ -103,6 +103,14 @@ def pieces(params, x):
     return lax.scan(step, x, None, length=5)
 
 
+def turned(w, x):
+    """Functions that threads compute in ways of their own."""
+    def step(i, x):
+        x = fnp.sin(x @ w) * fnp.cos(x) + 200000.0 / (x + 3.0 * x * x + 90000.0)
+        return fnp.where(x > 0.5, fnp.sqrt(fnp.abs(x)), x)
+    return lax.fori_loop(0, 3, step, x)
+
+
 def in_each_other(w, x):
     def step(x, t):
         x = lax.fori_loop(0, 3, lambda i, x: fnp.tanh(x @ w) + i * 0.1, x)
@@ -153,6 +161,7 @@ PROGRAMS = {
     "mapped": (mapped, normal(17, 17), normal(40, 17)),
     "moments": (moments, normal(17, 17), normal(70, 17)),
     "slope": (slope, layers(6, 20, 6), normal(70, 6)),
+    "turned": (turned, normal(17, 17), normal(37, 17)),
     "in each other": (in_each_other, normal(17, 17), normal(37, 17)),
 }
 

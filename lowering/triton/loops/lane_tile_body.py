@@ -14,19 +14,19 @@ import numpy as np
 
 from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, flatten, unflatten
-from functrans.lowering.loops.lane_reader import CrossesLanes, LaneView, TensorInLane
+from functrans.lowering.loops.lane_reader import CrossesLanes, LaneView, Place, TensorInLane
 from functrans.lowering.loops.lane_tile_reader import (
     MOST_COMPONENTS,
+    WRITTEN_OUT,
     HeldTile,
     LaneTileReader,
     inner_sizes,
-    product_in_tiles,
 )
 from functrans.lowering.loops.tensor import Branch, Call, Reduce, ScanLoop, Tensor, WhileLoop
 from functrans.lowering.rules.graph import CALLS, CallRule, graph_of, live_items
-from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS
+from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS, summed_dot_general
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.kernels.axis_calls import module_text
 from functrans.lowering.triton.kernels.complex_memory import memory
@@ -47,9 +47,20 @@ WIDE_TILE: Final = 1024  # elements of a tile from which on eight warps compute 
 
 ADDITIONS: Final = frozenset((add_p, sub_p, add_any_p))
 INT32_LIMIT: Final = 2**31
+def _product(eqn: Equation, xs: list[Tensor]) -> Tensor:
+    """The rule of a contraction in a program over tiles of lanes."""
+    plain = summed_dot_general(eqn, xs, WRITTEN_OUT)
+
+    def define(s: ExprBuilder, index: Place) -> Expr:
+        assert isinstance(s, LaneTileReader)
+        return s.product(eqn, xs, plain, index)
+
+    return Tensor(plain.shape, plain.dtype, xs, eqn.source, define)
+
+
 RULES: Final[dict[Any, CallRule]] = {
     **{p: CALLS[p] for p in (scan_p, while_p, cond_p)}, **SUMMED_CONTRACTIONS,
-    dot_general_p: product_in_tiles}
+    dot_general_p: _product}
 
 
 def in_order(body: Jaxpr, count: int) -> list[int | Var]:
@@ -157,11 +168,11 @@ class TileBody:
         """Store an element of every lane; of what lanes share the first program does."""
         place = flatten(at, t.shape)
         if self.lane in place.variables():
-            self.w.store(t, place, e)
+            self.w.store_tile(t, place, e)
             return
         if self.lane in e.variables:
             raise CrossesLanes("what lanes share is computed by one of them")
-        self.w.store(t, place, e, "(first == 0)")
+        self.w.store_tile(t, place, e, "(first == 0)")
 
     def store_all(self, t: Tensor, v: Any, before: Sequence[Index], y: Tensor) -> None:
         """Store a value of the body behind some first indices of a result."""

@@ -139,6 +139,10 @@ class LaneTileWriter(ThreadWriter):
             self._spend(0.0, self._area(e) / self.target.measured.tile_operations)
         return super()._written(e)
 
+    def _operation(self, e: Expr, args: list[str]) -> str:
+        """As on other tiles: what is shorter for a thread may branch."""
+        return TileWriter._operation(self, e, args)
+
     def _area(self, e: Expr) -> float:
         """Elements of the tile of an expression."""
         return math.prod([self.lanes_of(e), *[self.extent(v) for v in e.variables
@@ -265,7 +269,7 @@ class LaneTileWriter(ThreadWriter):
 
     # --------------------------------------------------------------------------- memory
 
-    def store(self, t: Tensor, place: Index, e: Expr, only: str = "") -> None:
+    def store_tile(self, t: Tensor, place: Index, e: Expr, only: str = "") -> None:
         """Store an element of every lane and component; where only some do, these."""
         variables = place.variables()
         inner = [v for v in variables if self._is_inner(v)]
