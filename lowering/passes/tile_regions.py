@@ -24,7 +24,7 @@ from functrans.primitives.compare import select_n_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.reduce import reduce_max_p, reduce_min_p
-from functrans.primitives.shape import concatenate_p, reshape_p, slice_p
+from functrans.primitives.shape import concatenate_p, pad_p, reshape_p, slice_p
 
 __all__ = ["form_tile_regions", "is_lane_sum", "tile_region_p"]
 
@@ -38,7 +38,7 @@ MOST_SUMMED: Final = 64 * 64
 """Elements of a sum, and twice as many of all: programs have them in registers."""
 ALLOWED: Final = frozenset({
     broadcast_in_dim_p, reduce_sum_p, transpose_p, select_n_p, dot_general_p, reduce_max_p,
-    reduce_min_p, concatenate_p, reshape_p, slice_p, full_p}) | ELEMENTWISE
+    reduce_min_p, concatenate_p, pad_p, reshape_p, slice_p, full_p}) | ELEMENTWISE
 MOVEMENTS: Final = frozenset({broadcast_in_dim_p, transpose_p, reshape_p, full_p})
 
 
@@ -72,7 +72,8 @@ def form_tile_regions(jaxpr: Jaxpr) -> Jaxpr:
 
 def is_lane_sum(eqn: Equation, lanes: Mapping[Var, int]) -> bool:
     """Whether an equation adds up what all lanes have, or products of it."""
-    if any(x.aval.dtype != np.float32 for x in (*eqn.invars, *eqn.outvars)):
+    if any(x.aval.dtype != np.float32 or not isinstance(x.aval.size, int)
+           for x in (*eqn.invars, *eqn.outvars)):
         return False
     size = eqn.outvars[0].aval.size
     if not isinstance(size, int) or size > MOST_SUMMED:
@@ -177,7 +178,7 @@ class _Region:
         p = eqn.primitive
         if not (isinstance(p, Elementwise) or p in ALLOWED) or any(
                 not isinstance(v.aval.size, int) or v.aval.size > MOST_COMPONENTS * self.count
-                for v in eqn.outvars):
+                for v in (*eqn.invars, *eqn.outvars)):
             return None
         classes = AxisClasses()
         classes.join(Jaxpr((), (), (eqn,), ()))
