@@ -146,6 +146,19 @@ def slope(params, x):
     return ft.grad(loss, (0, 1))(params, x)
 
 
+def collected_inside(w, x):
+    """What a loop inside collects is read by another one, and collected again."""
+    def outer(x, t):
+        x, ys = lax.scan(lambda x, e: (fnp.tanh(x @ w) * e, x * t), x, fnp.arange(3.0))
+        back, _ = lax.scan(lambda s, y: (fnp.tanh(s @ w + y), None), x, ys, reverse=True)
+        return x + 0.1 * back + ys[1], (ys, back[:, 0])
+    return lax.scan(outer, x, fnp.arange(1.0, 3.0))
+
+
+def slope_of_both(w, x):
+    return ft.grad(lambda w, x: (in_each_other(w, x)[0] ** 2).sum(), (0, 1))(w, x)
+
+
 PROGRAMS = {
     "flow": (flow, layers(6, 20, 6), normal(37, 6)),
     "flow of whole tiles": (flow, layers(16, 32, 16), normal(48, 16)),
@@ -162,6 +175,8 @@ PROGRAMS = {
     "moments": (moments, normal(17, 17), normal(70, 17)),
     "slope": (slope, layers(6, 20, 6), normal(70, 6)),
     "turned": (turned, normal(17, 17), normal(37, 17)),
+    "collected inside": (collected_inside, normal(17, 17), normal(37, 17)),
+    "slope of both": (slope_of_both, normal(17, 17), normal(70, 17)),
     "in each other": (in_each_other, normal(17, 17), normal(37, 17)),
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +17,13 @@ from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, flatten, unflatten
-from functrans.lowering.loops.lane_reader import CrossesLanes, LaneView, Place, TensorInLane
+from functrans.lowering.loops.lane_reader import (
+    CrossesLanes,
+    LaneArray,
+    LaneView,
+    Place,
+    TensorInLane,
+)
 from functrans.lowering.loops.lane_tile_reader import (
     MOST_COMPONENTS,
     WRITTEN_OUT,
@@ -24,13 +31,21 @@ from functrans.lowering.loops.lane_tile_reader import (
     LaneTileReader,
     inner_sizes,
 )
-from functrans.lowering.loops.tensor import Branch, Call, Reduce, ScanLoop, Tensor, WhileLoop
+from functrans.lowering.loops.tensor import (
+    Branch,
+    Call,
+    Reduce,
+    ScanLoop,
+    Stored,
+    Tensor,
+    WhileLoop,
+)
 from functrans.lowering.rules.graph import CALLS, CallRule, graph_of, live_items
 from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS, summed_dot_general
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.kernels.axis_calls import module_text
 from functrans.lowering.triton.kernels.complex_memory import memory
-from functrans.lowering.triton.kernels.kernel_source import MEMORY, KernelOperand
+from functrans.lowering.triton.kernels.kernel_source import MEMORY, KernelOperand, PartialResults
 from functrans.lowering.triton.loops.lane_tile_writer import LaneTileWriter
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
 from functrans.primitives.arithmetic import add_p, sub_p
@@ -47,6 +62,7 @@ WIDE_TILE: Final = 1024  # elements of a tile from which on eight warps compute 
 
 ADDITIONS: Final = frozenset((add_p, sub_p, add_any_p))
 INT32_LIMIT: Final = 2**31
+MOST_WORKSPACE: Final = 1 << 30  # bytes of what loops inside collect
 def _product(eqn: Equation, xs: list[Tensor]) -> Tensor:
     """The rule of a contraction in a program over tiles of lanes."""
     plain = summed_dot_general(eqn, xs, WRITTEN_OUT)
@@ -97,6 +113,7 @@ class TileBody:
         self.reader = LaneTileReader(memory, self.lane)
         self.w = LaneTileWriter(self.reader, block, count % block != 0, target)
         self.made: dict[Var, Tensor] = {}
+        self.workspaces: dict[Tensor, PartialResults] = {}
         self.makers: dict[Any, Equation] = {}
 
     @property
@@ -129,7 +146,7 @@ class TileBody:
 
     def places(self) -> dict[str, tuple[KernelOperand, int]]:
         """What the arguments of the kernel are."""
-        return {f"p{k}": (t, 0) for k, t in enumerate(self.w.operands)}
+        return {f"p{k}": (self.workspaces.get(t, t), 0) for k, t in enumerate(self.w.operands)}
 
     # --------------------------------------------------------------------------- values
 
@@ -174,20 +191,23 @@ class TileBody:
             raise CrossesLanes("what lanes share is computed by one of them")
         self.w.store_tile(t, place, e, "(first == 0)")
 
-    def store_all(self, t: Tensor, v: Any, before: Sequence[Index], y: Tensor) -> None:
-        """Store a value of the body behind some first indices of a result."""
+    def store_all(self, t: Tensor, v: Any, before: Sequence[Index], y: Tensor,
+                  stack: LaneArray | None = None) -> None:
+        """Store a value of the body behind some first indices of a result, or of a stack."""
         axis = self.axis(v)
-        n = math.prod(inner_sizes(t.shape, axis))
-        if n <= MOST_COMPONENTS:
+        sizes = inner_sizes(t.shape, axis)
+        if math.prod(sizes) <= MOST_COMPONENTS:
             at, _ = self.place(t, axis)
-            self.store(y, (*before, *at), self.reader.read(t, at))
-            return
-        components, _ = self.reader.along(n)
-        inner = list(unflatten(Index.of(components), inner_sizes(t.shape, axis)))
-        if axis is not None:
-            inner.insert(axis, Index.of(self.lane))
-        with self.w.blocks(components):
-            self.store(y, (*before, *inner), self.reader.read(t, tuple(inner)))
+            wide = None
+        else:
+            wide, _ = self.reader.along(math.prod(sizes))
+            inner = list(unflatten(Index.of(wide), sizes))
+            if axis is not None:
+                inner.insert(axis, Index.of(self.lane))
+            at = tuple(inner)
+        place = (*before, *at) if stack is None else stack.place((*before, *at))
+        with nullcontext() if wide is None else self.w.blocks(wide):
+            self.store(y, place, self.reader.read(t, at))
 
     def program(self, jaxpr: Jaxpr, inputs: Sequence[TensorInLane]) -> list[Tensor]:
         """The results of a body, after its loops have been written."""
@@ -206,17 +226,36 @@ class TileBody:
         return graph.outputs
 
     def _call(self, call: Call, eqn: Equation) -> None:
-        if isinstance(call, ScanLoop) and len(call.results) == call.num_carry:
-            ends = self.scan(call, call.results)
+        ends: list[TensorInLane]
+        if isinstance(call, ScanLoop):
+            n = call.num_carry
+            stacks = [self._collected(t, v) for t, v in zip(
+                call.results[n:], eqn.outvars[n:], strict=True)]
+            if stacks:  # other threads read what these write
+                self.w.emit("tl.debug_barrier()")
+            ends = [*self.scan(call, [*call.results[:n], *[x.memory for x in stacks]], stacks),
+                    *stacks]
+            if stacks:
+                self.w.emit("tl.debug_barrier()")
         elif isinstance(call, WhileLoop):
             ends = self.while_loop(call)
         elif isinstance(call, Branch):
             ends = self._branch(call, eqn)
-        elif isinstance(call, ScanLoop):
-            raise UnsupportedKernel("a loop inside collects results")
         else:
             raise UnsupportedKernel(f"a tile does not compute a {call.name}")
         self.reader.values.update(zip(call.results, ends, strict=True))
+
+    def _collected(self, t: Tensor, v: Var) -> LaneArray:
+        """Where a loop inside collects a result: in memory in which neighbours are other lanes."""
+        axis = self.axis(v)
+        if axis is None:
+            raise UnsupportedKernel("lanes collect the same")
+        memory = Stored((*[n for k, n in enumerate(t.shape) if k != axis], self.count), t.dtype, ())
+        assert isinstance(memory.size, int)
+        room = self.workspaces[memory] = PartialResults(memory.size, 1, t.dtype)
+        if room.nbytes > MOST_WORKSPACE:
+            raise UnsupportedKernel("loops inside collect more than fits")
+        return LaneArray(memory, {axis: self.lane}, self.w.variables(), last=True)
 
     # --------------------------------------------------------------------------- loops
 
@@ -229,8 +268,12 @@ class TileBody:
             self.w.emit(f"{names[-1]} = {text}")
         return names
 
-    def scan(self, call: ScanLoop, results: Sequence[Tensor]) -> list[TensorInLane]:
-        """Write a loop of known length, which collects its further results; what it carries."""
+    def scan(self, call: ScanLoop, results: Sequence[Tensor],
+             stacks: Sequence[LaneArray] = ()) -> list[TensorInLane]:
+        """Write a loop of known length, which collects its further results; what it carries.
+
+        They are results of the kernel, or `stacks`.
+        """
         if not isinstance(call.length, int):
             raise UnsupportedKernel("a loop of unknown length")
         first, n, body = call.num_consts, call.num_carry, call.body
@@ -258,7 +301,8 @@ class TileBody:
                 elif k in texts:
                     texts[k] = self.tile(outs[k], body.outvars[k])
                 elif k >= n:
-                    self.store_all(outs[k], body.outvars[k], (at,), results[k])
+                    self.store_all(outs[k], body.outvars[k], (at,), results[k],
+                                   stacks[k - n] if stacks else None)
             self._assign(names, list(texts.values()))
         ends = {k: self._kept(carried[k], v, name, outer)
                 for k, v, name in zip(moving, invars, names, strict=True)}
