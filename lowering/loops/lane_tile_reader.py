@@ -11,7 +11,7 @@ components than registers hold is `wide`: a loop over blocks of them folds or mu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -36,6 +36,8 @@ MOST_TERMS: Final = 32
 """Of a reduction of which a tile has the results in components."""
 MOST_CHOICES: Final = 32
 """Components of which one is read at a place that is computed."""
+MOST_APART: Final = 64
+"""Components of a wide product that warps add up in parts: of more each has some of its own."""
 PRODUCT_DTYPES: Final = frozenset(("f32", "bf16", "f16"))
 
 
@@ -142,6 +144,11 @@ class LaneTileReader(LaneReader):
         self.wide: dict[LoopVar, LoopVar] = {}
         """Components that a loop over blocks goes through, and the same as terms of a sum."""
 
+        self.parts: dict[LoopVar, LoopVar] = {}
+        """Of components of wide products: the same as terms in parts, which warps add up."""
+        self.across: dict[int, LoopVar] = {}
+        """Components of a matrix in such parts."""
+
     # --------------------------------------------------------------------------- places
 
     def component(self, n: int) -> Index:
@@ -161,7 +168,8 @@ class LaneTileReader(LaneReader):
 
     def inner_of(self, index: Iterable[Index]) -> set[LoopVar]:
         """The numbers of components and terms that places change with."""
-        known = {*self.components.values(), *self.terms.values(), *self.wide, *self.wide.values()}
+        known = {*self.components.values(), *self.terms.values(), *self.wide, *self.wide.values(),
+                 *self.parts.values(), *self.across.values()}
         return known & {v for i in index for v in self.index(i, "i64").variables}
 
     def check_own_lane(self, at: Index) -> None:
@@ -220,6 +228,11 @@ class LaneTileReader(LaneReader):
         if components in self.terms.values() or components in self.wide.values():
             return self.read(plain, index)
 
+        shown = components
+        if left in self.wide and (apart := self._apart(places[1 - k], components)) is not None:
+            right = self.parts[left] = LoopVar(f"{left.name}t", total)
+            places[1 - k], shown = apart
+
         def side(number: int, along: LoopVar) -> Expr:
             at = dict(zip((cx, cy)[number], unflatten(Index.of(along), sizes), strict=True))
             at |= places[number]
@@ -228,18 +241,31 @@ class LaneTileReader(LaneReader):
         one, other = side(k, left), side(1 - k, right)
         if self.lane not in one.variables or self.lane in other.variables \
                 or self.inner_of(map(Index.of, one.variables)) - {left} \
-                or self.inner_of(map(Index.of, other.variables)) - {right, components}:
+                or self.inner_of(map(Index.of, other.variables)) - {right, shown}:
             return self.read(plain, index)
         precision = resolved_precision(eqn.params.get("precision"))
         one = self._make("left", (one,), "f32", Side(xs[k].dtype, left, None, precision),
                          one.variables | {left})
         other = self._make("right", (other,), "f32",
                            Side(xs[1 - k].dtype, right, components, precision),
-                           other.variables | {right, components})
+                           (other.variables - {shown}) | {right, components})
         found = self._make("product", (one, other), "f32",
                            Product(left, right, components, precision),
                            (one.variables - {left}) | (other.variables - {right}))
         return found if compute_dtype(dtype) == dtype else self.op("round_to", found, aux=dtype)
+
+
+    def _apart(self, place: Mapping[int, Index], components: LoopVar
+               ) -> tuple[dict[int, Index], LoopVar] | None:
+        """A place in a matrix with components of parts; None where these are computed."""
+        if self.components.get(_int(components.high)) is not components \
+                or _int(components.high) > MOST_APART or any(
+                    type(v) is not LoopVar for i in place.values() for v in i.terms):
+            return None
+        n = _int(components.high)
+        other = self.across.setdefault(n, LoopVar(f"{components.name}t", n))
+        return {d: Index({other if v is components else v: c for v, c in i.terms.items()}, i.const)
+                for d, i in place.items()}, other
 
 
 def _int(n: object) -> int:

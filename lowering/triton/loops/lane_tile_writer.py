@@ -29,6 +29,8 @@ WIDE_BLOCKS: Final = (256, 128)
 """Components that a loop over more than a tile has takes at once."""
 OTHER_SHARED: Final = 64 << 10
 """Bytes of shared memory for tiles, beside matrices that stay with a program in its loops."""
+WIDE_WARPS, MOST_ROWS = 8, 16
+"""Warps of a program with wide products, and the components that each has of them."""
 WIDE_STAGES: Final = 2
 """Blocks of a shared matrix that are on their way or there."""
 NARROW_OPERANDS: Final = {"bf16": "tl.bfloat16", "f16": "tl.float16"}
@@ -67,7 +69,8 @@ class LaneTileWriter(ThreadWriter):
         return extent(n)
 
     def _is_wide(self, v: LoopVar) -> bool:
-        return v in self.reader.wide or v in self.reader.wide.values()
+        known = self.reader
+        return v in known.wide or v in known.wide.values() or v in known.parts.values()
 
     def mask(self, variables: Iterable[LoopVar]) -> str | None:
         found = []
@@ -80,7 +83,7 @@ class LaneTileWriter(ThreadWriter):
 
     def _is_inner(self, v: LoopVar) -> bool:
         return self._is_wide(v) or v in self.reader.components.values() \
-            or v in self.reader.terms.values()
+            or v in self.reader.terms.values() or v in self.reader.across.values()
 
     def lanes_of(self, e: Expr) -> int:
         """The lanes of the tile that an expression is; one where they share it."""
@@ -99,7 +102,8 @@ class LaneTileWriter(ThreadWriter):
         """The lines that number components, and terms."""
         lines = []
         known = self.reader
-        for lane, variables in (("[:, None]", known.components), ("[None, :]", known.terms)):
+        for lane, variables in (("[:, None]", known.components), ("[None, :]", known.terms),
+                                ("[None, :, None]", known.across)):
             for n, v in variables.items():
                 lines.append(f"    {v.name} = tl.arange(0, {extent(n)}){lane}")
                 if n % extent(n):
@@ -204,15 +208,23 @@ class LaneTileWriter(ThreadWriter):
         return self.name(fold.result(done))
 
     @contextmanager
-    def blocks(self, v: LoopVar) -> Iterator[None]:
-        """The loop over blocks of components, of more than a tile has."""
+    def blocks(self, v: LoopVar, parts: int = 1) -> Iterator[None]:
+        """The loop over blocks of components, of more than a tile has, and of parts of their terms.
+        """
         assert isinstance(v.high, int)
         terms, block, start = self.reader.wide[v], self.extent(v), self.fresh()
         self.trips[v] = -(-v.high // block)
         with self.nested(f"for {start} in tl.range(0, {v.high}, {block}, "
-                         f"num_stages={WIDE_STAGES}):", v, frozenset({terms})):
-            for x, lane in ((v, "[:, None]"), (terms, "[None, :]")):
-                self.emit(f"{x.name} = {start} + tl.arange(0, {block}){lane}")
+                         f"num_stages={WIDE_STAGES}):", v,
+                         frozenset({terms, self.reader.parts.get(v, terms)})):
+            numbers = [(v, f"tl.arange(0, {block})[:, None]"),
+                       (terms, f"tl.arange(0, {block})[None, :]")]
+            if v in self.reader.parts:
+                each = block // parts
+                numbers[1] = (self.reader.parts[v], f"tl.arange(0, {parts})[:, None, None] * {each}"
+                              f" + tl.arange(0, {each})[None, None, :]")
+            for x, number in numbers:
+                self.emit(f"{x.name} = {start} + {number}")
                 if v.high % block:
                     self.emit(f"in_{x.name} = {x.name} < {v.high}")
             yield
@@ -225,7 +237,10 @@ class LaneTileWriter(ThreadWriter):
     def _right(self, e: Expr) -> str:
         how: Side = e.aux
         assert how.components is not None
-        shape = (self.extent(how.components), self.extent(how.along))
+        shape: tuple[int, ...] = (self.extent(how.components), self.extent(how.along))
+        if how.along in self.reader.parts.values():
+            parts = self._parts(how.components)
+            shape = (parts, shape[0], shape[1] // parts)
         self._spend(4 * math.prod(shape) / self.target.measured.one_bandwidth, 0.0)
         return self._side(e, how, self.name(
             f"tl.broadcast_to({self.expression(e.args[0])}, {shape})"))
@@ -250,10 +265,24 @@ class LaneTileWriter(ThreadWriter):
         tail = f"input_precision='{precision}', out_dtype=tl.float32)"
         if not wide:
             return self.name(f"tl.dot({self.expression(w)}, {self._filled(x)}, {tail}")
-        acc = self.name(f"tl.zeros({self.shape(how.components, self.lanes)}, tl.float32)")
-        with self.blocks(how.left):
-            self.emit(f"{acc} = tl.dot({self.expression(w)}, {self._filled(x)}, {acc}, {tail}")
-        return acc
+        shape = self.shape(how.components, self.lanes)
+        if how.right not in self.reader.parts.values():
+            acc = self.name(f"tl.zeros({shape}, tl.float32)")
+            with self.blocks(how.left):
+                self.emit(f"{acc} = tl.dot({self.expression(w)}, {self._filled(x)}, {acc}, {tail}")
+            return acc
+        parts = self._parts(how.components)
+        each = self.extent(how.left) // parts
+        acc = self.name(f"tl.zeros({(parts, *shape)}, tl.float32)")
+        with self.blocks(how.left, parts):
+            right = self.expression(w)
+            left = f"tl.reshape({self._filled(x)}, ({parts}, {each}, {self.lanes}))"
+            self.emit(f"{acc} = tl.dot({right}, {left}, {acc}, {tail}")
+        return self.name(f"tl.sum({acc}, 0)")
+
+    def _parts(self, components: LoopVar) -> int:
+        """In how many parts warps add up a wide product: each has 16 components at least."""
+        return max(1, WIDE_WARPS * MOST_ROWS // self.extent(components))
 
     def spend_on_product(self, terms: int, left: int, right: int, rate: str) -> None:
         """Count a product of so many terms that is written next."""
