@@ -26,6 +26,7 @@ from functrans.lowering.passes.lane_classes import (
 )
 from functrans.lowering.passes.loops import LOOPS, substituted
 from functrans.lowering.passes.pipeline import ALL_RULES, TABLES, simplify_with
+from functrans.lowering.passes.recurrences import RECURRENCES
 from functrans.lowering.passes.rewrite import Dispatch, with_bodies, with_functions
 from functrans.lowering.passes.separable import SeparableRows
 from functrans.lowering.passes.small_sorts import write_out_sorts
@@ -54,7 +55,7 @@ MOST_OPERATIONS: Final = 2000
 LONG: Final = 64
 LEAST_OPERATIONS: Final = 12
 """Of a step, for each number that loops of more than `LONG` steps write to memory or read."""
-AROUND: Final = Dispatch([table for table in TABLES if table is not LOOPS])
+AROUND: Final = Dispatch([table for table in TABLES if table not in (LOOPS, RECURRENCES)])
 UPDATES: Final = (*SCATTERS, dynamic_update_slice_p)
 IN_PLACE: Final = frozenset({broadcast_in_dim_p, convert_element_type_p, select_n_p, reshape_p,
                              slice_p, transpose_p, rev_p, add_any_p})

@@ -473,13 +473,16 @@ def with_functions(jaxpr: Jaxpr,
     env: dict[Atom, Atom] = {}
     eqns: list[Equation] = []
     for eqn in jaxpr.eqns:
-        eqn = eqn.replace(invars=tuple([env.get(a, a) for a in eqn.invars]))
+        if any(a in env for a in eqn.invars):
+            eqn = eqn.replace(invars=tuple([env.get(a, a) for a in eqn.invars]))
         function = function_of(eqn)
         if function is None:
             eqns.append(eqn)
         else:
             outs = inlined(function, eqn.invars, eqns, eqn.primitive.name, eqn.source)
             env.update(zip(eqn.outvars, outs, strict=True))
+    if not env:
+        return jaxpr
     return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns),
                  tuple([env.get(a, a) for a in jaxpr.outvars]), name=jaxpr.name)
 

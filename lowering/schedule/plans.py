@@ -24,7 +24,6 @@ from functrans.lowering.passes.indexing import (
 from functrans.lowering.passes.known_dtypes import with_known_dtypes
 from functrans.lowering.passes.lane_results import take_lanes_together_after_loops
 from functrans.lowering.passes.lane_sums import sum_lanes_after_loops
-from functrans.lowering.passes.maps import merge_maps
 from functrans.lowering.passes.pipeline import ALL_RULES, simplify_with
 from functrans.lowering.passes.sums_of_products import group_products
 from functrans.lowering.passes.triangular_products import is_faster_by_products, solve_by_products
@@ -185,7 +184,6 @@ GPU: Final = Plan(
         "dtypes that kernels have": lambda p, _: with_known_dtypes(p),
         "cheap conds to selects": lambda p, target: convert_conds_to_selects(
             p, target.measured.host_step_flops, target.measured.host_step_bytes),
-        "maps of maps to maps": lambda p, _: merge_maps(p),
         "gathers of rows to one-hot products": lambda p, _: rewrite_row_gather_as_one_hot(p),
         "scatters to few rows to sums": lambda p, target: sum_scatters_to_few_rows(
             p, target.measured.atomic, target.measured.compared_addition, target.measured.launch),

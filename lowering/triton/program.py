@@ -32,9 +32,11 @@ from functrans.lowering.passes.complex_parts import split_complex
 from functrans.lowering.passes.indexing import COMBINING_SCATTERS
 from functrans.lowering.passes.interleaved_forms import interleave_forms
 from functrans.lowering.passes.interleaved_products import interleave_products
+from functrans.lowering.passes.maps import merge_maps
 from functrans.lowering.passes.tile_regions import form_tile_regions
 from functrans.lowering.rules.bits import bits_of_halves
 from functrans.lowering.rules.graph import CallRule, Graph, any_flag_rules, graph_of
+from functrans.lowering.rules.lanes import LaneLoop
 from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS as PLAIN
 from functrans.lowering.schedule import plans
 from functrans.lowering.schedule.forms import (
@@ -78,10 +80,11 @@ from functrans.lowering.triton.loops.iterations import (
     scan_rule,
     while_rule,
 )
-from functrans.lowering.triton.loops.tile_regions import RULES as TILE_REGIONS
 from functrans.lowering.triton.loops.lane_tiles import TILES
 from functrans.lowering.triton.loops.phases import Source
-from functrans.lowering.triton.loops.threads import THREADS
+from functrans.lowering.triton.loops.thread_regions import region_rule, with_thread_regions
+from functrans.lowering.triton.loops.threads import THREADS, region_in_threads
+from functrans.lowering.triton.loops.tile_regions import RULES as TILE_REGIONS
 from functrans.lowering.triton.products.calls import IN_PHASES, launches_of
 from functrans.lowering.triton.products.calls import RULES as CALL_RULES
 from functrans.lowering.triton.products.choosing import BY_MODEL, Chooser
@@ -107,6 +110,7 @@ from functrans.lowering.triton.unread import (
     with_results_as_outputs,
     without_unread,
 )
+from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.convert import bitcast_convert_type_p
@@ -210,12 +214,15 @@ def _graph(jaxpr: Jaxpr, own: Mapping[Primitive, CallRule], in_regions: bool,
            forms: StepForms) -> Graph:
     """The graph of a program with rules of its own, in which some equations have other forms."""
     if in_regions and forms.lanes:
-        jaxpr = form_tile_regions(jaxpr)
+        jaxpr = form_tile_regions(with_thread_regions(jaxpr))
+    jaxpr = merge_maps(jaxpr)
 
     def plain(primitive: Primitive) -> CallRule:
         return lambda eqn, xs: (PLAIN if eqn in forms.sums else rules)[primitive](eqn, xs)
 
     rules: Mapping[Primitive, CallRule] = {**RULES, **own}
+    if in_regions and forms.lanes:
+        rules = {**rules, cond_p: region_rule}
     taken = {**rules, **{p: plain(p) for p in PLAIN if forms.sums}}
     return with_results_as_outputs(graph_of(
         jaxpr, rules=taken, hosted=frozenset([*COMBINING_SCATTERS, *own]), memory=memory,
@@ -322,10 +329,12 @@ class _TritonProgramWriter:
     def _launches(self, call: Call) -> Launches | None:
         """The launches of a call, if it has some and they can be written."""
         try:
-            if isinstance(call, AxisCall):
+            if isinstance(call, LaneLoop):
+                found: Launches | None = self._region(call)
+            elif isinstance(call, AxisCall):
                 call.any_size, call.target = self.shared.any_size, self.target
                 call.spills = self.shared.choose.spills
-                found: Launches | None = call.launches()
+                found = call.launches()
             else:
                 found = launches_of(call, self.schedule, self.unaligned, self.shared.is_phase,
                                     self.shared.choose, self.shared.any_size)
@@ -337,6 +346,15 @@ class _TritonProgramWriter:
         if not isinstance(call, HostCall):
             self.failed.append((call, UnsupportedKernel(f"there is no kernel of a {call.name}")))
         return None
+
+    def _region(self, call: LaneLoop) -> Launches:
+        """The kernel of a region of lanes; UnsupportedKernel where it spills."""
+        found = region_in_threads(call, self)
+        if (n := self.shared.choose.spills(found)):
+            raise UnsupportedKernel(f"it spills {n} numbers of each thread")
+        self.loop_notes.append(f"{call.source or 'somewhere'}: a region of lanes is one kernel of "
+                               f"{found.kernels[0].grid[0]} programs, {THREADS}")
+        return found
 
     def _record_failure(self, step: Kernel | Call, error: Exception) -> None:
         """Record a step that cannot be written; others that fail are told at once."""

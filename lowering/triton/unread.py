@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from functrans.lowering.loops.tensor import Call, Map, ScatterTensor, Stored, Tensor
 from functrans.lowering.rules.graph import Graph
+from functrans.lowering.rules.lanes import LaneLoop
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel
 from functrans.lowering.triton.kernels.kernel_source import KernelOperand, KernelSource, Launches
@@ -35,7 +36,7 @@ def is_read_through(t: Tensor, graph: Graph, schedule: Schedule) -> bool:
 def accessed_by(call: Call, calls: Mapping[Call, Launches]) -> list[KernelOperand]:
     """The buffers that a call accesses; a loop that is one kernel those that this reads."""
     known = calls.get(call)
-    if known is not None and isinstance(call, (ScanCall, WhileCall)):
+    if known is not None and isinstance(call, (ScanCall, WhileCall, LaneLoop)):
         return [*known.touched, *call.results]
     return [*call.operands, *call.results, *(() if known is None else known.touched)]
 
@@ -44,7 +45,7 @@ def without_unread(schedule: Schedule, written: Written, calls: Mapping[Call, La
                    outputs: Sequence[Tensor]) -> tuple[Schedule, Written]:
     """The steps, and what was written of each, without kernels whose results nobody reads."""
     steps = list(zip(schedule.steps, written, strict=True))
-    if not any(isinstance(call, (ScanCall, WhileCall)) for call in calls):
+    if not any(isinstance(call, (ScanCall, WhileCall, LaneLoop)) for call in calls):
         return schedule, written
     while True:
         read: dict[KernelOperand, int] = dict.fromkeys(outputs, 2)

@@ -9,6 +9,7 @@ from functrans import lax
 from functrans.core.compiling import for_compiler
 from functrans.lowering.passes.lane_axes import lane_axes
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
+from functrans.lowering.triton.loops import thread_regions
 from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.steps.spec import CopyStep, Launch
 from tests.triton.emulated import check, program_of
@@ -183,11 +184,14 @@ def lanes_in(program):
     return [s for s in program.steps if isinstance(s, Launch) and s.kernel == "lanes"]
 
 
-@pytest.mark.parametrize("staged", [False, True], ids=["masks", "blocks"])
+@pytest.mark.parametrize("way", ["masks", "blocks", "regions"])
 @pytest.mark.parametrize("name", LOOPS)
-def test_lanes(name, staged):
+def test_lanes(name, way, monkeypatch):
+    """As masks over all lanes, as blocks of them, and with what is around the loops."""
     fun, args = LOOPS[name]
-    with for_compiler(staged):
+    if way == "regions":
+        monkeypatch.setattr(thread_regions, "LEAST_LANES", 1)
+    with for_compiler(way != "masks"):
         program = check(fun, *args)
     assert lanes_in(program)
 
@@ -362,3 +366,37 @@ def test_the_program_says_why_a_lane_is_no_thread():
                         "one kernel of 7 programs, a lane a thread")):
         _, program, _ = program_of(fun, normal(200))
         assert any(words in note for note in program.notes)
+
+
+def shaded(y, x, table):
+    """A march along a ray, what is computed before and behind it, and another march."""
+    def march(at, by):
+        def step(s):
+            t, n = s
+            return t + fnp.abs(fnp.sum(fnp.sin((at + t * by) * table)) * 0.1) + 0.05, n + 1
+        return lax.while_loop(lambda s: (s[0] < 1.5) & (s[1] < 9), step, (0.1, 0))
+
+    by = fnp.stack([x, y, 1.5]) / fnp.sqrt(x * x + y * y + 2.25)
+    t, n = march(fnp.zeros(3), by)
+    hit = t * by
+    away, _ = march(hit, table)
+    return fnp.where(t < 1.6, fnp.maximum(fnp.sum(hit * table), 0) + away, 0.0), n
+
+
+def test_all_that_a_pixel_computes_is_one_kernel(monkeypatch):
+    image = ft.vmap(ft.vmap(shaded, (None, 0, None)), (0, None, None))
+    with for_compiler(True):
+        _, program, _ = program_of(image, normal(256), normal(256), normal(3))
+        launches = [s.kernel for s in program.steps if isinstance(s, Launch)]
+        assert launches.count("lanes") == 1
+        assert len(launches) <= 2
+        monkeypatch.setattr(thread_regions, "LEAST_LANES", 1)
+        check(image, normal(12), normal(16), normal(3))
+
+
+def test_forward_and_backward_loops_are_one_kernel(monkeypatch):
+    monkeypatch.setattr(thread_regions, "LEAST_LANES", 1)
+    fun = ft.vmap(ft.grad(lambda s, r: fnp.sum(lorenz(s, r)[0] ** 2), (0, 1)))
+    with for_compiler(True):
+        program = check(fun, normal(LANES, 3), np.abs(normal(LANES)) * 20)
+    assert [s.kernel for s in program.steps if isinstance(s, Launch)] == ["lanes"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -19,13 +20,14 @@ from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.core.primitive import Primitive
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr, TooManyExpressions
-from functrans.lowering.loops.index import Index, LoopVar, flatten
+from functrans.lowering.loops.index import Index, LoopVar, flatten, strides_of
 from functrans.lowering.loops.lane_reader import (
     InOwnLane,
     LaneArray,
     LaneComponents,
     LaneReader,
     LaneView,
+    OwnElements,
     TensorInLane,
 )
 from functrans.lowering.loops.tensor import (
@@ -38,9 +40,11 @@ from functrans.lowering.loops.tensor import (
     WhileLoop,
 )
 from functrans.lowering.passes.lane_axes import LaneAxes, lane_axes
+from functrans.lowering.passes.lanes import Layout
 from functrans.lowering.passes.small_sorts import write_out_sorts
 from functrans.lowering.passes.small_systems import write_out_systems
 from functrans.lowering.rules.graph import CALLS, CallRule, graph_of, live_items
+from functrans.lowering.rules.lanes import LaneLoop
 from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS
 from functrans.lowering.schedule.forms import Form
 from functrans.lowering.schedule.target import Target
@@ -60,7 +64,7 @@ from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.reduce import reduce_or_p
 
-__all__ = ["THREADS", "lanes_in_threads"]
+__all__ = ["THREADS", "lanes_in_threads", "region_in_threads"]
 
 THREADS: Final = "a lane a thread"
 BLOCK: Final = 128  # threads of a program, and a warp where there are few lanes
@@ -91,6 +95,19 @@ def lanes_in_threads(call: ScanLoop | WhileLoop, scope: LoopScope) -> Form[Launc
     return Form(THREADS, 1e-9 * count * writer.nanoseconds(scope.target), lambda: launches)
 
 
+def region_in_threads(call: LaneLoop, scope: LoopScope) -> Launches:
+    """A region of loops over lanes, and of what is around them, as one kernel of such threads.
+
+    Raises UnsupportedKernel where a lane has too many numbers.
+    """
+    writer = _LaneLoop(scope, scope.memory_of(call))
+    try:
+        with writer.reader.at_most(MOST_EXPRESSIONS):
+            return writer.region(call)
+    except TooManyExpressions:
+        raise UnsupportedKernel("a lane computes too many numbers") from None
+
+
 class _LaneLoop:
     """Writes a loop for one lane."""
 
@@ -103,11 +120,12 @@ class _LaneLoop:
         self.coordinates: list[LoopVar] = []  # those of axes
         self.held = 0
         self.lanes = 0
+        self.is_alone = False  # the program is that of one lane
         self.makers: dict[Any, Equation] = {}
         self.workspaces: dict[Tensor, PartialResults] = {}
-        self.stored: dict[Tensor, LaneArray] = {}
+        self.stored: dict[Tensor, LaneArray | OwnElements] = {}
         """Where a loop collects results, which loops inside may write there."""
-        self.written: dict[Tensor, LaneArray] = {}
+        self.written: dict[Tensor, LaneArray | OwnElements] = {}
         """Those that did."""
 
     # --------------------------------------------------------------------------- the kernel
@@ -146,6 +164,33 @@ class _LaneLoop:
         else:
             self._results(call.results, body, self._while(call))
         return self._kernel(self.lanes, variables)
+
+    def region(self, call: LaneLoop) -> Launches:
+        """The kernel of the program of a lane, which knows of no other."""
+        program = call.program
+        values = [*zip(call.operands, program.inputs, strict=True),
+                  *zip(call.results, program.outputs, strict=True)]
+        order = sorted(range(len(program.sizes)), key=lambda a: -_distance(values, a))
+        own = [LoopVar(f"lane{k}", n) for k, n in enumerate(program.sizes)]
+        self.variables = [own[k] for k in order]  # neighbours in memory are neighbours
+        self.lanes = math.prod(program.sizes)
+        self.is_alone = True
+
+        def lane_of(t: Tensor, layout: Layout) -> OwnElements:
+            axes = tuple([None if a is None else Index.of(own[a]) for a in layout.axes])
+            return OwnElements(t, axes, layout.kept)
+
+        inputs, outputs = ([lane_of(t, layout) for t, layout in zip(tensors, layouts, strict=True)]
+                           for tensors, layouts in ((call.operands, program.inputs),
+                                                    (call.results, program.outputs)))
+        outputs = [replace(y, shape=tuple(v.aval.shape)) for y, v in zip(
+            outputs, program.body.outvars, strict=True)]
+        outs = self._program(program.body, inputs, outputs)
+        for y, t in zip(outputs, outs, strict=True):
+            if self.written.get(t) is not y:
+                for _, at in self._components(t, None).places():
+                    self._store(y.memory, y.place(at), self.reader.read(t, at))
+        return self._kernel(self.lanes, self.variables)
 
     def _kernel(self, lanes: int, variables: Sequence[LoopVar]) -> Launches:
         threads = BLOCK if lanes >= 8 * BLOCK else 32
@@ -230,7 +275,7 @@ class _LaneLoop:
             self.w.emit(line)
 
     def _program(self, jaxpr: Jaxpr, inputs: Sequence[TensorInLane],
-                 stored: Sequence[LaneArray] = ()) -> list[Tensor]:
+                 stored: Sequence[LaneArray | OwnElements] = ()) -> list[Tensor]:
         """The results of a body, after its loops and branches have been written.
 
         Where the last of them are `stored` is known, to loops inside that compute them.
@@ -251,7 +296,8 @@ class _LaneLoop:
     def _call(self, call: Call, eqn: Equation) -> None:
         if isinstance(call, ScanLoop):
             n = call.num_carry
-            if n == 0 and (found := self._lane_of(eqn.outvars)) is not None:
+            if n == 0 and not self.is_alone \
+                    and (found := self._lane_of(eqn.outvars)) is not None:
                 self._inner_map(call, found)
                 return
             outs = [self._collected(t, v) for t, v in zip(call.results[n:], eqn.outvars[n:],
@@ -265,9 +311,11 @@ class _LaneLoop:
             raise UnsupportedKernel(f"a lane does not compute a {call.name}")
         self.reader.values.update(zip(call.results, ends, strict=True))
 
-    def _collected(self, t: Tensor, v: Var) -> LaneArray:
+    def _collected(self, t: Tensor, v: Var) -> LaneArray | OwnElements:
         """Where a loop inside collects a result: where the loop around it does, or in memory of
         the lane."""
+        if self.is_alone:
+            return self._collected_alone(t)
         lanes = self._lanes(v)
         if t in self.stored and len(lanes) == len(self.variables):
             self.written[t] = self.stored[t]
@@ -281,6 +329,20 @@ class _LaneLoop:
         if self.workspaces[workspace].nbytes > MOST_WORKSPACE:
             raise UnsupportedKernel("loops inside collect more than fits")
         return LaneArray(workspace, lanes, self.w.variables(), last=True)
+
+    def _collected_alone(self, t: Tensor) -> OwnElements:
+        found = self.stored.get(t)
+        if found is not None:
+            assert isinstance(found, OwnElements)
+            self.written[t] = found
+            return found
+        workspace = Stored((*t.shape, *[x.high for x in self.variables]), t.dtype, ())
+        assert isinstance(workspace.size, int)
+        room = self.workspaces[workspace] = PartialResults(workspace.size, 1, t.dtype)
+        if room.nbytes > MOST_WORKSPACE:
+            raise UnsupportedKernel("loops inside collect more than fits")
+        axes = (*[None] * len(t.shape), *map(Index.of, self.variables))
+        return OwnElements(workspace, axes, loop=self.w.variables() or self.variables[0])
 
     def _lane_of(self, outs: Sequence[Var]) -> LoopVar | None:
         """The coordinate along the first axis of the results of a loop without a carry."""
@@ -335,7 +397,8 @@ class _LaneLoop:
         if left:
             self.w.emit(f"{', '.join(left)} = {', '.join(right)}")
 
-    def _scan(self, call: ScanLoop, collected: Sequence[LaneArray]) -> list[TensorInLane]:
+    def _scan(self, call: ScanLoop,
+              collected: Sequence[LaneArray | OwnElements]) -> list[TensorInLane]:
         """Write a loop of known length, which collects some results; what it carries at last."""
         if not isinstance(call.length, int):
             raise UnsupportedKernel("a loop of unknown length")
@@ -350,7 +413,7 @@ class _LaneLoop:
         parts = [y.part(at) for y in collected]
         may_wait = self.lanes <= FEW_LANES and call.length > ReadAhead.BY
         ahead = {x: ReadAhead(x, self.w, t, at, frozenset(self.variables))
-                 for x in call.operands[first + n:] if may_wait and self.reader.is_operand(x)}
+                 for x in call.operands[first + n:] if may_wait and self._is_in_memory(x)}
         with self.w.nested(f"for {t.name}_ in range(0, {call.length}):", t):
             self.w.emit(f"{t.name} = tl.cast({t.name}_, tl.int32)")  # the interpreter's are ints
             kept = dict(zip(moving, self._kept(
@@ -371,6 +434,10 @@ class _LaneLoop:
         ends = dict(zip(moving, self._kept([carried[k] for k in moving], invars, names, outer),
                         strict=True))
         return [ends[k] if k in ends else LaneView(carried[k]) for k in range(n)]
+
+    def _is_in_memory(self, x: Tensor) -> bool:
+        """Whether elements of a value are read where they are; they do not change in a loop."""
+        return self.reader.is_operand(x) or isinstance(self.reader.values.get(x), OwnElements)
 
     def _while(self, call: WhileLoop) -> list[TensorInLane]:
         """Write a loop with a predicate; what it carries at last."""
@@ -411,7 +478,7 @@ class _LaneLoop:
         """Which of the carry says of each lane whether it goes on, where any keeps all going."""
         (out,), test = call.predicate.outvars, call.predicate
         eqn = next((e for e in test.eqns if out in e.outvars), None)
-        if eqn is None or eqn.primitive is not reduce_or_p:
+        if eqn is None or eqn.primitive is not reduce_or_p or self.is_alone:
             return None
         carry: tuple[Var, ...] = test.invars[call.predicate_consts:]
         x = eqn.invars[0]
@@ -453,7 +520,7 @@ class _LaneLoop:
     def _branch(self, call: Branch, eqn: Equation) -> list[TensorInLane]:
         """Write a choice; only the branch that is chosen runs."""
         index = call.operands[0]
-        if call.masked and isinstance(index, Reduce):
+        if call.masked and isinstance(index, Reduce) and not self.is_alone:
             own = self._lanes(self.makers[eqn.invars[0]].invars[0])
             if len(own) < len(index.sizes):
                 raise UnsupportedKernel("what a lane chooses depends on others")
@@ -473,6 +540,12 @@ class _LaneLoop:
                 outs = self._program(branch, [*map(LaneView, call.operands[1:])])
                 self._assign(names, self._step(names, outs, eqn.outvars))
         return list(self._kept(call.results, eqn.outvars, names, outer))
+
+
+def _distance(values: Iterable[tuple[Tensor, Layout]], axis: int) -> int:
+    """How far neighbours along an axis of lanes are from each other in memory, in all."""
+    return sum(min(32, int(stride)) for t, layout in values
+               for a, stride in zip(layout.axes, strides_of(t.shape), strict=True) if a == axis)
 
 
 HEAD: Final = """\
