@@ -26,7 +26,8 @@ from functrans.lowering.loops.lane_reader import CrossesLanes, LaneReader, Place
 from functrans.lowering.loops.tensor import Reduce, Tensor, compute_dtype, dtype_name
 from functrans.primitives.precision import resolved_precision
 
-__all__ = ["WRITTEN_OUT", "Fold", "HeldTile", "LaneTileReader", "Product", "Side", "inner_sizes"]
+__all__ = ["PART_COMPONENTS", "WRITTEN_OUT", "Fold", "HeldTile", "LaneTileReader", "Product",
+           "Side", "inner_sizes"]
 
 MOST_COMPONENTS: Final = 256
 """Of a tile; what is wider is never a tile as a whole."""
@@ -36,8 +37,11 @@ MOST_TERMS: Final = 32
 """Of a reduction of which a tile has the results in components."""
 MOST_CHOICES: Final = 32
 """Components of which one is read at a place that is computed."""
-MOST_APART: Final = 64
-"""Components of a wide product that warps add up in parts: of more each has some of its own."""
+MOST_APART, LEAST_APART = 64, 128
+"""Components of a product that warps add up in parts, and its terms: of more components each warp
+has some of its own."""
+PART_COMPONENTS: Final = 128
+"""Of all parts: 16 for each of 8 warps."""
 PRODUCT_DTYPES: Final = frozenset(("f32", "bf16", "f16"))
 
 
@@ -146,6 +150,8 @@ class LaneTileReader(LaneReader):
 
         self.parts: dict[LoopVar, LoopVar] = {}
         """Of components of wide products: the same as terms in parts, which warps add up."""
+        self.parted: dict[tuple[int, int], LoopVar] = {}
+        """Terms of other products in so many parts, by the number of both."""
         self.across: dict[int, LoopVar] = {}
         """Components of a matrix in such parts."""
 
@@ -169,7 +175,7 @@ class LaneTileReader(LaneReader):
     def inner_of(self, index: Iterable[Index]) -> set[LoopVar]:
         """The numbers of components and terms that places change with."""
         known = {*self.components.values(), *self.terms.values(), *self.wide, *self.wide.values(),
-                 *self.parts.values(), *self.across.values()}
+                 *self.parts.values(), *self.parted.values(), *self.across.values()}
         return known & {v for i in index for v in self.index(i, "i64").variables}
 
     def check_own_lane(self, at: Index) -> None:
@@ -229,8 +235,8 @@ class LaneTileReader(LaneReader):
             return self.read(plain, index)
 
         shown = components
-        if left in self.wide and (apart := self._apart(places[1 - k], components)) is not None:
-            right = self.parts[left] = LoopVar(f"{left.name}t", total)
+        if total >= LEAST_APART and (apart := self._apart(places[1 - k], components)) is not None:
+            right = self._terms_in_parts(left, components)
             places[1 - k], shown = apart
 
         def side(number: int, along: LoopVar) -> Expr:
@@ -254,6 +260,15 @@ class LaneTileReader(LaneReader):
                            (one.variables - {left}) | (other.variables - {right}))
         return found if compute_dtype(dtype) == dtype else self.op("round_to", found, aux=dtype)
 
+
+    def _terms_in_parts(self, left: LoopVar, components: LoopVar) -> LoopVar:
+        """The numbers of terms in parts, for a result with some components."""
+        parts = PART_COMPONENTS // max(16, 1 << (_int(components.high) - 1).bit_length())
+        if left not in self.wide:
+            key = (_int(left.high), parts)
+            return self.parted.setdefault(key, LoopVar(f"r{key[0]}p{parts}", left.high))
+        self.parts[left] = LoopVar(f"{left.name}t", left.high)
+        return self.parts[left]
 
     def _apart(self, place: Mapping[int, Index], components: LoopVar
                ) -> tuple[dict[int, Index], LoopVar] | None:

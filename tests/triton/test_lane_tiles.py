@@ -162,6 +162,7 @@ def slope_of_both(w, x):
 PROGRAMS = {
     "flow": (flow, layers(6, 20, 6), normal(37, 6)),
     "flow of whole tiles": (flow, layers(16, 32, 16), normal(48, 16)),
+    "flow of long sums": (flow, layers(6, 130, 40, 6), normal(37, 6)),
     "driven": (driven, layers(9, 33, 9), normal(35, 9), normal(4, 35, 9)),
     "gates": (gates, normal(20, 80), normal(7, 80), normal(40, 20), normal(3, 40, 7)),
     "energies": (energies, normal(300, 5), normal(33, 5)),

@@ -14,7 +14,13 @@ from typing import Final
 from functrans.core.precision import Precision
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index, LoopVar
-from functrans.lowering.loops.lane_tile_reader import Fold, LaneTileReader, Product, Side
+from functrans.lowering.loops.lane_tile_reader import (
+    PART_COMPONENTS,
+    Fold,
+    LaneTileReader,
+    Product,
+    Side,
+)
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.schedule.tile_costs import RATES
@@ -29,8 +35,6 @@ WIDE_BLOCKS: Final = (256, 128)
 """Components that a loop over more than a tile has takes at once."""
 OTHER_SHARED: Final = 64 << 10
 """Bytes of shared memory for tiles, beside matrices that stay with a program in its loops."""
-WIDE_WARPS, MOST_ROWS = 8, 16
-"""Warps of a program with wide products, and the components that each has of them."""
 WIDE_STAGES: Final = 2
 """Blocks of a shared matrix that are on their way or there."""
 NARROW_OPERANDS: Final = {"bf16": "tl.bfloat16", "f16": "tl.float16"}
@@ -83,7 +87,8 @@ class LaneTileWriter(ThreadWriter):
 
     def _is_inner(self, v: LoopVar) -> bool:
         return self._is_wide(v) or v in self.reader.components.values() \
-            or v in self.reader.terms.values() or v in self.reader.across.values()
+            or v in self.reader.terms.values() or v in self.reader.across.values() \
+            or v in self.reader.parted.values()
 
     def lanes_of(self, e: Expr) -> int:
         """The lanes of the tile that an expression is; one where they share it."""
@@ -108,6 +113,12 @@ class LaneTileWriter(ThreadWriter):
                 lines.append(f"    {v.name} = tl.arange(0, {extent(n)}){lane}")
                 if n % extent(n):
                     lines.append(f"    in_{v.name} = {v.name} < {n}")
+        for (n, parts), v in known.parted.items():
+            each = extent(n) // parts
+            lines.append(f"    {v.name} = tl.arange(0, {parts})[:, None, None] * {each}"
+                         f" + tl.arange(0, {each})[None, None, :]")
+            if n % extent(n):
+                lines.append(f"    in_{v.name} = {v.name} < {n}")
         return lines
 
     # --------------------------------------------------------------------------- expressions
@@ -238,7 +249,7 @@ class LaneTileWriter(ThreadWriter):
         how: Side = e.aux
         assert how.components is not None
         shape: tuple[int, ...] = (self.extent(how.components), self.extent(how.along))
-        if how.along in self.reader.parts.values():
+        if self._is_in_parts(how.along):
             parts = self._parts(how.components)
             shape = (parts, shape[0], shape[1] // parts)
         self._spend(4 * math.prod(shape) / self.target.measured.one_bandwidth, 0.0)
@@ -263,26 +274,30 @@ class LaneTileWriter(ThreadWriter):
         self.spend_on_product(how.left.high, self.lanes, self.extent(how.components), rate)
         precision = RATES[how.precision] if x.aux.dtype == "f32" else "ieee"
         tail = f"input_precision='{precision}', out_dtype=tl.float32)"
-        if not wide:
-            return self.name(f"tl.dot({self.expression(w)}, {self._filled(x)}, {tail}")
         shape = self.shape(how.components, self.lanes)
-        if how.right not in self.reader.parts.values():
-            acc = self.name(f"tl.zeros({shape}, tl.float32)")
-            with self.blocks(how.left):
-                self.emit(f"{acc} = tl.dot({self.expression(w)}, {self._filled(x)}, {acc}, {tail}")
-            return acc
-        parts = self._parts(how.components)
-        each = self.extent(how.left) // parts
-        acc = self.name(f"tl.zeros({(parts, *shape)}, tl.float32)")
-        with self.blocks(how.left, parts):
+        parts = self._parts(how.components) if self._is_in_parts(how.right) else 0
+
+        def left() -> str:
+            filled = self._filled(x)
+            each = self.extent(how.left) // parts if parts else 0
+            return f"tl.reshape({filled}, ({parts}, {each}, {self.lanes}))" if parts else filled
+
+        if wide:
+            acc = self.name(f"tl.zeros({(parts, *shape) if parts else shape}, tl.float32)")
+            with self.blocks(how.left, parts):
+                right = self.expression(w)
+                self.emit(f"{acc} = tl.dot({right}, {left()}, {acc}, {tail}")
+        else:
             right = self.expression(w)
-            left = f"tl.reshape({self._filled(x)}, ({parts}, {each}, {self.lanes}))"
-            self.emit(f"{acc} = tl.dot({right}, {left}, {acc}, {tail}")
-        return self.name(f"tl.sum({acc}, 0)")
+            acc = self.name(f"tl.dot({right}, {left()}, {tail}")
+        return self.name(f"tl.sum({acc}, 0)") if parts else acc
+
+    def _is_in_parts(self, terms: LoopVar) -> bool:
+        return terms in self.reader.parts.values() or terms in self.reader.parted.values()
 
     def _parts(self, components: LoopVar) -> int:
         """In how many parts warps add up a wide product: each has 16 components at least."""
-        return max(1, WIDE_WARPS * MOST_ROWS // self.extent(components))
+        return PART_COMPONENTS // self.extent(components)
 
     def spend_on_product(self, terms: int, left: int, right: int, rate: str) -> None:
         """Count a product of so many terms that is written next."""
