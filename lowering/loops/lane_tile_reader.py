@@ -26,8 +26,16 @@ from functrans.lowering.loops.lane_reader import CrossesLanes, LaneReader, Place
 from functrans.lowering.loops.tensor import Reduce, Tensor, compute_dtype, dtype_name
 from functrans.primitives.precision import resolved_precision
 
-__all__ = ["PART_COMPONENTS", "WRITTEN_OUT", "Fold", "HeldTile", "LaneTileReader", "Product",
-           "Side", "inner_sizes"]
+__all__ = [
+    "PART_COMPONENTS",
+    "WRITTEN_OUT",
+    "Fold",
+    "HeldTile",
+    "LaneTileReader",
+    "Side",
+    "WideProduct",
+    "inner_sizes",
+]
 
 MOST_COMPONENTS: Final = 256
 """Of a tile; what is wider is never a tile as a whole."""
@@ -65,7 +73,7 @@ class Side(NamedTuple):
     precision: Precision
 
 
-class Product(NamedTuple):
+class WideProduct(NamedTuple):
     """A product: the numbers along the sum, in the tile and in the matrix, and the precision.
 
     `components` are those of the result.
@@ -256,7 +264,7 @@ class LaneTileReader(LaneReader):
                            Side(xs[1 - k].dtype, right, components, precision),
                            (other.variables - {shown}) | {right, components})
         found = self._make("product", (one, other), "f32",
-                           Product(left, right, components, precision),
+                           WideProduct(left, right, components, precision),
                            (one.variables - {left}) | (other.variables - {right}))
         return found if compute_dtype(dtype) == dtype else self.op("round_to", found, aux=dtype)
 

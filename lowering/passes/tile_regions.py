@@ -65,7 +65,7 @@ def form_tile_regions(jaxpr: Jaxpr) -> Jaxpr:
     """The program with its largest region over lanes as one equation, if there is one."""
     counts = Counter(n for eqn in jaxpr.eqns if (n := _lanes_of_product(eqn)))
     for count, products in counts.most_common():
-        if products >= 2 and (found := _Region(jaxpr, count).formed()) is not None:
+        if products >= 2 and (found := _TileRegion(jaxpr, count).formed()) is not None:
             return found
     return jaxpr
 
@@ -120,7 +120,7 @@ def _lanes_of_product(eqn: Equation) -> int:
     return 0 if seed is None else _size(*seed)
 
 
-class _Region:
+class _TileRegion:
     """The equations of a program that are over lanes of a number."""
 
     def __init__(self, jaxpr: Jaxpr, count: int) -> None:

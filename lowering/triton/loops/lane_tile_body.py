@@ -56,7 +56,7 @@ from functrans.primitives.differentiable import add_any_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.reduce import reduce_or_p
 
-__all__ = ["TileBody", "in_order"]
+__all__ = ["LaneTileBody", "in_order"]
 
 WIDE_TILE: Final = 1024  # elements of a tile from which on eight warps compute it
 
@@ -96,7 +96,7 @@ def in_order(body: Jaxpr, count: int) -> list[int | Var]:
     return [x for _, x in sorted(found, key=lambda item: item[0])]
 
 
-class TileBody:
+class LaneTileBody:
     """Writes what a program computes for its `block` of `count` lanes.
 
     `axis_of` tells which axis of a variable is that of lanes; values without one are the same for

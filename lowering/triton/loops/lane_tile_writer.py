@@ -18,8 +18,8 @@ from functrans.lowering.loops.lane_tile_reader import (
     PART_COMPONENTS,
     Fold,
     LaneTileReader,
-    Product,
     Side,
+    WideProduct,
 )
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.schedule.target import Target
@@ -266,7 +266,7 @@ class LaneTileWriter(ThreadWriter):
 
     def _product(self, e: Expr) -> str:
         (x, w), how = e.args, e.aux
-        assert isinstance(how, Product)
+        assert isinstance(how, WideProduct)
         wide = self._is_wide(how.left)
         assert isinstance(how.left.high, int)
         rate = RATES[how.precision] if x.aux.dtype == "f32" else \

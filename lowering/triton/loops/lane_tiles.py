@@ -7,6 +7,7 @@ and results of an iteration goes to memory, and programs never wait for each oth
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Any, Final
@@ -22,7 +23,7 @@ from functrans.lowering.passes.lane_results import changing
 from functrans.lowering.schedule.forms import Form
 from functrans.lowering.triton.kernels.kernel_source import Launches
 from functrans.lowering.triton.loops.fused_launches import fused_seconds
-from functrans.lowering.triton.loops.lane_tile_body import TileBody
+from functrans.lowering.triton.loops.lane_tile_body import LaneTileBody
 from functrans.lowering.triton.loops.loop_kernel import LoopScope
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.while_loop import while_p
@@ -60,7 +61,7 @@ def lanes_in_tiles(call: ScanLoop | WhileLoop, scope: LoopScope) -> Form[Launche
         raise UnsupportedKernel("a tile computes too many values") from None
     seconds = 1e-9 * BESIDE_ESTIMATE * writer.nanoseconds()
     if isinstance(call, ScanLoop) and seconds > fused_seconds(call, scope.target):
-        raise UnsupportedKernel("its steps are faster as launches")
+        seconds = math.inf  # its steps are faster as launches
     return Form(TILES, seconds, lambda: launches)
 
 
@@ -104,7 +105,7 @@ class _TileLoop:
         self.number, block = sizes.index(count), LEAST_BLOCK
         while block < MOST_BLOCK and count >= 2 * block * AT_ONCE * self.target.multiprocessors:
             block *= 2
-        self.body = TileBody(scope.memory_of(call), count, block, self.target, self._axis_of,
+        self.body = LaneTileBody(scope.memory_of(call), count, block, self.target, self._axis_of,
                              scope.with_constant, is_map)
         self.each = -(-int(count) // block)  # programs of an iteration, or of the loop
 

@@ -25,7 +25,7 @@ from functrans.lowering.rules.graph import CallRule, results_of
 from functrans.lowering.schedule.tile_costs import RATES
 from functrans.lowering.triton.kernels.axis_calls import AxisCall
 from functrans.lowering.triton.kernels.kernel_source import Launches
-from functrans.lowering.triton.loops.lane_tile_body import TileBody
+from functrans.lowering.triton.loops.lane_tile_body import LaneTileBody
 from functrans.lowering.triton.products.tile_programs import CHUNK, sums_of_parts
 from functrans.primitives.broadcast import reduce_sum_p
 from functrans.primitives.dot import dot_general_p
@@ -107,7 +107,7 @@ class _Total:
 class _RegionWriter:
     def __init__(self, call: TileRegionCall, block: int) -> None:
         self.call, self.target = call, call.target
-        self.body = TileBody(call.operands, call.count, block, call.target, call.lanes.get)
+        self.body = LaneTileBody(call.operands, call.count, block, call.target, call.lanes.get)
         self.programs = min(-(-call.count // block), self.target.multiprocessors)
         self.row = 0
         self.totals: list[_Total] = []
