@@ -61,8 +61,8 @@ def record_less(jaxpr: Jaxpr, log: list[Change] | None = None) -> Jaxpr:
 
 
 def _is_sized(eqn: Equation) -> bool:
-    return isinstance(eqn.params["length"], int) and all(
-        isinstance(n, int) for v in (*eqn.invars, *eqn.outvars) for n in v.aval.shape)
+    values = [*eqn.invars, *eqn.outvars, *[v for e in eqn.params["jaxpr"].eqns for v in e.outvars]]
+    return isinstance(eqn.params["length"], int) and all(v.aval.is_static for v in values)
 
 
 @dataclass(frozen=True)
