@@ -155,7 +155,7 @@ def test_registers_and_stack_are_read_from_machine_code(tmp_path):
 def test_threads_that_spill_with_few_registers_may_have_all(monkeypatch):
     """ptxas keeps some kernels to 32 registers, and hundreds of numbers in memory."""
     plain = compile_unit(unit())
-    roomy = compile.with_all_registers(plain.ptx)
+    roomy = compile.with_all_registers(plain.ptx, 4)
     assert ".reqntid 128\n.maxnreg 255\n" in roomy and roomy.count(".maxnreg") == 1
     for said, kept_registers in (((32, 4000), (40, 16)), 40), (((32, 4000), (32, 4000)), 32):
         answers = iter((*said, said[1]))
@@ -430,3 +430,11 @@ def test_no_addition_of_two_halves_of_a_register():
                         np.ones(6, "f"), target="cuda:90").compile()
     (kernel,) = compiled.kernels
     assert "16x2" not in kernel.ptx and "VIADD.16x2" not in kernel.sass
+
+
+@pytest.mark.parametrize("warps, most", [(4, 255), (8, 255), (16, 128), (32, 64)])
+def test_no_program_has_more_registers_than_a_multiprocessor(warps, most):
+    """With 255 each, 16 warps were refused by the driver when they were launched."""
+    ptx = compile.with_all_registers(".visible .entry k()\n.reqntid 128\n{", warps)
+    assert f".maxnreg {most}\n" in ptx
+    assert 32 * warps * most <= compile.REGISTERS

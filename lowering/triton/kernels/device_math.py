@@ -28,6 +28,7 @@ from triton.language.extra.cuda.libdevice import (  # noqa: F401 (kernels call t
     expm1,
     floor,
     fmod,
+    lgamma,
     log,
     log1p,
     nextafter,
@@ -159,12 +160,6 @@ def logistic(x):
     inverse = _reciprocal(1.0 + e)
     quotient = numerator * inverse
     return tl.fma(tl.fma(-quotient, 1.0 + e, numerator), inverse, quotient)
-
-
-@triton.jit
-def lgamma(x):
-    """In float64: CUDA's float32 loses all digits between the poles of negative numbers."""
-    return libdevice.lgamma(x.to(tl.float64)).to(x.dtype)
 
 
 @triton.jit

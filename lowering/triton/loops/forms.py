@@ -60,8 +60,10 @@ def loop_forms(call: ScanCall | WhileCall, scope: LoopScope, write_body: WriteBo
     except UnsupportedKernel as error:
         forms.append(Form[LoopForm](THREADS, 0.0, partial(_refused, error)))  # to tell why
     else:
-        forms.append(Form[LoopForm](*threads))
-        is_wide = threads.write().kernels[0].grid[0] > 1 and not _has_product(call.body)
+        has_product = _has_product(call.body)
+        forms.append(Form[LoopForm](threads.name, (1 + has_product) * threads.seconds,
+                                    threads.write))  # each weight is read again by each lane
+        is_wide = threads.write().kernels[0].grid[0] > 1 and not has_product
     if is_wide and forms[0].seconds < launched:
         # the others do the same on tiles and with masks: they are made if this one spills
         forms += [Form(name, forms[0].seconds, partial(_made, make))

@@ -122,15 +122,18 @@ def _rounded(part: str) -> str:
     return changed
 
 
-def with_all_registers(ptx: str) -> str:
-    """A kernel whose threads may have all registers.
+def with_all_registers(ptx: str, warps: int) -> str:
+    """A kernel whose threads may have all registers that the warps of a program can have.
 
     Of some kernels that let the next one begin early ptxas 12.9 takes 32, as many as 64 warps can
     have, and puts hundreds of a thread's numbers into memory: in a scan 916, where 255 leave 22.
     """
-    return THREADS.sub(lambda found: f"{found[0]}\n.maxnreg 255", ptx, count=1)
+    most = min(255, REGISTERS // (32 * warps) // 8 * 8)
+    return THREADS.sub(lambda found: f"{found[0]}\n.maxnreg {most}", ptx, count=1)
 
 
+REGISTERS: Final = 65_536
+"""Of a multiprocessor: a program that has more is not launched."""
 SPILLED, FEW_REGISTERS = 64, 128
 """Bytes of a thread's stack, with fewer registers than these, are spilled for no reason."""
 THREADS: Final = re.compile(r"^\.reqntid [0-9, ]+$", re.MULTILINE)
@@ -213,7 +216,7 @@ class TritonStages:
         cubin, ptx = self._run("cubin"), self._made["ptx"]
         registers, stack = resources(cubin)
         if stack > SPILLED and registers < FEW_REGISTERS:
-            other = self._passes["cubin"](with_all_registers(ptx), metadata)
+            other = self._passes["cubin"](with_all_registers(ptx, unit.warps), metadata)
             if resources(other)[1] < stack:
                 cubin, (registers, stack) = other, resources(other)
         kinds = "".join("p" if t[0] == "*" else KINDS[t] for t in unit.types)

@@ -13,7 +13,7 @@ from functrans.lowering.store.cache import digest, literal, matches
 
 __all__ = ["Binary", "KernelError", "Unit", "triton_version"]
 
-FORMAT: Final = "9"
+FORMAT: Final = "10"
 """Changes with what is kept of a kernel, and with how it is compiled."""
 MATH: Final = ("device_math.py", "series_math.py", "trigonometry.py")
 
