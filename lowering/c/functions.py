@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from functrans.core.jaxpr import Equation, Jaxpr
+from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.defects import is_defect
 from functrans.lowering.passes.lane_groups import group_loops
 from functrans.lowering.passes.lane_regions import grow_loops, with_tests
 from functrans.lowering.passes.lanes import without_blocks
 from functrans.lowering.rules.graph import Graph, graph_of
-from functrans.lowering.rules.lanes import WITH_LANES, has_rule, kernel_of_lanes
+from functrans.lowering.rules.lanes import LaneKernels, has_rule, is_function
 from functrans.lowering.schedule import plans
 from functrans.lowering.schedule.forms import StepFailed, StepForms, with_notes
 from functrans.lowering.schedule.group import Schedule, Step
@@ -30,12 +30,12 @@ def graph_with_lanes(jaxpr: Jaxpr, forms: StepForms | None = None) -> Graph:
     """The graph of a program, whose loops over lanes are kernels until one cannot be written."""
     if forms is not None and not forms.lanes:
         return graph_of(jaxpr, on_host=forms.hosted)
-    def is_kernel(eqn: Equation) -> bool:
-        return kernel_of_lanes(eqn) is not None
-
+    kernels = LaneKernels()
+    is_kernel = kernels.__contains__
     grouped = group_loops(without_blocks(with_tests(jaxpr, is_kernel), is_kernel), is_kernel)
-    grouped = grow_loops(grouped, kernel_of_lanes, has_rule)
-    return graph_of(grouped, rules=WITH_LANES, on_host=forms.hosted if forms is not None else {})
+    grouped = grow_loops(grouped, kernels.program_of, has_rule, is_function)
+    return graph_of(grouped, rules=kernels.rules,
+                    on_host=forms.hosted if forms is not None else {})
 
 
 class FunctionForms:

@@ -27,8 +27,14 @@ __all__ = ["LaneProgramOf", "as_one_loop", "grow_loops", "with_tests"]
 
 LaneProgramOf = Callable[[Equation], LaneProgram | None]
 """The program of a lane of a loop, None where it is no kernel of lanes."""
-MOST: Final = 128
-"""Elements of a value of a lane that is computed outside of a loop."""
+MOST: Final = 80
+MOST_AFTER: Final = 32
+"""Elements of a value of a lane that is computed before loops, or reads what they stack: each of
+them is text of its own."""
+MOST_COPIED: Final = 4
+"""Elements that are written as they are, and in another order."""
+MOST_FUNCTIONS: Final = 16
+"""Elements of which a function of many instructions is taken: 128 of `tanh` compiled for 2.6 s."""
 MOST_OF_TEST: Final = 24
 FIRST: Final = Literal(np.int32(0), ShapedArray((), np.dtype(np.int32)))
 MOVEMENT: Final = frozenset({broadcast_in_dim_p, reshape_p, transpose_p, slice_p, rev_p})
@@ -118,10 +124,12 @@ def _is_convex(jaxpr: Jaxpr, members: Container[Equation]) -> bool:
 
 
 def grow_loops(jaxpr: Jaxpr, program_of: LaneProgramOf,
-               has_rule: Callable[[Equation], bool]) -> Jaxpr:
+               has_rule: Callable[[Equation], bool],
+               is_function: Callable[[Equation], bool]) -> Jaxpr:
     """The program with each loop over lanes and what is around it as one.
 
-    `has_rule` tells whether an equation can be in the kernel of a lane.
+    `has_rule` tells whether an equation can be in the kernel of a lane, `is_function` whether an
+    element of it takes many instructions.
     """
     tried: set[Equation] = set()
     while True:
@@ -136,7 +144,8 @@ def grow_loops(jaxpr: Jaxpr, program_of: LaneProgramOf,
         whole = Jaxpr((), jaxpr.invars, tuple([inner for eqn in jaxpr.eqns for inner in (
             seed if eqn is loop else (eqn,))]), jaxpr.outvars, name=jaxpr.name)
         for before, after in ((True, True), (True, False), (False, True)):
-            members = _Region(whole, seed, loop, program, program_of, has_rule).grown(before, after)
+            members = _Region(whole, seed, loop, program, program_of, has_rule,
+                              is_function).grown(before, after)
             if len(members) > len(seed):
                 grown, group = as_one_loop(whole, members)
                 if program_of(group) is not None:
@@ -168,13 +177,19 @@ class _Region:
 
     def __init__(self, jaxpr: Jaxpr, seed: Sequence[Equation], loop: Equation,
                  program: LaneProgram, program_of: LaneProgramOf,
-                 has_rule: Callable[[Equation], bool]) -> None:
+                 has_rule: Callable[[Equation], bool],
+                 is_function: Callable[[Equation], bool]) -> None:
         self.jaxpr = jaxpr
         self.axes = [k for k, n in enumerate(program.sizes) if n > 1]
         self.program_of = program_of
         self.has_rule = has_rule
+        self.is_function = is_function
         self.members = set(seed)
         self.dims: dict[Atom, dict[int, int]] = {}
+        self.readers: dict[Atom, list[Equation | None]] = {a: [None] for a in jaxpr.outvars}
+        for eqn in jaxpr.eqns:
+            for a in eqn.invars:
+                self.readers.setdefault(a, []).append(eqn)
         for v, layout in (*zip(program.operands, program.inputs, strict=True),
                           *zip(loop.outvars, program.outputs, strict=True)):
             self.dims[v] = self._dims_of(layout)
@@ -197,7 +212,8 @@ class _Region:
             if eqn in self.members or not any(
                     a in made or a in others for a in eqn.invars if isinstance(a, Var)):
                 continue
-            if not any(a in others for a in eqn.invars if isinstance(a, Var)) and self._takes(eqn):
+            if not any(a in others for a in eqn.invars if isinstance(a, Var)) \
+                    and self._takes(eqn, MOST_AFTER):
                 made.update(eqn.outvars)
             else:
                 others.update(eqn.outvars)
@@ -214,12 +230,12 @@ class _Region:
             if not is_read and not outside:
                 continue
             if outside or any(a in made for a in eqn.invars if isinstance(a, Var)) \
-                    or not self._takes(eqn):
+                    or not self._takes(eqn, MOST):
                 others.update(a for a in eqn.invars if isinstance(a, Var))
             else:
                 read.update(a for a in eqn.invars if isinstance(a, Var))
 
-    def _takes(self, eqn: Equation) -> bool:
+    def _takes(self, eqn: Equation, most: int) -> bool:
         """Whether an equation is one of lanes, and then a member."""
         if has_effects(eqn) or not self.has_rule(eqn) or not all(
                 isinstance(n, int) and n > 0 for v in (*eqn.invars, *eqn.outvars)
@@ -229,12 +245,25 @@ class _Region:
         if found is None or any(set(found[v]) != set(self.axes) for v in eqn.outvars):
             return False
         values = [v for v in (*eqn.invars, *eqn.outvars) if isinstance(v, Var)]
-        if not _has_body(eqn) and eqn.primitive not in MOVEMENT and any(
-                _own_size(v, found[v]) > MOST for v in values):
+        if self.is_function(eqn):
+            most = MOST_FUNCTIONS
+        size = max([_own_size(v, found[v]) for v in values])
+        if eqn.primitive in MOVEMENT:
+            if size > MOST_COPIED and self._is_copied(eqn):
+                return False
+        elif size > most and not _has_body(eqn):
             return False
         self.dims.update(found)
         self.members.add(eqn)
         return True
+
+    def _is_copied(self, eqn: Equation) -> bool:
+        """Whether a value would be written by the kernel as it is, and in another order."""
+        made = eqn.invars[0]
+        inside = any(made in member.outvars for member in self.members)
+        return any(reader is not eqn and reader not in self.members
+                   for reader in self.readers.get(made, ())) if inside else any(
+            reader not in self.members for reader in self.readers.get(eqn.outvars[0], ()))
 
     def _dims_in(self, eqn: Equation) -> dict[Atom, dict[int, int]] | None:
         """The axes of the values of an equation; None if it mixes lanes."""

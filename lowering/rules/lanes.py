@@ -8,14 +8,16 @@ from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.core.primitive import Primitive
 from functrans.lowering.loops.tensor import DTYPES, NARROW, Call, Tensor, dtype_name
 from functrans.lowering.passes.lanes import LaneProgram, lane_program_or_reason
+from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.rules.graph import CALLS, RULES, CallRule, results_of
 from functrans.lowering.rules.reduce import summed_dot_general
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.dot import dot_general_p
+from functrans.primitives.random import philox4x32_p, threefry2x32_p
 
-__all__ = ["CALLS_OF_LANES", "WITH_LANES", "LaneLoop", "has_rule", "kernel_of_lanes"]
+__all__ = ["CALLS_OF_LANES", "LaneKernels", "LaneLoop", "has_rule", "is_function"]
 
 
 class LaneLoop(Call):
@@ -35,38 +37,55 @@ def _product(eqn: Equation, xs: list[Tensor]) -> Tensor:
     return summed_dot_general(eqn, xs, written_out=1 << 20)
 
 
+RANDOM = (threefry2x32_p, philox4x32_p)
+OF_ARITHMETIC = 8
 LOOPS = (scan_p, while_p, cond_p)
 CALLS_OF_LANES: Mapping[Primitive, CallRule] = {
     **{p: CALLS[p] for p in LOOPS}, dot_general_p: _product}
 """The calls in the program of a lane: loops, branches, and products that are written out."""
 
 
-def kernel_of_lanes(eqn: Equation) -> LaneProgram | None:
-    """The program of a lane of a loop, if all that the lane does can be in one kernel."""
-    program = _kernel_or_reason(eqn)
-    return program if isinstance(program, LaneProgram) else None
+class LaneKernels:
+    """Which loops of a program are kernels of lanes: each is looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Equation, LaneProgram | str] = {}
+        self.rules: Mapping[Primitive, CallRule] = {
+            **CALLS, scan_p: self._loop, while_p: self._loop, cond_p: self._loop}
+        """The rules of calls where loops over lanes are kernels."""
+
+    def program_of(self, eqn: Equation) -> LaneProgram | None:
+        """The program of a lane of a loop, if all that the lane does can be in one kernel."""
+        program = self._program_or_reason(eqn)
+        return program if isinstance(program, LaneProgram) else None
+
+    def __contains__(self, eqn: Equation) -> bool:
+        return self.program_of(eqn) is not None
+
+    def _program_or_reason(self, eqn: Equation) -> LaneProgram | str:
+        program = self._known.get(eqn)
+        if program is None:
+            program = lane_program_or_reason(eqn)
+            if isinstance(program, LaneProgram) and not _has_rules(program.body):
+                program = "a lane has an operation, or a dtype, that is no scalar's"
+            self._known[eqn] = program
+        return program
+
+    def _loop(self, eqn: Equation, xs: list[Tensor]) -> Call | None:
+        program = self._program_or_reason(eqn)
+        if isinstance(program, str):
+            plain = CALLS[eqn.primitive](eqn, xs)
+            assert isinstance(plain, Call)
+            plain.not_of_lanes = program
+            return plain
+        tensors = {a: x for a, x in zip(eqn.invars, xs, strict=True) if isinstance(a, Var)}
+        return LaneLoop(eqn, program, [tensors[v] for v in program.operands], [*results_of(eqn)])
 
 
-def _kernel_or_reason(eqn: Equation) -> LaneProgram | str:
-    program = lane_program_or_reason(eqn)
-    if isinstance(program, LaneProgram) and not _has_rules(program.body):
-        return "a lane has an operation, or a dtype, that is no scalar's"
-    return program
-
-
-def _loop(eqn: Equation, xs: list[Tensor]) -> Call | None:
-    program = _kernel_or_reason(eqn)
-    if isinstance(program, str):
-        plain = CALLS[eqn.primitive](eqn, xs)
-        assert isinstance(plain, Call)
-        plain.not_of_lanes = program
-        return plain
-    tensors = {a: x for a, x in zip(eqn.invars, xs, strict=True) if isinstance(a, Var)}
-    return LaneLoop(eqn, program, [tensors[v] for v in program.operands], [*results_of(eqn)])
-
-
-WITH_LANES: Mapping[Primitive, CallRule] = {**CALLS, scan_p: _loop, while_p: _loop, cond_p: _loop}
-"""The rules of calls where loops over lanes are kernels."""
+def is_function(eqn: Equation) -> bool:
+    """Whether an element takes many instructions: an elementary function, a random number."""
+    p = eqn.primitive
+    return p in RANDOM or (p in ELEMENTWISE and ELEMENTWISE.weight(p.name) > OF_ARITHMETIC)
 
 
 def _has_rules(body: Jaxpr) -> bool:
