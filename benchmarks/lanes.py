@@ -8,9 +8,7 @@ The programs are in benchmarks/lanes/, a file each: a source for functrans and J
 of a loop, and the lane as a programmer writes it who knows the machine (`lanes/__init__.py` says
 how). By hand is CUDA on a GPU, a lane a thread, compiled by NVRTC and launched by CuPy, which has
 to be there; on a CPU it is C++ with vectors of lanes, `g++ -O3 -march=native` and OpenMP, whose
-threads OMP_NUM_THREADS says; functrans takes one for each processor that it may use: two cores are
-`OMP_NUM_THREADS=2 taskset -c 0,1 python benchmarks/lanes.py`. By hand it writes to the same arrays
-each time.
+threads OMP_NUM_THREADS says, to functrans, too. By hand it writes to the same arrays each time.
 
 Columns: the time of a call by hand and of functrans, their ratio, JAX's time, the first calls (by
 hand: the compiler and a call), and the largest difference of a result in norm. Processes, rounds,

@@ -197,6 +197,9 @@ def main() -> int:
         kind = HandWritten if name == BY_HAND else Bench
         bench = kind(name, Path(folder), importlib.import_module(suite).FOLDER)
         answer(bench.hello())
+        if name == "functrans" and (threads := os.environ.get("OMP_NUM_THREADS")):
+            # as many as the others have, without a processor of their own that neighbours load
+            importlib.import_module("functrans._runtime").set_num_threads(int(threads))
     except Exception as error:
         answer({"error": first_line(error)})
         return 1
