@@ -125,7 +125,7 @@ def _is_convex(jaxpr: Jaxpr, members: Container[Equation]) -> bool:
 
 def grow_loops(jaxpr: Jaxpr, program_of: LaneProgramOf,
                has_rule: Callable[[Equation], bool],
-               is_function: Callable[[Equation], bool]) -> Jaxpr:
+               is_function: Callable[[Equation], bool] = lambda eqn: False) -> Jaxpr:
     """The program with each loop over lanes and what is around it as one.
 
     `has_rule` tells whether an equation can be in the kernel of a lane, `is_function` whether an

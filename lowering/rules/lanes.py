@@ -17,7 +17,8 @@ from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.random import philox4x32_p, threefry2x32_p
 
-__all__ = ["CALLS_OF_LANES", "LaneKernels", "LaneLoop", "has_rule", "is_function"]
+__all__ = ["CALLS_OF_LANES", "LaneKernels", "LaneLoop", "has_rule", "is_function",
+           "kernel_of_lanes"]
 
 
 class LaneLoop(Call):
@@ -45,6 +46,19 @@ CALLS_OF_LANES: Mapping[Primitive, CallRule] = {
 """The calls in the program of a lane: loops, branches, and products that are written out."""
 
 
+def kernel_of_lanes(eqn: Equation) -> LaneProgram | None:
+    """The program of a lane of a loop, if all that the lane does can be in one kernel."""
+    program = _kernel_or_reason(eqn)
+    return program if isinstance(program, LaneProgram) else None
+
+
+def _kernel_or_reason(eqn: Equation) -> LaneProgram | str:
+    program = lane_program_or_reason(eqn)
+    if isinstance(program, LaneProgram) and not _has_rules(program.body):
+        return "a lane has an operation, or a dtype, that is no scalar's"
+    return program
+
+
 class LaneKernels:
     """Which loops of a program are kernels of lanes: each is looked at once."""
 
@@ -65,10 +79,7 @@ class LaneKernels:
     def _program_or_reason(self, eqn: Equation) -> LaneProgram | str:
         program = self._known.get(eqn)
         if program is None:
-            program = lane_program_or_reason(eqn)
-            if isinstance(program, LaneProgram) and not _has_rules(program.body):
-                program = "a lane has an operation, or a dtype, that is no scalar's"
-            self._known[eqn] = program
+            program = self._known[eqn] = _kernel_or_reason(eqn)
         return program
 
     def _loop(self, eqn: Equation, xs: list[Tensor]) -> Call | None:
