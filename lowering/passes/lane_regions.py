@@ -32,7 +32,8 @@ MOST_AFTER: Final = 32
 """Elements of a value of a lane that is computed before loops, or reads what they stack: each of
 them is text of its own."""
 MOST_COPIED: Final = 4
-"""Elements that are written as they are, and in another order."""
+MOST_LATER: Final = 16
+"""Elements that are written as they are, and in another order: before loops, and after them."""
 MOST_FUNCTIONS: Final = 16
 """Elements of which a function of many instructions is taken: 128 of `tanh` compiled for 2.6 s."""
 MOST_OF_TEST: Final = 24
@@ -249,7 +250,7 @@ class _Region:
             most = MOST_FUNCTIONS
         size = max([_own_size(v, found[v]) for v in values])
         if eqn.primitive in MOVEMENT:
-            if size > MOST_COPIED and self._is_copied(eqn):
+            if self._is_copied(eqn, size):
                 return False
         elif size > most and not _has_body(eqn):
             return False
@@ -257,12 +258,17 @@ class _Region:
         self.members.add(eqn)
         return True
 
-    def _is_copied(self, eqn: Equation) -> bool:
-        """Whether a value would be written by the kernel as it is, and in another order."""
+    def _is_copied(self, eqn: Equation, size: int) -> bool:
+        """Whether a value would be written by the kernel as it is, and in another order.
+
+        What reads a result later may yet be a member: only long ones are looked at.
+        """
         made = eqn.invars[0]
         inside = any(made in member.outvars for member in self.members)
-        return any(reader is not eqn and reader not in self.members
-                   for reader in self.readers.get(made, ())) if inside else any(
+        if inside:
+            return size > MOST_LATER and any(reader is not eqn and reader not in self.members
+                                             for reader in self.readers.get(made, ()))
+        return size > MOST_COPIED and any(
             reader not in self.members for reader in self.readers.get(eqn.outvars[0], ()))
 
     def _dims_in(self, eqn: Equation) -> dict[Atom, dict[int, int]] | None:

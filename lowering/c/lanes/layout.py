@@ -17,6 +17,7 @@ __all__ = ["joined_axes", "lanes_and_vectors", "vector_axis"]
 
 SIDE_BY_SIDE: Final = ((4, 320), (2, 800))  # vectors, where a step computes so many numbers
 MOST_STACKED: Final = 3 << 19  # bytes that vectors side by side record: they stay in a cache
+MOST_TEXT: Final = 2048  # numbers that are computed once, of all vectors
 MOST_CARRIED: Final = 64  # numbers of a lane; more are on the stack, whatever waits for what
 BODIES: Final = (scan_p, while_p, cond_p)
 
@@ -58,7 +59,7 @@ def lanes_and_vectors(program: LaneProgram, vector_bytes: int, size: int) -> tup
 
     Steps that wait for each other leave units idle; many numbers a lane do not stay in registers.
     """
-    widest, count, carried, stacked = 4, 0, 0, 0
+    widest, count, once, carried, stacked = 4, 0, 0, 0, 0
     is_loop = any(True for eqn in program.body.eqns for _ in subjaxprs(eqn))
     for body in _bodies(program.body):
         stacked += sum(math.prod([int(n) for n in v.aval.shape]) for eqn in body.eqns
@@ -66,9 +67,12 @@ def lanes_and_vectors(program: LaneProgram, vector_bytes: int, size: int) -> tup
         carried = max([carried, *(_carried(eqn) for eqn in body.eqns)])
         widest = max([widest, *(v.aval.dtype.itemsize for eqn in body.eqns for v in eqn.outvars
                                 if v.aval.dtype.kind == "f")])
-        if body is not program.body or not is_loop:  # what is done once is of no weight
-            count = max(count, sum(math.prod([int(n) for n in v.aval.shape]) for eqn in body.eqns
-                                   if eqn.primitive not in BODIES for v in eqn.outvars))
+        made = sum(math.prod([int(n) for n in v.aval.shape]) for eqn in body.eqns
+                   if eqn.primitive not in BODIES for v in eqn.outvars)
+        if body is program.body and is_loop:
+            once = made  # costs text, and little time
+        else:
+            count = max(count, made)
     lanes = vector_bytes // widest
     while lanes > size:
         lanes //= 2
@@ -76,7 +80,7 @@ def lanes_and_vectors(program: LaneProgram, vector_bytes: int, size: int) -> tup
         return 1, 1
     vectors = next((u for u, most in SIDE_BY_SIDE if count <= most), 1) \
         if carried <= MOST_CARRIED else 1
-    while vectors * lanes > size or (
+    while vectors * lanes > size or (vectors > 1 and vectors * once > MOST_TEXT) or (
             vectors > 1 and vectors * lanes * widest * stacked > MOST_STACKED):
         vectors //= 2
     return lanes, vectors
