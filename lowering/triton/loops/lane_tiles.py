@@ -153,7 +153,8 @@ class _TileLoop:
         """What it takes: programs wait for themselves, or a multiprocessor has no more."""
         w, known = self.body.w, self.target
         return max(w.nanoseconds * -(-self.programs // (known.multiprocessors * AT_ONCE)),
-                   w.busy * -(-self.programs // known.multiprocessors)) + known.measured.launch
+                   w.busy * -(-self.programs // known.multiprocessors)) \
+            + known.measured.launch * isinstance(self.call, ScanLoop)  # else it is an iteration
 
     def _results(self, results: Sequence[Tensor], variables: Sequence[Any],
                  values: Sequence[TensorInLane]) -> None:
