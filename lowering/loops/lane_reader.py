@@ -17,6 +17,7 @@ import numpy as np
 
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr, ExprBuilder
+from functrans.lowering.loops.flat_numbers import FlatNumbers
 from functrans.lowering.loops.index import Index, LoopVar, flatten, unflatten
 from functrans.lowering.loops.tensor import Reduce, ScatterTensor, Stored, Tensor
 
@@ -193,7 +194,7 @@ class LaneComponents:
         return found
 
 
-class LaneReader(ExprBuilder):
+class LaneReader(FlatNumbers):
     """Makes the expressions of a lane; `values` are what is not defined by other tensors.
 
     Operands of the kernel are in memory, whatever they are in the program around it.

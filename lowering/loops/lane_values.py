@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from functrans.core.dims import Shape
-from functrans.lowering.loops.expr import Expr, ExprBuilder
+from functrans.lowering.loops.expr import Expr
+from functrans.lowering.loops.flat_numbers import FlatNumbers
 from functrans.lowering.loops.index import Computed, Index, LoopVar, strides_of
 from functrans.lowering.loops.tensor import Reduce, ScatterTensor, Stored, Tensor
 
@@ -25,10 +25,6 @@ __all__ = ["MOST_CHOICES", "Defined", "Element", "InMemory", "LaneBuilder", "Lan
 
 MOST_CHOICES = 16
 """Elements among which a lane chooses by comparisons; more are read from the stack."""
-FLAT: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
-    "abs": np.abs, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x)})
-"""Operations whose results are exactly rounded, and NaN where an operand is."""
 
 
 class LaneValue(Protocol):
@@ -120,7 +116,7 @@ class Defined:
         return self.tensor.define(s, index)
 
 
-class LaneBuilder(ExprBuilder):
+class LaneBuilder(FlatNumbers):
     """Makes the expressions of a lane, whose number is the variable `lane`.
 
     `values` are those that are in registers, on the stack or in memory, by their tensors.
@@ -130,7 +126,6 @@ class LaneBuilder(ExprBuilder):
         super().__init__(lambda t: isinstance(t, (Stored, Reduce, ScatterTensor)))
         self.lane = lane
         self.values: dict[Tensor, LaneValue] = {}
-        self._flat: dict[Expr, tuple[Any, Expr]] = {}
 
     def leaf(self, op: str, dtype: str, aux: Any, varies: bool = False) -> Expr:
         """What is read at a place, the same expression each time."""
@@ -169,10 +164,6 @@ class LaneBuilder(ExprBuilder):
         """An operation; bounds of places are computed in the 32 bits that the program has."""
         if name == "convert" and args[0].dtype == dtype:
             return args[0]
-        if name in FLAT:
-            flat = self._flat_op(name, args)
-            if flat is not None:
-                return flat
         if name == "convert" and args[0].op == "convert" and dtype == "i32" \
                 and args[0].dtype == "i64" and args[0].args[0].dtype == "i32":
             return args[0].args[0]
@@ -185,33 +176,6 @@ class LaneBuilder(ExprBuilder):
                 small = super().op(name, inner, self.const(_of(limit, inner.dtype), inner.dtype))
                 return super().op("convert", small, dtype="i64")
         return super().op(name, *args, dtype=dtype, aux=aux)
-
-    def _flat_op(self, name: str, args: tuple[Expr, ...]) -> Expr | None:
-        """An operation on what is one number, or NaN where something is infinite or NaN.
-
-        Such is x - x, and what is computed of it and constants: the distance of a body from itself,
-        where all pairs are taken.
-        """
-        dtype = args[0].dtype
-        if dtype not in ("f32", "f64"):
-            return None
-        if name == "sub" and args[0] is args[1] and args[0] not in self._flat:
-            found = super().op(name, *args)
-            self._flat[found] = (_of(0, dtype), found)
-            return found
-        if not any(a in self._flat for a in args) or not all(
-                a in self._flat or a.op == "const" for a in args):
-            return None
-        numbers = [self._flat[a][0] if a in self._flat else _of(a.aux, dtype) for a in args]
-        with np.errstate(all="ignore"):
-            number = FLAT[name](*numbers).astype(numbers[0].dtype)
-        if np.isnan(number) or (number == 0 and np.signbit(number)):
-            return None
-        sources = list(dict.fromkeys([self._flat[a][1] for a in args if a in self._flat]))
-        nothing = sources[0] if len(sources) == 1 else super().op("add", *sources)
-        found = nothing if number == 0 else super().op("add", nothing, self.const(number, dtype))
-        self._flat[found] = (number, nothing)
-        return found
 
     def read(self, tensor: Tensor, index: tuple[Index, ...]) -> Expr:
         key = (tensor, index)

@@ -141,6 +141,21 @@ def sorted_again(x, y):
     return lax.fori_loop(0, 3, step, (x, y))
 
 
+def pairs(q):
+    """Each body with itself, too: that distance is 0, or no number."""
+    def step(_, q):
+        apart = q[None] - q[:, None]
+        pull = (fnp.sum(apart ** 2, -1) + 0.1) ** -1.5
+        return q + 0.1 * fnp.sum(apart * pull[..., None], 1)
+    return lax.fori_loop(0, 3, step, q)
+
+
+def bodies():
+    q = normal(LANES, 3, 2)
+    q[3, 1, 0], q[7, 0, 1] = np.nan, np.inf
+    return q
+
+
 LOOPS = {
     "lanes to their own ends": (ft.vmap(newton), [np.abs(normal(LANES)) * 40 + 0.1]),
     "no step, one, a thousand": (ft.vmap(counted), [np.int32([0, 1, 2, 300, 0, 7] * 6)]),
@@ -170,6 +185,7 @@ LOOPS = {
     "systems": (ft.vmap(systems), [normal(LANES, 3, 3), normal(LANES, 3)]),
     "places of extremes": (ft.vmap(extremes), [normal(LANES, 5)]),
     "a filter": (ft.vmap(kalman), [normal(LANES, 6)]),
+    "pairs": (ft.vmap(pairs), [bodies()]),
     "sorts": (ft.vmap(sorted_again), [normal(LANES, 5) * 2, normal(LANES, 5)]),
     "bfloat16": (ft.vmap(narrow), [normal(LANES).astype("bfloat16")]),
     "float16": (ft.vmap(narrow), [normal(LANES).astype("f2")]),
