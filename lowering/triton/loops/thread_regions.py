@@ -11,7 +11,7 @@ from functrans.lowering.passes.lane_groups import group_loops
 from functrans.lowering.passes.lane_regions import grow_loops, with_tests
 from functrans.lowering.passes.lanes import LaneProgram, is_region, without_blocks
 from functrans.lowering.rules.graph import results_of
-from functrans.lowering.rules.lanes import LaneLoop, has_rule, kernel_of_lanes
+from functrans.lowering.rules.lanes import LaneLoop, has_rule, is_function, kernel_of_lanes
 
 __all__ = ["region_rule", "with_thread_regions"]
 
@@ -34,7 +34,7 @@ def with_thread_regions(jaxpr: Jaxpr) -> Jaxpr:
         return program_of(eqn) is not None
 
     grouped = group_loops(without_blocks(with_tests(jaxpr, is_kernel), is_kernel), is_kernel)
-    return grow_loops(grouped, program_of, has_rule)
+    return grow_loops(grouped, program_of, has_rule, is_function)
 
 
 def region_rule(eqn: Equation, xs: list[Tensor]) -> Call | None:
