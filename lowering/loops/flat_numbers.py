@@ -1,4 +1,4 @@
-"""Expressions that are one number, or NaN where what they are computed from is infinite or NaN.
+"""Constant folding up to NaN: what is one number, unless an operand is infinite or NaN.
 
 Such is x - x, and what is computed of it and of constants: the distance of a body from itself,
 where all pairs are taken. They are that difference plus a number, however long the way to it.

@@ -229,16 +229,7 @@ class LaneReader(FlatNumbers):
         return super().read(tensor, index)
 
     def op(self, name: str, *args: Expr, dtype: str | None = None, aux: Any = None) -> Expr:
-        """As of other builders; what a literal decides is decided."""
-        for k, a in enumerate(args):
-            if a.op != "const" or a.dtype != "bool":
-                continue
-            if name == "select" and k == 0:
-                return args[1] if a.aux else args[2]
-            if name in ("and", "or") and len(args) == 2:
-                return args[1 - k] if bool(a.aux) == (name == "and") else a
-            if name == "not":
-                return self.const(np.bool_(not a.aux), "bool")
+        """As of other builders; a choice between equals is none."""
         if name == "select" and args[1] is args[2]:
             return args[1]
         return super().op(name, *args, dtype=dtype, aux=aux)

@@ -13,7 +13,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.prune import has_effects
 from functrans.lowering.passes.lane_axes import LaneAxes, lane_axes
-from functrans.lowering.passes.rewrite import with_bodies
+from functrans.lowering.passes.rewrite import with_bodies, with_equations
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.dot import dot_general_p
@@ -42,13 +42,7 @@ def changing(body: Jaxpr, first: int, count: int) -> Jaxpr:
 
 def take_lanes_together_after_loops(jaxpr: Jaxpr) -> Jaxpr:
     """The program whose loops over lanes that share matrices leave sums over them for later."""
-    jaxpr = with_bodies(jaxpr, take_lanes_together_after_loops)
-    eqns: list[Equation] = []
-    for eqn in jaxpr.eqns:
-        eqns += _apart(eqn) or [eqn]
-    if len(eqns) == len(jaxpr.eqns):
-        return jaxpr
-    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns), jaxpr.outvars, name=jaxpr.name)
+    return with_equations(with_bodies(jaxpr, take_lanes_together_after_loops), _apart)
 
 
 def _apart(eqn: Equation) -> list[Equation] | None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.lowering.passes.lane_axes import lane_axes
-from functrans.lowering.passes.rewrite import inlined, with_bodies
+from functrans.lowering.passes.rewrite import inlined, with_bodies, with_equations
 from functrans.primitives.arithmetic import add, add_p, mul, mul_p, sub, sub_p
 from functrans.primitives.base import zeros
 from functrans.primitives.broadcast import (
@@ -54,7 +54,7 @@ class _Term:
     @property
     def operands(self) -> list[Atom]:
         """What it is computed from."""
-        return [*self.fold.invars, *[self.factor] * (self.factor is not None)]  # type: ignore[list-item]
+        return [*self.fold.invars, *(() if self.factor is None else (self.factor,))]
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,7 @@ class _Sum:
 
 def sum_lanes_after_loops(jaxpr: Jaxpr) -> Jaxpr:
     """The program in whose loops lanes add up their own, where that keeps them apart."""
-    jaxpr = with_bodies(jaxpr, sum_lanes_after_loops)
-    eqns: list[Equation] = []
-    for eqn in jaxpr.eqns:
-        eqns += _apart(eqn) or [eqn]
-    if len(eqns) == len(jaxpr.eqns):
-        return jaxpr
-    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns), jaxpr.outvars, name=jaxpr.name)
+    return with_equations(with_bodies(jaxpr, sum_lanes_after_loops), _apart)
 
 
 def _apart(eqn: Equation) -> list[Equation] | None:

@@ -31,7 +31,7 @@ from functrans.primitives.differentiable import add_any_p
 
 __all__ = ["COMMUTATIVE", "Change", "Results", "RewriteRule", "RewriteTable", "Rewriter",
            "count_uses", "equation_text", "inlined", "inlined_jaxpr", "key_of", "literal_key",
-           "with_bodies"]
+           "with_bodies", "with_equations"]
 
 
 # --- Common subexpressions: the keys under which equal equations are found
@@ -485,6 +485,16 @@ def with_functions(jaxpr: Jaxpr,
         return jaxpr
     return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns),
                  tuple([env.get(a, a) for a in jaxpr.outvars]), name=jaxpr.name)
+
+
+def with_equations(jaxpr: Jaxpr,
+                   instead: Callable[[Equation], list[Equation] | None]) -> Jaxpr:
+    """The program with several equations in place of those for which there are such."""
+    found = [instead(eqn) for eqn in jaxpr.eqns]
+    if not any(found):
+        return jaxpr
+    eqns = [new for eqn, own in zip(jaxpr.eqns, found, strict=True) for new in own or [eqn]]
+    return Jaxpr(jaxpr.constvars, jaxpr.invars, tuple(eqns), jaxpr.outvars, name=jaxpr.name)
 
 
 def inlined_jaxpr(branch: Jaxpr, operands: Sequence[Atom], eqns: list[Equation]) -> list[Atom]:

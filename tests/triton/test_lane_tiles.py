@@ -1,6 +1,5 @@
 """Loops over lanes as programs over tiles of them: every lane computes what it computes alone."""
 
-import itertools
 
 import numpy as np
 import pytest
@@ -12,23 +11,9 @@ from functrans.lowering.schedule.forms import preferring
 from functrans.lowering.triton.loops.lane_tiles import TILES
 from functrans.lowering.triton.steps.spec import Launch
 from tests.triton.emulated import check
+from tests.triton.small_networks import layers, network, normal
 
 RNG = np.random.default_rng(0)
-
-
-def normal(*shape):
-    return (RNG.normal(size=shape) / max(shape[0], 1) ** 0.5).astype("f")
-
-
-def layers(*sizes):
-    return [(normal(m, n), normal(n)) for m, n in itertools.pairwise(sizes)]
-
-
-def network(params, x):
-    for w, b in params[:-1]:
-        x = fnp.tanh(x @ w + b)
-    w, b = params[-1]
-    return x @ w + b
 
 
 def flow(params, x):

@@ -1,6 +1,5 @@
 """Regions over lanes: a kernel for samples that share small matrices, and for sums over them."""
 
-import itertools
 
 import numpy as np
 import pytest
@@ -14,23 +13,9 @@ from functrans.lowering.triton.products.choosing import Chooser
 from functrans.lowering.triton.program import write_program
 from functrans.lowering.triton.steps.spec import launches_in
 from tests.triton.emulated import check, kernels_of, program_of
+from tests.triton.small_networks import layers, network, normal
 
 RNG = np.random.default_rng(11)
-
-
-def normal(*shape):
-    return (RNG.normal(size=shape) / max(shape[0], 1) ** 0.5).astype("f")
-
-
-def layers(*sizes):
-    return [(normal(m, n), normal(n)) for m, n in itertools.pairwise(sizes)]
-
-
-def network(params, x):
-    for w, b in params[:-1]:
-        x = fnp.tanh(x @ w + b)
-    w, b = params[-1]
-    return x @ w + b
 
 
 def squares(params, x, y):
