@@ -50,7 +50,7 @@ void load(CudaProgram& program, Device& device) {
         FT_CU(FuncSetAttribute(kernel.function, kFuncMaxDynamicShared,
                                static_cast<int>(kernel.shared)));
       }
-      if (kernel.caches) FT_CU(FuncSetAttribute(kernel.function, kFuncPreferredCarveout, 0));
+      if (kernel.prefers_l1) FT_CU(FuncSetAttribute(kernel.function, kFuncPreferredCarveout, 0));
     } catch (Failure& failure) {
       failure.note = "kernel " + kernel.name + " of " + *program.label + ", " +
                      std::to_string(kernel.shared) + " bytes of shared memory";

@@ -36,15 +36,16 @@ bool wrong(const char* what) {
   return false;
 }
 
-// (name, image, shared, num_warps, arg_kinds, scratch_bytes, whether it waits itself, ... caches)
+// (name, image, shared, num_warps, arg_kinds, scratch_bytes, whether it waits itself,
+//  whether it prefers the first-level cache to shared memory)
 bool read_kernel(PyObject* object, CudaProgram& program) {
   const char *name, *kinds;
   PyObject* image;
-  int shared, warps, waits = 0, caches = 0;
+  int shared, warps, waits = 0, prefers_l1 = 0;
   long long scratch;
   Ref tuple(PySequence_Tuple(object));
   if (!tuple || !PyArg_ParseTuple(tuple.get(), "sOiisL|pp:kernel", &name, &image, &shared, &warps,
-                                  &kinds, &scratch, &waits, &caches)) {
+                                  &kinds, &scratch, &waits, &prefers_l1)) {
     return false;
   }
   if (shared < 0 || warps < 1 || warps > 32 || scratch < 0) return wrong("a kernel's numbers");
@@ -58,7 +59,7 @@ bool read_kernel(PyObject* object, CudaProgram& program) {
   kernel.threads = static_cast<unsigned>(warps) * 32;
   kernel.scratch = scratch;
   kernel.waits = waits != 0;
-  kernel.caches = caches != 0;
+  kernel.prefers_l1 = prefers_l1 != 0;
   const char* text = nullptr;
   Py_ssize_t size = 0;
   if (PyBytes_Check(image)) {

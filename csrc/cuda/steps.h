@@ -19,7 +19,7 @@ struct Kernel {
   unsigned threads = 0;
   std::int64_t scratch = 0;  // bytes of global memory for each program of the grid
   bool waits = false;  // by an instruction, for the kernel before: it may be launched early
-  bool caches = false;  // its first-level cache is to be as large as can be
+  bool prefers_l1 = false;  // to shared memory, which it has none of
   CUfunction function = nullptr;
 };
 

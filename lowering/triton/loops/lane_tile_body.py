@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from functrans.core.jaxpr import Equation, Jaxpr, Var
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import ZERO, Index, LoopVar, flatten, unflatten
@@ -84,13 +84,14 @@ def in_order(body: Jaxpr, count: int) -> list[int | Var]:
 
     What is added to a sum is then needed no longer: registers have what is still needed.
     """
-    makers = {v: (number, eqn) for number, eqn in enumerate(body.eqns) for v in eqn.outvars}
+    makers: dict[Atom, tuple[int, Equation | None]] = {
+        v: (number, eqn) for number, eqn in enumerate(body.eqns) for v in eqn.outvars}
     found: list[tuple[int, int | Var]] = []
     for k, v in enumerate(body.outvars):
-        number, eqn = makers.get(v, (-1, None))  # type: ignore[arg-type]
+        number, eqn = makers.get(v, (-1, None))
         found.append((number, k))
         while k < count and eqn is not None and eqn.primitive in ADDITIONS:
-            number, eqn = makers.get(eqn.invars[0], (-1, None))  # type: ignore[arg-type]
+            number, eqn = makers.get(eqn.invars[0], (-1, None))
             if eqn is not None:
                 found.append((number, eqn.outvars[0]))
     return [x for _, x in sorted(found, key=lambda item: item[0])]

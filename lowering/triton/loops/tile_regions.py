@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from functrans.core.jaxpr import Equation, Jaxpr, Var
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.core.precision import Precision
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import TooManyExpressions
@@ -131,9 +131,9 @@ class _RegionWriter:
             w.emit("first = tl.cast(first_, tl.int32)", *[x.strip() for x in body.numbers()])
             found = dict(zip(outs, body.program(inner, [*map(LaneView, call.operands)]),
                              strict=True))
-            made = {v: k for k, e in enumerate(own) for v in e.outvars}
-            ends: list[tuple[int, _Total | Var]] = [(made.get(v, -1), v) for v in kept]  # type: ignore[arg-type, misc]
-            ends += [(max(made.get(x, -1) for x in t.eqn.invars), t) for t in self.totals]  # type: ignore[arg-type]
+            made: dict[Atom, int] = {v: k for k, e in enumerate(own) for v in e.outvars}
+            ends: list[tuple[int, _Total | Atom]] = [(made.get(v, -1), v) for v in kept]
+            ends += [(max(made.get(x, -1) for x in t.eqn.invars), t) for t in self.totals]
             for _, end in sorted(ends, key=lambda x: x[0]):
                 if isinstance(end, _Total):
                     self._add(end, found)
