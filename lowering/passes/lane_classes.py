@@ -36,12 +36,15 @@ NOTHING: Final[Mapping[Atom, Key]] = MappingProxyType({})
 SCATTERS: Final = (scatter_p, scatter_add_p, scatter_mul_p, scatter_min_p, scatter_max_p)
 
 
-def classes_of_lanes(program: Jaxpr) -> AxisClasses:
-    """The classes of axes of a program, in which loops end for each lane by itself."""
+def classes_of_lanes(program: Jaxpr, believes_masks: bool = False) -> AxisClasses:
+    """The classes of axes of a program, in which loops end for each lane by itself.
+
+    See `running_of` for masks.
+    """
     known: dict[Atom, Equation] = {}
     readers: dict[Atom, list[Equation | None]] = {}
     classes = AxisClasses(RULES_OF_LANES | {
-        while_p: lambda c, eqn: _while(c, eqn, known),
+        while_p: lambda c, eqn: _while(c, eqn, known, believes_masks),
         reduce_or_p: lambda c, eqn: _any(c, eqn, known, readers)})
     learn_makers(program, known)
     _learn_readers(program, readers)
@@ -145,12 +148,13 @@ def _scan(c: AxisClasses, eqn: Equation) -> None:
             c.tie(outer, k + 1, inner, k)
 
 
-def _while(c: AxisClasses, eqn: Equation, known: Mapping[Atom, Equation]) -> None:
+def _while(c: AxisClasses, eqn: Equation, known: Mapping[Atom, Equation],
+           believes_masks: bool) -> None:
     p = eqn.params
     test, body = p["cond_jaxpr"], p["body_jaxpr"]
     tests, consts, carry = counted(eqn.invars, p["cond_nconsts"], p["body_nconsts"])
     c.join(body)
-    if running_of(eqn, known) is None:
+    if running_of(eqn, known, believes_masks) is None:
         c.join(test)
     for outer, inner in (*zip((*tests, *carry), test.invars, strict=True),
                          *zip((*consts, *carry), body.invars, strict=True),
@@ -164,10 +168,12 @@ def _while(c: AxisClasses, eqn: Equation, known: Mapping[Atom, Equation]) -> Non
                 c.tie(outer, k + 1, inner, k)
 
 
-def running_of(eqn: Equation, known: Mapping[Atom, Equation]) -> int | None:
+def running_of(eqn: Equation, known: Mapping[Atom, Equation],
+               believes_masks: bool = False) -> int | None:
     """Which carry of a loop says of each lane whether it goes on, if the test asks for any.
 
     None where the test is another, or where lanes that are done are not shown to stay as they are.
+    That it says so of the initial state, too, is believed of loops that `vmap` has `masked`.
     """
     p = eqn.params
     test, body = p["cond_jaxpr"], p["body_jaxpr"]
@@ -179,11 +185,12 @@ def running_of(eqn: Equation, known: Mapping[Atom, Equation]) -> int | None:
         return None
     k = test.invars.index(asked) - p["cond_nconsts"]
     given = eqn.invars[p["cond_nconsts"]:]
-    return k if _stays(body, p["body_nconsts"], k, given, known) else None
+    known_first = believes_masks and p.get("masked", False)
+    return k if _stays(body, p["body_nconsts"], k, given, known, known_first) else None
 
 
 def _stays(body: Jaxpr, nc: int, running: int, given: Sequence[Atom],
-           known: Mapping[Atom, Equation]) -> bool:
+           known: Mapping[Atom, Equation], known_first: bool) -> bool:
     """Whether a lane that is done keeps its state, and stays done.
 
     `running` is what the state after an iteration says: where that is false nothing changes, so it
@@ -198,7 +205,7 @@ def _stays(body: Jaxpr, nc: int, running: int, given: Sequence[Atom],
     if not _reads_only(body, body.outvars[running], running, nc):
         return False
     first = _key_of(given[nc + running], known)
-    if first == _literal(True):
+    if known_first or first == _literal(True):
         return True
     begin = {v: _key_of(x, known) for v, x in zip(body.invars, given, strict=True)} | done
     return _keys(body, begin)[running] == first

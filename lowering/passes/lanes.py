@@ -42,25 +42,44 @@ from functrans.primitives.differentiable import add_any_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.dynamic_slice import dynamic_update_slice_p
 from functrans.primitives.elementwise import Elementwise
+from functrans.primitives.reduce import reduce_or_p
 from functrans.primitives.shape import reshape, reshape_p, rev_p, slice_p
 
-__all__ = ["LaneProgram", "Layout", "is_read_in_place", "is_region",
+__all__ = ["IN_VECTORS", "LaneLimits", "LaneProgram", "Layout", "is_read_in_place", "is_region",
            "lane_program", "lane_program_or_reason", "without_blocks"]
 
-MOST: Final = 128
-"""Elements of a value of a lane: what is wider fills vectors and threads by itself."""
-MOST_OF_ONE: Final = 256
-"""Multiply-adds of a product, and comparisons of an update, that are written out."""
-MOST_OPERATIONS: Final = 2000
-LONG: Final = 64
-LEAST_OPERATIONS: Final = 12
-"""Of a step, for each number that loops of more than `LONG` steps write to memory or read."""
 AROUND: Final = Dispatch([table for table in TABLES if table not in (LOOPS, RECURRENCES)])
 UPDATES: Final = (*SCATTERS, dynamic_update_slice_p)
 IN_PLACE: Final = frozenset({broadcast_in_dim_p, convert_element_type_p, select_n_p, reshape_p,
                              slice_p, transpose_p, rev_p, add_any_p})
-FEW: Final = 16
-"""Lanes of an axis that is not taken where values of a lane are small."""
+
+
+@dataclass(frozen=True)
+class LaneLimits:
+    """What a lane may be where lanes are in vectors, and what a target has otherwise."""
+
+    elements: int = 128
+    """Of a value of a lane: what is wider fills vectors and threads by itself."""
+    of_one: int = 256
+    """Multiply-adds of a product, and comparisons of an update, that are written out."""
+    operations: int = 2000
+    fewest: int = 16
+    """Lanes of an axis that is taken where values of a lane are small."""
+    long: int = 64
+    step: int = 12
+    """Operations of a step, for each number that loops of more than `long` steps write to memory
+    or read: all lanes step by step go through memory in order."""
+    repeated: tuple[float, float] = (math.inf, math.inf)
+    """How often lanes together may compute what they share, along the first axis and others."""
+    is_alone: bool = False
+    """Whether a single lane is worth a kernel, and lanes that are fewer than their numbers."""
+    believes_masks: bool = False
+    """Whether lanes that are done are believed to stay so where `vmap` says it."""
+
+
+IN_VECTORS: Final = LaneLimits()
+FEW_REPEATED: Final = 64
+"""Numbers that each lane may compute again in any case: the covariance of a Kalman filter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,20 +118,33 @@ class Layout:
         return Layout(tuple(axes), self.kept | {at})
 
 
-def lane_program(eqn: Equation) -> LaneProgram | None:
+def lane_program(eqn: Equation, limits: LaneLimits = IN_VECTORS) -> LaneProgram | None:
     """The program of a lane of a loop; None where lanes mix, or have large values."""
-    found = lane_program_or_reason(eqn)
+    found = lane_program_or_reason(eqn, limits)
     return found if isinstance(found, LaneProgram) else None
 
 
-def lane_program_or_reason(eqn: Equation) -> LaneProgram | str:
+def lane_program_or_reason(eqn: Equation,
+                           limits: LaneLimits = IN_VECTORS) -> LaneProgram | str:
     """The program of a lane of a loop, or why there is none."""
+    found = _lanes_of(eqn, limits)
+    if isinstance(found, str):
+        return found
+    why = _reason_against(found, limits)
+    if why is not None:
+        return why
+    alone = write_out_sorts(write_out_systems(_of_one(found.body, limits)))
+    return replace(found, body=simplify_with(ALL_RULES, alone))
+
+
+def _lanes_of(eqn: Equation, limits: LaneLimits) -> LaneProgram | str:
+    """The axes of lanes of a loop, and a body for one of them that is not simplified yet."""
     if not (eqn.primitive in (scan_p, while_p) or is_region(eqn)):
         return "it is no loop"
-    if not _is_static(eqn):
-        return "sizes are known only when it runs"
     if has_effects(eqn):
         return "it has effects"
+    if not _is_static(eqn):
+        return "it has no iterations, or sizes that are known only when it runs"
     operands = tuple(dict.fromkeys([a for a in eqn.invars if isinstance(a, Var)]))
     body = _region_body(eqn) if is_region(eqn) else \
         Jaxpr((), operands, (eqn,), eqn.outvars, name=eqn.primitive.name)
@@ -123,28 +155,33 @@ def lane_program_or_reason(eqn: Equation) -> LaneProgram | str:
     joined = with_bodies(found.body, _joined)
     if joined is not found.body:
         found = replace(found, body=simplify_with(ALL_RULES, joined))
-    while (inner := _narrowed(found)) is not None:
+    while (inner := _narrowed(found, limits)) is not None:
         found = inner
-    found = _with_stacks(found)
-    if (reason := _reason_against(found)) is not None:
-        return reason
-    alone = write_out_sorts(write_out_systems(_of_one(found.body)))
-    return replace(found, body=simplify_with(ALL_RULES, alone))
+    return _with_stacks(found)
 
 
-def _reason_against(program: LaneProgram) -> str | None:
+def _reason_against(program: LaneProgram, limits: LaneLimits) -> str | None:
     """Why a program is not written for a lane, if it is not."""
     body, widest = program.body, _widest(program.body)
-    if not program.sizes:
+    if not (program.sizes or limits.is_alone):
         return "no axis is of lanes that do not mix"
-    if widest > MOST:
+    if not program.sizes and any(eqn.primitive is while_p and any(
+            test.primitive is reduce_or_p for test in eqn.params["cond_jaxpr"].eqns)
+            for eqn in body.eqns):
+        return "whether a lane goes on depends on others"
+    if widest > limits.elements:
         return f"a lane has {widest} elements of a value"
-    if _has_large_results(body):
+    if _has_large_results(body, limits):
         return "a lane has a large result that is not written step by step"
-    if _is_bound_by_memory(body):
+    if _is_bound_by_memory(body, limits):
         return "its steps write and read more than they compute"
-    return None if _is_small(program) else \
-        f"a lane computes {_operations(body, 1)} numbers of {math.prod(program.sizes)} lanes"
+    if not _has_small_operations(body, limits):
+        return "a lane has a large product or update"
+    if (count := _operations(body, 1)) > limits.operations:
+        return f"a lane computes {count} numbers"
+    if not limits.is_alone and math.prod(program.sizes) < widest:
+        return f"a lane has {widest} elements of a value, and lanes are fewer"
+    return None
 
 
 def is_region(eqn: Equation) -> bool:
@@ -164,16 +201,19 @@ def _region_body(region: Equation) -> Jaxpr:
         env.get(v, v) if isinstance(v, Var) else v for v in body.outvars]), name=body.name)
 
 
-def _of_one(body: Jaxpr) -> Jaxpr:
+def _of_one(body: Jaxpr, limits: LaneLimits) -> Jaxpr:
     """A body in which the lane runs: of one lane alone no iteration takes place once it is done."""
     known: dict[Atom, Equation] = {}
     learn_makers(body, known)
 
     def alone(eqn: Equation) -> Equation:
-        params: dict[str, Any] = {k: _of_one(v) if isinstance(v, Jaxpr) else tuple(map(_of_one, v))
-                  if isinstance(v, tuple) and v and isinstance(v[0], Jaxpr) else v
-                  for k, v in eqn.params.items()}
-        running = running_of(eqn, known) if eqn.primitive is while_p else None
+        params: dict[str, Any] = {
+            k: _of_one(v, limits) if isinstance(v, Jaxpr) else tuple([
+                _of_one(b, limits) for b in v])
+            if isinstance(v, tuple) and v and isinstance(v[0], Jaxpr) else v
+            for k, v in eqn.params.items()}
+        running = running_of(eqn, known, limits.believes_masks) \
+            if eqn.primitive is while_p else None
         if running is not None:
             inner: Any = params["body_jaxpr"]
             v = inner.invars[params["body_nconsts"] + running]
@@ -312,11 +352,12 @@ def _mapped_first(layout: Layout, axis: int) -> Layout:
     return Layout(tuple(axes), layout.kept)
 
 
-def _narrowed(program: LaneProgram) -> LaneProgram | None:
+def _narrowed(program: LaneProgram, limits: LaneLimits) -> LaneProgram | None:
     """The program of one row of a class of axes; None where no class is to be taken."""
     body = program.body
-    classes = classes_of_lanes(body)
-    least = 2 if not program.sizes or _widest(body) > MOST else FEW
+    classes = classes_of_lanes(body, limits.believes_masks)
+    is_first = not program.sizes
+    least = 2 if is_first or _widest(body) > limits.elements else limits.fewest
     axes = sorted([(n, -k, v) for v in body.outvars if isinstance(v, Var)
                    for k, n in enumerate(static_shape(v.aval.shape)) if n >= least],
                   key=lambda a: a[:2], reverse=True)
@@ -330,9 +371,30 @@ def _narrowed(program: LaneProgram) -> LaneProgram | None:
         if inputs is None or outputs is None:
             continue
         one = SeparableRows(body, size, found, frozenset(), frozenset()).narrowed(1)
-        if one is not None:
+        if one is not None and _is_worthwhile(body, one, size, is_first, limits):
             return LaneProgram((*program.sizes, size), one, program.operands, inputs, outputs)
     return None
+
+
+def _is_worthwhile(body: Jaxpr, one: Jaxpr, size: int, is_first: bool, limits: LaneLimits) -> bool:
+    """Whether lanes of a further axis do not compute too much of what they share."""
+    repeated = limits.repeated[0 if is_first else 1]
+    if repeated == math.inf:
+        return True
+    before, after = _elements_of_step(body), size * _elements_of_step(one)
+    return after <= repeated * before or (is_first and after - before <= FEW_REPEATED * size)
+
+
+def _elements_of_step(body: Jaxpr) -> int:
+    """How many elements the operations of a body have, of a step of its loops."""
+    return sum(sum(map(_elements, subjaxprs(eqn))) or sum(map(_size, eqn.outvars))
+               for eqn in body.eqns)
+
+
+def _elements(body: Jaxpr) -> int:
+    """How many elements the operations of a body have."""
+    return sum(sum(map(_elements, subjaxprs(eqn))) * eqn.params.get("length", 1)
+               or sum(map(_size, eqn.outvars)) for eqn in body.eqns)
 
 
 def _split(values: Sequence[Atom], layouts: Sequence[Layout], axes: frozenset[tuple[Var, int]],
@@ -365,11 +427,12 @@ def is_read_in_place(eqn: Equation) -> bool:
     return isinstance(p, Elementwise) or p in IN_PLACE
 
 
-def _has_large_results(body: Jaxpr) -> bool:
+def _has_large_results(body: Jaxpr, limits: LaneLimits) -> bool:
     """Whether a result of many elements is not written by a loop as it goes."""
     stacks = {v for eqn in body.eqns if eqn.primitive is scan_p
               for v in eqn.outvars[eqn.params["num_carry"]:]}
-    return any(_size(v) > MOST and v not in stacks for v in body.outvars if isinstance(v, Var))
+    return any(_size(v) > limits.elements and v not in stacks
+               for v in body.outvars if isinstance(v, Var))
 
 
 def _with_stacks(program: LaneProgram) -> LaneProgram:
@@ -405,19 +468,16 @@ def _keeps_order(eqn: Equation) -> bool:
     return eqn.primitive is reshape_p
 
 
-def _is_bound_by_memory(body: Jaxpr) -> bool:
-    """Whether steps write and read more than they compute, a step of a lane far from the next.
-
-    All lanes step by step go through memory in order.
-    """
+def _is_bound_by_memory(body: Jaxpr, limits: LaneLimits) -> bool:
+    """Whether steps write and read more than they compute, a step of a lane far from the next."""
     for eqn in body.eqns:
-        if eqn.primitive is scan_p and eqn.params["length"] >= LONG:
+        if eqn.primitive is scan_p and eqn.params["length"] >= limits.long:
             p = eqn.params
             outside = {*body.invars, *body.outvars}
             first = p["num_consts"] + p["num_carry"]
             moved = sum(_size(v) // p["length"] for v in (
                 *eqn.invars[first:], *eqn.outvars[p["num_carry"]:]) if v in outside)
-            if moved * LEAST_OPERATIONS > _operations(p["jaxpr"]):
+            if moved * limits.step > _operations(p["jaxpr"]):
                 return True
     return False
 
@@ -438,21 +498,17 @@ def _operations_of(eqn: Equation) -> int:
         return made * math.prod([int(shape[k]) for k in summed])
     if eqn.primitive in UPDATES:
         return made * _size(eqn.invars[2 if eqn.primitive is not dynamic_update_slice_p else 1])
-    return 0 if is_read_in_place(eqn) and made > MOST else made
+    return 0 if is_read_in_place(eqn) and made > IN_VECTORS.elements else made
 
 
-def _is_small(program: LaneProgram) -> bool:
-    """Whether a lane does little enough to be written out, and lanes are as many as its numbers.
+def _has_small_operations(body: Jaxpr, limits: LaneLimits) -> bool:
+    """Whether products and updates are small enough to be written out.
 
     Products of larger matrices, and updates of a few of many elements, are better done for all.
     """
-    def is_small(body: Jaxpr) -> bool:
-        return all(_operations_of(eqn) <= MOST_OF_ONE or eqn.primitive not in (
-            dot_general_p, *UPDATES) for eqn in body.eqns) and all(
-            is_small(b) for eqn in body.eqns for b in subjaxprs(eqn))
-
-    return is_small(program.body) and _operations(program.body, 1) <= MOST_OPERATIONS \
-        and math.prod(program.sizes) >= _widest(program.body)
+    return all(_operations_of(eqn) <= limits.of_one or eqn.primitive not in (
+        dot_general_p, *UPDATES) for eqn in body.eqns) and all(
+        _has_small_operations(b, limits) for eqn in body.eqns for b in subjaxprs(eqn))
 
 
 def _size(v: Atom) -> int:

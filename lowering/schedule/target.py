@@ -15,6 +15,7 @@ from typing import Final
 
 from functrans import _runtime
 from functrans.core.errors import BackendError
+from functrans.lowering.passes.lanes import LaneLimits
 
 __all__ = ["HOPPER", "Measurements", "Target", "cuda_target", "device_target",
            "target_named"]
@@ -122,6 +123,11 @@ class Measurements:
 
     one_rate: float = 300.0
     """Operations of one multiprocessor in a loop, products included."""
+
+    lanes: LaneLimits = field(default_factory=lambda: LaneLimits(
+        elements=160, of_one=4096, operations=12_000, fewest=2, step=0, repeated=(4.0, 1.25),
+        is_alone=True, believes_masks=True))
+    """What a lane may be that is a thread: its numbers are in up to 255 registers."""
 
     thread_step: float = 2.9
     """An operation of a thread that waits for the one before it: an estimate, of 5 cycles."""
