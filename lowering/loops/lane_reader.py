@@ -18,7 +18,7 @@ import numpy as np
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.flat_numbers import FlatNumbers
-from functrans.lowering.loops.index import Index, LoopVar, flatten, unflatten
+from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.tensor import Reduce, ScatterTensor, Stored, Tensor
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "LaneComponents",
     "LaneReader",
     "LaneView",
-    "OwnElements",
     "Place",
     "TensorInLane",
 ]
@@ -104,49 +103,6 @@ class LaneArray:
 
     def element(self, reader: LaneReader, index: Place) -> Expr:
         return reader.load(self.memory, self.place(index), self.loop)
-
-
-@dataclass(frozen=True, eq=False)
-class OwnElements:
-    """What a lane has of a value in memory, some of whose axes are coordinates of the lane.
-
-    To the lane it has the size 1 along those in `kept`, and others are not there. It changes with a
-    `loop` where the lane writes it; `shape` is that of what it stores, if that is another one.
-    """
-
-    memory: Tensor
-    axes: tuple[Index | None, ...]
-    kept: frozenset[int] = frozenset()
-    loop: LoopVar | None = None
-    shape: tuple[Any, ...] | None = None
-    before: Place = ()
-
-    def part(self, at: Index) -> OwnElements:
-        """What stands at a place along the first axis."""
-        return replace(self, before=(*self.before, at))
-
-    def place(self, index: Place) -> Place:
-        """Where an element is."""
-        index = (*self.before, *index)
-        if self.shape is not None:
-            own = tuple([1 if a is not None else n for k, (a, n) in enumerate(
-                zip(self.axes, self.memory.shape, strict=True)) if a is None or k in self.kept])
-            index = unflatten(flatten(index, self.shape), own)
-        rest = iter(index)
-        found = []
-        for k, axis in enumerate(self.axes):
-            if axis is None:
-                found.append(next(rest))
-                continue
-            found.append(axis)
-            if k in self.kept:
-                next(rest)
-        return tuple(found)
-
-    def element(self, reader: LaneReader, index: Place) -> Expr:
-        place = self.place(index)
-        return reader.read(self.memory, place) if self.loop is None \
-            else reader.load(self.memory, place, self.loop)
 
 
 class LaneComponents:

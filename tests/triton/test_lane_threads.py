@@ -7,7 +7,8 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.compiling import for_compiler
-from functrans.lowering.passes.lane_axes import lane_axes
+from functrans.lowering.passes.lanes import lane_program
+from functrans.lowering.schedule.target import HOPPER
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.loops import thread_regions
 from functrans.lowering.triton.machine.device import binaries
@@ -364,8 +365,9 @@ def test_lanes_are_the_axes_that_nothing_mixes():
         closed = ft.make_jaxpr(lambda c, xs: lax.scan(body, c, xs))(
             normal(6, 4), normal(3, 5, 6, 4))
     (scan,) = [e for e in closed.jaxpr.eqns if e.primitive.name == "scan"]
-    axes = lane_axes(scan.params["jaxpr"], scan.params["num_consts"], 1)
-    assert axes.sizes == (6,)
+    program = lane_program(scan, HOPPER.measured.lanes)
+    assert program.sizes == (6,)
+    assert [layout.axes for layout in program.outputs] == [(0, None), (None, 0, None)]
 
 
 def test_kernels_of_lanes_compile_without_spills():

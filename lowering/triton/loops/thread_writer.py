@@ -16,9 +16,10 @@ from typing import Any, Final
 from functrans.lowering.defects import UnsupportedKernel
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index, LoopVar
-from functrans.lowering.loops.lane_reader import LaneReader, Place
+from functrans.lowering.loops.lane_values import LaneBuilder
 from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.triton.kernels.expressions import TileWriter
+from functrans.lowering.triton.loops.thread_values import Place, ThreadBuilder
 
 __all__ = ["LineBlock", "ReadAhead", "ThreadWriter"]
 
@@ -221,24 +222,25 @@ class ReadAhead:
         self.x, self.w, self.t, self.at, self.lanes = x, w, t, at, lanes
         self.names: dict[Place, list[str]] = {}
 
-    def element(self, reader: LaneReader, index: Place) -> Expr:
+    def element(self, s: LaneBuilder, index: Place) -> Expr:
         """The element of this iteration; at places that the lane computes it is read now."""
+        assert isinstance(s, ThreadBuilder)
         if any(i.has_computed or not i.variables() <= self.lanes for i in index):
-            return reader.read(self.x, (self.at, *index))
+            return s.read(self.x, (self.at, *index))
         names = self.names.setdefault(index, [self.w.fresh() for _ in range(self.BY)]) \
             if index not in self.names else self.names[index]
         key = (self.x, index, self.t)
         self.w.locals[key] = names[0]
-        return reader.leaf(key, self.x.compute, self.t)
+        return s.number(key, self.x.compute, self.t)
 
-    def write(self, reader: LaneReader, length: int, reverse: bool) -> None:
+    def write(self, s: ThreadBuilder, length: int, reverse: bool) -> None:
         """Write what is read before the loop, and at the begin of an iteration for a later one."""
         if not self.names:
             return
 
         def element(t: Index, index: Place) -> str:
             at = Index.of(length - 1) - t if reverse else t
-            return self.w.expression(reader.read(self.x, (at, *index)))
+            return self.w.expression(s.read(self.x, (at, *index)))
 
         with self.w.before():
             for index, names in self.names.items():
