@@ -38,6 +38,7 @@ from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.convert import convert_element_type
+from functrans.primitives.reduce import reduce_max, reduce_or_p
 from functrans.primitives.shape import concatenate
 
 __all__ = ["Capacities", "bounded", "record_bytes"]
@@ -146,7 +147,8 @@ class _BoundedWriter:
         if rule is None:
             raise UnsupportedKernel(f"a {eqn.primitive.name} that decides sizes")
         if eqn.params.get("record") is not None:
-            rule = self.recording
+            is_alone = not self.guard and self.running_lanes(eqn) is not None
+            rule = self.recording_lanes if is_alone else self.recording
 
         def function(*args: Any) -> Sequence[Any]:
             return rule(eqn, *counted(args, len(self.guard)))
@@ -245,6 +247,49 @@ class _BoundedWriter:
         found = dict(zip(names, needed, strict=True))
         found[p["record"].name] = add(count, convert_element_type(alive, INT))
         return [*results, *[found[name] for name in self.names(decided_names(eqn))]]
+
+    def running_lanes(self, eqn: Equation) -> int | None:
+        """Which carry says of each lane whether it goes on, where lanes record it each by itself.
+
+        Such a loop is `masked`: lanes that are done stay as they are, and mask what they record.
+        """
+        p = eqn.params
+        body, test = p["body_jaxpr"], p["cond_jaxpr"]
+        if not p.get("masked") or len(test.eqns) != 1 or test.eqns[0].primitive \
+                is not reduce_or_p or test.outvars[0] is not test.eqns[0].outvars[0] \
+                or body.decided_names or any(map(_may_go_on, body.eqns)) or has_effect(body):
+            return None
+        asked, carry = test.eqns[0].invars[0], test.invars[p["cond_nconsts"]:]
+        if asked not in carry:
+            return None
+        lanes, n = asked.aval.shape, len(carry)
+        records = body.outvars[n:n + p["num_active"]]
+        return carry.index(asked) if records and all(
+            r.aval.shape[:len(lanes)] == lanes for r in records) else None
+
+    def recording_lanes(self, eqn: Equation, guard: list[Any], operands: list[Any]) -> list[Any]:
+        """A `while` of lanes that record: none waits for the others, nor for the last one."""
+        p = eqn.params
+        _, consts, init = counted(operands, p["cond_nconsts"], p["body_nconsts"])
+        body = substitute(p["body_jaxpr"], self.capacities)
+        running = self.running_lanes(eqn)
+        assert running is not None
+
+        def step(*args: Any) -> list[Any]:
+            fixed, (count,), carried = counted(args, len(consts), 1)
+            own = add(count, convert_element_type(carried[running], INT))
+            return [own, *eval_jaxpr(body, (), *fixed, *carried)]
+
+        lanes = get_aval(init[running]).shape
+        carry = [full(lanes, 0, INT), *init]
+        outs = scan_p.bind(
+            *consts, *carry, jaxpr=stage_body(step, _types([*consts, *carry]), body.name),
+            length=self.capacities[p["record"].name], reverse=False, unroll=1,
+            num_consts=len(consts), num_carry=len(carry))
+        axes = tuple(range(len(lanes)))
+        (count,), results = counted(outs, 1)
+        more = convert_element_type(results[running], INT)
+        return [*results, reduce_max(add(count, more), axes)]
 
     def branch(self, eqn: Equation, guard: list[Any], operands: list[Any]) -> list[Any]:
         """Branches return the counts of the loops of all of them: 0 where they did not run."""

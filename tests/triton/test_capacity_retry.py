@@ -7,6 +7,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.avals import ShapedArray, get_aval
+from functrans.core.compiling import for_compiler
 from functrans.core.dims import Dim
 from functrans.core.errors import HostStepWarning
 from functrans.core.staging import stage
@@ -97,6 +98,34 @@ def test_room_follows_what_was_needed():
         assert executable.run.capacities[name] == room
     assert list(map(capacity_for, (0, 4, 5, 7, 9, 13, 17, 100))) == [
         4, 4, 6, 8, 12, 16, 24, 128]
+
+
+def halved(x, limit):
+    """As many steps as it takes; a lane that went on would divide by 0."""
+    return lax.while_loop(lambda s: s[0] > limit, lambda s: (s[0] / 2, s[1] + 1 / (s[0] - limit)),
+                          (x, 0.0 * x))[1]
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_lanes_record_by_themselves(staged):
+    """Lanes of no step, of one, of more than there is room for, and one of many."""
+    gradient, limit = ft.grad(halved), np.float32(1.5)
+    x = np.float32([0.5, 1.5, 2, 5, 9, 2.0 ** 13, 31, 77])
+    with for_compiler(staged):
+        executable = compiled(ft.vmap(gradient, (0, None)), x, limit)
+    for _ in range(2):
+        (out,) = executable.run([x, limit])
+        np.testing.assert_allclose(out, [ft.jit(gradient)(v, limit) for v in x], 1e-5)
+    assert executable.run.capacities == dict.fromkeys(executable.run.capacities, 16)
+
+
+def test_lanes_that_record_are_threads():
+    x = np.linspace(1, 90, 4096, dtype="f")
+    compiled = ft.lower(ft.vmap(ft.grad(halved), (0, None)), x, np.float32(1.5),
+                        target="cuda:90").compile()
+    names = [k.name for k in compiled.kernels]
+    assert names.count("lanes") == 1
+    assert len(names) == 2  # the other one tells whether there was room for all
 
 
 def test_records_in_programs_of_named_sizes():
