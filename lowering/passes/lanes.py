@@ -29,6 +29,7 @@ from functrans.lowering.passes.pipeline import ALL_RULES, TABLES, simplify_with
 from functrans.lowering.passes.recurrences import RECURRENCES
 from functrans.lowering.passes.rewrite import Dispatch, with_bodies, with_functions
 from functrans.lowering.passes.separable import SeparableRows
+from functrans.lowering.passes.small_scans import write_out_scans
 from functrans.lowering.passes.small_sorts import write_out_sorts
 from functrans.lowering.passes.small_systems import write_out_systems
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose, transpose_p
@@ -133,7 +134,9 @@ def lane_program_or_reason(eqn: Equation,
     why = _reason_against(found, limits)
     if why is not None:
         return why
-    alone = write_out_sorts(write_out_systems(_of_one(found.body, limits)))
+    alone = _of_one(found.body, limits)
+    for write_out in (write_out_systems, write_out_sorts, write_out_scans):
+        alone = write_out(alone)
     return replace(found, body=simplify_with(ALL_RULES, alone))
 
 

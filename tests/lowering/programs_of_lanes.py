@@ -141,12 +141,19 @@ def _rules(x, n):
     return lax.scan(lambda c, k: step(k, c), n.astype(fnp.uint32) * 77 + 1, None, length=15)
 
 
+def _running_sums(y, n):
+    def step(k, y):
+        return lax.cummax(y) * 0.5 + 0.1 * fnp.cumsum(y)[(n + k) % 3]
+    return lax.fori_loop(0, 9, step, y)
+
+
 PROGRAMS = {
     "own_length": (_own_length, (X, LENGTHS), 0),
     "nested": (_nested, (X, LENGTHS), 0),
     "branches": (_branches, (X, LENGTHS), 0),
     "switch": (_switch, (X, LENGTHS), 0),
     "table": (_table, (X, LENGTHS), 0),
+    "running_sums": (_running_sums, (Y, LENGTHS), 0),
     "small_vector": (_small_vector, (Y, LENGTHS), 0),
     "film": (_film, (Y, LENGTHS), 0),
     "draws": (_draws, (X, LENGTHS), 0),

@@ -157,6 +157,15 @@ def bodies():
     return q
 
 
+def drawn(x, u):
+    """A place by its share of a running sum, where the weights change."""
+    def step(i, v):
+        p = fnp.cumsum(v)
+        k = fnp.searchsorted(p, u * p[-1])
+        return v.at[k].multiply(0.5) + 0.01 * lax.cummax(v, reverse=True)
+    return lax.fori_loop(0, 3, step, x)
+
+
 LOOPS = {
     "lanes to their own ends": (ft.vmap(newton), [np.abs(normal(LANES)) * 40 + 0.1]),
     "no step, one, a thousand": (ft.vmap(counted), [np.int32([0, 1, 2, 300, 0, 7] * 6)]),
@@ -188,6 +197,8 @@ LOOPS = {
     "a filter": (ft.vmap(kalman), [normal(LANES, 6)]),
     "pairs": (ft.vmap(pairs), [bodies()]),
     "sorts": (ft.vmap(sorted_again), [normal(LANES, 5) * 2, normal(LANES, 5)]),
+    "running sums": (ft.vmap(drawn), [np.abs(normal(LANES, 12)),
+                                      RNG.uniform(size=LANES).astype("f")]),
     "bfloat16": (ft.vmap(narrow), [normal(LANES).astype("bfloat16")]),
     "float16": (ft.vmap(narrow), [normal(LANES).astype("f2")]),
     "float64": (ft.vmap(narrow), [normal(LANES).astype("f8")]),
