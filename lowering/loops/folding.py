@@ -46,6 +46,8 @@ def _is(e: Expr, value: float) -> bool:
 
 
 def _chosen(s: ExprBuilder, name: str, args: Sequence[Expr]) -> Expr | None:
+    if name == "select" and args[1] is args[2]:
+        return args[1]
     for k, a in enumerate(args):
         if a.op != "const" or a.dtype != "bool":
             continue

@@ -184,12 +184,6 @@ class LaneReader(FlatNumbers):
             return self._updated(tensor, index)
         return super().read(tensor, index)
 
-    def op(self, name: str, *args: Expr, dtype: str | None = None, aux: Any = None) -> Expr:
-        """As of other builders; a choice between equals is none."""
-        if name == "select" and args[1] is args[2]:
-            return args[1]
-        return super().op(name, *args, dtype=dtype, aux=aux)
-
     def load(self, tensor: Tensor, index: Place, loop: LoopVar | None) -> Expr:
         """An element of memory that changes with a loop."""
         e = super().read(tensor, index)

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import numpy as np
-
 from functrans.core.dims import Shape
 from functrans.lowering.defects import UnsupportedKernel
-from functrans.lowering.loops.expr import Expr, ExprBuilder
+from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.lane_values import InMemory, LaneBuilder
 from functrans.lowering.loops.tensor import Tensor
@@ -30,21 +28,6 @@ class ThreadBuilder(LaneBuilder):
     def __init__(self) -> None:
         super().__init__(LoopVar("lane", 1))
         self._changing: dict[Any, Expr] = {}
-
-    def op(self, name: str, *args: Expr, dtype: str | None = None, aux: Any = None) -> Expr:
-        """As of other builders; what a literal decides is decided."""
-        for k, a in enumerate(args):
-            if a.op != "const" or a.dtype != "bool":
-                continue
-            if name == "select" and k == 0:
-                return args[1] if a.aux else args[2]
-            if name in ("and", "or") and len(args) == 2:
-                return args[1 - k] if bool(a.aux) == (name == "and") else a
-            if name == "not":
-                return self.const(np.bool_(not a.aux), "bool")
-        if name == "select" and args[1] is args[2]:
-            return args[1]
-        return ExprBuilder.op(self, name, *args, dtype=dtype, aux=aux)
 
     def on_stack(self, elements: tuple[Expr, ...], place: Index) -> Expr:
         """By comparisons: a stack is memory, far from a thread."""
