@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.defects import is_defect
+from functrans.lowering.passes.blocks_of_lanes import without_blocks
 from functrans.lowering.passes.lane_groups import group_loops
 from functrans.lowering.passes.lane_regions import grow_loops, with_tests
-from functrans.lowering.passes.lanes import without_blocks
 from functrans.lowering.rules.graph import Graph, graph_of
 from functrans.lowering.rules.lanes import LaneKernels, has_rule, is_function
 from functrans.lowering.schedule import plans

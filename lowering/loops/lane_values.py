@@ -18,6 +18,7 @@ from functrans.core.dims import Shape
 from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.flat_numbers import FlatNumbers
 from functrans.lowering.loops.index import Computed, Index, LoopVar, strides_of
+from functrans.lowering.loops.ranges import KnownRanges
 from functrans.lowering.loops.tensor import Reduce, ScatterTensor, Stored, Tensor
 
 __all__ = ["MOST_CHOICES", "Defined", "Element", "InMemory", "LaneBuilder", "LaneValue", "OnStack",
@@ -116,7 +117,7 @@ class Defined:
         return self.tensor.define(s, index)
 
 
-class LaneBuilder(FlatNumbers):
+class LaneBuilder(FlatNumbers, KnownRanges):
     """Makes the expressions of a lane, whose number is the variable `lane`.
 
     `values` are those that are in registers, on the stack or in memory, by their tensors.
@@ -126,6 +127,8 @@ class LaneBuilder(FlatNumbers):
         super().__init__(lambda t: isinstance(t, (Stored, Reduce, ScatterTensor)))
         self.lane = lane
         self.values: dict[Tensor, LaneValue] = {}
+        self._extremes: dict[Expr, tuple[tuple[Expr, ...], Expr]] = {}
+        """The places of extreme values: among which, and what is there."""
 
     def leaf(self, op: str, dtype: str, aux: Any, varies: bool = False) -> Expr:
         """What is read at a place, the same expression each time."""
@@ -141,6 +144,9 @@ class LaneBuilder(FlatNumbers):
     def chosen(self, elements: Sequence[Expr], place: Index) -> Expr:
         """One of some values at a place that each lane computes, by comparisons."""
         number, at = self._number(place)
+        extreme = self._extremes.get(number)
+        if extreme is not None and list(at(elements)) == list(enumerate(extreme[0])):
+            return extreme[1]
         found: Expr | None = None
         for k, e in reversed(list(at(elements))):
             here = self.op("eq", number, self.const(_of(k, number.dtype), number.dtype),
@@ -217,14 +223,16 @@ class LaneBuilder(FlatNumbers):
         """The first place of the extreme value; NaN is extreme."""
         best, at = terms[0], self.const(_of(0, t.compute), t.compute)
         for k, e in enumerate(terms[1:], 1):
-            better = self.op("gt" if t.op == "argmax" else "lt", e, best, dtype="bool")
-            if e.dtype[0] == "f":
-                is_number = self.op("eq", best, best, dtype="bool")
-                better = self.op("or", better, self.op("and", is_number, self.op(
-                    "ne", e, e, dtype="bool")))
+            if e.dtype[0] == "f":  # better or NaN, and the best one is no NaN
+                worse = self.op("le" if t.op == "argmax" else "ge", e, best, dtype="bool")
+                better = self.op("and", self.op("not", worse), self.op(
+                    "eq", best, best, dtype="bool"))
+            else:
+                better = self.op("gt" if t.op == "argmax" else "lt", e, best, dtype="bool")
             best = self.op("select", better, e, best, dtype=e.dtype)
             at = self.op("select", better, self.const(_of(k, t.compute), t.compute), at,
                          dtype=t.compute)
+        self._extremes[at] = tuple(terms), best
         return at
 
     def _scattered(self, t: ScatterTensor, index: tuple[Index, ...]) -> Expr:

@@ -7,7 +7,7 @@ registers: alone, each is a kernel that writes what the next one reads.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.prune import has_effects
+from functrans.lowering.passes.convex import in_place_of, is_convex
 from functrans.lowering.passes.lane_classes import classes_of_lanes
 from functrans.lowering.passes.lanes import LaneProgram, Layout, is_region
 from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
@@ -48,30 +49,15 @@ def as_one_loop(jaxpr: Jaxpr, members: Iterable[Equation]) -> tuple[Jaxpr, Equat
     """
     inside = set(members)
     eqns = [inner for eqn in jaxpr.eqns if eqn in inside for inner in _members_of(eqn)]
-    others = [eqn for eqn in jaxpr.eqns if eqn not in inside]
     made = {v for eqn in eqns for v in eqn.outvars}
-    read = {a for eqn in others for a in eqn.invars} | set(jaxpr.outvars)
+    read = {a for eqn in jaxpr.eqns if eqn not in inside for a in eqn.invars} | set(jaxpr.outvars)
     outs = [v for eqn in eqns for v in eqn.outvars if v in read]
     operands = tuple(dict.fromkeys([a for eqn in eqns for a in eqn.invars
                                     if isinstance(a, Var) and a not in made]))
     body = Jaxpr((), operands, tuple(eqns), tuple(outs), name="lanes")
     group = Equation(cond_p, (FIRST, *operands), tuple(outs), {"branches": (body,)},
                      eqns[0].source)
-    after = _dependent(others, made)
-    return Jaxpr((), jaxpr.invars, (*(e for e in others if e not in after), group,
-                                    *(e for e in others if e in after)),
-                 jaxpr.outvars, name=jaxpr.name), group
-
-
-def _dependent(eqns: Iterable[Equation], values: Iterable[Atom]) -> set[Equation]:
-    """The equations that read some values, directly or not."""
-    made = set(values)
-    found: set[Equation] = set()
-    for eqn in eqns:
-        if any(a in made for a in eqn.invars if isinstance(a, Var)):
-            found.add(eqn)
-            made.update(eqn.outvars)
-    return found
+    return in_place_of(jaxpr, inside, [group]), group
 
 
 def with_tests(jaxpr: Jaxpr, is_kernel: Callable[[Equation], bool]) -> Jaxpr:
@@ -91,7 +77,7 @@ def with_tests(jaxpr: Jaxpr, is_kernel: Callable[[Equation], bool]) -> Jaxpr:
                     made.primitive in MOVEMENT or isinstance(made.primitive, Elementwise)):
                 members[made] = None
                 waiting += made.invars
-        if len(members) > 1 and _is_convex(jaxpr, members):
+        if len(members) > 1 and is_convex(jaxpr, members):
             found, region = as_one_loop(jaxpr, members)
             if is_kernel(region):
                 return with_tests(found, is_kernel)
@@ -107,21 +93,6 @@ def _inside(eqn: Equation) -> Iterator[Equation]:
         for inner in body.eqns:
             yield inner
             yield from _inside(inner)
-
-
-def _is_convex(jaxpr: Jaxpr, members: Container[Equation]) -> bool:
-    """Whether nothing outside is between members."""
-    inside: set[Atom] = set()
-    between: set[Atom] = set()
-    for eqn in jaxpr.eqns:
-        reads = [a for a in eqn.invars if isinstance(a, Var)]
-        if eqn in members:
-            if any(a in between for a in reads):
-                return False
-            inside.update(eqn.outvars)
-        elif any(a in inside or a in between for a in reads):
-            between.update(eqn.outvars)
-    return True
 
 
 def grow_loops(jaxpr: Jaxpr, program_of: LaneProgramOf,

@@ -7,32 +7,29 @@ a loop mixes. Without them a program is left in which values are as small as the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import numpy as np
-
-from functrans.core.avals import get_aval
 from functrans.core.dims import static_shape
-from functrans.core.evaluate import eval_jaxpr
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.prune import has_effects
+from functrans.lowering.passes.blocks_of_lanes import all_at_once
 from functrans.lowering.passes.lane_classes import (
     SCATTERS,
     classes_of_lanes,
     learn_makers,
     running_of,
 )
-from functrans.lowering.passes.loops import LOOPS, substituted
-from functrans.lowering.passes.pipeline import ALL_RULES, TABLES, simplify_with
-from functrans.lowering.passes.recurrences import RECURRENCES
-from functrans.lowering.passes.rewrite import Dispatch, with_bodies, with_functions
+from functrans.lowering.passes.lazy_choices import with_lazy_choices
+from functrans.lowering.passes.loops import substituted
+from functrans.lowering.passes.pipeline import ALL_RULES, simplify_with
+from functrans.lowering.passes.rewrite import with_bodies, with_functions
 from functrans.lowering.passes.separable import SeparableRows
 from functrans.lowering.passes.small_scans import write_out_scans
 from functrans.lowering.passes.small_sorts import write_out_sorts
 from functrans.lowering.passes.small_systems import write_out_systems
-from functrans.primitives.broadcast import broadcast_in_dim_p, transpose, transpose_p
+from functrans.primitives.broadcast import broadcast_in_dim_p, transpose_p
 from functrans.primitives.compare import select_n_p
 from functrans.primitives.control_flow.bodies import TRUE
 from functrans.primitives.control_flow.cond import cond_p
@@ -44,12 +41,11 @@ from functrans.primitives.dot import dot_general_p
 from functrans.primitives.dynamic_slice import dynamic_update_slice_p
 from functrans.primitives.elementwise import Elementwise
 from functrans.primitives.reduce import reduce_or_p
-from functrans.primitives.shape import reshape, reshape_p, rev_p, slice_p
+from functrans.primitives.shape import reshape_p, rev_p, slice_p
 
 __all__ = ["IN_VECTORS", "LaneLimits", "LaneProgram", "Layout", "is_read_in_place", "is_region",
-           "lane_program", "lane_program_or_reason", "without_blocks"]
+           "lane_program", "lane_program_or_reason"]
 
-AROUND: Final = Dispatch([table for table in TABLES if table not in (LOOPS, RECURRENCES)])
 UPDATES: Final = (*SCATTERS, dynamic_update_slice_p)
 IN_PLACE: Final = frozenset({broadcast_in_dim_p, convert_element_type_p, select_n_p, reshape_p,
                              slice_p, transpose_p, rev_p, add_any_p})
@@ -137,7 +133,7 @@ def lane_program_or_reason(eqn: Equation,
     alone = _of_one(found.body, limits)
     for write_out in (write_out_systems, write_out_sorts, write_out_scans):
         alone = write_out(alone)
-    return replace(found, body=simplify_with(ALL_RULES, alone))
+    return replace(found, body=with_lazy_choices(simplify_with(ALL_RULES, alone)))
 
 
 def _lanes_of(eqn: Equation, limits: LaneLimits) -> LaneProgram | str:
@@ -231,79 +227,7 @@ def _of_one(body: Jaxpr, limits: LaneLimits) -> Jaxpr:
 
 def _joined(body: Jaxpr) -> Jaxpr:
     """A body with maps over blocks of lanes as one block of all."""
-    return with_functions(with_bodies(body, _joined), _all_at_once)
-
-
-def _all_at_once(eqn: Equation, block_axis: int = 0,
-                 as_region: bool = False) -> Callable[..., Sequence[Any]] | None:
-    """A map over blocks of rows that do not mix, for all rows: an axis of the first operand."""
-    p = eqn.params
-    if eqn.primitive is not scan_p or p["num_carry"] or p["length"] == 1:
-        return None
-    body, first, length = p["jaxpr"], p["num_consts"], p["length"]
-    if len(body.invars) == first or body.invars[first].aval.ndim <= block_axis:
-        return None
-    count = body.invars[first].aval.shape[block_axis]
-    axes = classes_of_lanes(body).whole((body.invars[first], block_axis))
-    if axes is None or any((v, k) in axes for v in body.invars[:first]
-                           for k in range(v.aval.ndim)):
-        return None
-    places = [[k for k in range(v.aval.ndim) if (v, k) in axes] if isinstance(v, Var) else []
-              for v in (*body.invars[first:], *body.outvars)]
-    if any(len(found) != 1 for found in places):
-        return None
-    whole = SeparableRows(body, count, axes, frozenset(), frozenset()).narrowed(length * count)
-    if whole is None:
-        return None
-    at = [found[0] for found in places]
-
-    def run(*operands: Any) -> Sequence[Any]:
-        rows = [_merged(x, k) for x, k in zip(operands[first:], at, strict=False)]
-        given = (*operands[:first], *rows)
-        outs = cond_p.bind(np.int32(0), *given, branches=(whole,)) if as_region else \
-            eval_jaxpr(whole, (), *given)
-        return [_in_blocks(y, k, length) for y, k in zip(outs, at[len(rows):], strict=True)]
-
-    return run
-
-
-def _merged(x: Any, k: int) -> Any:
-    """Blocks, along the first axis, side by side along another."""
-    length, *shape = get_aval(x).shape
-    axes = (*range(1, k + 1), 0, *range(k + 1, len(shape) + 1))
-    return reshape(transpose(x, axes) if k else x,
-                   (*shape[:k], length * shape[k], *shape[k + 1:]))
-
-
-def _in_blocks(y: Any, k: int, length: int) -> Any:
-    """What stands side by side along an axis as blocks along the first one."""
-    shape = get_aval(y).shape
-    split = reshape(y, (*shape[:k], length, shape[k] // length, *shape[k + 1:]))
-    return transpose(split, (k, *(a for a in range(len(shape) + 1) if a != k))) if k else split
-
-
-def without_blocks(jaxpr: Jaxpr, is_kernel: Callable[[Equation], bool]) -> Jaxpr:
-    """The program with maps over blocks of lanes that are kernels of lanes as regions of all lanes.
-
-    What is around them has the lanes along one axis.
-    """
-    makers: dict[Atom, Equation] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
-    joined = {eqn.outvars: run for eqn in jaxpr.eqns if eqn.primitive is scan_p
-              and not eqn.params["num_carry"] and is_kernel(eqn)
-              and (run := _all_at_once(eqn, _axis_of_blocks(eqn, makers), as_region=True))}
-    if not joined:
-        return jaxpr
-    return simplify_with(AROUND, with_functions(jaxpr, lambda eqn: joined.get(eqn.outvars)))
-
-
-def _axis_of_blocks(eqn: Equation, makers: dict[Atom, Equation]) -> int:
-    """Along which axis of an operand of the body, by what made it, blocks are side by side."""
-    operands = eqn.invars[eqn.params["num_consts"]:]
-    made = makers.get(operands[0]) if operands else None
-    if made is None or made.primitive is not transpose_p:
-        return 0
-    order = made.params["permutation"]
-    return order.index(order[0] + 1) - 1 if order[0] + 1 < len(order) else 0
+    return with_functions(with_bodies(body, _joined), all_at_once)
 
 
 def _is_static(eqn: Equation) -> bool:

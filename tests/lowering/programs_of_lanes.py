@@ -141,6 +141,28 @@ def _rules(x, n):
     return lax.scan(lambda c, k: step(k, c), n.astype(fnp.uint32) * 77 + 1, None, length=15)
 
 
+def _one_side(x, n):
+    """Loops that only one side of some choices reads, and one that both do."""
+    def walk(x, n):
+        return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.5 + 1), (0, x))
+    few = n < 100
+    k, y = walk(x, n % 40)
+    m, z = walk(y, k + 3)
+    both = walk(x + 1, n % 7)[1]
+    pair = fnp.stack([z, z * both])
+    return fnp.where(few, fnp.sin(z), 0.0), fnp.where(few, pair, both), fnp.where(few, -1, m)
+
+
+def _extremes(y, n):
+    """Places of extremes in arithmetic, in tables, modulo a size."""
+    y = fnp.where(n == 5, fnp.nan, y)
+    def step(k, y):
+        least, most = fnp.argmin(y), fnp.argmax(y)
+        other = fnp.asarray([2, 0, 1])[(least - 2 + k) % 3]
+        return y.at[most].add(-0.3 * y[least]).at[other - 1].multiply(0.9)
+    return lax.fori_loop(0, 12, step, y)
+
+
 def _running_sums(y, n):
     def step(k, y):
         return lax.cummax(y) * 0.5 + 0.1 * fnp.cumsum(y)[(n + k) % 3]
@@ -153,6 +175,8 @@ PROGRAMS = {
     "branches": (_branches, (X, LENGTHS), 0),
     "switch": (_switch, (X, LENGTHS), 0),
     "table": (_table, (X, LENGTHS), 0),
+    "one_side": (_one_side, (X, LENGTHS), 0),
+    "extremes": (_extremes, (Y, LENGTHS), 0),
     "running_sums": (_running_sums, (Y, LENGTHS), 0),
     "small_vector": (_small_vector, (Y, LENGTHS), 0),
     "film": (_film, (Y, LENGTHS), 0),

@@ -64,6 +64,23 @@ def test_lanes_of_two_axes():
             np.testing.assert_array_equal(a[i, k], b)
 
 
+def test_blocks_of_lanes_with_vectors():
+    """A vector of a lane goes into its kernel, and comes out of it, as it is."""
+    def walk(y, n):
+        y, k = lax.while_loop(lambda s: s[1] < n, lambda s: (
+            fnp.stack([s[0][1], 0.5 * s[0][0], s[0][2] + s[0][0]]), s[1] + 1), (y * 2, 0))
+        return fnp.concatenate([y, y[:1]]), k
+
+    y = np.linspace(-1, 1, 3 * 8192, dtype=np.float32).reshape(8192, 3)
+    n = np.arange(8192, dtype=np.int32) % 30
+    graph = graph_with_lanes(simplify(ft.jit(ft.vmap(walk)).lower(y, n).jaxpr))
+    assert [type(item) for item in graph.items if item.operands] == [LaneLoop]
+    found = ft.jit(ft.vmap(walk))(y, n)
+    for lane in (0, 1, 29, 8191):
+        for a, b in zip(found, walk(y[lane], n[lane]), strict=True):
+            np.testing.assert_array_equal(a[lane], b)
+
+
 @pytest.mark.parametrize("lanes", [1, 3, 5, 16, 17, 70])
 def test_any_number_of_lanes(lanes):
     def walk(x, n):

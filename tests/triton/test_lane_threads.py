@@ -11,6 +11,7 @@ from functrans.lowering.passes.lanes import lane_program
 from functrans.lowering.schedule.target import HOPPER
 from functrans.lowering.triton.emulator.interpret import InterpretedProgram
 from functrans.lowering.triton.loops import thread_regions
+from functrans.lowering.triton.loops.threads import coordinates
 from functrans.lowering.triton.machine.device import binaries
 from functrans.lowering.triton.steps.spec import CopyStep, Launch
 from tests.triton.emulated import check, program_of
@@ -108,9 +109,11 @@ def random_steps(key):
 
 
 def extremes(x):
+    """Places are used in arithmetic, in tables and modulo a size, too."""
     def step(v, _):
         k = fnp.argmax(v)
-        return v.at[k].set(v.min() - 1), (k, fnp.argmin(v))
+        which = fnp.asarray([2, 0, 1])[(k - 2) % 3]
+        return v.at[k].set(v.min() - 1).at[which - 1].add(0.1), (k, v[k], fnp.argmin(v), which)
     return lax.scan(step, x, None, length=4)
 
 
@@ -166,6 +169,20 @@ def drawn(x, u):
     return lax.fori_loop(0, 3, step, x)
 
 
+def hidden(x):
+    """What only one side of some choices reads, among it loops in each other."""
+    bright = x > 0.5
+    steps = newton(fnp.abs(x) * 9)[1]
+    colour = fnp.stack([x, walked_back(x, fnp.arange(3.0))[0]])
+    return fnp.where(bright, steps, -1), fnp.where(bright, colour * 2, x), \
+        fnp.where(bright, 0.0, in_each_other(x * 3)[0])
+
+
+def patches(y, x):
+    """Rays of an image, which a warp takes as a patch."""
+    return ft.vmap(ft.vmap(lambda a, b: newton(a * b), (None, 0)), (0, None))(y, x)
+
+
 LOOPS = {
     "lanes to their own ends": (ft.vmap(newton), [np.abs(normal(LANES)) * 40 + 0.1]),
     "no step, one, a thousand": (ft.vmap(counted), [np.int32([0, 1, 2, 300, 0, 7] * 6)]),
@@ -173,6 +190,8 @@ LOOPS = {
     "a lane alone": (newton, [np.float32(30.0)]),
     "two maps": (ft.vmap(ft.vmap(lambda a, b: newton(a * b)[0], (None, 0)), (0, None)),
                  [np.abs(normal(5)) + 1, np.abs(normal(7)) + 1]),
+    "patches": (patches, [np.abs(normal(8)) + 1, np.abs(normal(16)) * 9 + 1]),
+    "one side of a choice": (ft.vmap(hidden), [normal(LANES)]),
     "vectors of a lane": (ft.vmap(lorenz), [normal(LANES, 3), np.abs(normal(LANES)) * 20]),
     "its gradient": (ft.vmap(ft.grad(lambda s, r: lorenz(s, r)[0].sum(), (0, 1))),
                      [normal(LANES, 3), np.abs(normal(LANES)) * 20]),
@@ -222,6 +241,18 @@ def test_lanes(name, way, monkeypatch):
     with for_compiler(way != "masks"):
         program = check(fun, *args)
     assert lanes_in(program)
+
+
+@pytest.mark.parametrize("as_patches", [False, True])
+@pytest.mark.parametrize("sizes", [(7,), (64,), (8, 16), (3, 8, 16), (2, 3, 4, 8), (5, 16)])
+def test_each_lane_is_that_of_a_thread(sizes, as_patches):
+    names = coordinates(sizes, as_patches)
+    found = [tuple([eval(text, {"lane": lane}) for text in names])
+             for lane in range(np.prod(sizes))]
+    assert sorted(found) == list(np.ndindex(sizes))
+    if as_patches and len(sizes) > 1 and (sizes[-2] % 4, sizes[-1] % 8) == (0, 0):
+        patch = np.array(found[:32])
+        assert (np.ptp(patch, axis=0)[-2:] == (3, 7)).all()
 
 
 @pytest.mark.parametrize("name", ["lanes to their own ends", "vectors of a lane", "its gradient",

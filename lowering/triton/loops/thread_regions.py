@@ -7,9 +7,10 @@ from typing import Final
 
 from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.lowering.loops.tensor import Call, Tensor
+from functrans.lowering.passes.blocks_of_lanes import without_blocks
 from functrans.lowering.passes.lane_groups import group_loops
 from functrans.lowering.passes.lane_regions import grow_loops, with_tests
-from functrans.lowering.passes.lanes import LaneProgram, is_region, without_blocks
+from functrans.lowering.passes.lanes import LaneProgram, is_region
 from functrans.lowering.rules.graph import results_of
 from functrans.lowering.rules.lanes import LaneLoop, has_rule, is_function, kernel_of_lanes
 

@@ -50,7 +50,7 @@ from functrans.lowering.triton.loops.thread_writer import ReadAhead, ThreadWrite
 from functrans.lowering.triton.steps.spec import LANES
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
 
-__all__ = ["THREADS", "lanes_in_threads", "region_in_threads"]
+__all__ = ["THREADS", "coordinates", "lanes_in_threads", "region_in_threads"]
 
 THREADS: Final = "a lane a thread"
 BLOCK: Final = 128  # threads of a program, and a warp where there are few lanes
@@ -59,6 +59,7 @@ MOST_WORKSPACE: Final = 1 << 30  # bytes of what loops inside collect
 MOST_EXPRESSIONS: Final = 12_000  # of a kernel
 FEW_LANES: Final = 1 << 17  # more hide how long memory takes to answer
 INT32_LIMIT: Final = 2**31
+ROWS, COLUMNS = 4, 8  # of the patch of a warp: a sector of memory is a row of numbers
 SECTOR: Final = 32  # bytes that memory moves at once
 FAR: Final = 16  # elements: neighbours that are further apart are in other sectors
 
@@ -106,6 +107,8 @@ class _KernelWriter:
         self.variables = [self.axes[k] for k in self._from_far_to_near()]
         """Threads side by side differ in the last."""
         self.held = 0
+        self.diverges = False
+        """Whether lanes go their own ways."""
         self.workspaces: dict[Tensor, PartialResults] = {}
         self.goals: dict[Tensor, Written] = {}
         """Where a loop collects results, which loops inside may write there."""
@@ -163,17 +166,13 @@ class _KernelWriter:
         return sorted(range(len(program.sizes)), key=distance, reverse=True)
 
     def _kernel(self) -> Launches:
-        lanes = below = self.lanes
+        lanes = self.lanes
         threads = BLOCK if lanes >= 8 * BLOCK else 32
         if lanes >= INT32_LIMIT - BLOCK:
             raise UnsupportedKernel("more lanes than numbers of 32 bits")
-        head = []
-        for v in self.variables:
-            assert isinstance(v.high, int)
-            below //= v.high
-            text = "lane" if below == 1 else f"lane // {below}"
-            head.append(f"        {v.name} = {text}" + (
-                f" % {v.high}" if v is not self.variables[0] else ""))
+        sizes = [int(v.high) for v in self.variables]
+        head = [f"        {v.name} = {text}" for v, text in zip(
+            self.variables, coordinates(sizes, self.diverges), strict=True)]
         arguments = [pointer(f"p{k}", MEMORY[t.dtype]) for k, t in enumerate(self.w.operands)]
         names = ", ".join(a.name for a in arguments)
         text = "\n".join([
@@ -351,6 +350,7 @@ class _KernelWriter:
         """Write a loop with a predicate."""
         if call.record is not None:
             raise UnsupportedKernel("it records each iteration")
+        self.diverges = True
         first, second, body = call.predicate_consts, call.body_consts, call.body
         carried = call.operands[first + second:]
         moving = [k for k in range(len(carried))
@@ -378,6 +378,7 @@ class _KernelWriter:
 
     def _branch(self, call: Branch) -> None:
         """Write a choice; only the branch that is chosen runs."""
+        self.diverges = True
         index, *operands = call.operands
         which = self.w.expression(self.s.read(index, ()))
         names = [[self.w.fresh() for _ in _places_of(t)] for t in call.results]
@@ -391,6 +392,29 @@ class _KernelWriter:
                 self._assign(names, self._step(self._run(branch, [*map(Same, operands)])))
         self.s.values.update(zip(call.results, self._kept(call.results, names, outer),
                                  strict=True))
+
+
+def coordinates(sizes: Sequence[int], as_patches: bool) -> list[str]:
+    """Where the lane of a thread is along axes of some sizes.
+
+    Lanes of a warp may be a patch along the last two: the rays of a patch of an image go alike.
+    """
+    if not as_patches or len(sizes) < 2 or sizes[-2] % ROWS or sizes[-1] % COLUMNS:
+        return _digits("lane", sizes)
+    *far, row, column = _digits(f"lane // {ROWS * COLUMNS}", [
+        *sizes[:-2], sizes[-2] // ROWS, sizes[-1] // COLUMNS])
+    return [*far, f"({row}) * {ROWS} + lane // {COLUMNS} % {ROWS}",
+            f"({column}) * {COLUMNS} + lane % {COLUMNS}"]
+
+
+def _digits(number: str, sizes: Sequence[int]) -> list[str]:
+    """The places of a number along axes of some sizes."""
+    below, found = math.prod(sizes), []
+    for k, n in enumerate(sizes):
+        below //= n
+        text = number if below == 1 else f"{number} // {below}"
+        found.append(f"{text} % {n}" if k else text)
+    return found
 
 
 def _places_of(t: Tensor) -> list[Place]:
