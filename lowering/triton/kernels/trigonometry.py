@@ -11,26 +11,30 @@ import triton.language as tl
 
 
 @triton.jit
-def _words(k):
-    """64 bits of 2/pi: from word k of 32 bits on, of which the first is 0."""
-    found = tl.full((), 0x00000000A2F9836E, tl.uint64)
-    found = tl.where(k == 1, tl.full((), 0xA2F9836E4E441529, tl.uint64), found)
-    found = tl.where(k == 2, tl.full((), 0x4E441529FC2757D1, tl.uint64), found)
-    found = tl.where(k == 3, tl.full((), 0xFC2757D1F534DDC0, tl.uint64), found)
-    found = tl.where(k == 4, tl.full((), 0xF534DDC0DB629599, tl.uint64), found)
-    found = tl.where(k == 5, tl.full((), 0xDB6295993C439041, tl.uint64), found)
-    return tl.where(k == 6, tl.full((), 0x3C439041FE5163AB, tl.uint64), found)
+def _word(k, first: tl.constexpr, second: tl.constexpr, third: tl.constexpr, fourth: tl.constexpr,
+          fifth: tl.constexpr):
+    """Word k of five."""
+    found = tl.where(k == 1, tl.full((), second, tl.uint32), tl.full((), first, tl.uint32))
+    found = tl.where(k == 2, tl.full((), third, tl.uint32), found)
+    found = tl.where(k == 3, tl.full((), fourth, tl.uint32), found)
+    return tl.where(k == 4, tl.full((), fifth, tl.uint32), found).to(tl.uint64)
 
 
 @triton.jit
 def _turn(x):
-    """x 2/pi modulo 4, times 2^62, for x >= 2^17."""
+    """x 2/pi modulo 4, times 2^62, for x >= 2^17.
+
+    Of 2/pi the 96 bits that count are taken from four words of 32, of which the first is 0.
+    """
     bits = x.to(tl.uint32, bitcast=True)
     place = (bits >> 23).to(tl.int32) - 120
+    k = place >> 5
     shift = (place & 31).to(tl.uint64)
     m = ((bits & 0x7FFFFF) | 0x800000).to(tl.uint64)
-    a = _words(place >> 5)
-    b = _words((place >> 5) + 2)
+    a = (_word(k, 0, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0) << 32) \
+        | _word(k, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599)
+    b = (_word(k, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041) << 32) \
+        | _word(k, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB)
     high = (a << shift) | ((b >> 1) >> (63 - shift))
     low = (b << shift) >> 32
     return m * high + ((m * low) >> 32)

@@ -31,8 +31,7 @@ BY_HARDWARE: Final = {"div": "div_rn", "sqrt": "sqrt_rn"}
 """Operations of float32 that branch for unusual exponents, and are shorter than those that do not
 (`device_math.divide`): a thread goes its own way, and others hide how long it takes. Rays through
 2,048 x 2,048 pixels take 0.87 ms so, 1.27 without branches; three bodies 0.80, 1.03. Where a
-divisor stays the same its reciprocal does, too: prices of options take 0.48 ms by `divide`, and
-1.04 so."""
+divisor stays the same its reciprocal does, too, and a quotient is three operations."""
 
 
 WORDS: Final = {"i32": "tl.int32", "u32": "tl.uint32"}
@@ -126,12 +125,24 @@ class ThreadWriter(TileWriter):
             return f"fm.sum_of_words({args[0]}, {args[1]})"
         if e.dtype == "f32" and e.op in BY_HARDWARE and not self._is_shared(e.args[-1]):
             return f"fm.{BY_HARDWARE[e.op]}({', '.join(args)})"
+        if e.op == "div" and e.dtype == "f32":
+            return f"fm.divided({args[0]}, {self._divisor(e.args[1], args[1])})"
         if e.op == "select" and e.dtype in WORDS and _is_zero(e.args[2]) \
                 and self._is_shared(e.args[0]):
             return f"{args[1]} & {self._mask(e.args[0], args[0], e.dtype)}"
         if e.dtype == "f32" and e.op in SINE_COSINE:
             return self._sine_cosine(e, args[0])
         return super()._operation(e, args)
+
+    def _divisor(self, e: Expr, text: str) -> str:
+        """The names of what is known of a divisor, which is computed once."""
+        key = ("divisor", e)
+        with self._in(self._home(e)):
+            if key not in self._known:
+                names = self.fresh(), self.fresh(), self.fresh()
+                self.emit(f"{', '.join(names)} = fm.divisor({text})")
+                self._known[key] = ", ".join(names)
+        return self._known[key]
 
     def _mask(self, condition: Expr, text: str, dtype: str) -> str:
         """A word of ones where a condition holds, which is made once."""
