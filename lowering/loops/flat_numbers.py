@@ -6,7 +6,7 @@ where all pairs are taken. They are that difference plus a number, however long 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -27,7 +27,9 @@ class FlatNumbers(ExprBuilder):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._flat: dict[Expr, tuple[Any, Expr]] = {}
+        self._flat: dict[Expr, tuple[Any, frozenset[Expr]]] = {}
+        """Of an expression the number, and the differences that are 0 or NaN."""
+        self._sums: dict[frozenset[Expr], Expr] = {}
 
     def op(self, name: str, *args: Expr, dtype: str | None = None, aux: Any = None) -> Expr:
         """As of other builders; an operation on one number is another one."""
@@ -44,7 +46,7 @@ class FlatNumbers(ExprBuilder):
             return None
         if name == "sub" and args[0] is args[1] and args[0] not in self._flat:
             found = super().op(name, *args)
-            self._flat[found] = (kind(0), found)
+            self._flat[found] = kind(0), frozenset((found,))
             return found
         if not any(a in self._flat for a in args) or not all(
                 a in self._flat or a.op == "const" for a in args):
@@ -54,8 +56,19 @@ class FlatNumbers(ExprBuilder):
             number = kind(FLAT[name](*numbers))
         if np.isnan(number) or (number == 0 and np.signbit(number)):
             return None
-        sources = list(dict.fromkeys([self._flat[a][1] for a in args if a in self._flat]))
-        nothing = sources[0] if len(sources) == 1 else super().op("add", *sources)
-        found = nothing if number == 0 else super().op("add", nothing, self.const(number, dtype))
-        self._flat[found] = (number, nothing)
+        sources = [self._flat[a][1] for a in args if a in self._flat]
+        found = nothing = self._sum(sources)
+        if number != 0:
+            found = super().op("add", nothing, self.const(number, dtype))
+        self._flat[found] = number, frozenset().union(*sources)
         return found
+
+    def _sum(self, sources: Sequence[frozenset[Expr]]) -> Expr:
+        """The sum of differences, each once."""
+        first, *others = sources
+        if others and first != others[0]:
+            both = first | others[0]
+            if both not in self._sums:
+                self._sums[both] = super().op("add", self._sum([first]), self._sum(others))
+            return self._sums[both]
+        return self._sums.get(first) or next(iter(first))

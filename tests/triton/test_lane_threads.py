@@ -460,3 +460,14 @@ def test_forward_and_backward_loops_are_one_kernel(monkeypatch):
     with for_compiler(True):
         program = check(fun, normal(LANES, 3), np.abs(normal(LANES)) * 20)
     assert [s.kernel for s in program.steps if isinstance(s, Launch)] == ["lanes"]
+
+
+def test_records_are_read_before_their_turn():
+    """A thread that waits for what it has stored takes as long as the second-level cache does."""
+    gradient = ft.vmap(ft.grad(lambda x: lax.fori_loop(0, 20, lambda k, y: fnp.sin(y) * x, x)))
+    x = normal(70)
+    with pytest.MonkeyPatch.context() as patch, for_compiler(True):
+        patch.setattr(thread_regions, "LEAST_LANES", 1)
+        program = check(gradient, x)
+    (text,) = [t for t in program.sources if "def lanes" in t]
+    assert "tl.minimum(" in text

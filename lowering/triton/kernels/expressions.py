@@ -24,7 +24,7 @@ from functrans.lowering.triton.kernels.kernel_source import (
     literal,
 )
 
-__all__ = ["TileWriter", "UnsupportedKernel", "narrow", "widened"]
+__all__ = ["TileWriter", "UnsupportedKernel", "is_inverse_root_cubed", "narrow", "widened"]
 
 INT32_LIMIT = 2**31
 FIT_INT32 = frozenset(("i32", "i16", "i8", "u16", "u8", "bool"))
@@ -337,6 +337,8 @@ class TileWriter:
             return widened(narrow(args[0], e.aux), e.aux)
         if op == "bitcast":
             return f"{args[0]}.to({REGISTER[e.dtype]}, bitcast=True)"
+        if is_inverse_root_cubed(e):
+            return f"fm.inverse_root_cubed({args[1]})"
         if op == "rotate_left":
             return f"({args[0]} << {e.aux}) | ({args[0]} >> {32 - e.aux})"
         if op in ("mul_high", "mul_low"):  # one multiply-wide gives both, `tl.umulhi` but one
@@ -360,6 +362,12 @@ class TileWriter:
                    f"{_above(target, source)}).to({REGISTER[target]})"
         return f"{x}.to({REGISTER[target]})"
 
+
+
+def is_inverse_root_cubed(e: Expr) -> bool:
+    """Whether an expression is x ** -1.5, which pulls at bodies far from each other."""
+    return e.op == "div" and e.dtype == "f32" and e.args[0].op == "rsqrt" \
+        and e.args[0].args[0] is e.args[1]
 
 
 def tested_range(e: Expr) -> tuple[Index, int] | None:

@@ -7,6 +7,7 @@ which nothing of it changes.
 
 from __future__ import annotations
 
+import math
 from collections import ChainMap
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
@@ -18,10 +19,10 @@ from functrans.lowering.loops.expr import Expr
 from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.lane_values import LaneBuilder
 from functrans.lowering.loops.tensor import Tensor
-from functrans.lowering.triton.kernels.expressions import TileWriter
+from functrans.lowering.triton.kernels.expressions import TileWriter, is_inverse_root_cubed
 from functrans.lowering.triton.loops.thread_values import Place, ThreadBuilder
 
-__all__ = ["LineBlock", "ReadAhead", "ThreadWriter"]
+__all__ = ["MOST_AHEAD", "LineBlock", "ReadAhead", "ThreadWriter"]
 
 MOST_LINES: Final = 6000
 """Of a kernel: 50 us each to read, and as much to compile."""
@@ -34,6 +35,9 @@ BY_HARDWARE: Final = {"div": "div_rn", "sqrt": "sqrt_rn"}
 divisor stays the same its reciprocal does, too, and a quotient is three operations."""
 
 
+OPERATIONS_OF_MEMORY: Final = 100
+"""Operations of a thread, one after another, that take as long as the second-level cache."""
+LEAST_AHEAD, MOST_AHEAD, MOST_AHEAD_OF_ALL = 2, 8, 24  # iterations, and numbers of them
 WORDS: Final = {"i32": "tl.int32", "u32": "tl.uint32"}
 SINE_COSINE: Final = ("sin", "cos")
 
@@ -123,6 +127,8 @@ class ThreadWriter(TileWriter):
     def _operation(self, e: Expr, args: list[str]) -> str:
         if e.op == "add" and e.dtype == "u32" and any(map(_is_mixed, e.args)):
             return f"fm.sum_of_words({args[0]}, {args[1]})"
+        if is_inverse_root_cubed(e):
+            return f"fm.inverse_root_cubed({args[1]})"
         if e.dtype == "f32" and e.op in BY_HARDWARE and not self._is_shared(e.args[-1]):
             return f"fm.{BY_HARDWARE[e.op]}({', '.join(args)})"
         if e.op == "div" and e.dtype == "f32":
@@ -225,12 +231,13 @@ class ReadAhead:
     A thread that waits for memory in each iteration takes as long as memory takes to answer.
     """
 
-    BY: Final = 2
-    """Iterations."""
-
     def __init__(self, x: Tensor, w: ThreadWriter, t: LoopVar, at: Index,
-                 lanes: frozenset[LoopVar]) -> None:
+                 lanes: frozenset[LoopVar], operations: int) -> None:
         self.x, self.w, self.t, self.at, self.lanes = x, w, t, at, lanes
+        # as many as take as long as memory does, and no more numbers than registers are free
+        numbers = math.prod([n for n in x.shape[1:] if isinstance(n, int)])
+        self.by = max(LEAST_AHEAD, min(OPERATIONS_OF_MEMORY // max(operations, 1),
+                                       MOST_AHEAD, MOST_AHEAD_OF_ALL // max(numbers, 1)))
         self.names: dict[Place, list[str]] = {}
 
     def element(self, s: LaneBuilder, index: Place) -> Expr:
@@ -238,7 +245,7 @@ class ReadAhead:
         assert isinstance(s, ThreadBuilder)
         if any(i.has_computed or not i.variables() <= self.lanes for i in index):
             return s.read(self.x, (self.at, *index))
-        names = self.names.setdefault(index, [self.w.fresh() for _ in range(self.BY)]) \
+        names = self.names.setdefault(index, [self.w.fresh() for _ in range(self.by)]) \
             if index not in self.names else self.names[index]
         key = (self.x, index, self.t)
         self.w.locals[key] = names[0]
@@ -259,7 +266,7 @@ class ReadAhead:
                     self.w.emit(f"{name} = {element(Index.of(k), index)}")
         later = LoopVar(self.w.fresh(), length)
         with self.w.at_begin(later):
-            self.w.emit(f"{later.name} = tl.minimum({self.t.name} + {self.BY}, {length - 1})")
+            self.w.emit(f"{later.name} = tl.minimum({self.t.name} + {self.by}, {length - 1})")
             loaded = [element(Index.of(later), index) for index in self.names]
         for names, last in zip(self.names.values(), loaded, strict=True):
             self.w.emit(f"{', '.join(names)} = {', '.join([*names[1:], last])}")

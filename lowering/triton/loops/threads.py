@@ -46,7 +46,7 @@ from functrans.lowering.triton.loops.thread_values import (
     Written,
     in_workspace,
 )
-from functrans.lowering.triton.loops.thread_writer import ReadAhead, ThreadWriter
+from functrans.lowering.triton.loops.thread_writer import MOST_AHEAD, ReadAhead, ThreadWriter
 from functrans.lowering.triton.steps.spec import LANES
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer
 
@@ -316,9 +316,10 @@ class _KernelWriter:
         t = LoopVar(self.w.fresh(), call.length)
         at = Index.of(call.length - 1) - Index.of(t) if call.reverse else Index.of(t)
         parts = [goal.part(at) for goal in goals]
-        may_wait = self.lanes <= FEW_LANES and call.length > ReadAhead.BY
-        ahead = {x: ReadAhead(x, self.w, t, at, frozenset(self.variables))
-                 for x in stacked if may_wait and self._is_operand(x)}
+        may_wait = self.lanes <= FEW_LANES and call.length > MOST_AHEAD
+        operations = sum(math.prod(v.aval.shape) for eqn in body.eqns for v in eqn.outvars)
+        ahead = {x: ReadAhead(x, self.w, t, at, frozenset(self.variables), operations)
+                 for x in stacked if may_wait and self._is_in_memory(x)}
         with self.w.nested(f"for {t.name}_ in range(0, {call.length}):", t):
             self.w.emit(f"{t.name} = tl.cast({t.name}_, tl.int32)")  # the interpreter's are ints
             kept = self._state(carried, moving, names, t)
@@ -339,12 +340,12 @@ class _KernelWriter:
                         strict=True))
         return [kept[k] if k in kept else Same(t) for k, t in enumerate(carried)]
 
-    def _is_operand(self, t: Tensor) -> bool:
-        """Whether a value is one that the kernel only reads."""
+    def _is_in_memory(self, t: Tensor) -> bool:
+        """Whether a value is an operand, or what a loop has collected."""
         value = self.s.values.get(t)
         if isinstance(value, (Same, Placed)):
-            return self._is_operand(value.tensor)
-        return isinstance(value, InMemory)
+            return self._is_in_memory(value.tensor)
+        return isinstance(value, (InMemory, Written))
 
     def _while(self, call: WhileLoop) -> None:
         """Write a loop with a predicate."""
