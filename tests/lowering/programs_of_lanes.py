@@ -150,7 +150,9 @@ def _one_side(x, n):
     m, z = walk(y, k + 3)
     both = walk(x + 1, n % 7)[1]
     pair = fnp.stack([z, z * both])
-    return fnp.where(few, fnp.sin(z), 0.0), fnp.where(few, pair, both), fnp.where(few, -1, m)
+    dark = walk(x + 2, n % 11)[0] > 6
+    return fnp.where(few, fnp.sin(z), 0.0), fnp.where(few, pair, both), fnp.where(few, -1, m), \
+        fnp.where(dark, 0.0, fnp.maximum(both - 1.9, 0.0))
 
 
 def _extremes(y, n):

@@ -49,13 +49,34 @@ def without_loops(x):
     return fnp.where(x > 0, fnp.sin(x), fnp.cos(x))
 
 
+def condition(x):
+    """Where x is not positive it does not matter whether the loop ends above 2."""
+    return fnp.where(steps(x) > 2, 0.0, fnp.maximum(x, 0.0))
+
+
+def condition_of_several(x):
+    dark = steps(x) > 2
+    colour = fnp.maximum(fnp.stack([x, 2 * x, x - 1]), 0.0)
+    return fnp.where(dark, 0.0, colour), fnp.where(dark, -1, 1)
+
+
+def condition_of_no_number(x):
+    return fnp.where(steps(x) > 2, x, -x)
+
+
+def zeros_of_two_signs(x):
+    return fnp.where(steps(x) > 2, 0.0, x * 0.0)
+
+
 def loops_outside(jaxpr):
     return [eqn.primitive.name for eqn in jaxpr.eqns].count("scan")
 
 
 @pytest.mark.parametrize("fun, before, after", [
     (choice, 1, 0), (several, 2, 1), (one_after_another, 2, 0), (in_a_loop, 1, 1),
-    (read_besides, 1, 1), (read_by_the_test, 2, 1), (without_loops, 0, 0)])
+    (condition, 1, 0), (condition_of_several, 1, 0), (condition_of_no_number, 1, 1),
+    (zeros_of_two_signs, 1, 0), (read_besides, 1, 1), (read_by_the_test, 2, 1),
+    (without_loops, 0, 0)])
 @pytest.mark.parametrize("x", [1.5, -1.5, np.nan])
 def test_values(fun, x, before, after):
     jaxpr = simplify(ft.make_jaxpr(fun)(np.float32(x)).jaxpr.hoist_consts())
@@ -64,3 +85,4 @@ def test_values(fun, x, before, after):
     for a, b in zip(interpret(lazy, [np.float32(x)]), interpret(jaxpr, [np.float32(x)]),
                     strict=True):
         np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(np.signbit(a), np.signbit(b))

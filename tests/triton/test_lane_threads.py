@@ -175,7 +175,8 @@ def hidden(x):
     steps = newton(fnp.abs(x) * 9)[1]
     colour = fnp.stack([x, walked_back(x, fnp.arange(3.0))[0]])
     return fnp.where(bright, steps, -1), fnp.where(bright, colour * 2, x), \
-        fnp.where(bright, 0.0, in_each_other(x * 3)[0])
+        fnp.where(bright, 0.0, in_each_other(x * 3)[0]), \
+        fnp.where(newton(x * x + 1)[1] > 4, 0.0, fnp.maximum(x, 0.0))
 
 
 def patches(y, x):
