@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functrans.core import config
+from functrans.core.errors import FunctransError
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.prune import prune_jaxpr
 from functrans.lowering.defects import is_defect, warn_of_fallback
 from functrans.lowering.passes.algebra import ALGEBRA, CONSTANT_FOLDING, DECOMPOSE
 from functrans.lowering.passes.components import COMPONENTS
 from functrans.lowering.passes.contractions import CONTRACTIONS
+from functrans.lowering.passes.forward_accumulation import accumulate_forward
 from functrans.lowering.passes.gathered_rows import GATHERED_ROWS
 from functrans.lowering.passes.loops import LOOPS
 from functrans.lowering.passes.movement import MOVEMENT, MOVEMENT_SINKING
@@ -45,7 +47,8 @@ def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str | None 
     `atomic` says that the target scatters by atomic operations, which wait for each other.
     """
     algebra = config.current().algebra if algebra is None else algebra
-    before = simplify_with(ALL_RULES, jaxpr, log)
+    # first: sums of products are moved out of backward loops, which then have stacks as results
+    before = simplify_with(ALL_RULES, _accumulated_forward(jaxpr, log), log)
     shared = share_systems(before, log)
     if shared is not before:
         before = simplify_with(ALL_RULES, shared, log)
@@ -63,11 +66,21 @@ def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str | None 
     # last: products of short vectors have been contracted
     after = simplify_with(IN_COMPONENTS, after, log)
     for _ in range(MAX_SWEEPS):
-        before, after = after, record_less(after, log)
+        before, after = after, record_less(_accumulated_forward(after, log), log)
         if after is before:
             break
         after = simplify_with(IN_COMPONENTS, after, log)
     return after
+
+
+def _accumulated_forward(jaxpr: Jaxpr, log: list[Change] | None) -> Jaxpr:
+    try:
+        return accumulate_forward(jaxpr, log)
+    except Exception as error:
+        if not is_defect(error) and not isinstance(error, FunctransError):  # of a rule, say
+            raise
+        warn_of_fallback(jaxpr.name, "its gradients of loops run backwards", error, None)
+        return jaxpr
 
 
 def simplify_with(rules: Dispatch, jaxpr: Jaxpr, log: list[Change] | None = None) -> Jaxpr:
