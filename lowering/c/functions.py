@@ -12,6 +12,7 @@ from typing import TypeVar
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.defects import is_defect
 from functrans.lowering.passes.blocks_of_lanes import without_blocks
+from functrans.lowering.passes.carried_reductions import carry_reductions
 from functrans.lowering.passes.lane_groups import group_loops
 from functrans.lowering.passes.lane_regions import grow_loops, with_tests
 from functrans.lowering.rules.graph import Graph, graph_of
@@ -32,7 +33,8 @@ def graph_with_lanes(jaxpr: Jaxpr, forms: StepForms | None = None) -> Graph:
         return graph_of(jaxpr, on_host=forms.hosted)
     kernels = LaneKernels()
     is_kernel = kernels.__contains__
-    grouped = group_loops(without_blocks(with_tests(jaxpr, is_kernel), is_kernel), is_kernel)
+    grouped = group_loops(carry_reductions(without_blocks(
+        with_tests(jaxpr, is_kernel), is_kernel), is_kernel), is_kernel)
     grouped = grow_loops(grouped, kernels.program_of, has_rule, is_function)
     return graph_of(grouped, rules=kernels.rules,
                     on_host=forms.hosted if forms is not None else {})

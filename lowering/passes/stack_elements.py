@@ -16,6 +16,7 @@ from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.primitives.broadcast import (
     broadcast_in_dim,
     broadcast_in_dim_p,
+    reduce_sum_p,
     transpose,
     transpose_p,
 )
@@ -23,12 +24,17 @@ from functrans.primitives.compare import select_n_p
 from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.differentiable import add_any_p
 from functrans.primitives.elementwise import Elementwise
-from functrans.primitives.shape import reshape, reshape_p
+from functrans.primitives.reduce import reduce_max_p, reduce_min_p
+from functrans.primitives.shape import concatenate_p, reshape, reshape_p, slice_p
 
 __all__ = ["Element", "StackElements", "broadcast_element", "is_of_elements", "results_of"]
 
 ELEMENTS: Final = frozenset({select_n_p, convert_element_type_p, add_any_p})
 """What has an element of its result from one of each operand, besides elementwise operations."""
+
+REDUCTIONS: Final = (reduce_sum_p, reduce_max_p, reduce_min_p)
+OTHER_AXES: Final = (*REDUCTIONS, concatenate_p, slice_p)
+"""What has an element along an axis that it leaves as it is."""
 
 Element = Callable[[dict[Any, Any]], Any]
 """What an iteration reads, as a function of what it has.
@@ -41,7 +47,7 @@ and axis.
 def is_of_elements(eqn: Equation) -> bool:
     """Whether elements of a result may follow from those of operands."""
     return isinstance(eqn.primitive, Elementwise) or eqn.primitive in ELEMENTS \
-        or eqn.primitive in (broadcast_in_dim_p, transpose_p, reshape_p)
+        or eqn.primitive in (broadcast_in_dim_p, transpose_p, reshape_p, *OTHER_AXES)
 
 
 def results_of(jaxpr: Jaxpr, loop: Equation) -> set[Atom]:
@@ -122,7 +128,30 @@ class StackElements:
             inner = self.element(y, at[0]) if at else None
             shape = _without(x.aval, axis).shape
             return None if inner is None else lambda values: reshape(inner(values), shape)
+        if eqn.primitive in OTHER_AXES:
+            return self._along_other_axes(eqn, axis)
         return None
+
+    def _along_other_axes(self, eqn: Equation, axis: int) -> Element | None:
+        """The element of parts side by side, a part, or a reduction along other axes."""
+        primitive, p = eqn.primitive, eqn.params
+        if primitive in REDUCTIONS:
+            axes = p["axes"]
+            kept = [k for k in range(eqn.invars[0].aval.ndim) if k not in axes]
+            at = kept[axis]
+            params = {"axes": tuple([k - (k > at) for k in axes])}
+        elif primitive is concatenate_p:
+            if p["dimension"] == axis:
+                return None
+            at, params = axis, {"dimension": p["dimension"] - (p["dimension"] > axis)}
+        else:
+            at, params = axis, {k: (*v[:axis], *v[axis + 1:]) for k, v in p.items()}
+            if eqn.outvars[0].aval.shape[axis] != eqn.invars[0].aval.shape[axis]:
+                return None
+        parts = [a for a in (self.element(x, at) for x in eqn.invars) if a is not None]
+        if len(parts) < len(eqn.invars):
+            return None
+        return lambda values: primitive.bind(*[a(values) for a in parts], **params)
 
     def _operand(self, a: Atom, axis: int) -> Element | None:
         if a.aval.ndim:

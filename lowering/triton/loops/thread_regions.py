@@ -8,6 +8,7 @@ from typing import Final
 from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.lowering.loops.tensor import Call, Tensor
 from functrans.lowering.passes.blocks_of_lanes import without_blocks
+from functrans.lowering.passes.carried_reductions import carry_reductions
 from functrans.lowering.passes.lane_groups import group_loops
 from functrans.lowering.passes.lane_regions import grow_loops, with_tests
 from functrans.lowering.passes.lanes import LaneProgram, is_region
@@ -34,7 +35,8 @@ def with_thread_regions(jaxpr: Jaxpr) -> Jaxpr:
     def is_kernel(eqn: Equation) -> bool:
         return program_of(eqn) is not None
 
-    grouped = group_loops(without_blocks(with_tests(jaxpr, is_kernel), is_kernel), is_kernel)
+    grouped = group_loops(carry_reductions(without_blocks(
+        with_tests(jaxpr, is_kernel), is_kernel), is_kernel), is_kernel)
     return grow_loops(grouped, program_of, has_rule, is_function)
 
 
