@@ -191,7 +191,8 @@ def _body(loop: Equation, reads: StackElements, folds: Sequence[_Fold],
         values.update(zip(reads.xs, walked, strict=True))
         count = [add(c, np.int32(1)) for c in count]
         is_full = [eq(bitwise_and(c, np.int32(BLOCK - 1)), np.int32(0)) for c in count]
-        after, blocks = [], []
+        after: list[Any] = []
+        blocks: list[Any] = []
         for fold, total, own in zip(folds, totals, in_blocks, strict=True):
             term = convert_element_type(fold.term(values), fold.aval.dtype)
             if own:
