@@ -313,15 +313,13 @@ def _is_worthwhile(body: Jaxpr, one: Jaxpr, size: int, is_first: bool, limits: L
 
 
 def _elements_of_step(body: Jaxpr) -> int:
-    """How many elements the operations of a body have, of a step of its loops."""
-    return sum(sum(map(_elements, subjaxprs(eqn))) or sum(map(_size, eqn.outvars))
-               for eqn in body.eqns)
+    """How many elements the operations of a body have, of a step of loops and of all of maps."""
+    def of(eqn: Equation) -> int:
+        inner = sum(map(_elements_of_step, subjaxprs(eqn)))
+        is_map = eqn.primitive is scan_p and not eqn.params["num_carry"]
+        return inner * (eqn.params["length"] if is_map else 1) or sum(map(_size, eqn.outvars))
 
-
-def _elements(body: Jaxpr) -> int:
-    """How many elements the operations of a body have."""
-    return sum(sum(map(_elements, subjaxprs(eqn))) * eqn.params.get("length", 1)
-               or sum(map(_size, eqn.outvars)) for eqn in body.eqns)
+    return sum(map(of, body.eqns))
 
 
 def _split(values: Sequence[Atom], layouts: Sequence[Layout], axes: frozenset[tuple[Var, int]],

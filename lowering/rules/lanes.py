@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.core.primitive import Primitive
 from functrans.lowering.loops.tensor import DTYPES, NARROW, Call, Tensor, dtype_name
-from functrans.lowering.passes.lanes import LaneProgram, lane_program_or_reason
+from functrans.lowering.passes.lanes import (
+    IN_VECTORS,
+    LaneLimits,
+    LaneProgram,
+    lane_program_or_reason,
+)
 from functrans.lowering.rules.elementwise import ELEMENTWISE
 from functrans.lowering.rules.graph import CALLS, RULES, CallRule, results_of
 from functrans.lowering.rules.reduce import summed_dot_general
@@ -46,14 +51,14 @@ CALLS_OF_LANES: Mapping[Primitive, CallRule] = {
 """The calls in the program of a lane: loops, branches, and products that are written out."""
 
 
-def kernel_of_lanes(eqn: Equation) -> LaneProgram | None:
+def kernel_of_lanes(eqn: Equation, limits: LaneLimits) -> LaneProgram | None:
     """The program of a lane of a loop, if all that the lane does can be in one kernel."""
-    program = _kernel_or_reason(eqn)
+    program = _kernel_or_reason(eqn, limits)
     return program if isinstance(program, LaneProgram) else None
 
 
-def _kernel_or_reason(eqn: Equation) -> LaneProgram | str:
-    program = lane_program_or_reason(eqn)
+def _kernel_or_reason(eqn: Equation, limits: LaneLimits = IN_VECTORS) -> LaneProgram | str:
+    program = lane_program_or_reason(eqn, limits)
     if isinstance(program, LaneProgram) and not _has_rules(program.body):
         return "a lane has an operation, or a dtype, that is no scalar's"
     return program

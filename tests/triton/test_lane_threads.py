@@ -474,3 +474,12 @@ def test_records_are_read_before_their_turn():
         program = check(gradient, x)
     (text,) = [t for t in program.sources if "def lanes" in t]
     assert "tl.minimum(" in text
+
+
+def test_lanes_along_a_short_axis_are_threads_too():
+    """A thread would walk them one after another, and most threads would have nothing to do."""
+    fun = ft.vmap(ft.vmap(lambda n: counted(n)[1]))
+    with for_compiler(True):
+        program = check(fun, np.arange(3 * 600, dtype=np.int32).reshape(3, 600) % 9)
+    (text,) = [t for t in program.sources if "def lanes" in t]
+    assert "if lane < 1800:" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Final
 
 from functrans.core.jaxpr import Equation, Jaxpr, Var
@@ -11,7 +12,7 @@ from functrans.lowering.passes.blocks_of_lanes import without_blocks
 from functrans.lowering.passes.carried_reductions import carry_reductions
 from functrans.lowering.passes.lane_groups import group_loops
 from functrans.lowering.passes.lane_regions import grow_loops, with_tests
-from functrans.lowering.passes.lanes import LaneProgram, is_region
+from functrans.lowering.passes.lanes import IN_VECTORS, LaneProgram, is_region
 from functrans.lowering.rules.graph import results_of
 from functrans.lowering.rules.lanes import LaneLoop, has_rule, is_function, kernel_of_lanes
 
@@ -19,6 +20,9 @@ __all__ = ["region_rule", "with_thread_regions"]
 
 LEAST_LANES: Final = 1024
 """Fewer do not fill the GPU: their loops have other forms."""
+IN_REGIONS: Final = replace(IN_VECTORS, fewest=2, repeated=(math.inf, 1.25))
+"""What a lane may be: each axis is one of lanes, unless they would compute much of what they share.
+Two lanes in a thread would wait for each other, and leave half of the threads idle."""
 
 
 def with_thread_regions(jaxpr: Jaxpr) -> Jaxpr:
@@ -27,7 +31,7 @@ def with_thread_regions(jaxpr: Jaxpr) -> Jaxpr:
 
     def program_of(eqn: Equation) -> LaneProgram | None:
         if eqn not in known:
-            found = kernel_of_lanes(eqn)
+            found = kernel_of_lanes(eqn, IN_REGIONS)
             known[eqn] = found if found is not None \
                 and math.prod(found.sizes) >= LEAST_LANES else None
         return known[eqn]
@@ -42,7 +46,7 @@ def with_thread_regions(jaxpr: Jaxpr) -> Jaxpr:
 
 def region_rule(eqn: Equation, xs: list[Tensor]) -> Call | None:
     """The rule of branches: of those that are regions of lanes. The host has the others."""
-    program = kernel_of_lanes(eqn) if is_region(eqn) else None
+    program = kernel_of_lanes(eqn, IN_REGIONS) if is_region(eqn) else None
     if program is None:
         return None
     tensors = {a: x for a, x in zip(eqn.invars, xs, strict=True) if isinstance(a, Var)}
