@@ -109,7 +109,7 @@ def _carried(jaxpr: Jaxpr, loop: Equation, is_kernel: Callable[[Equation], bool]
 def _fold(eqn: Equation, reads: StackElements) -> _Fold | None:
     """A reduction of what follows from stacks, element by element; None if it is none."""
     (out,) = eqn.outvars
-    if out.aval.dtype.kind not in "iuf":
+    if out.aval.dtype.kind not in "iuf" or out.aval.dtype == np.float16:  # too few digits to add up
         return None
     if eqn.primitive is dot_general_p:
         return _product(eqn, reads)

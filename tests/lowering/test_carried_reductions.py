@@ -79,3 +79,12 @@ def test_of_numbers_that_are_none():
     for a, b in zip(interpret(carry_reductions(jaxpr, lambda eqn: True), [x]),
                     interpret(jaxpr, [x]), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_halves_are_not_added_one_after_another():
+    def fun(x):
+        return lax.scan(lambda c, _: (c * 0.9, c), x, None, length=30)[1].sum()
+
+    x = X.astype("f2")
+    jaxpr = simplify(ft.make_jaxpr(ft.vmap(fun))(x).jaxpr.hoist_consts())
+    assert carry_reductions(jaxpr, lambda eqn: True) is jaxpr
