@@ -16,7 +16,7 @@ from functrans.lowering.loops.index import Index, LoopVar
 from functrans.lowering.loops.lane_values import InMemory, LaneBuilder
 from functrans.lowering.loops.tensor import Tensor
 
-__all__ = ["Place", "Placed", "Same", "ThreadBuilder", "Written", "in_workspace"]
+__all__ = ["InPlaces", "Place", "Same", "ThreadBuilder", "Written", "in_workspace"]
 
 MOST_CHOICES: Final = 32  # elements of which one is read at a place that is computed
 Place = tuple[Index, ...]
@@ -61,7 +61,7 @@ class Same:
         return s.read(self.tensor, index)
 
 
-class Placed(InMemory):
+class InPlaces(InMemory):
     """An operand in memory, or a movement of one, of which the lane has some places."""
 
     def element(self, s: LaneBuilder, index: Place) -> Expr:

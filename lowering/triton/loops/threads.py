@@ -39,8 +39,8 @@ from functrans.lowering.triton.kernels.kernel_source import (
 from functrans.lowering.triton.loops.iterations import ScanCall, WhileCall
 from functrans.lowering.triton.loops.loop_kernel import LoopScope
 from functrans.lowering.triton.loops.thread_values import (
+    InPlaces,
     Place,
-    Placed,
     Same,
     ThreadBuilder,
     Written,
@@ -75,7 +75,7 @@ def lanes_in_threads(call: ScanCall | WhileCall, scope: LoopScope) -> Form[Launc
     if isinstance(program, str):
         raise UnsupportedKernel(program)
     tensors = dict(zip(call.eqn.invars, call.operands, strict=True))
-    writer = _KernelWriter(call, program, [tensors[v] for v in program.operands], scope)
+    writer = _ThreadsWriter(call, program, [tensors[v] for v in program.operands], scope)
     launches = writer.launches()
     count = call.length if isinstance(call, ScanLoop) and call.num_carry else 1
     assert isinstance(count, int)
@@ -87,10 +87,10 @@ def region_in_threads(call: LaneLoop, scope: LoopScope) -> Launches:
 
     Raises UnsupportedKernel where a lane has too many numbers.
     """
-    return _KernelWriter(call, call.program, call.operands, scope).launches()
+    return _ThreadsWriter(call, call.program, call.operands, scope).launches()
 
 
-class _KernelWriter:
+class _ThreadsWriter:
     """Writes the program of a lane."""
 
     def __init__(self, call: Call, program: LaneProgram, operands: Sequence[Tensor],
@@ -136,7 +136,7 @@ class _KernelWriter:
                 waiting += t.operands
         goals = [self._result(t, layout, v) for t, layout, v in zip(
             call.results, program.outputs, program.body.outvars, strict=True)]
-        outs = self._run(program.body, [Placed(t, self._places(layout), layout.kept) for t, layout
+        outs = self._run(program.body, [InPlaces(t, self._places(layout), layout.kept) for t, layout
                                         in zip(self.operands, program.inputs, strict=True)], goals)
         self._write_results(outs, goals)
         return self._kernel()
@@ -343,7 +343,7 @@ class _KernelWriter:
     def _is_in_memory(self, t: Tensor) -> bool:
         """Whether a value is an operand, or what a loop has collected."""
         value = self.s.values.get(t)
-        if isinstance(value, (Same, Placed)):
+        if isinstance(value, (Same, InPlaces)):
             return self._is_in_memory(value.tensor)
         return isinstance(value, (InMemory, Written))
 
