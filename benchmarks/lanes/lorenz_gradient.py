@@ -11,7 +11,7 @@ SIZES = {
     "small": dict(lanes=2**11, steps=1000),
     "large": dict(lanes=2**14, steps=1000),
 }
-TOLERANCE = 1e-2  # errors grow 20-fold along a trajectory
+TOLERANCE = 3e-2  # float32 of NumPy, JAX and functrans are 0.9, 0.9 and 0.8 % from float64
 UNROLL = 2
 
 

@@ -71,5 +71,5 @@ def test_powers_of_minus_three_halves():
     with np.errstate(all="ignore"):
         expected = x.astype(np.float64) ** -1.5
         unit = np.spacing(expected.astype("f")).astype(np.float64)
-    assert np.max(np.abs(found - expected)[:50_000] / unit[:50_000]) < 4
+    assert np.max(np.abs(found[:50_000] - expected[:50_000]) / unit[:50_000]) < 4
     np.testing.assert_array_equal(found[50_000:-1], expected.astype("f")[50_000:-1])
