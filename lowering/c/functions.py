@@ -7,6 +7,7 @@ user's line says so, and so does a note that `explain` shows.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from functrans.core.jaxpr import Jaxpr
@@ -15,8 +16,11 @@ from functrans.lowering.passes.blocks_of_lanes import without_blocks
 from functrans.lowering.passes.carried_reductions import carry_reductions
 from functrans.lowering.passes.lane_groups import group_loops
 from functrans.lowering.passes.lane_regions import grow_loops, with_tests
-from functrans.lowering.rules.graph import Graph, graph_of
+from functrans.lowering.rules import linalg
+from functrans.lowering.rules.complex_memory import PAIRS
+from functrans.lowering.rules.graph import CALLS, Graph, graph_of
 from functrans.lowering.rules.lanes import LaneKernels, has_rule, is_function
+from functrans.lowering.rules.memory import in_memory
 from functrans.lowering.schedule import plans
 from functrans.lowering.schedule.forms import StepFailed, StepForms, with_notes
 from functrans.lowering.schedule.group import Schedule, Step
@@ -25,19 +29,21 @@ from functrans.lowering.schedule.unfused import UnfusedValues
 __all__ = ["FunctionForms", "graph_with_lanes"]
 
 T = TypeVar("T")
+OF_ANY_DTYPE = frozenset({*linalg.RULES, *PAIRS})
 
 
 def graph_with_lanes(jaxpr: Jaxpr, forms: StepForms | None = None) -> Graph:
     """The graph of a program, whose loops over lanes are kernels until one cannot be written."""
+    graph = partial(graph_of, memory=in_memory, of_any_dtype=OF_ANY_DTYPE,
+                    on_host=forms.hosted if forms is not None else {})
     if forms is not None and not forms.lanes:
-        return graph_of(jaxpr, on_host=forms.hosted)
+        return graph(jaxpr, rules={**CALLS, **PAIRS})
     kernels = LaneKernels()
     is_kernel = kernels.__contains__
     grouped = group_loops(carry_reductions(without_blocks(
         with_tests(jaxpr, is_kernel), is_kernel), is_kernel), is_kernel)
     grouped = grow_loops(grouped, kernels.program_of, has_rule, is_function)
-    return graph_of(grouped, rules=kernels.rules,
-                    on_host=forms.hosted if forms is not None else {})
+    return graph(grouped, rules={**kernels.rules, **PAIRS})
 
 
 class FunctionForms:

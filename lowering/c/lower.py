@@ -34,6 +34,7 @@ from functrans.lowering.c.toolchain import (
 )
 from functrans.lowering.loops.tensor import HostCall
 from functrans.lowering.memory.aliasing import copies_needed
+from functrans.lowering.passes.complex_parts import split_complex
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.store.cache import FORMAT, Cache, digest
@@ -84,6 +85,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
     """
     decisions: list[Decision] = []
     simplified = simplify(jaxpr, decisions=decisions)
+    simplified = simplify(split_complex(simplified))
     sizes = size_sources(simplified)
     if sizes is None or not simplified.eqns or leaves_unsized(simplified, simplified.outvars):
         # the runtime makes room for results before it runs a program that decides their sizes

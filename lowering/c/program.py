@@ -151,7 +151,8 @@ def _written(forms: FunctionForms, isa: Isa, size_names: dict[str, str], donated
 
 def _shapes_function(graph: Graph, arena: Size, module: CModule) -> str:
     """What tells the runtime the shapes of the results, where sizes are symbolic."""
-    dims = [n for t in graph.outputs for n in t.shape]
+    assert graph.jaxpr is not None
+    dims = [n for v in graph.jaxpr.outvars for n in v.aval.shape]
     lines = [f"  out[{k}] = {size_text(n, module.sizes)};\n" for k, n in enumerate(dims)]
     return ("void ft_shapes(const i64 *z, i64 *out, i64 *arena) {\n  (void)z; (void)out;\n"
             f"{''.join(lines)}  *arena = {size_text(arena, module.sizes)};\n}}\n")
@@ -416,7 +417,7 @@ class FunctionWriter:
         hosts = self.module.hosts
         hosts.append(call)
         pointers = ", ".join(self.where[t] for t in (*call.operands, *call.results)) or "0"
-        sizes = [n for t in (*call.operands, *call.results) for n in t.shape]
+        sizes = [n for v in (*call.eqn.invars, *call.eqn.outvars) for n in v.aval.shape]
         dims = "0"
         if any(not isinstance(n, int) for n in sizes):
             dims = f"(const i64[]){{{', '.join(map(self.size, sizes))}}}"

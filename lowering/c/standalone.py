@@ -58,8 +58,7 @@ def _sizes(made: LoweredToC) -> list[Dim]:
 
 
 def _library_calls(made: LoweredToC) -> list[LibraryCall]:
-    return [LibraryCall(step.function, any(x.dtype.startswith("raw") for x in step.operands),
-                        step.source)
+    return [LibraryCall(step.function, step.is_complex, step.source)
             for schedule in made.text.schedules for step in schedule.steps
             if isinstance(step, CLibraryCall)]
 

@@ -348,9 +348,10 @@ class CLibraryCall(Call):
 
     def __init__(self, function: str, signature: str, operands: Sequence[Tensor],
                  results: Sequence[Tensor], arguments: Sequence[Argument],
-                 source: Source | None) -> None:
+                 source: Source | None, is_complex: bool = False) -> None:
         super().__init__(operands, results, source)
         self.function = function
+        self.is_complex = is_complex
         self.signature = signature
         self.arguments = tuple(arguments)
 

@@ -121,7 +121,7 @@ def exp(z: Pair) -> Pair:
     limit = where(_without_angle(z), size, a.mul(size, t.cos(z.im)))
     none = c.bitwise_and(_without_angle(z), c.eq(size, 0.0))
     return Pair(where(flat, size, limit),
-                where(flat, z.im, where(none, 0.0, a.mul(size, t.sin(z.im)))))
+                where(flat, z.im, where(none, _copysign(0.0, z.im), a.mul(size, t.sin(z.im)))))
 
 
 def exp2(z: Pair) -> Pair:
@@ -171,7 +171,9 @@ def reciprocal(z: Pair) -> Pair:
 
 
 def sin(z: Pair) -> Pair:
-    return _over_i(sinh(times_i(z)))
+    turned = times_i(z)
+    out = _over_i(sinh(turned))
+    return Pair(out.re, where(_without_angle(turned), math.inf, out.im))
 
 
 def cos(z: Pair) -> Pair:
@@ -188,9 +190,10 @@ def sinh(z: Pair) -> Pair:
 
 def cosh(z: Pair) -> Pair:
     nothing = c.bitwise_and(c.eq(z.re, 0.0), c.bitwise_not(c.is_finite(z.im)))
-    im = where(nothing, z.re, a.mul(t.sinh(z.re), t.sin(z.im)))
+    turns = c.bitwise_and(_is_negative(z.re), c.eq(z.re, z.re))
+    im = where(nothing, 0.0, a.mul(t.sinh(z.re), t.sin(z.im)))
     return Pair(where(_without_angle(z), math.inf, a.mul(t.cosh(z.re), t.cos(z.im))),
-                where(c.eq(z.im, 0.0), where(_is_negative(z.re), a.neg(z.im), z.im), im))
+                where(c.eq(z.im, 0.0), where(turns, a.neg(z.im), z.im), im))
 
 
 def tanh(z: Pair) -> Pair:

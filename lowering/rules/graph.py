@@ -43,6 +43,7 @@ from functrans.lowering.rules import (
     window,
 )
 from functrans.lowering.rules.elementwise import BY_PASSES, ELEMENTWISE, ON_HOST
+from functrans.lowering.rules.memory import stored
 from functrans.primitives.arithmetic import complex_p, imag_p
 from functrans.primitives.base import constant_p
 from functrans.primitives.callback import debug_callback_p, io_callback_p, pure_callback_p
@@ -144,11 +145,6 @@ def live_items(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> lis
             needed.update(item.operands)
     # rules may build on tensors that are no equation's result
     return live[::-1]
-
-
-def stored(aval: ShapedArray, source: Any = None) -> Stored:
-    dtype = memory_dtype(aval.dtype)
-    return Stored(aval.shape, "raw1" if dtype in FLOAT8 else dtype, (), source)
 
 
 _NOWHERE: Mapping[Equation, str] = {}

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from functrans.core.avals import ShapedArray
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
-from functrans.lowering.loops.tensor import Call, CLibraryCall, Stored, Tensor, memory_dtype
+from functrans.lowering.loops.tensor import Call, CLibraryCall, Tensor
+from functrans.lowering.rules.memory import in_memory
 from functrans.primitives.fft import FftType, fft_p
 from functrans.primitives.linalg import cholesky_p, lu_p, qr_p
 from functrans.primitives.solve import det_p, slogdet_p, solve_p, triangular_solve_p
@@ -27,23 +29,24 @@ FFT_KINDS = {FftType.FFT: 0, FftType.IFFT: 1, FftType.RFFT: 2, FftType.IRFFT: 3}
 def _call(name: str, eqn: Equation, xs: Sequence[Tensor], sizes: Sequence[Size],
           outputs: int | None = None) -> Call:
     """`name(dtype, *sizes, *operands, *results)`; results that nobody asked for are NULL."""
-    outs = [Stored(v.aval.shape, memory_dtype(v.aval.dtype), (), eqn.source) for v in eqn.outvars]
+    outs = [in_memory(v.aval, eqn.source) for v in eqn.outvars]
     missing = (outputs or len(outs)) - len(outs)
-    code = CODES[eqn.invars[0].aval.dtype.name]
+    dtype = eqn.invars[0].aval.dtype
     signature = ", ".join(["i64"] * (1 + len(sizes))
                           + ["void *"] * (len(xs) + len(outs) + missing))
-    return CLibraryCall(name, signature, list(xs), outs, [code, *sizes, *xs, *outs, *[0] * missing],
-                        eqn.source)
+    return CLibraryCall(name, signature, list(xs), outs,
+                        [CODES[dtype.name], *sizes, *xs, *outs, *[0] * missing], eqn.source,
+                        is_complex=dtype.kind == "c")
 
 
-def _stack(x: Tensor) -> Size:
+def _stack(x: ShapedArray) -> Size:
     count: Size = 1
     for n in x.shape[:-2]:
         count = count * n
     return count
 
 
-def _is_empty(x: Tensor) -> bool:
+def _is_empty(x: ShapedArray) -> bool:
     return any(isinstance(n, int) and n == 0 for n in x.shape[-2:])
 
 
@@ -53,7 +56,7 @@ def _known(eqn: Equation, dtypes: Sequence[str] = tuple(CODES)) -> bool:
 
 def _square(name: str, results: int | None = None) -> Any:
     def rule(eqn: Equation, xs: list[Tensor]) -> Call | None:
-        a = xs[0]
+        a = eqn.invars[0].aval
         if not _known(eqn) or _is_empty(a):
             return None
         return _call(name, eqn, xs, [_stack(a), a.shape[-1]], results)
@@ -62,14 +65,14 @@ def _square(name: str, results: int | None = None) -> Any:
 
 
 def _solve(eqn: Equation, xs: list[Tensor]) -> Call | None:
-    a, b = xs
+    a, b = (x.aval for x in eqn.invars)
     if not _known(eqn) or _is_empty(a) or _is_empty(b):
         return None
     return _call("solve", eqn, xs, [_stack(a), a.shape[-1], b.shape[-1]])
 
 
 def _triangular_solve(eqn: Equation, xs: list[Tensor]) -> Call | None:
-    (a, b), p = xs, eqn.params
+    (a, b), p = (x.aval for x in eqn.invars), eqn.params
     if not _known(eqn, REAL) or _is_empty(a) or _is_empty(b):
         return None
     columns = b.shape[-1] if p["left_side"] else b.shape[-2]
@@ -78,21 +81,21 @@ def _triangular_solve(eqn: Equation, xs: list[Tensor]) -> Call | None:
 
 
 def _lu(eqn: Equation, xs: list[Tensor]) -> Call | None:
-    a = xs[0]
+    a = eqn.invars[0].aval
     if not _known(eqn, REAL) or _is_empty(a):
         return None
     return _call("lu", eqn, xs, [_stack(a), *a.shape[-2:]])
 
 
 def _qr(eqn: Equation, xs: list[Tensor]) -> Call | None:
-    a = xs[0]
+    a = eqn.invars[0].aval
     if not _known(eqn) or _is_empty(a):
         return None
     return _call("qr", eqn, xs, [_stack(a), *a.shape[-2:], int(eqn.params["full_matrices"])])
 
 
 def _svd(eqn: Equation, xs: list[Tensor]) -> Call | None:
-    a = xs[0]
+    a = eqn.invars[0].aval
     if not _known(eqn) or _is_empty(a):
         return None
     return _call("svd", eqn, xs, [_stack(a), *a.shape[-2:], int(eqn.params["full_matrices"])], 3)
@@ -100,17 +103,16 @@ def _svd(eqn: Equation, xs: list[Tensor]) -> Call | None:
 
 def _fft(eqn: Equation, xs: list[Tensor]) -> Call | None:
     lengths = list(eqn.params["fft_lengths"])
-    x = xs[0]
-    if not _known(eqn) or any(isinstance(n, int) and n == 0 for n in (*lengths, *x.shape)):
+    shape = eqn.invars[0].aval.shape
+    if not _known(eqn) or any(isinstance(n, int) and n == 0 for n in (*lengths, *shape)):
         return None
     batch: Size = 1
-    for n in x.shape[:len(x.shape) - len(lengths)]:
+    for n in shape[:len(shape) - len(lengths)]:
         batch = batch * n
-    out = Stored(eqn.outvars[0].aval.shape, memory_dtype(eqn.outvars[0].aval.dtype), (),
-                 eqn.source)
+    out = in_memory(eqn.outvars[0].aval, eqn.source)
     code = CODES[eqn.invars[0].aval.dtype.name]
     return CLibraryCall("fft", "i64, i64, i64, const i64 *, i64, const void *, void *", xs, [out],
-                        [FFT_KINDS[eqn.params["fft_type"]], code, len(lengths), lengths, batch, x,
+                        [FFT_KINDS[eqn.params["fft_type"]], code, len(lengths), lengths, batch, *xs,
                          out],
                         eqn.source)
 

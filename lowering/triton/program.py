@@ -35,8 +35,10 @@ from functrans.lowering.passes.interleaved_products import interleave_products
 from functrans.lowering.passes.maps import merge_maps
 from functrans.lowering.passes.tile_regions import form_tile_regions
 from functrans.lowering.rules.bits import bits_of_halves
+from functrans.lowering.rules.complex_memory import PAIRS
 from functrans.lowering.rules.graph import CallRule, Graph, any_flag_rules, graph_of
 from functrans.lowering.rules.lanes import LaneLoop
+from functrans.lowering.rules.memory import memory
 from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS as PLAIN
 from functrans.lowering.schedule import plans
 from functrans.lowering.schedule.forms import (
@@ -51,8 +53,6 @@ from functrans.lowering.schedule.show import domain_text, equations_of_steps, fl
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.joining import join_small_kernels
 from functrans.lowering.triton.kernels.axis_calls import AxisCall
-from functrans.lowering.triton.kernels.complex_memory import RULES as COMPLEX_RULES
-from functrans.lowering.triton.kernels.complex_memory import memory
 from functrans.lowering.triton.kernels.kernel import write_kernel
 from functrans.lowering.triton.kernels.kernel_source import (
     ANY_FLAG_BYTES,
@@ -120,12 +120,12 @@ __all__ = ["write_program"]
 ALIGNMENT = 256  # of tensors: what the copy engine and vector loads want
 COUNTERS_ALIGNED = 4  # those of a kernel begin at 16 bytes
 RULES: Table[CallRule] = Table(merged(
-    CALL_RULES, COMPLEX_RULES, LIBRARY_RULES, {scan_p: scan_rule, while_p: while_rule}, SORTING,
+    CALL_RULES, PAIRS, LIBRARY_RULES, {scan_p: scan_rule, while_p: while_rule}, SORTING,
     SEGMENT_REDUCES, SMALL_SYSTEMS, INTERLEAVED, INTERLEAVED_FORMS, TILE_REGIONS,
     dict.fromkeys(OPS, cumulative_rule), dict.fromkeys(FUNCTIONS, series_rule),
     {bitcast_convert_type_p: bits_of_halves}),
     otherwise="a kernel computes its elements, or the host all of it")
-OF_ANY_DTYPE = frozenset((*COMPLEX_RULES, library_p))
+OF_ANY_DTYPE = frozenset((*PAIRS, library_p))
 """Primitives whose rules look at the dtypes themselves."""
 OF_LANES = (THREADS, TILES)
 """Forms of loops over lanes: a note tells why a loop has none of them."""

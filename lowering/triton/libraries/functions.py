@@ -17,7 +17,7 @@ from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
 from functrans.lowering.loops.tensor import HostCall, Stored, Tensor
 from functrans.lowering.rules.graph import CallRule
-from functrans.lowering.triton.kernels.complex_memory import memory
+from functrans.lowering.rules.memory import memory
 from functrans.lowering.triton.libraries.exchanges import exchanges_rule
 from functrans.primitives import lapack
 from functrans.primitives.linalg import lu_pivots_to_permutation_p

@@ -41,10 +41,10 @@ from functrans.lowering.loops.tensor import (
     WhileLoop,
 )
 from functrans.lowering.rules.graph import CALLS, CallRule, graph_of, live_items
+from functrans.lowering.rules.memory import memory
 from functrans.lowering.rules.reduce import SUMMED_CONTRACTIONS, summed_dot_general
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.kernels.axis_calls import module_text
-from functrans.lowering.triton.kernels.complex_memory import memory
 from functrans.lowering.triton.kernels.kernel_source import MEMORY, KernelOperand, PartialResults
 from functrans.lowering.triton.loops.lane_tile_writer import LaneTileWriter
 from functrans.lowering.triton.templates.kernel import TemplateKernel, pointer

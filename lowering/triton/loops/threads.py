@@ -27,9 +27,9 @@ from functrans.lowering.loops.tensor import Branch, Call, ScanLoop, Stored, Tens
 from functrans.lowering.passes.lanes import LaneProgram, Layout, lane_program_or_reason
 from functrans.lowering.rules.graph import graph_of, live_items
 from functrans.lowering.rules.lanes import CALLS_OF_LANES, LaneLoop
+from functrans.lowering.rules.memory import memory
 from functrans.lowering.schedule.forms import Form
 from functrans.lowering.schedule.target import Target
-from functrans.lowering.triton.kernels.complex_memory import memory
 from functrans.lowering.triton.kernels.kernel_source import (
     MEMORY,
     KernelOperand,

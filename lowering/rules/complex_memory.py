@@ -1,34 +1,18 @@
-"""Complex arrays in memory, taken apart and put together by kernels.
-
-A complex64 is read and written as one integer of 64 bits: every access is as wide as the number,
-and its halves are registers. A complex128 is two elements along a last axis.
-"""
+"""Complex arrays in memory, taken apart and put together by kernels."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index
-from functrans.lowering.loops.tensor import Map, Stored, Tensor, memory_dtype
+from functrans.lowering.loops.tensor import Map, Tensor
 from functrans.lowering.rules.graph import CallRule
 from functrans.primitives.arithmetic import complex_p, imag_p, real_p
 
-__all__ = ["RULES", "memory"]
-
-
-def memory(aval: ShapedArray, source: Any = None) -> Stored:
-    """What a value of a type is in memory."""
-    if aval.dtype == np.complex64:
-        return Stored(aval.shape, "i64", (), source)
-    if aval.dtype == np.complex128:
-        return Stored((*aval.shape, 2), "f64", (), source)
-    return Stored(aval.shape, memory_dtype(aval.dtype), (), source)
+__all__ = ["PAIRS"]
 
 
 def _part(number: int) -> CallRule:
@@ -70,4 +54,4 @@ def _complex(eqn: Equation, xs: list[Tensor]) -> Tensor | None:
     return Map((*shape, 2), "f64", xs, either, source=eqn.source)
 
 
-RULES: dict[Primitive, CallRule] = {real_p: _part(0), imag_p: _part(1), complex_p: _complex}
+PAIRS: dict[Primitive, CallRule] = {real_p: _part(0), imag_p: _part(1), complex_p: _complex}
