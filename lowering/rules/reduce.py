@@ -199,6 +199,10 @@ def _dot_general(eqn: Equation, xs: list[Tensor]) -> Call | Tensor | None:
     if all(_is_one(x.shape[d]) for d in fx) and all(_is_one(y.shape[d]) for d in fy) \
             and x.compute == out_dtype and cx:
         return _as_reduction(eqn, x, y, out_dtype)
+    if _is_small_factor(x, cx, fx) or _is_small_factor(y, cy, fy):
+        return summed_dot_general(eqn, xs, MOST_TERMS)
+    if _is_small_product(x, fx) and _is_small_product(y, fy):
+        return summed_dot_general(eqn, xs)
     if (x.dtype, out_dtype) not in GEMM_TYPES:
         return None
     kinds_x, kinds_y = (tuple([0] * len(bx) + [1] * len(free) + [2] * len(cx))
@@ -210,6 +214,22 @@ def _dot_general(eqn: Equation, xs: list[Tensor]) -> Call | Tensor | None:
         if call is not None:
             return call
     return None
+
+
+MOST_TERMS = 4
+"""Of a sum of products that a kernel writes out, whose other factor has as many free elements."""
+
+
+def _is_small_factor(x: Tensor, contracted: Sequence[int], free: Sequence[int]) -> bool:
+    """Whether a factor has a few elements for each index of the batch, as a gate of a qubit."""
+    sizes = [x.shape[d] for d in contracted], [x.shape[d] for d in free]
+    return all(is_static(s) and math.prod(s) <= MOST_TERMS for s in sizes)
+
+
+def _is_small_product(x: Tensor, free: Sequence[int]) -> bool:
+    sizes = [x.shape[d] for d in free]
+    return is_static(sizes) and math.prod(sizes) <= MOST_TERMS and is_static(x.shape) \
+        and math.prod(x.shape) <= 1 << 16
 
 
 # dtypes of the operands and the result that the library multiplies
