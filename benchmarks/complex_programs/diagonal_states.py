@@ -29,7 +29,8 @@ def make(lib, batch, length, width, states):
 
     rng = np.random.default_rng(0)
     shape = (width, states)
-    params = dict(decay=np.full(shape, np.log(0.5)), frequency=np.pi * np.arange(states) + 0 * np.ones(shape),
+    params = dict(decay=np.full(shape, np.log(0.5)),
+                  frequency=np.broadcast_to(np.pi * np.arange(states), shape),
                   step=rng.uniform(np.log(0.001), np.log(0.1), width), skip=rng.normal(size=width),
                   c_re=rng.normal(size=shape), c_im=rng.normal(size=shape))
     params = {k: v.astype(np.float32) for k, v in params.items()}

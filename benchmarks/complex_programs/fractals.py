@@ -20,7 +20,8 @@ def make(lib, side, steps):
             inside = jnp.abs(z) < 2
             return jnp.where(inside, z * z + c, z), count + inside
 
-        return lib.lax.fori_loop(0, steps, step, (jnp.zeros_like(c), jnp.zeros(c.shape, "int32")))[1]
+        start = jnp.zeros_like(c), jnp.zeros(c.shape, "int32")
+        return lib.lax.fori_loop(0, steps, step, start)[1]
 
     def root(z):
         def step(_, z):

@@ -29,7 +29,8 @@ def make(lib, batch, length, units):
 
     rng = np.random.default_rng(0)
     params = dict(phases=rng.uniform(-3, 3, (2, units)), reflect=rng.normal(size=(2, units)),
-                  inner=rng.normal(size=units), bias=np.full(units, 0.01), outer=rng.normal(size=units) / units)
+                  inner=rng.normal(size=units), bias=np.full(units, 0.01),
+                  outer=rng.normal(size=units) / units)
     params = {k: v.astype(np.float32) for k, v in params.items()}
     x, y = rng.normal(size=(batch, length)).astype("f4"), rng.normal(size=batch).astype("f4")
     return lib.value_and_grad(loss), (params, x, y)

@@ -40,7 +40,8 @@ from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.store.cache import FORMAT, Cache, digest
 from functrans.primitives.control_flow.bodies import leaves_unsized
 
-__all__ = ["CompilerError", "CompilerMissing", "LoweredToC", "compiled", "load_or_compile", "lower"]
+__all__ = ["CompilerError", "CompilerMissing", "LoweredToC", "compiled", "in_real_numbers",
+           "load_or_compile", "lower"]
 
 
 @dataclass(eq=False, repr=False)
@@ -84,8 +85,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
     `plain` one each value has a kernel of its own.
     """
     decisions: list[Decision] = []
-    simplified = simplify(jaxpr, decisions=decisions)
-    simplified = simplify(split_complex(simplified))
+    simplified = in_real_numbers(simplify(jaxpr, decisions=decisions))
     sizes = size_sources(simplified)
     if sizes is None or not simplified.eqns or leaves_unsized(simplified, simplified.outvars):
         # the runtime makes room for results before it runs a program that decides their sizes
@@ -99,6 +99,14 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
     if not all(_tells_sizes(call.eqn) for call in text.hosts):
         return None
     return LoweredToC(simplified, text, list(sizes.values()), decisions)
+
+
+def in_real_numbers(simplified: Jaxpr) -> Jaxpr:
+    """A simplified program in real numbers, simplified."""
+    split = split_complex(simplified)
+    if split is simplified:
+        return simplified
+    return split_complex(simplify(split))  # that moves arrays after `complex`: split these, too
 
 
 def compiled(lowered: LoweredToC, require_inplace: bool, cache: Cache) -> Path:

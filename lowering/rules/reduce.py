@@ -28,6 +28,7 @@ from functrans.lowering.loops.tensor import (
 )
 from functrans.lowering.rules.elementwise import Rule, convert, rounded
 from functrans.lowering.rules.movement import padded
+from functrans.lowering.rules.small_products import strided_view, terms_of_small
 from functrans.primitives.broadcast import reduce_sum_p
 from functrans.primitives.conv import conv_general_dilated_p
 from functrans.primitives.dot import dot_general_p
@@ -43,7 +44,7 @@ from functrans.primitives.reduce import (
 )
 
 __all__ = ["CONTRACTIONS", "REDUCTIONS", "SUMMED_CONTRACTIONS", "UNROLL", "empty_reduction",
-           "identity_element", "strided_view", "summed_conv", "summed_dot_general"]
+           "identity_element", "summed_conv", "summed_dot_general"]
 
 
 UNROLL = 32
@@ -168,21 +169,6 @@ Dims = list[tuple[Size, ...]]
 """Merged dimensions: a size, then its stride in each array that has it."""
 
 
-def strided_view(x: Tensor) -> tuple[Tensor, tuple[Size, ...], Size] | None:
-    """x as a view of what it only moves: that tensor, the stride of each dimension, the offset."""
-    s = ExprBuilder(lambda t: not (isinstance(t, Map) and t.weight == 0 and len(t.operands) == 1))
-    variables = [LoopVar(f"d{k}", n) for k, n in enumerate(x.shape)]
-    # an axis of one element has no stride
-    e = s.read(x, tuple([ZERO if isinstance(v.high, int) and v.high == 1 else Index({v: 1})
-                         for v in variables]))
-    if e.op != "load":
-        return None
-    base, place = e.aux
-    if base.dtype != x.dtype or any(not isinstance(a, LoopVar) for a in place.terms):
-        return None
-    return base, tuple([place.coefficient(v) for v in variables]), place.const
-
-
 def _dot_general(eqn: Equation, xs: list[Tensor]) -> Call | Tensor | None:
     x, y = xs
     aval = eqn.outvars[0].aval
@@ -199,10 +185,9 @@ def _dot_general(eqn: Equation, xs: list[Tensor]) -> Call | Tensor | None:
     if all(_is_one(x.shape[d]) for d in fx) and all(_is_one(y.shape[d]) for d in fy) \
             and x.compute == out_dtype and cx:
         return _as_reduction(eqn, x, y, out_dtype)
-    if _is_small_factor(x, cx, fx) or _is_small_factor(y, cy, fy):
-        return summed_dot_general(eqn, xs, MOST_TERMS)
-    if _is_small_product(x, fx) and _is_small_product(y, fy):
-        return summed_dot_general(eqn, xs)
+    terms = terms_of_small(eqn, x, y)
+    if terms is not None:
+        return summed_dot_general(eqn, xs, terms)
     if (x.dtype, out_dtype) not in GEMM_TYPES:
         return None
     kinds_x, kinds_y = (tuple([0] * len(bx) + [1] * len(free) + [2] * len(cx))
@@ -214,22 +199,6 @@ def _dot_general(eqn: Equation, xs: list[Tensor]) -> Call | Tensor | None:
         if call is not None:
             return call
     return None
-
-
-MOST_TERMS = 4
-"""Of a sum of products that a kernel writes out, whose other factor has as many free elements."""
-
-
-def _is_small_factor(x: Tensor, contracted: Sequence[int], free: Sequence[int]) -> bool:
-    """Whether a factor has a few elements for each index of the batch, as a gate of a qubit."""
-    sizes = [x.shape[d] for d in contracted], [x.shape[d] for d in free]
-    return all(is_static(s) and math.prod(s) <= MOST_TERMS for s in sizes)
-
-
-def _is_small_product(x: Tensor, free: Sequence[int]) -> bool:
-    sizes = [x.shape[d] for d in free]
-    return is_static(sizes) and math.prod(sizes) <= MOST_TERMS and is_static(x.shape) \
-        and math.prod(x.shape) <= 1 << 16
 
 
 # dtypes of the operands and the result that the library multiplies

@@ -81,8 +81,9 @@ def choose_roots(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> s
                 loads[t] = len(t.operands)
         shared = uses[t] > 1 and (
             weight[t] >= SHARED_WEIGHT or (weight[t] >= 2 and loads[t] >= SHARED_LOADS))
-        repeated = (weight[t] >= REPEATED_WEIGHT and bool(t.shape)
-                    and any(_repeats(r, readers) for r in readers.get(t, ())))
+        repeated = bool(t.shape) and (
+            (weight[t] >= REPEATED_WEIGHT and any(_repeats(r, readers) for r in readers.get(t, ())))
+            or (_moves(t) and len(t.operands) > 1 and _is_in_products(t, readers)))
         if shared or repeated or weight[t] > MOST_WEIGHT or loads[t] > MOST_LOADS:
             roots.add(t)
     return roots
@@ -100,6 +101,12 @@ def _repeats(reader: Tensor, readers: dict[Tensor, list[Tensor]]) -> bool:
         if reader.weight == 0:
             return any(_repeats(r, readers) for r in readers.get(reader, ()))
     return False
+
+
+def _is_in_products(t: Tensor, readers: dict[Tensor, list[Tensor]]) -> bool:
+    """Whether sums of products read it: the place of each factor would choose among operands."""
+    return any(r.terms > 1 or (_moves(r) and _is_in_products(r, readers))
+               for r in readers.get(t, ()) if isinstance(r, Map))
 
 
 # A kernel with more members or expressions runs out of registers and takes long to compile.

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import complex_programs
 import numpy as np
 import program_rows
 import program_supervisor
@@ -18,28 +19,31 @@ import functrans as ft
 
 ROOT = Path(__file__).parents[2]
 NAMES = programs.names()
+SUITES = [(suite, name) for suite in (programs, complex_programs) for name in suite.names()]
+of_suites = pytest.mark.parametrize(("suite", "name"), SUITES,
+                                    ids=lambda x: getattr(x, "__name__", x))
 QUICK = ("--size", "tiny", "--quick", "--no-peers", "--only", "message_passing")
 
 
 @pytest.mark.one_in(5)
-@pytest.mark.parametrize("name", NAMES)
-def test_programs_run(name):
-    step, arguments = programs.make(name, ft, "tiny")
+@of_suites
+def test_programs_run(suite, name):
+    step, arguments = suite.make(name, ft, "tiny")
     results = [np.asarray(x) for x in ft.tree.leaves(ft.jit(step)(*arguments))]
     assert results
     assert all(np.isfinite(x).all() for x in results)
     assert any(x.any() for x in results)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_programs_are_what_the_suite_asks_for(name):
-    program = programs.load(name)
+@of_suites
+def test_programs_are_what_the_suite_asks_for(suite, name):
+    program = suite.load(name)
     assert program.__doc__.splitlines()[0].endswith(".") and program.FIELD
     assert list(program.SIZES) == ["tiny", "small", "large"]
     assert len({tuple(size) for size in program.SIZES.values()}) == 1
     assert len(Path(program.__file__).read_text().splitlines()) <= 100
-    _, arguments = programs.make(name, ft, "tiny")
-    _, again = programs.make(name, ft, "tiny")
+    _, arguments = suite.make(name, ft, "tiny")
+    _, again = suite.make(name, ft, "tiny")
     for x, y in zip(ft.tree.leaves(arguments), ft.tree.leaves(again), strict=True):
         assert isinstance(x, np.ndarray | np.generic)
         assert x.dtype.itemsize <= (8 if x.dtype.kind == "c" else 4)
@@ -47,8 +51,9 @@ def test_programs_are_what_the_suite_asks_for(name):
 
 
 def test_programs_import_no_library():
-    code = f"""import sys, programs
+    code = f"""import sys, programs, complex_programs
 for name in {NAMES}: programs.load(name)
+for name in {complex_programs.names()}: complex_programs.load(name)
 print('jax' in sys.modules, 'functrans' in sys.modules)"""
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "benchmarks", text=True,
                            capture_output=True, check=True)  # fmt: skip
