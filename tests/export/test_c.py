@@ -386,7 +386,7 @@ def test_what_c_does_not_compute_names_the_line(tmp_path):
 def test_instruction_sets_are_those_that_programs_are_written_for():
     backend = get_backend("c")
     assert backend.instruction_sets == (*INSTRUCTION_SETS,)
-    jaxpr = ft.jit(lambda x: x @ x).lower(array(4, 4)).jaxpr
+    jaxpr = ft.jit(lambda x: x @ x).lower(array(8, 8)).jaxpr
     programs = [backend.standalone(jaxpr, isa) for isa in backend.instruction_sets]
     assert {tuple(p.isa_flags) for p in programs} >= {(), INSTRUCTION_SETS["avx2"]().flags}
     assert all("-fPIC" not in p.flags and p.product_types == {0: "f32"} for p in programs)
