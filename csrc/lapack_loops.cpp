@@ -70,8 +70,12 @@ void find_blas(PyObject* module) {
   if (handle == nullptr) return;
   find_symbol(handle, "sgetrf_", true, found.lu[0]);
   find_symbol(handle, "dgetrf_", true, found.lu[1]);
+  find_symbol(handle, "cgetrf_", true, found.lu[2]);
+  find_symbol(handle, "zgetrf_", true, found.lu[3]);
   find_symbol(handle, "cblas_strsm", true, found.strsm);
   find_symbol(handle, "cblas_dtrsm", true, found.dtrsm);
+  find_symbol(handle, "cblas_ctrsm", true, found.ctrsm);
+  find_symbol(handle, "cblas_ztrsm", true, found.ztrsm);
   find_symbol(handle, "openblas_set_num_threads", true, found.set_threads);
   find_symbol(handle, "openblas_get_num_threads", true, found.get_threads);
 }

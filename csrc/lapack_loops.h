@@ -35,15 +35,18 @@ void run_lapack(Lapack function, i64 dtype, i64 batch, std::initializer_list<i64
 using LuFactor = void (*)(const std::int64_t* m, const std::int64_t* n, void* a,
                           const std::int64_t* lda, std::int64_t* pivots, std::int64_t* info);
 
+// Triangular systems, from cblas.h; alpha is a number for real matrices, its address for complex.
+template <typename Alpha>
+using TriangularSolver = void (*)(int order, int side, int uplo, int transpose, int diagonal,
+                                  std::int64_t m, std::int64_t n, Alpha alpha, const void* a,
+                                  std::int64_t lda, void* b, std::int64_t ldb);
+
 struct Blas {
   // null where the symbols were not found
-  LuFactor lu[2] = {};  // float, double
-  void (*strsm)(int order, int side, int uplo, int transpose, int diagonal, std::int64_t m,
-                std::int64_t n, float alpha, const float* a, std::int64_t lda, float* b,
-                std::int64_t ldb) = nullptr;
-  void (*dtrsm)(int order, int side, int uplo, int transpose, int diagonal, std::int64_t m,
-                std::int64_t n, double alpha, const double* a, std::int64_t lda, double* b,
-                std::int64_t ldb) = nullptr;
+  LuFactor lu[4] = {};  // of f32, f64, c64, c128
+  TriangularSolver<float> strsm = nullptr;
+  TriangularSolver<double> dtrsm = nullptr;
+  TriangularSolver<const void*> ctrsm = nullptr, ztrsm = nullptr;
   void (*set_threads)(int) = nullptr;
   int (*get_threads)() = nullptr;
 };

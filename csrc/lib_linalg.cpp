@@ -5,7 +5,9 @@
 #include "row_isa.h"
 
 #include <algorithm>
+#include <complex>
 #include <cstring>
+#include <type_traits>
 
 namespace functrans {
 namespace {
@@ -79,23 +81,30 @@ int solve(i64 dtype, i64 batch, i64 n, i64 k, const void* a, const void* b, void
   return 0;
 }
 
-template <typename T>
-void substitute(const TriangularKind& kind, i64 n, i64 k, const T* a, const T* b, T* x) {
-  std::copy_n(b, n * k, x);
+template <typename T, typename Solver, typename Alpha>
+void substitute(Solver solver, Alpha alpha, const TriangularKind& kind, bool conjugated, i64 n,
+                i64 k, const void* a, const void* b, void* x) {
+  std::copy_n(static_cast<const T*>(b), n * k, static_cast<T*>(x));
   constexpr int row_major = 101, left = 141, right = 142, upper = 121, lower = 122;
-  constexpr int plain = 111, transposed = 112, counted = 131, unit = 132;
-  const int side = kind.left ? left : right, triangle = kind.lower ? lower : upper;
-  const int op = kind.transposed ? transposed : plain, diagonal = kind.unit ? unit : counted;
-  const i64 m = kind.left ? n : k, columns = kind.left ? k : n;
-  if constexpr (sizeof(T) == 4) {
-    blas().strsm(row_major, side, triangle, op, diagonal, m, columns, 1, a, n, x, columns);
-  } else {
-    blas().dtrsm(row_major, side, triangle, op, diagonal, m, columns, 1, a, n, x, columns);
-  }
+  constexpr int plain = 111, transposed = 112, both = 113, counted = 131, unit = 132;
+  const int op = !kind.transposed ? plain : conjugated ? both : transposed;
+  const auto conjugate = [&] {  // conj(a) x = b where a conj(x) = conj(b)
+    if constexpr (!std::is_floating_point_v<T>) {
+      T* number = static_cast<T*>(x);
+      for (i64 i = 0; conjugated && !kind.transposed && i < n * k; ++i) {
+        number[i] = std::conj(number[i]);
+      }
+    }
+  };
+  conjugate();
+  solver(row_major, kind.left ? left : right, kind.lower ? lower : upper, op,
+         kind.unit ? unit : counted, kind.left ? n : k, kind.left ? k : n, alpha, a, n, x,
+         kind.left ? k : n);
+  conjugate();
 }
 
 int triangular_solve(i64 dtype, i64 batch, i64 n, i64 k, i64 left, i64 lower, i64 transposed,
-                     i64 unit, const void* a, const void* b, void* out) {
+                     i64 unit, i64 conjugated, const void* a, const void* b, void* out) {
   if (batch == 0 || n == 0 || k == 0) return 0;
   const TriangularKind kind{left != 0, lower != 0, transposed != 0, unit != 0};
   const i64 item = item_size(dtype), bytes = n * n * item, side = n * k * item;
@@ -107,17 +116,25 @@ int triangular_solve(i64 dtype, i64 batch, i64 n, i64 k, i64 left, i64 lower, i6
     });
     return 0;
   }
-  if (!is_real(dtype) || blas().strsm == nullptr || blas().dtrsm == nullptr) return kUnsupported;
+  const Blas& library = blas();
+  if (library.strsm == nullptr || library.dtrsm == nullptr || library.ctrsm == nullptr ||
+      library.ztrsm == nullptr) {
+    return kUnsupported;
+  }
   const auto run = [&](i64 begin, i64 end) {
+    const std::complex<float> single = 1;
+    const std::complex<double> twice = 1;
     for (i64 i = begin; i < end; ++i) {
       const void *ai = offset(a, i * bytes), *bi = offset(b, i * side);
       void* xi = offset(out, i * side);
-      if (dtype == kF32) {
-        substitute(kind, n, k, static_cast<const float*>(ai), static_cast<const float*>(bi),
-                   static_cast<float*>(xi));
-      } else {
-        substitute(kind, n, k, static_cast<const double*>(ai), static_cast<const double*>(bi),
-                   static_cast<double*>(xi));
+      const auto solve = [&](auto solver, auto alpha, auto number) {
+        substitute<decltype(number)>(solver, alpha, kind, conjugated != 0, n, k, ai, bi, xi);
+      };
+      switch (dtype) {
+        case kF32: solve(library.strsm, 1.0F, 0.0F); break;
+        case kF64: solve(library.dtrsm, 1.0, 0.0); break;
+        case kC64: solve(library.ctrsm, static_cast<const void*>(&single), single); break;
+        default: solve(library.ztrsm, static_cast<const void*>(&twice), twice); break;
       }
     }
   };
@@ -129,11 +146,13 @@ int triangular_solve(i64 dtype, i64 batch, i64 n, i64 k, i64 left, i64 lower, i6
 
 // LAPACK wants columns: the matrix is transposed on the way in and out.
 template <typename T>
-bool factor(LuFactor lu, i64 m, i64 n, const T* a, T* factors, std::int32_t* pivots) {
+bool factor(LuFactor lu, i64 m, i64 n, const void* in, void* out, std::int32_t* pivots) {
+  const T* a = static_cast<const T*>(in);
+  T* factors = static_cast<T*>(out);
   const i64 k = std::min(m, n);
-  Scratch scratch((m * n + k) * 8);
+  Scratch scratch(m * n * static_cast<i64>(sizeof(T)) + k * 8);
   if (!scratch) return false;
-  T* columns = scratch.as<T>(k * 8);
+  T* columns = scratch.as<T>(round_up(k * 8, alignof(T)));
   auto* exchanged = scratch.as<std::int64_t>();
   for (i64 i = 0; i < m; ++i) {
     for (i64 j = 0; j < n; ++j) columns[j * m + i] = a[i * n + j];
@@ -150,22 +169,19 @@ bool factor(LuFactor lu, i64 m, i64 n, const T* a, T* factors, std::int32_t* piv
 
 int lu(i64 dtype, i64 batch, i64 m, i64 n, const void* a, void* factors, std::int32_t* pivots,
        std::int32_t* permutation) {
-  if (!is_real(dtype) || blas().lu[dtype == kF64] == nullptr) return kUnsupported;
-  const i64 k = std::min(m, n);
+  const i64 number = (is_real(dtype) ? 0 : 2) + (real_size(dtype) == 8);
+  const LuFactor function = blas().lu[number];
+  if (function == nullptr) return kUnsupported;
+  const i64 k = std::min(m, n), bytes = m * n * item_size(dtype);
+  constexpr decltype(&factor<float>) factors_of[4] = {
+      factor<float>, factor<double>, factor<std::complex<float>>, factor<std::complex<double>>};
   bool failed = false;
   const auto run = [&](i64 begin, i64 end) {
     for (i64 i = begin; i < end; ++i) {
-      const LuFactor function = blas().lu[dtype == kF64];
-      const i64 at = i * m * n;
-      bool done = true;
-      if (k > 0 && dtype == kF32) {
-        done = factor(function, m, n, static_cast<const float*>(a) + at,
-                      static_cast<float*>(factors) + at, pivots + i * k);
-      } else if (k > 0) {
-        done = factor(function, m, n, static_cast<const double*>(a) + at,
-                      static_cast<double*>(factors) + at, pivots + i * k);
+      if (k > 0 && !factors_of[number](function, m, n, offset(a, i * bytes),
+                                       offset(factors, i * bytes), pivots + i * k)) {
+        return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
       }
-      if (!done) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
       std::int32_t* order = permutation + i * m;
       for (i64 r = 0; r < m; ++r) order[r] = static_cast<std::int32_t>(r);
       for (i64 r = 0; r < k; ++r) std::swap(order[r], order[pivots[i * k + r]]);

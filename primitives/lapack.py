@@ -109,7 +109,7 @@ def lu_factor(a: Matrix) -> tuple[Matrix, Matrix]:
     for start in range(0, k, PANEL):
         stop = min(start + PANEL, k)
         for j in range(start, stop):
-            chosen = j + np.argmax(np.abs(x[:, j:, j]), -1) if x.shape[0] else every
+            chosen = j + np.argmax(_size(x[:, j:, j]), -1) if x.shape[0] else every
             pivots[:, j] = chosen
             _exchange(x, every, j, chosen)
             pivot = x[:, j, j]
@@ -121,6 +121,11 @@ def lu_factor(a: Matrix) -> tuple[Matrix, Matrix]:
             x[:, start:stop, stop:] = solve_triangular(unit, x[:, start:stop, stop:], True)
             x[:, stop:, stop:] -= x[:, stop:, start:stop] @ x[:, start:stop, stop:]
     return x.reshape(*lead, m, n), pivots.reshape(*lead, k)
+
+
+def _size(x: Matrix) -> Matrix:
+    """What LAPACK compares: of a complex number the sum of the sizes of its parts."""
+    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
 
 
 def _exchange(x: Matrix, every: Matrix, j: int, chosen: Matrix) -> None:

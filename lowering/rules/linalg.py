@@ -22,7 +22,6 @@ from functrans.primitives.spectral import eig_p, eigh_p, svd_p
 __all__ = ["RULES"]
 
 CODES = {"float32": 0, "float64": 1, "complex64": 13, "complex128": 14}
-REAL = ("float32", "float64")
 FFT_KINDS = {FftType.FFT: 0, FftType.IFFT: 1, FftType.RFFT: 2, FftType.IRFFT: 3}
 
 
@@ -50,8 +49,8 @@ def _is_empty(x: ShapedArray) -> bool:
     return any(isinstance(n, int) and n == 0 for n in x.shape[-2:])
 
 
-def _known(eqn: Equation, dtypes: Sequence[str] = tuple(CODES)) -> bool:
-    return eqn.invars[0].aval.dtype.name in dtypes
+def _known(eqn: Equation) -> bool:
+    return eqn.invars[0].aval.dtype.name in CODES
 
 
 def _square(name: str, results: int | None = None) -> Any:
@@ -73,16 +72,17 @@ def _solve(eqn: Equation, xs: list[Tensor]) -> Call | None:
 
 def _triangular_solve(eqn: Equation, xs: list[Tensor]) -> Call | None:
     (a, b), p = (x.aval for x in eqn.invars), eqn.params
-    if not _known(eqn, REAL) or _is_empty(a) or _is_empty(b):
+    if not _known(eqn) or _is_empty(a) or _is_empty(b):
         return None
     columns = b.shape[-1] if p["left_side"] else b.shape[-2]
-    flags = [int(p[k]) for k in ("left_side", "lower", "transpose_a", "unit_diagonal")]
+    flags = [int(p[k]) for k in ("left_side", "lower", "transpose_a", "unit_diagonal",
+                                  "conjugate_a")]
     return _call("triangular_solve", eqn, xs, [_stack(a), a.shape[-1], columns, *flags])
 
 
 def _lu(eqn: Equation, xs: list[Tensor]) -> Call | None:
     a = eqn.invars[0].aval
-    if not _known(eqn, REAL) or _is_empty(a):
+    if not _known(eqn) or _is_empty(a):
         return None
     return _call("lu", eqn, xs, [_stack(a), *a.shape[-2:]])
 

@@ -73,25 +73,26 @@ def test_singular_systems_give_infinities_and_a_vanishing_determinant(dtype):
     assert (sign[0], log[0]) == (0, -np.inf)
 
 
-@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize("dtype", ALL)
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("lower", [True, False])
-@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize(("transposed", "conjugated"),
+                         [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("unit", [True, False])
-def test_triangular_systems(unit, transposed, lower, left, dtype):
+def test_triangular_systems(unit, transposed, conjugated, lower, left, dtype):
     for batch, n, k in SIZES:
         a = good(dtype, batch, n) / n
         b = random(dtype, batch, *((n, k) if left else (k, n)))
         x = np.empty_like(b)
-        function("triangular_solve", 8, 3)(code(dtype), batch, n, k, left, lower, transposed, unit,
-                                           a, b, x)
+        function("triangular_solve", 9, 3)(code(dtype), batch, n, k, left, lower, transposed, unit,
+                                           conjugated, a, b, x)
         expected = solve.triangular_solve_p.evaluate(
-            a, b, left_side=left, lower=lower, transpose_a=transposed, conjugate_a=False,
+            a, b, left_side=left, lower=lower, transpose_a=transposed, conjugate_a=conjugated,
             unit_diagonal=unit)
         close(x, expected)
 
 
-@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize("dtype", ALL)
 def test_lu_with_pivots_and_permutation(dtype):
     for batch, m, n in [*SIZES, (5, 3, 4), (2, 9, 30)]:
         a, k = random(dtype, batch, m, n), min(m, n)

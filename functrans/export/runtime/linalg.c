@@ -150,7 +150,9 @@ static void ft_triangular_one(const void *arg, i64 at, double *memory) {
 }
 
 static int ft_lib_triangular_solve(i64 type, i64 batch, i64 n, i64 k, i64 left, i64 lower,
-                                   i64 transposed, i64 unit, void *a, void *b, void *out) {
+                                   i64 transposed, i64 unit, i64 conjugated, void *a, void *b,
+                                   void *out) {
+  (void)conjugated;  // of real numbers
   return ft_each_matrix(
       (ft_matrices){.is_double = type, .m = n, .n = n, .columns = k, .left = left, .lower = lower,
                     .transposed = transposed, .unit = unit, .a = a, .b = b, .out = out,
