@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from functrans.core import config
 from functrans.core.dtypes import float0
-from functrans.core.errors import BackendError
+from functrans.core.errors import BackendError, MemoryLimitError
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.defects import reporting
 from functrans.lowering.executable import Backend, Executable, WrapperExecutable
@@ -113,6 +114,9 @@ def compile_for(backend: Backend, jaxpr: Jaxpr, donated: frozenset[int],
 
     No backend has. Raises DefectError where a compiler fails.
     """
+    if config.current().memory_limit is not None and not backend.limits_memory:
+        raise MemoryLimitError(f"programs of the backend {backend.name!r} have no limit of memory.",
+                               fix="jit without memory_limit; on a CPU the backend 'c' has one")
     with reporting(jaxpr, backend.name):
         if has_keys(jaxpr):
             jaxpr = without_keys(jaxpr)

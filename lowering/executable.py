@@ -172,6 +172,9 @@ class Backend(ABC):
     exports_numbers = False
     """Whether a portable program is for given numbers as its symbolic sizes, and not for all."""
 
+    limits_memory = False
+    """Whether programs are planned so that they need no more memory than the settings say."""
+
     makes_machine_code = True
     """Whether a program is worth compiling for all sizes: not where an interpreter runs it."""
 

@@ -22,39 +22,46 @@ __all__ = ["checkpoint_name", "checkpoint_name_p", "optimization_barrier",
 
 
 class OptimizationBarrier(Primitive):
-    """The operands themselves; equations are not merged or moved across."""
+    """The operands themselves; equations are not merged or moved across.
+
+    With `last_first` what reads a result is computed after the last operand is.
+    """
 
     multiple_results = True
     widens_halves = False
     is_quiet = True
 
-    def type(self, *avals: ShapedArray) -> list[ShapedArray]:
+    def type(self, *avals: ShapedArray, last_first: bool = False) -> list[ShapedArray]:
         return list(avals)
 
-    def evaluate(self, *arrays: Any) -> list[Any]:
+    def evaluate(self, *arrays: Any, last_first: bool = False) -> list[Any]:
         return list(arrays)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        outs = list(self.bind(*primals))
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any],
+            **params: Any) -> tuple[list[Any], list[Any]]:
+        outs = list(self.bind(*primals, **params))
         given = [t for t in tangents if t is not None]
         passed = iter(self.bind(*given))
         return outs, [None if t is None else next(passed) for t in tangents]
 
-    def transpose(self, cts: Sequence[Any], *operands: Any) -> list[Any]:
+    def transpose(self, cts: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
         passed = iter(self.bind(*[ct for ct in cts if ct is not None]))
         return [None if ct is None else next(passed) for ct in cts]
 
-    def batch(self, operands: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        return self.bind(*operands), list(axes)
+    def batch(self, operands: Sequence[Any], axes: Sequence[int | None], **params: Any) -> Any:
+        return self.bind(*operands, **params), list(axes)
 
     def prune(self, eqn: Equation, used: Sequence[bool]) -> Equation:
-        """The barrier for the results that are `used`."""
+        """The barrier for the results that are `used`, and for what must be computed first."""
+        if eqn.params.get("last_first"):
+            used = [*used[:-1], True]
         return eqn.replace(
             invars=tuple([x for x, u in zip(eqn.invars, used, strict=True) if u]),
             outvars=tuple([v for v, u in zip(eqn.outvars, used, strict=True) if u]))
 
     def samples(self) -> Iterator[Sample]:
         yield Sample((sample_array(3, 2), sample_array(2, seed=1)))
+        yield Sample((sample_array(3, 2), sample_array(2, seed=1)), {"last_first": True})
 
 
 class CheckpointName(LinearPrimitive):

@@ -46,6 +46,7 @@ class Config:
     program for all sizes; `host_steps` says what becomes of operations that GPUs have no kernel
     for; `checks` are what programs look for while they run, among `CHECKS`;
     `prng_impl` names the generator of keys that are made without one;
+    `memory_limit` is what a program of the CPU may need in bytes, None where nobody said;
     `progress`, which no program depends on, shows what takes long.
     """
 
@@ -63,6 +64,7 @@ class Config:
     host_steps: str = "warn"
     checks: frozenset[str] = frozenset()
     prng_impl: str = "threefry2x32"
+    memory_limit: int | None = None
     progress: bool = field(default=True, compare=False)
 
 

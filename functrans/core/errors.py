@@ -270,6 +270,10 @@ class BackendError(FunctransError, RuntimeError):
     """A backend or a device that is not there or cannot run the program."""
 
 
+class MemoryLimitError(BackendError):
+    """A program needs more memory than `jit` was told that it may."""
+
+
 class HostStepError(BackendError):
     """A part of a program for a GPU has to run on the host, which the settings refuse."""
 

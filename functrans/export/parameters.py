@@ -168,6 +168,7 @@ PARAMETERS: Final[Table[Parameters]] = Table({
                      "transpose_solve": PROGRAM, "num_consts": SIZES},
     lu_pivots_to_permutation_p: {"permutation_size": SIZES},
     checkpoint_name_p: {"name": TEXT},
+    optimization_barrier_p: {"last_first": FLAG},
     pad_p: {"padding_config": SIZES},
     polygamma_p: {"n": INT},
     qr_p: {"full_matrices": FLAG},
@@ -193,7 +194,7 @@ PARAMETERS: Final[Table[Parameters]] = Table({
     window_put_p: {"shape": SIZES, **_WINDOW},
     **dict.fromkeys((
         add_any_p, adjugate_p, cholesky_p, clamp_p, copy_p, det_p, dynamic_update_slice_p, lu_p,
-        optimization_barrier_p, philox4x32_p, select_n_p, slogdet_p, solve_p, stop_gradient_p,
+        philox4x32_p, select_n_p, slogdet_p, solve_p, stop_gradient_p,
         threefry2x32_p),
         _NONE),
 }, of=_is_no_function, without={
@@ -212,6 +213,7 @@ OPTIONAL: Final[Table[frozenset[str]]] = Table({
     dot_general_p: frozenset({"precision", "preferred_element_type"}),
     gather_p: frozenset({"fill_value"}),
     linear_solve_p: frozenset({"transpose_solve", "vecmat"}),
+    optimization_barrier_p: frozenset({"last_first"}),
     while_p: frozenset({"masked", "num_active", "record"}),
 }, otherwise="an equation has all parameters")
 """The parameters that an equation may be without."""

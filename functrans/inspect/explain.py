@@ -125,7 +125,7 @@ def report_of(lowered: Lowered, f: Any, args: tuple[Any, ...], kwargs: dict[str,
         backend = default_backend(gpu_of(tree_flatten((args, kwargs))[0]))
     traced = TracedProgram(title_of(lowered, f), lowered.jaxpr, input_names(lowered, f, args),
                            lowered.donated, backend)
-    with config.scope(backend=backend):
+    with config.scope(backend=backend, memory_limit=lowered.memory_limit):
         return inspected(lowered, backend).report(traced)
 
 

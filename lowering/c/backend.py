@@ -16,6 +16,7 @@ import numpy as np
 
 from functrans._runtime import Program
 from functrans.core import config
+from functrans.core.errors import MemoryLimitError
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.executable import CExecutable
 from functrans.lowering.c.interface import runtime_program
@@ -48,6 +49,7 @@ class CBackend(Backend):
 
     name = "c"
     target = "cpu"
+    limits_memory = True
     instruction_sets = ("generic", "avx2", "avx512", "neon", "host")
 
     def __init__(self) -> None:
@@ -65,6 +67,10 @@ class CBackend(Backend):
                 return CExecutable(jaxpr, donated, program)
         made = self._made(jaxpr, donated, require_inplace, cache) if self._has_compiler else None
         if made is None:
+            if jaxpr.eqns and config.current().memory_limit is not None:
+                raise MemoryLimitError("a program that NumPy evaluates has no limit of memory.",
+                                       fix="jit without memory_limit; functrans.explain says what "
+                                           "of it is not compiled")
             return self._fallback.compile(jaxpr, donated, require_inplace)
         executable, path = made
         # another process would not be told of what could not be written as planned
@@ -159,7 +165,7 @@ def options_of(donated: frozenset[int], require_inplace: bool) -> list[str]:
     isa, settings = host_isa(), config.current()
     return [os.environ.get("CC", ""), isa.name, *COMMON_FLAGS, *isa.flags, repr(sorted(donated)),
             repr(require_inplace), settings.float_dtype.str, settings.int_dtype.str,
-            settings.algebra]
+            settings.algebra, repr(settings.memory_limit)]
 
 
 def _program_of(jaxpr: Jaxpr, lowered: LoweredToC, path: Path) -> Program:

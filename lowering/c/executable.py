@@ -28,7 +28,7 @@ class CExecutable(Executable):
     def __init__(self, jaxpr: Jaxpr, donated: frozenset[int], program: Program) -> None:
         self.jaxpr = jaxpr
         self.donated = donated
-        self._algebra = config.current().algebra
+        self._settings = config.current()
         self.run = program
 
     @cached_property
@@ -36,7 +36,8 @@ class CExecutable(Executable):
         """What the program was made from, made again for a program from the disk cache."""
         from functrans.lowering.c.lower import lower  # noqa: PLC0415  see backend.py
 
-        with config.algebra(self._algebra):
+        with config.scope(algebra=self._settings.algebra,
+                          memory_limit=self._settings.memory_limit):
             found = lower(self.jaxpr, self.donated)
         assert found is not None
         return found

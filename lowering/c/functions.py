@@ -11,11 +11,12 @@ from functools import partial
 from typing import TypeVar
 
 from functrans.core.jaxpr import Jaxpr
-from functrans.lowering.defects import is_defect
+from functrans.lowering.defects import is_defect, warn_of_fallback
 from functrans.lowering.passes.blocks_of_lanes import without_blocks
 from functrans.lowering.passes.carried_reductions import carry_reductions
 from functrans.lowering.passes.lane_groups import group_loops
 from functrans.lowering.passes.lane_regions import grow_loops, with_tests
+from functrans.lowering.passes.rematerialize import Prices, Residual, rematerialize
 from functrans.lowering.rules import linalg
 from functrans.lowering.rules.complex_memory import PAIRS
 from functrans.lowering.rules.graph import CALLS, Graph, graph_of
@@ -24,6 +25,7 @@ from functrans.lowering.rules.memory import in_memory
 from functrans.lowering.schedule import plans
 from functrans.lowering.schedule.forms import StepFailed, StepForms, with_notes
 from functrans.lowering.schedule.group import Schedule, Step
+from functrans.lowering.schedule.recomputation_prices import CPU_PRICES
 from functrans.lowering.schedule.unfused import UnfusedValues
 
 __all__ = ["FunctionForms", "graph_with_lanes"]
@@ -32,24 +34,44 @@ T = TypeVar("T")
 OF_ANY_DTYPE = frozenset({*linalg.RULES, *PAIRS})
 
 
-def graph_with_lanes(jaxpr: Jaxpr, forms: StepForms | None = None) -> Graph:
-    """The graph of a program, whose loops over lanes are kernels until one cannot be written."""
-    graph = partial(graph_of, memory=in_memory, of_any_dtype=OF_ANY_DTYPE,
-                    on_host=forms.hosted if forms is not None else {})
+def graph_with_lanes(jaxpr: Jaxpr, forms: StepForms | None = None,
+                     prices: Prices = CPU_PRICES) -> Graph:
+    """The graph of a program, whose loops over lanes are kernels until one cannot be written.
+
+    What it keeps for later and what it computes again is planned by `prices`.
+    """
+    make = partial(graph_of, memory=in_memory, of_any_dtype=OF_ANY_DTYPE,
+                   on_host=forms.hosted if forms is not None else {})
     if forms is not None and not forms.lanes:
-        return graph(jaxpr, rules={**CALLS, **PAIRS})
+        return make(planned(jaxpr, prices, []), rules={**CALLS, **PAIRS})
     kernels = LaneKernels()
     is_kernel = kernels.__contains__
     grouped = group_loops(carry_reductions(without_blocks(
         with_tests(jaxpr, is_kernel), is_kernel), is_kernel), is_kernel)
     grouped = grow_loops(grouped, kernels.program_of, has_rule, is_function)
-    return graph(grouped, rules={**kernels.rules, **PAIRS})
+    residuals: list[Residual] = []
+    graph = make(planned(grouped, prices, residuals), rules={**kernels.rules, **PAIRS})
+    graph.residuals = residuals
+    return graph
+
+
+def planned(jaxpr: Jaxpr, prices: Prices, told: list[Residual]) -> Jaxpr:
+    """The program that computes again what is not worth keeping."""
+    try:
+        return rematerialize(jaxpr, prices, told)
+    except Exception as error:
+        if not is_defect(error):
+            raise
+        warn_of_fallback(jaxpr.name, "it keeps what linearization kept", error, None)
+        return jaxpr
 
 
 class FunctionForms:
     """The forms of the functions of a program: of the main one, None, and of bodies."""
 
-    def __init__(self, main: Graph, unfused: bool = False) -> None:
+    def __init__(self, main: Graph, unfused: bool = False,
+                 prices: Prices = CPU_PRICES) -> None:
+        self._prices = prices
         self._unfused = UnfusedValues(whole=unfused)
         self._forms: dict[object, StepForms] = {}
         self._schedules: dict[object, Schedule] = {}
@@ -58,7 +80,7 @@ class FunctionForms:
 
     def _add(self, function: object, jaxpr: Jaxpr, graph: Graph | None = None) -> None:
         self._forms[function] = StepForms(
-            lambda forms: graph_with_lanes(jaxpr, forms), self._unfused, _graph=graph)
+            lambda forms: graph_with_lanes(jaxpr, forms, self._prices), self._unfused, _graph=graph)
 
     @property
     def changed(self) -> bool:

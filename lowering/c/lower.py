@@ -8,7 +8,7 @@ method: a frozen one with both takes 0.37 ms to make, one without 0.05.)
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from functrans.core import dtypes
+from functrans.core import config, dtypes
 from functrans.core.dims import Dim, Size
+from functrans.core.errors import MemoryLimitError
 from functrans.core.jaxpr import Equation, Jaxpr, decided_names, size_names, subjaxprs
 from functrans.core.sizes import known_sizes, learned_names, shape_names, substitute
 from functrans.lowering.analysis import cost_of, memory_of
@@ -25,7 +26,7 @@ from functrans.lowering.c.dynamic_buffers import UnsupportedProgram
 from functrans.lowering.c.functions import graph_with_lanes
 from functrans.lowering.c.interface import spec
 from functrans.lowering.c.isa import COMMON_FLAGS, Isa, host_isa
-from functrans.lowering.c.program import ProgramText, write_program
+from functrans.lowering.c.program import FunctionWriter, ProgramText, write_program
 from functrans.lowering.c.toolchain import (
     CompilerError,
     CompilerMissing,
@@ -37,6 +38,10 @@ from functrans.lowering.memory.aliasing import copies_needed
 from functrans.lowering.passes.complex_parts import split_complex
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
+from functrans.lowering.passes.rematerialize import Prices
+from functrans.lowering.report import Value, bytes_text
+from functrans.lowering.report_parts import peak_of
+from functrans.lowering.schedule.recomputation_prices import CPU_PRICES, cheaper_memory
 from functrans.lowering.store.cache import FORMAT, Cache, digest
 from functrans.primitives.control_flow.bodies import leaves_unsized
 
@@ -91,14 +96,54 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
         # the runtime makes room for results before it runs a program that decides their sizes
         return None
     names = {name: f"z[{k}]" for k, name in enumerate(sizes)}
+
+    def lowered(prices: Prices) -> LoweredToC:
+        text = write_program(graph_with_lanes(simplified, prices=prices), isa or host_isa(), names,
+                             donated, sorted(simplified.decided_names), timed, plain, prices)
+        return LoweredToC(simplified, text, list(sizes.values()), decisions)
+
+    limit = config.current().memory_limit
     try:
-        text = write_program(graph_with_lanes(simplified), isa or host_isa(), names, donated,
-                             sorted(simplified.decided_names), timed, plain)
+        found = lowered(CPU_PRICES) if limit is None else _lowered_within(limit, lowered)
     except UnsupportedProgram:
         return None
-    if not all(_tells_sizes(call.eqn) for call in text.hosts):
-        return None
-    return LoweredToC(simplified, text, list(sizes.values()), decisions)
+    return found if all(_tells_sizes(call.eqn) for call in found.text.hosts) else None
+
+
+def _lowered_within(limit: int, lowered: Callable[[Prices], LoweredToC]) -> LoweredToC:
+    """The first plan whose arguments, results and temporaries fit.
+
+    Raises MemoryLimitError where none does, and where the sizes are not known.
+    """
+    best, least = None, 0
+    for prices in cheaper_memory():
+        found = lowered(prices)
+        peak = found.memory_analysis()["peak"]
+        if not isinstance(peak, int):
+            raise MemoryLimitError(
+                "a limit of memory needs sizes that are known.", why=f"it needs {peak} bytes.",
+                fix="jit without `dynamic_shapes`, or ft.config.dynamic_shapes('off')")
+        if best is None or peak < least:
+            best, least = found, peak
+        if peak <= limit:
+            return found
+    assert best is not None
+    raise _exceeded(limit, best, least)
+
+
+def _exceeded(limit: int, program: LoweredToC, least: int) -> MemoryLimitError:
+    known = program.memory_analysis()
+    parts = ", ".join([f"{name} {bytes_text(known[name])}"
+                       for name in ("arguments", "outputs", "temporaries")])
+    at = max(_at_peak(program.text.main), key=lambda v: v.nbytes, default=None)
+    largest = f" At its fullest step {at.type} takes {bytes_text(at.nbytes)}." if at else ""
+    return MemoryLimitError(
+        f"the program needs {bytes_text(least)}, and may need {bytes_text(limit)}.",
+        where=at.line if at else None,
+        why=f"{parts}.{largest} What can be computed again is; batches are not split for a limit, "
+            "and no loop is made of layers.",
+        fix=f"vmap(f, chunk_size=...), a scan over layers, a smaller batch, or "
+            f"memory_limit={least}")
 
 
 def in_real_numbers(simplified: Jaxpr) -> Jaxpr:
@@ -107,6 +152,15 @@ def in_real_numbers(simplified: Jaxpr) -> Jaxpr:
     if split is simplified:
         return simplified
     return split_complex(simplify(split))  # that moves arrays after `complex`: split these, too
+
+
+def _at_peak(main: FunctionWriter) -> Iterator[Value]:
+    """The values at the fullest steps of a function and of bodies in it, with their lines."""
+    most = peak_of(main.blocks, (), ())
+    yield from [v for v in most.values if v.line] if most else ()
+    for bodies in main.bodies.values():
+        for body in bodies:
+            yield from _at_peak(body)
 
 
 def compiled(lowered: LoweredToC, require_inplace: bool, cache: Cache) -> Path:

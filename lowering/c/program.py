@@ -32,11 +32,13 @@ from functrans.lowering.loops.tensor import (
 from functrans.lowering.memory.aliasing import Aliases
 from functrans.lowering.memory.arena import Block, plan_arena
 from functrans.lowering.memory.plan import plan_memory
+from functrans.lowering.passes.rematerialize import Prices
 from functrans.lowering.rules.graph import Graph
 from functrans.lowering.schedule.cpu_target import SERVER
 from functrans.lowering.schedule.forms import StepFailed
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel
+from functrans.lowering.schedule.recomputation_prices import CPU_PRICES
 
 __all__ = ["ProgramText", "write_program"]
 
@@ -100,15 +102,17 @@ class ProgramText:
 
 def write_program(graph: Graph, isa: Isa, size_names: dict[str, str],
                   donated: frozenset[int] = frozenset(), decided: Sequence[str] = (),
-                  timed: bool = False, plain: bool = False) -> ProgramText:
+                  timed: bool = False, plain: bool = False,
+                  prices: Prices = CPU_PRICES) -> ProgramText:
     """The C text of a graph; the memory of `donated` inputs may be reused.
 
     Steps that cannot be written as planned have plainer forms; all have where it is to be `plain`.
 
     `size_names` has the C expression of every size that the inputs tell, `decided` those that the
-    program decides as it runs. A `timed` program notes when each of its steps was done.
+    program decides as it runs. A `timed` program notes when each of its steps was done. `prices`
+    are those of what bodies of loops keep.
     """
-    forms = FunctionForms(graph, plain)
+    forms = FunctionForms(graph, plain, prices)
     while True:
         try:
             return _written(forms, isa, size_names, donated, decided, timed)

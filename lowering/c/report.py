@@ -44,10 +44,12 @@ __all__ = ["report_of", "step_names"]
 
 def report_of(program: LoweredToC, traced: TracedProgram) -> Report:
     """What the compiler did with a program that is C."""
-    text = program.text
+    text, shown = program.text, program.simplified
+    if text.main.graph.residuals:  # with what is computed again
+        shown = text.main.graph.jaxpr or shown
     return Report(
-        traced.name, f"C for {text.main.module.isa.name}", traced.jaxpr, program.simplified,
-        traced.inputs, laws_of(traced.jaxpr), kernels_of(program.simplified, text),
+        traced.name, f"C for {text.main.module.isa.name}", traced.jaxpr, shown,
+        traced.inputs, laws_of(traced.jaxpr), kernels_of(shown, text),
         decision_texts(program.decisions), notes_of(text),
         memory_notes(text, traced.donated, traced.inputs), program.memory_analysis(),
         peak(text), text.text)
@@ -180,7 +182,14 @@ def assembly_of(program: str, function: str) -> str:
 def notes_of(program: ProgramText) -> list[str]:
     """What was not computed in the kernel of something else, and why; equal ones once."""
     found = [note_text(n) for schedule in program.schedules for n in schedule.notes]
-    return list(dict.fromkeys([*found, *_kept(program.main)]))
+    return list(dict.fromkeys([*found, *_residuals(program.main), *_kept(program.main)]))
+
+
+def _residuals(main: FunctionWriter) -> Iterator[str]:
+    """What was decided on values that are needed late."""
+    for r in main.graph.residuals:
+        line = line_of(r.source)
+        yield f"{line}: {r}" if line else str(r)
 
 
 def _kept(main: FunctionWriter) -> list[str]:

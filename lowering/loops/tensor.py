@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +17,7 @@ from functrans.lowering.loops.index import Index
 
 __all__ = ["DTYPES", "FLOAT8", "ITEM_SIZES", "NARROW", "AnyFlag", "Branch", "CLibraryCall", "Call",
            "Conv", "Define", "Gemm", "HostCall", "Map", "Reduce", "ScanLoop", "ScatterTensor",
-           "Stored", "Tensor", "WhileLoop", "compute_dtype", "dtype_name", "item_size",
+           "Stored", "Tensor", "View", "WhileLoop", "compute_dtype", "dtype_name", "item_size",
            "memory_dtype"]
 
 
@@ -124,6 +124,17 @@ class Map(Tensor):
         self.terms = terms
 
 
+class View(Map):
+    """A value as it is, for readers that are computed after another value is."""
+
+    __slots__ = ("after",)
+
+    def __init__(self, x: Tensor, after: Tensor) -> None:
+        super().__init__(x.shape, x.dtype, (x,), lambda s, i: s.read(x, i), weight=0,
+                         source=x.source)
+        self.after = after
+
+
 class Reduce(Tensor):
     """`op` over the last `len(sizes)` indices of a space `shape + sizes`.
 
@@ -200,6 +211,8 @@ class Call:
     """Whether simpler operations, from which it was recognised, compute the same."""
     over_lanes = False
     """Whether it is a program of lanes, whose operations can be computed one by one."""
+    after: Collection[Tensor] = ()
+    """Values that are computed before (see `View`)."""
 
     def __init__(self, operands: Sequence[Tensor], results: Sequence[Tensor],
                  source: Source | None) -> None:
@@ -288,7 +301,8 @@ class Gemm(Call):
 
     def __init__(self, a: Tensor, b: Tensor, a_offset: Size, b_offset: Size,
                  fields: Mapping[str, Size], result: Tensor, source: Source | None,
-                 precision: Precision | None = None, terms: Sequence[Gemm] = ()) -> None:
+                 precision: Precision | None = None, terms: Sequence[Gemm] = (),
+                 after: Collection[Tensor] = ()) -> None:
         super().__init__((a, b, *[x for t in terms for x in t.operands]), (result,), source)
         self.a = a
         self.b = b
@@ -297,16 +311,17 @@ class Gemm(Call):
         self.b_offset = b_offset
         self.fields = fields
         self.terms = tuple(terms)
+        self.after = after
 
     def with_result(self, result: Tensor, fields: Mapping[str, Size]) -> Gemm:
         """The same product, written to another tensor by other strides."""
         return Gemm(self.a, self.b, self.a_offset, self.b_offset, fields, result, self.source,
-                    self.precision, self.terms)
+                    self.precision, self.terms, self.after)
 
     def plus(self, terms: Sequence[Gemm], result: Tensor) -> Gemm:
         """The sum of this product and others, which have the strides of its result."""
         return Gemm(self.a, self.b, self.a_offset, self.b_offset, self.fields, result,
-                    self.source, self.precision, terms)
+                    self.source, self.precision, terms, self.after)
 
     @property
     def factors(self) -> tuple[Tensor, ...]:

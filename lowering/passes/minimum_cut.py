@@ -1,9 +1,8 @@
-"""Minimum cuts of small networks (Edmonds and Karp, 1972)."""
+"""Minimum cuts of networks, by blocking flows along shortest paths (Dinitz, 1970)."""
 
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Hashable
 
 __all__ = ["FlowNetwork"]
@@ -20,51 +19,89 @@ class FlowNetwork:
     """
 
     def __init__(self) -> None:
-        self._left: dict[Hashable, dict[Hashable, float]] = {}
-        self._edges: list[tuple[Hashable, Hashable]] = []
+        self._numbers: dict[Hashable, int] = {}
+        self._nodes: list[Hashable] = []
+        # edge e leads to _heads[e], and e ^ 1 is the same edge backwards
+        self._heads: list[int] = []
+        self._left: list[float] = []
+        self._edges_of: list[list[int]] = []
+        self._edges: dict[tuple[int, int], int] = {}
 
     def add(self, a: Hashable, b: Hashable, capacity: float) -> None:
         """An edge from a to b; of two such the capacities are added."""
-        ahead = self._left.setdefault(a, {})
-        ahead[b] = ahead.get(b, 0.0) + capacity
-        self._left.setdefault(b, {}).setdefault(a, 0.0)
-        self._edges.append((a, b))
+        m, n = self._number(a), self._number(b)
+        known = self._edges.get((m, n))
+        if known is not None:
+            self._left[known] += capacity
+            return
+        edge = self._edges[m, n] = len(self._heads)
+        self._heads += (n, m)
+        self._left += (capacity, 0.0)
+        self._edges_of[m].append(edge)
+        self._edges_of[n].append(edge + 1)
+
+    def _number(self, node: Hashable) -> int:
+        number = self._numbers.get(node)
+        if number is None:
+            number = self._numbers[node] = len(self._nodes)
+            self._nodes.append(node)
+            self._edges_of.append([])
+        return number
 
     def minimum_cut(self, source: Hashable, sink: Hashable) -> list[tuple[Hashable, Hashable]]:
         """The edges of a minimum cut, the nearest to the sink; none has an infinite capacity."""
-        while (path := self._path(source, sink)) is not None:
-            most = min(self._left[a][b] for a, b in path)
-            assert most < math.inf
-            for a, b in path:
-                self._left[a][b] -= most
-                self._left[b][a] += most
-        reaching = {sink}
-        waiting = [sink]
-        while waiting:
-            b = waiting.pop()
-            for a in self._left[b]:
-                if a not in reaching and self._left[a].get(b, 0.0) > 0:
-                    reaching.add(a)
-                    waiting.append(a)
-        return [(a, b) for a, b in dict.fromkeys(self._edges)
-                if a not in reaching and b in reaching]
+        s, t = self._number(source), self._number(sink)
+        while True:
+            levels = self._levels(t)
+            if levels[s] < 0:
+                break
+            self._block(s, t, levels)
+        return [(self._nodes[a], self._nodes[b]) for a, b in self._edges
+                if levels[a] < 0 <= levels[b]]
 
-    def _path(self, source: Hashable,
-              sink: Hashable) -> list[tuple[Hashable, Hashable]] | None:
-        """The edges of a shortest path on which something is left."""
-        before: dict[Hashable, Hashable] = {source: source}
-        waiting = deque([source])
-        while waiting and sink not in before:
-            a = waiting.popleft()
-            for b, left in self._left.get(a, {}).items():
-                if left > 0 and b not in before:
-                    before[b] = a
-                    waiting.append(b)
-        if sink not in before:
-            return None
-        path = []
-        at = sink
-        while at is not source:
-            path.append((before[at], at))
-            at = before[at]
-        return path[::-1]
+    def _levels(self, t: int) -> list[int]:
+        """How many edges with something left lead from each node to the sink; -1 where none do."""
+        heads, left, edges_of = self._heads, self._left, self._edges_of
+        levels = [-1] * len(self._nodes)
+        levels[t] = 0
+        waiting = [t]
+        for b in waiting:
+            for edge in edges_of[b]:
+                a = heads[edge]
+                if levels[a] < 0 and left[edge ^ 1] > 0:
+                    levels[a] = levels[b] + 1
+                    waiting.append(a)
+        return levels
+
+    def _block(self, s: int, t: int, levels: list[int]) -> None:
+        """Send along shortest paths what these take."""
+        heads, left, edges_of = self._heads, self._left, self._edges_of
+        tried = [0] * len(self._nodes)
+        path: list[int] = []
+        at = s
+        while True:
+            if at == t:
+                most = min([left[edge] for edge in path])
+                assert most < math.inf
+                for edge in path:
+                    left[edge] -= most
+                    left[edge ^ 1] += most
+                # go on from the first edge that is full
+                first = next(k for k, edge in enumerate(path) if left[edge] <= 0)
+                at = heads[path[first] ^ 1]
+                del path[first:]
+                continue
+            edges = edges_of[at]
+            k = tried[at]
+            while k < len(edges) and not (left[edges[k]] > 0
+                                          and levels[heads[edges[k]]] == levels[at] - 1):
+                k += 1
+            tried[at] = k
+            if k < len(edges):
+                path.append(edges[k])
+                at = heads[edges[k]]
+            elif path:
+                at = heads[path.pop() ^ 1]
+                tried[at] += 1
+            else:
+                return

@@ -4,8 +4,8 @@ Reverse mode of a loop is a pair: one that records values of each iteration, and
 backwards. What it reads are factors of products, all functions of the few numbers that the first
 loop carries: a step of a Lorenz system by RK4 has twelve, of three. Where they are elementwise
 functions of less, that is recorded, and the second loop computes them again. What to record is a
-minimum cut of the body, with bytes as capacities, as for the residuals of programs (Zhao et al.,
-"Partitioning with min-cut", 2022).
+minimum cut of the body, with bytes as capacities, as for the residuals of programs (He and Yu,
+"Transcending runtime-memory tradeoffs in checkpointing by being fusion aware", 2023).
 """
 
 from __future__ import annotations

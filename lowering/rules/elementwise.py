@@ -13,7 +13,7 @@ from functrans.core.primitive import Primitive
 from functrans.core.table import Table
 from functrans.lowering.loops.expr import Expr, ExprBuilder, operation
 from functrans.lowering.loops.index import Index
-from functrans.lowering.loops.tensor import Map, Tensor, compute_dtype, dtype_name
+from functrans.lowering.loops.tensor import Map, Tensor, View, compute_dtype, dtype_name
 from functrans.lowering.rules import special
 from functrans.primitives import arithmetic as a
 from functrans.primitives import compare as c
@@ -323,6 +323,13 @@ def _same(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     return list(xs)
 
 
+def _barrier(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
+    """Where the last operand comes first the others are views, which tell that."""
+    if not eqn.params.get("last_first"):
+        return list(xs)
+    return [*[View(x, xs[-1]) for x in xs[:-1]], xs[-1]]
+
+
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 
@@ -389,7 +396,7 @@ RULES: dict[Primitive, Rule] = {
     copy_p: _same,
     stop_gradient_p: _same,
     checkpoint_name_p: _same,
-    optimization_barrier_p: _same,
+    optimization_barrier_p: _barrier,
     real_p: _real_only,
     conj_p: _real_only,
     threefry2x32_p: _threefry2x32,

@@ -25,6 +25,7 @@ from functrans.lowering.loops.tensor import (
     ScanLoop,
     Stored,
     Tensor,
+    View,
     WhileLoop,
     compute_dtype,
     dtype_name,
@@ -32,6 +33,7 @@ from functrans.lowering.loops.tensor import (
     memory_dtype,
 )
 from functrans.lowering.passes.if_conversion import decide_arrays, is_condition
+from functrans.lowering.passes.rematerialize import Residual
 from functrans.lowering.rules import (
     bits,
     elementwise,
@@ -119,6 +121,10 @@ class Graph:
     origins: dict[Tensor | Call, Equation] = field(default_factory=dict)
     """The equations that values and calls come from."""
     jaxpr: Jaxpr | None = None
+    after: dict[Tensor, frozenset[Tensor]] = field(default_factory=dict)
+    """Values that are computed before others (see `View`)."""
+    residuals: Sequence[Residual] = ()
+    """What was decided on values that are needed late."""
     _known: set[Tensor] = field(default_factory=set)
 
     def add(self, tensor: Tensor) -> None:
@@ -129,6 +135,16 @@ class Graph:
         for x in tensor.operands:
             self.add(x)
         self.items.append(tensor)
+        if self.after or isinstance(tensor, View):
+            after = self.after_of(tensor.operands)
+            if isinstance(tensor, View):
+                after |= {tensor.after}
+            if after:
+                self.after[tensor] = after
+
+    def after_of(self, tensors: Iterable[Tensor]) -> frozenset[Tensor]:
+        """What is computed before a step that reads some values."""
+        return frozenset[Tensor]().union(*[self.after[x] for x in tensors if x in self.after])
 
 
 def live_items(items: Sequence[Tensor | Call], outputs: Iterable[Tensor]) -> list[Tensor | Call]:
@@ -185,7 +201,7 @@ def graph_of(jaxpr: Jaxpr, inputs: Sequence[Stored] | None = None,
             operands = [read(a) for a in eqn.invars]
             outs = _lowered(graph, eqn, operands, rules, hosted, memory, of_any_dtype) \
                 if eqn not in on_host else \
-                _add_call(graph, eqn, _host_call(eqn, operands, memory, on_host[eqn]))
+                _add_call(graph, eqn, operands, _host_call(eqn, operands, memory, on_host[eqn]))
         env.update(zip(eqn.outvars, outs, strict=True))
     graph.outputs = [read(a) for a in jaxpr.outvars]
     return graph
@@ -217,7 +233,7 @@ def _lowered(graph: Graph, eqn: Equation, operands: list[Tensor],
         return [call]
     if call is None and _computes_nothing(eqn):
         return [_empty(graph, v.aval, memory) for v in eqn.outvars]
-    return _add_call(graph, eqn, call or _host_call(eqn, operands, memory))
+    return _add_call(graph, eqn, operands, call or _host_call(eqn, operands, memory))
 
 
 def _computes_nothing(eqn: Equation) -> bool:
@@ -248,7 +264,7 @@ def _host_call(eqn: Equation, operands: list[Tensor], memory: Memory, why: str =
     return HostCall(eqn, operands, [memory(v.aval, eqn.source) for v in eqn.outvars], why)
 
 
-def _add_call(graph: Graph, eqn: Equation,
+def _add_call(graph: Graph, eqn: Equation, operands: Sequence[Tensor],
               call: Call | tuple[Call, Sequence[Tensor]]) -> Sequence[Tensor]:
     """The results of a call, once it is in the graph; some rules compute them from its results."""
     outs: Sequence[Tensor] = ()
@@ -256,6 +272,8 @@ def _add_call(graph: Graph, eqn: Equation,
         call, outs = call
     for x in call.operands:
         graph.add(x)
+    if graph.after:
+        call.after = graph.after_of(operands)
     graph.items.append(call)
     graph.origins[call] = eqn
     graph.origins.update(dict.fromkeys(call.results, eqn))

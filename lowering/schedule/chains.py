@@ -74,9 +74,11 @@ class _ChainFormer:
 
     def run(self) -> Schedule:
         k = 0
+        done = set[Tensor]()
         while k < len(self.steps):
             if isinstance(self.steps[k], Gemm) and not self._is_barrier(self.steps[k]):
-                self._form(k)
+                self._form(k, done)
+            done.update(self.made[id(self.steps[k])])
             k += 1
         return replace(self.schedule, steps=self.steps, notes=self.notes)
 
@@ -88,8 +90,11 @@ class _ChainFormer:
     def _is_barrier(self, step: Step) -> bool:
         return _is_barrier(step) or bool(self.unfused.why(tensors_of(step)))
 
-    def _form(self, first: int) -> None:
-        """Put a chain that begins with a product in the place of its steps, if it pays."""
+    def _form(self, first: int, done: Collection[Tensor]) -> None:
+        """Put a chain that begins with a product in the place of its steps, if it pays.
+
+        The steps before have made what is `done`.
+        """
         start = self.steps[first]
         assert isinstance(start, Gemm)
         count = start.fields["batch0"] * start.fields["batch1"]
@@ -100,6 +105,7 @@ class _ChainFormer:
         chain: list[Step] = [start]
         before, after = list[Step](), list[Step]()
         made, later = set(self.made[id(start)]), set[Tensor]()
+        earlier = self.schedule.after_of(start)
         end = first + 1
         refusals: list[FusionNote] = []
         for step in self.steps[end:]:
@@ -108,7 +114,9 @@ class _ChainFormer:
             end += 1
             read = self.reads[id(step)]
             joins = bool(read & made) or isinstance(step, Gemm)
-            if read & later:
+            waits = not all(t in made or t in earlier or t in done
+                            for t in self.schedule.after_of(step))
+            if waits or read & later:
                 after.append(step)
             elif joins and self._fits(step, count, made, refusals):
                 chain.append(step)
@@ -119,6 +127,7 @@ class _ChainFormer:
                 after.append(step)
             else:
                 before.append(step)
+                earlier.update(self.made[id(step)])
                 continue
             if after and after[-1] is step:
                 later.update(self.made[id(step)])

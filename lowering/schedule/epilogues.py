@@ -109,7 +109,7 @@ class FusedGemm(Gemm):
                  reads: Collection[Tensor]) -> None:
         self.product = gemm.results[0]
         super().__init__(gemm.a, gemm.b, gemm.a_offset, gemm.b_offset, gemm.fields,
-                         self.product, gemm.source, gemm.precision, gemm.terms)
+                         self.product, gemm.source, gemm.precision, gemm.terms, gemm.after)
         self.operands = (*gemm.factors, *reads)
         self.results = tuple(results)
         self.kernel = kernel

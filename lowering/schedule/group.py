@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from functrans.core.dims import Size
@@ -139,9 +139,21 @@ class Schedule:
     steps: list[Step]
     stored: set[Tensor]
     notes: list[FusionNote] = field(default_factory=list)
+    after: Mapping[Tensor, Collection[Tensor]] = field(default_factory=dict)
+    """Values that are computed before others (see `View`)."""
 
     def is_stored(self, tensor: Tensor) -> bool:
         return isinstance(tensor, Stored) or tensor in self.stored
+
+    def after_of(self, step: Step) -> set[Tensor]:
+        """The values that are computed before a step, besides those that it reads."""
+        if not self.after:
+            return set()
+        found = set(step.after) if isinstance(step, Call) else set()
+        kernel = getattr(step, "kernel", step)  # of a product with an epilogue
+        for m in kernel.members if isinstance(kernel, Kernel) else ():
+            found.update(self.after.get(m.tensor, ()))
+        return found
 
 
 class FusionRefused(Exception):
@@ -161,6 +173,7 @@ class _Scheduler:
         self.natures: dict[Tensor, PreferredLoopNest] = {}
         self.tried: set[tuple[Tensor, int]] = set()
         self.gone: set[int] = set()
+        self.after = graph.after
 
     def is_stored(self, tensor: Tensor) -> bool:
         return isinstance(tensor, Stored) or tensor in self.roots
@@ -180,7 +193,7 @@ class _Scheduler:
         for t in self.outputs:
             self.ensure(t, done)
         self._fuse_late()
-        return Schedule(self.steps, self._materialized(), self.notes)
+        return Schedule(self.steps, self._materialized(), self.notes, self.after)
 
     def ensure(self, root: Tensor, done: set[Tensor]) -> None:
         if isinstance(root, Stored) or root in done:
@@ -234,6 +247,7 @@ class _Scheduler:
         if isinstance(root, ScatterTensor):
             return []
         local = {self.made_in[t] for t in preferred.reads if t in self.made_in}
+        local |= {self.made_in[t] for t in self.after.get(root, ()) if t in self.made_in}
         shared: set[int] = set().union(*[self.loaded_by.get(t, ()) for t in preferred.reads])
         first = max(local, default=0)
         is_tiny = _at_most(preferred.domain.size, TINY)

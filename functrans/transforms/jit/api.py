@@ -18,6 +18,7 @@ import numpy as np
 
 from functrans import _runtime
 from functrans.core import config
+from functrans.core.byte_text import bytes_of
 from functrans.core.dims import Shape, Size, is_static
 from functrans.core.errors import ArgumentError, public
 from functrans.core.jaxpr import Jaxpr
@@ -56,7 +57,8 @@ _functions: WeakSet[Any] = WeakSet()
 def jit(fun: Callable[P, R], *, static_argnums: ArgNums = None, static_argnames: ArgNames = None,
         donate_argnums: ArgNums = None, donate_argnames: ArgNames = None, inline: bool = False,
         keep_unused: bool = False, require_inplace: bool = False,
-        dynamic_shapes: Mapping[str | int, Any] | None = None
+        dynamic_shapes: Mapping[str | int, Any] | None = None,
+        memory_limit: str | int | None = None
         ) -> CompiledFunction[P, R]: ...
 
 
@@ -64,15 +66,16 @@ def jit(fun: Callable[P, R], *, static_argnums: ArgNums = None, static_argnames:
 def jit(fun: None = None, *, static_argnums: ArgNums = None, static_argnames: ArgNames = None,
         donate_argnums: ArgNums = None, donate_argnames: ArgNames = None, inline: bool = False,
         keep_unused: bool = False, require_inplace: bool = False,
-        dynamic_shapes: Mapping[str | int, Any] | None = None
+        dynamic_shapes: Mapping[str | int, Any] | None = None,
+        memory_limit: str | int | None = None
         ) -> Callable[[Callable[P, R]], CompiledFunction[P, R]]: ...
 
 
 def jit(fun: Callable[..., Any] | None = None, *, static_argnums: ArgNums = None,
         static_argnames: ArgNames = None, donate_argnums: ArgNums = None,
         donate_argnames: ArgNames = None, inline: bool = False, keep_unused: bool = False,
-        require_inplace: bool = False, dynamic_shapes: Mapping[str | int, Any] | None = None
-        ) -> Callable[..., Any]:
+        require_inplace: bool = False, dynamic_shapes: Mapping[str | int, Any] | None = None,
+        memory_limit: str | int | None = None) -> Callable[..., Any]:
     """`fun` compiled for each combination of structure, ranks and dtypes of its arguments.
 
     Arguments are pytrees of arrays; those named by `static_argnums` or `static_argnames` are
@@ -86,6 +89,11 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: ArgNums = None
     by name or position, for each the names of its axes, in the argument's structure if it has one.
     A name is text, an expression such as `"2*B"`, or a Dim (`ft.dim`) with bounds.
     `explain_retrace` says why a function was compiled again.
+
+    `memory_limit="4GB"` is what arguments, results and temporaries may need on a CPU: what is kept
+    for the backward part is computed again until the program fits, to the same bits but for the
+    order of sums. MemoryLimitError names the line that does not fit. Calls inside another jitted
+    function have the limit of that one.
 
     Without `fun`, returns a decorator. The result has `lower(*args)`, `clear_cache()` and the
     original as `__wrapped__`.
@@ -103,12 +111,13 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: ArgNums = None
             jit, static_argnums=static_argnums, static_argnames=static_argnames,
             donate_argnums=donate_argnums, donate_argnames=donate_argnames, inline=inline,
             keep_unused=keep_unused, require_inplace=require_inplace,
-            dynamic_shapes=dynamic_shapes)
+            dynamic_shapes=dynamic_shapes, memory_limit=memory_limit)
     check_callable(fun, "jit")
     static = StaticArguments.of(fun, static_argnums, static_argnames)
     donate = static.positions(donate_argnums, donate_argnames, "donate_argnums")
     calls = Calls(Jitted(fun, name_of(fun), static, donate, inline, require_inplace,
-                         NamedSizes(dynamic_shapes, static)))
+                         NamedSizes(dynamic_shapes, static),
+                         None if memory_limit is None else bytes_of(memory_limit)))
     call: Any = _runtime.JitFunction(calls.miss, static.argnums, static.argnames)
     adopt_attributes(call, fun)
     call.__name__ = calls.jitted.name
@@ -217,6 +226,11 @@ class Lowered:
         return self._backend
 
     @property
+    def memory_limit(self) -> int | None:
+        """The bytes that it may need, None where nobody said."""
+        return self._calls.jitted.memory_limit
+
+    @property
     def donated(self) -> frozenset[int]:
         """The inputs of the jaxpr, by number, whose memory the caller gives away."""
         return self._traced.donated
@@ -279,7 +293,9 @@ class Compiled:
         self._in_tree = in_tree
         self._fixed = fixed
         self._settings = config.current()
-        self._executable = executable_of(traced.jaxpr, traced.donated, calls.jitted.require_inplace)
+        jitted = calls.jitted
+        self._executable = executable_of(traced.jaxpr, traced.donated, jitted.require_inplace,
+                                         memory_limit=jitted.memory_limit)
 
     @public
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

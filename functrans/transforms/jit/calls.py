@@ -90,6 +90,7 @@ class Jitted:
     inline: bool
     require_inplace: bool
     named: NamedSizes
+    memory_limit: int | None = None
 
     def note_donated(self, traced: Traced, args: tuple[Any, ...]) -> None:
         if self.donate:
@@ -207,7 +208,7 @@ class Traces:
         if not to_machine_code() or not traced.jaxpr.eqns:
             return ""
         executable = executable_of(traced.jaxpr, traced.donated, self.jitted.require_inplace,
-                                   leaves)
+                                   leaves, self.jitted.memory_limit)
         return executable.at([np.shape(x) for x in (*traced.consts, *leaves)]).specialized
 
     def _record(self, avals: tuple[ShapedArray, ...], tree: PyTreeDef, fixed: Any,
@@ -258,7 +259,7 @@ class Calls:
 
     def _run(self, call: Any, traced: Traced, leaves: Sequence[Any], key: Any) -> Any:
         executable = executable_of(traced.jaxpr, traced.donated, self.jitted.require_inplace,
-                                   leaves)
+                                   leaves, self.jitted.memory_limit)
         execute = executable.at([np.shape(x) for x in (*traced.consts, *leaves)]).run
         consts = constants_for(execute, traced.consts)
         weak = [a.weak_type for a in traced.jaxpr.out_avals]

@@ -57,8 +57,15 @@ def _executables_of(jaxpr: Jaxpr) -> dict[Any, Executable]:
 
 
 def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
-                  require_inplace: bool = False, values: Sequence[Any] = ()) -> Executable:
-    """The compiled form of a jaxpr for the device of some values, made once."""
+                  require_inplace: bool = False, values: Sequence[Any] = (),
+                  memory_limit: int | None = None) -> Executable:
+    """The compiled form of a jaxpr for the device of some values, made once.
+
+    It needs no more bytes than `memory_limit`, if there is one.
+    """
+    if memory_limit is not None:
+        with config.scope(memory_limit=memory_limit):
+            return executable_of(jaxpr, donated, require_inplace, values)
     known = _executables_of(jaxpr)
     settings = config.current()
     backend = settings.backend
@@ -67,7 +74,7 @@ def executable_of(jaxpr: Jaxpr, donated: frozenset[int] = frozenset(),
         backend = default_backend(gpu)
     key = (backend, settings.algebra, settings.matmul_precision, settings.deterministic,
            settings.autotune, settings.host_steps == "error", settings.checks, donated,
-           require_inplace)
+           require_inplace, settings.memory_limit)
     if key not in known:
         with sizes_decided(None):  # sizes of other programs are not those of a trace that runs
             ready = None if donated or settings.checks else _provided.get(jaxpr)

@@ -1,0 +1,415 @@
+"""Values that live long are kept, or rematerialised where they are read at last: by a plan.
+
+A gradient reads backwards what the program computed forwards. Linearization wrote down which values
+cross; of them many are functions of few. At the position of the program where most bytes are needed
+later, the values to keep are a minimum cut: keeping one costs its bytes, computing one again its
+time (He and Yu, "Transcending runtime-memory tradeoffs in checkpointing by being fusion aware",
+2023). What is computed again comes where it is first read, behind a barrier that lets nothing of it
+be computed before. Then follows the next position that is as full, of other values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from functrans.core.avals import ShapedArray
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.prune import prune_jaxpr
+from functrans.core.source import Source
+from functrans.lowering.passes.minimum_cut import FlowNetwork
+from functrans.primitives.barrier import optimization_barrier_p
+from functrans.primitives.base import constant_p
+
+__all__ = ["Prices", "Residual", "rematerialize"]
+
+MOST_CUTS: Final = 8
+SHORT: Final = 2
+"""Steps from a value to its last reader at most of which nothing is gained: it is in a cache."""
+FAR: Final = 12
+"""Steps between the first and the last reader of a value that is computed again, at most: sums that
+a residual stream goes through would be computed all at once, and wait as those that are kept."""
+LEAST_TOLD: Final = 1 << 20
+"""Bytes of values that are worth a line of an explanation."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What it costs to keep values and to compute them again, in nanoseconds.
+
+    `time` is of computing an equation again, infinite where that may not be, 0 where it is index
+    arithmetic; `byte` of keeping a byte, which is written, read, and in memory meanwhile. A `step`
+    is an equation that is not fused with others. Positions that `least_bytes` cross are looked at;
+    at one of them a change saves `least_saved` of these or more. What takes `inlined` an element at
+    most is computed by its readers anyway. With `segments` values are kept at
+    so many positions before it, and all others are computed again, segment by segment (Chen et al.,
+    "Training deep nets with sublinear memory cost", 2016). What is kept by these prices is decided
+    anew by those that come `then`.
+    """
+
+    time: Callable[[Equation], float]
+    byte: float
+    step: Callable[[Equation], bool]
+    least_bytes: int
+    least_saved: float
+    inlined: float
+    segments: int = 0
+    then: Prices | None = None
+
+
+@dataclass(frozen=True)
+class Residual:
+    """A value that is needed late: whether it is computed again, and what either costs."""
+
+    aval: ShapedArray
+    operation: str
+    source: Source | None
+    is_again: bool
+    time: float
+    cost: float
+
+    def __str__(self) -> str:
+        what = f"{self.operation} {self.aval}"
+        if self.time == math.inf:
+            return f"{what} is kept for later: computed again it would be a step of its own"
+        verdict = "computed again later, not kept" if self.is_again else "kept for later"
+        return (f"{what} is {verdict}: keeping it costs {self.cost / 1e6:.2g} ms, computing it "
+                f"again from its operands {self.time / 1e6:.2g} ms")
+
+
+def rematerialize(jaxpr: Jaxpr, prices: Prices, told: list[Residual] | None = None) -> Jaxpr:
+    """The program that keeps the least for later; `jaxpr` itself where that gains nothing.
+
+    What was decided on large values is appended to `told`. A program is planned once.
+    """
+    values = [v for eqn in jaxpr.eqns for v in eqn.outvars]
+    if any(map(_is_ours, jaxpr.eqns)) or not all(v.aval.is_static for v in values) \
+            or sum(map(_nbytes, values)) < prices.least_bytes:
+        return jaxpr
+    found = _planned(jaxpr, prices, told)
+    return found if prices.then is None else _planned(found, prices.then, told)
+
+
+def _planned(jaxpr: Jaxpr, prices: Prices, told: list[Residual] | None) -> Jaxpr:
+    examined: set[Var] = set()
+    fullest = 0.0
+    for _ in range(1 if prices.segments else MOST_CUTS):
+        program = _Program(jaxpr, prices)
+        nbytes, position = program.fullest(examined)
+        fullest = max(fullest, nbytes)
+        if nbytes < max(prices.least_bytes, fullest / 8):
+            break
+        examined.update(program.crossing(position))
+        changed = program.cut_at(position, fullest / 16, told)
+        if changed is not None:
+            examined.update(v for eqn in changed.eqns for v in eqn.outvars
+                            if v not in program.made)
+            jaxpr = changed
+    return jaxpr
+
+
+class _Program:
+    """A program with what makes each value, and the first and the last equation that need it."""
+
+    def __init__(self, jaxpr: Jaxpr, prices: Prices) -> None:
+        self.jaxpr, self.prices = jaxpr, prices
+        self.times = list(map(prices.time, jaxpr.eqns))
+        self.steps = [k for k, eqn in enumerate(jaxpr.eqns) if prices.step(eqn)]
+        self.made: dict[Var, int] = {v: k for k, eqn in enumerate(jaxpr.eqns)
+                                     for v in eqn.outvars}
+        self.given = {v for v in (*jaxpr.invars, *jaxpr.constvars, *jaxpr.outvars)
+                      if isinstance(v, Var)}
+        self.given |= {eqn.outvars[0] for eqn in jaxpr.eqns if eqn.primitive is constant_p}
+        # what is behind barriers of earlier cuts is what is before them
+        self.behind: dict[Var, Var] = {}
+        for eqn in jaxpr.eqns:
+            if _is_ours(eqn):
+                self.behind.update((v, a) for v, a in zip(
+                    eqn.outvars[:-1], eqn.invars[:-1], strict=True) if isinstance(a, Var))
+        self.last = self._last_readers()
+        steps = set(self.steps)
+        self.number_of_steps = [0]  # before each equation
+        for k in range(len(jaxpr.eqns)):
+            self.number_of_steps.append(self.number_of_steps[-1] + (k in steps))
+
+    def _last_readers(self) -> dict[Var, int]:
+        """The last equation that reads each value; who reads a view reads what is viewed."""
+        last: dict[Var, int] = {}
+        for k in reversed(range(len(self.jaxpr.eqns))):
+            eqn = self.jaxpr.eqns[k]
+            if _is_ours(eqn):
+                pairs = list(zip(eqn.outvars[:-1], eqn.invars[:-1], strict=True))
+            elif self._is_view(k):
+                pairs = [(v, a) for v in eqn.outvars for a in eqn.invars]
+            else:
+                pairs = []
+                last.update((a, k) for a in eqn.invars if isinstance(a, Var) and a not in last)
+            for v, a in pairs:
+                if isinstance(a, Var):
+                    last[a] = max(last.get(a, k), last.get(v, k))
+        return last
+
+    def _is_view(self, k: int) -> bool:
+        return self.times[k] == 0 and bool(self._operands(k))
+
+    def _operands(self, k: int, position: int | None = None) -> list[Var]:
+        """What an equation reads, also through barriers, if these are before a position."""
+        eqn = self.jaxpr.eqns[k]
+        read = eqn.invars[:-1] if _is_ours(eqn) else eqn.invars
+        return [self._through(a, position) for a in read if isinstance(a, Var)]
+
+    def _through(self, a: Var, position: int | None) -> Var:
+        while a in self.behind and (position is None or self.made[a] < position):
+            a = self.behind[a]
+        return a
+
+    def _is_long(self, v: Var) -> bool:
+        """Whether a value waits in memory for its last reader."""
+        first, last = self.made[v] + 1, self.last.get(v, 0)
+        return last > first and self.number_of_steps[last] - self.number_of_steps[first] > SHORT
+
+    def fullest(self, examined: Iterable[Var]) -> tuple[float, int]:
+        """The bytes of other values than those `examined` that are needed before and after a step,
+        and the step where these are most."""
+        change = [0.0] * (len(self.jaxpr.eqns) + 1)
+        left = self.made.keys() - set(examined) - self.given
+        for v in left:
+            k = self.made[v]
+            if v in self.last and not self._is_view(k) and self._is_long(v):
+                change[k + 1] += _nbytes(v)
+                change[self.last[v] + 1] -= _nbytes(v)
+        best, position, now, steps = 0.0, 0, 0.0, set(self.steps)
+        for k in range(len(self.jaxpr.eqns)):
+            now += change[k]
+            if now > best and k in steps:
+                best, position = now, k
+        return best, position
+
+    def crossing(self, position: int) -> list[Var]:
+        """The values that are made before a position and needed after it."""
+        return [v for v, k in self.made.items() if k < position <= self.last.get(v, -1)]
+
+    def cut_at(self, position: int, least: float, told: list[Residual] | None) -> Jaxpr | None:
+        """The program that keeps less across a position; None where that is not so many bytes."""
+        late = range(position, len(self.jaxpr.eqns))
+        eqns = self.jaxpr.eqns
+        read = dict.fromkeys(a for k in late for a in self._operands(k, position))
+        wanted = [v for v in read if self.made.get(v, position) < position
+                  and v not in self.given and self._is_long(v)]
+        # what a user's checkpoint keeps
+        held = {a for k in late if eqns[k].primitive is optimization_barrier_p
+                and not _is_ours(eqns[k]) for a in self._operands(k)}
+        held |= self._at_segments(position)
+        kept, again = self._kept(wanted, held, position)
+        before, after = self._bytes(self._stored(wanted)), self._bytes(kept)
+        if not again or before - after < max(least, self.prices.least_saved * before):
+            return None
+        if told is not None:
+            told += [self._residual(v, self.made[v] in again)
+                     for v in dict.fromkeys((*wanted, *kept))
+                     if v in self.made and v not in self.given and _nbytes(v) >= LEAST_TOLD
+                     and self.times[self.made[v]] > 0]
+        return self._rewritten(position, again)
+
+    def _stored(self, wanted: Collection[Var]) -> list[Var]:
+        """The wanted values that readers would not compute from others of them anyway."""
+        known = set(wanted)
+        found = []
+        for v in wanted:
+            time, seen, waiting = 0.0, {v}, [self.made[v]]
+            while waiting and time <= self.prices.inlined * v.aval.size:
+                k = waiting.pop()
+                time += self.times[k]
+                for a in self._operands(k):
+                    if a not in seen and a not in known and a not in self.given:
+                        seen.add(a)
+                        waiting.append(self.made[a])
+            if time > self.prices.inlined * v.aval.size or self._is_view(self.made[v]):
+                found.append(v)
+        return found
+
+    def _kept(self, wanted: Sequence[Var], held: Collection[Var],
+              position: int) -> tuple[list[Var], set[int]]:
+        """The values to keep, and the equations that compute the others from them."""
+        held = set(held)
+        while True:
+            kept = self._cut(wanted, held)
+            again = self._again(wanted, kept)
+            far = set() if self.prices.segments else self._far_apart(again, position)
+            if far <= held:
+                return kept, again
+            held |= far
+
+    def _far_apart(self, again: Collection[int], position: int) -> set[Var]:
+        """The values of some equations that would wait for readers far from the first."""
+        first: dict[int, int] = {}
+        last: dict[int, int] = {}
+        for k in range(position, len(self.jaxpr.eqns)):
+            step = self.number_of_steps[k]
+            waiting = [self.made[a] for a in self._operands(k, position) if a in self.made]
+            while waiting:
+                e = waiting.pop()
+                if e not in again:
+                    continue
+                last[e] = step
+                if e not in first:
+                    first[e] = step
+                    waiting += [self.made[a] for a in self._operands(e) if a in self.made]
+                elif self._is_view(e):
+                    waiting += [self.made[a] for a in self._operands(e) if a in self.made]
+        return {v for e in again if last[e] - first[e] > FAR and not self._is_view(e)
+                for v in self.jaxpr.eqns[e].outvars}
+
+    def _residual(self, v: Var, is_again: bool) -> Residual:
+        k = self.made[v]
+        eqn = self.jaxpr.eqns[k]
+        return Residual(v.aval, eqn.primitive.name, eqn.source, is_again, self.times[k],
+                        _nbytes(v) * self.prices.byte)
+
+    def _at_segments(self, position: int) -> set[Var]:
+        """What the equations before a position need at the ends of segments."""
+        steps = [k for k in self.steps if k < position]
+        count = min(self.prices.segments, len(steps) // 2)
+        if not count:
+            return set()
+        last: dict[Var, int] = {}  # readers before the position
+        for k in range(position):
+            last.update(dict.fromkeys(self._operands(k), k))
+        change = [0.0] * (position + 1)
+        for v, k in last.items():
+            if v in self.made and v not in self.given and not self._is_view(self.made[v]):
+                change[self.made[v] + 1] += _nbytes(v)
+                change[k + 1] -= _nbytes(v)
+        live = [0.0]
+        for k in range(position):
+            live.append(live[-1] + change[k + 1])
+        held: set[Var] = set()
+        length = len(steps) / (count + 1)
+        for n in range(1, count + 1):
+            near = steps[round((n - 0.5) * length):round((n + 0.5) * length)]
+            at = min(near, key=lambda k: live[k], default=0)
+            held.update(v for v, k in last.items()
+                        if v in self.made and self.made[v] < at <= k)
+        return held
+
+    def _bytes(self, values: Iterable[Var]) -> float:
+        """What some values take in memory, views of one once."""
+        bases = set()
+        for v in values:
+            while v in self.made and self._is_view(self.made[v]):
+                v = self._operands(self.made[v])[0]
+            bases.add(v)
+        return sum([_nbytes(v) for v in bases if v not in self.given])
+
+    def _cut(self, wanted: Sequence[Var], held: Collection[Var]) -> list[Var]:
+        """The values to keep: of least cost with what must be computed again from them.
+
+        Those that are `held` are kept whatever it costs.
+        """
+        network = FlowNetwork()
+        given = self.given
+        seen: set[Var] = set(wanted)
+        waiting = list(wanted)
+        for v in wanted:
+            network.add((v, 1), "late", math.inf)
+        while waiting:
+            v = waiting.pop()
+            is_free = v in given or v in held
+            network.add((v, 0), (v, 1), 0.0 if is_free else _nbytes(v) * self.prices.byte)
+            made = self.made.get(v)
+            time = math.inf if made is None or is_free else self.times[made]
+            network.add("early", (v, 0), time)
+            if made is None or time == math.inf:
+                continue
+            for a in self._operands(made):
+                network.add((a, 1), (v, 0), math.inf)
+                if a not in seen:
+                    seen.add(a)
+                    waiting.append(a)
+        cut = network.minimum_cut("early", "late")
+        return [a[0] for a, b in cut if a != "early" and isinstance(a, tuple)]
+
+    def _again(self, wanted: Iterable[Var], kept: Iterable[Var]) -> set[int]:
+        """The equations that compute the wanted values from those that are kept, by number."""
+        known = set(kept) | self.given
+        found: set[int] = set()
+        waiting = [v for v in wanted if v not in known]
+        while waiting:
+            k = self.made[waiting.pop()]
+            if k not in found:
+                found.add(k)
+                waiting += [a for a in self._operands(k) if a not in known]
+        return found
+
+    def _rewritten(self, position: int, again: set[int]) -> Jaxpr:
+        eqns = list(self.jaxpr.eqns[:position])
+        env: dict[Var, Var] = {}
+        # what kernels know: a barrier of others would be the host's
+        steps = {k for k in self.steps
+                 if self.jaxpr.eqns[k].outvars[0].aval.dtype.kind in "biuf"}
+        first = next((self.jaxpr.eqns[k] for k in reversed(range(position))
+                      if k in steps and k not in again), None)
+        for k, eqn in enumerate(self.jaxpr.eqns[position:], position):
+            operands = self._operands(k, position)
+            missing = [a for a in operands if a not in env
+                       and self.made.get(a, position) in again]
+            if missing:
+                eqns += self._computed_again(missing, again, env, first)
+            if any(a in env for a in operands):
+                eqn = eqn.replace(invars=self._renamed(eqn.invars, env, position))
+            eqns.append(eqn)
+            if k in steps:
+                first = eqn
+        old = self.jaxpr
+        return prune_jaxpr(Jaxpr(old.constvars, old.invars, tuple(eqns), old.outvars,
+                                 name=old.name))
+
+    def _computed_again(self, missing: Sequence[Var], again: set[int], env: dict[Var, Var],
+                        first: Equation | None) -> list[Equation]:
+        """Equations that compute some values once more, after another equation; `env` has them."""
+        numbers: set[int] = set()
+        leaves: dict[Var, Var] = {}
+        waiting = list(missing)
+        while waiting:
+            v = waiting.pop()
+            if v in env:
+                continue
+            k = self.made.get(v, -1)
+            if k not in again:
+                leaves.setdefault(v, Var(v.aval))
+            elif k not in numbers:
+                numbers.add(k)
+                waiting += self._operands(k)
+        found: list[Equation] = []
+        local: dict[Var, Var] = leaves
+        if leaves and first is not None:
+            source = self.jaxpr.eqns[min(numbers)].source
+            signal = first.outvars[0]
+            found.append(Equation(
+                optimization_barrier_p, (*leaves, signal), (*leaves.values(), Var(signal.aval)),
+                {"last_first": True}, source))
+        else:
+            local = {}
+        for k in sorted(numbers):
+            eqn = self.jaxpr.eqns[k]
+            outs = tuple([Var(v.aval) for v in eqn.outvars])
+            found.append(eqn.replace(invars=self._renamed(eqn.invars, {**env, **local}, None),
+                                     outvars=outs))
+            env.update(zip(eqn.outvars, outs, strict=True))
+        return found
+
+    def _renamed(self, atoms: Iterable[Atom], env: Mapping[Var, Var],
+                 position: int | None) -> tuple[Atom, ...]:
+        return tuple([a if isinstance(a, Literal) else env.get(self._through(a, position), a)
+                      for a in atoms])
+
+
+def _is_ours(eqn: Equation) -> bool:
+    """Whether an equation is the barrier of a cut."""
+    return eqn.primitive is optimization_barrier_p and bool(eqn.params.get("last_first"))
+
+
+def _nbytes(v: Var) -> float:
+    return math.prod(v.aval.shape) * v.aval.dtype.itemsize
