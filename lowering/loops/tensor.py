@@ -15,10 +15,32 @@ from functrans.core.source import Source
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index
 
-__all__ = ["DTYPES", "FLOAT8", "ITEM_SIZES", "NARROW", "AnyFlag", "Branch", "CLibraryCall", "Call",
-           "Conv", "Define", "Gemm", "HostCall", "Map", "Reduce", "ScanLoop", "ScatterTensor",
-           "Stored", "Tensor", "View", "WhileLoop", "compute_dtype", "dtype_name", "item_size",
-           "memory_dtype"]
+__all__ = [
+    "DTYPES",
+    "FLOAT8",
+    "ITEM_SIZES",
+    "NARROW",
+    "AnyFlag",
+    "Branch",
+    "CLibraryCall",
+    "Call",
+    "Conv",
+    "Define",
+    "Gemm",
+    "HostCall",
+    "Later",
+    "Map",
+    "Reduce",
+    "ScanLoop",
+    "ScatterTensor",
+    "Stored",
+    "Tensor",
+    "WhileLoop",
+    "compute_dtype",
+    "dtype_name",
+    "item_size",
+    "memory_dtype",
+]
 
 
 DTYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16",
@@ -124,7 +146,7 @@ class Map(Tensor):
         self.terms = terms
 
 
-class View(Map):
+class Later(Map):
     """A value as it is, for readers that are computed after another value is."""
 
     __slots__ = ("after",)
@@ -212,7 +234,7 @@ class Call:
     over_lanes = False
     """Whether it is a program of lanes, whose operations can be computed one by one."""
     after: Collection[Tensor] = ()
-    """Values that are computed before (see `View`)."""
+    """Values that are computed before (see `Later`)."""
 
     def __init__(self, operands: Sequence[Tensor], results: Sequence[Tensor],
                  source: Source | None) -> None:

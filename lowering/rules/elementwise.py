@@ -13,7 +13,7 @@ from functrans.core.primitive import Primitive
 from functrans.core.table import Table
 from functrans.lowering.loops.expr import Expr, ExprBuilder, operation
 from functrans.lowering.loops.index import Index
-from functrans.lowering.loops.tensor import Map, Tensor, View, compute_dtype, dtype_name
+from functrans.lowering.loops.tensor import Later, Map, Tensor, compute_dtype, dtype_name
 from functrans.lowering.rules import special
 from functrans.primitives import arithmetic as a
 from functrans.primitives import compare as c
@@ -327,7 +327,7 @@ def _barrier(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     """Where the last operand comes first the others are views, which tell that."""
     if not eqn.params.get("last_first"):
         return list(xs)
-    return [*[View(x, xs[-1]) for x in xs[:-1]], xs[-1]]
+    return [*[Later(x, xs[-1]) for x in xs[:-1]], xs[-1]]
 
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))

@@ -21,11 +21,11 @@ from functrans.lowering.loops.tensor import (
     Branch,
     Call,
     HostCall,
+    Later,
     Map,
     ScanLoop,
     Stored,
     Tensor,
-    View,
     WhileLoop,
     compute_dtype,
     dtype_name,
@@ -122,7 +122,7 @@ class Graph:
     """The equations that values and calls come from."""
     jaxpr: Jaxpr | None = None
     after: dict[Tensor, frozenset[Tensor]] = field(default_factory=dict)
-    """Values that are computed before others (see `View`)."""
+    """Values that are computed before others (see `Later`)."""
     residuals: Sequence[Residual] = ()
     """What was decided on values that are needed late."""
     _known: set[Tensor] = field(default_factory=set)
@@ -135,9 +135,9 @@ class Graph:
         for x in tensor.operands:
             self.add(x)
         self.items.append(tensor)
-        if self.after or isinstance(tensor, View):
+        if self.after or isinstance(tensor, Later):
             after = self.after_of(tensor.operands)
-            if isinstance(tensor, View):
+            if isinstance(tensor, Later):
                 after |= {tensor.after}
             if after:
                 self.after[tensor] = after

@@ -140,7 +140,7 @@ class Schedule:
     stored: set[Tensor]
     notes: list[FusionNote] = field(default_factory=list)
     after: Mapping[Tensor, Collection[Tensor]] = field(default_factory=dict)
-    """Values that are computed before others (see `View`)."""
+    """Values that are computed before others (see `Later`)."""
 
     def is_stored(self, tensor: Tensor) -> bool:
         return isinstance(tensor, Stored) or tensor in self.stored
