@@ -8,23 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from functrans.core.jaxpr import Jaxpr
+from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.defects import is_defect
+from functrans.lowering.loops.tensor import FunctionCall, Tensor
 from functrans.lowering.passes.blocks_of_lanes import without_blocks
 from functrans.lowering.passes.carried_reductions import carry_reductions
 from functrans.lowering.passes.lane_groups import group_loops
 from functrans.lowering.passes.lane_regions import grow_loops, with_tests
+from functrans.lowering.passes.repeats import Repeats, call_repeats
 from functrans.lowering.rules import linalg
 from functrans.lowering.rules.complex_memory import PAIRS
-from functrans.lowering.rules.graph import CALLS, Graph, graph_of
+from functrans.lowering.rules.graph import CALLS, CallRule, Graph, graph_of
 from functrans.lowering.rules.lanes import LaneKernels, has_rule, is_function
 from functrans.lowering.rules.memory import in_memory
 from functrans.lowering.schedule import plans
 from functrans.lowering.schedule.forms import StepFailed, StepForms, with_notes
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.unfused import UnfusedValues
+from functrans.primitives.control_flow.cond import cond_p
 
 __all__ = ["FunctionForms", "graph_with_lanes"]
 
@@ -43,7 +46,20 @@ def graph_with_lanes(jaxpr: Jaxpr, forms: StepForms | None = None) -> Graph:
     grouped = group_loops(carry_reductions(without_blocks(
         with_tests(jaxpr, is_kernel), is_kernel), is_kernel), is_kernel)
     grouped = grow_loops(grouped, kernels.program_of, has_rule, is_function)
-    return graph(grouped, rules={**kernels.rules, **PAIRS})
+    rules = {**kernels.rules, **PAIRS}
+    repeats = call_repeats(grouped)
+    if repeats.functions:
+        rules[cond_p] = partial(_call, rules[cond_p], repeats)
+    return graph(repeats.jaxpr, rules=rules)
+
+
+def _call(rule: CallRule, repeats: Repeats, eqn: Equation, xs: list[Tensor]) -> Any:
+    """The call of a function of what a program repeats, or what `rule` makes of a branch."""
+    body = eqn.params["branches"][0]
+    if body not in repeats.functions:
+        return rule(eqn, xs)
+    results = [in_memory(v.aval, eqn.source) for v in eqn.outvars]
+    return FunctionCall(body, repeats.functions[body], xs[1:], results, eqn.source)
 
 
 class FunctionForms:
