@@ -19,11 +19,16 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
+from functrans.lowering.passes.repeated_residuals import Recomputed
 from functrans.lowering.passes.rewrite import literal_key
 from functrans.primitives.base import constant_p
+from functrans.primitives.broadcast import broadcast_in_dim_p
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.conv import conv_general_dilated_p
 from functrans.primitives.dot import dot_general_p
+from functrans.primitives.dynamic_slice import dynamic_update_slice_p
+from functrans.primitives.index import scatter_add_p
+from functrans.primitives.scatter import scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p
 
 __all__ = ["Repeats", "call_repeats"]
 
@@ -35,6 +40,8 @@ LEAST_BODY: Final = 12
 WINDOW: Final = 8
 """Equal operations in a row that suggest a period."""
 PRODUCTS: Final = frozenset((dot_general_p, conv_general_dilated_p))
+UPDATES: Final = frozenset((dynamic_update_slice_p, scatter_p, scatter_add_p, scatter_mul_p,
+                            scatter_min_p, scatter_max_p))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +72,10 @@ def call_repeats(jaxpr: Jaxpr) -> Repeats:
         return Repeats(jaxpr)
     constants = [eqn for eqn in jaxpr.eqns if eqn.primitive is constant_p]
     eqns = [eqn for eqn in jaxpr.eqns if eqn.primitive is not constant_p]
+    again = Recomputed(eqns, jaxpr.outvars)
+    for run in _Finder(eqns, jaxpr.outvars).runs():
+        again.add(run.start, run.period, run.times)
+    eqns = again.result()
     finder = _Finder(eqns, jaxpr.outvars)
     made: list[Equation] = list(constants)
     functions: dict[Jaxpr, int] = {}
@@ -91,8 +102,14 @@ class _Finder:
         self.last.update(dict.fromkeys(outvars, len(eqns)))
         known: dict[Hashable, int] = {}
         own = count(-1, -1)
-        self.kinds = [next(own) if (key := _kind(eqn)) is None
+        self.kinds = [next(own) if self._updates(eqn) or (key := _kind(eqn)) is None
                       else known.setdefault(key, len(known)) for eqn in eqns]
+
+    def _updates(self, eqn: Equation) -> bool:
+        """Whether an equation may replace elements of a value where that is, as no function can."""
+        if eqn.primitive not in UPDATES or eqn.invars[0] not in self.made:
+            return eqn.primitive in UPDATES
+        return self.eqns[self.made[eqn.invars[0]][0]].primitive is not broadcast_in_dim_p
 
     # --- where they are
 
@@ -182,7 +199,7 @@ class _Finder:
         body: list[Equation] = []
         results: list[tuple[int, int]] = []
         for k, eqn in enumerate(times[0]):
-            invars = []
+            invars: list[Atom] = []
             for n, a in enumerate(eqn.invars):
                 if isinstance(a, Literal):
                     invars.append(a)
