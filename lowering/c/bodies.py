@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.calls import prepare_call, write_call
-from functrans.lowering.loops.tensor import Branch, Call, ScanLoop, Tensor, WhileLoop, item_size
+from functrans.lowering.loops.tensor import (
+    Branch,
+    Call,
+    FunctionCall,
+    ScanLoop,
+    Tensor,
+    WhileLoop,
+    item_size,
+)
 from functrans.lowering.schedule.cpu_target import SERVER
 
 if TYPE_CHECKING:
@@ -273,3 +281,20 @@ def _(call: Branch, out: FunctionWriter, step: int) -> None:
         _run(out, body, ins, outs, out.offsets[step, 0])
         out.line("    break;")
     out.line("}")
+
+
+@prepare_call.register(FunctionCall)
+def _(call: FunctionCall, out: FunctionWriter) -> None:
+    body = out.module.body(call.body)
+    if not any(body in known for known in out.bodies.values()):  # listed once
+        out.bodies[call] = [body]
+    out.scratch[call] = [body.arena_bytes]
+    out.has_hosts |= body.has_hosts
+    out.work += body.work
+
+
+@write_call.register(FunctionCall)
+def _(call: FunctionCall, out: FunctionWriter, step: int) -> None:
+    ins, outs = _array([out.where[x] for x in call.operands]), _array([
+        out.where[r] for r in call.results])
+    _run(out, out.module.body(call.body), ins, outs, out.offsets[step, 0])

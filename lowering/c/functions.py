@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from functrans.core.jaxpr import Jaxpr
+from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.defects import is_defect, warn_of_fallback
+from functrans.lowering.loops.tensor import FunctionCall, Tensor
 from functrans.lowering.passes.blocks_of_lanes import without_blocks
 from functrans.lowering.passes.carried_reductions import carry_reductions
 from functrans.lowering.passes.lane_groups import group_loops
 from functrans.lowering.passes.lane_regions import grow_loops, with_tests
 from functrans.lowering.passes.rematerialize import Prices, Residual, rematerialize
+from functrans.lowering.passes.repeats import Repeats, call_repeats
 from functrans.lowering.rules import linalg
 from functrans.lowering.rules.complex_memory import PAIRS
-from functrans.lowering.rules.graph import CALLS, Graph, graph_of
+from functrans.lowering.rules.graph import CALLS, CallRule, Graph, graph_of
 from functrans.lowering.rules.lanes import LaneKernels, has_rule, is_function
 from functrans.lowering.rules.memory import in_memory
 from functrans.lowering.schedule import plans
@@ -27,6 +29,7 @@ from functrans.lowering.schedule.forms import StepFailed, StepForms, with_notes
 from functrans.lowering.schedule.group import Schedule, Step
 from functrans.lowering.schedule.recomputation_prices import CPU_PRICES
 from functrans.lowering.schedule.unfused import UnfusedValues
+from functrans.primitives.control_flow.cond import cond_p
 
 __all__ = ["FunctionForms", "graph_with_lanes"]
 
@@ -50,7 +53,11 @@ def graph_with_lanes(jaxpr: Jaxpr, forms: StepForms | None = None,
         with_tests(jaxpr, is_kernel), is_kernel), is_kernel), is_kernel)
     grouped = grow_loops(grouped, kernels.program_of, has_rule, is_function)
     residuals: list[Residual] = []
-    graph = make(planned(grouped, prices, residuals), rules={**kernels.rules, **PAIRS})
+    repeats = call_repeats(planned(grouped, prices, residuals))
+    rules = {**kernels.rules, **PAIRS}
+    if repeats.functions:
+        rules[cond_p] = partial(_call, rules[cond_p], repeats)
+    graph = make(repeats.jaxpr, rules=rules)
     graph.residuals = residuals
     return graph
 
@@ -64,6 +71,15 @@ def planned(jaxpr: Jaxpr, prices: Prices, told: list[Residual]) -> Jaxpr:
             raise
         warn_of_fallback(jaxpr.name, "it keeps what linearization kept", error, None)
         return jaxpr
+
+
+def _call(rule: CallRule, repeats: Repeats, eqn: Equation, xs: list[Tensor]) -> Any:
+    """The call of a function of what a program repeats, or what `rule` makes of a branch."""
+    body = eqn.params["branches"][0]
+    if body not in repeats.functions:
+        return rule(eqn, xs)
+    results = [in_memory(v.aval, eqn.source) for v in eqn.outvars]
+    return FunctionCall(body, repeats.functions[body], xs[1:], results, eqn.source)
 
 
 class FunctionForms:

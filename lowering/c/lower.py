@@ -33,6 +33,7 @@ from functrans.lowering.c.toolchain import (
     compile_shared,
     compiler_identity,
 )
+from functrans.lowering.garbage import collector_paused
 from functrans.lowering.loops.tensor import HostCall
 from functrans.lowering.memory.aliasing import copies_needed
 from functrans.lowering.passes.complex_parts import split_complex
@@ -82,6 +83,7 @@ class LoweredToC:
                 "peak": args + outs + temporaries - shared}
 
 
+@collector_paused()
 def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
           isa: Isa | None = None, plain: bool = False) -> LoweredToC | None:
     """The program of a jaxpr; None where the runtime could not run it.
@@ -168,9 +170,7 @@ def compiled(lowered: LoweredToC, require_inplace: bool, cache: Cache) -> Path:
     `require_inplace` is asked for and an update needs a copy."""
     if require_inplace and lowered.text.copied:
         raise copies_needed(*lowered.text.copied[0])
-    # One unit: the kernels of a transformer's gradient in two, side by side on two cores that
-    # others use too, took 20 ms more processor time and no less time (medians 355 and 335 ms).
-    return load_or_compile([lowered.text.text], flags_of(lowered.text), cache)
+    return load_or_compile(lowered.text.units, flags_of(lowered.text), cache)
 
 
 def flags_of(text: ProgramText) -> list[str]:

@@ -65,6 +65,10 @@ class Prelude:
         """The typedefs and functions that were asked for, dependencies first."""
         return self._b.source()
 
+    def functions(self) -> Mapping[str, str]:
+        """The texts of these functions by name, in that order."""
+        return self._b.functions()
+
     def function(self, name: str, dtypes: Sequence[str] | str, lanes: int) -> str:
         """The C name of a function of the layer or of a math template."""
         dtype = register_dtype(dtypes if isinstance(dtypes, str) else dtypes[0])

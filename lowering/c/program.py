@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,7 +21,11 @@ from functrans.lowering.c.interface import API
 from functrans.lowering.c.isa import SCHEDULED_FLAGS, Isa
 from functrans.lowering.c.kernel import write_kernel
 from functrans.lowering.c.lanes.calls import LaneText
+from functrans.lowering.c.outlined import outlined
 from functrans.lowering.c.prelude import Prelude
+from functrans.lowering.c.shared_loops import share_loops
+from functrans.lowering.c.step_table import as_table
+from functrans.lowering.c.units import in_units
 from functrans.lowering.loops.tensor import (
     Call,
     HostCall,
@@ -80,10 +85,12 @@ static inline void ft_tick(i64 k) {
 class ProgramText:
     """A program in C, and what the runtime must know to run it.
 
-    `aliases[k]` is the input whose memory output k is in, or -1; `main` is what wrote the text.
+    `units` are the same for the compiler: the text, or parts of a long one. `aliases[k]` is the
+    input whose memory output k is in, or -1; `main` is what wrote the text.
     """
 
     text: str
+    units: list[str]
     main: FunctionWriter
     constants: list[np.ndarray[Any, Any]]
     arena_bytes: Size
@@ -138,16 +145,18 @@ def _written(forms: FunctionForms, isa: Isa, size_names: dict[str, str], donated
     main.write()
     inputs = len(graph.inputs)
     abi = ABI.replace("SERVER.parallel_work", str(SERVER.parallel_work))
-    kernels = "\n".join(text.replace("NAME", name) for text, name in module.functions.items())
-    text = (f"{module.prelude.source()}\n{abi}\n{''.join(module.declarations)}{kernels}\n"
-            f"{''.join(module.bodies)}\n"
+    kernels, first = module.kernel_texts()
+    head = f"{module.prelude.source()}\n{abi}\n{''.join(module.declarations)}"
+    rest = (f"\n{''.join(module.bodies)}\n"
             "int ft_program(const ft_api *api, void *ctx, char *const *b, char *arena, "
             f"const i64 *z) {{\n  ft = api;\n{table}"
             f"  return ft_main(ctx, b, b + {inputs + len(module.constants)}, b + {inputs}, "
             f"arena, z);\n}}\n"
             f"{_shapes_function(graph, main.arena_bytes, module) if given else ''}")
-    return ProgramText(text, main, module.constants, main.arena_bytes, module.libs, module.hosts,
-                       main.work > SERVER.heavy_work or not module.is_bounded,
+    text = "".join([head, first, "\n".join(kernels.values()), rest])
+    units = in_units(head, first, list(kernels.values()), rest)
+    return ProgramText(text, units or [text], main, module.constants, main.arena_bytes, module.libs,
+                       module.hosts, main.work > SERVER.heavy_work or not module.is_bounded,
                        [main.aliases.inputs.get(j, -1) for j in range(len(graph.outputs))],
                        module.kernels, module.schedules, module.copied, module.flags,
                        forms.changed)
@@ -172,6 +181,7 @@ class CModule:
         self.sizes = sizes
         self.functions: dict[str, str] = {}
         self.bodies: list[str] = []
+        self.shared_steps: dict[str, str] = {}
         self.declarations: list[str] = []
         self.constants: list[np.ndarray[Any, Any]] = []
         self.libs: list[str] = []
@@ -196,6 +206,19 @@ class CModule:
     def kernel_name(self, text: str) -> str:
         """The name of the function with this text: equal kernels are one."""
         return self.functions.setdefault(text, f"k{len(self.functions)}")
+
+    def apart(self) -> set[str]:
+        """The names of functions that are no kernels by themselves, and what walks loops."""
+        own = {k.text for k in self.kernels}
+        return {name for text, name in self.functions.items() if text not in own}
+
+    def kernel_texts(self) -> tuple[dict[str, str], str]:
+        """The texts of all kernels by name, and that of functions which they share."""
+        apart = self.apart()
+        texts = {name: text.replace("NAME", name) for text, name in self.functions.items()}
+        texts, loops = share_loops(texts, apart)
+        texts, called = outlined({"": loops, **texts}, self.prelude.functions(), apart)
+        return texts, called + texts.pop("")
 
     def size(self, n: Size) -> str:
         return size_text(n, self.sizes)
@@ -269,7 +292,9 @@ class FunctionWriter:
                 self._step(step, partial(prepare_call, step, self))
         self.arena_bytes = self._place_temporaries(texts)
         self._tick(0)
+        begins = list[int]()
         for number, (step, text) in enumerate(zip(self.schedule.steps, texts)):
+            begins.append(len(self.lines))
             for place, nbytes in self.own.made(number):
                 self.line(f"if (!({place} = ft->allocate(ft_max({self.size(nbytes)}, 1)))) "
                           "return 2;")
@@ -277,9 +302,16 @@ class FunctionWriter:
             for place in self.own.done(number):
                 self.line(f"ft->release({place}); {place} = 0;")
             self._tick(number + 1)
+        self._share_steps([*begins, len(self.lines)])
         self._copy_outputs()
         self._tick(len(self.schedule.steps) + 1)
         self.module.bodies.append(self._function())
+
+    def _share_steps(self, ends: Sequence[int]) -> None:
+        """Write many steps, which begin and end at these lines, as a table."""
+        if not self.timed and not self.own.at:
+            steps = ["".join(self.lines[a:b]) for a, b in pairwise(ends)]
+            self.lines[ends[0]:] = as_table(self.name, steps, self.module)
 
     def _step(self, step: Step, write: Callable[[], T]) -> T:
         return self.module.forms.written(self.key, step, write)

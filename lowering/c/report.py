@@ -15,7 +15,7 @@ from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
 from functrans.lowering.c.lower import LoweredToC
 from functrans.lowering.c.program import FunctionWriter, ProgramText
 from functrans.lowering.c.toolchain import compiler
-from functrans.lowering.loops.tensor import Call, Gemm, Tensor
+from functrans.lowering.loops.tensor import Call, FunctionCall, Gemm, Tensor
 from functrans.lowering.report import KernelReport, Line, Peak, Report, TracedProgram, line_of
 from functrans.lowering.report_parts import (
     decision_texts,
@@ -151,6 +151,9 @@ def _about(w: FunctionWriter, number: int, step: Step) -> str:
         parts.append(", ".join(map(tensor_text, step.results)) or "no results")
         if isinstance(step, LaneLoop):
             parts.append(f"{w.lanes[step].about} ({isa.name}, {isa.vector_bytes}-byte vectors)")
+        elif isinstance(step, FunctionCall):
+            parts.append(f"one of {step.times} calls of a function of {len(step.body.eqns)} "
+                         "equations, which the program has so many times")
         elif step.not_of_lanes:
             parts.append(f"no kernel of lanes: {step.not_of_lanes}")
     if text is not None:

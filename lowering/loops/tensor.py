@@ -15,32 +15,10 @@ from functrans.core.source import Source
 from functrans.lowering.loops.expr import Expr, ExprBuilder
 from functrans.lowering.loops.index import Index
 
-__all__ = [
-    "DTYPES",
-    "FLOAT8",
-    "ITEM_SIZES",
-    "NARROW",
-    "AnyFlag",
-    "Branch",
-    "CLibraryCall",
-    "Call",
-    "Conv",
-    "Define",
-    "Gemm",
-    "HostCall",
-    "Later",
-    "Map",
-    "Reduce",
-    "ScanLoop",
-    "ScatterTensor",
-    "Stored",
-    "Tensor",
-    "WhileLoop",
-    "compute_dtype",
-    "dtype_name",
-    "item_size",
-    "memory_dtype",
-]
+__all__ = ["DTYPES", "FLOAT8", "ITEM_SIZES", "NARROW", "AnyFlag", "Branch", "CLibraryCall", "Call",
+           "Conv", "Define", "FunctionCall", "Gemm", "HostCall", "Later", "Map", "Reduce",
+           "ScanLoop", "ScatterTensor", "Stored", "Tensor", "WhileLoop", "compute_dtype",
+           "dtype_name", "item_size", "memory_dtype"]
 
 
 DTYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16",
@@ -310,6 +288,18 @@ class Branch(Call):
         self.branches = eqn.params["branches"]
         self.masked: bool = eqn.params.get("masked", False)
         self.has_effect = any(map(has_effect, self.branches))
+
+
+class FunctionCall(Call):
+    """A part of a program that it has several times, with other operands."""
+
+    name = "function"
+
+    def __init__(self, body: Jaxpr, times: int, operands: Sequence[Tensor],
+                 results: Sequence[Tensor], source: Source | None) -> None:
+        super().__init__(operands, results, source)
+        self.body = body
+        self.times = times
 
 
 class Gemm(Call):

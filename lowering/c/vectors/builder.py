@@ -75,6 +75,11 @@ class VectorBuilder:
         """The typedefs and functions that were asked for, dependencies first."""
         return "".join((_SCALARS, *self._types.values(), *self._order))
 
+    def functions(self) -> Mapping[str, str]:
+        """The texts of the functions that were asked for, by name, in that order."""
+        names = {text: name for name, text in self._functions.items() if text is not None}
+        return {names[text]: text for text in self._order}
+
     # types ---------------------------------------------------------------------------------------
 
     def type(self, dtype: str, lanes: int) -> str:
