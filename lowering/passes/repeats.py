@@ -54,7 +54,7 @@ class Repeats:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _Repetition:
     """`times` runs of `period` equations, the first of which is equation `start`."""
 
     start: int
@@ -113,7 +113,7 @@ class _Finder:
 
     # --- where they are
 
-    def runs(self) -> Iterator[_Run]:
+    def runs(self) -> Iterator[_Repetition]:
         """The runs of a program in order; those that begin first are taken."""
         kinds, n = self.kinds, len(self.kinds)
         windows: dict[tuple[int, ...], list[int]] = {}
@@ -142,7 +142,7 @@ class _Finder:
                 yield best
                 at = best.end
 
-    def _fitted(self, start: int, period: int, end: int) -> _Run | None:
+    def _fitted(self, start: int, period: int, end: int) -> _Repetition | None:
         """The run from where few bytes pass from one time to the next, products first."""
         period *= -(-LEAST_BODY // period)
         if end - start < LEAST_REPEATS * period or not any(
@@ -152,9 +152,9 @@ class _Finder:
         first = min(range(period), key=lambda k: (
             crossing[k], self.eqns[start + k].primitive not in PRODUCTS, k))
         times = (end - start - first) // period
-        run = _Run(start + first, period, times)
+        run = _Repetition(start + first, period, times)
         agreeing = self._agreeing(run)
-        return _Run(run.start, period, agreeing) if agreeing >= LEAST_REPEATS else None
+        return _Repetition(run.start, period, agreeing) if agreeing >= LEAST_REPEATS else None
 
     def _crossing(self, start: int, period: int) -> list[int]:
         """The bytes of values that the next time reads, for each place where times could begin."""
@@ -170,7 +170,7 @@ class _Finder:
                         found[(cut - start) % period] += _nbytes(v.aval)
         return found
 
-    def _agreeing(self, run: _Run) -> int:
+    def _agreeing(self, run: _Repetition) -> int:
         """How many times, from the first, equations read each other in the same way."""
         for time in range(1, run.times):
             begin, length = run.start + time * run.period, run.period
@@ -190,7 +190,7 @@ class _Finder:
 
     # --- what they become
 
-    def calls(self, run: _Run) -> tuple[list[Equation], Jaxpr]:
+    def calls(self, run: _Repetition) -> tuple[list[Equation], Jaxpr]:
         """The calls in place of a run, and the function that they call."""
         times = [self.eqns[run.start + t * run.period:run.start + (t + 1) * run.period]
                  for t in range(run.times)]
