@@ -32,7 +32,7 @@ from functrans.primitives.scatter import scatter_max_p, scatter_min_p, scatter_m
 
 __all__ = ["Repeats", "call_repeats"]
 
-LEAST_EQUATIONS: Final = 500
+LEAST_EQUATIONS: Final = 1000
 """Equations of a program whose repeats are looked for."""
 LEAST_REPEATS: Final = 4
 LEAST_BODY: Final = 12
