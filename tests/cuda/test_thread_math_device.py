@@ -70,6 +70,7 @@ def test_powers_of_minus_three_halves():
     found = np.asarray(ft.jit(lane)(ft.device_put(x, "gpu"))).astype(np.float64)
     with np.errstate(all="ignore"):
         expected = x.astype(np.float64) ** -1.5
-        unit = np.spacing(expected.astype("f")).astype(np.float64)
+        rounded = expected.astype("f")
+        unit = np.spacing(rounded).astype(np.float64)
     assert np.max(np.abs(found[:50_000] - expected[:50_000]) / unit[:50_000]) < 4
-    np.testing.assert_array_equal(found[50_000:-1], expected.astype("f")[50_000:-1])
+    np.testing.assert_array_equal(found[50_000:-1], rounded[50_000:-1])

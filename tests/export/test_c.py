@@ -227,6 +227,18 @@ def test_fourier_transforms(tmp_path, dtype):
                                    else 1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_arithmetic(tmp_path, dtype):
+    def fun(z, x):
+        w = jnp.exp(1j * x) * z + jnp.sqrt(z)
+        return w, (w @ z.T), jnp.abs(w).sum(0), jnp.where(w.real > 0, w, 1 / z)
+
+    z = (array(3, 7) + 1j * array(3, 7)).astype(dtype)
+    outs, expected = computed(tmp_path, fun, z, array(7, dtype=dtype(0).real.dtype))
+    for out, right in zip(outs, expected, strict=True):
+        np.testing.assert_allclose(out, right, rtol=1e-4, atol=1e-5)
+
+
 def test_linear_algebra_of_complex_numbers_names_the_line(tmp_path):
     with pytest.raises(ExportError, match="cholesky of complex numbers cannot be exported to C"):
         to_c(jnp.linalg.cholesky, [array(3, 3).astype(np.complex64)], tmp_path)
