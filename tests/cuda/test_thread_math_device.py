@@ -74,3 +74,16 @@ def test_powers_of_minus_three_halves():
         unit = np.spacing(rounded).astype(np.float64)
     assert np.max(np.abs(found[:50_000] - expected[:50_000]) / unit[:50_000]) < 4
     np.testing.assert_array_equal(found[50_000:-1], rounded[50_000:-1])
+
+
+@pytest.mark.parametrize("c", [-1 / 3, 1 / 3, 0.2, -0.25, 0.45, -1e-3])
+def test_powers_that_are_like_roots(c):
+    x = np.concatenate([10 ** RNG.uniform(-44, 38.5, 50_000), RNG.uniform(0.5, 2, 50_000),
+                        [0, -0.0, np.inf, -np.inf, np.nan, -1, -np.pi, 1]]).astype("f")
+    power = ft.jit(lambda x: x ** np.float32(c))
+    found = np.asarray(power(ft.device_put(x, "gpu"))).astype(np.float64)
+    with np.errstate(all="ignore"):
+        expected = x.astype(np.float64) ** np.float64(np.float32(c))
+    unit = np.spacing(expected[:100_000].astype("f")).astype(np.float64)
+    assert np.max(np.abs(found[:100_000] - expected[:100_000]) / unit) < 2.3
+    np.testing.assert_array_equal(found[100_000:], expected[100_000:])

@@ -162,9 +162,46 @@ def inverse_root_cubed(x):
     """
     root = tl.inline_asm_elementwise("rsqrt.approx.ftz.f32 $0, $1;", "=f,f", [x],
                                      dtype=tl.float32, is_pure=True, pack=1)
-    lacks = tl.fma(-(x * root), root, 1.0)
-    lacks = tl.minimum(tl.maximum(lacks, -1e-6), 1e-6)
-    return root * root * tl.abs(root) * tl.fma(lacks, 1.5, 1.0)
+    lacks = _within_one(-(x * root), root, 1.0 + 2.0**-20)
+    return root * root * tl.abs(root) * tl.fma(lacks, 1.5, 1.0 - 1.5 * 2.0**-20)
+
+
+@triton.jit
+def _within_one(x, y, z):
+    """x * y + z, at least zero and at most one; NaN is zero."""
+    return tl.inline_asm_elementwise("fma.rn.sat.f32 $0, $1, $2, $3;", "=f,f,f,f", [x, y, z],
+                                     dtype=tl.float32, is_pure=True, pack=1)
+
+
+@triton.jit
+def root_like_power(x, c: tl.constexpr):
+    """x to a constant of at most 1/2 in size, in float32 without branches, within 2 ulp.
+
+    x is m * 2^k with m about 1, and log2(m) of the hardware lacks 2^-22 at most, of which c leaves
+    half and less. Such powers are the roots that choose the next step of a solver.
+    """
+    size = tl.abs(x)
+    is_small = size < 2.0**-126
+    bits = tl.where(is_small, size * 2.0**24, size).to(tl.int32, bitcast=True)
+    k = (bits - 0x3F3504F3) >> 23
+    m = (bits - (k << 23)).to(tl.float32, bitcast=True)
+    logarithm = tl.inline_asm_elementwise("lg2.approx.ftz.f32 $0, $1;", "=f,f", [m],
+                                          dtype=tl.float32, is_pure=True, pack=1)
+    k = k.to(tl.float32) - tl.where(is_small, 24.0, 0.0)
+    shifted = tl.fma(logarithm, c, k * c) + 1.5 * 2.0**23  # the last bits are the whole part
+    whole = shifted - 1.5 * 2.0**23
+    rest = tl.fma(logarithm, c, tl.fma(k, c, -whole))
+    power = tl.fma(rest, 1.5352e-4, 1.339887e-3)
+    power = tl.fma(power, rest, 9.618437e-3)
+    power = tl.fma(power, rest, 5.5503324e-2)
+    power = tl.fma(power, rest, 2.402264791e-1)
+    power = tl.fma(power, rest, 6.931472028e-1)
+    power = tl.fma(power, rest, 1.0)
+    power = (power.to(tl.int32, bitcast=True) + (shifted.to(tl.int32, bitcast=True) << 23)).to(
+        tl.float32, bitcast=True)
+    power = tl.where(x > 0, power, float("nan"))
+    power = tl.where(size == float("inf"), 0.0 if c < 0 else float("inf"), power)
+    return tl.where(size == 0, float("inf") if c < 0 else 0.0, power)
 
 
 @triton.jit

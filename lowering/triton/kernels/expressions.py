@@ -339,6 +339,8 @@ class TileWriter:
             return f"{args[0]}.to({REGISTER[e.dtype]}, bitcast=True)"
         if is_inverse_root_cubed(e):
             return f"fm.inverse_root_cubed({args[1]})"
+        if is_root_like_power(e):
+            return f"fm.root_like_power({args[0]}, {float(e.args[1].aux)})"
         if op == "rotate_left":
             return f"({args[0]} << {e.aux}) | ({args[0]} >> {32 - e.aux})"
         if op in ("mul_high", "mul_low"):  # one multiply-wide gives both, `tl.umulhi` but one
@@ -368,6 +370,12 @@ def is_inverse_root_cubed(e: Expr) -> bool:
     """Whether an expression is x ** -1.5, which pulls at bodies far from each other."""
     return e.op == "div" and e.dtype == "f32" and e.args[0].op == "rsqrt" \
         and e.args[0].args[0] is e.args[1]
+
+
+def is_root_like_power(e: Expr) -> bool:
+    """Whether an expression is a power that `root_like_power` computes."""
+    return e.op == "pow" and e.dtype == "f32" and e.args[1].op == "const" \
+        and 0 < abs(e.args[1].aux) <= 0.5
 
 
 def tested_range(e: Expr) -> tuple[Index, int] | None:

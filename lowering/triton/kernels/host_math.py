@@ -47,6 +47,12 @@ inverse_root_cubed = _function(lambda x: 1 / np.sqrt(x) / x)
 rsqrt = _function(lambda x: 1 / np.sqrt(x))
 logistic = _function(lambda x: 1 / (1 + np.exp(-x)))
 pow = _function(np.power)
+
+
+def root_like_power(x: Any, c: float) -> Any:
+    return _function(lambda x: np.power(x, np.float32(c)))(x)
+
+
 sign = _function(lambda x: np.sign(x))
 erf, erfc, erfinv = map(_function, (_runtime.erf, _runtime.erfc, _runtime.erf_inv))
 lgamma = _function(_runtime.lgamma)
