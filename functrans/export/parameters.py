@@ -30,7 +30,7 @@ from functrans.export.kinds import (
     TEXTS,
     Kind,
 )
-from functrans.primitives import arithmetic, compare, masked, special, transcendental
+from functrans.primitives import arithmetic, compare, fused, masked, special, transcendental
 from functrans.primitives.arithmetic import integer_pow_p
 from functrans.primitives.barrier import checkpoint_name_p, optimization_barrier_p, stop_gradient_p
 from functrans.primitives.base import constant_p, full_p
@@ -220,7 +220,7 @@ OPTIONAL: Final[Table[frozenset[str]]] = Table({
 
 
 def _elementwise() -> Iterator[Primitive]:
-    for module in (arithmetic, compare, masked, special, transcendental):
+    for module in (arithmetic, compare, fused, masked, special, transcendental):
         yield from (p for p in vars(module).values() if isinstance(p, Elementwise))
 
 

@@ -37,6 +37,7 @@ from functrans.lowering.garbage import collector_paused
 from functrans.lowering.loops.tensor import HostCall
 from functrans.lowering.memory.aliasing import copies_needed
 from functrans.lowering.passes.complex_parts import split_complex
+from functrans.lowering.passes.multiply_adds import contract_products
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rematerialize import Prices
@@ -93,6 +94,9 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
     """
     decisions: list[Decision] = []
     simplified = in_real_numbers(simplify(jaxpr, decisions=decisions))
+    isa = isa or host_isa()
+    if isa.fma:
+        simplified = contract_products(simplified)
     sizes = size_sources(simplified)
     if sizes is None or not simplified.eqns or leaves_unsized(simplified, simplified.outvars):
         # the runtime makes room for results before it runs a program that decides their sizes
@@ -100,7 +104,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
     names = {name: f"z[{k}]" for k, name in enumerate(sizes)}
 
     def lowered(prices: Prices) -> LoweredToC:
-        text = write_program(graph_with_lanes(simplified, prices=prices), isa or host_isa(), names,
+        text = write_program(graph_with_lanes(simplified, prices=prices), isa, names,
                              donated, sorted(simplified.decided_names), timed, plain, prices)
         return LoweredToC(simplified, text, list(sizes.values()), decisions)
 

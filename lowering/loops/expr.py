@@ -143,9 +143,9 @@ class ExprBuilder:
             simple = simplified(self, name, args, dtype or args[0].dtype)
             if simple is not None:
                 return simple
-        if name == "mul" and args[0] is args[1] and args[0].op == "sub":
+        if name in ("mul", "fma") and args[0] is args[1] and args[0].op == "sub":
             turned = self._known.get(("sub", args[0].args[::-1], args[0].dtype, None))
-            found = self._known.get(("mul", (turned, turned), args[0].dtype, None))
+            found = self._known.get((name, (turned, turned, *args[2:]), args[0].dtype, None))
             if found is not None:  # (y - x) * (y - x) is (x - y) * (x - y)
                 return found
         if len(args) == 1:

@@ -12,12 +12,13 @@ from typing import Any, Final
 import numpy as np
 
 from functrans.lowering.loops.expr import Expr, ExprBuilder
+from functrans.primitives.fused import fma_p
 
 __all__ = ["FlatNumbers"]
 
 FLAT: Final[Mapping[str, Callable[..., Any]]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
-    "abs": np.abs, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x)}
+    "fma": fma_p.evaluate, "abs": np.abs, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x)}
 """Operations whose results are rounded as here, and NaN where an operand is."""
 KINDS: Final[Mapping[str, Callable[[Any], Any]]] = {"f32": np.float32, "f64": np.float64}
 

@@ -24,6 +24,7 @@ from functrans.primitives.compare import clamp_p, select_n_p
 from functrans.primitives.convert import convert_element_type_p
 from functrans.primitives.differentiable import add_any_p
 from functrans.primitives.elementwise import Elementwise
+from functrans.primitives.fused import fma_p
 from functrans.primitives.masked import masked_div_p, masked_mul_p
 from functrans.primitives.random import philox4x32_p, threefry2x32_p
 from functrans.primitives.shape import copy_p
@@ -143,6 +144,7 @@ BY_PASSES: Mapping[Primitive, str] = dict.fromkeys(
 ELEMENTWISE = ElementwiseTable({
     add_any_p: _operator("+", op="add"),
     a.add_p: _operator("+"), a.sub_p: _operator("-"), a.mul_p: _operator("*"),
+    fma_p: ElementwiseLowering(triton={"f": "tl.fma({0}, {1}, {2})"}),
     # Triton writes 0 - x for -x, which has no -0
     a.neg_p: ElementwiseLowering(triton={"f": "{0} * -1.0", **dict.fromkeys("iub", "-{0}")}),
     a.abs_p: ElementwiseLowering(triton={"u": "{0}", **dict.fromkeys("fib", "tl.abs({0})")}),

@@ -219,3 +219,38 @@ def test_signals_go_to_the_threads_of_python(tmp_path, threads):
         signal.signal(signal.SIGALRM, previous)
     assert len(seen) > 10
     assert set(seen) == {threading.main_thread()}
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="all threads share the only CPU")
+def test_threads_leave_a_shared_cpu_and_stay_free(tmp_path):
+    """One that was woken on the CPU of another moves, for a while, and where it may run."""
+    code = """
+    def helpers():
+        tasks = [f"/proc/self/task/{t}" for t in os.listdir("/proc/self/task")]
+        return [int(t.split("/")[-1]) for t in tasks if open(f"{t}/comm").read() == "functrans\\n"]
+    def work():
+        for _ in range(30):
+            check()
+    allowed = os.sched_getaffinity(0)
+    one, other, *_ = sorted(allowed)
+    work()
+    os.sched_setaffinity(0, {one})
+    for thread in helpers():
+        os.sched_setaffinity(thread, {one})
+        os.sched_setaffinity(thread, allowed)
+    work()
+    assert all(os.sched_getaffinity(t) <= allowed for t in helpers())
+    os.sched_setaffinity(0, allowed)
+    end = time.monotonic() + 20
+    while any(os.sched_getaffinity(t) != allowed for t in helpers()):
+        assert time.monotonic() < end, "a thread is bound for good"
+        time.sleep(0.05)
+        work()
+    os.sched_setaffinity(0, {other})
+    for thread in helpers():
+        os.sched_setaffinity(thread, {other})
+    work()
+    assert all(os.sched_getaffinity(t) == {other} for t in helpers())
+    print("free")
+    """
+    assert run_script(tmp_path, code) == "free"

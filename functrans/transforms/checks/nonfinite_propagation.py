@@ -44,6 +44,7 @@ from functrans.primitives.cumulative import cummax_p, cummin_p, cumprod_p, cumsu
 from functrans.primitives.differentiable import add_any_p
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
+from functrans.primitives.fused import fma_p
 from functrans.primitives.index import gather_p, scatter_add_p
 from functrans.primitives.index_layout import GatherScatterMode
 from functrans.primitives.masked import masked_div_p, masked_mul_p
@@ -179,6 +180,7 @@ _TABLE: Table[NonfinitePropagation] = Table({
     abs_p: _propagation("", "n>n p>p m>p"),
     **dict.fromkeys((add_p, add_any_p, reduce_sum_p, cumsum_p), _propagation("pm", _SUM)),
     sub_p: _propagation("pm", _SUM, _DIFFERENCE),
+    fma_p: _propagation("pm", _PRODUCT, _PRODUCT, _SUM),
     **dict.fromkeys((mul_p, reduce_prod_p, cumprod_p), _propagation("pm", _PRODUCT)),
     dot_general_p: _propagation("npm", _PRODUCT),
     div_p: _propagation("npm", _PRODUCT, _BOUNDED),
