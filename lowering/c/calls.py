@@ -208,6 +208,29 @@ class _EpilogueWriter(CKernelWriter):
 # Sizes of the matrices, and how many there must be: code for fewer would not pay for its compiling.
 MOST, LEAST_BATCH = 16, 64
 MOST_STEPS = 128  # multiply-adds of vectors: longer code is no faster than the library's loops
+MOST_GATHERED = 80  # elements of a matrix that are read one by one, not turned in registers
+
+
+@dataclass(frozen=True)
+class _Factors:
+    """The factors of a product in the order in which unrolled code takes them."""
+
+    fields: Mapping[str, Any]
+    tensors: tuple[Tensor, Tensor]
+    offsets: tuple[Size, Size]
+
+
+def _factors(call: Gemm) -> _Factors:
+    """Those of a product; of a matrix by a vector (a column) the vector as a row comes first."""
+    f = call.fields
+    a, b = call.operands[:2]
+    if f["n"] != 1:
+        return _Factors(f, (a, b), (call.a_offset, call.b_offset))
+    turned = {**f, "m": 1, "n": f["m"], "c_row": f["c_col"], "c_col": f["c_row"]}
+    for one, other in ("ab", "ba"):
+        turned |= {f"{one}_row": f[f"{other}_col"], f"{one}_col": f[f"{other}_row"]}
+        turned |= {f"{one}_batch{k}": f[f"{other}_batch{k}"] for k in range(2)}
+    return _Factors(turned, (b, a), (call.b_offset, call.a_offset))
 
 
 def suits_unrolling(call: Gemm, out: FunctionWriter) -> bool:
@@ -219,8 +242,9 @@ def suits_unrolling(call: Gemm, out: FunctionWriter) -> bool:
         return False
     if not all(isinstance(n, int) for n in f.values()):
         return False
+    f = _factors(call).fields
     m, n, k = f["m"], f["n"], f["k"]
-    by_rows = f["b_col"] == 1 or (f["b_row"] == 1 and k <= lanes_for(n))
+    by_rows = f["b_col"] == 1 or (f["b_row"] == 1 and (k <= lanes_for(n) or n * k <= MOST_GATHERED))
     return (2 <= n <= MOST and 1 <= m <= MOST and 1 <= k <= MOST and m * k <= MOST_STEPS
             and lanes_for(n) * ITEM_SIZES[a.dtype] <= isa.vector_bytes
             and by_rows and f["c_col"] == 1 and f["batch0"] * f["batch1"] >= LEAST_BATCH)
@@ -233,8 +257,9 @@ def lanes_for(n: Size) -> int:
 
 def write_unrolled(call: Gemm, out: FunctionWriter) -> None:
     """Write the function of a batch of products, and its call."""
-    p, f = out.prelude, call.fields
-    a, b, c = (*call.operands[:2], call.results[0])
+    factors = _factors(call)
+    p, f, c = out.prelude, factors.fields, call.results[0]
+    a, b = factors.tensors
     dtype, m, n, k = a.dtype, f["m"], f["n"], f["k"]
     lanes = lanes_for(n)
     count = None if lanes == n else str(n)
@@ -245,16 +270,18 @@ def write_unrolled(call: Gemm, out: FunctionWriter) -> None:
         at = f"t / {f['batch1']} * {f[f'{name}_batch0']} + t % {f['batch1']} * " \
              f"{f[f'{name}_batch1']}" if f["batch0"] != 1 else f"t * {f[f'{name}_batch1']}"
         body.line(f"{kind} *{name} = ({kind} *)p[{'abc'.index(name)}] + {at};")
-    step, by_column = f["b_row"], f["b_col"] != 1
-    if by_column:
-        step = lanes
+    step, column, turned = f["b_row"], f["b_col"], "b"
+    is_full = n == k == lanes
+    is_gathered = column != 1 and not is_full and (n * k <= MOST_GATHERED // 2 or k > lanes)
+    if column != 1 and not is_gathered:
+        step, turned = lanes, "turned"
         body.line(f"{scalar} turned[{lanes * lanes}] __attribute__((aligned(64)));")
-        full = n == k == lanes
-        sizes = "" if full else f", {n}, {k}"
-        body.line(f"{p.transpose(dtype, lanes, not full)}(b, {f['b_col']}, turned, {lanes}"
+        sizes = "" if is_full else f", {n}, {k}"
+        body.line(f"{p.transpose(dtype, lanes, not is_full)}(b, {column}, turned, {lanes}"
                   f"{sizes});")
     for row in range(k):
-        text = p.load(dtype, lanes, f"{'turned' if by_column else 'b'} + {row * step}", count)
+        text = p.load(dtype, lanes, f"{turned} + {row * step}", count) if not is_gathered else \
+            f"{{{', '.join([f'b[{row * step + i * column}]' for i in range(n)])}}}"
         body.line(f"const {vector} b{row} = {text};")
     for i in range(m):
         spread = [p.broadcast(dtype, lanes, f"a[{i * f['a_row'] + j * f['a_col']}]")
@@ -270,7 +297,7 @@ def write_unrolled(call: Gemm, out: FunctionWriter) -> None:
     batch = f["batch0"] * f["batch1"]
     one = m * (k + 2) * lanes // 4
     places = [f"({scalar} *){out.where[t]} + {out.size(offset)}"
-              for t, offset in ((a, call.a_offset), (b, call.b_offset), (c, 0))]
+              for t, offset in zip((a, b, c), (*factors.offsets, 0))]
     out.line(f"{{ void *p[] = {{{', '.join(places)}}}; if (ft_run(ctx, {name}, p, {batch}, "
              f"{max(1, SERVER.grain_work // one)}, {batch * one})) return 1; }}")
     out.work += batch * one

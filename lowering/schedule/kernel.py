@@ -30,7 +30,7 @@ from functrans.lowering.loops.expr import (
     computed_in,
     reachable_expressions,
 )
-from functrans.lowering.loops.index import ZERO, Index, LoopVar, strides_of
+from functrans.lowering.loops.index import ZERO, Computed, Index, LoopVar, strides_of
 from functrans.lowering.loops.steps import step_along
 from functrans.lowering.loops.tensor import AnyFlag, Call, Reduce, ScatterTensor, Tensor
 from functrans.lowering.rules.elementwise import ELEMENTWISE
@@ -499,7 +499,8 @@ def _as_one(outer: LoopVar, inner: LoopVar, index: Index) -> bool:
     a, b = index.coefficient(outer), index.coefficient(inner)
     if a != b * inner.high:
         return False
-    return not any(not isinstance(atom, LoopVar) and _inside(atom, outer, inner)
+    # of what is computed the loads are accesses, too
+    return not any(not isinstance(atom, LoopVar | Computed) and _inside(atom, outer, inner)
                    for atom in index.terms)
 
 
