@@ -343,6 +343,46 @@ int qr(i64 dtype, i64 batch, i64 m, i64 n, i64 full, const void* a, void* q, voi
   return 0;
 }
 
+// The exchanges of `pivots` by each stack, in order, of the numbers below `size`. Exchanges with rows
+// that are not there are with the first or the last one.
+template <typename T>
+void follow_exchanges(i64 batch, i64 k, i64 size, const T* pivots, std::int32_t* out) {
+  parallel_pieces(batch, std::max<i64>(1, 16384 / (size + k + 1)), [&](i64 begin, i64 end) {
+    for (i64 b = begin; b < end; ++b) {
+      std::int32_t* order = out + b * size;
+      for (i64 i = 0; i < size; ++i) order[i] = static_cast<std::int32_t>(i);
+      for (i64 i = 0; i < k; ++i) {
+        const T pivot = pivots[b * k + i];
+        i64 row = 0;
+        if (pivot > T{0}) {
+          row = static_cast<std::uint64_t>(pivot) < static_cast<std::uint64_t>(size)
+                    ? static_cast<i64>(pivot) : size - 1;
+        }
+        std::swap(order[i], order[row]);
+      }
+    }
+  });
+}
+
+int permutation(i64 dtype, i64 batch, i64 k, i64 size, const void* pivots, void* out) {
+  const auto run = [&](auto zero) {
+    follow_exchanges(batch, k, size, static_cast<const decltype(zero)*>(pivots),
+                     static_cast<std::int32_t*>(out));
+    return 0;
+  };
+  switch (dtype) {
+    case kI8: return run(std::int8_t{});
+    case kI16: return run(std::int16_t{});
+    case kI32: return run(std::int32_t{});
+    case kI64: return run(std::int64_t{});
+    case kU8: return run(std::uint8_t{});
+    case kU16: return run(std::uint16_t{});
+    case kU32: return run(std::uint32_t{});
+    case kU64: return run(std::uint64_t{});
+    default: return kUnsupported;
+  }
+}
+
 }  // namespace
 
 void register_linalg_library() {
@@ -354,6 +394,7 @@ void register_linalg_library() {
   add("solve", &solve);
   add("triangular_solve", &triangular_solve);
   add("det", &det);
+  add("permutation", &permutation);
   add("slogdet", &slogdet);
   if (blas().lu[0] != nullptr && blas().lu[1] != nullptr) add("lu", &lu);
   if (has_lapack(Lapack::eigh, kF64)) add("eigh", &eigh);

@@ -141,9 +141,12 @@ def _exchange(x: Matrix, every: Matrix, j: int, chosen: Matrix) -> None:
 
 
 def pivots_to_permutation(pivots: Matrix, size: int) -> Matrix:
-    """The permutation of `size` rows that the exchanges, one after the other, amount to."""
+    """The permutation of `size` rows that the exchanges, one after the other, amount to.
+
+    Exchanges with rows that are not there are with the first or the last one.
+    """
     lead, k = pivots.shape[:-1], pivots.shape[-1]
-    flat = pivots.reshape(math.prod(lead), k)
+    flat = np.clip(pivots.reshape(math.prod(lead), k), 0, max(size - 1, 0))
     order = np.broadcast_to(np.arange(size, dtype=np.int32), (flat.shape[0], size)).copy()
     every = np.arange(flat.shape[0])
     for j in range(k):

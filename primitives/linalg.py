@@ -134,7 +134,10 @@ def _square_factors(factors: Any, m: Size, n: Size, k: Size) -> tuple[Any, Any]:
 
 
 class LuPivotsToPermutation(Primitive):
-    """The permutation of rows that exchanging row i and row pivots[i], in order, amounts to."""
+    """The permutation of rows that exchanging row i and row pivots[i], in order, amounts to.
+
+    A pivot outside of the rows is the nearest of them.
+    """
 
     def type(self, pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
         if dtypes.kind(pivots.dtype) not in "iu":

@@ -9,6 +9,7 @@ from functrans.core.prune import prune_jaxpr
 from functrans.lowering.defects import is_defect, warn_of_fallback
 from functrans.lowering.passes.algebra import ALGEBRA, CONSTANT_FOLDING, DECOMPOSE
 from functrans.lowering.passes.components import COMPONENTS
+from functrans.lowering.passes.compositions import composed
 from functrans.lowering.passes.contractions import CONTRACTIONS
 from functrans.lowering.passes.forward_accumulation import accumulate_forward
 from functrans.lowering.passes.gathered_rows import GATHERED_ROWS
@@ -48,7 +49,7 @@ def simplify(jaxpr: Jaxpr, log: list[Change] | None = None, algebra: str | None 
     """
     algebra = config.current().algebra if algebra is None else algebra
     # first: sums of products are moved out of backward loops, which then have stacks as results
-    before = simplify_with(ALL_RULES, _accumulated_forward(jaxpr, log), log)
+    before = simplify_with(ALL_RULES, _accumulated_forward(composed(jaxpr), log), log)
     shared = share_systems(before, log)
     if shared is not before:
         before = simplify_with(ALL_RULES, shared, log)

@@ -37,7 +37,7 @@ from functrans.primitives.special import (
     zeta_p,
 )
 
-__all__ = ["BY_PASSES", "CHEAP", "DIVISION", "ELEMENTWISE", "ON_HOST", "RULES", "SPECIAL",
+__all__ = ["BY_PASSES", "CHEAP", "DIVISION", "ELEMENTWISE", "RULES", "SPECIAL",
            "TRANSCENDENTAL", "ElementwiseLowering", "ElementwiseTable", "Rule", "pointwise",
            "rounded", "rule_of"]
 
@@ -134,10 +134,6 @@ _UNSIGNED = "tl.uint{bits}, bitcast=True"
 _SIGNED = "tl.int{bits}, bitcast=True"
 _T = TRANSCENDENTAL
 
-ON_HOST: Mapping[Primitive, str] = dict.fromkeys(
-    (igamma_p, igammac_p, random_gamma_grad_p, zeta_p),
-    "a series of as many terms as the operands ask for is a call of programs for GPUs alone")
-"""Elementwise primitives that the host computes in programs for CPUs, and why."""
 BY_PASSES: Mapping[Primitive, str] = dict.fromkeys(
     (masked_mul_p, masked_div_p), "a pass writes it as a selection")
 
@@ -189,12 +185,15 @@ ELEMENTWISE = ElementwiseTable({
     t.lgamma_p: _function("lgamma", SPECIAL), t.digamma_p: _function("digamma", SPECIAL),
     bessel_i0e_p: ElementwiseLowering(SERIES, expression=special.bessel_i0e),
     bessel_i1e_p: ElementwiseLowering(SERIES, expression=special.bessel_i1e),
+    igamma_p: _function("igamma", SERIES, 2), igammac_p: _function("igammac", SERIES, 2),
+    random_gamma_grad_p: _function("random_gamma_grad", SERIES, 2),
+    zeta_p: _function("zeta", SERIES, 2),
 }, without={
     a.integer_pow_p: "its exponent decides how many products it is",
     t.polygamma_p: "its order decides how many terms it is",
     **dict.fromkeys((a.real_p, a.imag_p, a.complex_p, a.conj_p),
                     "of complex numbers kernels see the parts"),
-    **BY_PASSES, **ON_HOST,
+    **BY_PASSES,
 })
 
 

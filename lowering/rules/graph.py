@@ -44,7 +44,7 @@ from functrans.lowering.rules import (
     reduce,
     window,
 )
-from functrans.lowering.rules.elementwise import BY_PASSES, ELEMENTWISE, ON_HOST
+from functrans.lowering.rules.elementwise import BY_PASSES, ELEMENTWISE
 from functrans.lowering.rules.memory import stored
 from functrans.primitives.arithmetic import complex_p, imag_p
 from functrans.primitives.base import constant_p
@@ -60,7 +60,6 @@ from functrans.primitives.collective import (
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
-from functrans.primitives.linalg import lu_pivots_to_permutation_p
 from functrans.primitives.reduce import reduce_or_p
 from functrans.primitives.solve import adjugate_p
 
@@ -104,8 +103,8 @@ CALLS: Table[CallRule] = Table(merged(
     **dict.fromkeys((psum_p, all_gather_p, psum_scatter_p, ppermute_p, axis_index_p),
                     "vmap interprets it: no program has it"),
     **dict.fromkeys((imag_p, complex_p), "kernels of the CPU have no complex numbers"),
-    **dict.fromkeys((adjugate_p, lu_pivots_to_permutation_p), "NumPy computes it on the host"),
-    **BY_PASSES, **ON_HOST,
+    adjugate_p: "a pass composes it of others",
+    **BY_PASSES,
 })
 """What the CPU computes by calls: of its library, and of bodies."""
 

@@ -25,7 +25,7 @@ from functrans.primitives.scatter import scatter_max_p, scatter_min_p, scatter_m
 
 __all__ = ["RULES"]
 
-INDEX_DTYPES = ("i32", "i64", "u32", "i16", "i8", "u8", "u16")
+INDEX_DTYPES = ("i32", "i64", "u32", "u64", "i16", "i8", "u8", "u16")
 
 
 def _start(s: ExprBuilder, value: Expr, limit: Size) -> Index:
@@ -38,8 +38,10 @@ def _start(s: ExprBuilder, value: Expr, limit: Size) -> Index:
 
 
 def _start_as_int64(s: ExprBuilder, x: Tensor, index: tuple[Index, ...]) -> Expr:
-    """A start as the program gives it, in 64 bits."""
+    """A start as the program gives it, in 64 bits; the largest one where it is larger."""
     value = s.read(x, index)
+    if value.dtype == "u64":
+        value = s.op("min", value, s.const(np.uint64(2**63 - 1), "u64"))
     return value if value.dtype == "i64" else s.op("convert", value, dtype="i64")
 
 

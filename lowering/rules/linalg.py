@@ -13,9 +13,10 @@ from functrans.core.dims import Size
 from functrans.core.jaxpr import Equation
 from functrans.core.primitive import Primitive
 from functrans.lowering.loops.tensor import Call, CLibraryCall, Tensor
+from functrans.lowering.rules.library import TYPE_CODES
 from functrans.lowering.rules.memory import in_memory
 from functrans.primitives.fft import FftType, fft_p
-from functrans.primitives.linalg import cholesky_p, lu_p, qr_p
+from functrans.primitives.linalg import cholesky_p, lu_p, lu_pivots_to_permutation_p, qr_p
 from functrans.primitives.solve import det_p, slogdet_p, solve_p, triangular_solve_p
 from functrans.primitives.spectral import eig_p, eigh_p, svd_p
 
@@ -87,6 +88,16 @@ def _lu(eqn: Equation, xs: list[Tensor]) -> Call | None:
     return _call("lu", eqn, xs, [_stack(a), *a.shape[-2:]])
 
 
+def _permutation(eqn: Equation, xs: list[Tensor]) -> Call:
+    pivots, out = eqn.invars[0].aval, in_memory(eqn.outvars[0].aval, eqn.source)
+    batch: Size = 1
+    for n in pivots.shape[:-1]:
+        batch = batch * n
+    return CLibraryCall("permutation", "i64, i64, i64, i64, const void *, void *", xs, [out],
+                        [TYPE_CODES[xs[0].dtype], batch, pivots.shape[-1], out.shape[-1], *xs, out],
+                        eqn.source)
+
+
 def _qr(eqn: Equation, xs: list[Tensor]) -> Call | None:
     a = eqn.invars[0].aval
     if not _known(eqn) or _is_empty(a):
@@ -126,6 +137,7 @@ RULES: dict[Primitive, Any] = {
     solve_p: _solve,
     triangular_solve_p: _triangular_solve,
     lu_p: _lu,
+    lu_pivots_to_permutation_p: _permutation,
     qr_p: _qr,
     svd_p: _svd,
     fft_p: _fft,

@@ -43,8 +43,8 @@ from functrans.primitives.reduce import (
     reduce_xor_p,
 )
 
-__all__ = ["CONTRACTIONS", "REDUCTIONS", "SUMMED_CONTRACTIONS", "UNROLL", "empty_reduction",
-           "identity_element", "summed_conv", "summed_dot_general"]
+__all__ = ["CONTRACTIONS", "REDUCTIONS", "SUMMED_CONTRACTIONS", "UNROLL", "compared_dtype",
+           "empty_reduction", "identity_element", "in_order", "summed_conv", "summed_dot_general"]
 
 
 UNROLL = 32
@@ -132,19 +132,37 @@ def reduce_elements(eqn: Equation, op: str, shape: Any, sizes: Any, dtype: str, 
     return Reduce(op, shape, sizes, dtype, xs, element, source=eqn.source)
 
 
+def compared_dtype(dtype: str) -> str | None:
+    """The dtype in which the place of an extreme is looked for: signed numbers, 32 bits or more."""
+    if dtype in ("u32", "u64"):
+        return "i64"
+    if dtype in ("bool", "i8", "i16", "u8", "u16"):
+        return "i32"
+    return dtype if dtype in ("f32", "f64", "bf16", "f16", "i32", "i64") else None
+
+
+def in_order(s: ExprBuilder, e: Expr, dtype: str) -> Expr:
+    """An element of `dtype` as a number of `compared_dtype`, in the same order."""
+    target = compared_dtype(dtype)
+    assert target is not None
+    if dtype == "u64":  # by its half: what is below 2^63 is negative
+        e = s.op("xor", e, s.const(np.uint64(2**63), "u64"))
+    return rounded(s, e, dtype) if target == dtype else convert(s, e, target)
+
+
 def _arg_extremum(op: str) -> Rule:
     def rule(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
         x, aval = xs[0], eqn.outvars[0].aval
         (axis,) = eqn.params["axes"]
         dtype = dtype_name(aval.dtype)
-        if dtype not in ("i32", "i64", "u32", "u64") or x.dtype not in ("f32", "f64", "bf16", "f16",
-                                                                     "i32", "i64"):
+        compared = compared_dtype(x.dtype)
+        if dtype not in ("i32", "i64", "u32", "u64") or compared is None:
             return None
 
         def element(s: ExprBuilder, i: tuple[Index, ...]) -> Expr:
-            return rounded(s, s.read(x, (*i[:axis], i[-1], *i[axis:-1])), x.dtype)
+            return in_order(s, s.read(x, (*i[:axis], i[-1], *i[axis:-1])), x.dtype)
 
-        return [Reduce(op, aval.shape, (x.shape[axis],), dtype, xs, element, value_dtype=x.dtype,
+        return [Reduce(op, aval.shape, (x.shape[axis],), dtype, xs, element, value_dtype=compared,
                        source=eqn.source)]
 
     return rule

@@ -20,9 +20,10 @@ from functrans.core.primitive import Primitive
 from functrans.lowering.loops.expr import Expr, ExprBuilder, Range
 from functrans.lowering.loops.index import Index, flatten, unflatten
 from functrans.lowering.loops.tensor import Map, Reduce, Tensor, dtype_name
+from functrans.lowering.passes.compositions import MOST_COVERING, windows_over
 from functrans.lowering.rules.elementwise import Rule
 from functrans.lowering.rules.movement import padded
-from functrans.lowering.rules.reduce import identity_element
+from functrans.lowering.rules.reduce import compared_dtype, identity_element, in_order
 from functrans.primitives.window import (
     reduce_window_max_p,
     reduce_window_min_p,
@@ -91,21 +92,27 @@ def _reduction(op: str) -> Rule:
 def _place(op: str) -> Rule:
     def rule(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
         x, aval = xs[0], eqn.outvars[0].aval
-        if x.dtype not in ("f32", "f64", "f16", "bf16", "i32", "i64"):
+        compared = compared_dtype(x.dtype)
+        if compared is None:
             return None
         windows = _Windows(eqn, x, identity_element(op, x.compute))
+
+        def value_at(s: ExprBuilder, i: Place, place: Place) -> Expr:
+            value = windows.at(s, i, place)
+            return value if x.dtype == compared else in_order(s, value, x.dtype)
+
         if windows.count > WRITTEN_OUT:
             return [Reduce(f"arg{op}", aval.shape, (windows.count,), "i32", xs,
-                           lambda s, i: windows.at(s, i[:-1], unflatten(i[-1], windows.sizes)),
-                           value_dtype=x.dtype, source=eqn.source)]
+                           lambda s, i: value_at(s, i[:-1], unflatten(i[-1], windows.sizes)),
+                           value_dtype=compared, source=eqn.source)]
         is_better = "gt" if op == "max" else "lt"
 
         def define(s: ExprBuilder, i: Place) -> Expr:
-            best, *rest = [windows.at(s, i, place) for place in windows.places()]
+            best, *rest = [value_at(s, i, place) for place in windows.places()]
             at = s.const(np.int32(0), "i32")
             for k, value in enumerate(rest, 1):
                 better = s.op(is_better, value, best, dtype="bool")
-                if x.compute[0] == "f":  # NaN is extreme, the first one wins
+                if best.dtype[0] == "f":  # NaN is extreme, the first one wins
                     is_nan = s.op("ne", value, value, dtype="bool")
                     was_number = s.op("eq", best, best, dtype="bool")
                     better = s.op("or", better, s.op("and", is_nan, was_number))
@@ -169,8 +176,8 @@ def _put(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
             here = here if divides is None else s.op("and", here, divides)
         return s.op("select", here, s.read(x, window), zero, dtype=x.compute)
 
-    overlaps = math.prod(-(-k // stride) for k, stride in zip(sizes, p["window_strides"]))
-    if overlaps > WRITTEN_OUT or any(isinstance(n, int) and n == 0 for n in x.shape):
+    overlaps = windows_over(eqn)
+    if overlaps > MOST_COVERING or any(isinstance(n, int) and n == 0 for n in x.shape):
         return None
     dtype = dtype_name(eqn.outvars[0].aval.dtype)
     assert dtype is not None

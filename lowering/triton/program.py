@@ -225,8 +225,9 @@ def _graph(jaxpr: Jaxpr, own: Mapping[Primitive, CallRule], in_regions: bool,
         rules = {**rules, cond_p: region_rule}
     taken = {**rules, **{p: plain(p) for p in PLAIN if forms.sums}}
     return with_results_as_outputs(graph_of(
-        jaxpr, rules=taken, hosted=frozenset([*COMBINING_SCATTERS, *own]), memory=memory,
-        on_host=forms.hosted, stores_literals=forms.stores_literals, of_any_dtype=OF_ANY_DTYPE))
+        jaxpr, rules=taken, hosted=frozenset([*COMBINING_SCATTERS, *FUNCTIONS, *own]),
+        memory=memory, on_host=forms.hosted, stores_literals=forms.stores_literals,
+        of_any_dtype=OF_ANY_DTYPE))
 
 
 def _planned(plan: plans.Plan, forms: StepForms, target: Target) -> tuple[Graph, Schedule]:

@@ -16,13 +16,12 @@ from functrans.core.avals import ShapedArray, get_aval
 from functrans.core.primitive import Primitive
 from functrans.lowering.passes.systems import det_of_factors, slogdet_of_factors
 from functrans.lowering.triton.libraries.functions import TYPES, call
-from functrans.primitives.arithmetic import conj, mul, sub
+from functrans.primitives.arithmetic import conj, sub
 from functrans.primitives.base import full
 from functrans.primitives.broadcast import broadcast_in_dim, prod
 from functrans.primitives.compare import (
     bitwise_not,
     bitwise_or,
-    eq,
     ge,
     is_finite,
     ne,
@@ -31,16 +30,14 @@ from functrans.primitives.compare import (
 from functrans.primitives.convert import convert_element_type
 from functrans.primitives.linalg import cholesky_p, lu_p, lu_pivots_to_permutation_p, qr_p
 from functrans.primitives.matrix import (
-    conjugate,
     is_complex,
-    matmul,
     rows,
     swap_last,
     take_rows,
 )
-from functrans.primitives.reduce import reduce_and, reduce_prod
+from functrans.primitives.reduce import reduce_and
 from functrans.primitives.shape import broadcasted_iota
-from functrans.primitives.solve import adjugate_p, det_p, slogdet_p, solve_p, triangular_solve_p
+from functrans.primitives.solve import det_p, slogdet_p, solve_p, triangular_solve_p
 from functrans.primitives.spectral import eigh_p, svd_p
 
 __all__ = ["FUNCTIONS"]
@@ -191,21 +188,6 @@ def svd(a: Any, *, full_matrices: bool, compute_uv: bool) -> list[Any]:
     return [s, _or_nan(failed, u), _or_nan(failed, vh)]
 
 
-def adjugate(a: Any) -> Any:
-    """det(U) det(V) V* adj(S) U* of the singular values U S V."""
-    n = a.shape[-1]
-    s, u, vh = svd(a, full_matrices=True, compute_uv=True)
-    shape = (*s.shape, n)
-    row, column = (broadcasted_iota(INT, shape, len(shape) - k) for k in (1, 2))
-    each = broadcast_in_dim(s, shape, (*range(s.ndim - 1), s.ndim))
-    others = reduce_prod(where(eq(row, column), full(shape, 1, s.dtype), each), (s.ndim,))
-    scale = mul(broadcast_in_dim(mul(det(u), det(vh)), s.shape, range(s.ndim - 1)),
-                convert_element_type(others, a.dtype))
-    scale = broadcast_in_dim(scale, a.shape, (*range(s.ndim - 1), s.ndim))
-    return matmul(mul(swap_last(conjugate(vh)), scale), swap_last(conjugate(u)))
-
-
 FUNCTIONS: dict[Primitive, Callable[..., Any]] = {
     cholesky_p: cholesky, triangular_solve_p: triangular_solve, lu_p: lu, solve_p: solve,
-    det_p: det, slogdet_p: slogdet, qr_p: qr, eigh_p: eigh, svd_p: svd,
-    adjugate_p: adjugate}
+    det_p: det, slogdet_p: slogdet, qr_p: qr, eigh_p: eigh, svd_p: svd}

@@ -1,0 +1,142 @@
+"""Primitives that every backend computes as a program of others.
+
+Some are primitives for their derivatives: an adjugate's is one product, and what transposes the
+reading of windows is the adding to them. Others are of dtypes or sizes that no library takes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from functrans.core import dtypes
+from functrans.core.avals import ShapedArray
+from functrans.core.jaxpr import Equation, Jaxpr
+from functrans.lowering.passes.rewrite import with_bodies, with_functions
+from functrans.primitives.arithmetic import add, div, mul, rem, sub
+from functrans.primitives.base import full
+from functrans.primitives.broadcast import broadcast_in_dim
+from functrans.primitives.compare import bitwise_and, eq, ge, ne, where
+from functrans.primitives.convert import convert_element_type
+from functrans.primitives.dot import dot_general_p
+from functrans.primitives.index import scatter_add
+from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensionNumbers
+from functrans.primitives.linalg import lu_p, qr_p
+from functrans.primitives.matrix import MatrixPrimitive, conjugate, eye, matmul, swap_last
+from functrans.primitives.reduce import reduce_prod
+from functrans.primitives.shape import broadcasted_iota, concatenate
+from functrans.primitives.solve import adjugate_p, det, det_p, slogdet_p
+from functrans.primitives.spectral import svd_p
+from functrans.primitives.window import window_put_p
+
+__all__ = ["MOST_COVERING", "composed", "windows_over"]
+
+MOST_COVERING: Final = 32
+"""Windows over an element up to which it asks each of them; beyond, each window adds to its own."""
+
+
+def composed(jaxpr: Jaxpr) -> Jaxpr:
+    """The program, and the bodies in it, with programs in place of such primitives."""
+    return with_functions(with_bodies(jaxpr, composed), _function_of)
+
+
+def _function_of(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
+    if isinstance(eqn.primitive, MatrixPrimitive):
+        return _of_matrices(eqn)
+    if eqn.primitive is dot_general_p and eqn.outvars[0].aval.dtype == np.bool_:
+        return partial(_product_of_booleans, **eqn.params)
+    if eqn.primitive is window_put_p and (
+            windows_over(eqn) > MOST_COVERING or 0 in eqn.invars[0].aval.shape):
+        return partial(_window_put, **eqn.params)
+    return None
+
+
+def _of_matrices(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
+    a = eqn.invars[0].aval
+    if 0 in a.shape[-2:]:
+        return partial(_of_nothing, eqn) if eqn.primitive in NOT_EMPTY else None
+    if eqn.primitive is adjugate_p:
+        return _adjugate
+    return partial(_widened, eqn) if dtypes.is_half(a.dtype) else None
+
+
+def _widened(eqn: Equation, *operands: Any) -> list[Any]:
+    """A function of matrices of halves, computed in float32."""
+    wide = [convert_element_type(x, np.float32) for x in operands]
+    found: Any = eqn.primitive.bind(*wide, **eqn.params)
+    outs = found if eqn.primitive.multiple_results else [found]
+    return [convert_element_type(out, v.aval.dtype)
+            for out, v in zip(outs, eqn.outvars, strict=True)]
+
+
+NOT_EMPTY: Final = (det_p, slogdet_p, lu_p, qr_p, svd_p)
+
+
+def _of_nothing(eqn: Equation, *_: Any) -> list[Any]:
+    """What matrices without rows or without columns have: a determinant of 1, a whole basis."""
+    avals = [v.aval for v in eqn.outvars]
+    if eqn.primitive in (det_p, slogdet_p):
+        return [full(aval.shape, 1 - k, aval.dtype) for k, aval in enumerate(avals)]
+    return [_identity_of(aval) for aval in avals]
+
+
+def _identity_of(aval: ShapedArray) -> Any:
+    if 0 in aval.shape:
+        return full(aval.shape, 0, aval.dtype)
+    if dtypes.kind(aval.dtype) == "i":  # of rows
+        return broadcasted_iota(aval.dtype, aval.shape, aval.ndim - 1)
+    return eye(aval.shape, aval.dtype)
+
+
+def _product_of_booleans(x: Any, y: Any, **params: Any) -> list[Any]:
+    """Whether any product is true, by counting them: a count in float32 is never 0 by rounding."""
+    counts = dot_general_p.bind(convert_element_type(x, np.float32),
+                                convert_element_type(y, np.float32),
+                                **{**params, "preferred_element_type": None})
+    return [ne(counts, full(counts.shape, 0, np.float32))]
+
+
+def _adjugate(a: Any) -> list[Any]:
+    """det(U) det(V) V* adj(S) U* of the singular values U S V, with no division by them."""
+    s, u, vh = svd_p.bind(a, full_matrices=True, compute_uv=True)
+    shape = (*s.shape, s.shape[-1])
+    row, column = (broadcasted_iota(np.int32, shape, len(shape) - k) for k in (1, 2))
+    each = broadcast_in_dim(s, shape, (*range(s.ndim - 1), s.ndim))
+    others = reduce_prod(where(eq(row, column), full(shape, 1, s.dtype), each), (s.ndim,))
+    scale = mul(broadcast_in_dim(mul(det(u), det(vh)), s.shape, range(s.ndim - 1)),
+                convert_element_type(others, a.dtype))
+    scale = broadcast_in_dim(scale, a.shape, (*range(s.ndim - 1), s.ndim))
+    return [matmul(mul(swap_last(conjugate(vh)), scale), swap_last(conjugate(u)))]
+
+
+def windows_over(eqn: Equation) -> int:
+    """How many windows may cover an element."""
+    sizes, strides = eqn.params["window_dimensions"], eqn.params["window_strides"]
+    return math.prod([-(-size // stride) for size, stride in zip(sizes, strides, strict=True)])
+
+
+def _window_put(x: Any, numbers: Any, *, shape: Any, window_dimensions: Sequence[int],
+                window_strides: Sequence[int], padding: Sequence[tuple[int, int]],
+                base_dilation: Sequence[int], window_dilation: Sequence[int]) -> list[Any]:
+    """Each element added where its number says, and nowhere where that is padding or a hole."""
+    def number(value: int) -> Any:
+        return full(x.shape, value, np.int32)
+
+    places, left = [], numbers
+    for axis in reversed(range(x.ndim)):
+        within = rem(left, number(window_dimensions[axis]))
+        left = div(left, number(window_dimensions[axis]))
+        at = add(mul(broadcasted_iota(np.int32, x.shape, axis), number(window_strides[axis])),
+                 sub(mul(within, number(window_dilation[axis])), number(padding[axis][0])))
+        step = number(base_dilation[axis])
+        is_there = bitwise_and(ge(at, number(0)), eq(rem(at, step), number(0)))
+        at = where(is_there, div(at, step), number(-1))
+        places.append(broadcast_in_dim(at, (*x.shape, 1), range(x.ndim)))
+    every = tuple(range(x.ndim))
+    return [scatter_add(full(shape, 0, x.dtype), concatenate(places[::-1], x.ndim), x,
+                        ScatterDimensionNumbers((), every, every),
+                        mode=GatherScatterMode.FILL_OR_DROP)]
