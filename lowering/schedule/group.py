@@ -180,6 +180,8 @@ class _Scheduler:
 
     def run(self) -> Schedule:
         done: set[Tensor] = set()
+        for root in self._numbers_of_inputs():
+            self.ensure(root, done)
         for item in self.items:
             if isinstance(item, Call):
                 for x in item.operands:
@@ -194,6 +196,29 @@ class _Scheduler:
             self.ensure(t, done)
         self._fuse_late()
         return Schedule(self.steps, self._materialized(), self.notes, self.after)
+
+    def _numbers_of_inputs(self) -> list[Tensor]:
+        """Scalars of scalars that are inputs, and that arrays are computed with, before all else.
+
+        A program of Adam counts its steps after the moments of all arrays: with the counts among
+        the last of these no update could be computed along with its moments.
+        """
+        known: set[Tensor] = set()
+        read: set[Tensor] = set()
+        computed: set[Tensor] = set()  # by calls
+        for item in self.items:
+            if isinstance(item, Call):
+                computed.update(item.results)
+            elif isinstance(item, Map) and not item.shape and all(
+                    not x.shape and (x in known or (isinstance(x, Stored) and x not in computed))
+                    for x in item.operands):
+                known.add(item)
+            elif item.shape:
+                read.update(item.operands)
+        for item in reversed(self.items):
+            if item in known and item in read:
+                read.update(item.operands)
+        return [x for x in self.items if x in known and x in read and x in self.roots]
 
     def ensure(self, root: Tensor, done: set[Tensor]) -> None:
         if isinstance(root, Stored) or root in done:

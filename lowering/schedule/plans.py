@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from functrans.core.jaxpr import Jaxpr
+from functrans.lowering.loops.tensor import Tensor
 from functrans.lowering.passes.attention.recognize import recognize_attention
 from functrans.lowering.passes.if_conversion import convert_conds_to_selects, merge_small_conditions
 from functrans.lowering.passes.indexing import (
@@ -34,7 +35,7 @@ from functrans.lowering.schedule.contiguous_operands import copy_operands_contig
 from functrans.lowering.schedule.epilogue_costs import slower_on_cpus, slower_on_gpus
 from functrans.lowering.schedule.epilogues import absorb_product_transposes, fuse_epilogues
 from functrans.lowering.schedule.group import Schedule, schedule_of
-from functrans.lowering.schedule.kernel import Reads
+from functrans.lowering.schedule.kernel import Kernel, Reads
 from functrans.lowering.schedule.recompute import recompute
 from functrans.lowering.schedule.split_reductions import (
     fuse_transposed_column_sums,
@@ -111,6 +112,7 @@ class Plan:
         schedule = schedule_of(graph, scope.reads, self.in_any_order)
         for change in self.schedules.values():
             schedule = change(schedule, scope)
+        _check_order(schedule, scope.reads)
         return graph, schedule
 
     def without(self, name: str) -> Plan:
@@ -120,6 +122,18 @@ class Plan:
     def with_attention_in_place(self) -> Plan:
         """The plan with attention only where kernels write its results as the program has them."""
         return replace(self, graphs={**self.graphs, "attention": _attention_in_place})
+
+
+def _check_order(schedule: Schedule, reads: Reads) -> None:
+    """Raise AssertionError, a defect, where a step reads what a later one computes."""
+    made: dict[Tensor, int] = {}
+    for k, step in enumerate(schedule.steps):
+        results = [m.tensor for m in step.members] if isinstance(step, Kernel) else step.results
+        made.update(dict.fromkeys(results, k))
+    for k, step in enumerate(schedule.steps):
+        for t in reads.of(step, schedule.is_stored):
+            if made.get(t, k) > k:
+                raise AssertionError(f"{t} is computed by step {made[t]} and read by step {k}")
 
 
 def _attention(graph: Graph, target: Target) -> Graph:

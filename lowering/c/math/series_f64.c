@@ -125,7 +125,7 @@ INL F regularized_V(F a, F x, S sign, S precision) {
 INL F igamma_V(F a, F x) { return regularized_V(a, x, -1.0, 1e-17); }
 //: igammac_V needs regularized_V
 INL F igammac_V(F a, F x) { return regularized_V(a, x, 1.0, 1e-17); }
-//: gamma_slope_V needs select_V splat_V lt_V le_V gt_V eq_V mand_V mor_V mandnot_V any_V log_V
+//: gamma_slope_V needs select_V splat_V lt_V le_V gt_V eq_V mand_V mor_V mandnot_V log_V
 //:+ digamma_V lower_series_V upper_fraction_V
 /* dx/da of a sample at constant P(a, x): -(dP/da) / (dP/dx), where x^(a-1) e^-x cancels */
 INL F gamma_slope_V(F a, F x, S precision) {
@@ -147,7 +147,7 @@ INL F gamma_slope_V(F a, F x, S precision) {
 }
 //: random_gamma_grad_V needs gamma_slope_V
 INL F random_gamma_grad_V(F a, F x) { return gamma_slope_V(a, x, 1e-17); }
-//: zeta_V needs select_V splat_V lt_V le_V gt_V eq_V ne_V mand_V mor_V mandnot_V any_V isnan_V abs_V
+//: zeta_V needs select_V splat_V lt_V le_V eq_V ne_V mand_V mor_V mandnot_V any_V isnan_V abs_V
 //:+ floor_V pow_V
 /* the sum of (q + k)^-s over k >= 0: terms left of the origin, of either sign; ten terms, the
    integral, and Bernoulli's corrections */
