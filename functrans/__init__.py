@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         flatten_util,
         nn,
         ops,
+        optim,
         per_sample,
         random,
         scipy,
@@ -74,15 +75,16 @@ __all__ = [
     "eval_shape", "explain", "explain_retrace", "export", "flatten_util", "float0", "grad",
     "hessian", "hvp",
     "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose",
-    "linearize", "lower", "make_jaxpr", "named_scope", "nn", "numpy", "ops", "per_sample",
+    "linearize", "lower", "make_jaxpr", "named_scope", "nn", "numpy", "ops", "optim",
+    "per_sample",
     "profile", "pure_callback", "random", "remat", "scipy", "stop_gradient", "test_util", "tree",
     "tree_util", "value_and_grad", "vjp", "vmap",
 ]
 
 publish(globals(), [name for name in __all__ if name in globals()])
 
-_LAZY = ("checkpoint_policies", "export", "flatten_util", "nn", "ops", "per_sample", "random",
-         "scipy", "test_util")
+_LAZY = ("checkpoint_policies", "export", "flatten_util", "nn", "ops", "optim", "per_sample",
+         "random", "scipy", "test_util")
 _INSPECT = ("draw", "explain", "profile")
 
 

@@ -32,7 +32,7 @@ LAYERS = [
     "placement",
     "flatten_util", "ops",
     "random",
-    "nn",
+    "nn", "optim",
     "scipy",
     "per_sample",
     "export",

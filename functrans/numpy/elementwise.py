@@ -61,9 +61,9 @@ _full_like = lax.full_like
 
 def select_where(condition: Any, x: Any, y: Any, name: str = "where") -> Array:
     """x where condition holds, else y, promoted and broadcast."""
-    if (isinstance(x, ARRAYS) and isinstance(y, ARRAYS) and x.dtype is y.dtype
-            and same_shape(x.shape, y.shape) and same_shape(y.shape, condition.shape)
-            and condition.dtype.kind == "b"):
+    if (isinstance(x, ARRAYS) and isinstance(y, ARRAYS) and isinstance(condition, ARRAYS)
+            and x.dtype is y.dtype and same_shape(x.shape, y.shape)
+            and same_shape(y.shape, condition.shape) and condition.dtype.kind == "b"):
         return lax.select_n(condition, y, x)
     condition = truth(operand(name, condition))
     if (isinstance(x, ARRAYS) and type(y) in (float, int) and x.dtype.kind == "f"

@@ -1,5 +1,7 @@
 """Searching, taking and putting, histograms, interpolation against NumPy."""
 
+import itertools
+
 import numpy as np
 import pytest
 from reference import check, compare, integers, normal
@@ -194,3 +196,13 @@ def test_interp():
     np.testing.assert_allclose(np.asarray(value), fp[-1] + 2 * slope, rtol=1e-4)
     gradient = ft.grad(lambda v: fnp.interp(v, xp, fp))(np.float32((xp[-1] + xp[-2]) / 2))
     np.testing.assert_allclose(np.asarray(gradient), slope, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_conditions_and_cases_of_every_kind(shape):
+    """Python's numbers, NumPy's arrays and ours, in each of the three places."""
+    kinds = (lambda v: v, lambda v: np.full(shape, v), lambda v: fnp.asarray(np.full(shape, v)))
+    for c, x, y in itertools.product(kinds, repeat=3):
+        for truth in (True, False):
+            found = fnp.where(c(truth), x(1.5), y(2.5))
+            assert (np.asarray(found) == (1.5 if truth else 2.5)).all()

@@ -1,0 +1,85 @@
+"""Bounds on gradients."""
+
+from __future__ import annotations
+
+import functrans.numpy as fnp
+from functrans import tree
+from functrans.optim.scaling import norm
+from functrans.optim.transforms import (
+    GradientTransformation,
+    Number,
+    global_norm,
+    needs_params,
+    squared,
+    stateless,
+)
+from functrans.typing import Array, PyTree
+
+__all__ = ["adaptive_grad_clip", "clip", "clip_by_block_rms", "clip_by_global_norm", "zero_nans"]
+
+
+def clip(max_delta: Number) -> GradientTransformation:
+    """Every number moved into [-max_delta, max_delta].
+
+    >>> import functrans as ft
+    >>> ft.optim.clip(1.0).update(ft.numpy.array([-3.0, 0.5]), ft.optim.EmptyState())[0].tolist()
+    [-1.0, 0.5]
+    """
+    return stateless(lambda updates, params: tree.map(
+        lambda u: fnp.clip(u, -max_delta, max_delta), updates))
+
+
+def clip_by_global_norm(max_norm: Number) -> GradientTransformation:
+    """All updates scaled together so that their norm is at most `max_norm` (Pascanu 2012).
+
+    >>> import functrans as ft
+    >>> bounded = ft.optim.clip_by_global_norm(1.0)
+    >>> u, _ = bounded.update(ft.numpy.array([3.0, 4.0]), bounded.init(None))
+    >>> [round(float(x), 2) for x in u]
+    [0.6, 0.8]
+    """
+    def update(updates: PyTree, params: PyTree) -> PyTree:
+        total = global_norm(updates)
+        inside = total < max_norm
+        return tree.map(lambda u: fnp.where(
+            inside, u, (u / total.astype(u.dtype)) * max_norm).astype(u.dtype), updates)
+
+    return stateless(update)
+
+
+def clip_by_block_rms(threshold: float) -> GradientTransformation:
+    """Updates of each array scaled so that their root mean square is at most `threshold`."""
+    def clipped(u: Array) -> Array:
+        rms = fnp.sqrt(fnp.mean(squared(u)))
+        return u / fnp.maximum(1.0, rms / threshold)
+
+    return stateless(lambda updates, params: tree.map(clipped, updates))
+
+
+def adaptive_grad_clip(clipping: float, eps: float = 1e-3) -> GradientTransformation:
+    """Updates of each unit at most `clipping` times the norm of its parameters (Brock 2021).
+
+    A unit is a column of a matrix, a filter of a convolution (its last axis), or a whole vector.
+    """
+    def clipped(u: Array, p: Array) -> Array:
+        own, most = _unit_norm(u), clipping * fnp.maximum(_unit_norm(p), eps)
+        return fnp.where(own < most, u, u * (most / fnp.maximum(own, 1e-6)))
+
+    def update(updates: PyTree, params: PyTree) -> PyTree:
+        needs_params("adaptive_grad_clip", params)
+        return tree.map(clipped, updates, params)
+
+    return stateless(update)
+
+
+def _unit_norm(x: Array) -> Array:
+    if x.ndim <= 1:
+        return norm(x)
+    axes = (0,) if x.ndim in (2, 3) else tuple(range(x.ndim - 1))
+    return fnp.sqrt(fnp.sum(squared(x), axis=axes, keepdims=True))
+
+
+def zero_nans() -> GradientTransformation:
+    """Updates with 0 in place of NaN."""
+    return stateless(lambda updates, params: tree.map(
+        lambda u: fnp.where(fnp.isnan(u), 0, u).astype(u.dtype), updates))
