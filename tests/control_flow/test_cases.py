@@ -54,6 +54,7 @@ def test_staged_programs_are_well_formed(case):
         check_staged(ft.vmap(fun), xs)
 
 
+@pytest.mark.one_in(2)
 @every_case
 def test_jit(case):
     x = float64(case.points[0])

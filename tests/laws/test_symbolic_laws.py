@@ -73,6 +73,7 @@ def derivatives(case: Case):
     return found
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.one_sample_in(5)
 @pytest.mark.parametrize("case", SMOOTH, ids=str)
 def test_derivatives_at_two_sets_of_sizes(case: Case):

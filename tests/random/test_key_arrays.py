@@ -193,6 +193,7 @@ PROGRAMS: dict[str, Function] = {
 }
 
 
+@pytest.mark.one_in(3)
 @EACH_GENERATOR
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_with_keys(name: str) -> None:

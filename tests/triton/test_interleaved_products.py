@@ -58,6 +58,7 @@ CASES = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", CASES)
 def test_sums_in_registers(name):
     fun, *args = CASES[name]
@@ -101,6 +102,7 @@ def forms(*conjugates):
     return function
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name, fun, args", [
     ("real", forms(), (real(260, 3, 4), real(3, 18, 260), real(4, 18, 260))),
     ("batches", lambda g, x, y: xp.einsum("bfcd,bctf,bdtf->btf", g, x, y),

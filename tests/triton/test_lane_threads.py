@@ -232,6 +232,7 @@ def lanes_in(program):
     return [s for s in program.steps if isinstance(s, Launch) and s.kernel == "lanes"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("way", ["masks", "blocks", "regions"])
 @pytest.mark.parametrize("name", LOOPS)
 def test_lanes(name, way, monkeypatch):

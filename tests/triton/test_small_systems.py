@@ -272,6 +272,7 @@ def test_libraries_take_what_kernels_do_not():
         assert "cholesky" in replaced((4096, 64, 64), few, lambda name: False)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [1, 4, 64])
 def test_kernels_compile(n, dtype):

@@ -408,6 +408,7 @@ def attend(dtype: str, length: int, size: int, **fields: Any) -> AttentionProble
     return AttentionProblem(2, 4, 4, length, length, size, size, h, h, h, h, size ** -0.5, **fields)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("p, wgmma", [
     (attend("bf16", 1024, 64), True), (attend("bf16", 1024, 64, causal=True), True),
     (attend("fp16", 1000, 128), True), (attend("fp32", 512, 64, precision="tf32"), True)],
