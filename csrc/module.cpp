@@ -18,11 +18,13 @@
 #include "signature.h"
 #include "special_ufuncs.h"
 #include "threads.h"
+#include "threads_openmp.h"
 #include "trace_state.h"
 #include "views.h"
 
 #include <algorithm>
 #include <climits>
+#include <cstring>
 
 namespace py = pybind11;
 
@@ -92,6 +94,27 @@ PyObject* set_num_threads(PyObject*, PyObject* count) {
 
 PyObject* get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(thread_count()); }
 
+// set_thread_layer(name): "functrans" or "openmp"; ImportError where there is no OpenMP.
+PyObject* set_thread_layer_by_name(PyObject*, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (text == nullptr) return nullptr;
+  const bool openmp = std::strcmp(text, "openmp") == 0;
+  if (!openmp && std::strcmp(text, "functrans") != 0) {
+    PyErr_Format(PyExc_ValueError, "a thread layer is 'functrans' or 'openmp', not %R", name);
+    return nullptr;
+  }
+  if (const char* reason = openmp ? load_openmp() : nullptr) {
+    PyErr_SetString(PyExc_ImportError, reason);
+    return nullptr;
+  }
+  set_thread_layer(openmp ? ThreadLayer::kOpenMP : ThreadLayer::kOwn);
+  Py_RETURN_NONE;
+}
+
+PyObject* get_thread_layer(PyObject*, PyObject*) {
+  return PyUnicode_FromString(thread_layer() == ThreadLayer::kOpenMP ? "openmp" : "functrans");
+}
+
 template <typename Function>
 PyCFunction as_cfunction(Function function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
@@ -122,6 +145,10 @@ PyMethodDef functions[] = {
      "set_num_threads(n): how many threads one program uses; None for one per CPU."},
     {"get_num_threads", get_num_threads, METH_NOARGS,
      "get_num_threads(): how many threads one program uses."},
+    {"set_thread_layer", set_thread_layer_by_name, METH_O,
+     "set_thread_layer(name): whose threads programs use, 'functrans' or 'openmp'."},
+    {"get_thread_layer", get_thread_layer, METH_NOARGS,
+     "get_thread_layer(): whose threads programs use."},
     {"broadcast_view", as_cfunction(broadcast_view), METH_FASTCALL,
      "broadcast_view(x, shape, dims): x repeated, or NotImplemented."},
     {"transpose_view", as_cfunction(transpose_view), METH_FASTCALL,

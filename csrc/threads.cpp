@@ -2,6 +2,8 @@
 // stops every barrier for a scheduler's slice) and do not survive a fork.
 #include "threads.h"
 
+#include "threads_openmp.h"
+
 #include "common.h"
 #include "interrupts.h"
 #include "library.h"
@@ -281,6 +283,8 @@ void start_threads(int wanted) {
   pthread_attr_destroy(&attributes);
 }
 
+std::atomic<ThreadLayer> layer{ThreadLayer::kOwn};
+
 // --- how many
 
 // CPUs that a cgroup's quota pays for, rounded up; kMaxThreads where it sets none.
@@ -344,7 +348,9 @@ int available_cpus() {
 }
 
 // In the child of a fork: none of our threads came along, and who had the pool did not either.
+// OpenMP's threads did not come either, and it would wait for them.
 void reset_after_fork() {
+  layer.store(ThreadLayer::kOwn);
   const int count = pool.count.load();
   new (&pool) Pool();
   pool.count.store(count);
@@ -367,6 +373,10 @@ void set_thread_count(int count) noexcept {
   pool.count.store(std::clamp(count, 0, kMaxThreads), std::memory_order_relaxed);
 }
 
+ThreadLayer thread_layer() noexcept { return layer.load(); }
+
+void set_thread_layer(ThreadLayer wanted) noexcept { layer.store(wanted); }
+
 void parallel_for(RangeFn body, void* arg, std::int64_t n, std::int64_t grain) noexcept {
   parallel_for_until(body, arg, n, grain, nullptr, nullptr);
 }
@@ -384,12 +394,17 @@ bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t gr
     body(arg, 0, n);
     return true;
   }
-  start_threads(threads - 1);
-  static thread_local const bool short_turns = (take_short_turns(), true);
-  static_cast<void>(short_turns);
   const std::int64_t grains = (n - 1) / grain + 1;
   const std::int64_t each = (grains - 1) / (threads * kPieces) + 1;
   const std::int64_t pieces = (grains - 1) / each + 1;
+  if (layer.load(std::memory_order_relaxed) == ThreadLayer::kOpenMP) {
+    const bool whole = openmp_for(body, arg, n, each * grain, grain, threads, stops, context);
+    pool.taken.store(false, std::memory_order_release);
+    return whole && (stops == nullptr || stops(context) == 0);
+  }
+  start_threads(threads - 1);
+  static thread_local const bool short_turns = (take_short_turns(), true);
+  static_cast<void>(short_turns);
   pool.body = body;
   pool.arg = arg;
   pool.piece = each * grain;

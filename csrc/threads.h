@@ -19,15 +19,15 @@ void parallel_for(RangeFn body, void* arg, std::int64_t n, std::int64_t grain) n
 bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t grain, StopFn stops,
                         void* context) noexcept;
 
-// The same until `stops(context)`, which all threads ask between pieces of some milliseconds and the
-// caller while it waits, too: the rest is left undone, and false returned.
-bool parallel_for_until(RangeFn body, void* arg, std::int64_t n, std::int64_t grain,
-                        int (*stops)(void*), void* context) noexcept;
-
 // How many threads a parallel_for uses, the caller included.
 int thread_count() noexcept;
 // At least 1; 0 returns to the number of CPUs that this process may use.
 void set_thread_count(int count) noexcept;
+
+// Whose threads loops run on: this pool's, or those of OpenMP, which is loaded then.
+enum class ThreadLayer { kOwn, kOpenMP };
+ThreadLayer thread_layer() noexcept;
+void set_thread_layer(ThreadLayer wanted) noexcept;
 
 bool init_threads();  // once at import; false with an exception set
 
