@@ -1,8 +1,9 @@
 """Of wide tables of cases some run each time, and all of them in `make thorough`.
 
-`@pytest.mark.one_in(n)` takes one in n of a test's cases. A number that does not divide the lengths
-of crossed tables takes every row of each. `@pytest.mark.one_sample_in(n)` takes one in n of the
-samples of each primitive, whose names are those of the primitive and a number.
+`@pytest.mark.one_in(n)` takes one in n of a test's cases, of crossed tables along their diagonals, so
+that every row of a table that is crossed with one of n rows or more is among them.
+`@pytest.mark.one_sample_in(n)` takes one in n of the samples of each primitive, whose names are those
+of the primitive and a number.
 """
 
 import gc
@@ -13,16 +14,22 @@ import pytest
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    seen = Counter()
+    samples = Counter()
     for item in items:
-        for name in ("one_in", "one_sample_in"):
-            mark = item.get_closest_marker(name)
-            if mark is not None:
-                (n,) = mark.args
-                cases = item.nodeid.rpartition("-" if name == "one_sample_in" else "[")[0]
-                if seen[cases] % n:
-                    item.add_marker(pytest.mark.thorough)
-                seen[cases] += 1
+        if (mark := item.get_closest_marker("one_in")) and diagonal(item) % mark.args[0]:
+            item.add_marker(pytest.mark.thorough)
+        if mark := item.get_closest_marker("one_sample_in"):
+            primitive = item.nodeid.rpartition("-")[0]
+            if samples[primitive] % mark.args[0]:
+                item.add_marker(pytest.mark.thorough)
+            samples[primitive] += 1
+
+
+def diagonal(item) -> int:
+    """The sum of a case's places in the tables that its test is crossed with."""
+    tables = [mark.args[0] for mark in item.iter_markers("parametrize")]
+    firsts = [(table.split(",") if isinstance(table, str) else list(table))[0] for table in tables]
+    return sum(item.callspec.indices[name.strip()] for name in firsts)
 
 
 def pytest_collection_finish():

@@ -32,6 +32,7 @@ BINARY = ("add", "sub", "mul", "div", "rem", "max", "min", "pow", "atan2", "next
           "eq", "ne", "lt", "le", "gt", "ge", "igamma", "igammac", "zeta")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", BINARY)
 def test_sizes_of_one_broadcast_in_lax(name):
     f = getattr(lax, name)
@@ -150,6 +151,7 @@ INDICES = [([0, 2], slice(None)), ([[0, 2], [1, 1]], 1), ([0, 2], [1, -1]), ([],
            ([True, False, True], slice(None)), (Ellipsis, [0, 3]), ([2], None), ([0, 2],)]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("index", INDICES, ids=str)
 def test_lists_inside_of_an_index(index):
     same(lambda x: x[index], X[index], X)
@@ -290,6 +292,7 @@ def test_arrays_on_a_device():
     assert ft.device_put(x, donate=True, src=cpu).tolist() == x.tolist()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5)])
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 def test_qr_with_pivots(shape, dtype):

@@ -110,6 +110,7 @@ def compare(op: Callable[..., Any], x: Any, y: Any, rtol: float = 1e-6) -> None:
             assert got.dtype == bool
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("op", BINARY + COMPARISONS, ids=lambda f: f.__name__)
 def test_binary_operators(op: Callable[..., Any]) -> None:
     x = np.array([[1.5, 2.0, 3.0], [0.5, 5.0, 7.0]], np.float32)
@@ -119,6 +120,7 @@ def test_binary_operators(op: Callable[..., Any]) -> None:
         compare(op, y, x, 1e-5)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("op", BINARY[:3] + BITS + [operator.floordiv, operator.mod],
                          ids=lambda f: f.__name__)
 def test_integer_operators(op: Callable[..., Any]) -> None:
@@ -200,6 +202,7 @@ METHODS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("name", "args", "options"), METHODS, ids=lambda v: str(v)[:20])
 def test_methods_are_numpy_s(name: str, args: Any, options: Any) -> None:
     x = np.asarray(X)

@@ -45,6 +45,7 @@ def test_bfloat16_says_so():
     assert described(fnp.ones(2).__dlpack__(), b"dltensor", 20) == (2, 32, 1)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("versioned", [True, False])
 @pytest.mark.parametrize("dtype", NARROW)
 def test_both_ways_without_a_copy(dtype, versioned):

@@ -36,6 +36,7 @@ class Finder(doctest.DocTestFinder):
         return super()._from_module(module, inspect.unwrap(object))  # type: ignore[misc]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", sorted(set(_modules())))
 def test_docstring_examples(name: str) -> None:
     module = importlib.import_module(name)

@@ -108,6 +108,7 @@ def anew(monkeypatch, tmp_path):
     monkeypatch.setattr(defects, "_told", set())
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_plainer_form_computes_the_same(name, way, monkeypatch):
@@ -246,6 +247,7 @@ def test_what_has_no_form_at_all_is_a_defect(monkeypatch, tmp_path):
         run(lambda x: n.tanh(x) + 2, (X,))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("seed", [3, 17, 23, 41, 58])
 def test_networks_of_which_a_fifth_of_the_steps_fails(seed, monkeypatch):
     network = draw_network(seed, 1 << 14)

@@ -62,6 +62,7 @@ def library():
     return accuracy.compiled(NAMES)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", NAMES)
 def test_within_two_ulp(name, dtype, library):

@@ -266,6 +266,7 @@ def same(x, y, exact_zero=True):
     return x == y
 
 
+@pytest.mark.one_in(3)
 @needs_gcc
 @pytest.mark.parametrize("isa, lanes", [  # those that differ in what gcc makes of them: 3 s each
     pytest.param(*c, marks=pytest.mark.thorough if c == ("avx512", 32) else ())  # that one 24 s
@@ -329,6 +330,7 @@ def bits_of(x):
     return x.view(f"u{x.dtype.itemsize}")
 
 
+@pytest.mark.one_in(3)
 @needs_gcc
 @pytest.mark.parametrize("isa, lanes", CONFIGURATIONS)
 def test_memory(isa, lanes, tmp_path):

@@ -86,6 +86,7 @@ def test_values(fun, args):
     check(fun, *args)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("fun, args", [
     (lambda x: newton(x), (np.float64(30.0),)),
     (lambda x: (grow(x, W)[0] ** 2).sum(), (X,)),
@@ -158,6 +159,7 @@ def test_concurrent_runs_decide_different_sizes():
 SPREAD = np.exp(rng.uniform(-6, 12, 256))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("lanes", [1, 7, 64, 251, 256])
 def test_lanes_of_scalars_stop_at_different_times(lanes):
     check(ft.vmap(newton), SPREAD[:lanes])

@@ -178,6 +178,7 @@ def test_associative_scan(size, reverse, axis):
     np.testing.assert_allclose(out, flip(np.cumprod(flip(np.asarray(x)), axis)))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("size", [7, 8, 10, 16, 17, 33])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_compiled_associative_scan(size, reverse):

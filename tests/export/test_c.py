@@ -455,6 +455,7 @@ def test_loaded_programs_can_be_written_as_c(tmp_path):
     assert "int halved(" in to_c(loaded, [x], tmp_path).read_text()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("name", "why"), [
     ("printf", "C library"), ("exp", "C library"), ("strlcpy_is_not_there\0", "no identifier"),
     ("malloc", "C library"), ("lgamma_r", "C library"), ("errno", "C library"),

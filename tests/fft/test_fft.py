@@ -62,6 +62,7 @@ def test_derivatives_over_several_axes(name):
                 (operand(name, (3, 2, 4)),), 2)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ONE + MANY)
 def test_vmap_and_jit(name):
     x = operand(name, (4, 3, 5))

@@ -90,6 +90,7 @@ def test_apply_acts_as_often_as_an_index_is_there(case: Any) -> None:
         np.testing.assert_array_equal(staged(wrap(x), *map(wrap, arrays)), expected)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("mode", ["clip", "fill", "drop", "wrap", "promise_in_bounds"])
 @pytest.mark.parametrize("i", [0, 4, 5, 9, -1, -5, -6, -12])
 def test_ints_out_of_bounds_mean_what_index_arrays_mean(mode: str, i: int) -> None:

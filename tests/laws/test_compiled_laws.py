@@ -19,6 +19,7 @@ def names(cases):
     return str(cases[0])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("cases", groups(all_cases(), 6), ids=names)
 def test_compiled_values_are_eager_values(cases: list[Case]):
     fun, args = together([values_of(case) for case in cases])
@@ -29,6 +30,7 @@ def test_compiled_values_are_eager_values(cases: list[Case]):
             assert_same(a, e, tolerance)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("cases", groups(differentiable_cases(), 8), ids=names)
 def test_compiled_derivatives_are_eager_derivatives(cases: list[Case]):
     fun, args = together([derivatives_of(case, twice=True) for case in cases])

@@ -34,7 +34,7 @@ CHOICES = {
 IN_TRITON = ("clip", "cummax", "max", "relu6")  # the interpreter is slow
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("backend, choice, dtype", [
     *[("c", c, t) for c in CHOICES for t in ("bfloat16", "float16")],
     *[("triton", c, "bfloat16") for c in IN_TRITON]])

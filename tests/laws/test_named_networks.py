@@ -27,7 +27,7 @@ def activation_of(text):
     return eval(f"lambda x: {text}", {"n": n, "nn": nn, "lax": lax})
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_gradients_of_a_layer(activation, size):

@@ -19,6 +19,7 @@ def check_text(seed):
         raise
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_networks_have_c_programs(seed):
     check_text(seed)
@@ -36,6 +37,7 @@ def check_results(network):
         assert_near(network, results(network, "c"))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("network", networks(range(10_000, 10_014), FEW_ELEMENTS, FEW_OPERATIONS),
                          ids=str)
 def test_networks_compute_what_numpy_computes(network):

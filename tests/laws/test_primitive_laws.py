@@ -58,7 +58,7 @@ def test_type_rule_is_the_type_of_the_result(case):
         assert (out.shape, out.dtype) == (aval.shape, aval.dtype)
 
 
-@pytest.mark.one_sample_in(2)
+@pytest.mark.one_sample_in(5)
 @each_case
 def test_staged_is_eager(case):
     closed = stage(case.outs, [get_aval(a) for a in case.args])
@@ -100,6 +100,7 @@ def test_vmap_over_different_elements(case):
     assert_same(ft.vmap(case.outs)(*stacked), expected, 1e-4)
 
 
+@pytest.mark.one_sample_in(2)
 @each_smooth_case
 def test_derivatives_are_finite_differences(case):
     fun, args = smooth_function(case)
@@ -127,7 +128,7 @@ def test_forward_and_reverse_are_adjoint(case):
     np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.one_sample_in(3)
+@pytest.mark.one_sample_in(6)
 @each_smooth_case
 def test_linearize_is_jvp(case):
     fun, args = smooth_function(case)
@@ -138,7 +139,7 @@ def test_linearize_is_jvp(case):
     assert_same(ft.jit(lambda *ts: push(*ts))(*tangents), expected, 1e-9)
 
 
-@pytest.mark.one_sample_in(3)
+@pytest.mark.one_sample_in(6)
 @each_smooth_case
 def test_vmap_and_jvp_commute(case):
     fun, args = smooth_function(case)
@@ -151,7 +152,7 @@ def test_vmap_and_jvp_commute(case):
                 1e-9)
 
 
-@pytest.mark.one_sample_in(3)
+@pytest.mark.one_sample_in(6)
 @each_smooth_case
 def test_vmap_of_grad_is_a_loop(case):
     fun, args = smooth_function(case)

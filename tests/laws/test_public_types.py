@@ -168,6 +168,7 @@ def test_every_public_function_is_in_the_table(namespace):
 ALL = [(s, n) for s in NAMESPACES for n in NAMESPACES[s][1]]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("namespace", "name"), ALL, ids=[f"{s}.{n}" for s, n in ALL])
 def test_types_and_errors_are_the_same_everywhere(namespace, name):
     check(namespace, name, FEW, None)
@@ -180,6 +181,7 @@ def test_types_and_errors_are_the_same_in_many_draws(namespace, name):
     check(namespace, name, 2, "c")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("fun", "dtype", "weak"), [
     (lambda i, h: (2.0 * i) * h, "float16", False), (lambda i, h: 2.0 * i, "float32", True),
     (lambda i, h: True * 2 * i.astype("int8"), "int8", False),

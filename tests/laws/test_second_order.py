@@ -78,6 +78,7 @@ def expected_of_one(value, points, low, high):
                 for x in points]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ONE)
 def test_one_operand(name):
     case = ONE[name]
@@ -106,6 +107,7 @@ def expected_of_two(value, points):
     return found
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", TWO)
 def test_two_operands(name):
     case = TWO[name]

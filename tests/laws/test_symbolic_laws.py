@@ -33,6 +33,7 @@ def fits(case: Case) -> bool:
         isinstance(found, type) for found in (typed, outcome(case.outs, args)))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.one_sample_in(5)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_values_at_two_sets_of_sizes(case: Case):
@@ -73,7 +74,7 @@ def derivatives(case: Case):
     return found
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.one_sample_in(5)
 @pytest.mark.parametrize("case", SMOOTH, ids=str)
 def test_derivatives_at_two_sets_of_sizes(case: Case):
@@ -85,7 +86,7 @@ def test_derivatives_at_two_sets_of_sizes(case: Case):
             check_at_sizes(outcome(fun, args), jitted, args, 1e-8)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("cases", groups([c for c in CASES if fits(c)]),
                          ids=lambda cases: str(cases[0]))
 def test_values_in_kernels_of_triton(cases: list[Case]):

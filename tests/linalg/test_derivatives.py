@@ -77,6 +77,7 @@ def test_derivatives(name):
                 args, order=2, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_vmap_of_jvp_and_jit(name):
     fun, *args = FUNCTIONS[name]

@@ -17,7 +17,7 @@ def named(name):
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize(("old", "new"), list(itertools.product(DTYPES, DTYPES)))
 def test_bits(old, new):
     source, target = named(old), named(new)

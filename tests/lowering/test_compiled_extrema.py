@@ -24,6 +24,7 @@ def some(shape, dtype, seed=0):
     return x
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_axis(shape, dtype):

@@ -70,6 +70,7 @@ def test_products_of_booleans():
                     RNG.random((3, 4, 5)) < 0.3, RNG.random((3, 5, 6)) < 0.3)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "u4", "u8"])
 @pytest.mark.parametrize("shape", [(5, 33), (200, 40)])
 def test_places_of_extremes(dtype, shape):
@@ -89,6 +90,7 @@ def test_indices_without_a_sign_in_64_bits(mode):
     assert_compiled(lambda x, i: lax.dynamic_slice(x, (i,), (3,)), fnp.arange(10.0), i[-1])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "i8", "u8"])
 def test_exchanges_of_rows(dtype):
     def order(pivots):

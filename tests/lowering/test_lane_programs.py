@@ -22,6 +22,7 @@ def kernels(fun, *args):
     return sum(isinstance(item, LaneLoop) for item in graph_with_lanes(jaxpr).items)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_lanes_are_what_they_are_alone(name):
     fun, args, tolerance = PROGRAMS[name]

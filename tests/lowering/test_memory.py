@@ -94,13 +94,13 @@ def check(fun, seed, backend):
             np.testing.assert_array_equal(np.asarray(x), y)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("seed", range(60))
 def test_donation_changes_no_result(seed):
     check(program(seed), seed, "c")
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_carries_that_share_memory_change_no_result(seed):
     check(loop(seed), seed, "c")

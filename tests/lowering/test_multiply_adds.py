@@ -33,6 +33,7 @@ def loop(step):
     return lambda x: lax.fori_loop(0, 5, lambda _, s: step(s, x), x)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("step", "expected"), [
     (lambda s, x: s * x + x, 1), (lambda s, x: x - s * x, 1), (lambda s, x: s * x - x, 1),
     (lambda s, x: s**2 + x**2, 1), (lambda s, x: 2.0 - s * 0.25, 1),

@@ -62,6 +62,7 @@ FORMS = {
 each_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 
+@pytest.mark.one_in(3)
 @each
 @each_form
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
@@ -117,6 +118,7 @@ def on_host(primitive):
     return found | ({"triton"} if any(isinstance(s, HostStep) for s in program.steps) else set())
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("primitive", [p for p in all_primitives() if isinstance(p, Elementwise)],
                          ids=lambda p: p.name)
 def test_no_elementwise_primitive_runs_on_the_host(primitive):

@@ -100,6 +100,7 @@ def moving(jaxpr):
             for eqn in body.eqns if eqn.primitive in MOVING]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("step, loop, program", [
     pytest.param(*c, id=f"{c[0]}-{c[1].__name__}-{c[2].__name__}",
                  marks=() if c in COMBINED else pytest.mark.thorough) for c in ALL])

@@ -162,6 +162,7 @@ def cast(tree, dtype):
     return ft.tree.map(lambda x: x if x.dtype.kind == "i" else x.astype(dtype), tree)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("transform", [by_sample, by_chunk, by_batch])
 @pytest.mark.parametrize("name", NETWORKS)
@@ -274,6 +275,7 @@ def test_products_leave_the_loop(form, make, length):
     assert (max(outs, default=0) >= size) == (form in STAY)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("length", [0, 1, 2, STEPS])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("form", FORMS)

@@ -15,6 +15,7 @@ def text_of(fun, *args):
     return ft.jit(fun).lower(*args).compile().as_text()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("equation", EQUATIONS)
 def test_products(equation, dtype):

@@ -43,6 +43,7 @@ def distance(found, expected):
     return np.max(np.abs(found[finite].astype("f8") - expected[finite].astype("f8")) / step)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ULPS)
 @pytest.mark.parametrize("backend", ["c", "triton"])
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -94,6 +94,7 @@ def compiled(fun, avals):
     return executable
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_one_program_for_all_sizes(name):
     fun, avals = PROGRAMS[name]

@@ -29,6 +29,7 @@ def activation(name: str) -> Any:
     return VARIANTS.get(name) or getattr(nn, name)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_golden_values_and_derivatives(name: str) -> None:
     f, golden = activation(name), GOLDEN["activations"][name]

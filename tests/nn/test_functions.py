@@ -35,6 +35,7 @@ for _name in ("softmax", "log_softmax", "logsumexp", "logmeanexp", "standardize"
         CASES[f"{_name} {_text}"] = partial(getattr(nn, _name), axis=_axis)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", sorted(GOLDEN["functions"]))
 def test_golden_values_and_gradients(name: str) -> None:
     f, golden = CASES[name], GOLDEN["functions"][name]

@@ -44,6 +44,7 @@ def test_elementwise(name):
     np.testing.assert_array_equal(parts(fun(*single)), parts(getattr(np, name)(*single)))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["max", "min", "ptp", "nanmax", "nanmin"])
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
 def test_reductions(name, axis):

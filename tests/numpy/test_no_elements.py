@@ -49,6 +49,7 @@ FUNCTIONS = {  # of NumPy or functrans.numpy and arrays
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("backend", ["auto", "triton"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_results_are_those_of_numpy(name, backend):
@@ -94,6 +95,7 @@ LOOPS = {  # over the rows of an array, of which there may be none
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("backend", ["auto", "triton"])
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_over_no_rows(name, backend):

@@ -69,7 +69,7 @@ def test_concrete_arrays(name):
         agree(result, expected, name)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", [n for n in NAMES if calls_of(n)])
 @pytest.mark.filterwarnings("ignore")
 def test_traced_arrays(name):

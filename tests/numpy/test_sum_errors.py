@@ -42,7 +42,7 @@ RUNS = {"eager": lambda fun, ndim: fun, "compiled": lambda fun, ndim: ft.jit(fun
             0: dict(enumerate(NAMES[:ndim]))})}
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("how", RUNS)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("case", SHAPES)

@@ -66,6 +66,7 @@ WHOLE = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", [*SMOOTH, *WHOLE])
 def test_inside_jit_and_vmap(name):
     f = {**SMOOTH, **WHOLE}[name]

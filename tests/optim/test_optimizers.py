@@ -89,6 +89,7 @@ def train(optimizer, update):
     return params
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("jitted", [False, True])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizers(name, jitted):

@@ -144,7 +144,7 @@ def test_is_a_loop_over_samples(case, chunk_size, problem):
     np.testing.assert_allclose(result, expected(gradients), rtol=1e-10, atol=1e-13)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("algebra, chunk_size", [("always", None), ("off", None), ("auto", 3)])
 def test_under_jit(case, algebra, chunk_size, problem):
@@ -172,6 +172,7 @@ def test_under_an_outer_vmap(case):
                                    rtol=1e-9, atol=1e-13)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("case", ["norms", "clipped_mean", "clipped_mean per leaf", "variance",
                                   "noise_scale", "gram"])
 def test_inside_loops(case):
@@ -218,6 +219,7 @@ def test_gram_of_two_batches(problem):
         np.testing.assert_allclose(result, expected, rtol=1e-10)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("chunk_size", [None, 2])
 @pytest.mark.parametrize("outputs", ["trace", "full"])
 @pytest.mark.parametrize("shape", [(), (3,), (3, 1)])

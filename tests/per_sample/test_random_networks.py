@@ -146,7 +146,7 @@ def network_of(layer="dense_layer", embedding="", packing="dict", time=2, width=
     return Network(embedding, (Layer(layer, 2),), "dense", 2, "squares", packing, width, time, 3, 0)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_every_layer(layer):
     check(network_of(layer), Program("vmap", "norm_power", "plain"), FLOAT64, ["always"])
@@ -160,7 +160,7 @@ def test_every_embedding(embedding):
               Program("vmap", "squared_product", "plain"), FLOAT64, ["always"])
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("consumer", CONSUMERS)
 def test_every_consumer(consumer):
     for layer, dtype in ("dense_layer", FLOAT64), ("tied_twice", FLOAT32):

@@ -72,6 +72,7 @@ MOVES: dict[str, Function] = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", MOVES)
 def test_what_moves_arrays_moves_keys(name: str) -> None:
     move = MOVES[name]
@@ -193,7 +194,7 @@ PROGRAMS: dict[str, Function] = {
 }
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @EACH_GENERATOR
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_with_keys(name: str) -> None:

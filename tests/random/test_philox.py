@@ -89,6 +89,7 @@ def test_draws_of_more_than_2_to_the_32_numbers(width: int, monkeypatch: Any) ->
     assert got.tolist() == want
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("shape", [(), (3,), (5, 3), (0,), (8, 16), (1001,)])
 def test_the_same_bits_however_they_are_computed(shape: tuple[int, ...]) -> None:
     def draw(key: Any) -> Any:

@@ -49,6 +49,7 @@ def test_sums_of_negative_zeros_are_negative_and_nan_stays_in_extrema():
         assert_same(out, CUMULATIVE[op].evaluate(x, axis=1, reverse=False))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["float32", "float64", "int32", "int64", "uint32", "uint64",
                                   "bfloat16"])
 @pytest.mark.parametrize("op", ["add", "multiply", "maximum", "minimum", "set"])

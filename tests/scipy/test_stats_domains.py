@@ -22,6 +22,7 @@ FUNCTIONS = [(d, m) for d in (*CONTINUOUS, *DISCRETE) for m in METHODS
              if hasattr(getattr(stats, d), m)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("distribution, method", FUNCTIONS)
 def test_values_are_those_of_scipy(distribution, method):
     axes = [POINTS, SHAPES, PLACES] if distribution in DISCRETE else \

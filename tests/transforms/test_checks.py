@@ -98,6 +98,7 @@ HIDING = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("hide", HIDING.values(), ids=HIDING)
 @pytest.mark.parametrize("backend", ["c", "triton", "reference"])
 def test_an_infinity_is_found_whatever_becomes_of_it(hide, backend):
@@ -205,6 +206,7 @@ CHOSEN = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("fun", READS.values(), ids=READS)
 def test_an_index_out_of_bounds_is_found(fun, way):

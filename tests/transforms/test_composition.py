@@ -162,6 +162,7 @@ def compose(name, first, share, triples):
                 check(pair.then(third), pair, in_jit=(j + turn) % 4 == 0)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("first", NAMES)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_compositions(name, first):

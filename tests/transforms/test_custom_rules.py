@@ -97,6 +97,7 @@ BODIES = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", BODIES)
 def test_a_rule_that_is_the_jvp_of_a_program(name):
     """Its body computes values and tangents in one go; only the tangents are linear."""

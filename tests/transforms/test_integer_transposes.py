@@ -30,6 +30,7 @@ LINEAR = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", LINEAR)
 def test_transposes_of_integers_are_those_of_floats(name):
     fun = LINEAR[name]

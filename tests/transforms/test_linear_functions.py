@@ -70,7 +70,7 @@ IMPOSSIBLE = {("mapped", "linear"), ("mapped", "constant"), ("stacked", "linear"
               ("stacked", "constant"), ("stacked", "while")}
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize(("way", "kind", "name"), [
     (way, kind, name) for way in WAYS for kind in KINDS for name in FUNCTIONS
     if (kind, name) != ("linearize", "custom") and (way, name) not in IMPOSSIBLE])

@@ -53,7 +53,7 @@ def dtype_of(x):
     return {float: np.float32, complex: np.complex64}[type(x)]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", [*ONE, *REAL])
 def test_python_scalars_are_arrays_without_axes(name, mode):

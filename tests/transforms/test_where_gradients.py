@@ -40,6 +40,7 @@ WAYS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("fun", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_derivatives_are_finite_where_the_branch_is_not_taken(fun, way):

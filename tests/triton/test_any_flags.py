@@ -68,7 +68,7 @@ def long_rows(monkeypatch):
     monkeypatch.setattr(graph, "FEW_ELEMENTS", 50)
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(15)
 @pytest.mark.usefixtures("long_rows")
 @pytest.mark.parametrize("limit", [-np.inf, 2.9, np.inf, np.nan])
 @pytest.mark.parametrize("name", WAYS)

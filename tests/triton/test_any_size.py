@@ -34,12 +34,14 @@ def any_size(fun, *args):
     return program
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.one_sample_in(5)
 @pytest.mark.parametrize("case", all_cases(), ids=str)
 def test_every_primitive(case: Case):
     any_size(case.outs, *case.args)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name):
     fun, args, _ = PROGRAMS[name]
@@ -66,6 +68,7 @@ MANY = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", MANY)
 def test_sizes_of_one_class_have_one_text(name):
     fun, sizes = MANY[name]

@@ -166,7 +166,7 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_spellings(name):
     fun, args = SPELLINGS[name]
@@ -182,7 +182,7 @@ def gradient(fun, count):
     return both
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_gradients(name):
     fun, args = SPELLINGS[name]
@@ -313,7 +313,7 @@ DIFFERENT = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_what_is_no_attention(name):
     fun, args = DIFFERENT[name]

@@ -56,6 +56,7 @@ def test_programs(name, dtype):
         assert kernels in (None, len(kernels_of(program)))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("name", ["arithmetic", "rows", "matrices"])
 def test_programs_compile(name, dtype):
@@ -98,7 +99,7 @@ def complex_cases():
 HOSTED = {"bitcast_convert_type", "scatter_min", "scatter_max"}
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("case", list(complex_cases()), ids=str)
 def test_primitives(case):
     program = check(case.outs, *case.args)

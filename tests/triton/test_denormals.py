@@ -13,6 +13,7 @@ NEAR_ZERO = ("sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "ex
 MOST = 16  # where a function flushes what it has scaled before
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", NEAR_ZERO)
 def test_functions_of_the_library_flush_nothing(name):
     """CUDA's library with flushing has it in all of its operations, 40 to 800."""

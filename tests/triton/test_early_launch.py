@@ -103,6 +103,7 @@ def clipped(w, v, x):
     return ft.per_sample.clipped_mean(loss, 1.0)((w, v), x)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("fun", [shared_launch, clipped, chain])
 @pytest.mark.parametrize("rows", [64, 4096])
 def test_no_way_through_a_kernel_writes_before_it_has_waited(fun, rows):

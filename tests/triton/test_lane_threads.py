@@ -232,7 +232,7 @@ def lanes_in(program):
     return [s for s in program.steps if isinstance(s, Launch) and s.kernel == "lanes"]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("way", ["masks", "blocks", "regions"])
 @pytest.mark.parametrize("name", LOOPS)
 def test_lanes(name, way, monkeypatch):
@@ -257,6 +257,7 @@ def test_each_lane_is_that_of_a_thread(sizes, as_patches):
         assert (np.ptp(patch, axis=0)[-2:] == (3, 7)).all()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["lanes to their own ends", "vectors of a lane", "its gradient",
                                   "loops and branches in each other", "a table"])
 def test_a_lane_computes_what_it_computes_alone_to_the_bit(name):

@@ -124,7 +124,7 @@ LOOPS = {  # a function, its arguments, how many steps of the host
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops(name):
     fun, args, hosts = LOOPS[name]
@@ -275,6 +275,7 @@ def test_places_that_are_not_aligned_are_not_said_to_be(launched):
             assert set(launch.divisible) == {aligned}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["rnn", "rnn of aligned rows", "updates", "nested",
                                   "branch inside"])
 def test_loops_compile_without_a_gpu(name):

@@ -133,6 +133,7 @@ ROLLED = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ROLLED)
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 def test_what_is_rolled_is_loaded_once(name, dtype):

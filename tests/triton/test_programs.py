@@ -18,6 +18,7 @@ X, Y = RNG.normal(size=(37, 130)).astype("f"), RNG.normal(size=(37, 130)).astype
 G = RNG.normal(size=130).astype("f")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.one_sample_in(3)
 @pytest.mark.parametrize("case", all_cases(), ids=str)
 def test_values_are_eager_values(case: Case):
@@ -76,6 +77,7 @@ PROGRAMS = {  # a function, its arguments, and how many kernels it takes
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name):
     fun, args, kernels = PROGRAMS[name]
@@ -88,6 +90,7 @@ def test_programs(name):
         np.testing.assert_allclose(a.astype("f8"), e.astype("f8"), tolerance, tolerance)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["chain", "softmax", "sum over rows", "places of extremes",
                                   "the last of several", "product"])
 def test_kernels_compile_without_a_gpu(name):

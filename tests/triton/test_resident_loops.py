@@ -93,7 +93,7 @@ def test_the_text_says_what_became_of_a_loop():
         assert "test_resident_loops.py" in note
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("fun, args", [
     (ft.value_and_grad(rnn, (0, 1, 2)), (normal(24, 24), normal(6, 24), normal(5, 6, 24))),
     (ft.grad(rnn), (normal(80, 80), normal(3, 80), normal(4, 3, 80))),  # in parts, with a rest

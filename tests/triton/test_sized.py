@@ -28,7 +28,7 @@ def sized(fun, *avals):
     return executable
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_one_program_for_all_sizes(name):
     fun, avals = PROGRAMS[name]
@@ -66,7 +66,7 @@ def named(case: Case):
     return names, Jaxpr((), invars, (eqn,), outvars)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.one_sample_in(5)
 @pytest.mark.parametrize("case", [c for c in all_cases() if named(c)[0]], ids=str)
 def test_every_primitive(case: Case):

@@ -20,7 +20,7 @@ def triton():
         yield
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("name", sorted(ARITHMETIC.keys() - LOOPS))
 def test_named_sizes(name):
     fun = ARITHMETIC[name]

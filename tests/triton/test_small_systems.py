@@ -50,7 +50,7 @@ def values(fun, *args):
     return InterpretedProgram(program)(args), interpret(jaxpr, args)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-4), ("float64", 1e-11)])
 @pytest.mark.parametrize("n", SIZES)
 def test_factors_solutions_and_determinants(n, dtype, tolerance):
@@ -60,6 +60,7 @@ def test_factors_solutions_and_determinants(n, dtype, tolerance):
         tolerance=tolerance)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("n, sides, dtype", [(1, 300, "float32"), (5, 1025, "float32"),
                                              (16, 600, "float32"), (7, 257, "float64")])
 @pytest.mark.parametrize("left", [True, False])

@@ -65,6 +65,7 @@ PLACES = {  # forms of places: elements, columns, windows, several indices, batc
         (BASE, np.array([[1, 2], [2, 1], [5, 0]]), RNG.normal(size=(3, 2, 3)).astype("f")))}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", PLACES)
 def test_places_of_all_forms(name):
     fun, args = PLACES[name]

@@ -53,7 +53,7 @@ def keys(dtype, shape=(3, 150)):
     return np.asarray(lax.convert_element_type(x, dtype))
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sort_and_places_and_the_largest(dtype, rows):
     x = keys(dtype)
@@ -61,7 +61,7 @@ def test_sort_and_places_and_the_largest(dtype, rows):
                    lax.top_k(x, 120)), x)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("dtype, n", [*((dtype, 600) for dtype in DTYPES), ("float32", 1900)])
 def test_rows_of_several_tiles(dtype, n, monkeypatch):
     monkeypatch.setattr(sorting, "LONGEST_ROW", 0)

@@ -199,6 +199,7 @@ CONFIGS = {"pointers": MatmulConfig(16, 32, 16, 4, 3, descriptors=False),
            "by warps": MatmulConfig(16, 32, 16, 4, 3, descriptors=False, by_warps=True)}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("order", ["", "a", "b", "ab"])
 def test_matmul(interpret: Run, name: str, order: str) -> None:
@@ -207,6 +208,7 @@ def test_matmul(interpret: Run, name: str, order: str) -> None:
     np.testing.assert_allclose(multiply(interpret, x, y, CONFIGS[name]), a @ b, atol=3e-5)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_matmul_of_odd_sizes_in_a_batch_has_an_epilogue(interpret: Run, name: str) -> None:
     a, b, bias = normal(0, 2, 3, 21, 37), normal(1, 3, 37, 45), normal(2, 45)
@@ -233,6 +235,7 @@ def in_memory(dtype: str, m: int, n: int, k: int, **fields: Any) -> MatmulProble
     return MatmulProblem(m, n, k, MatmulOperand(dtype, k, 1), b, c, **fields)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("p, uses", [
     (in_memory("bf16", 4096, 4096, 4096), {"wgmma", "copies"}),
     (in_memory("fp8e4nv", 1024, 1024, 1024, out="bf16", exact_after=64), {"copies"}),
@@ -375,7 +378,7 @@ def test_attention(interpret: Run, name: str, shape: str) -> None:
     np.testing.assert_allclose(memory["sums"], case.sums, atol=2e-5)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", CASES)
 def test_gradient_of_attention(interpret: Run, name: str, shape: str) -> None:
@@ -456,7 +459,7 @@ CUTS: list[dict[str, int]] = [{}, {"splits": 3}, {"splits": 3, "last_combines": 
 CHANNELS_LAST, BATCH_LAST, FIRST = (1, 3, 4, 0, 2), (2, 3, 4, 0, 1), (0, 1, 2, 3, 4)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("cut", CUTS[:3])
 @pytest.mark.parametrize("flat", [False, True])
 @pytest.mark.parametrize("order, groups, stride, low, dilation, window_dilation", [
@@ -523,7 +526,7 @@ def test_convolution_of_boxes(
     np.testing.assert_allclose(found, expected, atol=5e-5)
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("order", [CHANNELS_LAST, BATCH_LAST, FIRST])
 @pytest.mark.parametrize("features, stride, dilation, flipped", [

@@ -128,7 +128,7 @@ def exact(fun, args):
         return [np.asarray(e) for e in ft.tree.leaves(fun(*[a.astype("d") for a in args]))]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_operands_are_rounded_in_every_configuration(name):
     fun, *shapes = PROGRAMS[name]
