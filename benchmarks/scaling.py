@@ -1,138 +1,314 @@
-"""Programs on 1, 2, 4, ... threads of a CPU: times, efficiency, and two processes side by side.
+"""functrans on 1, 2, 4, 8, 16 threads: how much faster whole programs become.
 
-    python benchmarks/scaling.py [--only WORD] [--threads 1,2,4] [--budget SECONDS] [--out FILE]
+    python benchmarks/scaling.py [--threads 1,2,4] [--size tiny|small|large] [--only WORD]
+                                 [--budget SECONDS] [--rounds N] [--out FILE]
 
-The programs are the first twenty of benchmarks/programs/ at their small size. A figure is the
-median of rounds that take the numbers of threads in turn; the efficiency of n threads is
-time(1) / (n time(n)). The last columns are all threads by OpenMP, and two processes at once, each
-with all threads, over one alone: 2 is a fair share, more is collapse.
+The programs are twenty of benchmarks/programs/. Each number of threads works in a process of its
+own; rounds of calls take turns in an order that rotates, so that a slow moment of the machine falls
+on all alike, and the figure is the median. Numbers of threads beyond the processors that this
+process may use are left out. The efficiency is the speed-up over one thread by the number of
+threads. Results have to be the same bits on any number of threads.
+
+`beside` is what two processes compute together, each on all threads, over what one computes alone:
+below 1 they are in each other's way. The first line is the machine's own: how much more processes
+that share nothing count together than one does alone. On a virtual machine whose processors have
+neighbours it is less than their number, and no program can scale beyond it.
+
+A row fails where a program raises, where its bits depend on the number of threads, or where more
+threads take more than 1.05 of the time of fewer. When the budget is used up, the programs that are
+left are not run, and the table says so. The exit status is 1 if a row failed or was not run.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import datetime
 import json
 import math
 import os
-import platform
 import statistics
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import program_folder
-import programs as suite
+import numpy as np
+from bounds import SUBJECT, duration
+from harness import load, processor
+from program_supervisor import Worker, WorkerError
 
-import functrans as ft
-
-COUNT, ROUNDS, ROUND_SECONDS = 20, 5, 0.05
-FOLDER: program_folder.Folder = suite.FOLDER
-
-
-def seconds(run: Callable[[], Any], calls: int) -> float:
-    """Of one call."""
-    run()
-    start = time.perf_counter()
-    for _ in range(calls):
-        out = run()
-    ft.block_until_ready(out)
-    return (time.perf_counter() - start) / calls
-
-
-def prepared(name: str) -> Callable[[], Any]:
-    """A compiled program with its arguments."""
-    step, arguments = FOLDER.make(name, ft, "small")
-    arguments = ft.device_put(arguments)
-    run = ft.jit(step)
-    return lambda: run(*arguments)
-
-
-def measure(name: str, counts: list[int]) -> dict[str, Any]:
-    """The times of a program by threads, and with OpenMP's."""
-    run = prepared(name)
-    ft.block_until_ready(run())
-    calls = max(1, math.ceil(ROUND_SECONDS / max(seconds(run, 1), 1e-6)))
-    calls = min(calls, 10_000)
-    settings = [*[("functrans", n) for n in counts], ("openmp", counts[-1])]
-    found: dict[Any, list[float]] = {s: [] for s in settings}
-    for _ in range(ROUNDS):
-        for layer, n in settings:
-            with ft.config.threads(layer, n):
-                found[layer, n].append(seconds(run, calls))
-    return {"program": name, "openmp": statistics.median(found[settings[-1]]),
-            "seconds": {n: statistics.median(found["functrans", n]) for n in counts}}
+THREADS = (1, 2, 4, 8, 16)
+SLACK = 1.05
+COUNTING = """
+import time
+end, counted = time.perf_counter() + 0.5, 0
+while time.perf_counter() < end:
+    for _ in range(10000):
+        pass
+    counted += 1
+print(counted)
+"""
+FIRST_LIMIT, ROUND_SECONDS, BESIDE_SECONDS, BESIDE_ROUNDS = 120.0, 0.03, 0.1, 3
+PROGRAMS = (
+    "bundle_adjustment", "contrastive_learning", "denoising_diffusion", "electronic_structure",
+    "finite_elements", "gaussian_mixture", "gaussian_process", "graph_attention",
+    "kalman_smoother", "language_model", "long_convolution", "molecular_dynamics",
+    "particle_filter", "radiance_field", "reaction_diffusion", "recurrent_network",
+    "residual_network", "segmentation_unet", "state_space", "vision_transformer",
+)  # fmt: skip
 
 
-def beside(name: str, calls: int) -> float:
-    """Two processes at once over one alone, by the slower of both."""
-    def start() -> subprocess.Popen[str]:
-        return subprocess.Popen([sys.executable, __file__, "--work", name, str(calls)],
-                                stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
+@dataclass
+class ScalingRow:
+    """A program: median seconds of a call by number of threads, and what two processes do."""
 
-    def times(processes: list[subprocess.Popen[str]]) -> list[float]:
-        for p in processes:
-            assert p.stdout is not None
-            p.stdout.readline()  # it is compiled
-        for p in processes:
-            assert p.stdin is not None
-            p.stdin.write("go\n")
-            p.stdin.flush()
-        return [float(p.communicate()[0]) for p in processes]
+    title: str
+    size: str
+    seconds: dict[int, float] = field(default_factory=dict)
+    beside: float = math.nan
+    differs: list[int] = field(default_factory=list)
+    """Numbers of threads whose results are not the bits of the first."""
+    error: str = ""
 
-    alone = times([start()])[0]
-    return max(times([start(), start()])) / alone
+    def efficiency(self, threads: int) -> float:
+        """The speed-up over the fewest threads by how many times as many these are."""
+        fewest = min(self.seconds)
+        return self.seconds[fewest] * fewest / (self.seconds[threads] * threads)
+
+    @property
+    def slower(self) -> list[int]:
+        """Numbers of threads that take more time than fewer do."""
+        return [t for t, s in self.seconds.items()
+                if any(s > SLACK * less for u, less in self.seconds.items() if u < t)]  # fmt: skip
+
+    @property
+    def verdict(self) -> str:
+        """pass, or FAIL with the reason."""
+        if self.error:
+            return f"FAIL {self.error}"
+        if self.differs:
+            return f"FAIL other bits on {_listed(self.differs)} threads"
+        return f"FAIL slower on {_listed(self.slower)} threads" if self.slower else "pass"
+
+    def record(self) -> dict[str, Any]:
+        """The row in the file."""
+        efficiencies = {t: self.efficiency(t) for t in self.seconds}
+        beside = None if math.isnan(self.beside) else self.beside
+        return asdict(self) | {
+            "efficiency": efficiencies, "beside": beside, "verdict": self.verdict}  # fmt: skip
 
 
-def work(name: str, calls: int) -> None:
-    """One of the processes: `calls` calls when told to."""
-    run = prepared(name)
-    ft.block_until_ready(run())
-    print("ready", flush=True)
-    sys.stdin.readline()
-    print(seconds(run, calls), flush=True)
+def measure(title: str, size: str, workers: Mapping[int, Worker], second: Worker,
+            rounds: int) -> ScalingRow:  # fmt: skip
+    """The row of a program: `workers` by number of threads, `second` beside the last of them."""
+    row = ScalingRow(title, size)
+    every = [*workers.values(), second]
+    try:
+        reference: list[np.ndarray] = []
+        for threads, worker in workers.items():
+            results = first_results(worker, title, size)
+            reference = reference or results
+            if not same_bits(reference, results):
+                row.differs.append(threads)
+        first_results(second, title, size)
+        plans = {t: w.ask("calibrate", FIRST_LIMIT, seconds=ROUND_SECONDS)
+                 for t, w in workers.items()}  # fmt: skip
+        samples: dict[int, list[float]] = {t: [] for t in workers}
+        order = list(workers)
+        for index in range(rounds):
+            shift = index % len(order)
+            for t in order[shift:] + order[:shift]:
+                samples[t].append(one_round(workers[t], plans[t]["calls"], plans[t]["seconds"]))
+        row.seconds = {t: statistics.median(times) for t, times in samples.items()}
+        most = max(workers)
+        row.beside = beside(workers[most], second, row.seconds[most])
+    except WorkerError as error:
+        row.error = str(error)
+        for worker in every:
+            worker.stop()
+    for worker in every:
+        if worker.process is not None:
+            with contextlib.suppress(WorkerError):
+                worker.ask("drop", FIRST_LIMIT)
+    return row
 
 
-def main() -> None:
+def first_results(worker: Worker, title: str, size: str) -> list[np.ndarray]:
+    """What the first call of a program in a process returns."""
+    answer = worker.ask("first", FIRST_LIMIT, program=title, size=size)
+    with np.load(answer["results"]) as file:
+        return [file[key] for key in file.files]
+
+
+def same_bits(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> bool:
+    """Whether two lists of arrays are the same, NaN for NaN and zero for zero of one sign."""
+    return len(a) == len(b) and all(
+        x.shape == y.shape and x.dtype == y.dtype and x.tobytes() == y.tobytes()
+        for x, y in zip(a, b, strict=True))  # fmt: skip
+
+
+def one_round(worker: Worker, calls: int, estimate: float) -> float:
+    """Seconds of a call in a round of so many."""
+    limit = 30 + 3 * calls * estimate
+    return float(worker.ask("round", limit, calls=calls, estimate=estimate)["seconds"])
+
+
+def beside(one: Worker, other: Worker, alone: float) -> float:
+    """Calls in a second of two processes at once over those of one that is alone."""
+    calls = max(1, math.ceil(BESIDE_SECONDS / (2 * alone)))
+    together = []
+    for _ in range(BESIDE_ROUNDS):
+        pair = at_once([lambda w=w: one_round(w, calls, alone) for w in (one, other)])
+        together.append(sum(alone / seconds for seconds in pair))
+    return statistics.median(together)
+
+
+def at_once(calls: Sequence[Callable[[], float]]) -> list[float]:
+    """The results of calls that wait for processes, in threads of their own."""
+    results: list[float | WorkerError] = [math.nan] * len(calls)
+
+    def run(index: int) -> None:
+        try:
+            results[index] = calls[index]()
+        except WorkerError as error:
+            results[index] = error
+
+    running = [threading.Thread(target=run, args=(k,)) for k in range(len(calls))]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    seconds = []
+    for result in results:
+        if isinstance(result, WorkerError):
+            raise result
+        seconds.append(result)
+    return seconds
+
+
+def counted() -> float:
+    """How far a process of its own counts in half a second."""
+    done = subprocess.run([sys.executable, "-c", COUNTING], capture_output=True, text=True,
+                          check=True)  # fmt: skip
+    return float(done.stdout)
+
+
+def machine(counts: Sequence[int]) -> dict[int, float]:
+    """What so many processes count together over what one does alone."""
+    alone = statistics.median(counted() for _ in range(3))
+    return {n: statistics.median(sum(at_once([counted] * n)) for _ in range(3)) / alone
+            for n in counts}  # fmt: skip
+
+
+@contextlib.contextmanager
+def started(counts: Sequence[int]) -> Iterator[tuple[dict[int, Worker], Worker]]:
+    """Workers by number of threads, and a second one on all; ended and removed together."""
+    with tempfile.TemporaryDirectory(prefix="scaling-") as temporary:
+
+        def worker(threads: int, name: str) -> Worker:
+            folder = Path(temporary) / name
+            folder.mkdir()
+            new = Worker(SUBJECT, sys.executable, folder, gpu=False)
+            # what one compiles the others load
+            new.environment |= {"OMP_NUM_THREADS": str(threads),
+                                "XDG_CACHE_HOME": f"{temporary}/cache"}  # fmt: skip
+            return new
+
+        workers = {t: worker(t, f"{t}-threads") for t in counts}
+        second = worker(max(counts), "second")
+        try:
+            yield workers, second
+        finally:
+            for each in (*workers.values(), second):
+                each.stop()
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure, print and write the rows; the exit status."""
+    cpus = len(os.sched_getaffinity(0))
+    counts = sorted({t for t in options.threads if t <= cpus})
+    if not counts:
+        raise SystemExit(f"--threads {_listed(options.threads)}: this process may use {cpus} "
+                         "processors; ask for one number of threads that is no larger")  # fmt: skip
+    titles = [title for title in PROGRAMS if options.only in title]
+    if not titles:
+        raise SystemExit(f"--only {options.only}: no program has that in its name; they are "
+                         f"{', '.join(PROGRAMS)}")  # fmt: skip
+    over = time.monotonic() + options.budget
+    result = {"date": datetime.datetime.now().isoformat(timespec="seconds"),
+              "device": {"processor": processor(), "cores": cpus}, "load_before": load(),
+              "unit": "seconds of a call by number of threads, median of alternating rounds",
+              "threads": counts, "rows": [], "not_run": titles}  # fmt: skip
+    rows: list[ScalingRow] = []
+    alone = machine(counts)
+    result["machine"] = alone
+    print("the machine: " + ", ".join(f"{gain:.2f} on {n}" for n, gain in alone.items()))
+    print(header(counts))
+    with started(counts) as (workers, second):
+        for index, title in enumerate(titles):
+            if time.monotonic() > over:
+                print(f"not run, the budget is used up: {', '.join(titles[index:])}")
+                break
+            rows.append(measure(title, options.size, workers, second, options.rounds))
+            print(line(rows[-1], counts), flush=True)
+            result |= {"rows": [row.record() for row in rows], "not_run": titles[index + 1:],
+                       "geometric_means": means(rows, counts)}  # fmt: skip
+            if options.out is not None:
+                options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print("speed-up over one thread, geometric mean: " + ", ".join(
+        f"{speedup:.2f} on {t}" for t, speedup in means(rows, counts).items()))  # fmt: skip
+    return int(len(rows) < len(titles) or any(row.verdict != "pass" for row in rows))
+
+
+def means(rows: Sequence[ScalingRow], counts: Sequence[int]) -> dict[int, float]:
+    """The geometric mean of the speed-ups over the fewest threads, of the rows without errors."""
+    timed = [row.seconds for row in rows if row.seconds]
+    return {t: statistics.geometric_mean(s[counts[0]] / s[t] for s in timed)
+            for t in counts if timed}  # fmt: skip
+
+
+def header(counts: Sequence[int]) -> str:
+    """The first line of the table."""
+    return f"{'program':24}" + "".join(f"{t:>10} thr" for t in counts) + "  efficiency  beside"
+
+
+def line(row: ScalingRow, counts: Sequence[int]) -> str:
+    """A row of the table."""
+    if not row.seconds:
+        return f"{row.title:24}{row.verdict}"
+    times = "".join(f"{duration(row.seconds[t]):>14}" for t in counts)
+    return (f"{row.title:24}{times}{row.efficiency(counts[-1]):>12.2f}{row.beside:>8.2f}"
+            f"  {row.verdict}")  # fmt: skip
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _numbers(text: str) -> list[int]:
+    numbers = [int(word) for word in text.split(",")]
+    if min(numbers) < 1:
+        raise ValueError("numbers of threads are at least 1")
+    return numbers
+
+
+def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options of the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", default="")
-    parser.add_argument("--threads")
-    parser.add_argument("--budget", type=float, default=600)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.work:
-        work(options.work[0], int(options.work[1]))
-        return
-    most = len(os.sched_getaffinity(0))
-    counts = [int(n) for n in options.threads.split(",")] if options.threads else \
-        [n for n in (1, 2, 4, 8, 16, 32) if n <= most]
-    end, rows = time.monotonic() + options.budget, []
-    names = [n for n in FOLDER.names() if any(w in n for w in options.only.split("|"))][:COUNT]
-    print(f"{'program':24}" + "".join(f"{n:>4} threads      " for n in counts)
-          + "   openmp   beside")
-    for name in names:
-        if time.monotonic() > end:
-            print(f"{name:24} not run: the budget is spent")
-            continue
-        row = measure(name, counts)
-        alone, least = row["seconds"][1], row["seconds"][counts[-1]]
-        row["beside"] = beside(name, min(max(1, math.ceil(0.3 / least)), 20_000))
-        rows.append(row)
-        print(f"{name:24}" + "".join(
-            f"{1e3 * s:9.3f} ms {alone / (n * s):4.2f} " for n, s in row["seconds"].items())
-            + f"{row['openmp'] / least:8.2f} {row['beside']:8.2f}", flush=True)
-    for n in counts[1:]:
-        ratios = [r["seconds"][1] / (n * r["seconds"][n]) for r in rows]
-        print(f"efficiency of {n} threads: {statistics.geometric_mean(ratios):.2f} "
-              f"({min(ratios):.2f} to {max(ratios):.2f})")
-    if options.out:
-        options.out.write_text(json.dumps(
-            {"date": time.strftime("%Y-%m-%d"), "processor": platform.processor() or
-             platform.machine(), "cores": most, "rows": rows}, indent=1))
+    parser.add_argument("--threads", type=_numbers, default=list(THREADS), help="1,2,4,8,16")
+    parser.add_argument("--size", default="small", choices=("tiny", "small", "large"))
+    parser.add_argument("--only", default="", help="only programs whose name contains this")
+    parser.add_argument("--budget", type=float, default=600.0, help="seconds of the whole run")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds of each program")
+    parser.add_argument("--out", type=Path, help="the JSON file to write; without it none is")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(options()))

@@ -20,7 +20,8 @@ from functrans.core.errors import MemoryLimitError
 from functrans.core.jaxpr import Jaxpr
 from functrans.lowering.c.executable import CExecutable
 from functrans.lowering.c.interface import runtime_program
-from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
+from functrans.lowering.c.isa import COMMON_FLAGS
+from functrans.lowering.c.toolchain import compiled_isa
 from functrans.lowering.defects import warn_of_fallback
 from functrans.lowering.executable import Backend, Executable
 from functrans.lowering.progress import watched
@@ -162,7 +163,7 @@ class CBackend(Backend):
 
 def options_of(donated: frozenset[int], require_inplace: bool) -> list[str]:
     """What a program depends on besides its jaxpr and the version of the compiler."""
-    isa, settings = host_isa(), config.current()
+    isa, settings = compiled_isa(), config.current()
     return [os.environ.get("CC", ""), isa.name, *COMMON_FLAGS, *isa.flags, repr(sorted(donated)),
             repr(require_inplace), settings.float_dtype.str, settings.int_dtype.str,
             settings.algebra, repr(settings.memory_limit)]

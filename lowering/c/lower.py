@@ -25,13 +25,15 @@ from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.c.dynamic_buffers import UnsupportedProgram
 from functrans.lowering.c.functions import graph_with_lanes
 from functrans.lowering.c.interface import spec
-from functrans.lowering.c.isa import COMMON_FLAGS, Isa, host_isa
+from functrans.lowering.c.isa import COMMON_FLAGS, Isa
 from functrans.lowering.c.program import FunctionWriter, ProgramText, write_program
 from functrans.lowering.c.toolchain import (
     CompilerError,
     CompilerMissing,
     compile_shared,
+    compiled_isa,
     compiler_identity,
+    is_clang,
 )
 from functrans.lowering.garbage import collector_paused
 from functrans.lowering.loops.tensor import HostCall
@@ -94,7 +96,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
     """
     decisions: list[Decision] = []
     simplified = in_real_numbers(simplify(jaxpr, decisions=decisions))
-    isa = isa or host_isa()
+    isa = isa or compiled_isa()
     if isa.fma:
         simplified = contract_products(simplified)
     sizes = size_sources(simplified)
@@ -179,8 +181,8 @@ def compiled(lowered: LoweredToC, require_inplace: bool, cache: Cache) -> Path:
 
 def flags_of(text: ProgramText) -> list[str]:
     """The flags that a program is compiled with."""
-    own = () if "clang" in compiler_identity().lower() else text.flags
-    return [*COMMON_FLAGS, *own, *host_isa().flags]
+    own = () if is_clang() else text.flags
+    return [*COMMON_FLAGS, *own, *compiled_isa().flags]
 
 
 def size_sources(jaxpr: Jaxpr) -> dict[str, tuple[int, int]] | None:

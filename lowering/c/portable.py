@@ -14,6 +14,7 @@ from functrans.lowering.c.executable import CExecutable
 from functrans.lowering.c.interface import runtime_program
 from functrans.lowering.c.isa import host_isa
 from functrans.lowering.c.lower import compiled, lower
+from functrans.lowering.c.toolchain import compiled_isa
 from functrans.lowering.portable import PortableProgram
 from functrans.lowering.store.cache import FORMAT, HASH_BYTES, Cache, Schema, digest, matches
 
@@ -91,7 +92,7 @@ def portable(jaxpr: Jaxpr, cache: Cache) -> tuple[PortableCProgram, str] | None:
     shared_object = compiled(lowered, False, cache).read_bytes()[:-HASH_BYTES]
     text = lowered.text
     arena = text.arena_bytes if isinstance(text.arena_bytes, int) else 0
-    made = PortableCProgram(FORMAT, os.uname().machine, list(host_isa().flags), arena,
+    made = PortableCProgram(FORMAT, os.uname().machine, list(compiled_isa().flags), arena,
                             [list(at) for at in lowered.sizes], text.libs, text.heavy,
                             text.constants, shared_object)
     return made, text.text

@@ -11,10 +11,10 @@ from functools import partial
 from functrans.core.dims import Size
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import Source
-from functrans.lowering.c.isa import COMMON_FLAGS, host_isa
+from functrans.lowering.c.isa import COMMON_FLAGS
 from functrans.lowering.c.lower import LoweredToC
 from functrans.lowering.c.program import FunctionWriter, ProgramText
-from functrans.lowering.c.toolchain import compiler
+from functrans.lowering.c.toolchain import compiled_isa, compiler
 from functrans.lowering.loops.tensor import Call, FunctionCall, Gemm, Tensor
 from functrans.lowering.report import KernelReport, Line, Peak, Report, TracedProgram, line_of
 from functrans.lowering.report_parts import (
@@ -173,7 +173,7 @@ def _definition(program: str, function: str) -> str:
 
 def assembly_of(program: str, function: str) -> str:
     """The instructions of one function of a program, by the compiler that `jit` uses."""
-    flags = [*COMMON_FLAGS, *host_isa().flags, "-w", "-fno-inline", "-g0",
+    flags = [*COMMON_FLAGS, *compiled_isa().flags, "-w", "-fno-inline", "-g0",
              "-fno-asynchronous-unwind-tables"]
     done = subprocess.run([*compiler(), *flags, "-S", "-x", "c", "-", "-o", "-"], input=program,
                           capture_output=True, text=True, check=True)

@@ -21,14 +21,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
 from functrans.core.errors import BackendError
+from functrans.lowering.c.isa import AVX2, GENERIC, Isa, host_isa
 from functrans.lowering.store.cache import NOT_MAPPABLE, OUT_OF_ROOM, unique_name
 
-__all__ = ["Children", "CompilerError", "CompilerMissing", "compile_shared", "compiler",
-           "compiler_identity"]
+__all__ = ["Children", "CompilerError", "CompilerMissing", "compile_shared", "compiled_isa",
+           "compiler", "compiler_identity", "is_clang"]
 
 
 # --- Child processes of the compiler: started without fork, and gone when the compilation is left
@@ -126,7 +128,8 @@ class CompilerError(BackendError):
 
 
 def compiler() -> tuple[str, ...]:
-    """The command of the C compiler: the variable CC, else cc, gcc or clang, on PATH.
+    """The command of the C compiler: the variable CC, else cc, gcc or clang on PATH, else the
+    `zig cc` of the wheel ziglang, which the extra functrans[compiler] brings.
 
     Raises CompilerMissing when there is none, and BackendError where CC names none that is there.
     """
@@ -146,13 +149,33 @@ def _compiler(named: str, path: str) -> tuple[str, ...]:
         program = _which(name, path)
         if program is not None:
             return (program,)
+    wheel = _wheel_compiler()
+    if wheel is not None:
+        return wheel
     raise CompilerMissing(
         "no C compiler was found.", where=None,
-        why="compiled functions are C programs, and neither CC nor cc, gcc or clang on PATH is one",
-        fix="apt-get install gcc (Debian, Ubuntu), dnf install gcc (Fedora) or conda install gcc")
+        why="compiled functions are C programs, neither CC nor cc, gcc or clang on PATH is a "
+            "compiler, and the wheel ziglang is not installed",
+        fix="pip install 'functrans[compiler]', which needs no rights, or apt-get install gcc "
+            "(Debian, Ubuntu), dnf install gcc (Fedora) or conda install gcc")
+
+
+def _wheel_compiler() -> tuple[str, ...] | None:
+    """The command of the compiler in the wheel ziglang, where it is installed.
+
+    Zig compiles for the processor at hand unless it is told otherwise, and traps on what is
+    undefined: instruction sets are ours to choose, and a program wraps where others do.
+    """
+    found = find_spec(WHEEL)
+    for folder in (found and found.submodule_search_locations) or ():
+        program = _which(os.path.join(folder, "zig"), "")
+        if program is not None:
+            return (program, "cc", "-mcpu=baseline", "-fno-sanitize=undefined")
+    return None
 
 
 COMMON = ("cc", "gcc", "clang")
+WHEEL = "ziglang"
 
 
 def _words_of(named: str) -> list[str]:
@@ -192,6 +215,29 @@ def compiler_identity() -> str:
         else:
             parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
     return "\n".join(parts)
+
+
+def is_clang() -> bool:
+    """Whether the compiler is a Clang (`zig cc` is one), told by its name, without running it."""
+    identity = compiler_identity().lower()
+    return "clang" in identity or "zig" in identity
+
+
+def compiled_isa() -> Isa:
+    """The instruction set that programs are compiled for: the machine's, as far as the compiler's
+    builtins reach. Those of Clang for AVX-512 have other names than GCC's, so it gets AVX2; the
+    Clang of Zig has none for multiply-adds of vectors either, so it gets vectors of 16 bytes.
+
+    Without a compiler it is the machine's.
+    """
+    isa = host_isa()
+    try:
+        identity = compiler_identity().lower()
+    except BackendError:  # who needs the compiler says so
+        return isa
+    if "zig" in identity:
+        return GENERIC
+    return AVX2 if isa.masks and "clang" in identity else isa
 
 
 def compile_shared(sources: Sequence[str], flags: Sequence[str], destination: Path) -> None:

@@ -9,10 +9,13 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import functrans as ft
 from functrans.core.errors import BackendError
 from functrans.lowering.c import toolchain
+from functrans.lowering.c.isa import AVX2, AVX512, GENERIC
 from functrans.lowering.c.toolchain import (
     CompilerError,
     CompilerMissing,
@@ -107,11 +110,59 @@ def test_what_the_driver_said_is_remembered_and_not_trusted(tmp_path, monkeypatc
 def test_no_compiler(monkeypatch, tmp_path):
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(toolchain, "_wheel_compiler", lambda: None)
+    toolchain._compiler.cache_clear()
     with pytest.raises(CompilerMissing, match="apt-get install gcc"):
+        compiler()
+    with pytest.raises(CompilerMissing, match=r"pip install 'functrans\[compiler\]'"):
         compiler()
     with pytest.raises(CompilerMissing):
         compile_shared([ADD], FLAGS, tmp_path / "out.so")
     assert left_in(tmp_path) == []
+
+
+def wheel_with_compiler(folder, monkeypatch):
+    """A package ziglang whose program is not the real one, the first on the way of imports."""
+    package = folder / "site" / "ziglang"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "zig").write_text("#!/bin/sh\n")
+    (package / "zig").chmod(0o755)
+    monkeypatch.syspath_prepend(str(folder / "site"))
+    monkeypatch.delitem(sys.modules, "ziglang", raising=False)
+    monkeypatch.delenv("CC", raising=False)
+    return package / "zig"
+
+
+def test_the_compiler_of_the_wheel_comes_last(monkeypatch, tmp_path):
+    zig = wheel_with_compiler(tmp_path, monkeypatch)
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert compiler()[:2] == (str(zig), "cc")
+    assert "-mcpu=baseline" in compiler()  # the instruction set is ours to choose
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "clang").write_text("#!/bin/sh\n")
+    (tmp_path / "more" / "clang").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "more"))
+    assert compiler() == (str(tmp_path / "more" / "clang"),)
+
+
+@pytest.mark.parametrize(("name", "expected"), [
+    ("/usr/bin/gcc 1 2", AVX512), ("/usr/bin/clang-14 1 2", AVX2),
+    ("/site/ziglang/zig 1 2", GENERIC)])
+def test_instructions_are_those_that_the_compiler_has_builtins_for(monkeypatch, name, expected):
+    monkeypatch.setattr(toolchain, "host_isa", lambda: AVX512)
+    monkeypatch.setattr(toolchain, "compiler_identity", lambda: name)
+    assert toolchain.compiled_isa() == expected
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="no Clang")
+def test_clang_compiles_what_jit_generates(monkeypatch):
+    monkeypatch.setenv("CC", "clang")
+    x = np.linspace(-3, 3, 4001, dtype=np.float32)
+    fun = ft.jit(lambda x: ft.numpy.where(x > 0, ft.numpy.tanh(x), x * x).sum())
+    expected = np.where(x > 0, np.tanh(x.astype(np.float64)), x.astype(np.float64)**2).sum()
+    np.testing.assert_allclose(fun(x), expected, rtol=1e-5)
 
 
 @needs_compiler

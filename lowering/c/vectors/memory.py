@@ -201,22 +201,33 @@ def _strided_part(b: VectorBuilder, dtype: str, lanes: int) -> str:
     return b.inline("strided_part", dtype, lanes, v, f"const {s} *p, i64 stride, i64 n", body)
 
 
+# GCC has __builtin_shufflevector from version 12 on, Clang no __builtin_shuffle.
+_SHUFFLE = """\
+#ifdef __clang__
+#define SHUFFLE(x, y, type, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define SHUFFLE(x, y, type, ...) __builtin_shuffle(x, y, (type){__VA_ARGS__})
+#endif
+"""
+
+
 def _shuffles(b: VectorBuilder, dtype: str, lanes: int) -> str:
     """log2(lanes) rounds; a round swaps the off-diagonal blocks of 1, 2, 4, ... elements."""
     v, i = b.type(dtype, lanes), b.type(b.int_of(dtype), lanes)
+    shuffle = b.define("SHUFFLE", lambda: _SHUFFLE)
     lines = []
     step = 1
     while step < lanes:
         # rows r and r + step, in blocks of `step`: the first keeps its even blocks
         low = [l if not l & step else l - step + lanes for l in range(lanes)]
         high = [l + step if not l & step else l + lanes for l in range(lanes)]
-        masks = [f"({i}){{{', '.join(map(str, m))}}}" for m in (low, high)]
+        masks = [f"{i}, {', '.join(map(str, m))}" for m in (low, high)]
         lines.append(f"{{ {v} t; ")
         for row in range(lanes):
             if not row & step:
                 x, y = f"r{row}", f"r{row + step}"
-                lines.append(f"t = __builtin_shuffle({x}, {y}, {masks[0]}); "
-                             f"{y} = __builtin_shuffle({x}, {y}, {masks[1]}); {x} = t;\n")
+                lines.append(f"t = {shuffle}({x}, {y}, {masks[0]}); "
+                             f"{y} = {shuffle}({x}, {y}, {masks[1]}); {x} = t;\n")
         lines.append("}\n")
         step *= 2
     return "".join(lines)
