@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <mutex>
 
 #include <dlfcn.h>
 
@@ -128,21 +129,32 @@ void run_lapack(Lapack function, i64 dtype, i64 batch, std::initializer_list<i64
     std::copy_n(steps, count, own_steps);
     loop.function(pointers, dimensions, own_steps, loop.data);
   };
-  if (batch == 1) return run(0, 1);  // large ones by the threads of BLAS
+  if (batch == 1) return run(0, 1);
   SerialBlas serial;
   parallel_pieces(batch, std::max<i64>(1, kPieceBytes / std::max<i64>(1, bytes)), run);
 }
 
 const Blas& blas() { return found; }
 
+namespace {
+std::mutex serial_mutex;
+int serial_calls = 0, usual_threads = 0;
+}  // namespace
+
+// Calls of several threads may overlap: the first one in lowers the number, the last one out sets it
+// back.
 SerialBlas::SerialBlas() {
   if (found.get_threads == nullptr || found.set_threads == nullptr) return;
-  threads_ = found.get_threads();
-  if (threads_ > 1) found.set_threads(1);
+  const std::lock_guard<std::mutex> lock(serial_mutex);
+  if (serial_calls++ > 0) return;
+  usual_threads = found.get_threads();
+  if (usual_threads > 1) found.set_threads(1);
 }
 
 SerialBlas::~SerialBlas() {
-  if (threads_ > 1) found.set_threads(threads_);
+  if (found.get_threads == nullptr || found.set_threads == nullptr) return;
+  const std::lock_guard<std::mutex> lock(serial_mutex);
+  if (--serial_calls == 0 && usual_threads > 1) found.set_threads(usual_threads);
 }
 
 }  // namespace functrans

@@ -52,16 +52,14 @@ struct Blas {
 };
 const Blas& blas();
 
-// One thread for each BLAS call while we run several of them ourselves.
+// One thread for each BLAS call, where we run several of them ourselves, and where the bits of a
+// result may not depend on the number of threads.
 class SerialBlas {
  public:
   SerialBlas();
   SerialBlas(const SerialBlas&) = delete;
   SerialBlas& operator=(const SerialBlas&) = delete;
   ~SerialBlas();
-
- private:
-  int threads_ = 0;
 };
 
 void init_lapack();  // at import, under the GIL; what is not found stays unavailable

@@ -1,12 +1,14 @@
 // Library functions: factorizations and systems over stacks of matrices (primitives/linalg.py,
 // solve.py, spectral.py). Small ones are taken several at a time, one to a vector lane.
+#include "blocked_systems.h"
 #include "lapack_loops.h"
 #include "library.h"
-#include "row_isa.h"
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 namespace functrans {
@@ -42,6 +44,35 @@ Pointer* offset(Pointer* data, i64 bytes) {
   return reinterpret_cast<Byte*>(data) + bytes;
 }
 
+bool in_blocks(i64 n) { return n >= kBlockedMatrix && can_block(); }
+
+// One matrix after the other on all threads, or many side by side; the same bits either way.
+template <typename Run>
+int each_matrix(i64 batch, Run&& run) {
+  constexpr i64 many = 8;
+  bool failed = false;
+  const auto range = [&](i64 begin, i64 end) {
+    for (i64 i = begin; i < end; ++i) {
+      if (!run(i)) __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+    }
+  };
+  if (batch < many) {
+    range(0, batch);
+  } else {
+    parallel_pieces(batch, 1, range);
+  }
+  return failed ? kOutOfMemory : 0;
+}
+
+void clear_above(i64 batch, i64 n, i64 item, void* out) {
+  parallel_pieces(batch * n, std::max<i64>(1, 65536 / n), [&](i64 begin, i64 end) {
+    for (i64 row = begin; row < end; ++row) {
+      const i64 i = row % n;
+      std::memset(offset(out, (row * n + i + 1) * item), 0, (n - i - 1) * item);
+    }
+  });
+}
+
 int cholesky(i64 dtype, i64 batch, i64 n, const void* a, void* out) {
   if (batch == 0 || n == 0) return 0;
   const i64 item = item_size(dtype), bytes = n * n * item;
@@ -53,15 +84,88 @@ int cholesky(i64 dtype, i64 batch, i64 n, const void* a, void* out) {
     return 0;
   }
   if (!has_lapack(Lapack::cholesky, dtype)) return kUnsupported;
-  run_lapack(Lapack::cholesky, dtype, batch, {n},
-             {matrices(a, item, n, n), matrices(out, item, n, n)});
-  parallel_pieces(batch, 1, [&](i64 begin, i64 end) {  // NaN above the diagonal of failed ones
-    for (i64 row = begin * n; row < end * n; ++row) {
-      const i64 i = row % n;
-      std::memset(offset(out, (row * n + i + 1) * item), 0, (n - i - 1) * item);
+  int status = 0;
+  if (in_blocks(n)) {
+    status = each_matrix(batch, [&](i64 i) {
+      return blocked_cholesky(dtype, n, offset(a, i * bytes), offset(out, i * bytes));
+    });
+  } else {
+    const SerialBlas serial;
+    run_lapack(Lapack::cholesky, dtype, batch, {n},
+               {matrices(a, item, n, n), matrices(out, item, n, n)});
+  }
+  clear_above(batch, n, item, out);  // NaN in those that have no factor
+  return status;
+}
+
+// An LU factorisation that is used at once, and thrown away.
+struct Factors {
+  Factors(i64 dtype, i64 n, const void* a)
+      : scratch(n * n * item_size(dtype) + n * 4),
+        pivots(scratch.as<std::int32_t>(n * n * item_size(dtype))),
+        made(scratch && blocked_lu(dtype, n, n, a, scratch.as<char>(), pivots)) {}
+  Scratch scratch;
+  std::int32_t* pivots;
+  bool made;
+};
+
+template <typename Run>
+auto with_number(i64 dtype, Run&& run) {
+  switch (dtype) {
+    case kF32: return run(0.0F);
+    case kF64: return run(0.0);
+    case kC64: return run(std::complex<float>());
+    default: return run(std::complex<double>());
+  }
+}
+
+bool solve_by_factors(i64 dtype, i64 n, i64 k, const void* a, const void* b, void* x) {
+  const Factors lu(dtype, n, a);
+  if (!lu.made) return false;
+  return with_number(dtype, [&](auto number) {
+    using T = decltype(number);
+    const T* factors = lu.scratch.template as<T>();
+    T* out = static_cast<T*>(x);
+    std::copy_n(static_cast<const T*>(b), n * k, out);
+    bool singular = false;
+    for (i64 i = 0; i < n; ++i) {
+      singular |= factors[i * n + i] == T{};
+      if (lu.pivots[i] != i) std::swap_ranges(out + i * k, out + (i + 1) * k, out + lu.pivots[i] * k);
     }
+    if (singular) {
+      std::fill_n(out, n * k, T(std::numeric_limits<double>::quiet_NaN()));
+      return true;
+    }
+    const TriangularKind lower{true, true, false, true}, upper{true, false, false, false};
+    return blocked_substitution(dtype, lower, false, n, k, factors, out, out) &&
+           blocked_substitution(dtype, upper, false, n, k, factors, out, out);
   });
-  return 0;
+}
+
+// The determinant; or, where `log` is not null, its sign and the logarithm of its modulus.
+bool determinant(i64 dtype, i64 n, const void* a, void* out, void* log) {
+  const Factors lu(dtype, n, a);
+  if (!lu.made) return false;
+  return with_number(dtype, [&](auto number) {
+    using T = decltype(number);
+    using Real = decltype(std::abs(number));
+    const T* factors = lu.scratch.template as<T>();
+    T sign = 1;
+    double modulus = 0;
+    for (i64 i = 0; i < n; ++i) {
+      const T pivot = lu.pivots[i] == i ? factors[i * n + i] : -factors[i * n + i];
+      const Real size = std::abs(pivot);
+      sign *= size == 0 ? T{} : pivot / size;
+      modulus += std::log(static_cast<double>(size));
+    }
+    if (log != nullptr) {
+      *static_cast<T*>(out) = sign;
+      *static_cast<Real*>(log) = static_cast<Real>(modulus);
+    } else {
+      *static_cast<T*>(out) = sign * static_cast<Real>(std::exp(modulus));
+    }
+    return true;
+  });
 }
 
 int solve(i64 dtype, i64 batch, i64 n, i64 k, const void* a, const void* b, void* out) {
@@ -75,32 +179,17 @@ int solve(i64 dtype, i64 batch, i64 n, i64 k, const void* a, const void* b, void
     });
     return 0;
   }
+  if (in_blocks(n)) {
+    return each_matrix(batch, [&](i64 i) {
+      return solve_by_factors(dtype, n, k, offset(a, i * bytes), offset(b, i * side),
+                              offset(out, i * side));
+    });
+  }
   if (!has_lapack(Lapack::solve, dtype)) return kUnsupported;
+  const SerialBlas serial;
   run_lapack(Lapack::solve, dtype, batch, {n, k},
              {matrices(a, item, n, n), matrices(b, item, n, k), matrices(out, item, n, k)});
   return 0;
-}
-
-template <typename T, typename Solver, typename Alpha>
-void substitute(Solver solver, Alpha alpha, const TriangularKind& kind, bool conjugated, i64 n,
-                i64 k, const void* a, const void* b, void* x) {
-  std::copy_n(static_cast<const T*>(b), n * k, static_cast<T*>(x));
-  constexpr int row_major = 101, left = 141, right = 142, upper = 121, lower = 122;
-  constexpr int plain = 111, transposed = 112, both = 113, counted = 131, unit = 132;
-  const int op = !kind.transposed ? plain : conjugated ? both : transposed;
-  const auto conjugate = [&] {  // conj(a) x = b where a conj(x) = conj(b)
-    if constexpr (!std::is_floating_point_v<T>) {
-      T* number = static_cast<T*>(x);
-      for (i64 i = 0; conjugated && !kind.transposed && i < n * k; ++i) {
-        number[i] = std::conj(number[i]);
-      }
-    }
-  };
-  conjugate();
-  solver(row_major, kind.left ? left : right, kind.lower ? lower : upper, op,
-         kind.unit ? unit : counted, kind.left ? n : k, kind.left ? k : n, alpha, a, n, x,
-         kind.left ? k : n);
-  conjugate();
 }
 
 int triangular_solve(i64 dtype, i64 batch, i64 n, i64 k, i64 left, i64 lower, i64 transposed,
@@ -116,84 +205,39 @@ int triangular_solve(i64 dtype, i64 batch, i64 n, i64 k, i64 left, i64 lower, i6
     });
     return 0;
   }
-  const Blas& library = blas();
-  if (library.strsm == nullptr || library.dtrsm == nullptr || library.ctrsm == nullptr ||
-      library.ztrsm == nullptr) {
-    return kUnsupported;
-  }
-  const auto run = [&](i64 begin, i64 end) {
-    const std::complex<float> single = 1;
-    const std::complex<double> twice = 1;
-    for (i64 i = begin; i < end; ++i) {
-      const void *ai = offset(a, i * bytes), *bi = offset(b, i * side);
-      void* xi = offset(out, i * side);
-      const auto solve = [&](auto solver, auto alpha, auto number) {
-        substitute<decltype(number)>(solver, alpha, kind, conjugated != 0, n, k, ai, bi, xi);
-      };
-      switch (dtype) {
-        case kF32: solve(library.strsm, 1.0F, 0.0F); break;
-        case kF64: solve(library.dtrsm, 1.0, 0.0); break;
-        case kC64: solve(library.ctrsm, static_cast<const void*>(&single), single); break;
-        default: solve(library.ztrsm, static_cast<const void*>(&twice), twice); break;
+  if (is_real(dtype) && n <= kSmallMatrix) {
+    const auto kernel = row_kernels().triangular_columns[dtype == kF64];
+    const i64 lanes = row_kernels().lane_bytes / item, groups = (k + lanes - 1) / lanes;
+    parallel_pieces(batch * groups, std::max<i64>(1, 4096 / (n * lanes)), [&](i64 begin, i64 end) {
+      for (i64 g = begin; g < end; ++g) {
+        const i64 i = g / groups, first = g % groups * lanes;
+        kernel(kind, n, k, first, std::min(lanes, k - first), offset(a, i * bytes),
+               offset(b, i * side), offset(out, i * side));
       }
-    }
-  };
-  if (batch == 1) return run(0, 1), 0;
-  SerialBlas serial;
-  parallel_pieces(batch, 1, run);
-  return 0;
-}
-
-// LAPACK wants columns: the matrix is transposed on the way in and out.
-template <typename T>
-bool factor(LuFactor lu, i64 m, i64 n, const void* in, void* out, std::int32_t* pivots) {
-  const T* a = static_cast<const T*>(in);
-  T* factors = static_cast<T*>(out);
-  const i64 k = std::min(m, n);
-  Scratch scratch(m * n * static_cast<i64>(sizeof(T)) + k * 8);
-  if (!scratch) return false;
-  T* columns = scratch.as<T>(round_up(k * 8, alignof(T)));
-  auto* exchanged = scratch.as<std::int64_t>();
-  for (i64 i = 0; i < m; ++i) {
-    for (i64 j = 0; j < n; ++j) columns[j * m + i] = a[i * n + j];
+    });
+    return 0;
   }
-  std::int64_t info = 0;
-  const std::int64_t rows = m, width = n;
-  lu(&rows, &width, columns, &rows, exchanged, &info);
-  for (i64 i = 0; i < m; ++i) {
-    for (i64 j = 0; j < n; ++j) factors[i * n + j] = columns[j * m + i];
-  }
-  for (i64 i = 0; i < k; ++i) pivots[i] = static_cast<std::int32_t>(exchanged[i] - 1);
-  return true;
+  if (!can_block()) return kUnsupported;
+  return each_matrix(batch, [&](i64 i) {
+    return blocked_substitution(dtype, kind, conjugated != 0, n, k, offset(a, i * bytes),
+                                offset(b, i * side), offset(out, i * side));
+  });
 }
 
 int lu(i64 dtype, i64 batch, i64 m, i64 n, const void* a, void* factors, std::int32_t* pivots,
        std::int32_t* permutation) {
-  const i64 number = (is_real(dtype) ? 0 : 2) + (real_size(dtype) == 8);
-  const LuFactor function = blas().lu[number];
-  if (function == nullptr) return kUnsupported;
+  if (!can_block()) return kUnsupported;
   const i64 k = std::min(m, n), bytes = m * n * item_size(dtype);
-  constexpr decltype(&factor<float>) factors_of[4] = {
-      factor<float>, factor<double>, factor<std::complex<float>>, factor<std::complex<double>>};
-  bool failed = false;
-  const auto run = [&](i64 begin, i64 end) {
-    for (i64 i = begin; i < end; ++i) {
-      if (k > 0 && !factors_of[number](function, m, n, offset(a, i * bytes),
-                                       offset(factors, i * bytes), pivots + i * k)) {
-        return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
-      }
-      std::int32_t* order = permutation + i * m;
-      for (i64 r = 0; r < m; ++r) order[r] = static_cast<std::int32_t>(r);
-      for (i64 r = 0; r < k; ++r) std::swap(order[r], order[pivots[i * k + r]]);
+  return each_matrix(batch, [&](i64 i) {
+    if (k > 0 && !blocked_lu(dtype, m, n, offset(a, i * bytes), offset(factors, i * bytes),
+                             pivots + i * k)) {
+      return false;
     }
-  };
-  if (batch == 1) {
-    run(0, 1);
-  } else {
-    SerialBlas serial;
-    parallel_pieces(batch, std::max<i64>(1, 512 / std::max<i64>(1, m * n)), run);
-  }
-  return failed ? kOutOfMemory : 0;
+    std::int32_t* order = permutation + i * m;
+    for (i64 r = 0; r < m; ++r) order[r] = static_cast<std::int32_t>(r);
+    for (i64 r = 0; r < k; ++r) std::swap(order[r], order[pivots[i * k + r]]);
+    return true;
+  });
 }
 
 int det(i64 dtype, i64 batch, i64 n, const void* a, void* out) {
@@ -205,8 +249,14 @@ int det(i64 dtype, i64 batch, i64 n, const void* a, void* out) {
     });
     return 0;
   }
+  if (in_blocks(n)) {
+    return each_matrix(batch, [&](i64 i) {
+      return determinant(dtype, n, offset(a, i * n * n * item), offset(out, i * item), nullptr);
+    });
+  }
   if (!has_lapack(Lapack::det, dtype)) return kUnsupported;
   if (batch > 0) {
+    const SerialBlas serial;
     run_lapack(Lapack::det, dtype, batch, {n}, {matrices(a, item, n, n), numbers(out, item)});
   }
   return 0;
@@ -222,8 +272,15 @@ int slogdet(i64 dtype, i64 batch, i64 n, const void* a, void* sign, void* log) {
     });
     return 0;
   }
+  if (in_blocks(n)) {
+    return each_matrix(batch, [&](i64 i) {
+      return determinant(dtype, n, offset(a, i * n * n * item), offset(sign, i * item),
+                         offset(log, i * real));
+    });
+  }
   if (!has_lapack(Lapack::slogdet, dtype)) return kUnsupported;
   if (batch > 0) {
+    const SerialBlas serial;
     run_lapack(Lapack::slogdet, dtype, batch, {n},
                {matrices(a, item, n, n), numbers(sign, item), numbers(log, real)});
   }
@@ -396,7 +453,7 @@ void register_linalg_library() {
   add("det", &det);
   add("permutation", &permutation);
   add("slogdet", &slogdet);
-  if (blas().lu[0] != nullptr && blas().lu[1] != nullptr) add("lu", &lu);
+  if (can_block()) add("lu", &lu);
   if (has_lapack(Lapack::eigh, kF64)) add("eigh", &eigh);
   if (has_lapack(Lapack::eig, kF64)) add("eig", &eig);
   if (has_lapack(Lapack::svd_full, kF64)) add("svd", &svd);

@@ -50,6 +50,9 @@ struct RowKernels {
   void (*solve[2])(i64 n, i64 k, i64 count, const void* a, const void* b, void* out);
   void (*triangular_solve[2])(const TriangularKind& kind, i64 n, i64 k, i64 count, const void* a,
                               const void* b, void* out);
+  // `count` of the k systems of one matrix, from the first on.
+  void (*triangular_columns[2])(const TriangularKind& kind, i64 n, i64 k, i64 first, i64 count,
+                                const void* a, const void* b, void* out);
   void (*det[2])(i64 n, i64 count, const void* a, void* out, void* log);
 };
 

@@ -12,4 +12,5 @@ constexpr RowKernels kKernels{
     {Small<float>::cholesky, Small<double>::cholesky},
     {Small<float>::solve, Small<double>::solve},
     {Small<float>::triangular_solve, Small<double>::triangular_solve},
+    {Small<float>::triangular_columns, Small<double>::triangular_columns},
     {Small<float>::det, Small<double>::det}};

@@ -135,6 +135,41 @@ struct Small {
     store(b, n * k, count, static_cast<T*>(out));
   }
 
+  // Systems of one matrix, one to a lane: columns of b next to each other, or rows of b.
+  static void triangular_columns(const TriangularKind& kind, i64 n, i64 k, i64 first, i64 count,
+                                 const void* a_in, const void* b_in, void* out) {
+    const T* a = static_cast<const T*>(a_in);
+    const T* b = static_cast<const T*>(b_in);
+    T* x_out = static_cast<T*>(out);
+    const i64 unknown = kind.left ? k : 1, side = kind.left ? 1 : n;
+    Vector x[kSmallMatrix];
+    for (i64 i = 0; i < n; ++i) {
+      const T* from = b + i * unknown + first * side;
+      if (kind.left && count == lanes) {
+        std::memcpy(&x[i], from, sizeof x[i]);
+      } else {
+        for (i64 l = 0; l < lanes; ++l) x[i][l] = from[std::min(l, count - 1) * side];
+      }
+    }
+    const bool swapped = kind.transposed == kind.left;
+    const bool lower = kind.lower != swapped;
+    const i64 row = swapped ? 1 : n, column = swapped ? n : 1;
+    for (i64 step = 0; step < n; ++step) {
+      const i64 i = lower ? step : n - 1 - step;
+      const i64 begin = lower ? i + 1 : 0, end = lower ? n : i;
+      if (!kind.unit) x[i] /= splat(a[i * n + i]);
+      for (i64 r = begin; r < end; ++r) x[r] -= a[r * row + i * column] * x[i];
+    }
+    for (i64 i = 0; i < n; ++i) {
+      T* to = x_out + i * unknown + first * side;
+      if (kind.left && count == lanes) {
+        std::memcpy(to, &x[i], sizeof x[i]);
+      } else {
+        for (i64 l = 0; l < count; ++l) to[l * side] = x[i][l];
+      }
+    }
+  }
+
   // The determinant; or, where `log` is not null, its sign and the logarithm of its modulus.
   static void det(i64 n, i64 count, const void* in, void* out, void* log) {
     Vector a[kSmallMatrix * kSmallMatrix];

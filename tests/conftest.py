@@ -1,9 +1,9 @@
 """Of wide tables of cases some run each time, and all of them in `make thorough`.
 
-`@pytest.mark.one_in(n)` takes one in n of a test's cases, of crossed tables along their diagonals, so
-that every row of a table that is crossed with one of n rows or more is among them.
-`@pytest.mark.one_sample_in(n)` takes one in n of the samples of each primitive, whose names are those
-of the primitive and a number.
+`@pytest.mark.one_in(n)` takes one in n of a test's cases, of crossed tables along their diagonals,
+so that every row of a table that is crossed with one of n rows or more is among them.
+`@pytest.mark.one_sample_in(n)` takes one in n of the samples of each primitive, whose names are
+those of the primitive and a number.
 """
 
 import gc

@@ -39,7 +39,6 @@ def test_there_are_notebooks():
     assert NOTEBOOKS
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path):
     """nbclient raises CellExecutionError, with the cell and its traceback, where one fails."""
