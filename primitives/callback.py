@@ -17,7 +17,7 @@ from functrans.primitives.base import sample_array
 from functrans.primitives.broadcast import align_batch, move_axis
 from functrans.primitives.shape import expand_dims
 
-__all__ = ["HostFunction", "debug_callback_p", "io_callback_p", "pure_callback_p"]
+__all__ = ["HostFunction", "check_result", "debug_callback_p", "io_callback_p", "pure_callback_p"]
 
 
 class Callback(Primitive, abstract=True):

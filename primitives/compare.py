@@ -125,10 +125,26 @@ class ShiftLeft(Bitwise):
         return np.left_shift(x, y)
 
 
-class ShiftRightLogical(Bitwise):
-    """x shifted right by y bits, filled with zeros; 0 when y is not below the width."""
+class OfAllBits(Bitwise, abstract=True):
+    """An operation that looks at bits which are not there where an integer of few is a byte."""
 
     kinds = "iu"
+
+    def run(self, *arrays: Any, **params: Any) -> Any:
+        narrow = np.asarray(arrays[0]).dtype
+        if not dtypes.is_narrow(narrow):
+            return super().run(*arrays, **params)
+        missing = 8 - dtypes.iinfo(narrow).bits
+        return self.of_bytes([np.asarray(x, narrow).view(np.uint8) for x in arrays],
+                             missing).astype(narrow)
+
+    def of_bytes(self, arrays: Sequence[Any], missing: int) -> Any:
+        """Of integers without `missing` bits of a byte, which are 0."""
+        return self.evaluate(*arrays)
+
+
+class ShiftRightLogical(OfAllBits):
+    """x shifted right by y bits, filled with zeros; 0 when y is not below the width."""
 
     def evaluate(self, x: Any, y: Any) -> Any:
         dtype = np.result_type(x, y)
@@ -151,10 +167,9 @@ class ShiftRightArithmetic(Bitwise):
         return np.asarray(shifted).view(dtype)
 
 
-class PopulationCount(Bitwise):
+class PopulationCount(OfAllBits):
     """The number of bits that are set in x."""
 
-    kinds = "iu"
     derivatives = (None,)
 
     def evaluate(self, x: Any) -> Any:
@@ -162,10 +177,9 @@ class PopulationCount(Bitwise):
         return np.bitwise_count(x.view(f"u{x.dtype.itemsize}")).astype(x.dtype)
 
 
-class Clz(Bitwise):
+class Clz(OfAllBits):
     """The number of leading zero bits of x."""
 
-    kinds = "iu"
     derivatives = (None,)
 
     def evaluate(self, x: Any) -> Any:
@@ -181,6 +195,9 @@ class Clz(Bitwise):
                 if step < bits:
                     rest = rest | (rest >> rest.dtype.type(step))
         return (bits - np.bitwise_count(rest)).astype(x.dtype)
+
+    def of_bytes(self, arrays: Sequence[Any], missing: int) -> Any:
+        return self.evaluate(*arrays) - np.uint8(missing)
 
 
 class SelectN(Primitive):

@@ -72,7 +72,7 @@ class ConvertElementType(Primitive):
 
 def _saturate(x: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Float to integer without undefined results: out of range to the nearest, NaN to 0."""
-    info = np.iinfo(dtype)
+    info = dtypes.iinfo(dtype)
     wide = np.trunc(x.astype(np.float64))
     low, high = float(info.min), float(info.max)
     inside = np.where(np.isnan(wide), 0.0, np.clip(wide, low, high))

@@ -263,8 +263,8 @@ class ScatterGatherLayout:
     def rows(self, indices: Any, mode: GatherScatterMode) -> tuple[Any, Any]:
         """Row numbers (int64, `rows_shape`) and which index vectors are in bounds; None: all."""
         vectors = np.asarray(indices)
-        if vectors.dtype.kind not in "iu":
-            raise TypeError("indices are integers")
+        if dtypes.is_narrow(vectors.dtype):
+            vectors = vectors.astype(np.int32)
         inside = None
         if mode is not GatherScatterMode.PROMISE_IN_BOUNDS and not self.all_inside(vectors):
             # uint64 beyond int64 is out of bounds like any other large number

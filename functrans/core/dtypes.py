@@ -50,6 +50,7 @@ __all__ = [
     "iinfo",
     "inexact_result_type",
     "is_half",
+    "is_narrow",
     "is_weak",
     "issubdtype",
     "key_dtype",
@@ -63,6 +64,7 @@ __all__ = [
     "scalar_dtype",
     "short_name",
     "to_inexact_dtype",
+    "wide_dtype",
 ]
 
 DType: TypeAlias = np.dtype[Any]
@@ -506,6 +508,16 @@ def complex_dtype(dtype: DType) -> DType:
 def is_half(dtype: DType) -> bool:
     """Whether a dtype is stored narrow and computed in float32: float16, bfloat16, float8."""
     return dtype.itemsize <= 2 and _KINDS.get(dtype) == "f"
+
+
+def is_narrow(dtype: DType) -> bool:
+    """Whether a dtype is computed in a wider one: halves, and integers of 2 and 4 bits."""
+    return is_half(dtype) or dtype in _NARROW_INTS or dtype in _NARROW_UINTS
+
+
+def wide_dtype(dtype: DType) -> DType:
+    """The dtype that a narrow one is computed in: float32, int8 or uint8."""
+    return float32 if is_half(dtype) else np.dtype(f"{_KINDS[dtype]}1")
 
 
 # ------------------------------------------------------------------------------- names and limits

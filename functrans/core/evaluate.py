@@ -169,7 +169,7 @@ def resolve(value: Any, sizes: dict[str, Any]) -> Any:
 
 
 def _runner(primitive: Any, invars: Sequence[Atom]) -> Any:
-    if primitive.widens_halves and any(dtypes.is_half(a.aval.dtype) for a in invars):
+    if primitive.widens_halves and any(dtypes.is_narrow(a.aval.dtype) for a in invars):
         return primitive.run
     return primitive.evaluate
 

@@ -55,7 +55,8 @@ class Primitive:
     name: ClassVar[str]
     multiple_results: ClassVar[bool] = False
     higher_order: ClassVar[bool] = False
-    # float16 and bfloat16 operands are widened to float32 for evaluation, and results narrowed
+    # floats of 16 bits and fewer are widened to float32 for evaluation, integers of 4 and 2 bits to
+    # 8, and results narrowed
     widens_halves: ClassVar[bool] = True
     # evaluation never overflows, divides or meets NaN: NumPy need not be told to keep quiet
     is_quiet: ClassVar[bool] = False
@@ -139,33 +140,33 @@ class Primitive:
         return wrap(np.asarray(result), outs.weak_type)
 
     def run(self, *arrays: Any, **params: Any) -> Any:
-        """Evaluate on NumPy arrays, silently, with float16 and bfloat16 computed in float32."""
+        """Evaluate on NumPy arrays, silently, with narrow numbers computed in wider ones."""
         if self.is_quiet:
             return self.evaluate(*arrays, **params)
         with np.errstate(all="ignore"):
             if self.widens_halves:
-                half = next((x.dtype for x in arrays
-                             if isinstance(x, np.ndarray) and dtypes.is_half(x.dtype)), None)
-                if half is not None:
-                    return self._run_widened(half, arrays, params)
+                narrow = next((x.dtype for x in arrays
+                               if isinstance(x, np.ndarray) and dtypes.is_narrow(x.dtype)), None)
+                if narrow is not None:
+                    return self._run_widened(narrow, arrays, params)
             return self.evaluate(*arrays, **params)
 
-    def _run_widened(self, half: np.dtype[Any], arrays: Sequence[Any],
+    def _run_widened(self, narrow: np.dtype[Any], arrays: Sequence[Any],
                      params: Mapping[str, Any]) -> Any:
-        wide = [x.astype(np.float32) if isinstance(x, np.ndarray) and x.dtype == half else x
-                for x in arrays]
-        result = self.evaluate(*wide, **params)
+        wide = dtypes.wide_dtype(narrow)
+        result = self.evaluate(*[x.astype(wide) if isinstance(x, np.ndarray) and x.dtype == narrow
+                                 else x for x in arrays], **params)
         if self.multiple_results:
-            return [_narrow(r, half) for r in result]
-        return _narrow(result, half)
+            return [_narrowed(r, wide, narrow) for r in result]
+        return _narrowed(result, wide, narrow)
 
     def __repr__(self) -> str:
         return self.name
 
 
-def _narrow(x: Any, half: np.dtype[Any]) -> Any:
+def _narrowed(x: Any, wide: np.dtype[Any], narrow: np.dtype[Any]) -> Any:
     x = np.asarray(x)
-    return x.astype(half) if x.dtype == np.float32 else x
+    return x.astype(narrow) if x.dtype == wide else x
 
 
 def _missing_rule(cls: type, rule: str) -> MissingRuleError:

@@ -40,6 +40,7 @@ from functrans.lowering.loops.tensor import HostCall
 from functrans.lowering.memory.aliasing import copies_needed
 from functrans.lowering.passes.complex_parts import split_complex
 from functrans.lowering.passes.multiply_adds import contract_products
+from functrans.lowering.passes.narrow_numbers import in_bytes
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.passes.rematerialize import Prices
@@ -95,7 +96,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], timed: bool = False,
     `plain` one each value has a kernel of its own.
     """
     decisions: list[Decision] = []
-    simplified = in_real_numbers(simplify(jaxpr, decisions=decisions))
+    simplified = in_real_numbers(simplify(in_bytes(jaxpr), decisions=decisions))
     isa = isa or compiled_isa()
     if isa.fma:
         simplified = contract_products(simplified)

@@ -32,7 +32,7 @@ from functrans.primitives.scatter import scatter_p
 from functrans.primitives.sort import sort_p, top_k_p
 from functrans.primitives.window import window_argmax_p, window_argmin_p
 
-__all__ = ["KNOWN", "with_known_dtypes"]
+__all__ = ["FLOAT8", "KNOWN", "with_known_dtypes"]
 
 FLOAT8: Final = ("float8_e4m3fn", "float8_e5m2")
 WIDE: Final = {**dict.fromkeys(("bool", "int8", "int16", "uint8", "uint16"), "int32"),

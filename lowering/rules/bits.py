@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-
 import numpy as np
 
 from functrans.core.jaxpr import Equation
@@ -14,10 +12,11 @@ from functrans.lowering.loops.tensor import FLOAT8, ITEM_SIZES, Map, Tensor, dty
 from functrans.lowering.rules.elementwise import Rule
 from functrans.primitives.convert import bitcast_convert_type_p
 
-__all__ = ["RULES", "bits_of_halves"]
+__all__ = ["RULES"]
 
-KNOWN = ITEM_SIZES.keys() - {"f16", "bool", *FLOAT8}
-"""The dtypes whose bits kernels have; f16 is a float32 with other bits in registers."""
+KNOWN = ITEM_SIZES.keys() - {"bool", *FLOAT8}
+"""The dtypes whose bits kernels have. A float16 is a float32 in registers: one that is NaN may
+become another, as a signalling one does when it is read."""
 
 
 def _bits(s: ExprBuilder, x: Expr, dtype: str) -> Expr:
@@ -83,17 +82,10 @@ def _half_of_bits(s: ExprBuilder, x: Expr) -> Expr:
     return s.op("bitcast", s.op("or", found, sign), dtype="f32")
 
 
-def bits_of_halves(eqn: Equation, xs: list[Tensor]) -> Tensor | None:
-    """Bits of float16 too: all but those of NaN, of which one may become another."""
-    found = _bitcast(eqn, xs, KNOWN | {"f16"})
-    return found[0] if found else None
-
-
-def _bitcast(eqn: Equation, xs: list[Tensor],
-             known: Set[str] = KNOWN) -> list[Tensor] | None:
+def _bitcast(eqn: Equation, xs: list[Tensor]) -> list[Tensor] | None:
     x, aval = xs[0], eqn.outvars[0].aval
     dtype = dtype_name(aval.dtype)
-    if dtype is None or dtype not in known or x.dtype not in known:
+    if dtype is None or dtype not in KNOWN or x.dtype not in KNOWN:
         return None
     old, new = ITEM_SIZES[x.dtype], ITEM_SIZES[dtype]
 

@@ -19,6 +19,8 @@ from functrans.lowering.analysis import cost_of, memory_of
 from functrans.lowering.defects import UnsupportedKernel, warn_of_fallback
 from functrans.lowering.garbage import collector_paused
 from functrans.lowering.memory.aliasing import copies_needed
+from functrans.lowering.passes.known_dtypes import FLOAT8
+from functrans.lowering.passes.narrow_numbers import NARROW, in_bytes
 from functrans.lowering.passes.networks.decide import Decision
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.schedule.plans import GPU
@@ -83,6 +85,8 @@ def _assumed(library: str) -> bool:
 MOST_SAID: Final = 200
 """Characters of why a kernel does not compile."""
 
+IN_BYTES = NARROW.difference(FLOAT8)
+"""The names of dtypes whose numbers are bytes: tensor cores have the others."""
 MachineCode = Callable[[GPUProgram, Target], Mapping[tuple[Any, ...], Binary]]
 
 
@@ -102,7 +106,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
     if machine_code is not None:
         start_workers(equation_count(jaxpr), gpu is not None)
     with collector_paused():
-        simplified = simplify(jaxpr, decisions=decisions, atomic=True)
+        simplified = simplify(in_bytes(jaxpr, IN_BYTES), decisions=decisions, atomic=True)
     is_compiled = machine_code is not None  # for a GPU, which is here or not
     found = is_there if here else _assumed
     if is_compiled and not found("cublas"):
@@ -118,6 +122,7 @@ def lower(jaxpr: Jaxpr, donated: frozenset[int], require_inplace: bool, any_size
         if program is None:
             return None
         program.specialized = reason
+    program.inputs, program.outputs = list(jaxpr.in_avals), list(jaxpr.out_avals)  # not as bytes
     check_host_steps(program.steps, warns=is_compiled)
     if require_inplace and program.aliases.copied:
         raise copies_needed(*program.aliases.copied[0])
@@ -206,5 +211,5 @@ class _RetryingWriter:
 def sized(jaxpr: Jaxpr, compile_: Compile) -> SizedExecutable:
     """A program of named sizes, compiled for each set of them."""
     decisions: list[Decision] = []
-    return SizedExecutable(jaxpr, simplify(jaxpr, decisions=decisions, atomic=True), decisions,
-                           compile_)
+    simplified = simplify(in_bytes(jaxpr, IN_BYTES), decisions=decisions, atomic=True)
+    return SizedExecutable(jaxpr, simplified, decisions, compile_)

@@ -34,7 +34,6 @@ from functrans.lowering.passes.interleaved_forms import interleave_forms
 from functrans.lowering.passes.interleaved_products import interleave_products
 from functrans.lowering.passes.maps import merge_maps
 from functrans.lowering.passes.tile_regions import form_tile_regions
-from functrans.lowering.rules.bits import bits_of_halves
 from functrans.lowering.rules.complex_memory import PAIRS
 from functrans.lowering.rules.graph import CallRule, Graph, any_flag_rules, graph_of
 from functrans.lowering.rules.lanes import LaneLoop
@@ -113,7 +112,6 @@ from functrans.lowering.triton.unread import (
 from functrans.primitives.control_flow.cond import cond_p
 from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
-from functrans.primitives.convert import bitcast_convert_type_p
 
 __all__ = ["write_program"]
 
@@ -122,8 +120,7 @@ COUNTERS_ALIGNED = 4  # those of a kernel begin at 16 bytes
 RULES: Table[CallRule] = Table(merged(
     CALL_RULES, PAIRS, LIBRARY_RULES, {scan_p: scan_rule, while_p: while_rule}, SORTING,
     SEGMENT_REDUCES, SMALL_SYSTEMS, INTERLEAVED, INTERLEAVED_FORMS, TILE_REGIONS,
-    dict.fromkeys(OPS, cumulative_rule), dict.fromkeys(FUNCTIONS, series_rule),
-    {bitcast_convert_type_p: bits_of_halves}),
+    dict.fromkeys(OPS, cumulative_rule), dict.fromkeys(FUNCTIONS, series_rule)),
     otherwise="a kernel computes its elements, or the host all of it")
 OF_ANY_DTYPE = frozenset((*PAIRS, library_p))
 """Primitives whose rules look at the dtypes themselves."""

@@ -5,11 +5,22 @@ import pkgutil
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+import functrans as ft
 import functrans.primitives
 from functrans.core import dtypes
+from functrans.core.errors import FunctransError
 from functrans.core.primitive import Primitive
+
+DTYPES = {"f": ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2",
+                "float4_e2m1fn"),
+          "i": ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "int4",
+                "uint4"),
+          "c": ("complex64", "complex128")}
+OF_INTEGERS = ("argmax", "argmin", "sort", "top_k", "cummax", "cumsum")
+"""Their samples are floats, and they take integers too."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,24 @@ def all_primitives() -> list[Primitive]:
 def all_cases() -> list[Case]:
     return [Case(p, tuple(np.asarray(a) for a in s.args), dict(s.params), i)
             for p in all_primitives() for i, s in enumerate(p.samples())]
+
+
+def variants(case: Case, dtypes_of: dict[str, tuple[str, ...]] = DTYPES):
+    """The sample with its numbers in the other dtypes that the primitive takes."""
+    for kind, names in dtypes_of.items():
+        old = {a.dtype for a in case.args if dtypes.kind(a.dtype).replace("u", "i") == kind}
+        if kind == "f" and case.primitive.name in OF_INTEGERS:
+            names += dtypes_of["i"]
+        for name in names if len(old) == 1 else ():
+            new = np.dtype(getattr(ml_dtypes, name, name))
+            with np.errstate(all="ignore"):
+                args = tuple([a.astype(new) if a.dtype in old else a for a in case.args])
+            found = Case(case.primitive, args, case.params, case.index)
+            try:
+                ft.make_jaxpr(lambda *xs, found=found: found.outs(*xs))(*args)
+            except (TypeError, ValueError, FunctransError):
+                continue
+            yield found
 
 
 def groups(cases: list[Case], size: int = 8) -> list[list[Case]]:

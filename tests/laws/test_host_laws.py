@@ -4,32 +4,24 @@ import re
 import warnings
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 import functrans as ft
 from functrans import lax
-from functrans.core import dtypes
-from functrans.core.errors import FunctransError, HostStepError
+from functrans.core.errors import HostStepError
+from functrans.lowering.passes.narrow_numbers import in_bytes
 from functrans.lowering.passes.pipeline import simplify
 from functrans.lowering.triton.host_steps import check_host_steps
 from functrans.lowering.triton.libraries.replace import replace_by_library_calls
+from functrans.lowering.triton.lower import IN_BYTES
 from functrans.lowering.triton.program import write_program
-from tests.laws.primitives import Case, all_cases, differentiable_cases, groups
+from tests.laws.primitives import Case, all_cases, differentiable_cases, groups, variants
 from tests.laws.programs import derivatives_of, together, values_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "gpu.md"
 ROWS = [line.split("|")[1] for line in PAGE.read_text().split("\n## On the host\n")[1]
         .split("\n## ")[0].splitlines() if line.startswith("| ")][2:]
-DTYPES = {"f": ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2",
-                "float4_e2m1fn"),
-          "i": ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "int4",
-                "uint4"),
-          "c": ("complex64", "complex128")}
-OF_INTEGERS = ("argmax", "argmin", "sort", "top_k", "cummax", "cumsum")
-"""Their samples are floats, and they take integers too."""
-
 
 def documented() -> set[tuple[str, str]]:
     """Primitives and dtypes of the table; `any` stands for all of either."""
@@ -57,7 +49,8 @@ def refused(fun, args) -> bool:
     try:
         with ft.config.host_steps("error"), warnings.catch_warnings():
             warnings.simplefilter("error")
-            written = replace_by_library_calls(simplify(jaxpr), lambda library: True)
+            written = replace_by_library_calls(simplify(in_bytes(jaxpr, IN_BYTES)),
+                                               lambda library: True)
             check_host_steps(write_program(written).steps, warns=True)
     except HostStepError:
         return True
@@ -68,24 +61,6 @@ def is_documented(case: Case) -> bool:
     outs = ft.make_jaxpr(lambda *xs: case.outs(*xs))(*case.args).jaxpr.out_avals
     names = {"any", *[x.dtype.name for x in (*case.args, *outs)]}
     return any((name, dtype) in TABLE for name in (case.primitive.name, "any") for dtype in names)
-
-
-def variants(case: Case):
-    """The sample with its numbers in the other dtypes that the primitive takes."""
-    for kind, names in DTYPES.items():
-        old = {a.dtype for a in case.args if dtypes.kind(a.dtype).replace("u", "i") == kind}
-        if kind == "f" and case.primitive.name in OF_INTEGERS:
-            names += DTYPES["i"]
-        for name in names if len(old) == 1 else ():
-            new = np.dtype(getattr(ml_dtypes, name, name))
-            with np.errstate(all="ignore"):
-                args = tuple([a.astype(new) if a.dtype in old else a for a in case.args])
-            found = Case(case.primitive, args, case.params, case.index)
-            try:
-                ft.make_jaxpr(lambda *xs, found=found: found.outs(*xs))(*args)
-            except (TypeError, ValueError, FunctransError):
-                continue
-            yield found
 
 
 def values(case):
