@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from functrans import array as array
 from functrans import config, debug, dlpack, dtypes, lax, numpy, tree, tree_util
 from functrans import methods as _methods
+from functrans import third_parties as _third_parties
 from functrans.array import Array
 from functrans.callbacks import io_callback, pure_callback
 from functrans.core.config import disable_jit
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 remat = checkpoint
 _methods.install()
 _eager.install()
+_third_parties.install()
 
 __all__ = [
     "Array", "Device", "Dim", "ShapeDtypeStruct", "block_until_ready", "check", "check_shapes",

@@ -20,6 +20,7 @@ from functrans.core.trace import Tracer
 from functrans.device import CPU, find_device, place_of
 from functrans.dlpack import export_host
 from functrans.foreign import install_foreign_attributes
+from functrans.numpy.namespace_info import API_VERSIONS
 from functrans.operators import install_operators
 from functrans.protocol import array_function, array_ufunc
 
@@ -120,7 +121,13 @@ def _contains(self: Any, value: Any) -> bool:
 
 
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:
-    """The module of array functions (Python array API)."""
+    """The module of array functions (Python array API).
+
+    Raises ArgumentError for a revision of the standard that does not exist.
+    """
+    if api_version is not None and api_version not in API_VERSIONS:
+        raise ArgumentError(f"there is no revision {api_version!r} of the array API here.",
+                            fix=f"Revisions are {', '.join(API_VERSIONS)}.")
     return fnp
 
 

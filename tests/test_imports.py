@@ -29,7 +29,7 @@ LAYERS = [
     "lax",
     "numpy",
     "at", "concretize", "foreign", "operators", "numpy_alternatives", "protocol", "methods",
-    "placement",
+    "third_parties", "placement",
     "flatten_util", "ops",
     "random",
     "nn", "optim",
@@ -105,7 +105,8 @@ DEFERRED = {
     ("functrans.lowering.triton.machine.kernel_cache", "functrans.lowering.triton.machine.pool"),
 }
 # tests that hand arrays to SciPy, as to other third parties
-SCIPY_USERS = {"test_arguments.py", "test_numpy_calls.py", "test_third_parties.py"}
+SCIPY_USERS = {"array_api_programs.py", "test_arguments.py", "test_numpy_calls.py",
+               "test_third_parties.py"}
 PEERS = {"jax", "jaxlib", "torch", "scipy", "tensorflow"}
 PEER_IMPORT = re.compile(rf"^\s*(import|from)\b.*\b({'|'.join(PEERS)})\b", re.MULTILINE)
 ALLOWED_PACKAGES = {"numpy", "ml_dtypes", "optree", "sympy", "triton", "functrans"}

@@ -152,6 +152,10 @@ from functrans.numpy.manipulation import (
     swapaxes,
     transpose,
 )
+from functrans.numpy.namespace_info import (
+    __array_api_version__,
+    __array_namespace_info__,
+)
 from functrans.numpy.padding import (
     pad,
 )
@@ -421,6 +425,7 @@ from functrans.numpy.windows import (
 )
 
 __all__ = [
+    "__array_api_version__", "__array_namespace_info__",
     "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle",
     "any", "append", "apply_along_axis", "apply_over_axes", "arange", "arccos", "arccosh",
     "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition",
