@@ -4,10 +4,32 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+
+def folder_at(place: str) -> Folder:
+    """The `FOLDER` of a package of programs: one of this folder by its name, another by its path.
+
+    Raises ImportError where another package has the name of the folder already.
+    """
+    path = Path(place)
+    if path.name == place:
+        return importlib.import_module(place).FOLDER  # type: ignore[no-any-return]
+    path = path.resolve()
+    sys.path.insert(0, str(path.parent))
+    try:
+        found = importlib.import_module(path.name)
+    finally:
+        sys.path.remove(str(path.parent))
+    if found.__file__ is None or Path(found.__file__).resolve().parent != path:
+        raise ImportError(f"{path} is a folder of programs if it has an __init__.py, as that of "
+                          "benchmarks/programs/, and no imported package has its name.")
+    return found.FOLDER  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

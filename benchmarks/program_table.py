@@ -6,13 +6,13 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bounds import SUBJECT
 from harness import load, results_path
-from program_folder import Folder
+from program_folder import Folder, folder_at
 from program_rows import (
     BY_HAND,
     PEER,
@@ -52,6 +52,8 @@ def parse_options(suite: Suite, arguments: list[str] | None = None) -> argparse.
     parser.add_argument("--gpu", action="store_true", help="on a GPU, which has to be there")
     parser.add_argument("--size", choices=("tiny", "small", "large"),
                         help="small by default, large on a GPU")  # fmt: skip
+    parser.add_argument("--folder", type=Path, metavar="PATH",
+                        help="programs kept elsewhere; writes no file without --out")  # fmt: skip
     parser.add_argument("--only", default="", help="only programs with this in their name, or|this")
     parser.add_argument("--budget", type=float, default=3600.0, help="seconds of the whole run")
     parser.add_argument("--first-limit", type=float, default=FIRST_SECONDS,
@@ -87,7 +89,7 @@ def results_file(name: str, options: argparse.Namespace, gpu: str) -> Path | Non
     if options.out is not None:
         return options.out
     usual = options.size == ("large" if options.gpu else "small")
-    if options.quick or options.no_peers or not usual:
+    if options.quick or options.no_peers or options.folder is not None or not usual:
         return None
     return results_path(name, gpu)
 
@@ -123,6 +125,10 @@ def start(workers: dict[str, Any], options: argparse.Namespace) -> tuple[str, di
 def run(suite: Suite, arguments: list[str] | None = None) -> int:
     """Measure what the arguments ask for; the exit status."""
     options = parse_options(suite, arguments)
+    place = suite.name
+    if options.folder is not None:
+        place = str(options.folder.resolve())
+        suite = replace(suite, folder=folder_at(place))
     titles = chosen(suite.folder, options.only)
     if options.list:
         print(listing(suite.folder, titles))
@@ -143,7 +149,7 @@ def run(suite: Suite, arguments: list[str] | None = None) -> int:
         options.profiles.mkdir(parents=True, exist_ok=True)
     rows: list[ProgramRow] = []
     width = max(map(len, titles), default=0)
-    with started(options.gpu, pythons, suite.name) as workers:
+    with started(options.gpu, pythons, place) as workers:
         gpu, versions = start(workers, options)
         path = results_file(suite.name, options, gpu)
         beside = earlier_rows(path) if path is not None else []

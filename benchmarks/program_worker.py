@@ -2,9 +2,9 @@
 
     python benchmarks/program_worker.py LIBRARY FOLDER SUITE
 
-SUITE is a folder of programs. LIBRARY may be "by hand": the texts that stand in the programs. Reads
-a command a line, writes an answer a line, both JSON. Results of programs go to a file in
-FOLDER. Whatever else writes to the standard output is sent to the error stream.
+SUITE is a folder of programs, its name or its path. LIBRARY may be "by hand": the texts that stand
+in the programs. Reads a command a line, writes an answer a line, both JSON. Results of programs go
+to a file in FOLDER. Whatever else writes to the standard output is sent to the error stream.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 import by_hand
 import numpy as np
 from harness import first_line, versions
-from program_folder import Folder
+from program_folder import Folder, folder_at
 from program_rows import BY_HAND
 
 SUBMODULES = ("lax", "nn", "numpy", "random", "tree", "scipy.linalg", "scipy.sparse.linalg",
@@ -195,7 +195,7 @@ def main() -> int:
 
     try:
         kind = HandWritten if name == BY_HAND else Bench
-        bench = kind(name, Path(folder), importlib.import_module(suite).FOLDER)
+        bench = kind(name, Path(folder), folder_at(suite))
         answer(bench.hello())
         if name == "functrans" and (threads := os.environ.get("OMP_NUM_THREADS")):
             # as many as the others have, without a processor of their own that neighbours load
