@@ -52,6 +52,9 @@ class TileWriter:
     `numbers` gives the text of those that may come from sizes. Without a kernel they are scalars.
     """
 
+    tile_of_zeros = "zero"
+    """What gives an index the shape of a tile: a name that kernels define, or an expression."""
+
     def __init__(self, kernel: Kernel | None, emit: Callable[[str], None],
                  pointer: Callable[[Any], str], fresh: Callable[[], str],
                  masks: dict[str, str | None],
@@ -231,7 +234,7 @@ class TileWriter:
         pointer = self._pointer(tensor if copy is None else copy.room)
         address = self._address(pointer, tensor, index)
         if self._is_one_row_of_many(e.variables):
-            address += " + zero"
+            address += f" + {self.tile_of_zeros}"
         mask = " & ".join(filter(None, [self.mask(e.variables), *tests]))
         return self.name(self._loaded(tensor, address, mask))
 

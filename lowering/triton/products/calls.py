@@ -451,11 +451,11 @@ class _MatmulEpilogueWriter:
         def store(t: Tensor, value: str) -> None:
             if t in any_flags:
                 holds = " & ".join([value, *texts])
-                text = f"tl.store({self.pointer(t)} + (rows + cols) * 0, 1, mask={holds})"
+                text = f"tl.store({self.pointer(t)} + {w.tile_of_zeros}, 1, mask={holds})"
             elif t in kept and t is not self.main:
                 place = w.place(t, kernel.places["full"])
                 # of one row the index has no rows, and the value has those of a tile
-                spread = " + (rows + cols) * 0" if 1 in (p.m, p.n) else ""
+                spread = f" + {w.tile_of_zeros}" if 1 in (p.m, p.n) else ""
                 text = f"tl.store({self.pointer(t)} + {place}{spread}, {w.stored(value, t)}{mask})"
             else:
                 return
@@ -487,6 +487,8 @@ class _MatmulEpilogueWriter:
 
 class _AfterProduct(TileWriter):
     """Reads a product where it is: in the tile of sums."""
+
+    tile_of_zeros = "(rows + cols) * 0"
 
     def __init__(self, product: Tensor, is_kept: bool, stores_halves: bool, *rest: Any) -> None:
         super().__init__(*rest)
