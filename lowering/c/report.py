@@ -35,6 +35,7 @@ from functrans.lowering.schedule.show import (
     equations_of_steps,
     flops_of,
     members_of,
+    moved_bytes,
     nbytes_of,
     tensor_text,
 )
@@ -111,7 +112,8 @@ def _kernel(w: FunctionWriter, number: int, name: str, text: str, equations: tup
     sources: Sequence[Source | None] = sources_of(jaxpr, equations) or [
         *[t.source for t in members_of(step)], *_source(step)]
     lines = dict.fromkeys([line for s in sources if (line := line_of(s)) is not None])
-    moved: Size = sum((nbytes_of(t) for t in _touched(w, number, step)), start=0)
+    parts = moved_bytes([step], is_stored) if isinstance(step, Loops) else {}
+    moved: Size = sum([parts.get(t, nbytes_of(t)) for t in _touched(w, number, step)], start=0)
     kind = step.name if isinstance(step, Call) else "kernel"
     return KernelReport(name, kind, equations, tuple(lines),
                         _about(w, number, step), flops_of(step, is_stored), moved,

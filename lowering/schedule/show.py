@@ -25,8 +25,8 @@ from functrans.lowering.schedule.epilogues import FusedGemm
 from functrans.lowering.schedule.group import FusionNote, Schedule, Step
 from functrans.lowering.schedule.kernel import Kernel, Member, stages_of
 
-__all__ = ["domain_text", "equations_of_steps", "flops_of", "members_of", "nbytes_of", "show",
-           "show_notes", "tensor_text"]
+__all__ = ["domain_text", "equations_of_steps", "flops_of", "members_of", "moved_bytes",
+           "nbytes_of", "show", "show_notes", "tensor_text"]
 
 
 # --- Which equations the steps of a schedule compute
@@ -129,6 +129,28 @@ def _of_kernel(kernel: Kernel, is_stored: Callable[[Tensor], bool]) -> Size:
 def nbytes_of(t: Tensor) -> Size:
     """The bytes of a tensor in memory."""
     return t.size * item_size(t.dtype)
+
+
+def moved_bytes(kernels: Iterable[Kernel],
+                  is_stored: Callable[[Tensor], bool]) -> dict[Any, int]:
+    """At most how many bytes kernels read or update, of each tensor of which it may be a part.
+
+    An expression is computed once for each place of the loops that it depends on, so that it reads
+    no more elements than there are places: a column, a slice, what a gather picks.
+    """
+    elements: dict[Tensor, Size] = {}
+    for kernel in kernels:
+        s, d = kernel.shared(is_stored), kernel.domain
+        rows = d.rows if d.total is None else -(-d.total // d.row)
+        for e in reachable_expressions(kernel.all_expressions(s)):
+            if e.op == "load":
+                times = d.size if e.depends_on(kernel.i) else rows
+                elements[e.aux[0]] = elements.get(e.aux[0], 0) + times
+        for m in kernel.members:
+            if isinstance(m.tensor, ScatterTensor):
+                elements[m.tensor] = elements.get(m.tensor, 0) + d.size
+    return {t: min(n, t.size) * item_size(t.dtype) for t, n in elements.items()
+            if isinstance(n, int) and isinstance(t.size, int)}
 
 
 # --- A schedule as text: what is computed together, from whose lines, what is stored, why not more

@@ -48,7 +48,7 @@ from functrans.lowering.schedule.forms import (
 )
 from functrans.lowering.schedule.group import Schedule
 from functrans.lowering.schedule.kernel import ANY_FLAG_ROLES, Kernel
-from functrans.lowering.schedule.show import domain_text, equations_of_steps, flops_of
+from functrans.lowering.schedule.show import domain_text, equations_of_steps, flops_of, moved_bytes
 from functrans.lowering.schedule.target import Target
 from functrans.lowering.triton.joining import join_small_kernels
 from functrans.lowering.triton.kernels.axis_calls import AxisCall
@@ -290,7 +290,7 @@ class _TritonProgramWriter:
         steps: list[Step] = []
         if self.any_flags:
             results = [t for t in self.any_flags if t in graph.outputs]
-            steps.append(self._launch(clear_any_flags(self.any_flag_memory, results)))
+            steps.append(self._launch(clear_any_flags(self.any_flag_memory, results), {}))
         begins = []
         for step, launches in zip(self.schedule.steps, written, strict=True):
             begins.append(len(steps))
@@ -301,8 +301,10 @@ class _TritonProgramWriter:
             first = step.members[0].tensor
             if isinstance(first, ScatterTensor) and not self._begins_in_place(first):
                 steps.append(CopyStep(self.where[first], self.where[first.base], _nbytes(first)))
-            steps += self._annotated(self.together.get(len(begins) - 1, [step]),
-                                     [self._launch(w) for w in launches])
+            computed = self.together.get(len(begins) - 1, [step])
+            touched = moved_bytes(computed, self.schedule.is_stored)
+            steps += self._annotated(computed, [self._launch(w, touched) for w in launches],
+                                     [w.flops for w in launches])
         kept = self._materialized(written, [steps[a:b] for a, b in pairwise([*begins, len(steps)])])
         for k, result in enumerate(graph.outputs):
             out = Pointer("output", k)
@@ -532,12 +534,12 @@ class _TritonProgramWriter:
         return [replace(w, sources=sources, equations=equations, flops=n or 0)
                 for w, n in zip(launches, flops, strict=True)]
 
-    def _launch(self, w: KernelSource) -> Launch:
+    def _launch(self, w: KernelSource, touched: Mapping[KernelOperand, int]) -> Launch:
         values, types, divisible = zip(*arguments_of(w.numbers)) if w.numbers else ((), (), ())
         return Launch(0, self.shared.module.name(w.text), (w.grid, 1, 1),
                       (*[self.where[t] for t in w.operands], *values), (*w.types, *types),
                       (*[t not in self.unaligned for t in w.operands], *divisible), w.warps,
-                      moved=sum(map(_nbytes, w.operands)))
+                      moved=sum([touched.get(t, _nbytes(t)) for t in w.operands]))
 
     def _call(self, call: Call) -> list[Step]:
         if call in self.calls:

@@ -194,7 +194,8 @@ KernelOperand = Tensor | PartialResults | ArrivalCounters
 class KernelSource:
     """The source of a kernel, in which `NAME` stands for its name.
 
-    Its arguments are pointers to `operands` in order, and `numbers`.
+    Its arguments are pointers to `operands` in order, and `numbers`. `flops` is its arithmetic;
+    None: the first such launch of a step has all of it.
     """
 
     text: str
@@ -202,6 +203,7 @@ class KernelSource:
     grid: int
     warps: int
     numbers: list[SizeArgument] = field(default_factory=list)
+    flops: int | None = None
 
     @property
     def types(self) -> list[str]:

@@ -63,7 +63,8 @@ def NAME(p0, p1):
     x = tl.load(p1 + at + n * {after} + c, mask=inside)
     tl.store(p0 + at + c * {n} + n, x, mask=inside)
 """
-        return KernelSource(text, [self.room, self.tensor], before * down * across, 4)
+        return KernelSource(text, [self.room, self.tensor], before * down * across, 4,
+                            flops=0)
 
 
 Loads = Mapping[tuple[Tensor, Index], tuple[PackedOperand, Index]]
