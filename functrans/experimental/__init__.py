@@ -1,8 +1,8 @@
-"""What jax.experimental has of the kind: derivatives of all orders along a curve."""
+"""What jax.experimental has of the kind: errors as values, derivatives along curves."""
 
 from functrans.core.errors import explain_missing_names
-from functrans.experimental import jet
+from functrans.experimental import checkify, jet
 
-__all__ = ["jet"]
+__all__ = ["checkify", "jet"]
 
 explain_missing_names(globals())

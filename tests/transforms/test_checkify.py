@@ -1,0 +1,113 @@
+"""Errors as values: what is found, in every transform, and what is said of it."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans.core.errors import (
+    ArgumentError,
+    FailedCheckError,
+    NotFiniteError,
+    OutOfBoundsError,
+)
+from functrans.experimental import checkify
+
+X = np.array([1.0, -2.0, 3.0])
+RUNS = pytest.mark.parametrize("run", [lambda f: f, ft.jit], ids=["eager", "jit"])
+
+
+def several(x):
+    checkify.check(x.sum() > 0, "{} must be positive, as {other}", x.sum(), other=3)
+    return fnp.log(x)[fnp.array(5)]
+
+
+@RUNS
+@pytest.mark.parametrize(("errors", "x", "kind", "text"), [
+    (checkify.user_checks, X, None, ""),
+    (checkify.user_checks, -X, FailedCheckError, r"-2.0 must be positive, as 3"),
+    (checkify.nan_checks, X, NotFiniteError, "log gave NaN in 1 of 3"),
+    (checkify.index_checks, X, OutOfBoundsError, "index 5 is out of bounds"),
+    (checkify.all_checks, X, NotFiniteError, "log gave NaN"),
+    (checkify.all_checks, -X, FailedCheckError, "must be positive"),
+    (checkify.float_checks, 0 * X + 1, None, ""),
+])
+def test_kinds(run, errors, x, kind, text):
+    error, out = run(checkify.checkify(several, errors))(x)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(out, np.log(x)[2])
+    if kind is None:
+        assert error.get() is None and error.get_exception() is None
+        error.throw()
+    else:
+        assert type(error.get_exception()) is kind
+        with pytest.raises(kind, match=text):
+            error.throw()
+
+
+@RUNS
+def test_divisions_by_zero(run):
+    error, _ = run(checkify.checkify(lambda x: 1 / x, checkify.div_checks))(X * 0)
+    assert "div gave infinities in 3 of 3" in error.get()
+    error, _ = run(checkify.checkify(lambda x: 0 / x, checkify.div_checks))(X)
+    assert error.get() is None
+
+
+@RUNS
+@pytest.mark.parametrize(("f", "x", "text"), [
+    (lambda x: ft.lax.fori_loop(0, 5, lambda i, c: fnp.log(c) - 1, x), 3.0, "iteration 2"),
+    (lambda x: ft.lax.while_loop(lambda c: c > -9, lambda c: fnp.sqrt(c) - 2, x), 4.0, "iteration"),
+    (lambda x: ft.lax.cond(x > 0, fnp.log, fnp.sqrt, x), -3.0, "sqrt gave NaN"),
+    (ft.grad(lambda x: fnp.sqrt(x * 0)), 2.0, "the backward pass"),
+    (ft.vmap(fnp.log), X, "1 of 3"),
+    (ft.jit(fnp.log), -1.0, "log gave NaN"),
+])
+def test_what_is_inside(run, f, x, text):
+    error, _ = run(checkify.checkify(f, checkify.float_checks))(x)
+    assert text in error.get()
+
+
+@RUNS
+def test_elements_of_vmap_have_errors_of_their_own(run):
+    f = checkify.checkify(lambda x, y: fnp.log(x) * y, checkify.nan_checks)
+    error, out = run(ft.vmap(f, (0, None)))(X, 2.0)
+    assert "a is f64[] -2" in error.get()
+    np.testing.assert_allclose(out[::2], 2 * np.log(X[::2]))
+    error, _ = run(ft.vmap(f, (0, None)))(abs(X), 2.0)
+    assert error.get() is None
+
+
+def test_errors_are_handed_on():
+    def inner(x):
+        error, out = checkify.checkify(fnp.log, checkify.nan_checks)(x)
+        checkify.check_error(error)
+        return out
+
+    with pytest.raises(NotFiniteError, match="log gave NaN"):
+        inner(-1.0)
+    error, _ = ft.jit(checkify.checkify(inner))(-1.0)
+    assert "a checkified function found an error" in error.get()
+    error, out = ft.jit(checkify.checkify(inner))(1.0)
+    assert error.get() is None and out == 0
+    assert checkify.init_error().get() is None
+
+
+def test_debug_checks_are_for_checkified_functions():
+    def f(x):
+        checkify.debug_check(x > 0, "not positive")
+        return x
+
+    assert f(-1.0) == -1
+    error, _ = checkify.checkify(f)(-1.0)
+    assert "not positive" in error.get()
+
+
+def test_questions_too_early_and_other_kinds():
+    def asks(x):
+        error, out = checkify.checkify(fnp.log, checkify.nan_checks)(x)
+        return error.get(), out
+
+    with pytest.raises(ArgumentError, match="is traced"):
+        ft.jit(asks)(1.0)
+    with pytest.raises(ArgumentError, match="errors="):
+        checkify.checkify(fnp.log, "everything")
