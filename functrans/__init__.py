@@ -52,6 +52,8 @@ from functrans.version import __version__ as __version__
 if TYPE_CHECKING:
     from functrans import (
         checkpoint_policies,
+        custom_batching,
+        experimental,
         export,
         flatten_util,
         nn,
@@ -71,10 +73,12 @@ _third_parties.install()
 __all__ = [
     "Array", "Device", "Dim", "ShapeDtypeStruct", "block_until_ready", "check", "check_shapes",
     "checked", "checkpoint", "checkpoint_name", "checkpoint_policies", "clear_caches",
-    "closure_convert", "config", "custom_jvp", "custom_vjp", "debug", "debug_nans",
+    "closure_convert", "config", "custom_batching", "custom_jvp", "custom_vjp", "debug",
+    "debug_nans",
     "default_dtypes", "default_matmul_precision", "device_get", "device_put", "devices", "dim",
     "disable_jit", "dlpack", "draw", "dtypes",
-    "eval_shape", "explain", "explain_retrace", "export", "flatten_util", "float0", "grad",
+    "eval_shape", "experimental", "explain", "explain_retrace", "export", "flatten_util", "float0",
+    "grad",
     "hessian", "hvp",
     "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose",
     "linearize", "lower", "make_jaxpr", "named_scope", "nn", "numpy", "ops", "optim",
@@ -85,8 +89,8 @@ __all__ = [
 
 publish(globals(), [name for name in __all__ if name in globals()])
 
-_LAZY = ("checkpoint_policies", "export", "flatten_util", "nn", "ops", "optim", "per_sample",
-         "random", "scipy", "test_util")
+_LAZY = ("checkpoint_policies", "custom_batching", "experimental", "export", "flatten_util", "nn",
+         "ops", "optim", "per_sample", "random", "scipy", "test_util")
 _INSPECT = ("draw", "explain", "profile")
 
 

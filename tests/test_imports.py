@@ -35,6 +35,7 @@ LAYERS = [
     "nn", "optim",
     "scipy",
     "per_sample",
+    "custom_batching", "experimental",
     "export",
     "inspect",
     "",  # functrans/__init__.py itself

@@ -124,7 +124,7 @@ class Error:
 
 
 register_pytree_node(Error, lambda e: ((e._number, e._args), e._program),
-                     lambda program, children: Error(*children, program))
+                     lambda program, children: Error(children[0], children[1], program))
 
 
 def init_error() -> Error:

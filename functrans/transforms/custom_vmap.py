@@ -110,8 +110,8 @@ class CustomVmapCall(ProgramCall):
         return [next(results) if lin else None for lin in linear]
 
     def batch(self, operands: Sequence[Any], axes: Sequence[int | None], *, axis: MappedAxis,
-              batch_jaxpr: Any, jaxpr: Jaxpr, rule: FlatRule, num_consts: int, **params: Any
-              ) -> tuple[list[Any], list[int | None]]:
+              batch_jaxpr: Any, jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], list[int | None]]:
+        rule, num_consts = params["rule"], params["num_consts"]
         flags = [a is not None for a in axes]
         if any(flags[:num_consts]):
             raise _closes_over_mapped(jaxpr.name)
