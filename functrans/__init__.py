@@ -56,13 +56,16 @@ if TYPE_CHECKING:
         experimental,
         export,
         flatten_util,
+        mixed_precision,
         nn,
         ops,
         optim,
         per_sample,
+        quantize,
         random,
         scipy,
         test_util,
+        weights,
     )
 
 remat = checkpoint
@@ -81,16 +84,19 @@ __all__ = [
     "grad",
     "hessian", "hvp",
     "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose",
-    "linearize", "lower", "make_jaxpr", "named_scope", "nn", "numpy", "ops", "optim",
+    "linearize", "lower", "make_jaxpr", "mixed_precision", "named_scope", "nn", "numpy",
+    "ops", "optim",
     "per_sample",
-    "profile", "pure_callback", "random", "remat", "scipy", "stop_gradient", "test_util", "tree",
-    "tree_util", "value_and_grad", "vjp", "vmap",
+    "profile", "pure_callback", "quantize", "random", "remat", "scipy", "stop_gradient",
+    "test_util", "tree",
+    "tree_util", "value_and_grad", "vjp", "vmap", "weights",
 ]
 
 publish(globals(), [name for name in __all__ if name in globals()])
 
-_LAZY = ("checkpoint_policies", "custom_batching", "experimental", "export", "flatten_util", "nn",
-         "ops", "optim", "per_sample", "random", "scipy", "test_util")
+_LAZY = ("checkpoint_policies", "custom_batching", "experimental", "export", "flatten_util",
+         "mixed_precision", "nn", "ops", "optim", "per_sample", "quantize", "random", "scipy",
+         "test_util", "weights")
 _INSPECT = ("draw", "explain", "profile")
 
 

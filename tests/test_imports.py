@@ -35,7 +35,7 @@ LAYERS = [
     "nn", "optim",
     "scipy",
     "per_sample",
-    "custom_batching", "experimental",
+    "custom_batching", "experimental", "mixed_precision", "quantize", "weights",
     "export",
     "inspect",
     "",  # functrans/__init__.py itself
@@ -110,7 +110,7 @@ SCIPY_USERS = {"array_api_programs.py", "test_arguments.py", "test_numpy_calls.p
                "test_third_parties.py"}
 PEERS = {"jax", "jaxlib", "torch", "scipy", "tensorflow"}
 PEER_IMPORT = re.compile(rf"^\s*(import|from)\b.*\b({'|'.join(PEERS)})\b", re.MULTILINE)
-ALLOWED_PACKAGES = {"numpy", "ml_dtypes", "optree", "sympy", "triton", "functrans"}
+ALLOWED_PACKAGES = {"numpy", "ml_dtypes", "optree", "sympy", "triton", "safetensors", "functrans"}
 
 
 @dataclass(frozen=True)
