@@ -8,6 +8,7 @@ void register_top_k_library();
 void register_cumulate_library();
 void register_scatter_library();
 void register_linalg_library();
+void register_schur_library();
 void register_fft_library();
 
 void register_library_functions() {
@@ -16,6 +17,7 @@ void register_library_functions() {
   register_cumulate_library();
   register_scatter_library();
   register_linalg_library();
+  register_schur_library();
   register_fft_library();
 }
 

@@ -18,6 +18,12 @@ from functrans.core.errors import ArgumentError
 from functrans.core.primitive import Cost, Sample
 from functrans.core.source import user_source
 from functrans.primitives import lapack
+from functrans.primitives.algorithms import (
+    EighImplementation,
+    EigImplementation,
+    SvdAlgorithm,
+    check_hint,
+)
 from functrans.primitives.arithmetic import add, conj, div, mul, sub
 from functrans.primitives.base import full, sample_array
 from functrans.primitives.broadcast import broadcast_in_dim, reduce_sum
@@ -236,12 +242,13 @@ eigh_p, eig_p, svd_p = Eigh(), Eig(), Svd()
 
 
 def eigh(x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True,
-         sort_eigenvalues: bool = True, subset_by_index: tuple[int, int] | None = None
-         ) -> tuple[Array, Array]:
+         sort_eigenvalues: bool = True, subset_by_index: tuple[int, int] | None = None,
+         implementation: EighImplementation | None = None) -> tuple[Array, Array]:
     """Eigenvectors v and increasing eigenvalues w of Hermitian matrices, with x v = v diag(w).
 
     x is replaced by (x + x*) / 2 when `symmetrize_input`, else the triangle that `lower` names is
     read. Eigenvalues are sorted in any case; `subset_by_index=(i, j)` keeps i to j - 1 of them.
+    `implementation` is a hint.
     Raises ShapeError when matrices are not square.
 
     >>> import functrans as ft
@@ -249,6 +256,7 @@ def eigh(x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True,
     >>> w.tolist()
     [1.0, 2.0]
     """
+    check_hint("eigh", implementation, EighImplementation)
     w, v = eigh_p.bind(hermitian(x, lower, symmetrize_input), vectors=True)
     if subset_by_index is None:
         return v, w
@@ -286,10 +294,14 @@ def hermitian(x: Any, lower: bool, symmetrize_input: bool) -> Any:
 
 
 def eig(x: ArrayLike, *, compute_left_eigenvectors: bool = True,
-        compute_right_eigenvectors: bool = True) -> list[Array]:
+        compute_right_eigenvectors: bool = True, enable_eigvec_derivs: bool = False,
+        implementation: EigImplementation | None = None, use_magma: bool | None = None
+        ) -> list[Array]:
     """Complex eigenvalues w, then as asked the left and the right eigenvectors, of unit columns.
 
-    x v = v diag(w) and vl* x = diag(w) vl*. Raises ShapeError when matrices are not square.
+    x v = v diag(w) and vl* x = diag(w) vl*. Vectors have derivatives with and without
+    `enable_eigvec_derivs`; `implementation` and `use_magma` are hints. Raises ShapeError when
+    matrices are not square.
 
     >>> import functrans as ft
     >>> w, v = ft.lax.linalg.eig(ft.numpy.array([[0.0, 1.0], [-1.0, 0.0]]),
@@ -297,6 +309,7 @@ def eig(x: ArrayLike, *, compute_left_eigenvectors: bool = True,
     >>> sorted(w.imag.tolist())
     [-1.0, 1.0]
     """
+    check_hint("eig", implementation, EigImplementation)
     if not (compute_left_eigenvectors or compute_right_eigenvectors):
         return list(eig_p.bind(x, vectors=False))
     w, v = eig_p.bind(x, vectors=True)
@@ -316,27 +329,31 @@ def _left_vectors(v: Any) -> Any:
 
 @overload
 def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: Literal[True] = True,
-        subset_by_index: tuple[int, int] | None = None) -> tuple[Array, Array, Array]: ...
+        subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None
+        ) -> tuple[Array, Array, Array]: ...
 
 
 @overload
 def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: Literal[False],
-        subset_by_index: tuple[int, int] | None = None) -> Array: ...
+        subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None
+        ) -> Array: ...
 
 
 def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
-        subset_by_index: tuple[int, int] | None = None) -> Array | tuple[Array, Array, Array]:
+        subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None
+        ) -> Array | tuple[Array, Array, Array]:
     """u, s and vh with x = u diag(s) vh and s decreasing; s alone when not `compute_uv`.
 
     Shapes (m, n) give (m, m), (k,), (n, n) for k = min(m, n), and (m, k), (k,), (k, n) when not
     `full_matrices`. NaN where x is not finite. `subset_by_index=(i, j)` keeps the singular values i
-    to j - 1 and their vectors.
+    to j - 1 and their vectors. `algorithm` is a hint.
 
     >>> import functrans as ft
     >>> u, s, vh = ft.lax.linalg.svd(ft.numpy.ones((4, 2)), full_matrices=False)
     >>> u.shape, s.shape, vh.shape
     ((4, 2), (2,), (2, 2))
     """
+    check_hint("svd", algorithm, SvdAlgorithm)
     if not compute_uv:
         (s,) = svd_p.bind(x, full_matrices=False, compute_uv=False)
         return s if subset_by_index is None else subset_of(s, subset_by_index)

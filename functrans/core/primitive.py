@@ -74,6 +74,9 @@ class Primitive:
     creates: ClassVar[bool] = False
     # the derivative is zero because the operation says so, whatever its values do
     stops_derivatives: ClassVar[bool] = False
+    # the laws compare its derivative with finite differences: not where it has none and says so,
+    # nor where results have free phases
+    finite_differences: ClassVar[bool] = True
     required_rules: ClassVar[tuple[str, ...]] = ("type", "evaluate", "jvp", "batch", "samples")
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:

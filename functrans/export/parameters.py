@@ -76,6 +76,7 @@ from functrans.primitives.reduce import (
     reduce_xor_p,
 )
 from functrans.primitives.scatter import scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p
+from functrans.primitives.schur import hessenberg_p, reflected_qr_p, schur_p, tridiagonal_p
 from functrans.primitives.shape import (
     concatenate_p,
     copy_p,
@@ -88,6 +89,11 @@ from functrans.primitives.shape import (
 from functrans.primitives.solve import adjugate_p, det_p, slogdet_p, solve_p, triangular_solve_p
 from functrans.primitives.sort import sort_p, top_k_p
 from functrans.primitives.spectral import eig_p, eigh_p, svd_p
+from functrans.primitives.sylvester import (
+    sylvester_p,
+    triangular_root_p,
+    triangular_sylvester_p,
+)
 from functrans.primitives.transcendental import polygamma_p
 from functrans.primitives.window import (
     reduce_window_max_p,
@@ -178,6 +184,7 @@ PARAMETERS: Final[Table[Parameters]] = Table({
                      window_argmax_p, window_argmin_p, window_take_p), _WINDOW),
     reshape_p: {"new_sizes": SIZES},
     rev_p: {"dimensions": SIZES},
+    schur_p: {"vectors": FLAG},
     scan_p: {"jaxpr": PROGRAM, "length": SIZES, "reverse": FLAG, "unroll": INT, "num_consts": INT,
              "num_carry": INT},
     **dict.fromkeys((scatter_p, scatter_add_p, scatter_max_p, scatter_min_p, scatter_mul_p),
@@ -187,15 +194,16 @@ PARAMETERS: Final[Table[Parameters]] = Table({
     svd_p: {"full_matrices": FLAG, "compute_uv": FLAG},
     top_k_p: {"k": SIZES, "axis": INT},
     transpose_p: {"permutation": SIZES},
+    triangular_sylvester_p: {"transposed": FLAG, "strict": FLAG},
     triangular_solve_p: {"left_side": FLAG, "lower": FLAG, "transpose_a": FLAG,
                          "conjugate_a": FLAG, "unit_diagonal": FLAG},
     while_p: {"cond_jaxpr": PROGRAM, "body_jaxpr": PROGRAM, "cond_nconsts": INT,
               "body_nconsts": INT, "record": SIZES, "num_active": INT, "masked": FLAG},
     window_put_p: {"shape": SIZES, **_WINDOW},
     **dict.fromkeys((
-        add_any_p, adjugate_p, cholesky_p, clamp_p, copy_p, det_p, dynamic_update_slice_p, lu_p,
-        philox4x32_p, select_n_p, slogdet_p, solve_p, stop_gradient_p,
-        threefry2x32_p),
+        add_any_p, adjugate_p, cholesky_p, clamp_p, copy_p, det_p, dynamic_update_slice_p,
+        hessenberg_p, lu_p, philox4x32_p, reflected_qr_p, select_n_p, slogdet_p, solve_p,
+        stop_gradient_p, sylvester_p, threefry2x32_p, triangular_root_p, tridiagonal_p),
         _NONE),
 }, of=_is_no_function, without={
     **dict.fromkeys((pure_callback_p, io_callback_p, debug_callback_p), _CALLS_PYTHON),

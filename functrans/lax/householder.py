@@ -1,20 +1,48 @@
-"""Linear algebra composed of the primitives: reflectors and tridiagonal systems."""
+"""Products of Householder reflectors, in the compact form of Schreiber and Van Loan (1989).
+
+H_1 ... H_k = 1 - V T V*, with the reflectors as the columns of V and T an upper triangle: products
+of matrices in place of k updates of rank one.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
+from functrans.core.convert import to_array
 from functrans.core.errors import ShapeError
 from functrans.core.source import user_source
-from functrans.lax.loops import scan
-from functrans.primitives.arithmetic import add, div, mul, sub
-from functrans.primitives.base import full
-from functrans.primitives.broadcast import broadcast_in_dim, move_axis
-from functrans.primitives.matrix import adjoint, columns, eye, matmul, tril
-from functrans.primitives.shape import concatenate, slice_in_dim
+from functrans.primitives.arithmetic import add, sub
+from functrans.primitives.matrix import (
+    adjoint,
+    columns,
+    eye,
+    matmul,
+    rows,
+    scale_columns,
+    tril,
+    triu,
+)
+from functrans.primitives.solve import triangular_solve_p
 from functrans.typing import Array
 
-__all__ = ["householder_product", "tridiagonal_solve"]
+__all__ = ["householder_product", "ormqr"]
+
+
+def _factors(name: str, a: Array, taus: Array) -> tuple[Array, Array]:
+    """V and T of the reflectors in the columns of a."""
+    *lead, m, n = a.shape
+    k = taus.shape[-1]
+    if k > min(m, n) or taus.shape[:-1] != tuple(lead):
+        raise ShapeError(f"{name}: a has shape {a.shape}, taus {taus.shape}.",
+                         where=user_source(), why="there are at most as many taus as rows and as "
+                                                  "columns, and leading axes are equal.")
+    v = columns(a, 0, k)
+    v = add(tril(v, -1), eye(v.shape, v.dtype))
+    # T = D (1 + S D)^-1, D = diag(taus), S the part of V* V above its diagonal: right for any taus
+    gram = scale_columns(triu(matmul(adjoint(v), v), 1), taus)
+    identity = eye(gram.shape, gram.dtype)
+    diagonal = scale_columns(identity, taus)
+    t = triangular_solve_p.bind(gram, diagonal, left_side=False, lower=False, transpose_a=False,
+                                conjugate_a=False, unit_diagonal=True)
+    return v, t
 
 
 def householder_product(a: Array, taus: Array) -> Array:
@@ -28,59 +56,35 @@ def householder_product(a: Array, taus: Array) -> Array:
     >>> ft.lax.linalg.householder_product(a, ft.numpy.array([2.0, 0.0])).tolist()
     [[-1.0, 0.0], [0.0, 1.0]]
     """
-    *lead, m, n = a.shape
-    k = taus.shape[-1]
-    if m < n or k > n:
+    a, taus = to_array(a), to_array(taus)
+    if a.ndim < 2 or a.shape[-2] < a.shape[-1]:
         raise ShapeError(f"householder_product: a has shape {a.shape}, taus {taus.shape}.",
                          where=user_source(), why="there must be at least as many rows as columns, "
                                                   "and as columns as taus.")
-    reflectors = add(tril(a, -1), eye(a.shape, a.dtype))
-    out = eye((*lead, m, n), a.dtype)
-    for i in reversed(range(k)):
-        v = columns(reflectors, i, i + 1)
-        tau = slice_in_dim(taus, i, i + 1, axis=-1)
-        scaled = mul(v, broadcast_in_dim(tau, v.shape, (*range(v.ndim - 2), v.ndim - 1)))
-        out = sub(out, matmul(scaled, matmul(adjoint(v), out)))
-    return out
+    v, t = _factors("householder_product", a, taus)
+    return sub(eye(a.shape, a.dtype), matmul(v, matmul(t, adjoint(rows(v, 0, a.shape[-1])))))
 
 
-def tridiagonal_solve(dl: Array, d: Array, du: Array, b: Array) -> Array:
-    """x with A x = b for A with diagonals dl (below, dl[0] unused), d and du (above, last unused).
+def ormqr(a: Array, taus: Array, c: Array, *, left: bool = True, transpose: bool = False) -> Array:
+    """Q c for Q = H_1 ... H_k of reflectors as in `householder_product`, which is not made.
 
-    Diagonals have shape (..., n), b (..., n, k). Without pivoting (Thomas), in n steps: A should be
-    diagonally dominant or positive definite. Raises ShapeError when shapes do not fit.
+    c Q when not `left`; Q* in place of Q when `transpose`. a is (..., m, n), c (..., m, p), or
+    (..., p, m) when not `left`. Raises ShapeError when shapes do not fit.
 
     >>> import functrans as ft
     >>> fnp = ft.numpy
-    >>> d, off = fnp.full(3, 2.0), fnp.zeros(3)
-    >>> ft.lax.linalg.tridiagonal_solve(off, d, off, fnp.ones((3, 1))).tolist()
-    [[0.5], [0.5], [0.5]]
+    >>> a, taus = fnp.linalg.qr(fnp.array([[3.0], [4.0]]), mode="raw")
+    >>> ft.lax.linalg.ormqr(a.mT, taus, fnp.array([[3.0], [4.0]]), transpose=True).round(4).tolist()
+    [[-5.0], [0.0]]
     """
-    if not dl.shape == d.shape == du.shape == b.shape[:-1]:
-        raise ShapeError(f"tridiagonal_solve: diagonals of shapes {dl.shape}, {d.shape} and "
-                         f"{du.shape} do not fit right-hand sides of shape {b.shape}.",
-                         where=user_source(), why="diagonals have shape (..., n), b (..., n, k).")
-    axis = d.ndim - 1
-    dl, d, du, b = (move_axis(x, axis, 0) for x in (dl, d, du, b))
-
-    def wide(x: Any) -> Any:
-        return broadcast_in_dim(x, b.shape[1:], range(len(b.shape) - 2))
-
-    def eliminate(carry: Any, row: Any) -> Any:
-        ratio, solved = carry
-        low, middle, up, right = row
-        pivot = sub(middle, mul(low, ratio))
-        ratio = div(up, pivot)
-        solved = div(sub(right, mul(wide(low), solved)), wide(pivot))
-        return (ratio, solved), (ratio, solved)
-
-    def substitute(below: Any, row: Any) -> Any:
-        ratio, solved = row
-        x = sub(solved, mul(wide(ratio), below))
-        return x, x
-
-    first = full(d.shape[1:], 0, d.dtype), full(b.shape[1:], 0, b.dtype)
-    low = concatenate([full((1, *dl.shape[1:]), 0, dl.dtype), slice_in_dim(dl, 1, dl.shape[0])], 0)
-    _, rows = scan(eliminate, first, (low, d, du, b))
-    _, x = scan(substitute, first[1], rows, reverse=True)
-    return move_axis(x, 0, axis)
+    a, taus, c = to_array(a), to_array(taus), to_array(c)
+    if a.ndim < 2 or c.ndim != a.ndim or c.shape[-2 if left else -1] != a.shape[-2] \
+            or c.shape[:-2] != a.shape[:-2]:
+        raise ShapeError(f"ormqr: reflectors of shape {a.shape} do not fit c of shape {c.shape}.",
+                         where=user_source(), why=f"c has as many {'rows' if left else 'columns'} "
+                                                  "as a has rows, and leading axes are equal.")
+    v, t = _factors("ormqr", a, taus)
+    t = adjoint(t) if transpose else t
+    if left:
+        return sub(c, matmul(v, matmul(t, matmul(adjoint(v), c))))
+    return sub(c, matmul(matmul(matmul(c, v), t), adjoint(v)))

@@ -1,22 +1,63 @@
 """Dense linear algebra with the names of jax.lax.linalg; operands are floating or complex."""
 
 from functrans.core.errors import publish
-from functrans.lax.householder import householder_product, tridiagonal_solve
+from functrans.lax.banded import tridiagonal_solve
+from functrans.lax.householder import householder_product, ormqr
 from functrans.lax.pivoted import qr
-from functrans.primitives.linalg import cholesky, lu, lu_pivots_to_permutation
-from functrans.primitives.solve import triangular_solve
-from functrans.primitives.spectral import eig, eigh, svd
+from functrans.lax.qdwh import qdwh
+from functrans.lax.updates import cholesky_update, symmetric_product
+from functrans.primitives.algorithms import EighImplementation, EigImplementation, SvdAlgorithm
+from functrans.primitives.linalg import (
+    cholesky,
+    cholesky_p,
+    lu,
+    lu_p,
+    lu_pivots_to_permutation,
+    lu_pivots_to_permutation_p,
+    qr_p,
+)
+from functrans.primitives.schur import (
+    hessenberg,
+    hessenberg_p,
+    schur,
+    schur_p,
+    tridiagonal,
+    tridiagonal_p,
+)
+from functrans.primitives.solve import triangular_solve, triangular_solve_p
+from functrans.primitives.spectral import eig, eig_p, eigh, eigh_p, svd, svd_p
 
 __all__ = [
+    "EigImplementation",
+    "EighImplementation",
+    "SvdAlgorithm",
     "cholesky",
+    "cholesky_p",
+    "cholesky_update",
     "eig",
+    "eig_p",
     "eigh",
+    "eigh_p",
+    "hessenberg",
+    "hessenberg_p",
     "householder_product",
     "lu",
+    "lu_p",
     "lu_pivots_to_permutation",
+    "lu_pivots_to_permutation_p",
+    "ormqr",
+    "qdwh",
     "qr",
+    "qr_p",
+    "schur",
+    "schur_p",
     "svd",
+    "svd_p",
+    "symmetric_product",
     "triangular_solve",
+    "triangular_solve_p",
+    "tridiagonal",
+    "tridiagonal_p",
     "tridiagonal_solve",
 ]
 

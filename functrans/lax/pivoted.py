@@ -25,12 +25,13 @@ from functrans.typing import Array
 __all__ = ["qr"]
 
 
-def qr(x: Array, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Array, ...]:
+def qr(x: Array, *, pivoting: bool = False, full_matrices: bool = True,
+       use_magma: bool | None = None) -> tuple[Array, ...]:
     """Orthonormal columns Q and an upper triangle R with Q R = x; with `pivoting` also P.
 
     Shapes (m, n) give (m, m) and (m, n), or (m, k) and (k, n) for k = min(m, n) when not
     `full_matrices`. With `pivoting` Q R = x[:, P], and the diagonal of R falls in size: each column
-    is the one of which the columns before it explain least.
+    is the one of which the columns before it explain least. `use_magma` is a hint.
 
     >>> import functrans as ft
     >>> q, r = ft.lax.linalg.qr(ft.numpy.ones((4, 2)), full_matrices=False)

@@ -17,7 +17,7 @@ from functrans.core import dtypes
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.lowering.passes.rewrite import with_bodies, with_functions
-from functrans.primitives.arithmetic import add, div, mul, rem, sub
+from functrans.primitives.arithmetic import add, div, mul, real, rem, sub
 from functrans.primitives.base import full
 from functrans.primitives.broadcast import broadcast_in_dim
 from functrans.primitives.compare import bitwise_and, eq, ge, ne, where
@@ -28,9 +28,16 @@ from functrans.primitives.index_layout import GatherScatterMode, ScatterDimensio
 from functrans.primitives.linalg import lu_p, qr_p
 from functrans.primitives.matrix import MatrixPrimitive, conjugate, eye, matmul, swap_last
 from functrans.primitives.reduce import reduce_prod
+from functrans.primitives.schur import hessenberg_p, reflected_qr_p, schur_p, tridiagonal_p
 from functrans.primitives.shape import broadcasted_iota, concatenate
 from functrans.primitives.solve import adjugate_p, det, det_p, slogdet_p
 from functrans.primitives.spectral import svd_p
+from functrans.primitives.sylvester import (
+    TwoSided,
+    sylvester_p,
+    triangular_root_p,
+    triangular_sylvester_p,
+)
 from functrans.primitives.window import window_put_p
 
 __all__ = ["MOST_COVERING", "composed", "windows_over"]
@@ -61,6 +68,10 @@ def _of_matrices(eqn: Equation) -> Callable[..., Sequence[Any]] | None:
         return partial(_of_nothing, eqn) if eqn.primitive in NOT_EMPTY else None
     if eqn.primitive is adjugate_p:
         return _adjugate
+    if isinstance(eqn.primitive, TwoSided) and 0 in eqn.outvars[0].aval.shape[-2:]:
+        return partial(_of_nothing, eqn)
+    if eqn.primitive is sylvester_p:
+        return _sylvester_of(eqn)
     return partial(_widened, eqn) if dtypes.is_half(a.dtype) else None
 
 
@@ -73,7 +84,8 @@ def _widened(eqn: Equation, *operands: Any) -> list[Any]:
             for out, v in zip(outs, eqn.outvars, strict=True)]
 
 
-NOT_EMPTY: Final = (det_p, slogdet_p, lu_p, qr_p, svd_p)
+NOT_EMPTY: Final = (det_p, slogdet_p, lu_p, qr_p, svd_p, schur_p, hessenberg_p, reflected_qr_p,
+                    tridiagonal_p, sylvester_p, triangular_root_p, triangular_sylvester_p)
 
 
 def _of_nothing(eqn: Equation, *_: Any) -> list[Any]:
@@ -90,6 +102,24 @@ def _identity_of(aval: ShapedArray) -> Any:
     if dtypes.kind(aval.dtype) == "i":  # of rows
         return broadcasted_iota(aval.dtype, aval.shape, aval.ndim - 1)
     return eye(aval.shape, aval.dtype)
+
+
+def _sylvester_of(eqn: Equation) -> Callable[..., Sequence[Any]]:
+    """By complex Schur forms, one where both operators are the same."""
+    (a, b, _), out = eqn.invars, eqn.outvars[0].aval
+    wide = dtypes.complex_dtype(np.dtype(np.float32) if dtypes.is_half(out.dtype) else out.dtype)
+
+    def solve(*operands: Any) -> list[Any]:
+        x, y, right = (convert_element_type(v, wide) for v in operands)
+        t, u = schur_p.bind(x, vectors=True)
+        s, v = (t, u) if a is b else schur_p.bind(y, vectors=True)
+        inner = matmul(swap_last(conjugate(u)), matmul(right, v))
+        found = triangular_sylvester_p.bind(t, s, inner, transposed=False, strict=False)
+        found = matmul(u, matmul(found, swap_last(conjugate(v))))
+        return [convert_element_type(
+            found if dtypes.kind(out.dtype) == "c" else real(found), out.dtype)]
+
+    return solve
 
 
 def _product_of_booleans(x: Any, y: Any, **params: Any) -> list[Any]:

@@ -17,8 +17,10 @@ from functrans.lowering.rules.library import TYPE_CODES
 from functrans.lowering.rules.memory import in_memory
 from functrans.primitives.fft import FftType, fft_p
 from functrans.primitives.linalg import cholesky_p, lu_p, lu_pivots_to_permutation_p, qr_p
+from functrans.primitives.schur import hessenberg_p, reflected_qr_p, schur_p, tridiagonal_p
 from functrans.primitives.solve import det_p, slogdet_p, solve_p, triangular_solve_p
 from functrans.primitives.spectral import eig_p, eigh_p, svd_p
+from functrans.primitives.sylvester import triangular_root_p, triangular_sylvester_p
 
 __all__ = ["RULES"]
 
@@ -81,11 +83,22 @@ def _triangular_solve(eqn: Equation, xs: list[Tensor]) -> Call | None:
     return _call("triangular_solve", eqn, xs, [_stack(a), a.shape[-1], columns, *flags])
 
 
-def _lu(eqn: Equation, xs: list[Tensor]) -> Call | None:
-    a = eqn.invars[0].aval
-    if not _known(eqn) or _is_empty(a):
+def _two_sided(eqn: Equation, xs: list[Tensor]) -> Call | None:
+    t, s = (x.aval for x in eqn.invars[:2])
+    if not _known(eqn) or _is_empty(t) or _is_empty(s):
         return None
-    return _call("lu", eqn, xs, [_stack(a), *a.shape[-2:]])
+    flags = [int(eqn.params[k]) for k in ("transposed", "strict")]
+    return _call("triangular_sylvester", eqn, xs, [_stack(t), t.shape[-1], s.shape[-1], *flags])
+
+
+def _rectangles(name: str) -> Any:
+    def rule(eqn: Equation, xs: list[Tensor]) -> Call | None:
+        a = eqn.invars[0].aval
+        if not _known(eqn) or _is_empty(a):
+            return None
+        return _call(name, eqn, xs, [_stack(a), *a.shape[-2:]])
+
+    return rule
 
 
 def _permutation(eqn: Equation, xs: list[Tensor]) -> Call:
@@ -136,7 +149,13 @@ RULES: dict[Primitive, Any] = {
     eig_p: _square("eig", 2),
     solve_p: _solve,
     triangular_solve_p: _triangular_solve,
-    lu_p: _lu,
+    lu_p: _rectangles("lu"),
+    hessenberg_p: _square("hessenberg"),
+    tridiagonal_p: _square("tridiagonal"),
+    reflected_qr_p: _rectangles("reflected_qr"),
+    schur_p: _square("schur", 2),
+    triangular_sylvester_p: _two_sided,
+    triangular_root_p: _square("triangular_root"),
     lu_pivots_to_permutation_p: _permutation,
     qr_p: _qr,
     svd_p: _svd,

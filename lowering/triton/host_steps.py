@@ -23,13 +23,20 @@ from functrans.lowering.triton.steps.spec import (
     Step,
 )
 from functrans.primitives.check import check_p
+from functrans.primitives.schur import hessenberg_p, reflected_qr_p, schur_p, tridiagonal_p
 from functrans.primitives.spectral import eig_p
+from functrans.primitives.sylvester import triangular_root_p, triangular_sylvester_p
 
 __all__ = ["REASONS", "HostUse", "check_host_steps", "host_uses", "leave_to_host",
            "steps_of_host"]
 
 REASONS: Final[Table[str]] = Table(
-    {eig_p: "no library for GPUs computes eigenvalues of general matrices"},
+    {eig_p: "no library for GPUs computes eigenvalues of general matrices",
+     schur_p: "no library for GPUs computes Schur forms",
+     **dict.fromkeys((hessenberg_p, tridiagonal_p, reflected_qr_p),
+                     "its reflectors have no kernel for GPUs"),
+     **dict.fromkeys((triangular_sylvester_p, triangular_root_p),
+                     "substitution on both sides has no kernel for GPUs")},
     otherwise="it has a kernel, or is Python")
 """Primitives that the host computes for want of a kernel, and why."""
 

@@ -108,7 +108,8 @@ def differentiable_cases() -> list[Case]:
 
 
 def is_smooth(case: Case) -> bool:
-    if not case.floating or case.primitive.stops_derivatives:
+    primitive = case.primitive
+    if not case.floating or primitive.stops_derivatives or not primitive.finite_differences:
         return False
     floating = [o.dtype for o in wide_outs(case) if dtypes.kind(o.dtype) in "fc"]
     return bool(floating) and all(dtype in (np.float64, np.complex128) for dtype in floating)

@@ -250,7 +250,9 @@ LAX: Cases = {
 }
 
 LAX_LINALG: Cases = {
-    **alike("cholesky eigh lu qr svd eig", "g"),
+    **alike("cholesky eigh lu qr svd eig schur hessenberg tridiagonal qdwh", "g"),
+    "cholesky_update": [("gv2", lambda f, r, w: f(r, w))], "symmetric_product": ["gg"],
+    "ormqr": [("gv2g", lambda f, a, t, c: f(a, t, c))],
     "householder_product": [("gv2", lambda f, a, t: f(a, t))],
     "lu_pivots_to_permutation": [("", lambda f: f(fnp.asarray([1, 1], "i4"), 2))],
     "triangular_solve": ["gg"], "tridiagonal_solve": [("v2v2v2g", lambda f, *x: f(*x))],

@@ -13,6 +13,7 @@ from functrans.core.errors import ArgumentError, ShapeError
 from functrans.core.source import user_source
 from functrans.numpy.common import promote_dtypes_inexact
 from functrans.primitives import linalg, matrix, spectral
+from functrans.primitives.schur import reflected_qr
 from functrans.typing import Array, ArrayLike
 
 
@@ -81,20 +82,28 @@ def qr(a: ArrayLike, mode: Literal["reduced", "complete", "full"] = "reduced") -
 def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
 
 
-def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
+@overload
+def qr(a: ArrayLike, mode: Literal["raw"]) -> tuple[Array, Array]: ...
+
+
+def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult | tuple[Array, Array]:
     """Orthonormal columns Q and an upper triangle R with Q R = a, of shape (..., m, n).
 
-    mode: "reduced" for Q (..., m, k), k = min(m, n), "complete" for Q (..., m, m), "r" for R alone.
-    Raises ArgumentError for any other mode.
+    mode: "reduced" for Q (..., m, k), k = min(m, n), "complete" for Q (..., m, m), "r" for R alone,
+    "raw" for R with the reflectors of Q below it, transposed (..., n, m), and taus (..., k), which
+    have no derivative: see functrans.lax.linalg.ormqr. Raises ArgumentError for any other mode.
 
     >>> import functrans.numpy as fnp
     >>> fnp.linalg.qr(fnp.ones((3, 2)), mode="r").shape
     (2, 2)
     """
     x = matrices("qr", a)
+    if mode == "raw":
+        packed, taus = reflected_qr(x)
+        return matrix.swap_last(packed), taus
     if mode not in ("reduced", "complete", "r", "full"):
         raise ArgumentError(f"functrans.numpy.linalg.qr: there is no mode {mode!r}.",
-                            where=user_source(), fix="mode='reduced', 'complete' or 'r'")
+                            where=user_source(), fix="mode='reduced', 'complete', 'r' or 'raw'")
     q, r = linalg.qr(x, full_matrices=mode in ("complete", "full"))
     return r if mode == "r" else QRResult(q, r)
 
