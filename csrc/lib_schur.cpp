@@ -56,7 +56,7 @@ int hessenberg_forms(i64 dtype, i64 batch, i64 n, const void* a, void* out, void
     return each<W>(batch, n * n + 2 * n, 3 * cube(n), [&](i64 i, W* memory) {
       W *h = memory, *t = h + n * n;
       convert(n * n, static_cast<const N*>(a) + i * n * n, h);
-      hessenberg(n, h, t, t + n);
+      hessenberg(n, n, h, t, t + n);
       convert(n * n, h, static_cast<N*>(out) + i * n * n);
       convert(n - 1, t, static_cast<N*>(taus) + i * (n - 1));
     });
@@ -84,9 +84,9 @@ int tridiagonal_forms(i64 dtype, i64 batch, i64 n, const void* a, void* out, voi
     using N = decltype(narrow);
     using W = decltype(wide);
     using Real = decltype(std::real(narrow));
-    return each<W>(batch, n * n + 4 * n, 2 * cube(n), [&](i64 i, W* memory) {
+    return each<W>(batch, n * n + 5 * n, 2 * cube(n), [&](i64 i, W* memory) {
       W *h = memory, *t = h + n * n, *work = t + n;
-      double *diagonal = reinterpret_cast<double*>(work + n), *below = diagonal + n;
+      double *diagonal = reinterpret_cast<double*>(work + 2 * n), *below = diagonal + n;
       convert(n * n, static_cast<const N*>(a) + i * n * n, h);
       tridiagonal(n, h, diagonal, below, t, work);
       convert(n * n, h, static_cast<N*>(out) + i * n * n);
@@ -101,7 +101,8 @@ int schur_forms(i64 dtype, i64 batch, i64 n, const void* a, void* t, void* z) {
   return with_numbers(dtype, [&](auto narrow, auto wide) {
     using N = decltype(narrow);
     using W = decltype(wide);
-    return each<W>(batch, 3 * n * n + 3 * n, 20 * cube(n), [&](i64 i, W* memory) {
+    const i64 elements = 2 * n * (n + schur_row<W>(n) + 1);
+    return each<W>(batch, elements, 20 * cube(n), [&](i64 i, W* memory) {
       W *h = memory, *vectors = z == nullptr ? nullptr : h + n * n;
       convert(n * n, static_cast<const N*>(a) + i * n * n, h);
       if (!schur(n, h, vectors, h + 2 * n * n)) {

@@ -92,16 +92,16 @@ void reflect_columns(i64 rows, i64 columns, T tau, const T* v, T* b, i64 row) {
 }  // namespace
 
 template <typename T>
-void hessenberg(i64 n, T* a, T* taus, T* work) {
+void hessenberg(i64 n, i64 row, T* a, T* taus, T* work) {
   for (i64 k = 0; k + 1 < n; ++k) {
-    T* column = a + (k + 1) * n + k;
+    T* column = a + (k + 1) * row + k;
     const i64 count = n - k - 1;
-    const T tau = taus[k] = reflector(count, column, n);
+    const T tau = taus[k] = reflector(count, column, row);
     // gathered with its one; the columns right of k first, then rows from the left by H*
     work[0] = 1;
-    for (i64 i = 1; i < count; ++i) work[i] = column[i * n];
-    reflect_columns(n, count, tau, work, a + k + 1, n);
-    reflect_rows(count, count, conjugate(tau), column, n, a + (k + 1) * n + k + 1, n, work);
+    for (i64 i = 1; i < count; ++i) work[i] = column[i * row];
+    reflect_columns(n, count, tau, work, a + k + 1, row);
+    reflect_rows(count, count, conjugate(tau), column, row, a + (k + 1) * row + k + 1, row, work);
   }
 }
 
@@ -116,6 +116,7 @@ void reflected_qr(i64 m, i64 n, T* a, T* taus, T* work) {
 
 template <typename T>
 void tridiagonal(i64 n, T* a, double* d, double* e, T* taus, T* work) {
+  T *v = work, *w = work + n;
   for (i64 k = 0; k < n; ++k) d[k] = real_part(a[k * n + k]);
   for (i64 k = 0; k + 1 < n; ++k) {
     T* column = a + (k + 1) * n + k;
@@ -123,35 +124,33 @@ void tridiagonal(i64 n, T* a, double* d, double* e, T* taus, T* work) {
     const i64 count = n - k - 1;
     const T tau = taus[k] = reflector(count, column, n);
     e[k] = real_part(column[0]);
-    column[0] = 1;
     if (tau != T{}) {
       // w = tau A v - (tau / 2) (w* v) v, and A -= v w* + w v*, of which the lower triangle is kept
-      std::fill_n(work, count, T{});
+      v[0] = 1;
+      for (i64 i = 1; i < count; ++i) v[i] = column[i * n];
+      std::fill_n(w, count, T{});
       for (i64 i = 0; i < count; ++i) {
-        const T* row = rest + i * n;
-        const T v = column[i * n];
-        T sum = times(T(real_part(row[i])), v);
+        const T* line = rest + i * n;
+        T sum = times(T(real_part(line[i])), v[i]);
         for (i64 j = 0; j < i; ++j) {
-          sum += times(row[j], column[j * n]);
-          work[j] += times(conjugate(row[j]), v);
+          sum += times(line[j], v[j]);
+          w[j] += times(conjugate(line[j]), v[i]);
         }
-        work[i] += sum;
+        w[i] += sum;
       }
       T inner{};
       for (i64 i = 0; i < count; ++i) {
-        work[i] = times(tau, work[i]);
-        inner += times(conjugate(work[i]), column[i * n]);
+        w[i] = times(tau, w[i]);
+        inner += times(conjugate(w[i]), v[i]);
       }
-      inner = times(tau, inner) * -0.5;
-      for (i64 i = 0; i < count; ++i) work[i] += times(inner, column[i * n]);
+      axpy(count, times(tau, inner) * -0.5, v, w);
       for (i64 i = 0; i < count; ++i) {
-        const T v = column[i * n], w = work[i];
+        T* line = rest + i * n;
         for (i64 j = 0; j <= i; ++j) {
-          rest[i * n + j] -= times(v, conjugate(work[j])) + times(w, conjugate(column[j * n]));
+          line[j] -= times(v[i], conjugate(w[j])) + times(w[i], conjugate(v[j]));
         }
       }
     }
-    column[0] = e[k];
     d[k + 1] = real_part(rest[0]);
     rest[0] = d[k + 1];
   }
@@ -162,19 +161,19 @@ namespace {
 // Whether the subdiagonal element of row k is negligible: M. Ahues and F. Tisseur, A new deflation
 // criterion for the QR algorithm, LAPACK Working Note 122 (1997).
 template <typename T>
-bool negligible(i64 n, i64 k, const T* h, i64 first, i64 last) {
-  const double below = size(h[k * n + k - 1]);
+bool negligible(i64 n, i64 row, i64 k, const T* h, i64 first, i64 last) {
+  const double below = size(h[k * row + k - 1]);
   const double small = kTiny * (static_cast<double>(n) / kEpsilon);
   if (below <= small) return true;
-  const double upper = size(h[(k - 1) * n + k - 1]), lower = size(h[k * n + k]);
+  const double upper = size(h[(k - 1) * row + k - 1]), lower = size(h[k * row + k]);
   double around = upper + lower;
   if (around == 0) {
-    if (k - 2 >= first) around += size(h[(k - 1) * n + k - 2]);
-    if (k + 1 <= last) around += size(h[(k + 1) * n + k]);
+    if (k - 2 >= first) around += size(h[(k - 1) * row + k - 2]);
+    if (k + 1 <= last) around += size(h[(k + 1) * row + k]);
   }
   if (below > kEpsilon * around) return false;
-  const double above = size(h[(k - 1) * n + k]);
-  const double gap = size(h[(k - 1) * n + k - 1] - h[k * n + k]);
+  const double above = size(h[(k - 1) * row + k]);
+  const double gap = size(h[(k - 1) * row + k - 1] - h[k * row + k]);
   const double ab = std::max(below, above), ba = std::min(below, above);
   const double aa = std::max(lower, gap), bb = std::min(lower, gap), s = aa + ab;
   return ba * (ab / s) <= std::max(small, kEpsilon * (bb * (aa / s)));
@@ -193,9 +192,9 @@ inline void rotate(i64 count, double c, T s, T* p, T* q) {
 
 // Columns j and j + 1 of rows 0 to count - 1, by the adjoint from the right.
 template <typename T>
-inline void rotate_columns(i64 n, i64 count, double c, T s, T* p) {
+inline void rotate_columns(i64 row, i64 count, double c, T s, T* p) {
   const T adjoint = conjugate(s);
-  for (i64 i = 0; i < count; ++i, p += n) {
+  for (i64 i = 0; i < count; ++i, p += row) {
     const T x = p[0], y = p[1];
     p[0] = c * x + times(adjoint, y);
     p[1] = c * y - times(s, x);
@@ -204,8 +203,8 @@ inline void rotate_columns(i64 n, i64 count, double c, T s, T* p) {
 
 // zt holds the transpose of Z: what the columns of Z undergo, its rows do.
 template <typename T>
-inline void rotate_vectors(i64 n, double c, T s, T* zt, i64 k) {
-  if (zt != nullptr) rotate(n, c, conjugate(s), zt + k * n, zt + (k + 1) * n);
+inline void rotate_vectors(i64 n, i64 row, double c, T s, T* zt, i64 k) {
+  if (zt != nullptr) rotate(n, c, conjugate(s), zt + k * row, zt + (k + 1) * row);
 }
 
 // The block (a, b; c, d) to a triangle, or to equal diagonals with b c < 0, by the rotation (c, s).
@@ -279,23 +278,23 @@ struct Block {
   }
 };
 
-void standardise(i64 n, i64 i, double* h, double* zt) {  // rows i - 1 and i
-  double* corner = h + (i - 1) * n + i - 1;
-  Block block{corner[0], corner[1], corner[n], corner[n + 1]};
+void standardise(i64 n, i64 row, i64 i, double* h, double* zt) {  // rows i - 1 and i
+  double *corner = h + (i - 1) * row + i - 1, *below = corner + row;
+  Block block{corner[0], corner[1], below[0], below[1]};
   block.standardise();
-  rotate(n - i - 1, block.cosine, block.sine, corner + 2, corner + n + 2);
-  rotate_columns(n, i - 1, block.cosine, block.sine, h + i - 1);
-  rotate_vectors(n, block.cosine, block.sine, zt, i - 1);
+  rotate(n - i - 1, block.cosine, block.sine, corner + 2, below + 2);
+  rotate_columns(row, i - 1, block.cosine, block.sine, h + i - 1);
+  rotate_vectors(n, row, block.cosine, block.sine, zt, i - 1);
   corner[0] = block.a;
   corner[1] = block.b;
-  corner[n] = block.c;
-  corner[n + 1] = block.d;
+  below[0] = block.c;
+  below[1] = block.d;
 }
 
 // One step of Francis with the two eigenvalues of a 2 x 2 block as shifts on rows first to last; at
 // `stalled` steps without deflation with other shifts.
-void step(i64 n, i64 first, i64 last, i64 stalled, double* h, double* zt) {
-  const auto at = [&](i64 r, i64 c) -> double& { return h[r * n + c]; };
+void step(i64 n, i64 row, i64 first, i64 last, i64 stalled, double* h, double* zt) {
+  const auto at = [&](i64 r, i64 c) -> double& { return h[r * row + c]; };
   double h11, h12, h21, h22;
   if (stalled > 0 && stalled % kStalled == 0) {
     const bool below = stalled % (2 * kStalled) == 0;
@@ -353,8 +352,8 @@ void step(i64 n, i64 first, i64 last, i64 stalled, double* h, double* zt) {
       at(k, k - 1) *= 1 - tau;  // not negated: the two small elements have an error here
     }
     const double v1 = v[1], v2 = v[2];
-    double *p = h + k * n, *q = p + n, *r = count == 3 ? q + n : nullptr;
-    double *zp = zt == nullptr ? nullptr : zt + k * n, *zq = zp == nullptr ? zp : zp + n;
+    double *p = h + k * row, *q = p + row;
+    double *zp = zt == nullptr ? nullptr : zt + k * row, *zq = zp == nullptr ? zp : zp + row;
     if (count == 3) {
       const auto rows = [&](double* x, double* y, double* z, i64 from) {
         for (i64 j = from; j < n; ++j) {
@@ -364,15 +363,15 @@ void step(i64 n, i64 first, i64 last, i64 stalled, double* h, double* zt) {
           z[j] -= sum * v2;
         }
       };
-      rows(p, q, r, k);
+      rows(p, q, q + row, k);
       double* column = h + k;
-      for (i64 i = 0, stop = std::min(k + 3, last); i <= stop; ++i, column += n) {
+      for (i64 i = 0, stop = std::min(k + 3, last); i <= stop; ++i, column += row) {
         const double sum = tau * (column[0] + v1 * column[1] + v2 * column[2]);
         column[0] -= sum;
         column[1] -= sum * v1;
         column[2] -= sum * v2;
       }
-      if (zt != nullptr) rows(zp, zq, zq + n, 0);
+      if (zt != nullptr) rows(zp, zq, zq + row, 0);
     } else {
       const auto rows = [&](double* x, double* y, i64 from) {
         for (i64 j = from; j < n; ++j) {
@@ -383,7 +382,7 @@ void step(i64 n, i64 first, i64 last, i64 stalled, double* h, double* zt) {
       };
       rows(p, q, k);
       double* column = h + k;
-      for (i64 i = 0; i <= last; ++i, column += n) {
+      for (i64 i = 0; i <= last; ++i, column += row) {
         const double sum = tau * (column[0] + v1 * column[1]);
         column[0] -= sum;
         column[1] -= sum * v1;
@@ -393,7 +392,7 @@ void step(i64 n, i64 first, i64 last, i64 stalled, double* h, double* zt) {
   }
 }
 
-void standardise(i64, i64, Complex*, Complex*) {}
+void standardise(i64, i64, i64, Complex*, Complex*) {}
 
 // The eigenvalue of the last 2 x 2 block that is nearer to its last element (Wilkinson's shift).
 Complex shift_of(Complex a, Complex b, Complex c, Complex d) {
@@ -406,8 +405,8 @@ Complex shift_of(Complex a, Complex b, Complex c, Complex d) {
   return d - times(root, root / (half + y));
 }
 
-void step(i64 n, i64 first, i64 last, i64 stalled, Complex* h, Complex* zt) {
-  const auto at = [&](i64 r, i64 c) -> Complex& { return h[r * n + c]; };
+void step(i64 n, i64 row, i64 first, i64 last, i64 stalled, Complex* h, Complex* zt) {
+  const auto at = [&](i64 r, i64 c) -> Complex& { return h[r * row + c]; };
   Complex shift;
   if (stalled > 0 && stalled % kStalled == 0) {
     shift = stalled % (2 * kStalled) == 0 ? at(last, last) + 0.75 * size(at(last, last - 1))
@@ -433,53 +432,62 @@ void step(i64 n, i64 first, i64 last, i64 stalled, Complex* h, Complex* zt) {
       at(k, k - 1) = r;
       at(k + 1, k - 1) = 0;
     }
-    rotate(n - k, c, s, h + k * n + k, h + (k + 1) * n + k);
-    rotate_columns(n, std::min(k + 2, last) + 1, c, s, h + k);
-    rotate_vectors(n, c, s, zt, k);
+    rotate(n - k, c, s, h + k * row + k, h + (k + 1) * row + k);
+    rotate_columns(row, std::min(k + 2, last) + 1, c, s, h + k);
+    rotate_vectors(n, row, c, s, zt, k);
   }
 }
 
 }  // namespace
 
 template <typename T>
+i64 schur_row(i64 n) {
+  constexpr i64 line = 64 / sizeof(T);
+  const i64 lines = (n + line - 1) / line;
+  return n < 8 ? n : (lines | 1) * line;
+}
+
+template <typename T>
 bool schur(i64 n, T* a, T* z, T* work) {
   constexpr i64 block = std::is_same_v<T, double> ? 2 : 1;
-  T *zt = z == nullptr ? nullptr : work, *taus = work + n * n, *memory = taus + n;
+  const i64 row = schur_row<T>(n);
+  T *h = work, *zt = z == nullptr ? nullptr : h + n * row, *taus = h + 2 * n * row,
+    *memory = taus + n;
   for (i64 i = 0; i < n * n; ++i) {
     if (!std::isfinite(size(a[i]))) return false;
   }
-  hessenberg(n, a, taus, memory);
+  for (i64 i = 0; i < n; ++i) std::copy_n(a + i * n, n, h + i * row);
+  hessenberg(n, row, h, taus, memory);
   if (z != nullptr) {
     std::fill_n(z, n * n, T{});
     for (i64 i = 0; i < n; ++i) z[i * n + i] = 1;
     for (i64 k = n - 2; k >= 0; --k) {
       const i64 count = n - k - 1;
-      reflect_rows(count, count, taus[k], a + (k + 1) * n + k, n, z + (k + 1) * n + k + 1, n,
+      reflect_rows(count, count, taus[k], h + (k + 1) * row + k, row, z + (k + 1) * n + k + 1, n,
                    memory);
     }
     for (i64 i = 0; i < n; ++i) {
-      for (i64 j = 0; j < n; ++j) zt[j * n + i] = z[i * n + j];
+      for (i64 j = 0; j < n; ++j) zt[j * row + i] = z[i * n + j];
     }
   }
-  for (i64 i = 2; i < n; ++i) std::fill_n(a + i * n, i - 1, T{});
+  for (i64 i = 2; i < n; ++i) std::fill_n(h + i * row, i - 1, T{});
   i64 last = n - 1, stalled = 0, left = kMostSteps * std::max<i64>(n, 10);
   while (last >= 0) {
     i64 first = last;
-    while (first > 0 && !negligible(n, first, a, 0, last)) --first;
-    if (first > 0) a[first * n + first - 1] = T{};
+    while (first > 0 && !negligible(n, row, first, h, 0, last)) --first;
+    if (first > 0) h[first * row + first - 1] = T{};
     if (last - first < block) {
-      if (last > first) standardise(n, last, a, zt);
+      if (last > first) standardise(n, row, last, h, zt);
       last = first - 1;
       stalled = 0;
       continue;
     }
     if (left-- == 0) return false;
-    step(n, first, last, stalled++, a, zt);
+    step(n, row, first, last, stalled++, h, zt);
   }
-  if (z != nullptr) {
-    for (i64 i = 0; i < n; ++i) {
-      for (i64 j = 0; j < n; ++j) z[i * n + j] = zt[j * n + i];
-    }
+  for (i64 i = 0; i < n; ++i) {
+    std::copy_n(h + i * row, n, a + i * n);
+    for (i64 j = 0; z != nullptr && j < n; ++j) z[i * n + j] = zt[j * row + i];
   }
   return true;
 }
@@ -540,7 +548,8 @@ void triangular_root(i64 n, const T* t, T* x, T* work) {
 }
 
 #define FUNCTRANS_INSTANTIATE(T)                                                     \
-  template void hessenberg(i64, T*, T*, T*);                                         \
+  template void hessenberg(i64, i64, T*, T*, T*);                                    \
+  template i64 schur_row<T>(i64);                                                    \
   template void reflected_qr(i64, i64, T*, T*, T*);                                  \
   template void tridiagonal(i64, T*, double*, double*, T*, T*);                      \
   template bool schur(i64, T*, T*, T*);                                              \

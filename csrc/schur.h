@@ -7,9 +7,9 @@
 namespace functrans {
 
 // a -> upper Hessenberg, with the reflectors H_i = 1 - taus[i] v v* below its first subdiagonal.
-// a = Q H Q*, Q = H_0 ... H_{n-2}. `work` has n elements.
+// a = Q H Q*, Q = H_0 ... H_{n-2}. Rows of a are `row` elements apart; `work` has n elements.
 template <typename T>
-void hessenberg(i64 n, T* a, T* taus, T* work);
+void hessenberg(i64 n, i64 row, T* a, T* taus, T* work);
 
 // a (m x n) -> R with the reflectors H_i = 1 - taus[i] v v* below its diagonal; a = H_0 H_1 ... R.
 // `work` has n elements.
@@ -17,13 +17,18 @@ template <typename T>
 void reflected_qr(i64 m, i64 n, T* a, T* taus, T* work);
 
 // A Hermitian matrix, of which the lower triangle is read -> diagonal d and subdiagonal e, both
-// real, with the reflectors below the subdiagonal of a. `work` has n elements.
+// real, with the reflectors below the subdiagonal of a. `work` has 2 n elements.
 template <typename T>
 void tridiagonal(i64 n, T* a, double* d, double* e, T* taus, T* work);
 
+// The distance of rows in which the Schur form is made: an odd number of cache lines. 128 complex
+// numbers are a multiple of 2048 bytes, so that columns would stand in two sets of the first cache.
+template <typename T>
+i64 schur_row(i64 n);
+
 // a -> its Schur form, and z with a = z T z* where z is not null. Real matrices keep blocks of 2 x 2
-// for complex pairs, with equal diagonals and off-diagonals of opposite signs. `work` has n * n + 3 n
-// elements. False where the iteration does not converge, as it does for NaN.
+// for complex pairs, with equal diagonals and off-diagonals of opposite signs. `work` has
+// 2 n (schur_row(n) + 1) elements. False where the iteration does not converge, as it does for NaN.
 template <typename T>
 bool schur(i64 n, T* a, T* z, T* work);
 

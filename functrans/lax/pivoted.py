@@ -43,7 +43,8 @@ def qr(x: Array, *, pivoting: bool = False, full_matrices: bool = True,
     *lead, m, n = x.shape
     batch = int(np.prod(lead))
     matrices = reshape(x, (batch, m, n))
-    order = vmap(_pivots)(stop_gradient(matrices))
+    order = vmap(_pivots)(stop_gradient(matrices)) if m and n else \
+        broadcast_in_dim(iota(np.int32, n), (batch, n), (1,))
     columns = vmap(lambda a, p: index_take(transpose(a, (1, 0)), (p,), (0,)))(matrices, order)
     q, r = plain_qr(transpose(columns, (0, 2, 1)), full_matrices=full_matrices)
     return (reshape(q, (*lead, *q.shape[1:])), reshape(r, (*lead, *r.shape[1:])),

@@ -62,6 +62,7 @@ from functrans.primitives.control_flow.scan import scan_p
 from functrans.primitives.control_flow.while_loop import while_p
 from functrans.primitives.reduce import reduce_or_p
 from functrans.primitives.solve import adjugate_p
+from functrans.primitives.sylvester import sylvester_p
 
 __all__ = ["CALLS", "CallRule", "Graph", "any_flag_rules", "graph_of", "live_items",
            "results_of"]
@@ -103,7 +104,7 @@ CALLS: Table[CallRule] = Table(merged(
     **dict.fromkeys((psum_p, all_gather_p, psum_scatter_p, ppermute_p, axis_index_p),
                     "vmap interprets it: no program has it"),
     **dict.fromkeys((imag_p, complex_p), "kernels of the CPU have no complex numbers"),
-    adjugate_p: "a pass composes it of others",
+    **dict.fromkeys((adjugate_p, sylvester_p), "a pass composes it of others"),
     **BY_PASSES,
 })
 """What the CPU computes by calls: of its library, and of bodies."""
