@@ -131,7 +131,8 @@ def _eliminate(rows: Any, lower: int, upper: int, b: Any, perturb: bool) -> Any:
               pad(b, zero, ends + [(0, 0, 0)] * (b.ndim - 1)))
 
     def forward(carry: Any, row: Any) -> Any:
-        first, *rest = [*carry, row]
+        lines = [*carry, row]
+        first, rest = lines[0], lines[1:]
         others = []
         for other in rest:
             larger = gt(abs(_pivot(other[0])), abs(_pivot(first[0])))

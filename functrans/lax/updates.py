@@ -60,7 +60,8 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
 
     rows = move_axis(triu(r), axis, 0)
     _, out = scan(rotate, conjugate(w), (rows, iota(np.int32, n)))
-    return triu(move_axis(out, 0, axis))
+    result: Array = triu(move_axis(out, 0, axis))
+    return result
 
 
 def _squared(x: Any) -> Any:

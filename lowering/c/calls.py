@@ -293,7 +293,8 @@ def write_unrolled(call: Gemm, out: FunctionWriter) -> None:
         body.line(p.store(dtype, lanes, f"c + {i * f['c_row']}", f"c{i}", count) + ";")
     name = out.module.kernel_name(
         "static void NAME(void *arg, i64 begin, i64 end) {\n  void *const *p = arg;\n"
-        f"  for (i64 t = begin; t < end; t++) {{\n{body.text()}  }}\n}}\n")
+        f"  for (i64 t = begin; t < end; t++) {{\n{body.text()}  }}\n"
+        "  ft_clear_upper();\n}\n")
     batch = f["batch0"] * f["batch1"]
     one = m * (k + 2) * lanes // 4
     places = [f"({scalar} *){out.where[t]} + {out.size(offset)}"
@@ -349,7 +350,8 @@ def write_chain(chain: Chain, out: FunctionWriter) -> ChainText:
         "static void NAME(void *arg, i64 begin, i64 end) {\n"
         f"  void *const *a = arg;\n  const i64 *z = a[{len(operands)}];\n  (void)z;\n"
         f"  char *s = ft->allocate({nbytes});\n  if (!s) {{ {failure} return; }}\n"
-        f"  for (i64 t = begin; t < end; t++) {{\n{body.text()}  }}\n  ft->release(s);\n}}\n")
+        f"  for (i64 t = begin; t < end; t++) {{\n{body.text()}  }}\n  ft->release(s);\n"
+        "  ft_clear_upper();\n}\n")
     return ChainText(name, operands, work, max(1, SERVER.grain_work * chain.count // max(work, 1)))
 
 

@@ -110,7 +110,7 @@ class ColumnReductions(RowReductions):
                 f"  {C_TYPES[t.dtype]} *p{k} = a[{k}];\n  (void)p{k};\n"
                 for k, t in enumerate(self.operands))
             text = (f"static void NAME_finish(void *arg) {{\n  void *const *a = arg;\n{pointers}"
-                    f"{self._sizes(count + text)}{count}{text}}}\n")
+                    f"{self._sizes(count + text)}{count}{text}  ft_clear_upper();\n}}\n")
         return self._finish(head, body, d.parts * chunks, text)
 
     def _accumulator(self, k: int, m: Member, one: bool, chunks: Size, rows: int,

@@ -149,7 +149,7 @@ class CKernelWriter(ColumnReductions, TransposedReads):
             frees += f"  {self.prelude.fence()};\n"
         text = (f"static void NAME(void *arg, i64 begin, i64 end) {{\n  void *const *a = arg;\n"
                 f"{pointers}{self._sizes(head.text() + body.text())}{head.text()}{body.text()}"
-                f"{frees}}}\n{finish}")
+                f"{frees}  ft_clear_upper();\n}}\n{finish}")
         return KernelText(text, self.operands, count, grain, self.weight, self.domain.size,
                           bool(finish), serial, [m.tensor.source for m in self.kernel.members],
                           self.lanes)

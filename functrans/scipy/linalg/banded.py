@@ -120,8 +120,8 @@ def cholesky_banded(ab: ArrayLike, overwrite_ab: bool = False, lower: bool = Fal
                          where=user_source(), why="it has a row for each diagonal.")
     width, n = ab.shape[-2:]
     if not lower:  # row k of the upper form is the conjugate of diagonal w - 1 - k, moved
-        factor = cholesky_banded(_flipped(ab, True), lower=True)
-        return _flipped(factor, False)
+        flipped: Array = _flipped(cholesky_banded(_flipped(ab, True), lower=True), False)
+        return flipped
     if 0 in ab.shape:
         return ab
     axis = ab.ndim - 1
@@ -147,7 +147,8 @@ def cholesky_banded(ab: ArrayLike, overwrite_ab: bool = False, lower: bool = Fal
     _, found = lax.scan(step, start, columns)
     out = move_axis(found, 0, axis)
     row, column = fnp.arange(width)[:, None], fnp.arange(n)[None, :]
-    return fnp.where(row + column < n, out, 0)
+    result: Array = fnp.where(row + column < n, out, 0)
+    return result
 
 
 def _flipped(ab: Any, to_lower: bool) -> Any:

@@ -372,9 +372,9 @@ def subspace_angles(A: ArrayLike, B: ArrayLike) -> Array:
 
     >>> import functrans as ft
     >>> fnp = ft.numpy
-    >>> ft.scipy.linalg.subspace_angles(fnp.array([[1.0], [0.0]]), fnp.array([[0.0], [1.0]])
-    ...                                 ).round(4).tolist()
-    [1.5708]
+    >>> a, b = fnp.array([[1.0], [0.0]]), fnp.array([[0.0], [1.0]])
+    >>> round(float(ft.scipy.linalg.subspace_angles(a, b)[0]), 4)
+    1.5708
     """
     a, b = promote_dtypes_inexact("linalg.subspace_angles", A, B)
     a, b = matrices("subspace_angles", a), matrices("subspace_angles", b)

@@ -148,7 +148,7 @@ class _KernelWriter:
                 f"  void *ctx = a[{n}];\n  volatile i64 *failed = a[{n + 1}];\n"
                 "  (void)ctx; (void)failed;\n"
                 f"{pointers}{''.join(self.head)}{code.text()}{stopped}{''.join(self.frees)}"
-                "  ;\n}\n")
+                "  ft_clear_upper();\n}\n")
         return LaneText(text, self.operands, self.blocks * others,
                         min(max(self.work, 1), MOST_WORK), self.held, self._about())
 
