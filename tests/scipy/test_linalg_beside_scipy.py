@@ -351,6 +351,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_stacks_strides_and_compiled_programs(name):
     """Stacks, vmap and jit are loops; memory that is not contiguous and empty matrices are fine."""

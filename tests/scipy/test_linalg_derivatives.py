@@ -77,7 +77,7 @@ def test_derivatives(name):
                 args, order=1 if name in ONCE else 2, atol=2e-4, rtol=2e-4)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_compiled_gradients_of_stacks(name):
     fun, *args = FUNCTIONS[name]

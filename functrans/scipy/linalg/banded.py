@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from functrans import lax
 from functrans import numpy as fnp
@@ -185,7 +185,7 @@ def cho_solve_banded(cb_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwri
 def eig_banded(a_band: ArrayLike, lower: bool = False, eigvals_only: bool = False,
                overwrite_a_band: bool = False, select: str = "a",
                select_range: tuple[float, float] | None = None, max_ev: int = 0,
-               check_finite: bool = True) -> Any:
+               check_finite: bool = True) -> Array | tuple[Array, Array]:
     """Eigenvalues w, increasing, and vectors v of a Hermitian band, or w alone.
 
     As of the whole matrix; `select="i"` keeps those of numbers select_range[0] to select_range[1].
@@ -199,7 +199,9 @@ def eig_banded(a_band: ArrayLike, lower: bool = False, eigvals_only: bool = Fals
     (ab,) = promote_dtypes_inexact("linalg.eig_banded", a_band)
     width = ab.shape[-2]
     whole = dense_of(_rows_of(_hermitian_band(ab, lower), width - 1), width - 1)
-    return selected_eigh("eig_banded", whole, eigvals_only, select, select_range)
+    found: Array | tuple[Array, Array] = selected_eigh("eig_banded", whole, eigvals_only, select,
+                                                       select_range)
+    return found
 
 
 def eigvals_banded(a_band: ArrayLike, lower: bool = False, overwrite_a_band: bool = False,
@@ -211,8 +213,8 @@ def eigvals_banded(a_band: ArrayLike, lower: bool = False, overwrite_a_band: boo
     >>> ft.scipy.linalg.eigvals_banded(ft.numpy.array([[1.0, 2.0]])).tolist()
     [1.0, 2.0]
     """
-    w: Array = eig_banded(a_band, lower, True, select=select, select_range=select_range)
-    return w
+    return cast("Array", eig_banded(a_band, lower, True, select=select,
+                                    select_range=select_range))
 
 
 def dense_of(rows: Any, lower: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Any, Literal, cast, overload
 
 from functrans import lax
 from functrans import numpy as fnp
@@ -188,7 +188,8 @@ def eigvalsh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True,
 
 
 def eig(a: ArrayLike, b: ArrayLike | None = None, left: bool = False, right: bool = True,
-        overwrite_a: bool = False, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+        overwrite_a: bool = False, overwrite_b: bool = False, check_finite: bool = True
+        ) -> Array | tuple[Array, ...]:
     """Complex eigenvalues w of square matrices, then as asked left and right vectors, as columns.
 
     a v = v diag(w) and vl* a = diag(w) vl*; with an invertible b a v = b v diag(w). Columns have
@@ -219,14 +220,13 @@ def eigvals(a: ArrayLike, b: ArrayLike | None = None, overwrite_a: bool = False,
     >>> ft.scipy.linalg.eigvals(ft.numpy.eye(2)).real.tolist()
     [1.0, 1.0]
     """
-    w: Array = eig(a, b, left=False, right=False)
-    return w
+    return cast("Array", eig(a, b, left=False, right=False))
 
 
 def eigh_tridiagonal(d: ArrayLike, e: ArrayLike, eigvals_only: bool = False, select: str = "a",
                      select_range: tuple[float, float] | None = None, check_finite: bool = True,
                      tol: float | None = None, lapack_driver: str = "auto",
-                     key: Array | None = None) -> Any:
+                     key: Array | None = None) -> Array | tuple[Array, Array]:
     """Eigenvalues w, increasing, and vectors v of Hermitian tridiagonal matrices, or w alone.
 
     d (..., n) is the real diagonal and e (..., n - 1) the one below it. As of the whole matrix, so
@@ -247,7 +247,9 @@ def eigh_tridiagonal(d: ArrayLike, e: ArrayLike, eigvals_only: bool = False, sel
     low = fnp.pad(e, [*pad, (zero, 0)])
     up = fnp.pad(matrix.conjugate(e), [*pad, (0, zero)])
     whole = dense_of(fnp.stack([low, d, up], -1), 1)
-    return selected_eigh("eigh_tridiagonal", whole, eigvals_only, select, select_range)
+    found: Array | tuple[Array, Array] = selected_eigh(
+        "eigh_tridiagonal", whole, eigvals_only, select, select_range)
+    return found
 
 
 # The polar decomposition ---------------------------------------------------------------------

@@ -193,7 +193,7 @@ def _logm_jvp(primals: Any, tangents: Any) -> Any:
     return _logm(*primals), tangent
 
 
-def logm(A: ArrayLike, disp: bool = True) -> Any:
+def logm(A: ArrayLike, disp: bool = True) -> Array | tuple[Array, Array]:
     """The principal logarithm of square matrices (..., n, n), in a complex dtype.
 
     By inverse scaling and squaring of the Schur form (N. Higham, Functions of Matrices, 2008,
@@ -206,7 +206,7 @@ def logm(A: ArrayLike, disp: bool = True) -> Any:
     """
     a = matrices("logm", A, True)
     a = lax.convert_element_type(a, dtypes.complex_dtype(a.dtype))
-    out = _logm(a)
+    out: Array = _logm(a)
     if disp:
         return out
     error = fnp.linalg.norm(expm(out) - a, 1, (-2, -1)) / fnp.linalg.norm(a, 1, (-2, -1))
@@ -232,7 +232,7 @@ def fractional_matrix_power(A: ArrayLike, t: float) -> Array:
     return fnp.matmul(matrix_power(a, int(whole)), part) if whole else part
 
 
-def signm(A: ArrayLike, disp: bool = True) -> Any:
+def signm(A: ArrayLike, disp: bool = True) -> Array | tuple[Array, Array]:
     """The matrix sign function of square matrices (..., n, n): 1 and -1 in place of eigenvalues.
 
     By Newton's iteration with scaling; NaN or no limit where eigenvalues are imaginary. The
@@ -244,7 +244,7 @@ def signm(A: ArrayLike, disp: bool = True) -> Any:
     [[1.0, 0.0], [0.0, -1.0]]
     """
     a = matrices("signm", A, True)
-    out = _signm(a)
+    out: Array = _signm(a)
     if disp:
         return out
     identity = matrix.eye(out.shape, out.dtype)
@@ -289,7 +289,8 @@ def _signm_jvp(primals: Any, tangents: Any) -> Any:
 # Any function --------------------------------------------------------------------------------
 
 
-def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True
+         ) -> Array | tuple[Array, Array]:
     """func of square matrices (..., n, n), for a function of complex numbers that works on arrays.
 
     By the Schur form and Parlett's recurrence, so that eigenvalues must not be close to each other;
@@ -313,7 +314,7 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Any:
     moved = matrix.scale_rows(values, t) - matrix.scale_columns(t, values)
     x = triangular_sylvester_p.bind(t, -t, -matrix.swap_last(moved), transposed=True, strict=True)
     x = matrix.swap_last(x) + matrix.scale_rows(values, matrix.eye(t.shape, t.dtype))
-    out = _turned_back(z, x)
+    out: Array = _turned_back(z, x)
     if disp:
         return out
     n = t.shape[-1]

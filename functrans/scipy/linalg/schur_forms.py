@@ -108,7 +108,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
 
 
 def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False,
-               check_finite: bool = True) -> Any:
+               check_finite: bool = True) -> Array | tuple[Array, Array]:
     """The upper Hessenberg form H of square matrices, with `calc_q` also unitary Q: a = Q H Q*.
 
     Without derivative.
@@ -121,7 +121,7 @@ def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False,
     x = matrices("hessenberg", a, True)
     n = x.shape[-1]
     packed, taus = lax.linalg.hessenberg(x)
-    h = matrix.triu(packed, -1)
+    h: Array = matrix.triu(packed, -1)
     if not calc_q:
         return h
     if n < 2:

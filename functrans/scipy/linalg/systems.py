@@ -273,7 +273,8 @@ def lstsq(a: ArrayLike, b: ArrayLike, cond: float | None = None, overwrite_a: bo
 
 
 def pinv(a: ArrayLike, *, atol: float | None = None, rtol: float | None = None,
-         return_rank: bool = False, check_finite: bool = True) -> Any:
+         return_rank: bool = False, check_finite: bool = True
+          ) -> Array | tuple[Array, Array]:
     """The pseudo-inverses of matrices (..., m, n), and with `return_rank` their ranks.
 
     Singular values up to atol (0) + rtol (max(m, n) eps) times the largest count as zero.
@@ -300,7 +301,8 @@ def _share(s: Array, size: int, atol: float | None, rtol: float | None) -> Array
 
 
 def pinvh(a: ArrayLike, atol: float | None = None, rtol: float | None = None, lower: bool = True,
-          return_rank: bool = False, check_finite: bool = True) -> Any:
+          return_rank: bool = False, check_finite: bool = True
+          ) -> Array | tuple[Array, Array]:
     """The pseudo-inverses of Hermitian matrices, of which one triangle is read; see `pinv`.
 
     >>> import functrans as ft
