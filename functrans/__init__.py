@@ -104,6 +104,8 @@ def __getattr__(name: str) -> Any:
     """Submodules and tools that not everybody needs are imported when they are first used."""
     if name in _LAZY:
         return importlib.import_module(f"functrans.{name}")
+    if name == "debug_key_reuse":
+        return importlib.import_module("functrans.random.reuse").debug_key_reuse
     if name in _INSPECT:
         return getattr(importlib.import_module("functrans.inspect"), name)
     raise missing_attribute("functrans", name)

@@ -1,12 +1,13 @@
 """Settings that hold inside a scope: a frozen `Config`, the current one, and context managers."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +15,8 @@ import numpy as np
 from functrans._runtime import set_context_token
 from functrans.core.precision import PRECISIONS, Precision
 
-__all__ = ["ALGEBRA", "AUTOTUNE", "CHECKS", "DYNAMIC_SHAPES", "HOST_STEPS", "PRNG_IMPLS", "Config",
+__all__ = ["ALGEBRA", "AUTOTUNE", "CHECKS", "DYNAMIC_SHAPES", "HOST_STEPS", "PRNG_IMPLS",
+           "PRNG_NAMES", "Config",
            "Within", "algebra", "autotune", "current", "debug_internal_frames", "default_prng_impl",
            "deterministic", "disable_jit", "dynamic_shapes", "host_steps", "matmul_precision",
            "progress", "scope", "use_backend"]
@@ -27,6 +29,8 @@ AUTOTUNE: Final = ("auto", "off", "thorough")
 DYNAMIC_SHAPES: Final = ("auto", "off")
 HOST_STEPS: Final = ("warn", "error", "allow")
 PRNG_IMPLS: Final = ("threefry2x32", "philox")
+PRNG_NAMES: Final[Mapping[str, str]] = MappingProxyType({"rbg": "philox", "unsafe_rbg": "philox"})
+"""JAX's names of a fast generator, whose numbers are those of XLA for a device: philox serves."""
 CHECKS: Final = ("nan", "inf", "index")
 
 
@@ -273,7 +277,7 @@ def host_steps(what: str) -> Any:
 def default_prng_impl(name: str) -> Any:
     """Context manager: the generator of random keys that are made without one, as in JAX.
 
-    `"threefry2x32"`, or `"philox"`, which is faster on GPUs. Plain words, as `PRNGKey` makes them,
+    `"threefry2x32"`, or `"philox"` (also called `"rbg"`), which is faster on GPUs. Plain words, as `PRNGKey` makes them,
     are keys of it wherever they are used. Raises ValueError for another name.
 
     >>> import functrans as ft
@@ -281,6 +285,7 @@ def default_prng_impl(name: str) -> Any:
     ...     ft.random.key(0).dtype
     dtype(key<philox>)
     """
+    name = PRNG_NAMES.get(name, name)
     if name not in PRNG_IMPLS:
         raise ValueError(f"default_prng_impl is {' or '.join(map(repr, PRNG_IMPLS))}, not {name!r}")
     return scope(prng_impl=name)

@@ -48,6 +48,7 @@ __all__ = [
     "IntegerOverflowError",
     "JaxprError",
     "KernelFaultError",
+    "KeyReuseError",
     "KeyTypeError",
     "LeakedTracerError",
     "MissingNameError",
@@ -156,6 +157,10 @@ class NonArrayError(ArgumentError):
 
 class KeyTypeError(ArgumentError):
     """A random function got something that is no key, or a batch of keys where one is needed."""
+
+
+class KeyReuseError(FunctransError, RuntimeError):
+    """A random key was used twice, while `debug_key_reuse` looked for that."""
 
 
 class ConcretizationError(FunctransError, TypeError):

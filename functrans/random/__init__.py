@@ -7,6 +7,18 @@ or another transcendental function up to its rounding.
 """
 
 from functrans.core.errors import publish
+from functrans.random.binomial import binomial, multinomial
+from functrans.random.composed import (
+    ball,
+    double_sided_maxwell,
+    f,
+    generalized_normal,
+    lognormal,
+    maxwell,
+    orthogonal,
+    triangular,
+    wald,
+)
 from functrans.random.continuous import (
     bits,
     cauchy,
@@ -38,6 +50,7 @@ from functrans.random.keys import (
     fold_in,
     key,
     key_data,
+    key_dtype,
     key_impl,
     split,
     wrap_key_data,
@@ -45,8 +58,10 @@ from functrans.random.keys import (
 
 __all__ = [
     "PRNGKey",
+    "ball",
     "bernoulli",
     "beta",
+    "binomial",
     "bits",
     "categorical",
     "cauchy",
@@ -54,19 +69,27 @@ __all__ = [
     "choice",
     "clone",
     "dirichlet",
+    "double_sided_maxwell",
     "exponential",
+    "f",
     "fold_in",
     "gamma",
+    "generalized_normal",
     "geometric",
     "gumbel",
     "key",
     "key_data",
+    "key_dtype",
     "key_impl",
     "laplace",
     "loggamma",
     "logistic",
+    "lognormal",
+    "maxwell",
+    "multinomial",
     "multivariate_normal",
     "normal",
+    "orthogonal",
     "pareto",
     "permutation",
     "poisson",
@@ -75,8 +98,10 @@ __all__ = [
     "rayleigh",
     "split",
     "t",
+    "triangular",
     "truncated_normal",
     "uniform",
+    "wald",
     "weibull_min",
     "wrap_key_data",
 ]

@@ -77,8 +77,11 @@ def randint(key: Array, shape: ShapeLike, minval: ArrayLike, maxval: ArrayLike,
     >>> int(x.min()), int(x.max())
     (0, 5)
     """
-    dtype = int_dtype("randint", dtype)
-    words = pair("randint", key)
+    return _randint(pair("randint", key), shape, minval, maxval, int_dtype("randint", dtype))
+
+
+def _randint(words: Pair, shape: ShapeLike, minval: ArrayLike, maxval: ArrayLike,
+             dtype: dtypes.DType) -> Array:
     # Narrow integers are drawn in 32 bits, against the bias of the remainder.
     drawn = np.dtype(np.int32) if dtype.itemsize < 4 else dtype
     limits = dtypes.iinfo(dtype)
@@ -208,7 +211,10 @@ def permutation(key: Array, x: ArrayLike, axis: int = 0, independent: bool = Fal
     >>> sorted(ft.random.permutation(ft.random.key(0), 5).tolist())
     [0, 1, 2, 3, 4]
     """
-    words = pair("permutation", key)
+    return _permutation(pair("permutation", key), x, axis, independent)
+
+
+def _permutation(words: Pair, x: ArrayLike, axis: int, independent: bool = False) -> Array:
     if isinstance(x, (int, np.integer, Dim)):
         return _shuffle(words, ftnp.arange(x), 0)
     x = ftnp.asarray(x)
@@ -279,10 +285,10 @@ def choice(
             fix="ft.random.choice(key, a, shape, replace=True)",
         )
     if p is None and not replace:
-        chosen = permutation(key, total if array is None else array, axis)
+        chosen = _permutation(words, total if array is None else array, axis)
         index = (slice(None),) * axis + (slice(count),)
         return _spread(chosen[index], array, axis, shape)
-    indices = _indices(key, words, total, shape, replace, p, mode)
+    indices = _indices(words, total, shape, replace, p, mode)
     return _spread(
         indices if array is None else ftnp.take(array, indices, axis), array, axis, shape
     )
@@ -295,11 +301,11 @@ def _spread(x: Array, array: Any, axis: int, shape: tuple[Any, ...]) -> Array:
     return x.reshape((*array.shape[:axis], *shape, *array.shape[axis + 1 :]))
 
 
-def _indices(key: Array, words: Pair, total: Any, shape: tuple[Any, ...], replace: bool,
+def _indices(words: Pair, total: Any, shape: tuple[Any, ...], replace: bool,
              p: ArrayLike | None, mode: str | None) -> Array:
     """Indices below `total`: with replacement, or without and with probabilities."""
     if p is None:
-        return randint(key, shape, 0, total)
+        return _randint(words, shape, 0, total, dtypes.default_int())
     p = ftnp.asarray(p)
     p = lax.convert_element_type(p, dtypes.to_inexact_dtype(p.dtype))
     if tuple(p.shape) != (total,):

@@ -52,9 +52,13 @@ def _sample(name: str, key: Array, a: Any, shape: ShapeLike | None, dtype: dtype
             log_space: bool) -> Array:
     a = parameter(a, dtype)
     shape = sample_shape(name, shape, a)
+    return gamma_from_key(pair(name, key), a, shape, log_space=log_space)
+
+
+def gamma_from_key(key: Pair, a: Array, shape: tuple[Any, ...], *, log_space: bool) -> Array:
+    """Gamma numbers, or their logarithms, from the words of a key; differentiable in a."""
     a = a if tuple(a.shape) == shape else ftnp.broadcast_to(a, shape)
-    fixed = lax.stop_gradient(a)
-    sample = _gamma(children(pair(name, key), shape), fixed, log_space=log_space)
+    sample = _gamma(children(key, shape), lax.stop_gradient(a), log_space=log_space)
     return _moving(sample, a, log_space)
 
 
@@ -139,9 +143,7 @@ def beta(key: Array, a: ArrayLike, b: ArrayLike, shape: ShapeLike | None = None,
     words = pair("beta", key)
     logs = []
     for i, x in enumerate((a, b)):
-        x = ftnp.broadcast_to(x, shape)
-        sample = _gamma(children(child(words, i), shape), lax.stop_gradient(x), log_space=True)
-        logs.append(_moving(sample, x, True))
+        logs.append(gamma_from_key(child(words, i), x, shape, log_space=True))
     top = ftnp.maximum(*logs)
     first, second = (lax.exp(x - top) for x in logs)
     return first / (first + second)
@@ -188,10 +190,9 @@ def t(key: Array, df: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLik
     half = parameter(df, dtype) / 2.0
     shape = sample_shape("t", shape, half)
     words = pair("t", key)
-    half = ftnp.broadcast_to(half, shape)
-    draws = _gamma(children(child(words, 1), shape), lax.stop_gradient(half), log_space=False)
+    draws = gamma_from_key(child(words, 1), half, shape, log_space=False)
     normal = normal_from_key(child(words, 0), shape, dtype)
-    return normal * ftnp.sqrt(half / _moving(draws, half, False))
+    return normal * ftnp.sqrt(half / draws)
 
 
 def poisson(key: Array, lam: ArrayLike, shape: ShapeLike | None = None,

@@ -99,6 +99,7 @@ def default_impl(impl: str | None) -> str:
     """The generator of this name, by default that of the scope; ArgumentError if there is none."""
     if impl is None:
         return config.current().prng_impl
+    impl = config.PRNG_NAMES.get(impl, impl)
     if impl not in _GENERATORS:
         raise ArgumentError(
             f"there is no generator {impl!r}; there are {', '.join(map(repr, _GENERATORS))}.",

@@ -27,7 +27,8 @@ from functrans.random.generators import (
     dtype_of,
     impl_of,
 )
-from functrans.typing import Array, ArrayLike
+from functrans.random.reuse import renewed, used
+from functrans.typing import Array, ArrayLike, DTypeLike
 
 
 def is_key(x: Any) -> bool:
@@ -49,7 +50,8 @@ def key(seed: ArrayLike, *, impl: str | None = None) -> Array:
     Keys are arrays of dtype `key<fry>`: they are leaves of trees, are indexed, stacked, reshaped
     and selected as others are, and have no arithmetic. With `impl="philox"` their dtype is
     `key<philox>`, and what is drawn from them costs GPUs a quarter as much; without one it is what
-    `ft.config.default_prng_impl` says, "threefry2x32" at first.
+    `ft.config.default_prng_impl` says, "threefry2x32" at first. "rbg" and "unsafe_rbg", JAX's names
+    of the fast generator of its compiler, are names of philox here: as fast, with other numbers.
     Raises KeyTypeError for a seed that is no scalar integer, IntegerOverflowError above 64 bits,
     ArgumentError for another generator.
 
@@ -61,7 +63,7 @@ def key(seed: ArrayLike, *, impl: str | None = None) -> Array:
     dtype(key<philox>)
     """
     impl = default_impl(impl)
-    return _key_of(_seed_data(seed), dtype_of(impl))
+    return renewed(_key_of(_seed_data(seed), dtype_of(impl)))
 
 
 def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
@@ -123,7 +125,7 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Arra
     if is_key(key_bits_array):
         raise KeyTypeError("wrap_key_data takes the words of keys and got keys.",
                            where=user_source(), fix="the keys as they are")
-    return _key_of(_data("wrap_key_data", key_bits_array), dtype_of(impl))
+    return renewed(_key_of(_data("wrap_key_data", key_bits_array), dtype_of(impl)))
 
 
 def key_impl(keys: Array) -> str:
@@ -136,14 +138,29 @@ def key_impl(keys: Array) -> str:
     return impl_of(keys.dtype)
 
 
+def key_dtype(impl_spec: str | DTypeLike | None = None) -> DType:
+    """The dtype of the keys of a generator, by default of that of the scope.
+
+    >>> key_dtype(), key_dtype("philox")
+    (dtype(key<fry>), dtype(key<philox>))
+    """
+    if isinstance(impl_spec, str) or impl_spec is None:
+        return dtype_of(default_impl(impl_spec))
+    known = getattr(impl_spec, "dtype", impl_spec)
+    if isinstance(known, np.dtype) and known in KEY_DTYPES:
+        return known
+    raise KeyTypeError(f"key_dtype: {impl_spec!r} names no generator.", where=user_source(),
+                       fix="ft.random.key_dtype('philox')")
+
+
 def clone(key: Array) -> Array:
-    """The same key, marked as meant to be used twice.
+    """The same key, marked as meant to be used twice: `ft.debug_key_reuse` takes it for a new one.
 
     >>> clone(key_) == key_ if (key_ := key(0)) is not None else None
     Array(True, dtype=bool)
     """
     _data("clone", key)
-    return key
+    return renewed(key)
 
 
 def _data(name: str, keys: Any) -> Array:
@@ -169,7 +186,14 @@ def swapped(name: str, what: str) -> KeyTypeError:
 
 
 def pair(name: str, key: Array) -> Pair:
-    """The two words of one key; raises KeyTypeError for a batch of keys."""
+    """The two words of one key, which is used up; raises KeyTypeError for a batch of keys."""
+    words = words_of(name, key)
+    used(name, key)
+    return words
+
+
+def words_of(name: str, key: Array) -> Pair:
+    """The two words of one key, which may be used again."""
     data = _data(name, key)
     if len(data.shape) != 1:
         shape = tuple(data.shape[:-1])
@@ -216,7 +240,7 @@ def split(key: Array, num: Size | tuple[Size, ...] = 2) -> Array:
         num = operator.index(num)
     shape = tuple(num) if isinstance(num, (tuple, list)) else (num,)
     data = join(children(pair("split", key), shape))
-    return _key_of(data, key.dtype) if is_key(key) else data
+    return renewed(_key_of(data, key.dtype)) if is_key(key) else data
 
 
 def fold_in(key: Array, data: ArrayLike) -> Array:
@@ -227,7 +251,7 @@ def fold_in(key: Array, data: ArrayLike) -> Array:
     >>> fold_in(key(0), 1) == split(key(0))[1]
     Array(True, dtype=bool)
     """
-    words = pair("fold_in", key)
+    words = words_of("fold_in", key)
     if isinstance(data, int):
         check_int(data, UINT32, where=user_source())
         data = np.array(data, UINT32)
@@ -240,4 +264,4 @@ def fold_in(key: Array, data: ArrayLike) -> Array:
                 fix="ft.vmap(ft.random.fold_in, (None, 0))(key, data)",
             )
     folded = join(words.derived(ZERO, data))
-    return _key_of(folded, key.dtype) if is_key(key) else folded
+    return renewed(_key_of(folded, key.dtype)) if is_key(key) else folded

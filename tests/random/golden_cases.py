@@ -14,6 +14,7 @@ import numpy as np
 
 SHAPE = (3, 4)
 ROW = np.array([0.05, 0.5, 1.0, 30.0], np.float32)
+CHANCES = np.array([0.05, 0.3, 0.5, 0.9], np.float32)
 LOGITS = np.log(np.linspace(0.1, 1, 24, dtype=np.float32).reshape(2, 3, 4))
 SMALL = np.arange(12, dtype=np.int32).reshape(3, 4)
 LARGE = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
@@ -109,5 +110,31 @@ CASES: dict[str, Case] = {
     "dirichlet": Case(lambda r, k: r.dirichlet(k, ROW, (3,)), 256),
     "chisquare": Case(lambda r, k: r.chisquare(k, ROW, SHAPE), 256),
     "t": Case(lambda r, k: r.t(k, ROW, SHAPE), 256),
+    "ball": Case(lambda r, k: r.ball(k, 3, shape=(2,)), 256),
+    "ball of another norm": Case(lambda r, k: r.ball(k, 3, 1.5, (2,)), 256),
+    "binomial": Case(lambda r, k: r.binomial(k, np.array([3, 50, 400, 9], np.float32), CHANCES,
+                                             SHAPE)),
+    "binomial of integers": Case(lambda r, k: r.binomial(k, np.int32(30), CHANCES)),
+    "binomial special": Case(
+        lambda r, k: r.binomial(k, np.array([-1, np.inf, np.nan, 5], np.float32),
+                                np.array([0.5, 0.2, 0.2, np.nan], np.float32))),
+    "multinomial": Case(lambda r, k: r.multinomial(k, np.float32(100), CHANCES / 2)),
+    "multinomial rows": Case(
+        lambda r, k: r.multinomial(k, np.array([5, 100], np.float32), CHANCES, shape=(2, 4))),
+    "double_sided_maxwell": Case(
+        lambda r, k: r.double_sided_maxwell(k, np.float32(1.5), np.float32(2), SHAPE), 16),
+    "double_sided_maxwell rows": Case(
+        lambda r, k: r.double_sided_maxwell(k, ROW, np.float32(2)), 64),
+    "f": Case(lambda r, k: r.f(k, ROW, ROW[::-1] + 2), 512),
+    "generalized_normal": Case(lambda r, k: r.generalized_normal(k, 1.5, SHAPE), 256),
+    "lognormal": Case(lambda r, k: r.lognormal(k, ROW, SHAPE), 64),
+    "lognormal scalar": Case(lambda r, k: r.lognormal(k), 4),
+    "maxwell": Case(lambda r, k: r.maxwell(k, SHAPE), 4),
+    "orthogonal": Case(lambda r, k: np.round(np.asarray(r.orthogonal(k, 3)), 4)),
+    "orthogonal wide": Case(lambda r, k: np.round(np.asarray(r.orthogonal(k, 2, (2,), m=3)), 4)),
+    "orthogonal tall": Case(lambda r, k: np.round(np.asarray(r.orthogonal(k, 3, m=2)), 4)),
+    "triangular": Case(
+        lambda r, k: r.triangular(k, np.float32(-1), ROW, np.float32(40), SHAPE), 64),
+    "wald": Case(lambda r, k: r.wald(k, ROW, SHAPE), 4096),
 }
 SEEDS = (0, 42, 2**31 - 1)
