@@ -84,6 +84,8 @@ _NARROW_FLOATS: Final = tuple(
     np.dtype(getattr(ml_dtypes, name))
     for name in (
         "float4_e2m1fn",
+        "float6_e2m3fn",
+        "float6_e3m2fn",
         "float8_e3m4",
         "float8_e4m3",
         "float8_e4m3b11fnuz",
@@ -94,8 +96,9 @@ _NARROW_FLOATS: Final = tuple(
         "float8_e8m0fnu",
     )
 )
-_NARROW_INTS: Final = tuple(np.dtype(getattr(ml_dtypes, n)) for n in ("int2", "int4"))
-_NARROW_UINTS: Final = tuple(np.dtype(getattr(ml_dtypes, n)) for n in ("uint2", "uint4"))
+_NARROW_INTS: Final = tuple(np.dtype(getattr(ml_dtypes, n)) for n in ("int1", "int2", "int4"))
+_NARROW_UINTS: Final = tuple(
+    np.dtype(getattr(ml_dtypes, n)) for n in ("uint1", "uint2", "uint4"))
 _INTS: Final = tuple(np.dtype(f"int{bits}") for bits in (8, 16, 32, 64))
 _UINTS: Final = tuple(np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64))
 _FLOATS: Final = (float16, bfloat16, float32, float64)
@@ -339,8 +342,8 @@ def is_weak(x: Any) -> bool:
 
 # -------------------------------------------------------------------------------------- promotion
 
-# An edge leads to a dtype one step up. "i*", "f*", "c*" are the weak kinds. Narrow types (4 and 8
-# bit floats, 2 and 4 bit ints) promote to nothing but themselves, only weak values join them.
+# An edge leads to a dtype one step up. "i*", "f*", "c*" are the weak kinds. Narrow types (4 to 8
+# bit floats, 1 to 4 bit ints) promote to nothing but themselves, only weak values join them.
 _UP: Final[dict[DType | str, tuple[DType | str, ...]]] = {
     bool_: ("i*",),
     "i*": (_UINTS[0], _INTS[0], *_NARROW_INTS, *_NARROW_UINTS),
@@ -506,12 +509,12 @@ def complex_dtype(dtype: DType) -> DType:
 
 
 def is_half(dtype: DType) -> bool:
-    """Whether a dtype is stored narrow and computed in float32: float16, bfloat16, float8."""
+    """Whether a dtype is stored narrow and computed in float32: float16, bfloat16 and below."""
     return dtype.itemsize <= 2 and _KINDS.get(dtype) == "f"
 
 
 def is_narrow(dtype: DType) -> bool:
-    """Whether a dtype is computed in a wider one: halves, and integers of 2 and 4 bits."""
+    """Whether a dtype is computed in a wider one: halves, and integers of 1 to 4 bits."""
     return is_half(dtype) or dtype in _NARROW_INTS or dtype in _NARROW_UINTS
 
 

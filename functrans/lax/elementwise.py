@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from functrans._runtime import EagerOp
+from functrans._runtime import EagerOp, get_trace
 from functrans.core import dtypes
 from functrans.core.avals import get_aval
 from functrans.core.convert import to_array
 from functrans.core.dims import Dim
 from functrans.core.errors import ShapeError
+from functrans.lax.next_numbers import next_number
 from functrans.primitives import arithmetic, compare, special, transcendental
 from functrans.primitives.broadcast import broadcast_in_dim
 from functrans.primitives.convert import convert_element_type
@@ -165,6 +166,12 @@ mul = _named(arithmetic.mul_p, "mul", _typed_mul)
 
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The next representable number after x1 towards x2."""
+    if get_trace() is not None:
+        a, b = to_array(x1, "nextafter: x1"), to_array(x2, "nextafter: x2")
+        if a.dtype == b.dtype and dtypes.is_half(a.dtype):
+            shape = a.shape or b.shape
+            return next_number(*_broadcast(*(v if v.shape else broadcast_in_dim(v, shape, ())
+                                             for v in (a, b))))
     return _nextafter(x1, x2)
 
 

@@ -18,13 +18,80 @@ from functrans.numpy.creation import asarray
 from functrans.typing import Array, ArrayLike, DTypeLike, NestedArrays
 
 __all__ = [
-    "bfloat16", "bool", "bool_", "can_cast", "cdouble", "complex64", "complex128", "complex_",
-    "complexfloating", "csingle", "double", "dtype", "e", "euler_gamma", "finfo", "float16",
-    "float32", "float64", "float_", "floating", "generic", "iinfo", "inexact", "inf", "int8",
-    "int16", "int32", "int64", "int_", "integer", "iscomplexobj", "isdtype", "isrealobj",
-    "isscalar", "issubdtype", "iterable", "nan", "ndim", "newaxis", "number", "pi",
-    "promote_types", "result_type", "shape", "signedinteger", "single", "size", "uint", "uint8",
-    "uint16", "uint32", "uint64", "unsignedinteger",
+    "ComplexWarning",
+    "bfloat16",
+    "bool",
+    "bool_",
+    "can_cast",
+    "cdouble",
+    "character",
+    "complex64",
+    "complex128",
+    "complex_",
+    "complexfloating",
+    "csingle",
+    "double",
+    "dtype",
+    "e",
+    "euler_gamma",
+    "finfo",
+    "flexible",
+    "float4_e2m1fn",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float16",
+    "float32",
+    "float64",
+    "float_",
+    "floating",
+    "generic",
+    "iinfo",
+    "inexact",
+    "inf",
+    "int1",
+    "int2",
+    "int4",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "int_",
+    "integer",
+    "iscomplexobj",
+    "isdtype",
+    "isrealobj",
+    "isscalar",
+    "issubdtype",
+    "iterable",
+    "nan",
+    "ndim",
+    "newaxis",
+    "number",
+    "object_",
+    "pi",
+    "promote_types",
+    "result_type",
+    "shape",
+    "signedinteger",
+    "single",
+    "size",
+    "uint",
+    "uint1",
+    "uint2",
+    "uint4",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "unsignedinteger",
 ]
 
 
@@ -42,7 +109,7 @@ class ScalarType:
     __slots__ = ("__name__", "dtype")
 
     def __init__(self, dtype: Any) -> None:
-        self.dtype = np.dtype(dtype)
+        self.dtype = as_dtype(dtype)
         self.__name__ = self.dtype.name
 
     def __call__(self, x: ArrayLike = 0) -> Array:
@@ -63,12 +130,21 @@ int8, int16, int32, int64 = (ScalarType(f"int{n}") for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (ScalarType(f"uint{n}") for n in (8, 16, 32, 64))
 float16, float32, float64 = (ScalarType(f"float{n}") for n in (16, 32, 64))
 bfloat16 = ScalarType(dtypes.bfloat16)
+float4_e2m1fn = ScalarType("float4_e2m1fn")
+float6_e2m3fn, float6_e3m2fn = (ScalarType(f"float6_{n}fn") for n in ("e2m3", "e3m2"))
+float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, \
+    float8_e5m2fnuz, float8_e8m0fnu = (ScalarType(f"float8_{n}") for n in (
+        "e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu"))
+int1, int2, int4 = (ScalarType(f"int{n}") for n in (1, 2, 4))
+uint1, uint2, uint4 = (ScalarType(f"uint{n}") for n in (1, 2, 4))
 complex64, complex128 = ScalarType("complex64"), ScalarType("complex128")
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 # The defaults of their kind; inside default_dtypes write float and int.
 int_, uint, float_, complex_ = int32, uint32, float32, complex64
 
 dtype = np.dtype
+character, flexible, object_ = np.character, np.flexible, np.object_
+ComplexWarning = np.exceptions.ComplexWarning
 generic, number, inexact = np.generic, np.number, np.inexact
 integer, signedinteger, unsignedinteger = np.integer, np.signedinteger, np.unsignedinteger
 floating, complexfloating = np.floating, np.complexfloating

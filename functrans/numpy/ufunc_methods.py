@@ -40,13 +40,16 @@ __all__ = ["accumulate", "at", "outer", "reduce", "reduceat"]
 
 Function = Callable[..., Array]
 
-# By the name of the ufunc: its reduction, and the value that changes nothing.
-_REDUCTIONS: dict[str, Callable[..., Array]] = {
-    "add": reductions.sum, "multiply": reductions.prod, "maximum": reductions.max,
-    "minimum": reductions.min, "logical_and": reductions.all, "logical_or": reductions.any}
-_ACCUMULATIONS: dict[str, Callable[..., Array]] = {"add": cumsum, "multiply": cumprod}
-_UPDATES = {"add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide",
-            "power": "power", "maximum": "max", "minimum": "min"}
+_REDUCTIONS: dict[Function, Callable[..., Array]] = {
+    ufuncs.add: reductions.sum, ufuncs.multiply: reductions.prod, ufuncs.maximum: reductions.max,
+    ufuncs.minimum: reductions.min, ufuncs.logical_and: reductions.all,
+    ufuncs.logical_or: reductions.any}
+_ACCUMULATIONS: dict[Function, Callable[..., Array]] = {
+    ufuncs.add: cumsum, ufuncs.multiply: cumprod}
+_UPDATES: dict[Function, str] = {
+    ufuncs.add: "add", ufuncs.subtract: "subtract", ufuncs.multiply: "multiply",
+    ufuncs.divide: "divide", ufuncs.power: "power", ufuncs.maximum: "max", ufuncs.minimum: "min"}
+_UNROLLED = 32  # steps of a function without a reduction of its own that are written out
 
 
 def _typed(name: str, a: ArrayLike, dtype: Any) -> Array:
@@ -60,7 +63,7 @@ def reduce(function: Function, a: ArrayLike, axis: Any = 0, dtype: Any = None, o
     """All elements along axes combined into one."""
     name = f"{function.__name__}.reduce"
     refuse_out(name, out)
-    reduction = _REDUCTIONS.get(function.__name__)
+    reduction = _REDUCTIONS.get(function)
     if reduction in (reductions.all, reductions.any) and initial is not None:
         reduction = None
     if reduction is not None:
@@ -84,6 +87,8 @@ def reduce(function: Function, a: ArrayLike, axis: Any = 0, dtype: Any = None, o
 
 def _fold(function: Function, name: str, x: Array, axis: int, initial: ArrayLike | None) -> Array:
     """`function` over all slices along an axis; in order unless it is known to be associative."""
+    if function not in (logaddexp, logaddexp2) and _is_long(x.shape[axis]):
+        return _fold_in_loop(function, name, x, axis, initial)
     slices: Sequence[Array] = unstack(x, axis=axis)
     if initial is not None:
         slices = [broadcast(astype(operand(name, initial), x.dtype),
@@ -101,6 +106,26 @@ def _fold(function: Function, name: str, x: Array, axis: int, initial: ArrayLike
     for part in slices[1:]:
         result = function(result, part)
     return result
+
+
+def _is_long(size: Any) -> bool:
+    return not isinstance(size, int) or size > _UNROLLED
+
+
+def _fold_in_loop(function: Function, name: str, x: Array, axis: int, initial: ArrayLike | None
+                  ) -> Array:
+    """The same, by a loop after a first step, which decides on the dtype."""
+    rows = lax.transpose(x, (axis, *(d for d in range(x.ndim) if d != axis)))
+    start = 0 if initial is not None else 1
+    first = _row(rows, 0) if initial is None else \
+        broadcast(astype(operand(name, initial), x.dtype), rows.shape[1:])
+    result = function(first, _row(rows, start))
+    rest = slice_axis(rows, start + 1, rows.shape[0], 0)
+    return lax.scan(lambda y, row: (astype(function(y, row), y.dtype), None), result, rest)[0]
+
+
+def _row(rows: Array, i: int) -> Array:
+    return lax.squeeze(slice_axis(rows, i, i + 1, 0), (0,))
 
 
 def _reduce_where(function: Function, name: str, x: Array, axes: Sequence[int], keepdims: bool,
@@ -127,15 +152,31 @@ def accumulate(function: Function, a: ArrayLike, axis: int = 0, dtype: Any = Non
     refuse_out(name, out)
     x = _typed(name, a, dtype)
     axis = axis_index(axis, x.ndim, name)
-    if function.__name__ in _ACCUMULATIONS:
-        return _ACCUMULATIONS[function.__name__](x, axis, dtype=dtype)
+    if function in _ACCUMULATIONS:
+        return _ACCUMULATIONS[function](x, axis, dtype=dtype)
     if function in (ufuncs.maximum, ufuncs.minimum):
         return (lax.cummax if function is ufuncs.maximum else lax.cummin)(x, axis=axis)
+    if _is_long(x.shape[axis]):
+        return _accumulate_in_loop(function, x, axis)
     slices = unstack(x, axis=axis)
     results = list(slices[:1])
     for part in slices[1:]:
         results.append(function(results[-1], part))
     return stack(results, axis=axis) if results else x
+
+
+def _accumulate_in_loop(function: Function, x: Array, axis: int) -> Array:
+    rows = lax.transpose(x, (axis, *(d for d in range(x.ndim) if d != axis)))
+    second = function(_row(rows, 0), _row(rows, 1))
+
+    def step(y: Array, row: Array) -> tuple[Array, Array]:
+        following = astype(function(y, row), y.dtype)
+        return following, following
+
+    rest = lax.scan(step, second, slice_axis(rows, 2, rows.shape[0], 0))[1]
+    lead = [lax.expand_dims(astype(v, second.dtype), (0,)) for v in (_row(rows, 0), second)]
+    whole = lax.concatenate([*lead, rest], 0)
+    return lax.transpose(whole, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
 
 
 def reduceat(function: Function, a: ArrayLike, indices: ArrayLike, axis: int = 0,
@@ -149,7 +190,7 @@ def reduceat(function: Function, a: ArrayLike, indices: ArrayLike, axis: int = 0
     refuse_out(name, out)
     x = _typed(name, a, dtype)
     axis = axis_index(axis, x.ndim, name)
-    reduction = _REDUCTIONS.get(function.__name__)
+    reduction = _REDUCTIONS.get(function)
     if reduction is None or not is_traced(indices):
         starts = static(name, indices, "indices").astype(np.int64)
         size = x.shape[axis]
@@ -199,7 +240,7 @@ def at(function: Function, a: ArrayLike, indices: Any, b: ArrayLike | None = Non
     x = operand(name, a)
     if b is None:
         return update_by_function(x, indices, function)
-    kind = _UPDATES.get(function.__name__)
+    kind = _UPDATES.get(function)
     if kind is not None:
         return update(x, indices, b, UPDATES[kind])
     flat = getitem(lax.reshape(lax.iota(np.int32, x.size), x.shape), indices)
@@ -217,7 +258,14 @@ _BINARY = (
     "floor_divide", "fmod", "greater", "greater_equal", "left_shift", "less", "less_equal",
     "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "nextafter",
     "not_equal", "power", "remainder", "right_shift", "subtract")
+_IDENTITIES = {"add": 0, "bitwise_and": -1, "bitwise_or": 0, "bitwise_xor": 0, "multiply": 1,
+               "logical_and": True, "logical_or": False, "logical_xor": False,
+               "logaddexp": -np.inf, "logaddexp2": -np.inf}
 for _function in (*(getattr(ufuncs, name) for name in _BINARY), logaddexp, logaddexp2):
     for _method in (reduce, accumulate, reduceat, outer, at):
         setattr(_function, _method.__name__, partial(_method, _function))
-setattr(ufuncs.negative, at.__name__, partial(at, ufuncs.negative))
+    _function.nin, _function.nout, _function.nargs = 2, 1, 2
+    _function.identity = _IDENTITIES.get(_function.__name__)
+ufuncs.negative.at = partial(at, ufuncs.negative)
+ufuncs.negative.nin, ufuncs.negative.nout, ufuncs.negative.nargs = 1, 1, 1
+ufuncs.negative.identity = None

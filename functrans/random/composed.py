@@ -197,7 +197,7 @@ def wald(key: Array, mean: ArrayLike, shape: ShapeLike | None = None,
 
 def f(key: Array, dfnum: ArrayLike, dfden: ArrayLike, shape: ShapeLike | None = None,
       dtype: DTypeLike | None = None) -> Array:
-    """Numbers of the F distribution: the ratio of two chi-square ones over their degrees of freedom.
+    """Ratios of chi-square numbers, each over its degrees of freedom: the F distribution.
 
     >>> import functrans as ft
     >>> ft.random.f(ft.random.key(0), 3.0, 5.0, (3,)).shape

@@ -35,10 +35,10 @@ from functrans.primitives.convert import bitcast_convert_type, convert_element_t
 
 __all__ = ["NARROW", "narrowed", "widened"]
 
-FLOATS: Final = ("float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
-                 "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
-                 "float8_e8m0fnu")
-INTEGERS: Final = ("int2", "int4", "uint2", "uint4")
+FLOATS: Final = ("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3",
+                 "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+                 "float8_e5m2fnuz", "float8_e8m0fnu")
+INTEGERS: Final = ("int1", "int2", "int4", "uint1", "uint2", "uint4")
 NARROW: Final = frozenset((*FLOATS, *INTEGERS))
 """The names of the dtypes of less than 16 bits that are no bytes."""
 
