@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConvDimensionNumbers", "conv", "conv_dimension_numbers", "conv_general_dilated",
            "conv_general_dilated_p", "conv_general_dilated_patches", "conv_transpose",
-           "conv_with_general_padding"]
+           "conv_with_general_padding", "transposed_padding"]
 
 Axes = tuple[int, ...]
 DimensionNumbers = Union["ConvDimensionNumbers", Sequence[str], None]
@@ -461,7 +461,7 @@ def conv_transpose(lhs: Array, rhs: Array, strides: Sequence[int], padding: Padd
     windows = _extents(rhs.shape, dims.rhs_spec, spread)
     if isinstance(padding, str) and padding.upper() in ("SAME", "VALID"):
         kind = padding.upper()
-        pads: Padding = [_transposed_padding(kind, k, s) for k, s in zip(windows, steps)]
+        pads: Padding = [transposed_padding(kind, k, s) for k, s in zip(windows, steps)]
     else:
         pads = resolve_padding(name, padding, (0,) * n, (1,) * n, (1,) * n)
         if use_consistent_padding:
@@ -473,7 +473,7 @@ def conv_transpose(lhs: Array, rhs: Array, strides: Sequence[int], padding: Padd
                                 preferred_element_type=preferred_element_type)
 
 
-def _transposed_padding(kind: str, window: int, stride: int) -> tuple[int, int]:
+def transposed_padding(kind: str, window: int, stride: int) -> tuple[int, int]:
     """Padding with which n places become n * stride (SAME), or all that windows reach (VALID)."""
     if kind == "VALID":
         return window - 1, window - 1 + max(stride - window, 0)

@@ -106,8 +106,14 @@ DEFERRED = {
     ("functrans.lowering.triton.machine.kernel_cache", "functrans.lowering.triton.machine.pool"),
 }
 # tests that hand arrays to SciPy, as to other third parties, or compare with it
-SCIPY_USERS = {"array_api_programs.py", "test_arguments.py", "test_linalg_beside_scipy.py",
-               "test_numpy_calls.py", "test_third_parties.py"}
+SCIPY_USERS = {
+    "array_api_programs.py",
+    "test_arguments.py",
+    "test_composed.py",
+    "test_linalg_beside_scipy.py",
+    "test_numpy_calls.py",
+    "test_third_parties.py",
+}
 PEERS = {"jax", "jaxlib", "torch", "scipy", "tensorflow"}
 PEER_IMPORT = re.compile(rf"^\s*(import|from)\b.*\b({'|'.join(PEERS)})\b", re.MULTILINE)
 ALLOWED_PACKAGES = {"numpy", "ml_dtypes", "optree", "sympy", "triton", "safetensors", "functrans"}

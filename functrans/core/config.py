@@ -278,7 +278,8 @@ def default_prng_impl(name: str) -> Any:
     """Context manager: the generator of random keys that are made without one, as in JAX.
 
     `"threefry2x32"`, or `"philox"` (also called `"rbg"`), which is faster on GPUs. Plain
-    words, as `PRNGKey` makes them, are keys of it wherever they are used. Raises ValueError for another name.
+    words, as `PRNGKey` makes them, are keys of it wherever they are used. Raises ValueError
+    for another name.
 
     >>> import functrans as ft
     >>> with default_prng_impl("philox"):

@@ -12,6 +12,7 @@ from functrans.core.errors import ArgumentError
 from functrans.core.source import user_source
 from functrans.core.tree import tree_map
 from functrans.primitives.arithmetic import div
+from functrans.primitives.broadcast import move_axis
 from functrans.primitives.collective import (
     all_gather_p,
     axis_index_p,
@@ -21,12 +22,14 @@ from functrans.primitives.collective import (
     psum_scatter_p,
 )
 from functrans.primitives.convert import convert_element_type
+from functrans.primitives.dynamic_slice import dynamic_index_in_dim
+from functrans.primitives.index import index_in_dim
 from functrans.primitives.reduce import reduce_max, reduce_min
 from functrans.primitives.shape import reshape
 from functrans.typing import Array, AxisName, PyTree
 
-__all__ = ["all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute",
-           "pshuffle", "psum", "psum_scatter"]
+__all__ = ["all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pcast", "pmax",
+           "pmean", "pmin", "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes"]
 
 
 def axis_size(axis_name: AxisName) -> Size:
@@ -170,6 +173,84 @@ def ppermute(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) ->
 def pshuffle(x: PyTree, axis_name: AxisName, perm: Sequence[int]) -> PyTree:
     """A pytree permuted along a named axis: position i gets the value at perm[i]."""
     return ppermute(x, axis_name, [(s, d) for d, s in enumerate(perm)])
+
+
+def all_to_all(x: PyTree, axis_name: AxisName, split_axis: int, concat_axis: int, *,
+               tiled: bool = False) -> PyTree:
+    """Parts of a pytree exchanged along a named axis: position i gets part i of every position.
+
+    The parts are along `split_axis`, which has the size of the named axis and goes, and those that
+    came are stacked along a new `concat_axis`; with `tiled` they are blocks, and joined along the
+    axis that is there. Raises ArgumentError for another size.
+
+    >>> import functrans as ft
+    >>> x = ft.numpy.arange(4).reshape(2, 2)
+    >>> ft.vmap(lambda row: ft.lax.all_to_all(row, "i", 0, 0), axis_name="i")(x).tolist()
+    [[0, 2], [1, 3]]
+    """
+    size = bound_axis_size(axis_name)
+
+    def exchange(leaf: Any) -> Any:
+        leaf = to_array(leaf)
+        split = split_axis % leaf.ndim
+        n = leaf.shape[split]
+        if n != size if not tiled else n % size != 0:
+            raise ArgumentError(f"all_to_all: dimension {split_axis} of {leaf.aval} and the {size} "
+                                f"positions of the axis {axis_name!r}.", where=user_source(),
+                                why="there is a block for each position." if tiled
+                                else "there is an element for each position.")
+        parts = leaf if not tiled else reshape(
+            leaf, (*leaf.shape[:split], size, n // size, *leaf.shape[split + 1:]))
+        everything = all_gather_p.bind(parts, axis_name=axis_name, axis_size=size, dimension=0)
+        mine = dynamic_index_in_dim(everything, axis_index(axis_name), split + 1, keepdims=False)
+        at = concat_axis % leaf.ndim
+        moved = move_axis(mine, 0, at)
+        return join_first(moved, at) if tiled else moved
+
+    return tree_map(exchange, x)
+
+
+def pswapaxes(x: PyTree, axis_name: AxisName, axis: int) -> PyTree:
+    """A named axis exchanged with an axis of the same size.
+
+    >>> import functrans as ft
+    >>> x = ft.numpy.arange(4).reshape(2, 2)
+    >>> ft.vmap(lambda row: ft.lax.pswapaxes(row, "i", 0), axis_name="i")(x).tolist()
+    [[0, 2], [1, 3]]
+    """
+    return all_to_all(x, axis_name, axis, axis)
+
+
+def pbroadcast(x: PyTree, axis_name: AxisName, source: int) -> PyTree:
+    """The value of one position of a named axis, at all positions.
+
+    >>> import functrans as ft
+    >>> one = lambda x: ft.lax.pbroadcast(x, "i", 2)
+    >>> ft.vmap(one, axis_name="i")(ft.numpy.arange(3)).tolist()
+    [2, 2, 2]
+    """
+    size = bound_axis_size(axis_name)
+    if isinstance(size, int) and not 0 <= source < size:
+        raise ArgumentError(f"pbroadcast: position {source} of the axis {axis_name!r} of size "
+                            f"{size}.", where=user_source())
+
+    def one(leaf: Any) -> Any:
+        everything = all_gather_p.bind(to_array(leaf), axis_name=axis_name, axis_size=size,
+                                       dimension=0)
+        return index_in_dim(everything, source, 0, keepdims=False)
+
+    return tree_map(one, x)
+
+
+def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
+    """x itself: over axes of vmap nothing says whether values differ along them.
+
+    `to` is "varying", "unreduced" or "reduced", as in JAX; raises ArgumentError for another word.
+    """
+    if to not in ("varying", "unreduced", "reduced"):
+        raise ArgumentError(f"pcast: to={to!r}.", where=user_source(), fix='to="varying"')
+    axis_size(axis_name)
+    return x
 
 
 def axis_index(axis_name: AxisName) -> Array:

@@ -347,6 +347,7 @@ from functrans.numpy.sorting import (
     sort,
     sort_complex,
 )
+from functrans.numpy.spacing import spacing
 from functrans.numpy.statistics import (
     corrcoef,
     cov,
@@ -439,7 +440,6 @@ from functrans.numpy.ufuncs import (
     sign,
     sin,
     sinh,
-    spacing,
     sqrt,
     square,
     subtract,

@@ -13,6 +13,7 @@ import numpy as np
 from functrans import lax
 from functrans._runtime import ArrayBase, get_trace, place_array, with_weak_type
 from functrans.core import dtypes
+from functrans.core.broadcasting import broadcast_shapes as _broadcast_shapes
 from functrans.core.cuda import gpu_of
 from functrans.core.dims import Dim, Shape, same_shape
 from functrans.core.dtypes import as_dtype, kind
@@ -21,7 +22,6 @@ from functrans.core.errors import (
     ConcretizationError,
     KeyTypeError,
     NonArrayError,
-    ShapeError,
     shown,
 )
 from functrans.core.masked import refuse_masked
@@ -30,6 +30,11 @@ from functrans.core.trace import ARRAYS, Tracer
 from functrans.typing import Array, ArrayLike, Axis
 
 PYTHON_SCALARS = (bool, int, float, complex)
+
+
+def broadcast_shapes(*shapes: Shape, name: str = "broadcast_shapes") -> Shape:
+    """The shape that all given shapes broadcast to."""
+    return _broadcast_shapes(*shapes, name=f"numpy.{name}")
 
 
 # operands ------------------------------------------------------------------------------------
@@ -217,35 +222,6 @@ def promote_inexact(name: str, *xs: ArrayLike) -> Sequence[Array]:
 
 
 # shapes --------------------------------------------------------------------------------------
-
-
-def broadcast_shapes(*shapes: Shape, name: str = "broadcast_shapes") -> Shape:
-    """The shape that all given shapes broadcast to."""
-    first = shapes[0] if shapes else ()
-    if all(same_shape(s, first) for s in shapes):
-        return tuple(first)
-    rank = max(len(s) for s in shapes)
-    result: list[Any] = []
-    for axis in range(-rank, 0):
-        size: Any = 1
-        for shape in shapes:
-            if -axis > len(shape):
-                continue
-            d = shape[axis]
-            if isinstance(d, int) and d == 1:
-                continue
-            if isinstance(size, int) and size == 1:
-                size = d
-            elif d != size:
-                raise ShapeError(
-                    f"functrans.numpy.{name}: shapes {', '.join(map(str, shapes))} do not "
-                    "broadcast.",
-                    where=user_source(),
-                    why=f"axis {axis} has sizes {size} and {d}; they must agree or be 1.",
-                    fix="x.reshape(...) or x[:, None] where an axis of size 1 is missing, x.T",
-                )
-        result.append(size)
-    return tuple(result)
 
 
 def broadcast(x: Array, shape: Shape) -> Array:

@@ -39,8 +39,8 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, fu
 
     y is a vector, or a matrix with a problem in each column; `w` weighs the differences. With
     `full` the residuals, the rank, the singular values and rcond follow, with `cov` the covariance
-    of the coefficients, which "unscaled" does not scale by the residuals. Raises ShapeError where the
-    sizes differ, ArgumentError for a negative degree.
+    of the coefficients, which "unscaled" does not scale by the residuals. Raises ShapeError where
+    the sizes differ, ArgumentError for a negative degree.
 
     >>> import functrans.numpy as jnp
     >>> jnp.polyfit(jnp.arange(4.0), 2 * jnp.arange(4.0) + 1, 1).round(3).tolist()

@@ -468,23 +468,6 @@ maximum = binary("maximum", lax.max, """The larger of x and y; NaN if either is.
     """, np.maximum)
 minimum = binary("minimum", lax.min,
                  "The smaller of x and y, elementwise; NaN if either is.", np.minimum)
-
-
-def _spacing(x: Array) -> Array:
-    x = lax.stop_gradient(x)  # a step function
-    away = lax.full_like(x, np.inf)
-    if x.dtype == np.float16:
-        return lax.sub(lax.nextafter(x, away), x)
-    away = lax.select_n(lax.lt(x, lax.full_like(x, 0)), away, lax.neg(away))
-    return lax.sub(lax.nextafter(x, away), x)
-
-
-spacing = unary("spacing", _spacing, """The next number away from zero less x.
-
-    >>> import functrans.numpy as jnp
-    >>> float(jnp.spacing(1.0)) == float(jnp.finfo("float32").eps)
-    True
-    """, None, kinds="f")
 nextafter = binary("nextafter", lax.nextafter, "The next representable value after x towards y.",
                    np.nextafter, kinds="fc", refused="c")
 
